@@ -1,0 +1,1 @@
+//! What the trace means: objects, patterns, totals.

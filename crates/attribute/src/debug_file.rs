@@ -1,0 +1,137 @@
+//! Finding a module's separate debug information.
+//!
+//! Distributions strip their binaries and keep the rest apart, found by build id
+//! (`/usr/lib/debug/.build-id/ab/cdef.debug`) or by name (`.gnu_debuglink`); what several such
+//! files share lives in a third one (`.gnu_debugaltlink`, written by dwz). The places searched are
+//! those of GDB ("Debugging Information in Separate Files").
+
+use crate::elf;
+use object::Object;
+use std::ffi::OsStr;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+const GLOBAL_DIRECTORY: &str = "/usr/lib/debug";
+
+/// The files that hold a module's debug information.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DebugFiles {
+    /// The module itself, or its separate debug file.
+    pub(crate) main: PathBuf,
+    /// What `main` shares with others (dwz).
+    pub(crate) supplementary: Option<PathBuf>,
+}
+
+impl DebugFiles {
+    /// Finds them for the module at `path`. A module without any gets itself: its symbol table
+    /// still serves.
+    pub(crate) fn locate(path: &Path) -> Self {
+        let main = separate_file(path).unwrap_or_else(|| path.to_owned());
+        let supplementary = supplementary_file(&main);
+        Self { main, supplementary }
+    }
+}
+
+/// The separate debug file, if the module has no debug information of its own.
+fn separate_file(path: &Path) -> Option<PathBuf> {
+    let cache = elf::open(path).ok()?;
+    let file = elf::parse(path, &cache).ok()?;
+    if file.section_by_name(".debug_info").is_some() {
+        return None;
+    }
+    let build_id = file.build_id().ok().flatten();
+    if let Some(found) = build_id.and_then(by_build_id) {
+        return Some(found);
+    }
+    let (name, checksum) = file.gnu_debuglink().ok()??;
+    let candidates = debuglink_candidates(path, Path::new(OsStr::from_bytes(name)));
+    candidates.into_iter().find(|candidate| match build_id {
+        Some(id) => build_id_of(candidate).is_none_or(|other| other == id) && is_elf(candidate),
+        None => crc32_of(candidate) == Some(checksum),
+    })
+}
+
+fn by_build_id(id: &[u8]) -> Option<PathBuf> {
+    let (first, rest) = id.split_first()?;
+    let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let path = Path::new(GLOBAL_DIRECTORY)
+        .join(".build-id")
+        .join(format!("{first:02x}"))
+        .join(format!("{rest}.debug"));
+    path.is_file().then_some(path)
+}
+
+fn debuglink_candidates(module: &Path, name: &Path) -> Vec<PathBuf> {
+    let real = module.canonicalize().unwrap_or_else(|_| module.to_owned());
+    let folder = real.parent().unwrap_or(Path::new("/"));
+    let below_root = folder.strip_prefix("/").unwrap_or(folder);
+    let mut candidates = vec![
+        folder.join(name),
+        folder.join(".debug").join(name),
+        Path::new(GLOBAL_DIRECTORY).join(below_root).join(name),
+    ];
+    // A link to itself is what `strip` leaves when both names are the same.
+    candidates.retain(|candidate| candidate != &real);
+    candidates
+}
+
+/// The file named by `.gnu_debugaltlink`: relative to the file that names it, or by build id.
+fn supplementary_file(path: &Path) -> Option<PathBuf> {
+    let cache = elf::open(path).ok()?;
+    let file = elf::parse(path, &cache).ok()?;
+    let (name, id) = file.gnu_debugaltlink().ok()??;
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let named = real.parent().unwrap_or(Path::new("/")).join(OsStr::from_bytes(name));
+    if build_id_of(&named).as_deref() == Some(id) { Some(named) } else { by_build_id(id) }
+}
+
+fn is_elf(path: &Path) -> bool {
+    elf::open(path).is_ok_and(|cache| elf::parse(path, &cache).is_ok())
+}
+
+fn build_id_of(path: &Path) -> Option<Vec<u8>> {
+    let cache = elf::open(path).ok()?;
+    let file = elf::parse(path, &cache).ok()?;
+    file.build_id().ok().flatten().map(<[u8]>::to_vec)
+}
+
+/// The checksum `.gnu_debuglink` carries: CRC-32 of the whole file.
+fn crc32_of(path: &Path) -> Option<u32> {
+    let mut file = std::fs::File::open(path).ok()?;
+    let mut hasher = crc32fast::Hasher::new();
+    let mut chunk = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut chunk).ok()? {
+            0 => return Some(hasher.finalize()),
+            length => hasher.update(&chunk[..length]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn candidates_are_those_of_gdb() {
+        let found = debuglink_candidates(Path::new("/opt/x/tool"), Path::new("tool.debug"));
+        let expected =
+            ["/opt/x/tool.debug", "/opt/x/.debug/tool.debug", "/usr/lib/debug/opt/x/tool.debug"];
+        assert_eq!(found, expected.map(PathBuf::from));
+    }
+
+    #[test]
+    fn a_link_to_itself_is_not_followed() {
+        let found = debuglink_candidates(Path::new("/opt/x/tool"), Path::new("tool"));
+        assert!(!found.contains(&PathBuf::from("/opt/x/tool")));
+    }
+
+    #[test]
+    fn a_module_with_its_own_information_needs_no_other() {
+        let own = std::env::current_exe().unwrap();
+        assert_eq!(DebugFiles::locate(&own), DebugFiles { main: own, supplementary: None });
+        let missing = Path::new("/nonexistent/x");
+        assert_eq!(DebugFiles::locate(missing).main, missing);
+    }
+}

@@ -1,0 +1,233 @@
+//! Which variable of the user's program is an allocation, and on which of its lines was it made?
+//!
+//! An allocation is recorded as the call path that made it. Its inner frames belong to the
+//! allocator and the language runtime; the first of the rest that has a source line is where the
+//! *user's own* code asked for memory. The variable is read from that line of the source with a
+//! syntax tree; where the source is missing or no longer fits, from the debug information.
+//!
+//! A function that only hands the memory to its caller (`xmalloc`, a factory) would give one name
+//! to everything it makes: then the caller's line names the variable.
+
+pub(crate) mod function_name;
+mod runtime;
+mod sources;
+mod syntax;
+
+use crate::declared::Declarations;
+use crate::elf::FileStamp;
+use crate::frame::{Frame, display_file};
+use function_name::simple_name;
+use runtime::is_runtime;
+use sources::Sources;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use syntax::{Escape, Finding, Query, SourceTree};
+
+/// Lines remembered; beyond this the memory starts anew.
+const MAX_LINES: usize = 100_000;
+
+/// Where an allocation was made, and what the program calls it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Site {
+    /// The variable, member or container: `x`, `s->field`, `grid[]` for the elements of an array
+    /// or container, `*out` for what a pointer designates. Members are named without `this->` and
+    /// `self.`. `a|b` means one of these, which share a line that does not tell them apart.
+    pub name: Option<String>,
+    /// Source file of the line, as the debug information spells it. See [`Site::display`].
+    pub file: Option<String>,
+    /// The user's own line, from 1.
+    pub line: Option<u32>,
+    /// Demangled name of the function the line is in.
+    pub function: Option<String>,
+    /// The frame this is about, as an index into the call path.
+    pub frame_index: usize,
+}
+
+impl Site {
+    /// The short form for people: `name (file:line)` as far as known.
+    ///
+    /// ```
+    /// let site = pagewise_attribute::Site {
+    ///     name: Some("x".into()),
+    ///     file: Some("/home/me/main.cpp".into()),
+    ///     line: Some(41),
+    ///     ..Default::default()
+    /// };
+    /// assert_eq!(site.display(), "x (main.cpp:41)");
+    /// ```
+    #[must_use]
+    pub fn display(&self) -> String {
+        let place = match (&self.file, self.line) {
+            (Some(file), Some(line)) => Some(format!("{}:{line}", display_file(file))),
+            (Some(file), None) => Some(display_file(file).to_owned()),
+            _ => None,
+        };
+        let what = self.name.as_deref().or(self.function.as_deref());
+        match (what, place) {
+            (Some(what), Some(place)) => format!("{what} ({place})"),
+            (Some(only), None) => only.to_owned(),
+            (None, Some(place)) => place,
+            (None, None) => "unknown".to_owned(),
+        }
+    }
+}
+
+/// Names allocations. Remembers sources, their syntax trees and the lines already read, all
+/// within bounds.
+#[derive(Default)]
+pub struct Namer {
+    sources: Sources,
+    declarations: Declarations,
+    lines: HashMap<LineKey, Option<Finding>>,
+}
+
+/// What a line's finding depends on.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct LineKey {
+    file: String,
+    line: u32,
+    column: Option<u32>,
+    callee: Option<String>,
+    function: Option<String>,
+    module: Option<String>,
+    out_argument: Option<usize>,
+}
+
+impl std::fmt::Debug for Namer {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Namer").field("lines", &self.lines.len()).finish_non_exhaustive()
+    }
+}
+
+impl Namer {
+    /// A namer that has read nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Names the allocation made by a call path (symbolized, innermost frame first).
+    ///
+    /// Never fails: what cannot be found out is `None`. A path of runtime frames only yields its
+    /// outermost frame, an empty one an empty site.
+    pub fn name(&mut self, frames: &[Frame]) -> Site {
+        let own: Vec<usize> =
+            (0..frames.len()).filter(|&index| !is_runtime(&frames[index])).collect();
+        let Some(first) = own.iter().position(|&index| has_line(&frames[index])) else {
+            let known = own.iter().copied().find(|&index| frames[index].function.is_some());
+            let fallback = known.or(own.first().copied()).or(frames.len().checked_sub(1));
+            return fallback.map_or_else(Site::default, |index| site(frames, index, None));
+        };
+        let callers: Vec<usize> =
+            own[first..].iter().copied().filter(|&index| has_line(&frames[index])).collect();
+        self.name_along(frames, &callers)
+    }
+
+    /// Names by the first of the callers' lines, going outwards as long as the memory does.
+    fn name_along(&mut self, frames: &[Frame], callers: &[usize]) -> Site {
+        let mut best = site(frames, callers[0], None);
+        let mut out_argument = None;
+        for &index in callers {
+            let finding = self.finding(frames, index, out_argument);
+            let Some(finding) = finding else {
+                break;
+            };
+            if finding.name.is_some() {
+                best = site(frames, index, finding.name);
+            }
+            out_argument = match finding.escape {
+                Some(Escape::Returned) => None,
+                Some(Escape::OutParameter(parameter)) => Some(parameter),
+                None => break,
+            };
+        }
+        if best.name.is_none() {
+            best.name = self.declared(&frames[best.frame_index]);
+        }
+        best
+    }
+
+    fn finding(
+        &mut self,
+        frames: &[Frame],
+        index: usize,
+        out_argument: Option<usize>,
+    ) -> Option<Finding> {
+        let frame = &frames[index];
+        let callee = index.checked_sub(1).and_then(|inner| frames[inner].function.as_deref());
+        let key = LineKey {
+            file: frame.file.clone()?,
+            line: frame.line?,
+            column: frame.column,
+            callee: callee.and_then(simple_name),
+            function: frame.function.clone(),
+            module: frame.module.clone(),
+            out_argument,
+        };
+        if let Some(finding) = self.lines.get(&key) {
+            return finding.clone();
+        }
+        let finding = self.read_line(&key);
+        if self.lines.len() >= MAX_LINES {
+            self.lines.clear();
+        }
+        self.lines.insert(key, finding.clone());
+        finding
+    }
+
+    fn read_line(&mut self, key: &LineKey) -> Option<Finding> {
+        let source = self.sources.get(&key.file)?;
+        if changed_since_built(key) && !is_function_there(&source, key) {
+            return None;
+        }
+        source.find(&Query {
+            line: key.line,
+            column: key.column,
+            callee: key.callee.as_deref(),
+            out_argument: key.out_argument,
+        })
+    }
+
+    fn declared(&mut self, frame: &Frame) -> Option<String> {
+        let module = frame.module.as_deref()?;
+        self.declarations.at(module, frame.module_offset?, frame.file.as_deref()?, frame.line?)
+    }
+}
+
+fn has_line(frame: &Frame) -> bool {
+    frame.file.is_some() && frame.line.is_some()
+}
+
+fn site(frames: &[Frame], index: usize, name: Option<String>) -> Site {
+    let frame = &frames[index];
+    Site {
+        name,
+        file: frame.file.clone(),
+        line: frame.line,
+        function: frame.function.clone(),
+        frame_index: index,
+    }
+}
+
+/// Whether the source is newer than the module. Only a hint: a build may touch sources, a check
+/// out may date them later.
+fn changed_since_built(key: &LineKey) -> bool {
+    let modified = |path: &str| FileStamp::of(Path::new(path)).map(|stamp| stamp.modified());
+    let module = key.module.as_deref().and_then(modified);
+    module.is_some_and(|module| modified(&key.file).is_some_and(|source| source > module))
+}
+
+/// Whether the line still is in the function it was compiled in. Unknown counts as yes.
+fn is_function_there(source: &Arc<SourceTree>, key: &LineKey) -> bool {
+    let compiled = key.function.as_deref().and_then(simple_name);
+    match (compiled, source.function_at(key.line)) {
+        (Some(compiled), Some(written)) => compiled == written,
+        // A named function's code does not move out of functions.
+        (Some(_), None) => false,
+        (None, _) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests;

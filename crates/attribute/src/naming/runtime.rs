@@ -1,0 +1,265 @@
+//! Which frames belong to the allocator or a language runtime rather than to the user's program.
+
+use super::function_name::{qualified_name, rust_impl};
+use crate::frame::{Frame, display_file};
+
+/// Starts of the names of libraries that only allocate on behalf of others. The C++ and Rust
+/// runtimes, those of Fortran and OpenMP, and the common allocators.
+const LIBRARIES: &[&str] = &[
+    "libpagewise_runtime",
+    "libpagewise_guard",
+    "libc.so",
+    "libc-2.",
+    "libm.so",
+    "libdl.so",
+    "libpthread.so",
+    "libpthread-2.",
+    "librt.so",
+    "ld-linux",
+    "ld-2.",
+    "ld-musl",
+    "ld.so",
+    "ld64.so",
+    "libc.musl",
+    "libstdc++.so",
+    "libc++.so",
+    "libc++abi.so",
+    "libgcc_s.so",
+    "libunwind.so",
+    "libgomp.so",
+    "libomp.so",
+    "libiomp5.so",
+    "libgfortran.so",
+    "libquadmath.so",
+    "libflang",
+    "libFortran",
+    "libjemalloc",
+    "libtcmalloc",
+    "libmimalloc",
+    "libhoard",
+    "libasan.so",
+    "libtsan.so",
+    "libtbbmalloc",
+    "libstd-",
+    "[vdso]",
+];
+
+/// Parts of the paths of runtimes' sources.
+const SOURCES: &[&str] = &[
+    "/include/c++/",
+    "/c++/v1/",
+    "/libcxx/",
+    "/libcxxabi/",
+    "/libstdc++-v3/",
+    "/libgomp/",
+    "/libgfortran/",
+    "/lib/rustlib/src/rust/library/",
+    // Dependencies of Rust's standard library (hashbrown), as its builds remap them.
+    "/rust/deps/",
+];
+
+/// C functions that allocate, for programs with the C library linked in.
+const C_FUNCTIONS: &[&str] = &[
+    "malloc",
+    "calloc",
+    "realloc",
+    "reallocarray",
+    "aligned_alloc",
+    "posix_memalign",
+    "memalign",
+    "valloc",
+    "pvalloc",
+    "mmap",
+    "mmap64",
+    "mremap",
+    "brk",
+    "sbrk",
+    "_int_malloc",
+    "_int_realloc",
+    "_mid_memalign",
+    "sysmalloc",
+    "alloc_perturb",
+    "__rust_alloc",
+    "__rust_alloc_zeroed",
+    "__rust_realloc",
+];
+
+const CPP_NAMESPACES: &[&str] = &["std::", "__gnu_cxx::", "__cxxabiv1::", "__cxxabi"];
+
+/// Modules of Rust's `alloc` and `core`, which tell them from namespaces of those names in C++.
+const RUST_PATHS: &[&str] = &[
+    "alloc::alloc",
+    "alloc::borrow",
+    "alloc::boxed",
+    "alloc::collections",
+    "alloc::ffi",
+    "alloc::fmt",
+    "alloc::raw_vec",
+    "alloc::rc",
+    "alloc::slice",
+    "alloc::str",
+    "alloc::string",
+    "alloc::sync",
+    "alloc::vec",
+    "core::alloc",
+    "core::array",
+    "core::cell",
+    "core::clone",
+    "core::convert",
+    "core::fmt",
+    "core::intrinsics",
+    "core::iter",
+    "core::mem",
+    "core::num",
+    "core::ops",
+    "core::option",
+    "core::ptr",
+    "core::result",
+    "core::slice",
+    "core::str",
+    "hashbrown::",
+    "__rustc::",
+];
+
+/// Whether a frame belongs to the allocator or a language runtime.
+///
+/// Other libraries, their headers included, belong to the program: a vector made in a header-only
+/// library is that library's vector.
+pub(super) fn is_runtime(frame: &Frame) -> bool {
+    frame.module.as_deref().is_some_and(is_runtime_library)
+        || frame.file.as_deref().is_some_and(is_runtime_source)
+        || frame.function.as_deref().is_some_and(|name| {
+            // A specialization of a standard template in the user's own file is the user's.
+            frame.file.is_none() && is_runtime_namespace(name) || is_allocation_function(name)
+        })
+}
+
+fn is_runtime_library(module: &str) -> bool {
+    let name = display_file(module);
+    LIBRARIES.iter().any(|library| name.starts_with(library))
+}
+
+fn is_runtime_source(file: &str) -> bool {
+    SOURCES.iter().any(|part| file.contains(part))
+        || (file.contains("/include/") && file.contains("/bits/"))
+        || (file.starts_with("/rustc/") && file.contains("/library/"))
+}
+
+fn is_runtime_namespace(function: &str) -> bool {
+    if let Some((self_type, trait_name)) = rust_impl(function) {
+        // An implementation belongs to its type; one for every type (`<T as ..>`) or for a
+        // primitive one to its trait.
+        return if self_type.contains("::") {
+            starts_in_runtime(self_type.trim_start_matches(['&', '[', '*']))
+        } else {
+            trait_name.is_some_and(starts_in_runtime)
+        };
+    }
+    starts_in_runtime(&qualified_name(function))
+}
+
+fn starts_in_runtime(path: &str) -> bool {
+    let path = path.trim_start_matches("mut ").trim_start_matches("dyn ");
+    CPP_NAMESPACES.iter().chain(RUST_PATHS).any(|prefix| path.starts_with(prefix))
+}
+
+fn is_allocation_function(function: &str) -> bool {
+    let name = qualified_name(function);
+    name.starts_with("operator new") || is_c_allocation(&name)
+}
+
+fn is_c_allocation(name: &str) -> bool {
+    let bare = name.strip_prefix("__libc_").or_else(|| name.strip_prefix("__")).unwrap_or(name);
+    C_FUNCTIONS.contains(&name) || C_FUNCTIONS.contains(&bare)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(module: Option<&str>, file: Option<&str>, function: Option<&str>) -> Frame {
+        Frame {
+            module: module.map(str::to_owned),
+            file: file.map(str::to_owned),
+            function: function.map(str::to_owned),
+            ..Frame::default()
+        }
+    }
+
+    #[test]
+    fn runtime_libraries_are_told_by_name() {
+        for module in [
+            "/opt/pagewise/libpagewise_runtime.so",
+            "/usr/lib/x86_64-linux-gnu/libc.so.6",
+            "/lib64/ld-linux-x86-64.so.2",
+            "/usr/lib/libstdc++.so.6.0.30",
+            "/usr/lib/libgomp.so.1",
+            "libgfortran.so.5",
+        ] {
+            assert!(is_runtime(&frame(Some(module), None, Some("f"))), "{module}");
+        }
+        for module in ["/usr/lib/libcairo.so.2", "/usr/lib/libcrypto.so.3", "/home/a/main"] {
+            assert!(!is_runtime(&frame(Some(module), None, Some("f"))), "{module}");
+        }
+    }
+
+    #[test]
+    fn standard_headers_are_the_runtime_and_other_libraries_are_not() {
+        for file in [
+            "/usr/include/c++/12/bits/stl_vector.h",
+            "/usr/include/x86_64-linux-gnu/c++/12/bits/c++allocator.h",
+            "/usr/include/c++/12/ext/new_allocator.h",
+            "/usr/lib/llvm-14/include/c++/v1/vector",
+            "/rustc/59807616e1fa2540724bfbac14d7976d7e4a3860/library/alloc/src/raw_vec.rs",
+            "/rust/deps/hashbrown-0.15.2/src/raw/mod.rs",
+        ] {
+            assert!(is_runtime(&frame(Some("/home/a/main"), Some(file), None)), "{file}");
+        }
+        for file in ["/usr/include/lemon/network_simplex.h", "/home/a/src/alloc.cpp"] {
+            assert!(!is_runtime(&frame(Some("/home/a/main"), Some(file), Some("x"))), "{file}");
+        }
+    }
+
+    #[test]
+    fn functions_tell_where_there_is_no_file() {
+        for function in [
+            "operator new(unsigned long)",
+            "std::vector<int, std::allocator<int> >::vector(unsigned long)",
+            "void std::vector<int>::_M_realloc_insert<int>(int&&)",
+            "__gnu_cxx::new_allocator<int>::allocate(unsigned long)",
+            "alloc::vec::Vec<T>::push",
+            "<alloc::vec::Vec<T> as core::iter::traits::collect::Extend<T>>::extend",
+            "<u8 as alloc::vec::spec_from_elem::SpecFromElem>::from_elem",
+            "__rustc::__rust_alloc",
+            "__libc_malloc",
+            "malloc",
+        ] {
+            assert!(is_runtime(&frame(None, None, Some(function))), "{function}");
+        }
+        for function in [
+            "main",
+            "std::vector<int> make<int>(int)",
+            "<app::Grid as core::iter::Iterator>::next",
+            "core::Engine::run()",
+            "alloc::Pool::take()",
+            "my_malloc",
+            "stdx::run()",
+        ] {
+            assert!(!is_runtime(&frame(None, None, Some(function))), "{function}");
+        }
+    }
+
+    #[test]
+    fn a_users_specialization_of_a_standard_template_is_the_users() {
+        let file = Some("/home/a/main.cpp");
+        let hash = frame(None, file, Some("std::hash<Key>::operator()(Key const&) const"));
+        assert!(!is_runtime(&hash));
+        // Overloads of the allocation functions are the allocator wherever they live.
+        assert!(is_runtime(&frame(None, file, Some("operator new(unsigned long)"))));
+    }
+
+    #[test]
+    fn an_unknown_frame_is_not_the_runtime() {
+        assert!(!is_runtime(&Frame::default()));
+    }
+}

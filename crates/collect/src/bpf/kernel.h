@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ *
+ * The few kernel types the sensors touch, with only the fields they touch. preserve_access_index turns
+ * each access into a CO-RE relocation, so one object file serves every kernel that ships BTF.
+ */
+#ifndef PAGEWISE_KERNEL_H
+#define PAGEWISE_KERNEL_H
+
+#define __VMLINUX_H__ 1 /* bpf_tracing.h then takes the kernel's register names, not the uapi ones */
+
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef unsigned int __u32;
+typedef unsigned long long __u64;
+typedef signed char __s8;
+typedef short __s16;
+typedef int __s32;
+typedef long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef _Bool bool;
+#define true 1
+#define false 0
+
+enum {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_RINGBUF = 27,
+};
+enum { BPF_ANY = 0, BPF_NOEXIST = 1, BPF_EXIST = 2 };
+enum { BPF_F_MMAPABLE = 1 << 10 };
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct timespec64 {
+	__s64 tv_sec;
+};
+struct rb_node {
+	struct rb_node *rb_right;
+	struct rb_node *rb_left;
+};
+struct rb_root {
+	struct rb_node *rb_node;
+};
+struct rb_root_cached {
+	struct rb_root rb_root;
+};
+struct anon_vma {
+	struct rb_root_cached rb_root;
+};
+struct vm_area_struct {
+	unsigned long vm_start;
+	unsigned long vm_end;
+	struct mm_struct *vm_mm;
+	unsigned long vm_pgoff;
+};
+struct anon_vma_chain {
+	struct vm_area_struct *vma;
+	struct rb_node rb;
+	unsigned long rb_subtree_last;
+};
+struct folio {
+	void *mapping;
+	unsigned long index;
+};
+struct page {
+	int _mapcount; /* only the type's size is asked for */
+};
+struct mm_struct {
+	void *pgd;
+};
+struct vm_struct {
+	struct page **pages;
+};
+struct task_io_accounting {
+	__u64 read_bytes;
+};
+struct signal_struct {
+	struct {
+		int counter;
+	} live;
+};
+struct task_struct {
+	unsigned int flags;
+	int pid;
+	int tgid;
+	struct mm_struct *mm;
+	struct task_struct *real_parent;
+	struct signal_struct *signal;
+	unsigned long maj_flt;
+	struct task_io_accounting ioac;
+	struct vm_struct *stack_vm_area;
+	__u64 start_boottime;
+	__u64 self_exec_id;
+	char comm[16];
+};
+struct bio_vec {
+	struct page *bv_page;
+};
+struct bio {
+	unsigned int bi_opf;
+	struct bio_vec *bi_io_vec;
+};
+struct linux_binprm {
+	const char *filename;
+};
+#pragma clang attribute pop
+
+/* uapi, not relocated */
+struct pt_regs;
+struct bpf_perf_event_data {
+#if defined(__TARGET_ARCH_arm64)
+	unsigned long regs[34]; /* struct user_pt_regs */
+#else
+	unsigned long regs[21]; /* struct pt_regs */
+#endif
+	__u64 sample_period;
+	__u64 addr;
+};
+
+/* Only the enumerators that are asked for by value: CO-RE reads their numbers from the kernel's BTF. */
+enum pageflags {
+	PG_head = 0,
+	PG_swapbacked = 0,
+};
+enum req_flag_bits {
+	__REQ_SWAP = 0,
+};
+
+#endif

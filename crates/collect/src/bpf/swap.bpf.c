@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//
+// Every swap-in fault with its latency and every eviction with its owner, from tracepoints alone.
+//
+// What a fault in a swap storm pays is mostly the number of programs that run, so there are few, each does
+// the least, and none wakes the reader:
+//
+//   page_fault_user/kernel   the page-table entry tells a swap-in from a first touch: note the start
+//   major-fault event        the fault is done: one record with start and latency
+//   mm_vmscan_write_folio    a page is on its way out: one record with owner and address
+//
+// and, only where swap is slower than memory, so that their cost does not show:
+//
+//   block_bio_queue          pages really sent to and read from the device
+//   mm_page_free             pages stay in the swap cache there, and a clean one leaves without being
+//                            written again
+//
+// Tracepoint handlers run with preemption off (include/linux/tracepoint.h, up to 6.18), and none of these
+// runs in an interrupt, so the records of one processor need no lock.
+#include "kernel.h"
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include "arch.h"
+#include "memory.h"
+
+// bpf_rdonly_cast and tp_btf are for GPL-compatible programs only.
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+#define PF_MEMALLOC 0x800 // include/linux/sched.h (6.12): the task is reclaiming
+#define REQ_OP_MASK 0xff
+#define REQ_OP_WRITE 1
+#define MAX_CPUS 1024
+
+struct totals totals SEC(".data.totals") = { .generation = 1 };
+
+struct ring {
+	__u64 words[RING_WORDS + RING_SLACK];
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); // one a processor, set before loading
+	__type(key, __u32);
+	__type(value, struct ring);
+} rings SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, MAX_CPUS);
+	__type(key, __u32);
+	__type(value, struct cpu_state);
+} cpus SEC(".maps");
+
+// Address of an mm_struct -> space.
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u64);
+	__type(value, __u32);
+} spaces SEC(".maps");
+
+struct process {
+	__u64 mm;
+	__u32 space;
+	__u32 owns_mm; // false between vfork and exec: it borrows its parent's
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 32768);
+	__type(key, __u32);
+	__type(value, struct process);
+} processes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} notices SEC(".maps");
+
+// Swap-in faults under way, by thread. Thread numbers are dense, so two threads that share a slot and
+// fault at once are rare; they are counted (unmatched_ends).
+struct pending {
+	__u64 start;
+	__u64 address;
+	__u64 read_bytes; // what the thread had read from devices before
+	__u32 thread;
+	__u32 space;
+};
+struct pending pending[PENDING_SLOTS];
+
+static __always_inline __u64 now(struct cpu_state *cpu)
+{
+	__u64 ns = bpf_ktime_get_ns();
+	cpu->last_ns = ns;
+	cpu->last_jiffies = bpf_jiffies64();
+	return ns;
+}
+
+// A clock read costs as much as all else here. An eviction happens inside the fault that started last on
+// this processor, so that fault's time serves, unless a tick has passed since (background reclaim).
+static __always_inline __u64 recently(struct cpu_state *cpu)
+{
+	if (bpf_jiffies64() - cpu->last_jiffies <= 1)
+		return cpu->last_ns;
+	return now(cpu);
+}
+
+static __always_inline struct cpu_state *this_cpu(__u32 *id)
+{
+	*id = bpf_get_smp_processor_id();
+	return bpf_map_lookup_elem(&cpus, id);
+}
+
+static __always_inline __u32 space_of(struct cpu_state *cpu, __u64 mm)
+{
+	if (cpu->last_mm == mm && cpu->last_generation == totals.generation)
+		return cpu->last_space;
+	__u32 *space = bpf_map_lookup_elem(&spaces, &mm);
+	cpu->last_mm = mm;
+	cpu->last_generation = totals.generation;
+	cpu->last_space = space ? *space : 0;
+	return cpu->last_space;
+}
+
+static __always_inline void emit(struct cpu_state *cpu, __u32 id, __u64 first, __u64 second, __u64 third,
+				 int words)
+{
+	struct ring *ring = bpf_map_lookup_elem(&rings, &id);
+	__u64 head = cpu->head;
+
+	if (!ring || head - cpu->tail > RING_WORDS - RING_SLACK) {
+		cpu->lost++;
+		return;
+	}
+	__u32 at = head & (RING_WORDS - 1);
+	barrier_var(at); // or the compiler folds the mask away and the verifier loses the bound
+	at &= RING_WORDS - 1;
+	ring->words[at] = first;
+	ring->words[at + 1] = second;
+	if (words > 2)
+		ring->words[at + 2] = third;
+#if defined(__TARGET_ARCH_x86)
+	barrier(); // stores become visible in order
+	cpu->head = head + words;
+#else
+	__sync_fetch_and_add(&cpu->head, words);
+#endif
+}
+
+static __always_inline __u64 kind_word(__u64 kind, __u64 address)
+{
+	return kind << 60 | (address & ((1ULL << 57) - 1));
+}
+
+static __always_inline __u64 time_word(__u32 space, __u64 ns)
+{
+	return (__u64)space << 48 | ((ns - config.base_ns) & ((1ULL << 48) - 1));
+}
+
+static __always_inline void emit_fault(struct cpu_state *cpu, __u32 id, struct pending *fault, __u64 kind,
+				       __u64 latency)
+{
+	if (latency > LATENCY_UNKNOWN)
+		latency = LATENCY_UNKNOWN - 1;
+	emit(cpu, id, kind_word(kind, fault->address), time_word(fault->space, fault->start),
+	     latency << 24 | fault->thread, 3);
+}
+
+static __always_inline struct pending *pending_of(__u32 thread)
+{
+	return &pending[thread & (PENDING_SLOTS - 1)];
+}
+
+// block/blk-core.c (6.12), submit_bio: what a thread reads from devices, its readahead included.
+static __always_inline __u64 bytes_read(struct task_struct *task)
+{
+	if (!bpf_core_field_exists(struct task_io_accounting, read_bytes))
+		return 0;
+	return task->ioac.read_bytes;
+}
+
+static __always_inline int fault_begins(unsigned long address)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 mm = (__u64)task->mm;
+	__u32 id;
+	struct cpu_state *cpu = this_cpu(&id);
+
+	if (!cpu || !mm)
+		return 0;
+	__u32 space = space_of(cpu, mm);
+	if (!space || !is_swap_entry(page_table_entry(mm, address)))
+		return 0;
+
+	struct pending *fault = pending_of(task->pid);
+	if (fault->start) // no major-fault event ended it: the page was in the swap cache
+		emit_fault(cpu, id, fault, KIND_SWAP_CACHE_HIT, LATENCY_UNKNOWN);
+	fault->thread = task->pid;
+	fault->space = space;
+	fault->address = address;
+	fault->read_bytes = bytes_read(task);
+	fault->start = now(cpu);
+	return 0;
+}
+
+SEC("tp_btf/page_fault_user")
+int BPF_PROG(fault_in_program, unsigned long address)
+{
+	return fault_begins(address);
+}
+
+SEC("tp_btf/page_fault_kernel")
+int BPF_PROG(fault_in_system_call, unsigned long address)
+{
+	return fault_begins(address);
+}
+
+// mm/memory.c (6.12), mm_account_fault: raised when a major fault taken by exception is done.
+SEC("perf_event")
+int fault_ends(struct bpf_perf_event_data *event)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pending *fault = pending_of(task->pid);
+	__u32 id;
+	struct cpu_state *cpu = this_cpu(&id);
+
+	if (!cpu)
+		return 0;
+	if (fault->start && fault->address == event->addr && fault->thread == (__u32)task->pid) {
+		emit_fault(cpu, id, fault, KIND_SWAP_IN, now(cpu) - fault->start);
+		cpu->pages_read += (bytes_read(task) - fault->read_bytes) >> PAGE_SHIFT;
+		fault->start = 0;
+	} else if (space_of(cpu, (__u64)task->mm)) {
+		cpu->file_majors++;
+	}
+	return 0;
+}
+
+// The first word of a page or folio has been its flags for ever; since 6.18 it is a type of its own, which
+// a relocation of the field would stumble over.
+#define PAGE_FLAG(page, flag) (load((__u64)(page)) >> bpf_core_enum_value(enum pageflags, flag) & 1)
+
+static __always_inline int folio_order(__u64 folio)
+{
+	if (!PAGE_FLAG(folio, PG_head))
+		return 0;
+	// mm.h (6.6): the low byte of the second page's flags; 64 bytes a struct page
+	return load(folio + bpf_core_type_size(struct page)) & 0xff;
+}
+
+static __always_inline void emit_page(struct cpu_state *cpu, __u32 id, __u64 folio, int order, __u64 flags)
+{
+	struct owner owner;
+
+	if (!find_owner(folio, &owner)) {
+		cpu->unknown_owner++;
+		return;
+	}
+	__u32 space = space_of(cpu, owner.mm);
+	if (!space) {
+		cpu->foreign_pages++;
+		return;
+	}
+	flags |= (__u64)order << PAGE_ORDER_SHIFT;
+	emit(cpu, id, kind_word(KIND_PAGE, owner.address | flags), time_word(space, recently(cpu)), 0, 2);
+}
+
+SEC("tp_btf/block_bio_queue")
+int BPF_PROG(swap_io, struct bio *bio)
+{
+	__u32 operation = bio->bi_opf;
+
+	if ((operation & REQ_OP_MASK) != REQ_OP_WRITE ||
+	    !(operation >> bpf_core_enum_value(enum req_flag_bits, __REQ_SWAP) & 1))
+		return 0;
+	__u32 id;
+	struct cpu_state *cpu = this_cpu(&id);
+	if (!cpu)
+		return 0;
+	__u64 page = LOAD(bio->bi_io_vec, struct bio_vec, bv_page);
+	cpu->last_written = page;
+	emit_page(cpu, id, page, folio_order(page), PAGE_WRITTEN);
+	return 0;
+}
+
+#define WORDS_A_STEP 8
+
+struct contents {
+	__u64 address;
+	bool zero;
+};
+
+static long look_for_a_bit(__u32 step, struct contents *page)
+{
+	__u64 words = 0;
+
+	for (int word = 0; word < WORDS_A_STEP; word++)
+		words |= load(page->address + (step * WORDS_A_STEP + word) * sizeof(__u64));
+	page->zero = words == 0;
+	return !page->zero;
+}
+
+// The kernel does not say which pages it merely noted as zero (mm/page_io.c, 6.12), so look: a used page shows
+// a bit at once, and the kernel has just read them all itself.
+static __always_inline bool is_zero_filled(__u64 folio, int order)
+{
+	if (!config.page_structs || order)
+		return false;
+	__u64 frame = (folio - config.page_structs) / bpf_core_type_size(struct page);
+	struct contents page = { .address = config.direct_map + (frame << PAGE_SHIFT) };
+
+	if (load(page.address + PAGE_SIZE - sizeof(__u64)) || load(page.address))
+		return false;
+	bpf_loop(PAGE_SIZE / sizeof(__u64) / WORDS_A_STEP, look_for_a_bit, &page, 0);
+	return page.zero;
+}
+
+SEC("tp_btf/mm_vmscan_write_folio")
+int BPF_PROG(page_written, struct folio *folio)
+{
+	__u32 id;
+	struct cpu_state *cpu = this_cpu(&id);
+
+	if (!cpu)
+		return 0;
+	// The verifier allows no arithmetic on a pointer; what comes back from a map is a number.
+	*(volatile __u64 *)&cpu->number = (__u64)folio;
+	__u64 page = *(volatile __u64 *)&cpu->number;
+	int order = folio_order(page);
+	if (!config.swap_is_slow) {
+		bool zero = config.zeros_are_noted && is_zero_filled(page, order);
+
+		emit_page(cpu, id, page, order, PAGE_LEFT | (zero ? PAGE_ZERO : PAGE_WRITTEN));
+	} else if (cpu->last_written != page) {
+		emit_page(cpu, id, page, order, PAGE_ZERO);
+	}
+	cpu->last_written = 0;
+	return 0;
+}
+
+SEC("tp_btf/mm_page_free")
+int BPF_PROG(page_freed, struct page *page, unsigned int order)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	if (!(task->flags & PF_MEMALLOC))
+		return 0;
+	if (!PAGE_FLAG(page, PG_swapbacked))
+		return 0; // page cache, or dropped by MADV_FREE
+	if ((LOAD(page, struct folio, mapping) & MAPPING_FLAGS) != ANON_MAPPING)
+		return 0; // page tables, tmpfs
+	__u32 id;
+	struct cpu_state *cpu = this_cpu(&id);
+	if (cpu)
+		emit_page(cpu, id, (__u64)page, order, PAGE_LEFT);
+	return 0;
+}
+
+#include "processes.h"

@@ -1,0 +1,59 @@
+use thiserror::Error;
+
+/// Why a sensor cannot run. Each message says what to do about it.
+#[derive(Debug, Error)]
+pub enum CollectError {
+    /// The kernel refused a BPF object for lack of privilege.
+    #[error(
+        "no permission to load BPF programs: run as root, or give pagewise cap_bpf, cap_perfmon and cap_sys_admin (pagewise check)"
+    )]
+    NotPermitted,
+    /// The kernel refused a BPF object for another reason.
+    #[error(
+        "the kernel refused the BPF program {program}: {detail}; `pagewise check` says what it lacks"
+    )]
+    Refused {
+        /// Which object or program.
+        program: String,
+        /// What libbpf or the kernel said.
+        detail: String,
+    },
+    /// No BTF: the programs cannot be fitted to this kernel.
+    #[error(
+        "this kernel does not describe itself (/sys/kernel/btf/vmlinux is missing): it needs CONFIG_DEBUG_INFO_BTF"
+    )]
+    NoBtf,
+    /// The kernel's direct map was not found.
+    #[error("could not find where this kernel maps memory: {detail}")]
+    NoDirectMap {
+        /// What was tried.
+        detail: String,
+    },
+    /// A system call failed.
+    #[error("{action}: {source}")]
+    System {
+        /// What was being done, and to what.
+        action: String,
+        /// The kernel's answer.
+        source: std::io::Error,
+    },
+}
+
+impl CollectError {
+    pub(crate) fn last_os(action: impl Into<String>) -> Self {
+        Self::System {
+            action: action.into(),
+            source: std::io::Error::last_os_error(),
+        }
+    }
+
+    pub(crate) fn from_libbpf(program: &str, error: &libbpf_rs::Error) -> Self {
+        if error.kind() == libbpf_rs::ErrorKind::PermissionDenied {
+            return Self::NotPermitted;
+        }
+        Self::Refused {
+            program: program.to_owned(),
+            detail: format!("{error:#}"),
+        }
+    }
+}

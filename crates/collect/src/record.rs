@@ -1,0 +1,281 @@
+//! The records of `bpf/record.h`, decoded. Pure: no system calls, so recorded words can be replayed.
+
+/// Words in a processor's ring; a power of two.
+pub const RING_WORDS: usize = 1 << 20;
+/// Words behind the ring's end that a record begun in the last word may use.
+pub const RING_SLACK: usize = 4;
+
+const KIND_SWAP_IN: u64 = 1;
+const KIND_SWAP_CACHE_HIT: u64 = 2;
+const KIND_PAGE: u64 = 3;
+
+const PAGE_LEFT: u64 = 1;
+const PAGE_WRITTEN: u64 = 2;
+const PAGE_ZERO: u64 = 4;
+const PAGE_ORDER_SHIFT: u32 = 8;
+const LATENCY_UNKNOWN: u64 = (1 << 40) - 1;
+const PAGE_BYTES: u64 = 4096;
+
+/// `struct config` of `bpf/record.h`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Config {
+    pub(crate) base_ns: u64,
+    pub(crate) direct_map: u64,
+    pub(crate) page_structs: u64,
+    pub(crate) top_level_shift: u32,
+    pub(crate) use_cast: u8,
+    pub(crate) swap_is_slow: u8,
+    pub(crate) zeros_are_noted: u8,
+    pub(crate) unused: [u8; 1],
+}
+
+impl Config {
+    /// The bytes libbpf writes into the map.
+    pub(crate) fn to_bytes(self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(size_of::<Self>());
+        bytes.extend(self.base_ns.to_ne_bytes());
+        bytes.extend(self.direct_map.to_ne_bytes());
+        bytes.extend(self.page_structs.to_ne_bytes());
+        bytes.extend(self.top_level_shift.to_ne_bytes());
+        bytes.extend([self.use_cast, self.swap_is_slow, self.zeros_are_noted]);
+        bytes.extend(self.unused);
+        bytes.resize(size_of::<Self>(), 0); // C pads the end
+        bytes
+    }
+}
+
+/// What a sensor saw. Times in ns of CLOCK_MONOTONIC, addresses and sizes in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Observation {
+    /// A fault that found a swap entry.
+    SwapIn {
+        /// When the fault began.
+        time_ns: u64,
+        /// Address space.
+        space: u32,
+        /// Thread.
+        tid: u32,
+        /// The address that was touched.
+        address: u64,
+        /// From exception to mapped page; `None` for a page found in the swap cache, which the kernel does
+        /// not report the end of.
+        latency_ns: Option<u64>,
+        /// The page had to be read (a major fault); otherwise it was in the swap cache.
+        major: bool,
+    },
+    /// Pages leaving memory, or being written on their way.
+    Pages {
+        /// When, to the precision of the surrounding fault; at worst two timer ticks early.
+        time_ns: u64,
+        /// Address space.
+        space: u32,
+        /// First page's address.
+        address: u64,
+        /// Base pages, from the address on.
+        pages: u64,
+        /// They left memory (an eviction).
+        left: bool,
+        /// They were sent to the swap device.
+        written: bool,
+        /// They were kept without input or output because all bytes are zero.
+        zero_filled: bool,
+    },
+    /// A recorded process began, changed its program or ended.
+    Process {
+        /// When.
+        time_ns: u64,
+        /// What happened.
+        what: ProcessChange,
+        /// Its address space from now on.
+        space: u32,
+        /// Address space it had before exec, or its parent's.
+        parent_space: u32,
+        /// Process (thread group).
+        pid: u32,
+        /// When it started, ns since boot.
+        start_boottime_ns: u64,
+        /// How often it has called exec, as the kernel counts.
+        exec_epoch: u32,
+        /// The kernel's short name for it, 15 bytes at most.
+        command: String,
+    },
+}
+
+/// See [`Observation::Process`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProcessChange {
+    /// It runs a new program: a new address space.
+    Exec,
+    /// It is a new child.
+    Fork,
+    /// Its last thread ended.
+    Exit,
+}
+
+/// Decodes the record at the start of `words`. Returns it and its length in words, or `None` if `words` holds no
+/// whole, well-formed record: the ring's writer is trusted, so that means a bug and ends the recording.
+pub fn decode(words: &[u64], base_ns: u64) -> Option<(Observation, usize)> {
+    let (&first, &second) = (words.first()?, words.get(1)?);
+    let space = (second >> 48) as u32;
+    let time_ns = base_ns.wrapping_add(second & ((1 << 48) - 1));
+    // Canonical user addresses have at most 56 bits.
+    let address = first & ((1 << 57) - 1);
+    match first >> 60 {
+        kind @ (KIND_SWAP_IN | KIND_SWAP_CACHE_HIT) => {
+            let third = *words.get(2)?;
+            let latency = third >> 24;
+            let observation = Observation::SwapIn {
+                time_ns,
+                space,
+                tid: (third & 0xff_ffff) as u32,
+                address,
+                latency_ns: (latency != LATENCY_UNKNOWN).then_some(latency),
+                major: kind == KIND_SWAP_IN,
+            };
+            Some((observation, 3))
+        }
+        KIND_PAGE => {
+            let observation = Observation::Pages {
+                time_ns,
+                space,
+                address: address & !(PAGE_BYTES - 1),
+                pages: 1 << ((address >> PAGE_ORDER_SHIFT) & 0xf),
+                left: address & PAGE_LEFT != 0,
+                written: address & PAGE_WRITTEN != 0,
+                zero_filled: address & PAGE_ZERO != 0,
+            };
+            Some((observation, 2))
+        }
+        _ => None,
+    }
+}
+
+/// Decodes a notice (`struct notice`); `None` if it is too short or of an unknown kind.
+pub(crate) fn decode_notice(bytes: &[u8]) -> Option<Observation> {
+    let u64_at = |at: usize| Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
+    let u32_at = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+    let what = match u32_at(16)? {
+        1 => ProcessChange::Exec,
+        2 => ProcessChange::Fork,
+        3 => ProcessChange::Exit,
+        _ => return None,
+    };
+    let name = bytes.get(40..56)?;
+    let length = name
+        .iter()
+        .position(|&byte| byte == 0)
+        .unwrap_or(name.len());
+    Some(Observation::Process {
+        time_ns: u64_at(0)?,
+        start_boottime_ns: u64_at(8)?,
+        what,
+        space: u32_at(20)?,
+        parent_space: u32_at(24)?,
+        pid: u32_at(28)?,
+        exec_epoch: u32_at(36)?,
+        command: String::from_utf8_lossy(&name[..length]).into_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: u64 = 1_000_000;
+
+    #[test]
+    fn a_swap_in_keeps_address_thread_and_latency() {
+        let words = [
+            KIND_SWAP_IN << 60 | 0x7f12_3456_7abc,
+            7 << 48 | 500,
+            2_900 << 24 | 4242,
+        ];
+        let expected = Observation::SwapIn {
+            time_ns: BASE + 500,
+            space: 7,
+            tid: 4242,
+            address: 0x7f12_3456_7abc,
+            latency_ns: Some(2_900),
+            major: true,
+        };
+        assert_eq!(decode(&words, BASE), Some((expected, 3)));
+    }
+
+    #[test]
+    fn an_unknown_latency_is_none() {
+        let words = [
+            KIND_SWAP_CACHE_HIT << 60 | 0x1000,
+            1 << 48,
+            LATENCY_UNKNOWN << 24 | 1,
+        ];
+        let (observation, _) = decode(&words, BASE).expect("well formed");
+        assert!(matches!(
+            observation,
+            Observation::SwapIn {
+                latency_ns: None,
+                major: false,
+                ..
+            }
+        ));
+    }
+
+    #[test]
+    fn a_large_folio_counts_its_pages() {
+        let words = [
+            KIND_PAGE << 60 | 0x7f00_0000_0000 | PAGE_LEFT | PAGE_WRITTEN | 4 << PAGE_ORDER_SHIFT,
+            1 << 48 | 9,
+        ];
+        let expected = Observation::Pages {
+            time_ns: BASE + 9,
+            space: 1,
+            address: 0x7f00_0000_0000,
+            pages: 16,
+            left: true,
+            written: true,
+            zero_filled: false,
+        };
+        assert_eq!(decode(&words, BASE), Some((expected, 2)));
+    }
+
+    #[test]
+    fn short_or_unknown_records_are_refused() {
+        assert_eq!(decode(&[], BASE), None);
+        assert_eq!(decode(&[KIND_SWAP_IN << 60, 0], BASE), None);
+        assert_eq!(decode(&[0, 0, 0], BASE), None);
+        assert_eq!(decode_notice(&[0; 20]), None);
+    }
+
+    /// record.h is the other half of this contract.
+    #[test]
+    fn the_header_has_the_same_numbers() {
+        let header = include_str!("bpf/record.h");
+        let value = |name: &str| {
+            let line = header
+                .lines()
+                .find(|line| line.starts_with(&format!("#define {name} ")))
+                .unwrap_or_else(|| panic!("{name} is not in record.h"));
+            let rest = &line[format!("#define {name} ").len()..];
+            rest.split("/*")
+                .next()
+                .expect("split yields one")
+                .trim()
+                .to_owned()
+        };
+        for (name, here) in [
+            ("KIND_SWAP_IN", KIND_SWAP_IN),
+            ("KIND_SWAP_CACHE_HIT", KIND_SWAP_CACHE_HIT),
+            ("KIND_PAGE", KIND_PAGE),
+            ("PAGE_LEFT", PAGE_LEFT),
+            ("PAGE_WRITTEN", PAGE_WRITTEN),
+            ("PAGE_ZERO", PAGE_ZERO),
+            ("PAGE_ORDER_SHIFT", u64::from(PAGE_ORDER_SHIFT)),
+            ("RING_SLACK", RING_SLACK as u64),
+        ] {
+            assert_eq!(value(name), here.to_string(), "{name}");
+        }
+        assert_eq!(value("RING_WORDS"), "(1 << 20)");
+        assert_eq!(value("LATENCY_UNKNOWN"), "((1ULL << 40) - 1)");
+        assert_eq!(Config::default().to_bytes().len(), size_of::<Config>());
+    }
+}

@@ -1,0 +1,139 @@
+//! The reader's side of the per-processor rings (see `bpf/record.h`).
+
+use std::os::fd::AsRawFd;
+use std::os::fd::BorrowedFd;
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
+
+use crate::CollectError;
+use crate::record::RING_SLACK;
+use crate::record::RING_WORDS;
+
+const CPU_STATE_WORDS: usize = 24;
+const TAIL: usize = 8;
+const COUNTERS: usize = 16;
+const RING_STRIDE_WORDS: usize = RING_WORDS + RING_SLACK;
+
+/// A BPF array map, mapped into this process for as long as the value lives.
+struct MappedArray {
+    start: NonNull<u64>,
+    words: usize,
+}
+
+impl MappedArray {
+    fn new(map: BorrowedFd<'_>, words: usize) -> Result<Self, CollectError> {
+        // SAFETY: a fresh mapping at an address of the kernel's choice; no existing memory is touched.
+        let start = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                words * 8,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                map.as_raw_fd(),
+                0,
+            )
+        };
+        if start == libc::MAP_FAILED {
+            return Err(CollectError::last_os("mapping a sensor's ring"));
+        }
+        let start = NonNull::new(start.cast()).expect("mmap never returns null without MAP_FIXED");
+        Ok(Self { start, words })
+    }
+
+    /// Words shared with the kernel: read and written only as atomics.
+    fn atomics(&self) -> &[AtomicU64] {
+        // SAFETY: the mapping is `words` u64 long, aligned to a page and lives as long as self; AtomicU64 has
+        // u64's layout; the kernel's side writes whole aligned words.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr().cast(), self.words) }
+    }
+}
+
+impl Drop for MappedArray {
+    fn drop(&mut self) {
+        // SAFETY: start and length are those of the mapping made in `new`; no reference outlives self.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.words * 8) };
+    }
+}
+
+/// Counters that a processor's programs keep (`struct cpu_state`), summed over all processors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CpuCounters {
+    pub(crate) lost: u64,
+    pub(crate) file_majors: u64,
+    pub(crate) pages_read: u64,
+    pub(crate) unmatched_ends: u64,
+    pub(crate) foreign_pages: u64,
+    pub(crate) unknown_owner: u64,
+}
+
+/// All processors' rings.
+pub(crate) struct Rings {
+    states: MappedArray,
+    words: MappedArray,
+    cpus: usize,
+    scratch: Vec<u64>,
+}
+
+impl Rings {
+    pub(crate) fn map(
+        states: BorrowedFd<'_>,
+        words: BorrowedFd<'_>,
+        cpus: usize,
+    ) -> Result<Self, CollectError> {
+        Ok(Self {
+            states: MappedArray::new(states, cpus * CPU_STATE_WORDS)?,
+            words: MappedArray::new(words, cpus * RING_STRIDE_WORDS)?,
+            cpus,
+            scratch: Vec::new(),
+        })
+    }
+
+    pub(crate) fn cpus(&self) -> usize {
+        self.cpus
+    }
+
+    /// Hands each processor's new words to `take`, oldest first; `take` says how many words its record had, and
+    /// `None` for a malformed one, which drops the rest of that batch (returned as a count of words).
+    pub(crate) fn drain(&mut self, mut take: impl FnMut(&[u64]) -> Option<usize>) -> u64 {
+        let mut malformed = 0;
+        for cpu in 0..self.cpus {
+            let state = &self.states.atomics()[cpu * CPU_STATE_WORDS..];
+            let tail = state[TAIL].load(Ordering::Relaxed);
+            // Pairs with the program's store of head after the record's words.
+            let head = state[0].load(Ordering::Acquire);
+            let mut at = tail;
+            while at < head {
+                // Copied out: a record is read once, and no reference into shared memory escapes.
+                let offset = cpu * RING_STRIDE_WORDS + (at as usize & (RING_WORDS - 1));
+                let length = 3.min((head - at) as usize);
+                let words = &self.words.atomics()[offset..offset + length];
+                self.scratch.clear();
+                self.scratch
+                    .extend(words.iter().map(|word| word.load(Ordering::Relaxed)));
+                let Some(used) = take(&self.scratch) else {
+                    malformed += head - at;
+                    break;
+                };
+                at += used as u64;
+            }
+            state[TAIL].store(head, Ordering::Release);
+        }
+        malformed
+    }
+
+    pub(crate) fn counters(&self) -> CpuCounters {
+        let mut sum = CpuCounters::default();
+        for cpu in 0..self.cpus {
+            let counters = &self.states.atomics()[cpu * CPU_STATE_WORDS + COUNTERS..];
+            let read = |index: usize| counters[index].load(Ordering::Relaxed);
+            sum.lost += read(0);
+            sum.file_majors += read(1);
+            sum.pages_read += read(2);
+            sum.unmatched_ends += read(3);
+            sum.foreign_pages += read(4);
+            sum.unknown_owner += read(5);
+        }
+        sum
+    }
+}

@@ -1,0 +1,62 @@
+//! Effective capabilities of this process.
+
+use crate::files;
+use serde::Serialize;
+use std::path::Path;
+
+/// The capabilities that matter here, as effective now (`CapEff` of `/proc/self/status`;
+/// include/uapi/linux/capability.h). Having one does not mean that a lockdown lets it be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Capabilities {
+    /// All bits.
+    pub mask: u64,
+    /// Load BPF programs.
+    pub bpf: bool,
+    /// Open perf events of others.
+    pub perfmon: bool,
+    /// Mount, swapon, and on old kernels BPF and perf too.
+    pub sys_admin: bool,
+    /// Exceed resource limits.
+    pub sys_resource: bool,
+    /// Look into processes of other users.
+    pub sys_ptrace: bool,
+}
+
+impl Capabilities {
+    /// Those of this process; `None` if `/proc` is not there.
+    pub fn current() -> Option<Self> {
+        Self::from_status(&files::read_optional(Path::new("/proc/self/status"))?)
+    }
+
+    pub(crate) fn from_status(status: &str) -> Option<Self> {
+        let hex = status
+            .lines()
+            .find_map(|line| line.strip_prefix("CapEff:"))?;
+        let mask = u64::from_str_radix(hex.trim(), 16).ok()?;
+        let has = |bit: u32| mask & (1 << bit) != 0;
+        Some(Capabilities {
+            mask,
+            bpf: has(39),
+            perfmon: has(38),
+            sys_admin: has(21),
+            sys_resource: has(24),
+            sys_ptrace: has(19),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_have_their_names() {
+        let all_but_resource =
+            Capabilities::from_status("Name:\tx\nCapEff:\t000001fffeffffff\n").expect("parses");
+        assert!(all_but_resource.bpf && all_but_resource.perfmon && all_but_resource.sys_ptrace);
+        assert!(all_but_resource.sys_admin && !all_but_resource.sys_resource);
+        let none = Capabilities::from_status("CapEff:\t0000000000000000").expect("parses");
+        assert!(!none.bpf && !none.sys_admin && none.mask == 0);
+        assert_eq!(Capabilities::from_status("CapEff:\tzz"), None);
+    }
+}

@@ -1,0 +1,15 @@
+//! Control groups, v1 and v2: where the memory controller is, and cgroups made for one run.
+
+mod host;
+mod members;
+mod memory;
+
+pub use host::CgroupHost;
+pub use host::CgroupVersion;
+pub use memory::LimitKind;
+pub use memory::MemoryCgroup;
+pub use memory::MemoryCounters;
+
+pub(crate) use host::disable_controller;
+pub(crate) use members::kill_all;
+pub(crate) use members::remove;

@@ -1,0 +1,293 @@
+//! The forked child: waits at the barrier, becomes the calling user, execs.
+//!
+//! Other threads may have held locks at the fork, so between fork and exec the child only makes
+//! system calls: everything is prepared before, and nothing is allocated.
+
+use super::caller::Caller;
+use super::environment::Environment;
+use super::environment::c_string;
+use crate::error::Error;
+use crate::error::Result;
+use rustix::io::Errno;
+use rustix::net::SendFlags;
+use rustix::pipe::PipeFlags;
+use rustix::process::Gid;
+use rustix::process::Pid;
+use rustix::process::Signal;
+use rustix::process::Uid;
+use std::ffi::CString;
+use std::ffi::OsString;
+use std::ffi::c_char;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::ptr;
+
+/// What the child was doing when it failed.
+const EXEC: u8 = 0;
+const BECOME_USER: u8 = 1;
+/// Stage and error number.
+const REPORT_BYTES: usize = 5;
+
+/// Everything the child needs.
+pub(super) struct Prepared {
+    path: CString,
+    arguments: Vec<CString>,
+    variables: Vec<CString>,
+    user: Option<User>,
+}
+
+struct User {
+    uid: Uid,
+    gid: Gid,
+    groups: Vec<Gid>,
+}
+
+impl Prepared {
+    pub(super) fn new(
+        path: &Path,
+        arguments: &[OsString],
+        environment: &Environment,
+        caller: Option<Caller>,
+    ) -> Result<Self> {
+        let arguments = arguments
+            .iter()
+            .map(|text| c_string(text.as_bytes().to_vec()));
+        let user = caller.map(|caller| User {
+            uid: Uid::from_raw(caller.uid),
+            gid: Gid::from_raw(caller.gid),
+            groups: caller.groups.into_iter().map(Gid::from_raw).collect(),
+        });
+        Ok(Prepared {
+            path: c_string(path.as_os_str().as_bytes().to_vec())?,
+            arguments: arguments.collect::<Result<_>>()?,
+            variables: environment.strings()?,
+            user,
+        })
+    }
+}
+
+/// A child that waits at the barrier. Dropped, it ends without having run anything.
+#[derive(Debug)]
+pub(super) struct Held {
+    pid: Pid,
+    /// One byte lets the child go; its end (also: our death) ends the child.
+    barrier: Option<UnixStream>,
+    /// The child writes here if it fails; exec closes it.
+    report: OwnedFd,
+}
+
+impl Held {
+    pub(super) fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Lets the child go and waits for its exec.
+    pub(super) fn release(mut self, path: &Path) -> Result<()> {
+        let Some(barrier) = self.barrier.take() else {
+            return Ok(());
+        };
+        let passed = let_go(&barrier);
+        drop(barrier);
+        match (passed, read_report(&self.report)) {
+            (Ok(()), Ok(None)) => Ok(()),
+            (Ok(()), Ok(Some((stage, errno)))) => {
+                self.reap();
+                Err(explain(stage, errno, path))
+            }
+            (Err(source), _) | (_, Err(source)) => {
+                self.reap();
+                Err(Error::system("let the program go (was it killed?)", source))
+            }
+        }
+    }
+
+    fn reap(&self) {
+        // It has nothing more to do; a stopped one would not end by itself. Not waited for yet, so the
+        // id is still its own.
+        let _ = rustix::process::kill_process(self.pid, Signal::KILL);
+        let _ = super::exit::wait(self.pid);
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if self.barrier.take().is_some() {
+            self.reap();
+        }
+    }
+}
+
+/// Forks the child.
+pub(super) fn fork_held(prepared: &Prepared) -> Result<Held> {
+    let failed = |source| Error::system("make a pipe", source);
+    let (barrier_in, barrier_out) = UnixStream::pair().map_err(failed)?;
+    let (report_in, report_out) =
+        rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|e| failed(e.into()))?;
+    let arguments = pointers(&prepared.arguments);
+    let variables = pointers(&prepared.variables);
+    // SAFETY: the child only makes system calls until it execs or exits, and never returns.
+    match unsafe { libc::fork() } {
+        0 => {
+            // Or our own copy would keep the barrier up after the recorder's death.
+            drop(barrier_out);
+            drop(report_in);
+            run(prepared, &arguments, &variables, &barrier_in, &report_out)
+        }
+        pid => match Pid::from_raw(pid) {
+            Some(pid) if pid.as_raw_nonzero().get() > 0 => Ok(Held {
+                pid,
+                barrier: Some(barrier_out),
+                report: report_in,
+            }),
+            _ => Err(Error::system("start a process", io::Error::last_os_error())),
+        },
+    }
+}
+
+fn pointers(strings: &[CString]) -> Vec<*const c_char> {
+    strings
+        .iter()
+        .map(|text| text.as_ptr())
+        .chain([ptr::null()])
+        .collect()
+}
+
+/// The child. System calls only.
+fn run(
+    prepared: &Prepared,
+    arguments: &[*const c_char],
+    variables: &[*const c_char],
+    barrier: &UnixStream,
+    report: &OwnedFd,
+) -> ! {
+    if wait_at(barrier) {
+        let stage = match prepared.user.as_ref().map_or(Ok(()), become_user) {
+            Err(errno) => (BECOME_USER, errno.raw_os_error()),
+            Ok(()) => {
+                restore_signals();
+                // SAFETY: strings that end with a zero byte, in lists that end with a null pointer.
+                unsafe {
+                    libc::execve(
+                        prepared.path.as_ptr(),
+                        arguments.as_ptr(),
+                        variables.as_ptr(),
+                    )
+                };
+                (
+                    EXEC,
+                    Errno::from_io_error(&io::Error::last_os_error())
+                        .map_or(0, Errno::raw_os_error),
+                )
+            }
+        };
+        let mut text = [stage.0; REPORT_BYTES];
+        text[1..].copy_from_slice(&stage.1.to_ne_bytes());
+        let _ = rustix::io::write(report, &text);
+    }
+    // SAFETY: ends this process without running anything that belongs to the recorder.
+    unsafe { libc::_exit(125) }
+}
+
+/// Whether we were let go, and not left alone.
+fn wait_at(barrier: &UnixStream) -> bool {
+    let mut byte = [0];
+    loop {
+        match rustix::io::read(barrier, &mut byte) {
+            Err(Errno::INTR) => {}
+            other => return other == Ok(1),
+        }
+    }
+}
+
+fn become_user(user: &User) -> std::result::Result<(), Errno> {
+    // Of this thread, which is the only one after a fork. Groups first: later it is not permitted.
+    rustix::thread::set_thread_groups(&user.groups)?;
+    rustix::thread::set_thread_res_gid(user.gid, user.gid, user.gid)?;
+    rustix::thread::set_thread_res_uid(user.uid, user.uid, user.uid)
+}
+
+/// As the standard library does for its children: nothing blocked, and SIGPIPE, which it ignores in us,
+/// as usual. All else is inherited (so `nohup` works), handlers excepted.
+fn restore_signals() {
+    let mut none = MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: `none` is ours to fill; both calls are allowed after a fork.
+    unsafe {
+        libc::sigemptyset(none.as_mut_ptr());
+        libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut());
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+    }
+}
+
+/// A child that was killed meanwhile must give an error here, not SIGPIPE.
+fn let_go(barrier: &UnixStream) -> io::Result<()> {
+    loop {
+        match rustix::net::send(barrier, &[1], SendFlags::NOSIGNAL) {
+            Err(Errno::INTR) => {}
+            other => return other.map(drop).map_err(io::Error::from),
+        }
+    }
+}
+
+/// `None`: exec closed the pipe, the program runs.
+fn read_report(report: &OwnedFd) -> io::Result<Option<(u8, i32)>> {
+    let mut text = [0; REPORT_BYTES];
+    loop {
+        match rustix::io::read(report.as_fd(), &mut text) {
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+            Ok(0) => return Ok(None),
+            // Short messages pass a pipe whole.
+            Ok(_) => {
+                let [stage, errno @ ..] = text;
+                return Ok(Some((stage, i32::from_ne_bytes(errno))));
+            }
+        }
+    }
+}
+
+fn explain(stage: u8, errno: i32, path: &Path) -> Error {
+    let source = io::Error::from_raw_os_error(errno);
+    if stage == BECOME_USER {
+        return Error::system(
+            "become the user who called sudo (--as-root runs it as root)",
+            source,
+        );
+    }
+    let program = path.display().to_string();
+    let refused = |why| Error::ProgramNotExecutable {
+        program: program.clone(),
+        why,
+        source: None,
+    };
+    match errno {
+        // It was there a moment ago.
+        libc::ENOENT => {
+            let why =
+                "its interpreter is missing (the #! line of a script, or the loader of a program)";
+            Error::ProgramNotFound { program, why }
+        }
+        libc::ENOEXEC => refused(
+            "it is no program for this machine, nor a script with a #! line; \
+                                  type: sh FILE",
+        ),
+        libc::EACCES => refused(
+            "this user may not execute it, or its interpreter, or its file system \
+                                 is mounted noexec",
+        ),
+        libc::ETXTBSY => refused("it is being written to; try again"),
+        libc::E2BIG => refused("its arguments and environment are too long"),
+        _ => {
+            let why = "the system refuses";
+            Error::ProgramNotExecutable {
+                program,
+                why,
+                source: Some(source),
+            }
+        }
+    }
+}

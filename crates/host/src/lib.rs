@@ -1,0 +1,54 @@
+//! What the host offers: processes, cgroups, swap, limits, and putting them back.
+//!
+//! ```text
+//!   check                        what this kernel and user may do
+//!   size, process, counters      numbers from the user and from /proc
+//!   swap, cgroup  --undo-->  restorer  --the same, by socket-->  keeper
+//!   launch                       start the program inside all that
+//! ```
+//!
+//! **Whatever is changed is put back in every way a run can end.** Each change is first described as
+//! an [`UndoAction`], given to the [`Restorer`], which tells the [`keeper`] process before the change
+//! is made. The restorer undoes when the run ends; the keeper does so when the recorder was killed.
+//! Undo actions may be performed twice, or when the change was never made: they then do nothing.
+//!
+//! Not here: BPF and perf events (`collect`), and anything that interprets what was seen.
+
+mod capabilities;
+pub mod cgroup;
+pub mod check;
+pub mod counters;
+mod error;
+mod files;
+pub mod journal;
+pub mod keeper;
+pub mod launch;
+pub mod process;
+mod restorer;
+pub mod size;
+pub mod swap;
+
+pub use capabilities::Capabilities;
+pub use cgroup::CgroupHost;
+pub use cgroup::CgroupVersion;
+pub use cgroup::LimitKind;
+pub use cgroup::MemoryCgroup;
+pub use check::HostFacts;
+pub use error::Error;
+pub use error::Result;
+pub use journal::UndoAction;
+pub use keeper::Keeper;
+pub use launch::Exit;
+pub use launch::Launched;
+pub use launch::Program;
+pub use restorer::Failure;
+pub use restorer::Mark;
+pub use restorer::Restorer;
+pub use size::MemorySize;
+pub use swap::SwapRequest;
+pub use swap::TemporarySwap;
+
+/// Bytes of a base page of this machine.
+pub fn page_bytes() -> u64 {
+    rustix::param::page_size() as u64
+}

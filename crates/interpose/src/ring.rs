@@ -1,0 +1,163 @@
+//! The writer's side of the ring (see the `abi` crate). Many threads write at once, without a lock: each reserves
+//! its bytes by moving the head, fills them, and writes the record's length last.
+
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
+
+use pagewise_abi as abi;
+
+use crate::connect;
+
+const RECORD_HEADER: usize = 8;
+
+/// A ring mapped into this process. Copyable: all threads of a process share one mapping, which is never undone.
+#[derive(Clone, Copy)]
+pub struct Producer {
+    start: *mut u8,
+    capacity: usize,
+}
+
+// SAFETY: the mapping lives until the process ends, and all access to shared words is atomic or to bytes that
+// this thread has reserved.
+unsafe impl Send for Producer {}
+// SAFETY: see above.
+unsafe impl Sync for Producer {}
+
+impl Producer {
+    /// Asks the recorder for a ring. `None` if there is no recorder, or it does not answer.
+    pub fn connect(socket: &[u8]) -> Option<Self> {
+        let (start, bytes) = connect::request_ring(socket)?;
+        // SAFETY: request_ring returns a mapping of `bytes` bytes, more than a header.
+        unsafe { Self::from_mapping(start, bytes) }
+    }
+
+    /// # Safety
+    /// `start` must be a mapping of `bytes` bytes, shared with nobody but a reader of rings, never unmapped.
+    unsafe fn from_mapping(start: *mut u8, bytes: usize) -> Option<Self> {
+        let ring = Self {
+            start,
+            capacity: bytes.checked_sub(abi::HEADER_BYTES)?,
+        };
+        let honest = ring.word(abi::OFFSET_MAGIC).load(Ordering::Relaxed) == abi::MAGIC
+            && ring.word(abi::OFFSET_CAPACITY).load(Ordering::Relaxed) == ring.capacity as u64
+            && ring.capacity.is_power_of_two();
+        honest.then_some(ring)
+    }
+
+    fn word(&self, offset: usize) -> &AtomicU64 {
+        // SAFETY: callers pass multiples of 8 within the header; the mapping is page-aligned and lives for ever.
+        unsafe { &*self.start.add(offset).cast::<AtomicU64>() }
+    }
+
+    /// Writes one record of `bytes` bytes (a multiple of 8): `fill` gets its zeroed place, length excluded from
+    /// its duties. False: the ring is full; the loss is counted.
+    pub fn write(&self, bytes: usize, fill: impl FnOnce(&mut [u8])) -> bool {
+        let Some(offset) = self.reserve(bytes) else {
+            self.word(abi::OFFSET_LOST).fetch_add(1, Ordering::Relaxed);
+            return false;
+        };
+        // SAFETY: these bytes were reserved by this call alone and do not wrap; the reader leaves them alone
+        // until their length is written.
+        let place = unsafe { std::slice::from_raw_parts_mut(self.start.add(offset), bytes) };
+        fill(place);
+        self.commit(offset, bytes);
+        true
+    }
+
+    /// Reserves `bytes` in one piece and returns their offset in the mapping.
+    fn reserve(&self, bytes: usize) -> Option<usize> {
+        let head = self.word(abi::OFFSET_HEAD);
+        let mut at = head.load(Ordering::Relaxed);
+        loop {
+            // Pairs with the reader's store of the tail after it has zeroed what it read.
+            let tail = self.word(abi::OFFSET_TAIL).load(Ordering::Acquire);
+            let start = at as usize & (self.capacity - 1);
+            let padding = if start + bytes > self.capacity {
+                self.capacity - start
+            } else {
+                0
+            };
+            let end = at + (padding + bytes) as u64;
+            if end.wrapping_sub(tail) > self.capacity as u64 {
+                return None;
+            }
+            match head.compare_exchange_weak(at, end, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) if padding == 0 => return Some(abi::HEADER_BYTES + start),
+                Ok(_) => {
+                    self.pad(abi::HEADER_BYTES + start, padding);
+                    return Some(abi::HEADER_BYTES);
+                }
+                Err(now) => at = now,
+            }
+        }
+    }
+
+    fn pad(&self, offset: usize, bytes: usize) {
+        // SAFETY: as in `write`: reserved by this thread alone. Padding is at least 8 bytes long.
+        let place =
+            unsafe { std::slice::from_raw_parts_mut(self.start.add(offset), RECORD_HEADER) };
+        place[4..8].copy_from_slice(&(abi::Kind::Padding as u32).to_le_bytes());
+        self.commit(offset, bytes);
+    }
+
+    fn commit(&self, offset: usize, bytes: usize) {
+        // SAFETY: offset is a multiple of 8 within the mapping.
+        let length = unsafe { &*self.start.add(offset).cast::<AtomicU32>() };
+        length.store(bytes as u32, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ring(capacity: usize) -> Producer {
+        let memory = vec![0u64; (abi::HEADER_BYTES + capacity) / 8].leak();
+        memory[abi::OFFSET_MAGIC / 8] = abi::MAGIC;
+        memory[abi::OFFSET_CAPACITY / 8] = capacity as u64;
+        let bytes = abi::HEADER_BYTES + capacity;
+        // SAFETY: leaked memory of that size that nobody else uses.
+        unsafe { Producer::from_mapping(memory.as_mut_ptr().cast(), bytes) }
+            .expect("an honest header")
+    }
+
+    #[test]
+    fn a_full_ring_counts_losses_and_records_do_not_wrap() {
+        let ring = ring(64);
+        assert!(ring.write(40, |place| place[8..].fill(1)));
+        // 24 bytes are left: too few, and the reader has freed none.
+        assert!(!ring.write(32, |_| ()));
+        assert_eq!(ring.word(abi::OFFSET_LOST).load(Ordering::Relaxed), 1);
+        ring.word(abi::OFFSET_TAIL).store(40, Ordering::Release);
+        assert!(ring.write(32, |place| place[8..].fill(2)));
+        // The end was padded, the record begins at the start again.
+        assert_eq!(ring.word(abi::OFFSET_HEAD).load(Ordering::Relaxed), 64 + 32);
+        // SAFETY: within the ring.
+        let padding =
+            unsafe { std::slice::from_raw_parts(ring.start.add(abi::HEADER_BYTES + 40), 8) };
+        assert_eq!(padding, [24, 0, 0, 0, abi::Kind::Padding as u8, 0, 0, 0]);
+    }
+
+    #[test]
+    fn threads_do_not_overwrite_each_other() {
+        let ring = ring(1 << 20);
+        std::thread::scope(|scope| {
+            for thread in 1..=4u8 {
+                scope.spawn(move || {
+                    for _ in 0..1000 {
+                        assert!(ring.write(64, |place| place[8..].fill(thread)));
+                    }
+                });
+            }
+        });
+        for record in 0..4000 {
+            // SAFETY: within the ring; the writers have ended.
+            let bytes = unsafe {
+                std::slice::from_raw_parts(ring.start.add(abi::HEADER_BYTES + record * 64), 64)
+            };
+            assert_eq!(bytes[0], 64);
+            assert!(bytes[8..].iter().all(|&byte| byte == bytes[8] && byte != 0));
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! `mmap` and its family: the program's own anonymous mappings. (The allocator's and the linker's calls do not
+//! come this way; file mappings are known from the list of mappings.)
+
+use std::ffi::c_void;
+
+use pagewise_abi::AllocationKind;
+use pagewise_interpose::Registers;
+use pagewise_interpose::Symbol;
+use pagewise_interpose::capture;
+
+use crate::stream::allocated;
+use crate::stream::is_large;
+use crate::stream::moved;
+use crate::stream::releasing;
+
+type Munmap = unsafe extern "C" fn(*mut c_void, usize) -> i32;
+type Mremap = unsafe extern "C" fn(*mut c_void, usize, usize, i32, *mut c_void) -> *mut c_void;
+
+// SAFETY: the C library's type for the function of this name.
+static MUNMAP: Symbol<Munmap> = unsafe { Symbol::new(c"munmap") };
+// SAFETY: as above; mremap is variadic, and passing the fifth argument always is harmless in this ABI.
+static MREMAP: Symbol<Mremap> = unsafe { Symbol::new(c"mremap") };
+
+#[derive(Clone, Copy)]
+struct Request {
+    address: *mut c_void,
+    bytes: usize,
+    protection: i32,
+    flags: i32,
+    file: i32,
+    offset: i64,
+}
+
+/// # Safety
+/// As mmap(2).
+unsafe fn map(request: Request, registers: Registers) -> *mut c_void {
+    // The system call itself: looking up the next mmap may allocate, and allocators map memory.
+    // SAFETY: the same call as our caller's.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mmap,
+            request.address,
+            request.bytes,
+            request.protection,
+            request.flags,
+            request.file,
+            request.offset,
+        )
+    } as *mut c_void;
+    if request.flags & libc::MAP_ANONYMOUS != 0
+        && result != libc::MAP_FAILED
+        && is_large(request.bytes)
+    {
+        allocated(
+            result as usize,
+            request.bytes,
+            AllocationKind::Mmap,
+            registers,
+        );
+    }
+    result
+}
+
+/// # Safety
+/// As mmap(2).
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn mmap(
+    address: *mut c_void,
+    bytes: usize,
+    protection: i32,
+    flags: i32,
+    file: i32,
+    offset: i64,
+) -> *mut c_void {
+    // SAFETY: our caller's promise.
+    unsafe {
+        map(
+            Request {
+                address,
+                bytes,
+                protection,
+                flags,
+                file,
+                offset,
+            },
+            capture(),
+        )
+    }
+}
+
+/// # Safety
+/// As mmap(2).
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn mmap64(
+    address: *mut c_void,
+    bytes: usize,
+    protection: i32,
+    flags: i32,
+    file: i32,
+    offset: i64,
+) -> *mut c_void {
+    // SAFETY: our caller's promise.
+    unsafe {
+        map(
+            Request {
+                address,
+                bytes,
+                protection,
+                flags,
+                file,
+                offset,
+            },
+            capture(),
+        )
+    }
+}
+
+/// # Safety
+/// As munmap(2).
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn munmap(address: *mut c_void, bytes: usize) -> i32 {
+    if is_large(bytes) {
+        releasing(address as usize, bytes);
+    }
+    match MUNMAP.look_up() {
+        // SAFETY: the same call as our caller's.
+        Some(real) => unsafe { real(address, bytes) },
+        // SAFETY: the same call as our caller's.
+        None => unsafe { libc::syscall(libc::SYS_munmap, address, bytes) as i32 },
+    }
+}
+
+/// # Safety
+/// As mremap(2).
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn mremap(
+    old: *mut c_void,
+    old_bytes: usize,
+    new_bytes: usize,
+    flags: i32,
+    target: *mut c_void,
+) -> *mut c_void {
+    let result = match MREMAP.look_up() {
+        // SAFETY: the same call as our caller's.
+        Some(real) => unsafe { real(old, old_bytes, new_bytes, flags, target) },
+        // SAFETY: the same call as our caller's.
+        None => unsafe {
+            libc::syscall(libc::SYS_mremap, old, old_bytes, new_bytes, flags, target) as *mut c_void
+        },
+    };
+    if result != libc::MAP_FAILED && is_large(old_bytes.max(new_bytes)) {
+        moved(old as usize, old_bytes, result as usize, new_bytes);
+    }
+    result
+}

@@ -1,0 +1,179 @@
+//! Writes a small sample trace, with rows in every table, for trying other tools on it:
+//!
+//! ```text
+//! cargo run -p pagewise-trace --example write_sample -- FOLDER [--crash]
+//! ```
+//!
+//! With `--crash` the recording is left as a killed recorder would leave it.
+
+use std::error::Error;
+use std::path::Path;
+
+use pagewise_trace::AllocationKind;
+use pagewise_trace::Event;
+use pagewise_trace::EventKind;
+use pagewise_trace::Meta;
+use pagewise_trace::Overwrite;
+use pagewise_trace::TraceWriter;
+
+const PAGES: u64 = 2_000;
+const HEAP: u64 = 0x7f00_0000_0000;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args_os().skip(1);
+    let folder = arguments
+        .next()
+        .ok_or("usage: write_sample FOLDER [--crash]")?;
+    let crash = arguments
+        .next()
+        .is_some_and(|argument| argument == "--crash");
+
+    let mut writer = TraceWriter::create(Path::new(&folder), meta(), Overwrite::Replace)?;
+    write_program(&mut writer)?;
+    write_events(&mut writer)?;
+    write_names(&mut writer)?;
+    writer.flush()?;
+    if !crash {
+        writer.close()?;
+    }
+    Ok(())
+}
+
+fn meta() -> Meta {
+    Meta {
+        command: vec![
+            "./sweep".to_owned(),
+            "--pages".to_owned(),
+            PAGES.to_string(),
+        ],
+        wall_ns: Some(PAGES * 6_000),
+        ..Meta::default()
+    }
+}
+
+fn write_program(writer: &mut TraceWriter) -> Result<(), Box<dyn Error>> {
+    let space = pagewise_trace::Space {
+        space: 0,
+        pid: 4242,
+        start_time_ns: 1_000_000,
+        exec_epoch: 1,
+        parent_space: None,
+        begin_ns: 0,
+        end_ns: None,
+        command: "sweep".to_owned(),
+        executable: Some("/usr/bin/sweep".to_owned()),
+    };
+    writer.spaces.push(space.clone())?;
+    writer.spaces.push(pagewise_trace::Space {
+        end_ns: Some(PAGES * 6_000),
+        ..space
+    })?;
+    writer.allocations.push(pagewise_trace::Allocation {
+        allocation: 0,
+        space: 0,
+        tid: 4242,
+        time_ns: 10,
+        address: HEAP,
+        bytes: PAGES * 4096,
+        kind: AllocationKind::Malloc,
+        stack: Some(0),
+    })?;
+    writer.releases.push(pagewise_trace::Release {
+        space: 0,
+        time_ns: PAGES * 6_000,
+        address: HEAP,
+        bytes: None,
+    })?;
+    writer.moves.push(pagewise_trace::Move {
+        space: 0,
+        time_ns: 20,
+        old_address: HEAP - 8192,
+        old_bytes: 4096,
+        new_address: HEAP - 65_536,
+        new_bytes: 8192,
+    })?;
+    writer.mappings.push(pagewise_trace::Mapping {
+        space: 0,
+        time_ns: 1,
+        start: 0x40_0000,
+        end: 0x40_1000,
+        permissions: "r-xp".to_owned(),
+        offset: 4096,
+        path: "/usr/bin/sweep".to_owned(),
+    })?;
+    for second in 0..3 {
+        writer.samples.push(pagewise_trace::Sample {
+            time_ns: second * 1_000_000_000,
+            rss_bytes: Some(PAGES * 2048),
+            swap_bytes: Some(second * 4096),
+            limit_bytes: None,
+        })?;
+    }
+    Ok(())
+}
+
+/// A sweep: each page comes in, and another one is written and leaves for it.
+fn write_events(writer: &mut TraceWriter) -> Result<(), Box<dyn Error>> {
+    for page in 0..PAGES {
+        let time_ns = page * 6_000;
+        let victim = HEAP + (page + PAGES / 2) % PAGES * 4096;
+        let event = |kind, address, after_ns| Event {
+            time_ns: time_ns + after_ns,
+            space: 0,
+            tid: None,
+            kind,
+            address,
+            latency_ns: None,
+        };
+        writer
+            .events
+            .push(event(EventKind::PageWritten, victim, 0))?;
+        writer
+            .events
+            .push(event(EventKind::Eviction, victim, 700))?;
+        writer.events.push(Event {
+            tid: Some(4242),
+            latency_ns: Some(2_900 + page % 97),
+            ..event(EventKind::SwapIn, HEAP + page * 4096, 2_900)
+        })?;
+    }
+    Ok(())
+}
+
+fn write_names(writer: &mut TraceWriter) -> Result<(), Box<dyn Error>> {
+    writer.stacks.push(pagewise_trace::StackFrame {
+        stack: 0,
+        depth: 0,
+        address: 0x40_1136,
+        module: Some("/usr/bin/sweep".to_owned()),
+        module_offset: Some(0x1136),
+        truncated: false,
+    })?;
+    writer.frames.push(pagewise_trace::Frame {
+        stack: 0,
+        depth: 0,
+        inline_index: 0,
+        function: Some("main".to_owned()),
+        file: Some("sweep.c".to_owned()),
+        line: Some(12),
+        module: Some("/usr/bin/sweep".to_owned()),
+        inlined: false,
+    })?;
+    writer.sites.push(pagewise_trace::Site {
+        stack: 0,
+        name: Some("grid".to_owned()),
+        file: Some("sweep.c".to_owned()),
+        line: Some(12),
+        function: Some("main".to_owned()),
+    })?;
+    writer.globals.push(pagewise_trace::Global {
+        space: 0,
+        start: 0x40_4000,
+        bytes: 64,
+        name: "table".to_owned(),
+        file: None,
+        line: None,
+        module: "/usr/bin/sweep".to_owned(),
+    })?;
+    Ok(())
+}

@@ -1,0 +1,253 @@
+//! Appending to a table while recording: an Arrow IPC stream, one record batch per flush.
+
+use std::fs::File;
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::path::PathBuf;
+
+use arrow::array::ArrayRef;
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+use arrow::ipc::writer::DictionaryTracker;
+use arrow::ipc::writer::EncodedData;
+use arrow::ipc::writer::IpcDataGenerator;
+use arrow::ipc::writer::IpcWriteContext;
+use arrow::ipc::writer::IpcWriteOptions;
+use arrow::ipc::writer::write_message;
+
+use crate::error::Result;
+use crate::error::TraceError;
+use crate::files;
+use crate::files::Owner;
+use crate::guard::arrow_error;
+use crate::journal::Segment;
+use crate::table;
+use crate::table::Row;
+
+/// Rows per record batch at most: bounds the memory of writer and reader, and is large enough for
+/// the cost per batch to vanish.
+const BATCH_ROWS: usize = 65_536;
+
+/// Collects the rows of one table and appends them to its stream.
+pub struct TableWriter<T: Row> {
+    builders: T::Builders,
+    waiting: usize,
+    rows: u64,
+    stream: Stream,
+    written: Vec<Segment>,
+    same_schema: bool,
+}
+
+impl<T: Row> std::fmt::Debug for TableWriter<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TableWriter")
+            .field("table", &T::TABLE)
+            .field("rows", &self.rows)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T: Row> TableWriter<T> {
+    /// Begins an empty table.
+    pub(crate) fn create(dir: &Path, owner: Option<Owner>) -> Result<Self> {
+        let path = files::stream_path(dir, T::TABLE);
+        let file = files::create(&path, owner)?;
+        let (stream, segment) = Stream::begin(path, file, table::schema::<T>())?;
+        Ok(TableWriter {
+            builders: T::Builders::default(),
+            waiting: 0,
+            rows: 0,
+            stream,
+            written: vec![segment],
+            same_schema: true,
+        })
+    }
+
+    /// Goes on after `segments`; what follows them in the file is cut off.
+    ///
+    /// Takes no rows if the stream has not `same_schema` as this version writes.
+    pub(crate) fn resume(dir: &Path, segments: &[Segment], same_schema: bool) -> Result<Self> {
+        let path = files::stream_path(dir, T::TABLE);
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(libc::O_NOFOLLOW)
+            .open(&path)
+            .map_err(|source| TraceError::io(&path, source))?;
+        let end = segments.last().map_or(0, |last| last.end);
+        let stream = Stream::go_on(path, file, table::schema::<T>(), end)?;
+        Ok(TableWriter {
+            builders: T::Builders::default(),
+            waiting: 0,
+            rows: segments.iter().map(|segment| segment.rows).sum(),
+            stream,
+            written: Vec::new(),
+            same_schema,
+        })
+    }
+
+    /// Adds a row. It is safe from a crash after the next [`flush`](crate::TraceWriter::flush).
+    ///
+    /// # Errors
+    ///
+    /// Every 65,536 rows a batch is written, which may fail as any writing may; the rows of that batch
+    /// are then lost, and the trace stays readable up to the last flush. A table that another version
+    /// of pagewise began with other columns takes no more rows ([`TraceError::Corrupt`]).
+    #[inline]
+    pub fn push(&mut self, row: T) -> Result<()> {
+        if !self.same_schema {
+            return Err(self.other_schema());
+        }
+        row.append(&mut self.builders);
+        self.waiting += 1;
+        self.rows += 1;
+        if self.waiting == BATCH_ROWS {
+            self.write_batch()?;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn other_schema(&self) -> TraceError {
+        let detail =
+            "another version of pagewise began it with other columns; nothing can be added";
+        TraceError::corrupt(&self.stream.path, detail)
+    }
+
+    /// Rows pushed so far, those of a resumed trace included.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Writes what waits, and hands over what the journal is to hold.
+    pub(crate) fn write_out(&mut self) -> Result<Vec<Segment>> {
+        self.write_batch()?;
+        Ok(std::mem::take(&mut self.written))
+    }
+
+    fn write_batch(&mut self) -> Result<()> {
+        if self.waiting == 0 {
+            return Ok(());
+        }
+        let rows = std::mem::take(&mut self.waiting);
+        let columns = T::finish(&mut self.builders);
+        let segment = self.stream.append_batch(columns, rows as u64)?;
+        self.written.push(segment);
+        Ok(())
+    }
+}
+
+/// The stream's file, and the state of its encoding.
+struct Stream {
+    path: PathBuf,
+    file: File,
+    end: u64,
+    schema: SchemaRef,
+    encoder: IpcDataGenerator,
+    dictionaries: DictionaryTracker,
+    options: IpcWriteOptions,
+    context: IpcWriteContext,
+    messages: Vec<u8>,
+}
+
+impl Stream {
+    /// A stream that begins with its schema.
+    fn begin(path: PathBuf, file: File, schema: SchemaRef) -> Result<(Stream, Segment)> {
+        let (mut stream, head) = Stream::new(path, file, schema);
+        write_message(&mut stream.messages, head, &stream.options)
+            .map_err(|error| arrow_error(&stream.path, error))?;
+        let segment = stream.append(0)?;
+        Ok((stream, segment))
+    }
+
+    /// A stream that has its schema, and goes on at `end`: what follows is cut off.
+    fn go_on(path: PathBuf, file: File, schema: SchemaRef, end: u64) -> Result<Stream> {
+        file.set_len(end)
+            .map_err(|source| TraceError::io(&path, source))?;
+        let (mut stream, _) = Stream::new(path, file, schema);
+        stream.end = end;
+        Ok(stream)
+    }
+
+    fn new(path: PathBuf, file: File, schema: SchemaRef) -> (Stream, EncodedData) {
+        let encoder = IpcDataGenerator::default();
+        let mut dictionaries = DictionaryTracker::new(false);
+        let options = IpcWriteOptions::default();
+        // Also numbers the dictionaries, so it is needed for a stream that has its schema, too.
+        let head =
+            encoder.schema_to_bytes_with_dictionary_tracker(&schema, &mut dictionaries, &options);
+        let stream = Stream {
+            path,
+            file,
+            end: 0,
+            schema,
+            encoder,
+            dictionaries,
+            options,
+            context: IpcWriteContext::default(),
+            messages: Vec::new(),
+        };
+        (stream, head)
+    }
+
+    fn append_batch(&mut self, columns: Vec<ArrayRef>, rows: u64) -> Result<Segment> {
+        self.encode(columns)
+            .map_err(|error| arrow_error(&self.path, error))?;
+        self.append(rows)
+    }
+
+    fn encode(&mut self, columns: Vec<ArrayRef>) -> std::result::Result<(), ArrowError> {
+        self.messages.clear();
+        let batch = RecordBatch::try_new(self.schema.clone(), columns)?;
+        let (dictionaries, batch) = self.encoder.encode(
+            &batch,
+            &mut self.dictionaries,
+            &self.options,
+            &mut self.context,
+        )?;
+        for message in dictionaries.into_iter().chain([batch]) {
+            write_message(&mut self.messages, message, &self.options)?;
+        }
+        Ok(())
+    }
+
+    /// Appends the encoded messages, as one segment of the journal.
+    fn append(&mut self, rows: u64) -> Result<Segment> {
+        // At a position, not appended: what a failed write left behind is overwritten.
+        self.file
+            .write_all_at(&self.messages, self.end)
+            .map_err(|source| TraceError::io(&self.path, source))?;
+        let start = self.end;
+        self.end += self.messages.len() as u64;
+        Ok(Segment {
+            start,
+            end: self.end,
+            rows,
+            crc32: crc32fast::hash(&self.messages),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tables::Sample;
+
+    #[test]
+    fn a_full_disk_is_told_apart() {
+        let path = PathBuf::from("/dev/full");
+        let file = OpenOptions::new().write(true).open(&path).unwrap();
+        let Err(error) = Stream::begin(path, file, table::schema::<Sample>()) else {
+            panic!("wrote to a full disk");
+        };
+        assert!(matches!(error, TraceError::DiskFull { .. }), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains("no space left to write /dev/full")
+        );
+    }
+}

@@ -1,0 +1,257 @@
+//! Rows to test with, and a trace that holds some in every table.
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use std::path::Path;
+use std::path::PathBuf;
+
+use pagewise_trace::*;
+use tempfile::TempDir;
+
+/// A folder name that does not exist yet, inside a folder that goes with the value.
+pub(crate) fn new_dir() -> (TempDir, PathBuf) {
+    let parent = tempfile::tempdir().unwrap();
+    let dir = parent.path().join("pagewise.data");
+    (parent, dir)
+}
+
+pub(crate) fn create(dir: &Path) -> TraceWriter {
+    TraceWriter::create(dir, Meta::default(), Overwrite::Refuse).unwrap()
+}
+
+/// The rows of every table; a field per table so that a test can compare them all.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Tables {
+    pub(crate) events: Vec<Event>,
+    pub(crate) spaces: Vec<Space>,
+    pub(crate) allocations: Vec<Allocation>,
+    pub(crate) releases: Vec<Release>,
+    pub(crate) moves: Vec<Move>,
+    pub(crate) mappings: Vec<Mapping>,
+    pub(crate) stacks: Vec<StackFrame>,
+    pub(crate) frames: Vec<Frame>,
+    pub(crate) sites: Vec<Site>,
+    pub(crate) globals: Vec<Global>,
+    pub(crate) samples: Vec<Sample>,
+}
+
+/// Calls a macro with the name of each table.
+#[macro_export]
+macro_rules! for_tables {
+    ($callback:ident) => {
+        $callback!(
+            events,
+            spaces,
+            allocations,
+            releases,
+            moves,
+            mappings,
+            stacks,
+            frames,
+            sites,
+            globals,
+            samples
+        )
+    };
+}
+
+impl Tables {
+    /// `count` rows per table that depend on their number, with a `None` in every third place.
+    pub(crate) fn numbered(numbers: std::ops::Range<u32>) -> Tables {
+        let mut tables = Tables::default();
+        numbers.for_each(|number| tables.add(number));
+        tables
+    }
+
+    fn add(&mut self, number: u32) {
+        let n = u64::from(number);
+        let some = |value: u64| (!n.is_multiple_of(3)).then_some(value);
+        let some_32 = |value: u32| (!n.is_multiple_of(3)).then_some(value);
+        let text = |stem: &str| format!("{stem} \u{e9} {number}");
+        let some_text = |stem: &str| (!n.is_multiple_of(3)).then(|| text(stem));
+        let kinds = EventKind::ALL;
+        self.events.push(Event {
+            time_ns: n * 1_000 + n % 7,
+            space: number % 3,
+            tid: some_32(number % 5),
+            kind: kinds[number as usize % kinds.len()],
+            address: 0x7f00_0000_0000 + n * 4096,
+            latency_ns: some(n % 10_000),
+        });
+        self.spaces.push(Space {
+            space: number,
+            pid: number + 100,
+            start_time_ns: n << 33,
+            exec_epoch: number % 2,
+            parent_space: some_32(number / 2),
+            begin_ns: n,
+            end_ns: some(u64::MAX - n),
+            command: text("command"),
+            executable: some_text("/bin/x"),
+        });
+        let kinds = AllocationKind::ALL;
+        self.allocations.push(Allocation {
+            allocation: n,
+            space: number % 3,
+            tid: number,
+            time_ns: n,
+            address: u64::MAX - n * 16,
+            bytes: n * 24,
+            kind: kinds[number as usize % kinds.len()],
+            stack: some_32(number),
+        });
+        self.releases.push(Release {
+            space: number,
+            time_ns: n,
+            address: n << 12,
+            bytes: some(n << 20),
+        });
+        self.moves.push(Move {
+            space: number,
+            time_ns: n,
+            old_address: n << 12,
+            old_bytes: n,
+            new_address: n << 13,
+            new_bytes: n + 1,
+        });
+        self.mappings.push(Mapping {
+            space: number,
+            time_ns: n,
+            start: n << 12,
+            end: (n + 1) << 12,
+            permissions: "rw-p".to_owned(),
+            offset: n,
+            path: text("[heap]"),
+        });
+        self.stacks.push(StackFrame {
+            stack: number,
+            depth: number as u16,
+            address: n << 40,
+            module: some_text("lib"),
+            module_offset: some(n),
+            truncated: number.is_multiple_of(2),
+        });
+        self.frames.push(Frame {
+            stack: number,
+            depth: number as u16,
+            inline_index: 1,
+            function: some_text("f"),
+            file: some_text("f.c"),
+            line: some_32(number),
+            module: some_text("lib"),
+            inlined: number.is_multiple_of(2),
+        });
+        self.sites.push(Site {
+            stack: number,
+            name: some_text("v"),
+            file: some_text("f.c"),
+            line: some_32(number),
+            function: some_text("f"),
+        });
+        self.globals.push(Global {
+            space: number,
+            start: n << 12,
+            bytes: n,
+            name: text("g"),
+            file: some_text("g.c"),
+            line: some_32(number),
+            module: text("lib"),
+        });
+        self.samples.push(Sample {
+            time_ns: n,
+            rss_bytes: some(n),
+            swap_bytes: some(n),
+            limit_bytes: some(n),
+        });
+    }
+
+    pub(crate) fn push_to(&self, writer: &mut TraceWriter) {
+        macro_rules! push {
+            ($($table:ident),*) => {$(
+                self.$table.iter().cloned().for_each(|row| writer.$table.push(row).unwrap());
+            )*};
+        }
+        for_tables!(push);
+    }
+
+    /// Reads every table whole; the first error if there is one.
+    pub(crate) fn read(dir: &Path) -> Result<Tables, TraceError> {
+        let trace = Trace::open(dir)?;
+        macro_rules! read {
+            ($($table:ident),*) => {
+                Ok(Tables { $( $table: trace.rows()?.collect::<Result<_, _>>()? ),* })
+            };
+        }
+        for_tables!(read)
+    }
+
+    /// Reads what there is, up to the first error of each table.
+    pub(crate) fn read_prefixes(trace: &Trace) -> Tables {
+        macro_rules! read {
+            ($($table:ident),*) => {
+                Tables { $( $table: match trace.rows() {
+                    Ok(rows) => rows.map_while(Result::ok).collect(),
+                    Err(_) => Vec::new(),
+                } ),* }
+            };
+        }
+        for_tables!(read)
+    }
+
+    /// Whether each table is a prefix of the other's.
+    pub(crate) fn is_prefix_of(&self, whole: &Tables) -> bool {
+        macro_rules! check {
+            ($($table:ident),*) => {
+                $( whole.$table.starts_with(&self.$table) )&&*
+            };
+        }
+        for_tables!(check)
+    }
+}
+
+/// A recording as a killed recorder leaves it: `flushes` flushes of `rows` rows each.
+pub(crate) fn crashed(dir: &Path, flushes: u32, rows: u32) -> Tables {
+    let mut writer = create(dir);
+    for flush in 0..flushes {
+        Tables::numbered(flush * rows..(flush + 1) * rows).push_to(&mut writer);
+        writer.flush().unwrap();
+    }
+    Tables::numbered(0..flushes * rows)
+}
+
+pub(crate) fn closed(dir: &Path, rows: u32) -> Tables {
+    let mut writer = create(dir);
+    let tables = Tables::numbered(0..rows);
+    tables.push_to(&mut writer);
+    writer.close().unwrap();
+    tables
+}
+
+/// Copies a trace, so that a test can damage it again and again.
+pub(crate) fn copy(from: &Path, to: &Path) {
+    let _ = std::fs::remove_dir_all(to);
+    std::fs::create_dir(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+}
+
+pub(crate) fn file_names(dir: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(dir).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<_> = names.collect();
+    names.sort();
+    names
+}
+
+/// Small and reproducible; the tests need no better randomness (xorshift64*).
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11) % bound
+    }
+}
