@@ -37,10 +37,10 @@ impl DebugInformation {
     /// `.dwp`) it is the skeleton of. `None` if that one is missing.
     pub(crate) fn full_unit(&self, skeleton: Unit<Reader>) -> Option<FullUnit<'_>> {
         let Some(id) = skeleton.dwo_id else {
-            return Some(FullUnit { dwarf: DwarfRef::Main(&self.dwarf), unit: skeleton });
+            return Some(FullUnit { main: &self.dwarf, split: None, unit: skeleton });
         };
         let Some(name) = skeleton.dwo_name().ok().flatten() else {
-            return Some(FullUnit { dwarf: DwarfRef::Main(&self.dwarf), unit: skeleton });
+            return Some(FullUnit { main: &self.dwarf, split: None, unit: skeleton });
         };
         let mut split = self.from_package(id).or_else(|| {
             let name = self.dwarf.attr_string(&skeleton, name).ok()?;
@@ -52,7 +52,10 @@ impl DebugInformation {
             let mut unit = split.unit(header).ok()?;
             if unit.dwo_id == Some(id) {
                 unit.copy_relocated_attributes(&skeleton);
-                return Some(FullUnit { dwarf: DwarfRef::Split(Box::new(split)), unit });
+                if unit.line_program.is_none() {
+                    unit.line_program = split_file_table(&split, &unit).or(skeleton.line_program);
+                }
+                return Some(FullUnit { main: &self.dwarf, split: Some(split), unit });
             }
         }
         None
@@ -75,29 +78,23 @@ impl DebugInformation {
     }
 }
 
-/// Sections a unit belongs to.
-enum DwarfRef<'a> {
-    Main(&'a Dwarf<Reader>),
-    Split(Box<Dwarf<Reader>>),
-}
-
 /// A unit with all its entries, and the sections they refer to.
 pub(crate) struct FullUnit<'a> {
-    dwarf: DwarfRef<'a>,
+    main: &'a Dwarf<Reader>,
+    split: Option<Dwarf<Reader>>,
     pub(crate) unit: Unit<Reader>,
 }
 
 impl FullUnit<'_> {
     pub(crate) fn dwarf(&self) -> &Dwarf<Reader> {
-        match &self.dwarf {
-            DwarfRef::Main(dwarf) => dwarf,
-            DwarfRef::Split(dwarf) => dwarf,
-        }
+        self.split.as_ref().unwrap_or(self.main)
     }
 
     /// A string attribute, whichever way it is stored.
     pub(crate) fn string(&self, value: gimli::AttributeValue<Reader>) -> Option<String> {
-        let text = self.dwarf().attr_string(&self.unit, value).ok()?;
+        // A split unit may use its skeleton's file table, whose strings are in the main file.
+        let own = self.dwarf().attr_string(&self.unit, value.clone());
+        let text = own.or_else(|_| self.main.attr_string(&self.unit, value)).ok()?;
         Some(text.to_string_lossy().ok()?.into_owned())
     }
 
@@ -116,6 +113,16 @@ impl FullUnit<'_> {
         path.push(self.string(file.path_name())?);
         Some(path.to_string_lossy().into_owned())
     }
+}
+
+/// The file table of a split unit: alone in its section, so nothing says where (DWARF 5, F.1).
+fn split_file_table(
+    split: &Dwarf<Reader>,
+    unit: &Unit<Reader>,
+) -> Option<gimli::IncompleteLineProgram<Reader>> {
+    let address_size = unit.encoding().address_size;
+    let (directory, name) = (unit.comp_dir.clone(), unit.name.clone());
+    split.debug_line.program(gimli::DebugLineOffset(0), address_size, directory, name).ok()
 }
 
 fn dwo_path(skeleton: &Unit<Reader>, name: &Reader) -> Option<PathBuf> {

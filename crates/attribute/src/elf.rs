@@ -78,7 +78,7 @@ impl ElfImage {
     pub fn bias(&self, start: u64, offset: u64, executable: bool) -> Option<u64> {
         let covers = |segment: &&Segment| {
             let first = segment.file_offset & !(PAGE - 1);
-            (first..segment.file_offset + segment.file_size.max(1)).contains(&offset)
+            (first..segment.file_offset.saturating_add(segment.file_size.max(1))).contains(&offset)
         };
         let segment = self
             .segments

@@ -1,12 +1,12 @@
 //! Static storage of a module: its data symbols, with names and places of declaration.
 
 use crate::debug_file::DebugFiles;
+use crate::demangle::demangle;
 use crate::elf;
 use crate::error::Result;
 use crate::frame::Frame;
 use crate::globals_dwarf::{DeclaredGlobal, declared_globals};
 use crate::naming::function_name::qualified_name_of_symbol;
-use addr2line::demangle_auto;
 use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, SectionIndex, SymbolKind};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -118,7 +118,7 @@ fn is_writable_data(flags: SectionFlags) -> bool {
 }
 
 fn named(svma: u64, symbol: DataSymbol, declared: Option<DeclaredGlobal>) -> Global {
-    let demangled = demangle_auto(symbol.name.as_str().into(), None);
+    let demangled = demangle(&symbol.name);
     let (qualified, file, line) = match declared {
         Some(declared) => (Some(declared.name), declared.file, declared.line),
         None => (None, None, None),
@@ -126,7 +126,7 @@ fn named(svma: u64, symbol: DataSymbol, declared: Option<DeclaredGlobal>) -> Glo
     // Mangled names are qualified already; of others (C) only the debug information knows the
     // function a static belongs to, and the linker's name may carry a number (`table.0`).
     let name = if demangled == symbol.name {
-        qualified.unwrap_or_else(|| demangled.into_owned())
+        qualified.unwrap_or(demangled)
     } else {
         qualified_name_of_symbol(&demangled)
     };

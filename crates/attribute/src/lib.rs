@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 mod debug_file;
 mod declared;
+mod demangle;
 mod dwarf;
 mod elf;
 mod error;

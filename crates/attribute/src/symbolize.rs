@@ -1,9 +1,10 @@
 //! From an address in a module to the functions and source lines it belongs to.
 
 use crate::debug_file::DebugFiles;
+use crate::demangle::{demangle, readable};
 use crate::error::{Error, Result};
 use crate::frame::Frame;
-use addr2line::{Loader, demangle_auto};
+use addr2line::Loader;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -60,7 +61,7 @@ impl Symbolizer {
     pub fn symbol(&mut self, module: &str, svma: u64) -> Option<(String, u64)> {
         let key = self.module_key(module);
         let symbol = self.loader(&key)?.find_symbol_info(svma)?;
-        Some((demangle_auto(symbol.name().into(), None).into_owned(), svma - symbol.address()))
+        Some((demangle(symbol.name()), svma.saturating_sub(symbol.address())))
     }
 
     /// Why a module that was asked for could not be read, if it could not.
@@ -87,8 +88,7 @@ impl Symbolizer {
         if let Some(outermost) = frames.last_mut()
             && outermost.function.is_none()
         {
-            let name = loader.find_symbol(svma);
-            outermost.function = name.map(|name| demangle_auto(name.into(), None).into_owned());
+            outermost.function = loader.find_symbol(svma).map(demangle);
         }
         frames
     }
@@ -135,7 +135,7 @@ fn described_frames(loader: &Loader, svma: u64, here: &Frame) -> Vec<Frame> {
         let name = frame.function.as_ref().and_then(|name| name.demangle().ok());
         let location = frame.location.as_ref();
         frames.push(Frame {
-            function: name.map(|name| name.into_owned()).filter(|name| !name.is_empty()),
+            function: name.map(|name| readable(&name)).filter(|name| !name.is_empty()),
             file: location.and_then(|at| at.file).map(str::to_owned),
             // Line 0 is DWARF's "no line"; column 0 its "left edge", which tells nothing.
             line: location.and_then(|at| at.line).filter(|&line| line != 0),

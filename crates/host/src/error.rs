@@ -163,6 +163,12 @@ pub enum Error {
         /// How long was waited.
         waited: Duration,
     },
+    /// Another run needs the controller that is to be switched off.
+    #[error("{} has limits of its own, so the controller of its parent stays on for now", user.display())]
+    ControllerInUse {
+        /// The cgroup with limits.
+        user: PathBuf,
+    },
     /// The keeper could not be started.
     #[error("cannot start the process that restores settings ({}): {why}", exe.display())]
     KeeperStart {
@@ -229,7 +235,9 @@ impl Error {
     /// Whether the same call may succeed a little later without anyone doing anything.
     pub fn is_transient(&self) -> bool {
         match self {
-            Error::SwapStillNeeded { .. } | Error::CgroupBusy { .. } => true,
+            Error::SwapStillNeeded { .. }
+            | Error::CgroupBusy { .. }
+            | Error::ControllerInUse { .. } => true,
             Error::File { source, .. }
             | Error::System { source, .. }
             | Error::SwapRefused { source, .. } => matches!(

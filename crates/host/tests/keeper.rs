@@ -6,6 +6,7 @@ mod common;
 use common::cgroup_host;
 use common::folder;
 use common::is_swap;
+use common::kill;
 use common::root_or_skip;
 use common::soon;
 use common::unique;
@@ -18,6 +19,8 @@ use pagewise_host::TemporarySwap;
 use pagewise_host::UndoAction;
 use pagewise_host::keeper;
 use pagewise_host::process;
+use rustix::process::Pid;
+use rustix::process::Signal;
 use std::env;
 use std::fs;
 use std::io::BufRead;
@@ -49,10 +52,10 @@ fn main() -> ExitCode {
     }
     let tests: [(&str, fn()); 9] = [
         ("a_killed_recorder_leaves_nothing", || {
-            everything_is_put_back("run", &kill_with("KILL"))
+            everything_is_put_back("run", &kill_with(Signal::KILL))
         }),
         ("a_terminated_recorder_leaves_nothing", || {
-            everything_is_put_back("run", &kill_with("TERM"))
+            everything_is_put_back("run", &kill_with(Signal::TERM))
         }),
         ("an_interrupted_group_leaves_nothing", || {
             everything_is_put_back("run", &interrupt_group)
@@ -64,7 +67,7 @@ fn main() -> ExitCode {
             everything_is_put_back("panic", &let_end)
         }),
         ("a_held_program_ends_with_the_recorder", || {
-            everything_is_put_back("held", &kill_with("KILL"))
+            everything_is_put_back("held", &kill_with(Signal::KILL))
         }),
         (
             "settings_are_put_back_without_root_too",
@@ -201,21 +204,17 @@ impl Victim {
 
 type End = dyn Fn(&mut Victim);
 
-fn kill(signal: &str, target: &str) {
-    let status = Command::new("kill")
-        .args(["-s", signal, "--", target])
-        .status()
-        .expect("kill");
-    assert!(status.success(), "kill -s {signal} {target}");
-}
-
-fn kill_with(signal: &'static str) -> impl Fn(&mut Victim) {
-    move |victim| kill(signal, &victim.child.id().to_string())
+fn kill_with(signal: Signal) -> impl Fn(&mut Victim) {
+    move |victim| kill(victim.child.id(), signal)
 }
 
 /// Ctrl-C reaches the whole group; what a victim does not die of ends with its input.
 fn interrupt_group(victim: &mut Victim) {
-    kill("INT", &format!("-{}", victim.child.id()));
+    let group = i32::try_from(victim.child.id())
+        .ok()
+        .and_then(Pid::from_raw)
+        .expect("a process id");
+    rustix::process::kill_process_group(group, Signal::INT).expect("sent");
     thread::sleep(Duration::from_millis(50));
     let_end(victim);
 }
@@ -245,8 +244,8 @@ fn everything_is_put_back(how: &str, end: &End) {
         "the keeper must not be limited"
     );
     // It must outlive what ends the recorder.
-    for signal in ["INT", "TERM", "HUP", "QUIT"] {
-        kill(signal, &victim.keeper.to_string());
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT] {
+        kill(victim.keeper, signal);
     }
     thread::sleep(Duration::from_millis(20));
     assert!(process::is_alive(victim.keeper));
@@ -278,7 +277,7 @@ fn program_goes_on(victim: &Victim, how: &str, home: &Path) {
         );
     } else if process::is_alive(victim.program) {
         assert!(members(home).contains(&victim.program), "it was moved out");
-        kill("KILL", &victim.program.to_string());
+        kill(victim.program, Signal::KILL);
     }
 }
 
@@ -286,7 +285,7 @@ fn settings_are_put_back() {
     let (_dir, folder) = folder();
     let mut victim = Victim::start(&folder, "settings", "-");
     assert_eq!(read(&folder.join(SETTING)), "changed");
-    kill("KILL", &victim.child.id().to_string());
+    kill(victim.child.id(), Signal::KILL);
     victim.child.wait().expect("waited");
     assert!(soon(|| read(&folder.join(SETTING)) == "before"));
     assert!(soon(|| !process::is_alive(victim.keeper)));
@@ -300,7 +299,7 @@ fn what_cannot_be_put_back_is_said() {
     // A folder cannot be written to.
     fs::remove_file(&setting).expect("removed");
     fs::create_dir(&setting).expect("a folder");
-    kill("KILL", &victim.child.id().to_string());
+    kill(victim.child.id(), Signal::KILL);
     victim.child.wait().expect("waited");
     assert!(soon(|| !process::is_alive(victim.keeper)));
     let text = read(&log);
@@ -318,7 +317,7 @@ fn without_keeper_nothing_changes() {
     let keeper = Keeper::start(&env::current_exe().expect("our path")).expect("a keeper");
     let pid = keeper.pid();
     let mut restorer = Restorer::new(keeper);
-    kill("KILL", &pid.to_string());
+    kill(pid, Signal::KILL);
     assert!(soon(|| !process::is_alive(pid)));
     let error = restorer
         .change_setting(&setting, "changed")

@@ -229,14 +229,7 @@ fn signals_are_as_usual_in_the_program() {
     assert_eq!(exit.how, HowEnded::Signal(13));
     let mut launched = start(&shell("kill -INT $$; exit 1"));
     launched.release().expect("released");
-    let me = std::process::id().to_string();
-    assert!(
-        std::process::Command::new("kill")
-            .args(["-INT", &me])
-            .status()
-            .expect("kill")
-            .success()
-    );
+    common::kill(std::process::id(), rustix::process::Signal::INT);
     assert_eq!(launched.wait().expect("waited").how, HowEnded::Signal(2));
 }
 

@@ -54,3 +54,34 @@ fn external(path: &Path, source: Box<dyn Error + Send + Sync>) -> TraceError {
         Err(source) => TraceError::corrupt(path, source.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_an_error_that_names_the_file() {
+        let error =
+            guard::<()>(Path::new("events.parquet"), || panic!("no such page")).unwrap_err();
+        assert!(matches!(error, TraceError::Corrupt { .. }));
+        let text = error.to_string();
+        assert!(
+            text.contains("events.parquet") && text.contains("no such page"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_full_disk_is_told_apart_through_both_libraries() {
+        let full = || io::Error::from(io::ErrorKind::StorageFull);
+        let path = Path::new("events.parquet");
+        let errors = [
+            parquet_error(path, ParquetError::from(full())),
+            parquet_error(path, ParquetError::External(full().into())),
+            arrow_error(path, ArrowError::from(full())),
+        ];
+        for error in errors {
+            assert!(matches!(error, TraceError::DiskFull { .. }), "{error:?}");
+        }
+    }
+}

@@ -33,7 +33,11 @@ pub(crate) fn simple_name(demangled: &str) -> Option<String> {
 /// The qualified name of a variable from its demangled symbol: as of a function, but for what the
 /// compiler made (`vtable for X`), which stays as it is.
 pub(crate) fn qualified_name_of_symbol(demangled: &str) -> String {
-    if demangled.contains(" for ") { demangled.to_owned() } else { qualified_name(demangled) }
+    if demangled.contains(" for ") {
+        return demangled.to_owned();
+    }
+    // Programs write `ns::x` for what is in an unnamed namespace of `ns`.
+    qualified_name(demangled).replace("{anonymous}::", "")
 }
 
 /// Type and trait of Rust's `<Type as Trait>::method`; the trait is missing in `<Type>::method`.
@@ -177,6 +181,7 @@ mod tests {
     fn what_the_compiler_made_keeps_its_name() {
         assert_eq!(qualified_name_of_symbol("vtable for Foo"), "vtable for Foo");
         assert_eq!(qualified_name_of_symbol("main::table"), "main::table");
+        assert_eq!(qualified_name_of_symbol("a::(anonymous namespace)::x"), "a::x");
     }
 
     #[test]

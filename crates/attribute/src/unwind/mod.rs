@@ -14,9 +14,11 @@ mod sections;
 
 use crate::modules::ModuleTable;
 use arch::Registers;
-use framehop::{CacheNative, FrameAddress, MayAllocateDuringUnwind, Unwinder, UnwinderNative};
+use framehop::{
+    CacheNative, FrameAddress, MayAllocateDuringUnwind, UnwindRegsNative, Unwinder, UnwinderNative,
+};
 pub use sections::UnwindCache;
-use sections::{SectionBytes, UnwindSections};
+use sections::{SectionBytes, UnwindSections, code_begins_with};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -41,7 +43,9 @@ pub enum WalkEnd {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CallPath {
     /// Return addresses in the process, innermost caller first; the instruction pointer the walk
-    /// began with is not among them. Symbolize each by [`crate::lookup_address`].
+    /// began with is not among them. Symbolize each by [`crate::lookup_address`]. Code that a
+    /// signal interrupted stands here with the address of its next instruction plus one, so that
+    /// the same rule leads to it.
     pub return_addresses: Vec<u64>,
     /// Why the path ends where it does.
     pub end: WalkEnd,
@@ -66,6 +70,8 @@ pub struct ProcessUnwinder {
     /// Modules handed to the unwinder so far, by index in `modules`, and whether they had any
     /// unwind information. Only those on some stack are ever read.
     loaded: HashMap<usize, bool>,
+    /// Whether a return address is where signal handlers return to, for those seen so far.
+    signal_returns: HashMap<u64, bool>,
 }
 
 impl std::fmt::Debug for ProcessUnwinder {
@@ -87,6 +93,7 @@ impl ProcessUnwinder {
             unwinder: UnwinderNative::new(),
             rules: CacheNative::new_in(),
             loaded: HashMap::new(),
+            signal_returns: HashMap::new(),
         }
     }
 
@@ -122,6 +129,17 @@ impl ProcessUnwinder {
                     path.return_addresses.push(caller);
                     let Some(next) = FrameAddress::from_return_address(caller) else { break };
                     address = next;
+                    if self.is_signal_return(caller) {
+                        // The unwinder cannot follow the rules given for this frame.
+                        let Some(resumed) = self.interrupted(&native, &copy) else {
+                            path.end = WalkEnd::CopyTooShort;
+                            return path;
+                        };
+                        native = resumed.to_native();
+                        let ip = resumed.instruction_pointer();
+                        address = FrameAddress::from_instruction_pointer(ip);
+                        path.return_addresses.push(ip.saturating_add(1));
+                    }
                 }
                 // In unknown code the word read may be anything.
                 Err(framehop::Error::CouldNotReadStack(_)) if known && beyond_copy => {
@@ -140,6 +158,24 @@ impl ProcessUnwinder {
             }
         }
         path
+    }
+
+    /// The registers to go on with behind a signal handler; `None` if they were not copied.
+    fn interrupted(&self, native: &UnwindRegsNative, copy: &StackCopy<'_>) -> Option<Registers> {
+        let resumed = arch::interrupted(native, |at| copy.word(at))?;
+        self.modules.is_code(resumed.instruction_pointer()).then_some(resumed)
+    }
+
+    fn is_signal_return(&mut self, address: u64) -> bool {
+        if let Some(&known) = self.signal_returns.get(&address) {
+            return known;
+        }
+        let module = self.modules.find(address);
+        let found = module.is_some_and(|module| {
+            code_begins_with(module, module.svma(address), arch::SIGNAL_RETURN)
+        });
+        self.signal_returns.insert(address, found);
+        found
     }
 
     /// Hands the module at an address to the unwinder, if it was not before. Returns whether

@@ -1,12 +1,13 @@
 //! The unwind information of modules, read once for all processes.
 
-use crate::elf::{self, FileStamp};
+use crate::elf::{self, FileStamp, Segment};
 use crate::error::Result;
 use crate::modules::Module;
 use framehop::ExplicitModuleSectionInfo;
 use object::{Object, ObjectSection};
 use std::collections::HashMap;
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -21,6 +22,18 @@ pub(super) struct UnwindSections {
     eh_frame: Option<(Range<u64>, SectionBytes)>,
     eh_frame_hdr: Option<(Range<u64>, SectionBytes)>,
     debug_frame: Option<SectionBytes>,
+}
+
+/// Whether the code at an address of a file (SVMA) begins with these bytes.
+pub(super) fn code_begins_with(module: &Module, svma: u64, code: &[u8]) -> bool {
+    let holds = |s: &&Segment| s.executable && (s.svma..s.svma.saturating_add(s.file_size)).contains(&svma);
+    let Some(segment) = module.image.segments.iter().find(holds) else {
+        return false;
+    };
+    let mut found = vec![0; code.len()];
+    let offset = segment.file_offset.saturating_add(svma - segment.svma);
+    let file = std::fs::File::open(&*module.path);
+    file.is_ok_and(|file| file.read_exact_at(&mut found, offset).is_ok()) && found == code
 }
 
 impl UnwindSections {

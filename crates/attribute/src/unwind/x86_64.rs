@@ -34,6 +34,24 @@ impl Registers {
     }
 }
 
+/// What a signal handler returns to: `mov $15, %rax; syscall` (`rt_sigreturn`), in the C library.
+pub(super) const SIGNAL_RETURN: &[u8] = &[0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
+
+/// The registers of the code a signal interrupted, from the frame the kernel laid down
+/// (`struct rt_sigframe`, Linux `arch/x86/include/asm/sigframe.h`; `struct ucontext` begins at
+/// the stack pointer once the handler has returned).
+pub(super) fn interrupted(
+    native: &UnwindRegsNative,
+    mut read: impl FnMut(u64) -> Option<u64>,
+) -> Option<Registers> {
+    // uc_flags, uc_link and uc_stack come before the registers r8 to r15, rdi and rsi.
+    const RBP: u64 = 40 + 10 * 8;
+    const RSP: u64 = RBP + 5 * 8;
+    const RIP: u64 = RSP + 8;
+    let mut register = |offset| read(native.sp().checked_add(offset)?);
+    Some(Registers { ip: register(RIP)?, sp: register(RSP)?, bp: register(RBP)? })
+}
+
 #[cfg(test)]
 pub(super) fn test_registers(ip: u64, sp: u64, bp: u64) -> Registers {
     Registers::new(ip, sp, bp)

@@ -163,15 +163,25 @@ impl CgroupHost {
     }
 }
 
-/// Switches a controller off again for the children of `cgroup`; nothing to do is success.
+/// Switches a controller off again for the children of `cgroup`; nothing to do is success. A run that
+/// began after ours relies on it: not before that has ended.
 pub(crate) fn disable_controller(cgroup: &Path, controller: &str) -> Result<()> {
     let control = cgroup.join("cgroup.subtree_control");
-    let on = files::read_optional(&control).is_some_and(|text| has_word(&text, controller));
-    if on {
-        files::write(&control, &format!("-{controller}"))
-    } else {
-        Ok(())
+    if !files::read_optional(&control).is_some_and(|text| has_word(&text, controller)) {
+        return Ok(());
     }
+    match super::members::children(cgroup)
+        .into_iter()
+        .find(|child| is_limited(child))
+    {
+        Some(user) => Err(Error::ControllerInUse { user }),
+        None => files::write(&control, &format!("-{controller}")),
+    }
+}
+
+fn is_limited(cgroup: &Path) -> bool {
+    let limit = |file| files::read_number(&cgroup.join(file));
+    limit("memory.high").or(limit("memory.max")).is_some()
 }
 
 fn takes_children(folder: &Path) -> bool {
@@ -316,6 +326,16 @@ mod tests {
         assert_eq!(fs::read_to_string(&control).expect("text"), "+memory");
         // The kernel would now list it.
         fs::write(&control, "cpu memory").expect("a file");
+        // A run that began later has a limit.
+        let later = dir.path().join("later");
+        fs::create_dir(&later).expect("a folder");
+        fs::write(later.join("memory.high"), "1048576").expect("a file");
+        let failures = restorer.undo_all();
+        assert!(
+            failures.len() == 1 && failures[0].error.is_transient(),
+            "{failures:?}"
+        );
+        fs::write(later.join("memory.high"), "max").expect("a file");
         assert!(restorer.undo_all().is_empty());
         assert_eq!(fs::read_to_string(&control).expect("text"), "-memory");
     }

@@ -121,7 +121,7 @@ fn move_processes(cgroup: &Path, move_to: &Path) {
     }
 }
 
-fn children(cgroup: &Path) -> Vec<PathBuf> {
+pub(super) fn children(cgroup: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(cgroup).into_iter().flatten().flatten();
     let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
     folders.map(|entry| entry.path()).collect()

@@ -17,6 +17,8 @@ const DEFAULT_PATH: &str = "/bin:/usr/bin";
 enum Candidate {
     Executable,
     Missing,
+    /// A folder on the way may not be entered.
+    Hidden,
     Refused(&'static str),
 }
 
@@ -30,6 +32,14 @@ pub(super) fn program(name: &OsStr, search: Option<&OsStr>) -> Result<PathBuf> {
                 program: shown(),
                 why: NO_FILE,
             }),
+            Candidate::Hidden => {
+                let why = "a folder on the way to it may not be entered";
+                Err(Error::ProgramNotExecutable {
+                    program: shown(),
+                    why,
+                    source: None,
+                })
+            }
             Candidate::Refused(why) => Err(Error::ProgramNotExecutable {
                 program: shown(),
                 why,
@@ -48,7 +58,8 @@ pub(super) fn program(name: &OsStr, search: Option<&OsStr>) -> Result<PathBuf> {
         };
         match inspect(&path) {
             Candidate::Executable => return Ok(path),
-            Candidate::Missing => {}
+            // As shells do: another user's folder in PATH holds nothing for us.
+            Candidate::Missing | Candidate::Hidden => {}
             Candidate::Refused(why) => refused = refused.or(Some((path, why))),
         }
     }
@@ -74,9 +85,7 @@ const NOT_IN_PATH: &str =
 
 fn inspect(path: &Path) -> Candidate {
     match path.metadata() {
-        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-            Candidate::Refused("a folder on the way to it may not be entered")
-        }
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Candidate::Hidden,
         Err(_) => Candidate::Missing,
         Ok(data) if data.is_dir() => Candidate::Refused("it is a folder"),
         Ok(data) if !data.is_file() => Candidate::Refused("it is not a file"),

@@ -46,8 +46,8 @@ pub struct TemporarySwap {
     /// What it is.
     #[serde(flatten)]
     pub kind: SwapKind,
-    /// Bytes free for the run at set-up: with [`SwapKind::Existing`] possibly less than asked for (or
-    /// 0), `None` with [`SwapKind::None`].
+    /// Bytes free for the run at set-up, as the kernel counts them: with [`SwapKind::Existing`]
+    /// possibly much less than asked for (or 0), `None` with [`SwapKind::None`].
     pub free_bytes: Option<u64>,
 }
 
@@ -77,6 +77,29 @@ impl TemporarySwap {
     }
 }
 
+impl TemporarySwap {
+    /// With the room the kernel found there: a file whose parts lie badly aligned on its disk holds a
+    /// little less than it is long.
+    fn of(kind: SwapKind) -> Result<Self> {
+        let path = match &kind {
+            SwapKind::Zram { device, .. } => device,
+            SwapKind::File { path } => path,
+            SwapKind::Existing | SwapKind::None => {
+                return Ok(TemporarySwap {
+                    kind,
+                    free_bytes: None,
+                });
+            }
+        };
+        let areas = active_areas()?;
+        let free_bytes = areas
+            .iter()
+            .find(|area| &area.path == path)
+            .map(SwapArea::free_bytes);
+        Ok(TemporarySwap { kind, free_bytes })
+    }
+}
+
 fn existing() -> Result<TemporarySwap> {
     let areas = active_areas()?;
     if areas.is_empty() {
@@ -94,10 +117,7 @@ fn new_zram(algorithm: Option<&str>, bytes: u64, restorer: &mut Restorer) -> Res
         let layout = header::Layout::for_bytes(bytes, crate::page_bytes())?;
         zram::set_up(algorithm, &layout, restorer)
     })?;
-    Ok(TemporarySwap {
-        kind,
-        free_bytes: Some(bytes),
-    })
+    TemporarySwap::of(kind)
 }
 
 fn new_file(path: Option<&Path>, bytes: u64, restorer: &mut Restorer) -> Result<TemporarySwap> {
@@ -105,10 +125,7 @@ fn new_file(path: Option<&Path>, bytes: u64, restorer: &mut Restorer) -> Result<
         let layout = header::Layout::for_bytes(bytes, crate::page_bytes())?;
         file::set_up(path, &layout, restorer)
     })?;
-    Ok(TemporarySwap {
-        kind,
-        free_bytes: Some(bytes),
-    })
+    TemporarySwap::of(kind)
 }
 
 fn file_instead(bytes: u64, restorer: &mut Restorer, zram: &Error) -> Result<TemporarySwap> {

@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "each test uses a part")]
 
 use pagewise_host::CgroupHost;
+use rustix::process::Pid;
+use rustix::process::Signal;
 use std::path::Path;
 use std::path::PathBuf;
 use std::thread;
@@ -69,4 +71,13 @@ pub(crate) fn folder() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().canonicalize().expect("a path");
     (dir, path)
+}
+
+/// Sends a signal to a process that is there.
+pub(crate) fn kill(pid: u32, signal: Signal) {
+    let pid = i32::try_from(pid)
+        .ok()
+        .and_then(Pid::from_raw)
+        .expect("a process id");
+    rustix::process::kill_process(pid, signal).expect("sent");
 }

@@ -1,7 +1,7 @@
 //! What may allocate in C and C++.
 
-use super::c_binding::Binder;
-use super::{Candidate, Class, Dialect, Finding, named_children, text_of};
+use super::c_binding::{Binder, declared_name};
+use super::{Candidate, Class, Dialect, Finding, named_children, text_of, visit};
 use tree_sitter::Node;
 
 /// Methods by which containers take memory for themselves.
@@ -49,6 +49,8 @@ const ALLOCATING_FUNCTIONS: &[&str] = &[
     "make_shared_for_overwrite",
 ];
 
+const CLASSES: &[&str] = &["class_specifier", "struct_specifier"];
+
 /// The syntax of C, or of C++.
 pub(super) struct CFamily<'text> {
     pub(super) cpp: bool,
@@ -91,7 +93,9 @@ impl CFamily<'_> {
             "type_identifier" | "qualified_identifier" | "template_type" | "placeholder_type_specifier"
         );
         let is_declarator = is_field(declaration, node, "declarator");
-        if !has_constructor || !is_declarator || declares_no_object(node) || is_extern(declaration, self.text) {
+        if !has_constructor || !is_declarator || declares_no_object(node)
+            || is_extern(declaration, self.text)
+        {
             return None;
         }
         let callees = callee_name(kind, self.text).map(spellings).unwrap_or_default();
@@ -104,7 +108,39 @@ impl CFamily<'_> {
             _ => text_of(node.child_by_field_name("operator")?, self.text),
         };
         let callees = vec![format!("operator{operator}")];
-        Some(Candidate { node, callees, class: Class::Operator })
+        let class = match node.kind() {
+            "assignment_expression" => Class::Assignment,
+            _ => Class::Operator,
+        };
+        Some(Candidate { node, callees, class })
+    }
+
+    /// `member(n)` of a constructor's list; its type tells which constructor it calls.
+    fn member_initializer<'tree>(&self, node: Node<'tree>) -> Option<Candidate<'tree>> {
+        let name = callee_name(node.named_child(0)?, self.text)?;
+        let members = enclosing(node, CLASSES).map(members_of).unwrap_or_default();
+        let member = members.into_iter().find(|member| {
+            let declarator = member.child_by_field_name("declarator");
+            declarator.and_then(|d| declared_name(d, self.text)).as_deref() == Some(name)
+        });
+        let kind = member.and_then(|member| callee_name(member.child_by_field_name("type")?, self.text));
+        let callees = kind.map(spellings).unwrap_or_default();
+        Some(Candidate { node, callees, class: Class::Construction })
+    }
+
+    /// What a member's default initializer may allocate by.
+    fn default_initializer<'tree>(&self, member: Node<'tree>) -> Vec<Candidate<'tree>> {
+        let Some(value) = member.child_by_field_name("default_value") else {
+            return Vec::new();
+        };
+        let mut found = Vec::new();
+        visit(value, &mut |node| {
+            found.extend(self.candidate(node));
+            !is_lambda(node)
+        });
+        let declarator = member.child_by_field_name("declarator");
+        found.extend(declarator.and_then(|declarator| self.construction(declarator)));
+        found
     }
 
     /// The simple name of the function a node is in.
@@ -123,6 +159,12 @@ impl CFamily<'_> {
         callee_name(declarator, self.text).map(str::to_owned)
     }
 
+    fn is_constructor(&self, function: Node<'_>) -> bool {
+        let class = enclosing(function, CLASSES).and_then(|class| class.child_by_field_name("name"));
+        let class = class.and_then(|name| callee_name(name, self.text));
+        class.is_some() && self.function_name(function).as_deref() == class
+    }
+
     fn binder(&self) -> Binder<'_> {
         Binder { cpp: self.cpp, text: self.text }
     }
@@ -138,9 +180,7 @@ impl Dialect for CFamily<'_> {
                 let name = callee_name(node.child_by_field_name("type")?, self.text)?;
                 Some(Candidate { node, callees: spellings(name), class: Class::Construction })
             }
-            "field_initializer" => {
-                Some(Candidate { node, callees: Vec::new(), class: Class::Construction })
-            }
+            "field_initializer" => self.member_initializer(node),
             "assignment_expression" | "subscript_expression" | "binary_expression" => {
                 self.operator(node)
             }
@@ -149,6 +189,27 @@ impl Dialect for CFamily<'_> {
             }
             _ => self.construction(node),
         }
+    }
+
+    /// GCC attributes the default initializers of members to the constructor, at its head or the
+    /// last member it initializes itself; to the head of the class if the constructor is implied.
+    fn implied<'tree>(&self, root: Node<'tree>, row: usize) -> Vec<Candidate<'tree>> {
+        let mut class = None;
+        visit(root, &mut |node| {
+            let (first, last) = (node.start_position().row, node.end_position().row);
+            if row < first || row > last {
+                return false;
+            }
+            if CLASSES.contains(&node.kind()) && first == row {
+                class = Some(node);
+            }
+            if node.kind() == "function_definition" && self.is_constructor(node) {
+                class = enclosing(node, CLASSES).filter(|_| ends_initialization(node, row));
+            }
+            true
+        });
+        let members = class.filter(|_| self.cpp).map(members_of).unwrap_or_default();
+        members.into_iter().flat_map(|member| self.default_initializer(member)).collect()
     }
 
     fn is_body(&self, kind: &str) -> bool {
@@ -176,6 +237,33 @@ impl Dialect for CFamily<'_> {
     fn bind_argument(&self, candidate: &Candidate<'_>, argument: usize) -> Finding {
         self.binder().bind_argument(candidate.node, argument)
     }
+}
+
+/// The innermost node of one of the kinds around a node.
+fn enclosing<'tree>(node: Node<'tree>, kinds: &[&str]) -> Option<Node<'tree>> {
+    let mut node = node.parent()?;
+    while !kinds.contains(&node.kind()) {
+        node = node.parent()?;
+    }
+    Some(node)
+}
+
+fn members_of(class: Node<'_>) -> Vec<Node<'_>> {
+    let body = class.child_by_field_name("body").map(named_children).unwrap_or_default();
+    body.into_iter().filter(|member| member.kind() == "field_declaration").collect()
+}
+
+/// Whether a row is a constructor's last member initializer, or without any its head.
+fn ends_initialization(constructor: Node<'_>, row: usize) -> bool {
+    let children = named_children(constructor);
+    let list = children.iter().find(|child| child.kind() == "field_initializer_list");
+    let last = list.and_then(|list| named_children(*list).last().copied());
+    let end = last.or_else(|| constructor.child_by_field_name("declarator"));
+    end.is_some_and(|end| (end.start_position().row..=end.end_position().row).contains(&row))
+}
+
+fn is_lambda(node: Node<'_>) -> bool {
+    node.kind() == "lambda_expression"
 }
 
 /// Whether `node` stands in a field of its parent (which may hold several).

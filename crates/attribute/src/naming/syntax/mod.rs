@@ -173,7 +173,9 @@ enum Class {
     Call,
     /// A result copied to the caller.
     Return,
-    /// An operator; considered only if the callee is that operator.
+    /// An assignment, which may copy; or grow, as `s += t` does by way of another function.
+    Assignment,
+    /// Another operator; considered only if the callee is that operator.
     Operator,
 }
 
@@ -186,10 +188,22 @@ struct Candidate<'tree> {
     class: Class,
 }
 
+impl Candidate<'_> {
+    fn calls(&self, callee: Option<&str>) -> bool {
+        // Libraries define `strdup` as `__strdup`.
+        let bare = |name: &str| name.trim_start_matches('_').to_owned();
+        callee.is_some_and(|callee| self.callees.iter().any(|name| bare(name) == bare(callee)))
+    }
+}
+
 /// What the syntax of one language family means.
 trait Dialect {
     /// The candidate a node is, if it is one.
     fn candidate<'tree>(&self, node: Node<'tree>) -> Option<Candidate<'tree>>;
+
+    /// Candidates written elsewhere that compilers attribute to a row: default initializers of
+    /// members, at the constructor.
+    fn implied<'tree>(&self, root: Node<'tree>, row: usize) -> Vec<Candidate<'tree>>;
 
     /// Whether nodes of this kind hold statements.
     fn is_body(&self, kind: &str) -> bool;

@@ -121,6 +121,10 @@ impl Dialect for Rust<'_> {
         }
     }
 
+    fn implied<'tree>(&self, _root: Node<'tree>, _row: usize) -> Vec<Candidate<'tree>> {
+        Vec::new()
+    }
+
     fn is_body(&self, kind: &str) -> bool {
         matches!(kind, "block" | "declaration_list" | "match_block")
     }

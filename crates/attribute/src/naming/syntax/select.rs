@@ -12,16 +12,40 @@ pub(super) fn find(
 ) -> Option<Finding> {
     let row = usize::try_from(query.line).ok()?.checked_sub(1)?;
     let mut candidates = candidates_on_row(dialect, root, row);
-    if candidates.is_empty() {
+    let mut implied = dialect.implied(root, row);
+    // Without a callee only what is written on the line itself counts.
+    implied.retain(|c| candidates.is_empty() && query.callee.is_none() || c.calls(query.callee));
+    if candidates.is_empty() && implied.is_empty() {
         candidates = candidates_of_statement(dialect, root, text, row)?;
     }
     if let Some(argument) = query.out_argument {
-        candidates.retain(|candidate| matches_callee(candidate, query.callee));
+        candidates.retain(|candidate| candidate.calls(query.callee));
         let selected = by_column(candidates, row, query.column);
         return selected.first().map(|candidate| dialect.bind_argument(candidate, argument));
     }
-    let selected = by_column(by_callee(candidates, query.callee), row, query.column);
+    let mut selected = by_callee(candidates, query.callee);
+    if implied.is_empty() {
+        selected = by_column(selected, row, query.column);
+    } else if let Some(exact) = at_start(&selected, row, query.column) {
+        selected = vec![exact];
+    } else {
+        // Beside those known to be called only what is, or what is not known.
+        selected.retain(|c| c.callees.is_empty() || c.calls(query.callee));
+        selected.extend(implied);
+    }
     combine(selected.iter().map(|candidate| dialect.bind(candidate)))
+}
+
+/// The candidate that begins at the column. Clang gives that place for an initializer; GCC gives
+/// an initializer's end, for those of other members too.
+fn at_start<'tree>(
+    candidates: &[Candidate<'tree>],
+    row: usize,
+    column: Option<u32>,
+) -> Option<Candidate<'tree>> {
+    let column = usize::try_from(column?).ok()?.checked_sub(1)?;
+    let start = Point { row, column };
+    candidates.iter().find(|candidate| candidate.node.start_position() == start).cloned()
 }
 
 /// Candidates that cover the row, without those of which only a nested body does: inside the
@@ -87,7 +111,7 @@ fn by_callee<'tree>(
     callee: Option<&str>,
 ) -> Vec<Candidate<'tree>> {
     let (matching, others): (Vec<_>, Vec<_>) =
-        candidates.into_iter().partition(|candidate| matches_callee(candidate, callee));
+        candidates.into_iter().partition(|candidate| candidate.calls(callee));
     if !matching.is_empty() {
         return matching;
     }
@@ -96,15 +120,6 @@ fn by_callee<'tree>(
         return Vec::new();
     };
     others.into_iter().filter(|candidate| candidate.class == best).collect()
-}
-
-fn matches_callee(candidate: &Candidate<'_>, callee: Option<&str>) -> bool {
-    let Some(callee) = callee else {
-        return false;
-    };
-    // Libraries define `strdup` as `__strdup`.
-    let bare = |name: &str| name.trim_start_matches('_').to_owned();
-    candidate.callees.iter().any(|name| bare(name) == bare(callee))
 }
 
 /// Of several, the smallest that covers the column; all if the column tells nothing.

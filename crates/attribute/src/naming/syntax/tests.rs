@@ -221,6 +221,30 @@ struct Table {
     std::vector<int> pool_ = std::vector<int>(100); //= pool_
     std::vector<int> list_{1, 2, 3}; //= list_ <- vector
     int *raw_ = new int[64]; //= raw_
+    std::unique_ptr<double[]> rest_;
+};
+struct Implied { //= pool_|list_ <- vector
+    std::vector<int> pool_ = std::vector<int>(100);
+    std::vector<int> list_{1, 2, 3};
+    int *raw_ = new int[64];
+};
+struct Headed {
+    Headed(int n) //= raw_ <- operator new[]
+    {
+        z_.resize(n); //= z_ <- resize
+    }
+    int *raw_ = new int[64];
+};
+struct Explicit {
+    Explicit(int n) : x_(n), y_(n) //= x_|pool_ <- vector
+    {
+        z_.resize(n); //= z_ <- resize
+    }
+    std::vector<int> x_;
+    std::string y_;
+    std::vector<int> z_;
+    std::vector<int> pool_ = std::vector<int>(100);
+    int *raw_ = new int[64];
 };
 void f(int n) {
     int *a = new int[n]; //= a <- operator new[]
@@ -269,6 +293,7 @@ void f(int n, const std::vector<int> &v) {
     x = y; //= x <- operator=
     table[key] = 1; //= table <- operator[]
     s += "more"; //= s <- operator+=
+    s += "more"; //= s <- _M_append
     s = s + t; //= s <- operator+
     stream << "text" << n; //= stream <- operator<<
     rows.emplace_back(n); //= rows <- emplace_back

@@ -1,0 +1,78 @@
+# Everything a developer types; `make help` lists it. The work itself is in scripts/.
+# Steps run one after the other: cargo and the emulator use all processors by themselves.
+.POSIX:
+.NOTPARALLEL:
+
+CARGO = cargo
+CC = gcc
+CXX = g++
+EXAMPLE_FLAGS = -O2 -g -Wall -Wextra -Werror
+STEP = scripts/step
+BINARY = target/release/pagewise
+EXAMPLES = build/examples/mincostflow build/examples/sweep build/examples/matmul build/examples/pattern
+
+# The paths below hold whatever the caller's environment says.
+export CARGO_TARGET_DIR = $(CURDIR)/target
+
+.PHONY: help setup build examples demo test test-kernels bench clean
+
+help:
+	@echo 'make setup         install the system packages that are missing (Debian, Ubuntu)'
+	@echo 'make build         $(BINARY) and the preload library beside it'
+	@echo 'make examples      the example programs, into build/examples'
+	@echo 'make demo          all of that, then record and report an example under memory pressure'
+	@echo 'make test          what a change must pass; needs root or sudo for the packages and the sensors'
+	@echo 'make test-kernels  the recorder on other kernels, emulated'
+	@echo 'make bench         what recording costs'
+	@echo 'make clean         remove target and build'
+
+setup:
+	@$(STEP) setup scripts/setup
+
+# The library apart: a build of the workspace would leak features of `std` into it, and it needs panic=abort.
+build:
+	@$(STEP) 'build pagewise' $(CARGO) build --release -p pagewise
+	@$(STEP) 'build the preload library' $(CARGO) build --profile preload -p pagewise-runtime
+	@install -m 755 target/preload/libpagewise_runtime.so target/release/libpagewise_runtime.so
+
+examples: $(EXAMPLES)
+
+build/examples/mincostflow: examples/mincostflow.cpp
+	@mkdir -p build/examples
+	@$(STEP) 'build $@' $(CXX) -std=c++17 $(EXAMPLE_FLAGS) -o $@ examples/mincostflow.cpp -llemon
+
+build/examples/sweep: examples/sweep.c
+	@mkdir -p build/examples
+	@$(STEP) 'build $@' $(CC) -std=c11 -D_GNU_SOURCE $(EXAMPLE_FLAGS) -o $@ examples/sweep.c
+
+build/examples/matmul: examples/matmul.c
+	@mkdir -p build/examples
+	@$(STEP) 'build $@' $(CC) -std=c11 -D_GNU_SOURCE $(EXAMPLE_FLAGS) -o $@ examples/matmul.c
+
+build/examples/pattern: examples/pattern.c
+	@mkdir -p build/examples
+	@$(STEP) 'build $@' $(CC) -std=c11 -D_GNU_SOURCE $(EXAMPLE_FLAGS) -o $@ examples/pattern.c
+
+demo: setup build examples
+	@$(STEP) demo scripts/demo
+
+# Cheap checks first. clippy, doc and the tests share the dev profile's build scripts and macros; what needs
+# the release binary comes last.
+test:
+	@$(STEP) setup scripts/setup --tests
+	@$(STEP) format $(CARGO) fmt --all --check
+	@$(STEP) clippy $(CARGO) clippy --workspace --all-targets -- -D warnings
+	@RUSTDOCFLAGS='-D warnings' $(STEP) doc $(CARGO) doc --workspace --no-deps
+	@$(MAKE) build examples
+	@$(STEP) 'unit tests' $(CARGO) test --workspace
+	@$(STEP) 'integration tests' scripts/test-integration
+	@$(STEP) kernels scripts/test-kernels
+
+test-kernels: build examples
+	@$(STEP) kernels scripts/test-kernels
+
+bench: build examples
+	@$(STEP) bench scripts/bench
+
+clean:
+	rm -rf target build
