@@ -47,7 +47,7 @@ impl AllocationKind {
 }
 
 /// Most bytes of stack that travel with an allocation.
-pub const STACK_BYTES: usize = 16 << 10;
+pub const STACK_BYTES: usize = 32 << 10;
 
 /// Memory was handed to the program. Times in ns of CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,13 +179,11 @@ impl Allocation<'_> {
         padded(ALLOCATION_FIXED, stack)
     }
 
-    /// Writes all but the stack and the length into `bytes` ([`Allocation::wire_bytes`] long) and returns where the
-    /// stack goes: the caller copies it there itself, straight from the running stack.
-    pub fn encode_head<'bytes>(
-        &self,
-        stack_bytes: usize,
-        bytes: &'bytes mut [u8],
-    ) -> &'bytes mut [u8] {
+    /// Writes all but the length into `bytes`, [`Allocation::wire_bytes`] long. The stack (`self.stack` is not looked
+    /// at) is copied by `copy` to its place straight from where it is; `copy` returns how many bytes there were.
+    pub fn encode_with(&self, bytes: &mut [u8], copy: impl FnOnce(&mut [u8]) -> usize) {
+        let room = bytes.len() - ALLOCATION_FIXED;
+        let stack_bytes = copy(&mut bytes[ALLOCATION_FIXED..]).min(room);
         let mut fields = Fields::new(bytes, Kind::Allocation);
         for value in [self.time_ns, self.address, self.bytes] {
             fields.word(value);
@@ -197,7 +195,6 @@ impl Allocation<'_> {
         fields.half(stack_bytes as u32);
         fields.half(u32::from(self.kind as u8));
         fields.half(0);
-        &mut bytes[ALLOCATION_FIXED..ALLOCATION_FIXED + stack_bytes]
     }
 }
 

@@ -140,16 +140,33 @@ pub fn analyze(trace: &Trace) -> Result<Findings, TraceError> {
         .map(|((identity, extent), tally)| object(identity, extent, &tally, &sites, readahead))
         .filter(|object| object.swap_ins + object.evictions + object.allocations > 0)
         .collect();
-    objects.sort_by_key(|object| std::cmp::Reverse((object.stall_ns, object.swap_ins, object.evictions)));
-    Ok(Findings { meta: trace.meta().clone(), totals: totals(&objects), objects, latency })
+    objects.sort_by_key(|object| {
+        std::cmp::Reverse((object.stall_ns, object.swap_ins, object.evictions))
+    });
+    Ok(Findings {
+        meta: trace.meta().clone(),
+        totals: totals(&objects),
+        objects,
+        latency,
+    })
 }
 
 /// Swap on zram is read page by page; elsewhere the kernel reads clusters (vm.page-cluster is 3 by default).
 fn readahead_pages(meta: &Meta) -> u64 {
-    if meta.swap.kind.as_deref() == Some("zram") { 1 } else { 8 }
+    if meta.swap.kind.as_deref() == Some("zram") {
+        1
+    } else {
+        8
+    }
 }
 
-fn object(identity: Identity, extent: Extent, tally: &Tally, sites: &HashMap<Identity, Vec<ObjectFrame>>, readahead: u64) -> Object {
+fn object(
+    identity: Identity,
+    extent: Extent,
+    tally: &Tally,
+    sites: &HashMap<Identity, Vec<ObjectFrame>>,
+    readahead: u64,
+) -> Object {
     Object {
         bytes: (extent.peak_bytes > 0).then_some(extent.peak_bytes),
         allocations: extent.allocations,

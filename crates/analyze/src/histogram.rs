@@ -80,7 +80,10 @@ mod tests {
         for at in [0.01, 0.5, 0.9, 0.99] {
             let exact = 1_700_000.0 * at;
             let found = histogram.quantile(at).expect("not empty") as f64;
-            assert!((found - exact).abs() / exact < 0.01, "{at}: {found} for {exact}");
+            assert!(
+                (found - exact).abs() / exact < 0.01,
+                "{at}: {found} for {exact}"
+            );
         }
         assert_eq!(histogram.max(), Some(1_700_000));
     }
@@ -95,7 +98,10 @@ mod tests {
     fn every_value_falls_into_a_bucket_near_it() {
         for value in [0, 1, 63, 64, 65, 127, 128, 1000, u64::MAX / 2] {
             let back = value_of(bucket_of(value));
-            assert!(back.abs_diff(value) <= value / 64, "{value} came back as {back}");
+            assert!(
+                back.abs_diff(value) <= value / 64,
+                "{value} came back as {back}"
+            );
         }
     }
 }

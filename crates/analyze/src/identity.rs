@@ -50,7 +50,14 @@ pub struct Identity {
 
 impl Identity {
     pub(crate) fn plain(kind: ObjectKind) -> Self {
-        Self { kind, name: None, file: None, line: None, function: None, stack: None }
+        Self {
+            kind,
+            name: None,
+            file: None,
+            line: None,
+            function: None,
+            stack: None,
+        }
     }
 
     pub(crate) fn of_site(site: &pagewise_trace::Site) -> Self {
@@ -80,7 +87,10 @@ impl Identity {
         match path {
             "[heap]" => Self::plain(ObjectKind::Heap),
             _ if path.starts_with("[stack") => Self::plain(ObjectKind::Stack),
-            _ => Self { name: Some(path.to_owned()), ..Self::plain(ObjectKind::File) },
+            _ => Self {
+                name: Some(path.to_owned()),
+                ..Self::plain(ObjectKind::File)
+            },
         }
     }
 }

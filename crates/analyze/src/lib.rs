@@ -14,6 +14,7 @@ mod address_map;
 mod findings;
 mod histogram;
 mod identity;
+pub mod names;
 mod pattern;
 mod spaces;
 

@@ -80,7 +80,9 @@ impl PatternWatch {
         }
         self.steps += 1;
         // Downwards is a direction too.
-        self.near += u64::from(distance.unsigned_abs() <= NEAR as u64 && distance.signum() == last.distance.signum());
+        self.near += u64::from(
+            distance.unsigned_abs() <= NEAR as u64 && distance.signum() == last.distance.signum(),
+        );
         if distance.unsigned_abs() > 1 && distance == last.distance {
             self.strided += 1;
             self.stride = distance.unsigned_abs();
@@ -107,9 +109,17 @@ impl PatternWatch {
             return Some(Pattern::Strided);
         }
         if share(self.near) > MOST {
-            return Some(if rounds > AGAIN { Pattern::Loop } else { Pattern::Sequential });
+            return Some(if rounds > AGAIN {
+                Pattern::Loop
+            } else {
+                Pattern::Sequential
+            });
         }
-        Some(if rounds > AGAIN { Pattern::Random } else { Pattern::Once })
+        Some(if rounds > AGAIN {
+            Pattern::Random
+        } else {
+            Pattern::Once
+        })
     }
 }
 
@@ -134,8 +144,14 @@ mod tests {
         assert_eq!(pattern_of(0..10), None);
         assert_eq!(pattern_of(0..1000), Some(Pattern::Sequential));
         assert_eq!(pattern_of((0..1000).rev()), Some(Pattern::Sequential));
-        assert_eq!(pattern_of((0..4).flat_map(|_| 0..1000)), Some(Pattern::Loop));
-        assert_eq!(pattern_of((0..1000).map(|page| page * 7)), Some(Pattern::Strided));
+        assert_eq!(
+            pattern_of((0..4).flat_map(|_| 0..1000)),
+            Some(Pattern::Loop)
+        );
+        assert_eq!(
+            pattern_of((0..1000).map(|page| page * 7)),
+            Some(Pattern::Strided)
+        );
         assert_eq!(pattern_of((0..1000).flat_map(|_| 0..4)), Some(Pattern::Hot));
         assert_eq!(pattern_of(scrambled(20_000)), Some(Pattern::Random));
     }
@@ -149,7 +165,10 @@ mod tests {
         assert_eq!(watch.pattern(8), Some(Pattern::Sequential));
         assert_eq!(watch.pattern(1), Some(Pattern::Strided));
         // Now seven, now eight pages further.
-        assert_eq!(pattern_of((0..1000).map(|step| step * 7 + step % 2)), Some(Pattern::Sequential));
+        assert_eq!(
+            pattern_of((0..1000).map(|step| step * 7 + step % 2)),
+            Some(Pattern::Sequential)
+        );
     }
 
     #[test]

@@ -89,9 +89,14 @@ impl Spaces {
     pub(crate) fn read(trace: &Trace) -> Result<Self, TraceError> {
         let mut changes = Vec::new();
         let spaces: Vec<Space> = trace.spaces()?;
-        let process_of: HashMap<u32, u32> = spaces.iter().map(|space| (space.space, space.pid)).collect();
+        let process_of: HashMap<u32, u32> = spaces
+            .iter()
+            .map(|space| (space.space, space.pid))
+            .collect();
         for space in spaces {
-            let parent = space.parent_space.and_then(|parent| process_of.get(&parent));
+            let parent = space
+                .parent_space
+                .and_then(|parent| process_of.get(&parent));
             // After exec the process is the same and its memory is not; after fork it is the other way round.
             if parent.is_some_and(|&pid| pid != space.pid) {
                 changes.push(Change::Fork(space));
@@ -135,7 +140,11 @@ impl Spaces {
                 allocation: 0,
                 origin: global.start,
             };
-            self.layers.entry(global.space).or_default().globals.insert(range);
+            self.layers
+                .entry(global.space)
+                .or_default()
+                .globals
+                .insert(range);
             let extent = &mut self.objects[object].1;
             extent.peak_bytes = extent.peak_bytes.max(global.bytes);
         }
@@ -166,21 +175,40 @@ impl Spaces {
         let space = change.space();
         match change {
             Change::Fork(child) => {
-                let parent = child.parent_space.and_then(|parent| self.layers.get(&parent));
+                let parent = child
+                    .parent_space
+                    .and_then(|parent| self.layers.get(&parent));
                 layers = parent.cloned().unwrap_or_default();
             }
             Change::Mapping(mapping) => {
                 let object = self.object(Identity::of_mapping(&mapping.path));
                 let (start, end) = (mapping.start, mapping.end.max(mapping.start));
-                let gone = layers.mappings.insert(Range { start, end, object, allocation: 0, origin: start });
+                let gone = layers.mappings.insert(Range {
+                    start,
+                    end,
+                    object,
+                    allocation: 0,
+                    origin: start,
+                });
                 self.shrink(&gone);
                 self.grow(object, end - start);
             }
             Change::Allocation(allocation) => {
-                let object = allocation.stack.and_then(|stack| self.by_stack.get(&stack).copied());
+                let object = allocation
+                    .stack
+                    .and_then(|stack| self.by_stack.get(&stack).copied());
                 let object = object.unwrap_or_else(|| self.nameless(allocation.stack));
-                let (start, end) = (allocation.address, allocation.address.saturating_add(allocation.bytes));
-                let range = Range { start, end, object, allocation: allocation.allocation, origin: start };
+                let (start, end) = (
+                    allocation.address,
+                    allocation.address.saturating_add(allocation.bytes),
+                );
+                let range = Range {
+                    start,
+                    end,
+                    object,
+                    allocation: allocation.allocation,
+                    origin: start,
+                };
                 let gone = layers.allocations.insert(range);
                 self.shrink(&gone);
                 self.grow(object, allocation.bytes);
@@ -188,8 +216,14 @@ impl Spaces {
             }
             Change::Release(release) => {
                 let gone: Vec<Range> = match release.bytes {
-                    None => layers.allocations.take(release.address).into_iter().collect(),
-                    Some(bytes) => layers.allocations.remove(release.address, release.address.saturating_add(bytes)),
+                    None => layers
+                        .allocations
+                        .take(release.address)
+                        .into_iter()
+                        .collect(),
+                    Some(bytes) => layers
+                        .allocations
+                        .remove(release.address, release.address.saturating_add(bytes)),
                 };
                 self.shrink(&gone);
             }
@@ -204,14 +238,24 @@ impl Spaces {
         self.shrink(&gone);
         let Some(first) = gone.first() else { return };
         let end = moved.new_address.saturating_add(moved.new_bytes);
-        let origin = moved.new_address.wrapping_sub(first.start.wrapping_sub(first.origin));
-        layers.allocations.insert(Range { start: moved.new_address, end, origin, ..*first });
+        let origin = moved
+            .new_address
+            .wrapping_sub(first.start.wrapping_sub(first.origin));
+        layers.allocations.insert(Range {
+            start: moved.new_address,
+            end,
+            origin,
+            ..*first
+        });
         self.grow(first.object, moved.new_bytes);
     }
 
     /// An allocation whose call path was not taken, or not named (the recorder died before).
     fn nameless(&mut self, stack: Option<u32>) -> usize {
-        let identity = Identity { stack, ..Identity::plain(ObjectKind::Allocation) };
+        let identity = Identity {
+            stack,
+            ..Identity::plain(ObjectKind::Allocation)
+        };
         self.object(identity)
     }
 
@@ -232,13 +276,21 @@ impl Spaces {
     pub(crate) fn find(&self, space: u32, address: u64) -> Place {
         let range = self.layers.get(&space).and_then(|layers| {
             let find = |map: &AddressMap| map.find(address, self.page_bytes).copied();
-            find(&layers.allocations).or_else(|| find(&layers.globals)).or_else(|| find(&layers.mappings))
+            find(&layers.allocations)
+                .or_else(|| find(&layers.globals))
+                .or_else(|| find(&layers.mappings))
         });
         let Some(range) = range else {
-            return Place { object: self.unknown, page: address / self.page_bytes };
+            return Place {
+                object: self.unknown,
+                page: address / self.page_bytes,
+            };
         };
         let offset = (address / self.page_bytes).wrapping_sub(range.origin / self.page_bytes);
         let page = range.allocation << PAGE_BITS | (offset & ((1 << PAGE_BITS) - 1));
-        Place { object: range.object, page }
+        Place {
+            object: range.object,
+            page,
+        }
     }
 }

@@ -29,7 +29,10 @@ impl DebugFiles {
     pub(crate) fn locate(path: &Path) -> Self {
         let main = separate_file(path).unwrap_or_else(|| path.to_owned());
         let supplementary = supplementary_file(&main);
-        Self { main, supplementary }
+        Self {
+            main,
+            supplementary,
+        }
     }
 }
 
@@ -82,8 +85,15 @@ fn supplementary_file(path: &Path) -> Option<PathBuf> {
     let file = elf::parse(path, &cache).ok()?;
     let (name, id) = file.gnu_debugaltlink().ok()??;
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let named = real.parent().unwrap_or(Path::new("/")).join(OsStr::from_bytes(name));
-    if build_id_of(&named).as_deref() == Some(id) { Some(named) } else { by_build_id(id) }
+    let named = real
+        .parent()
+        .unwrap_or(Path::new("/"))
+        .join(OsStr::from_bytes(name));
+    if build_id_of(&named).as_deref() == Some(id) {
+        Some(named)
+    } else {
+        by_build_id(id)
+    }
 }
 
 fn is_elf(path: &Path) -> bool {
@@ -116,8 +126,11 @@ mod tests {
     #[test]
     fn candidates_are_those_of_gdb() {
         let found = debuglink_candidates(Path::new("/opt/x/tool"), Path::new("tool.debug"));
-        let expected =
-            ["/opt/x/tool.debug", "/opt/x/.debug/tool.debug", "/usr/lib/debug/opt/x/tool.debug"];
+        let expected = [
+            "/opt/x/tool.debug",
+            "/opt/x/.debug/tool.debug",
+            "/usr/lib/debug/opt/x/tool.debug",
+        ];
         assert_eq!(found, expected.map(PathBuf::from));
     }
 
@@ -130,7 +143,13 @@ mod tests {
     #[test]
     fn a_module_with_its_own_information_needs_no_other() {
         let own = std::env::current_exe().unwrap();
-        assert_eq!(DebugFiles::locate(&own), DebugFiles { main: own, supplementary: None });
+        assert_eq!(
+            DebugFiles::locate(&own),
+            DebugFiles {
+                main: own,
+                supplementary: None
+            }
+        );
         let missing = Path::new("/nonexistent/x");
         assert_eq!(DebugFiles::locate(missing).main, missing);
     }

@@ -48,7 +48,11 @@ impl ModuleDeclarations {
     fn load(path: &Path) -> Option<Self> {
         let information = DebugInformation::load(path).ok()?;
         let ranges = unit_ranges(&information);
-        Some(Self { information, ranges, units: HashMap::new() })
+        Some(Self {
+            information,
+            ranges,
+            units: HashMap::new(),
+        })
     }
 
     fn at(&mut self, svma: u64, file: &str, line: u32) -> Option<&[String]> {
@@ -71,8 +75,12 @@ fn unit_ranges(information: &DebugInformation) -> Vec<(u64, u64, DebugInfoOffset
     let mut headers = information.dwarf.units();
     while let Ok(Some(header)) = headers.next() {
         let UnitSectionOffset(offset) = header.offset();
-        let Ok(unit) = information.dwarf.unit(header) else { continue };
-        let Ok(mut ranges) = information.dwarf.unit_ranges(&unit) else { continue };
+        let Ok(unit) = information.dwarf.unit(header) else {
+            continue;
+        };
+        let Ok(mut ranges) = information.dwarf.unit_ranges(&unit) else {
+            continue;
+        };
         while let Ok(Some(range)) = ranges.next() {
             found.push((range.begin, range.end, DebugInfoOffset(offset)));
         }
@@ -93,9 +101,15 @@ fn unit_declarations(
         if !matches!(entry.tag(), gimli::DW_TAG_variable | gimli::DW_TAG_member) {
             continue;
         }
-        let Some((name, file, line)) = declaration(&full, entry) else { continue };
+        let Some((name, file, line)) = declaration(&full, entry) else {
+            continue;
+        };
+        if !may_hold_memory(&full, entry) {
+            continue;
+        }
         let file = files.entry(file).or_insert_with(|| {
-            full.file_path(file).map(|path| display_file(&path).to_owned())
+            full.file_path(file)
+                .map(|path| display_file(&path).to_owned())
         });
         if let Some(file) = file {
             let names = declarations.entry((file.clone(), line)).or_default();
@@ -106,6 +120,29 @@ fn unit_declarations(
         }
     }
     Some(declarations)
+}
+
+/// Whether the declared variable may hold memory: a plain number may not.
+fn may_hold_memory(full: &FullUnit<'_>, entry: &gimli::DebuggingInformationEntry<Reader>) -> bool {
+    // Names of types for types; more links than any sound file has mean a loop.
+    const MAX_LINKS: usize = 16;
+    let mut kind = entry.attr_value(gimli::DW_AT_type);
+    for _ in 0..MAX_LINKS {
+        let Some(AttributeValue::UnitRef(offset)) = kind else {
+            return true;
+        };
+        let Ok(entry) = full.unit.entry(offset) else {
+            return true;
+        };
+        match entry.tag() {
+            gimli::DW_TAG_base_type | gimli::DW_TAG_enumeration_type => return false,
+            gimli::DW_TAG_typedef | gimli::DW_TAG_const_type | gimli::DW_TAG_volatile_type => {
+                kind = entry.attr_value(gimli::DW_AT_type);
+            }
+            _ => return true,
+        }
+    }
+    true
 }
 
 /// A declaration's name, file (an index into the unit's line table) and line.

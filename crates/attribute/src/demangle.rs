@@ -20,7 +20,10 @@ mod tests {
         for (symbol, expected) in [
             ("main", "main"),
             ("_ZN2ns5tableE", "ns::table"),
-            ("_ZN2ns12_GLOBAL__N_1L6hiddenE", "ns::(anonymous namespace)::hidden"),
+            (
+                "_ZN2ns12_GLOBAL__N_1L6hiddenE",
+                "ns::(anonymous namespace)::hidden",
+            ),
             ("_ZN3app4main17h0123456789abcdefE", "app::main"),
             ("_ZZ4mainE5table", "main::table"),
         ] {

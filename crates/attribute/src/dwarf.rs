@@ -30,19 +30,30 @@ impl DebugInformation {
         {
             dwarf.set_sup(shared);
         }
-        Ok(Self { dwarf, path: files.main })
+        Ok(Self {
+            dwarf,
+            path: files.main,
+        })
     }
 
     /// The unit to look into for a unit of the main file: itself, or the split unit (`.dwo`,
     /// `.dwp`) it is the skeleton of. `None` if that one is missing.
     pub(crate) fn full_unit(&self, skeleton: Unit<Reader>) -> Option<FullUnit<'_>> {
         let Some(id) = skeleton.dwo_id else {
-            return Some(FullUnit { main: &self.dwarf, split: None, unit: skeleton });
+            return Some(FullUnit {
+                main: &self.dwarf,
+                split: None,
+                unit: skeleton,
+            });
         };
         let Some(name) = skeleton.dwo_name().ok().flatten() else {
-            return Some(FullUnit { main: &self.dwarf, split: None, unit: skeleton });
+            return Some(FullUnit {
+                main: &self.dwarf,
+                split: None,
+                unit: skeleton,
+            });
         };
-        let mut split = self.from_package(id).or_else(|| {
+        let mut split = self.packaged_unit(id).or_else(|| {
             let name = self.dwarf.attr_string(&skeleton, name).ok()?;
             load_sections(&dwo_path(&skeleton, &name)?, |id| id.dwo_name()).ok()
         })?;
@@ -55,25 +66,27 @@ impl DebugInformation {
                 if unit.line_program.is_none() {
                     unit.line_program = split_file_table(&split, &unit).or(skeleton.line_program);
                 }
-                return Some(FullUnit { main: &self.dwarf, split: Some(split), unit });
+                return Some(FullUnit {
+                    main: &self.dwarf,
+                    split: Some(split),
+                    unit,
+                });
             }
         }
         None
     }
 
     /// The split unit from the package beside the file (`program.dwp`), if there is one.
-    fn from_package(&self, id: gimli::DwoId) -> Option<Dwarf<Reader>> {
+    fn packaged_unit(&self, id: gimli::DwoId) -> Option<Dwarf<Reader>> {
         let mut path = self.path.clone().into_os_string();
         path.push(".dwp");
         let path = PathBuf::from(path);
         let cache = elf::open(&path).ok()?;
         let file = elf::parse(&path, &cache).ok()?;
         let load = |id: SectionId| section(&file, id.dwo_name());
-        let package = gimli::DwarfPackage::load::<_, gimli::Error>(
-            |id| Ok(load(id)),
-            section(&file, None),
-        )
-        .ok()?;
+        let package =
+            gimli::DwarfPackage::load::<_, gimli::Error>(|id| Ok(load(id)), section(&file, None))
+                .ok()?;
         package.find_cu(id, &self.dwarf).ok()?
     }
 }
@@ -94,7 +107,9 @@ impl FullUnit<'_> {
     pub(crate) fn string(&self, value: gimli::AttributeValue<Reader>) -> Option<String> {
         // A split unit may use its skeleton's file table, whose strings are in the main file.
         let own = self.dwarf().attr_string(&self.unit, value.clone());
-        let text = own.or_else(|_| self.main.attr_string(&self.unit, value)).ok()?;
+        let text = own
+            .or_else(|_| self.main.attr_string(&self.unit, value))
+            .ok()?;
         Some(text.to_string_lossy().ok()?.into_owned())
     }
 
@@ -122,7 +137,10 @@ fn split_file_table(
 ) -> Option<gimli::IncompleteLineProgram<Reader>> {
     let address_size = unit.encoding().address_size;
     let (directory, name) = (unit.comp_dir.clone(), unit.name.clone());
-    split.debug_line.program(gimli::DebugLineOffset(0), address_size, directory, name).ok()
+    split
+        .debug_line
+        .program(gimli::DebugLineOffset(0), address_size, directory, name)
+        .ok()
 }
 
 fn dwo_path(skeleton: &Unit<Reader>, name: &Reader) -> Option<PathBuf> {
@@ -145,7 +163,10 @@ fn load_sections(
     let cache = elf::open(path)?;
     let file = elf::parse(path, &cache)?;
     Dwarf::load(|id| Ok(section(&file, name_of(id)))).map_err(|source: gimli::Error| {
-        Error::DebugInformation { path: path.to_owned(), source: Box::new(source) }
+        Error::DebugInformation {
+            path: path.to_owned(),
+            source: Box::new(source),
+        }
     })
 }
 
@@ -154,10 +175,16 @@ fn section<'data, R: object::ReadRef<'data>>(
     file: &object::File<'data, R>,
     name: Option<&str>,
 ) -> Reader {
-    let endian =
-        if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
+    let endian = if file.is_little_endian() {
+        RunTimeEndian::Little
+    } else {
+        RunTimeEndian::Big
+    };
     let data = name
         .and_then(|name| file.section_by_name(name))
         .and_then(|section| section.uncompressed_data().ok());
-    Reader::new(data.map_or_else(|| Arc::from([]), |data| Arc::from(&*data)), endian)
+    Reader::new(
+        data.map_or_else(|| Arc::from([]), |data| Arc::from(&*data)),
+        endian,
+    )
 }

@@ -85,21 +85,29 @@ impl ElfImage {
             .iter()
             .filter(covers)
             .max_by_key(|segment| segment.executable == executable)?;
-        let svma = segment.svma.wrapping_add(offset.wrapping_sub(segment.file_offset));
+        let svma = segment
+            .svma
+            .wrapping_add(offset.wrapping_sub(segment.file_offset));
         Some(start.wrapping_sub(svma))
     }
 
     /// The first address after the last segment, as stated in the file, `.bss` included.
     #[must_use]
     pub fn end(&self) -> u64 {
-        let ends = self.segments.iter().map(|s| s.svma.saturating_add(s.memory_size));
+        let ends = self
+            .segments
+            .iter()
+            .map(|s| s.svma.saturating_add(s.memory_size));
         ends.max().unwrap_or(0)
     }
 }
 
 /// Opens a file for reading on demand: only the parts asked for are read.
 pub(crate) fn open(path: &Path) -> Result<ReadCache<File>> {
-    let read_error = |source| Error::Read { path: path.to_owned(), source };
+    let read_error = |source| Error::Read {
+        path: path.to_owned(),
+        source,
+    };
     let file = File::open(path).map_err(read_error)?;
     // A fifo or a device would block or never end.
     if !file.metadata().map_err(read_error)?.is_file() {
@@ -113,7 +121,10 @@ pub(crate) fn parse<'cache>(
     path: &Path,
     cache: &'cache ReadCache<File>,
 ) -> Result<object::File<'cache, &'cache ReadCache<File>>> {
-    object::File::parse(cache).map_err(|source| Error::Elf { path: path.to_owned(), source })
+    object::File::parse(cache).map_err(|source| Error::Elf {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 /// Tells whether a path still names the file that was read.
@@ -212,9 +223,15 @@ mod tests {
     #[test]
     fn a_text_file_is_no_elf_file_and_a_missing_one_is_named() {
         let text = ElfImage::read(Path::new("/proc/self/maps")).unwrap_err();
-        assert!(matches!(text, Error::Elf { .. } | Error::Read { .. }), "{text}");
+        assert!(
+            matches!(text, Error::Elf { .. } | Error::Read { .. }),
+            "{text}"
+        );
         let missing = ElfImage::read(Path::new("/nonexistent/module.so")).unwrap_err();
-        assert!(missing.to_string().contains("/nonexistent/module.so"), "{missing}");
+        assert!(
+            missing.to_string().contains("/nonexistent/module.so"),
+            "{missing}"
+        );
         assert!(ElfImage::read(Path::new("/dev/zero")).is_err());
     }
 

@@ -86,14 +86,19 @@ fn data_symbols(path: &Path, minimum_bytes: u64) -> Result<HashMap<u64, DataSymb
     let mut found: HashMap<u64, DataSymbol> = HashMap::new();
     // Stripped files keep the dynamic symbols; others repeat them, harmlessly.
     for symbol in file.symbols().chain(file.dynamic_symbols()) {
-        let in_data = symbol.section_index().is_some_and(|index| sections.contains(&index));
+        let in_data = symbol
+            .section_index()
+            .is_some_and(|index| sections.contains(&index));
         let wanted = symbol.kind() == SymbolKind::Data && symbol.size() >= minimum_bytes.max(1);
         let Ok(name) = symbol.name() else { continue };
         if !in_data || !wanted || name.is_empty() {
             continue;
         }
-        let new =
-            DataSymbol { bytes: symbol.size(), name: name.to_owned(), exported: symbol.is_global() };
+        let new = DataSymbol {
+            bytes: symbol.size(),
+            name: name.to_owned(),
+            exported: symbol.is_global(),
+        };
         match found.get(&symbol.address()) {
             // Of aliases the larger, then the exported one, then the first by name.
             Some(old) if rank(old) >= rank(&new) => {}
@@ -106,7 +111,11 @@ fn data_symbols(path: &Path, minimum_bytes: u64) -> Result<HashMap<u64, DataSymb
 }
 
 fn rank(symbol: &DataSymbol) -> (u64, bool, std::cmp::Reverse<&str>) {
-    (symbol.bytes, symbol.exported, std::cmp::Reverse(&symbol.name))
+    (
+        symbol.bytes,
+        symbol.exported,
+        std::cmp::Reverse(&symbol.name),
+    )
 }
 
 fn is_writable_data(flags: SectionFlags) -> bool {
@@ -130,5 +139,11 @@ fn named(svma: u64, symbol: DataSymbol, declared: Option<DeclaredGlobal>) -> Glo
     } else {
         qualified_name_of_symbol(&demangled)
     };
-    Global { svma, bytes: symbol.bytes, name, file, line }
+    Global {
+        svma,
+        bytes: symbol.bytes,
+        name,
+        file,
+        line,
+    }
 }

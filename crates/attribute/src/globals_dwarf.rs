@@ -21,10 +21,7 @@ pub(crate) struct DeclaredGlobal {
 
 /// The declarations of the variables at the wanted addresses (SVMAs); missing or broken debug
 /// information yields fewer.
-pub(crate) fn declared_globals(
-    path: &Path,
-    wanted: &HashSet<u64>,
-) -> HashMap<u64, DeclaredGlobal> {
+pub(crate) fn declared_globals(path: &Path, wanted: &HashSet<u64>) -> HashMap<u64, DeclaredGlobal> {
     let mut found = HashMap::new();
     if wanted.is_empty() {
         return found;
@@ -46,7 +43,9 @@ pub(crate) fn declared_globals(
         if !direct && !by_index {
             continue;
         }
-        let Ok(unit) = information.dwarf.unit(header) else { continue };
+        let Ok(unit) = information.dwarf.unit(header) else {
+            continue;
+        };
         if !direct && !address_table_has(&information, &unit, wanted) {
             continue;
         }
@@ -75,7 +74,12 @@ fn direct_hits(information: &DebugInformation, wanted: &HashSet<u64>) -> Vec<usi
             (low..=high).contains(&address) && wanted.contains(&address)
         }
     };
-    bytes.windows(9).enumerate().filter(|(_, window)| is_hit(window)).map(|(at, _)| at).collect()
+    bytes
+        .windows(9)
+        .enumerate()
+        .filter(|(_, window)| is_hit(window))
+        .map(|(at, _)| at)
+        .collect()
 }
 
 fn bounds(wanted: &HashSet<u64>) -> (u64, u64) {
@@ -91,7 +95,10 @@ fn address_table_has(
 ) -> bool {
     let (low, high) = bounds(wanted);
     (0..address_table_entries(information, unit)).any(|index| {
-        let address = information.dwarf.address(unit, gimli::DebugAddrIndex(index)).unwrap_or(0);
+        let address = information
+            .dwarf
+            .address(unit, gimli::DebugAddrIndex(index))
+            .unwrap_or(0);
         (low..=high).contains(&address) && wanted.contains(&address)
     })
 }
@@ -104,9 +111,13 @@ fn address_table_entries(information: &DebugInformation, unit: &gimli::Unit<Read
     const HEADER_AFTER_LENGTH: usize = 4;
     let size = usize::from(unit.encoding().address_size).max(1);
     let base = unit.addr_base.0;
-    let Ok(bytes) = information.dwarf.debug_addr.reader().to_slice() else { return 0 };
+    let Ok(bytes) = information.dwarf.debug_addr.reader().to_slice() else {
+        return 0;
+    };
     let rest = bytes.len().saturating_sub(base) / size;
-    let header = base.checked_sub(HEADER).and_then(|start| bytes.get(start..start + 4));
+    let header = base
+        .checked_sub(HEADER)
+        .and_then(|start| bytes.get(start..start + 4));
     match header.and_then(|length| <[u8; 4]>::try_from(length).ok()) {
         Some(length) if unit.encoding().version >= 5 => {
             let length = u32::from_le_bytes(length) as usize;
@@ -140,10 +151,15 @@ fn collect_unit(
             | gimli::DW_TAG_structure_type
             | gimli::DW_TAG_union_type
             | gimli::DW_TAG_subprogram => {
-                scopes.push(Scope { depth, entry: entry.offset() });
+                scopes.push(Scope {
+                    depth,
+                    entry: entry.offset(),
+                });
             }
             gimli::DW_TAG_variable => {
-                let Some(address) = static_address(full, entry) else { continue };
+                let Some(address) = static_address(full, entry) else {
+                    continue;
+                };
                 if wanted.contains(&address)
                     && let Some(global) = declared(full, entry.offset(), &scopes)
                 {
@@ -173,15 +189,13 @@ fn static_address(
     operations.next().ok()?.is_none().then_some(address)
 }
 
-fn declared(
-    full: &FullUnit<'_>,
-    offset: UnitOffset,
-    scopes: &[Scope],
-) -> Option<DeclaredGlobal> {
+fn declared(full: &FullUnit<'_>, offset: UnitOffset, scopes: &[Scope]) -> Option<DeclaredGlobal> {
     let name_of = |entry| full.string(attribute_of(full, entry, gimli::DW_AT_name)?);
     let name = name_of(offset)?;
-    let mut qualified: Vec<String> =
-        scopes.iter().filter_map(|scope| name_of(scope.entry)).collect();
+    let mut qualified: Vec<String> = scopes
+        .iter()
+        .filter_map(|scope| name_of(scope.entry))
+        .collect();
     qualified.push(name);
     let file = match attribute_of(full, offset, gimli::DW_AT_decl_file) {
         Some(AttributeValue::FileIndex(index)) => full.file_path(index),
@@ -192,7 +206,11 @@ fn declared(
         .and_then(|value| value.udata_value())
         .and_then(|line| u32::try_from(line).ok())
         .filter(|&line| line != 0);
-    Some(DeclaredGlobal { name: qualified.join("::"), file, line })
+    Some(DeclaredGlobal {
+        name: qualified.join("::"),
+        file,
+        line,
+    })
 }
 
 /// An attribute of an entry, or of the declaration it completes (a class's static member) or
@@ -215,9 +233,7 @@ fn attribute_of(
             .or_else(|| entry.attr_value(gimli::DW_AT_abstract_origin))?;
         offset = match origin {
             AttributeValue::UnitRef(origin) => origin,
-            AttributeValue::DebugInfoRef(origin) => {
-                origin.to_unit_offset(&full.unit.header)?
-            }
+            AttributeValue::DebugInfoRef(origin) => origin.to_unit_offset(&full.unit.header)?,
             _ => return None,
         };
     }

@@ -1,5 +1,26 @@
 //! From addresses to modules, functions, lines and variables.
+//!
+//! A sensor knows an allocation as registers and a copy of the stack's top, or as a list of
+//! addresses. This crate turns that into what a programmer calls it:
+//!
+//! ```text
+//! /proc/PID/maps --parse_maps--> ModuleTable          which file is loaded where
+//! registers, stack --ProcessUnwinder--> addresses     the call path (unwind)
+//! address --ModuleTable--> file, SVMA --Symbolizer--> [Frame]
+//! [Frame] --Namer--> Site                             "x (main.cpp:41)"
+//! file --globals--> [Global]                          static storage, by name and size
+//! ```
+//!
+//! Addresses in a process and addresses stated in a file (SVMA) differ by the module's bias; the
+//! names of fields and parameters say which is meant. All files are read on the machine where
+//! the process ran. The crate does no I/O but reading modules, debug information and sources, and
+//! contains no `unsafe` code.
+//!
+//! What it does not do: read the memory of other processes, follow processes as they map and
+//! unmap code, or symbolize code generated at run time.
+
 #![forbid(unsafe_code)]
+
 mod debug_file;
 mod declared;
 mod demangle;
@@ -14,11 +35,12 @@ mod modules;
 mod naming;
 mod symbolize;
 pub mod unwind;
+
 pub use elf::{ElfCache, ElfImage, Segment};
 pub use error::{Error, Result};
 pub use frame::{Frame, display_file, lookup_address};
+pub use globals::{Global, globals};
 pub use maps::{Mapping, parse_maps};
 pub use modules::{Module, ModuleTable};
-pub use symbolize::Symbolizer;
-pub use globals::{Global, globals};
 pub use naming::{Namer, Site};
+pub use symbolize::Symbolizer;

@@ -60,7 +60,10 @@ impl Mapping {
             executable: execute == b'x',
             shared: share == b's',
             offset: u64::from_str_radix(offset, 16).ok()?,
-            device: (u32::from_str_radix(major, 16).ok()?, u32::from_str_radix(minor, 16).ok()?),
+            device: (
+                u32::from_str_radix(major, 16).ok()?,
+                u32::from_str_radix(minor, 16).ok()?,
+            ),
             inode: inode.parse().ok()?,
             path,
             deleted,
@@ -97,7 +100,10 @@ pub fn parse_maps(text: &str) -> Result<Vec<Mapping>> {
 }
 
 fn malformed(line: usize, content: &str) -> Error {
-    Error::Maps { line, content: content.chars().take(120).collect() }
+    Error::Maps {
+        line,
+        content: content.chars().take(120).collect(),
+    }
 }
 
 /// Takes the next field; the rest keeps the spaces of a path.
@@ -116,7 +122,10 @@ fn parse_path(text: &str) -> (Option<String>, bool) {
         None => (text, false),
     };
     // The kernel escapes only the newline, as octal.
-    ((!path.is_empty()).then(|| path.replace("\\012", "\n")), deleted)
+    (
+        (!path.is_empty()).then(|| path.replace("\\012", "\n")),
+        deleted,
+    )
 }
 
 #[cfg(test)]
@@ -129,9 +138,15 @@ mod tests {
             "7f12a4a28000-7f12a4bbd000 r-xp 00028000 fd:01 393457                     /usr/lib/x86_64-linux-gnu/libc.so.6",
         )
         .unwrap();
-        assert_eq!(mapping.start..mapping.end, 0x7f12_a4a2_8000..0x7f12_a4bb_d000);
+        assert_eq!(
+            mapping.start..mapping.end,
+            0x7f12_a4a2_8000..0x7f12_a4bb_d000
+        );
         assert!(mapping.readable && mapping.executable && !mapping.writable && !mapping.shared);
-        assert_eq!((mapping.offset, mapping.device, mapping.inode), (0x28000, (0xfd, 1), 393_457));
+        assert_eq!(
+            (mapping.offset, mapping.device, mapping.inode),
+            (0x28000, (0xfd, 1), 393_457)
+        );
         assert_eq!(mapping.file(), Some("/usr/lib/x86_64-linux-gnu/libc.so.6"));
         assert!(!mapping.deleted);
     }
@@ -160,7 +175,10 @@ mod tests {
     fn other_text_is_an_error_that_names_the_line() {
         let text = "1000-2000 r-xp 00000000 00:00 0 [vdso]\nnonsense\n";
         let error = parse_maps(text).unwrap_err().to_string();
-        assert!(error.contains("line 2") && error.contains("nonsense"), "{error}");
+        assert!(
+            error.contains("line 2") && error.contains("nonsense"),
+            "{error}"
+        );
         for bad in [
             "",
             "1000-2000",
@@ -180,6 +198,10 @@ mod tests {
         let mappings = parse_maps(&text).unwrap();
         assert_eq!(mappings.len(), text.lines().count());
         let here = every_field_is_read as *const () as u64;
-        assert!(mappings.iter().any(|mapping| mapping.executable && mapping.contains(here)));
+        assert!(
+            mappings
+                .iter()
+                .any(|mapping| mapping.executable && mapping.contains(here))
+        );
     }
 }

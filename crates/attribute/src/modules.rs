@@ -52,11 +52,17 @@ impl ModuleTable {
     /// of its mappings with `/proc/PID/root` first.
     #[must_use]
     pub fn new(mappings: &[Mapping], elf: &mut ElfCache) -> Self {
-        let mut modules: Vec<Module> =
-            runs(mappings).into_iter().filter_map(|run| module_of_run(&run, elf)).collect();
+        let mut modules: Vec<Module> = runs(mappings)
+            .into_iter()
+            .filter_map(|run| module_of_run(&run, elf))
+            .collect();
         modules.sort_by_key(|module| module.range.start);
         trim_overlaps(&mut modules);
-        let code = mappings.iter().filter(|m| m.executable).map(|m| m.start..m.end).collect();
+        let code = mappings
+            .iter()
+            .filter(|m| m.executable)
+            .map(|m| m.start..m.end)
+            .collect();
         Self { modules, code }
     }
 
@@ -69,7 +75,8 @@ impl ModuleTable {
     /// The path of the module that holds an address, and the address as stated in that file.
     #[must_use]
     pub fn resolve(&self, address: u64) -> Option<(&str, u64)> {
-        self.find(address).map(|module| (&*module.path, module.svma(address)))
+        self.find(address)
+            .map(|module| (&*module.path, module.svma(address)))
     }
 
     /// All modules, sorted by address.
@@ -82,12 +89,18 @@ impl ModuleTable {
     #[must_use]
     pub fn is_code(&self, address: u64) -> bool {
         let after = self.code.partition_point(|range| range.start <= address);
-        after.checked_sub(1).is_some_and(|index| self.code[index].contains(&address))
+        after
+            .checked_sub(1)
+            .is_some_and(|index| self.code[index].contains(&address))
     }
 
     pub(crate) fn index_of(&self, address: u64) -> Option<usize> {
-        let after = self.modules.partition_point(|module| module.range.start <= address);
-        after.checked_sub(1).filter(|&index| self.modules[index].range.contains(&address))
+        let after = self
+            .modules
+            .partition_point(|module| module.range.start <= address);
+        after
+            .checked_sub(1)
+            .filter(|&index| self.modules[index].range.contains(&address))
     }
 }
 
@@ -118,7 +131,12 @@ fn module_of_run(run: &[&Mapping], elf: &mut ElfCache) -> Option<Module> {
     let image = elf.get(Path::new(path))?;
     let bias = image.bias(code.start, code.offset, true)?;
     let end = last.end.max(page_end(image.end().wrapping_add(bias)));
-    Some(Module { path: path.into(), range: first.start..end, bias, image })
+    Some(Module {
+        path: path.into(),
+        range: first.start..end,
+        bias,
+        image,
+    })
 }
 
 fn page_end(address: u64) -> u64 {
@@ -164,11 +182,20 @@ mod tests {
     #[test]
     fn libc_is_a_module_of_its_own_and_null_is_none() {
         let table = own_table();
-        assert!(table.modules().iter().any(|module| module.path.contains("libc.so")));
+        assert!(
+            table
+                .modules()
+                .iter()
+                .any(|module| module.path.contains("libc.so"))
+        );
         assert!(table.resolve(0).is_none());
         assert!(!table.is_code(0) && !table.is_code(u64::MAX));
         let modules = table.modules();
-        assert!(modules.windows(2).all(|pair| pair[0].range.end <= pair[1].range.start));
+        assert!(
+            modules
+                .windows(2)
+                .all(|pair| pair[0].range.end <= pair[1].range.start)
+        );
     }
 
     #[test]

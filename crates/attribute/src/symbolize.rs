@@ -61,7 +61,10 @@ impl Symbolizer {
     pub fn symbol(&mut self, module: &str, svma: u64) -> Option<(String, u64)> {
         let key = self.module_key(module);
         let symbol = self.loader(&key)?.find_symbol_info(svma)?;
-        Some((demangle(symbol.name()), svma.saturating_sub(symbol.address())))
+        Some((
+            demangle(symbol.name()),
+            svma.saturating_sub(symbol.address()),
+        ))
     }
 
     /// Why a module that was asked for could not be read, if it could not.
@@ -98,7 +101,8 @@ impl Symbolizer {
             Some((key, _)) => Arc::clone(key),
             None => {
                 let key: Arc<str> = module.into();
-                self.modules.insert(Arc::clone(&key), load(Path::new(module)));
+                self.modules
+                    .insert(Arc::clone(&key), load(Path::new(module)));
                 key
             }
         }
@@ -132,14 +136,21 @@ fn described_frames(loader: &Loader, svma: u64, here: &Frame) -> Vec<Frame> {
         return frames;
     };
     while let Ok(Some(frame)) = found.next() {
-        let name = frame.function.as_ref().and_then(|name| name.demangle().ok());
+        let name = frame
+            .function
+            .as_ref()
+            .and_then(|name| name.demangle().ok());
         let location = frame.location.as_ref();
         frames.push(Frame {
-            function: name.map(|name| readable(&name)).filter(|name| !name.is_empty()),
+            function: name
+                .map(|name| readable(&name))
+                .filter(|name| !name.is_empty()),
             file: location.and_then(|at| at.file).map(str::to_owned),
             // Line 0 is DWARF's "no line"; column 0 its "left edge", which tells nothing.
             line: location.and_then(|at| at.line).filter(|&line| line != 0),
-            column: location.and_then(|at| at.column).filter(|&column| column != 0),
+            column: location
+                .and_then(|at| at.column)
+                .filter(|&column| column != 0),
             ..here.clone()
         });
     }
@@ -165,7 +176,10 @@ mod tests {
         assert_eq!(frames.len(), 1);
         assert_eq!((&frames[0].function, &frames[0].file), (&None, &None));
         assert_eq!(frames[0].module_offset, Some(0x10));
-        let problem = symbolizer.problem("/nonexistent/lib.so").unwrap().to_string();
+        let problem = symbolizer
+            .problem("/nonexistent/lib.so")
+            .unwrap()
+            .to_string();
         assert!(problem.contains("/nonexistent/lib.so"), "{problem}");
     }
 }

@@ -11,13 +11,20 @@ const MINIMUM: u64 = 4096;
 /// Names and lines the comments of a source expect: `global: x`, or `global-clang: x` where the
 /// line is that compiler's.
 fn expected(compiler: &str, file: &str) -> BTreeMap<String, u32> {
-    let own = if compiler.contains("clang") { " global-clang: " } else { " global-gcc: " };
+    let own = if compiler.contains("clang") {
+        " global-clang: "
+    } else {
+        " global-gcc: "
+    };
     let text = std::fs::read_to_string(source(file)).unwrap();
     let lines = text.lines().enumerate();
     lines
         .filter_map(|(index, line)| {
             let (_, name) = line.split_once(" global: ").or(line.split_once(own))?;
-            Some((name.trim_end_matches("*/").trim().to_owned(), index as u32 + 1))
+            Some((
+                name.trim_end_matches("*/").trim().to_owned(),
+                index as u32 + 1,
+            ))
         })
         .collect()
 }
@@ -30,19 +37,30 @@ fn found(compiler: &str, options: &str, file: &str) -> Vec<Global> {
 
 fn check(compiler: &str, options: &str, file: &str) {
     let globals = found(compiler, options, file);
-    let lines: BTreeMap<String, u32> =
-        globals.iter().map(|global| (global.name.clone(), global.line.unwrap_or(0))).collect();
+    let lines: BTreeMap<String, u32> = globals
+        .iter()
+        .map(|global| (global.name.clone(), global.line.unwrap_or(0)))
+        .collect();
     assert_eq!(lines, expected(compiler, file), "{compiler} {options}");
     for global in &globals {
         assert!(global.bytes >= MINIMUM);
-        assert_eq!(global.file.as_deref().map(display_file), Some(file), "{}", global.name);
+        assert_eq!(
+            global.file.as_deref().map(display_file),
+            Some(file),
+            "{}",
+            global.name
+        );
     }
     assert!(globals.is_sorted_by_key(|global| global.svma));
 }
 
 #[test]
 fn of_cpp() {
-    for options in ["-O0 -g -std=c++17", "-O2 -g -std=c++17", "-O2 -gdwarf-4 -std=c++17"] {
+    for options in [
+        "-O0 -g -std=c++17",
+        "-O2 -g -std=c++17",
+        "-O2 -gdwarf-4 -std=c++17",
+    ] {
         check("g++", options, "globals.cpp");
     }
     check("clang++", "-O2 -g -std=c++17", "globals.cpp");
@@ -68,11 +86,21 @@ fn with_split_debug_information() {
 fn without_debug_information_names_come_from_symbols() {
     let globals = found("g++", "-O0 -std=c++17", "globals.cpp");
     let names: Vec<&str> = globals.iter().map(|global| global.name.as_str()).collect();
-    for name in ["matrix", "counters", "ns::buffer", "Cache::entries", "pool::items"] {
+    for name in [
+        "matrix",
+        "counters",
+        "ns::buffer",
+        "Cache::entries",
+        "pool::items",
+    ] {
         assert!(names.contains(&name), "{name}: {names:?}");
     }
     assert!(!names.contains(&"per_thread") && !names.contains(&"constants"));
-    assert!(globals.iter().all(|global| global.file.is_none() && global.line.is_none()));
+    assert!(
+        globals
+            .iter()
+            .all(|global| global.file.is_none() && global.line.is_none())
+    );
 }
 
 #[test]
@@ -85,9 +113,17 @@ fn stripped_programs_keep_exported_names_only() {
 #[test]
 fn the_size_chooses() {
     let folder = folder();
-    let program = build(folder.path(), "g++", "-g -std=c++17", &source("globals.cpp"));
+    let program = build(
+        folder.path(),
+        "g++",
+        "-g -std=c++17",
+        &source("globals.cpp"),
+    );
     let has_small = |minimum| {
-        globals(&program, minimum).unwrap().iter().any(|global| global.name == "small")
+        globals(&program, minimum)
+            .unwrap()
+            .iter()
+            .any(|global| global.name == "small")
     };
     assert!(has_small(16) && !has_small(17));
     assert!(globals(&program, u64::MAX).unwrap().is_empty());
@@ -101,7 +137,9 @@ fn rust_statics_are_named_by_path() {
     std::fs::write(&file, text).unwrap();
     let program = build(folder.path(), "rustc", "--edition=2024 -g", &file);
     let globals = globals(&program, 9000).unwrap();
-    let table = globals.iter().find(|global| global.name == "statics::TABLE");
+    let table = globals
+        .iter()
+        .find(|global| global.name == "statics::TABLE");
     let table = table.unwrap_or_else(|| panic!("{globals:?}"));
     assert_eq!((table.bytes, table.line), (9000, Some(2)));
 }

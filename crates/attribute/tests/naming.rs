@@ -21,12 +21,16 @@ impl Expectations {
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
         let name = |line: &str| {
             let every = line.split_once(" name: ");
-            let clang = line.split_once(" name-clang: ").filter(|_| compiler.contains("clang"));
+            let clang = line
+                .split_once(" name-clang: ")
+                .filter(|_| compiler.contains("clang"));
             let (_, name) = every.or(clang)?;
             Some(name.trim_end_matches("*/").trim().to_owned())
         };
         let named = lines.iter().enumerate();
-        let names = named.filter_map(|(at, line)| Some((at + 1, name(line)?))).collect();
+        let names = named
+            .filter_map(|(at, line)| Some((at + 1, name(line)?)))
+            .collect();
         Self { lines, names }
     }
 
@@ -52,8 +56,10 @@ fn check(sources: &[&str], compiler: &str, options: &str) {
     let folder = folder();
     let program = build(folder.path(), compiler, options, &source(sources[0]));
     let recording = record(folder.path(), &program, &Limits::default());
-    let expected: BTreeMap<&str, Expectations> =
-        sources.iter().map(|&file| (file, Expectations::read(file, compiler))).collect();
+    let expected: BTreeMap<&str, Expectations> = sources
+        .iter()
+        .map(|&file| (file, Expectations::read(file, compiler)))
+        .collect();
     let (mut namer, mut symbolizer) = (Namer::new(), Symbolizer::new());
     let mut seen = BTreeSet::new();
     let mut wrong = Vec::new();
@@ -62,7 +68,9 @@ fn check(sources: &[&str], compiler: &str, options: &str) {
         let site = namer.name(&frames);
         // What runs before `main` (the C++ library's reserve) is not the program's.
         let file = site.file.as_deref().map(display_file).unwrap_or_default();
-        let Some((&file, expectations)) = expected.get_key_value(file) else { continue };
+        let Some((&file, expectations)) = expected.get_key_value(file) else {
+            continue;
+        };
         let name = site.name.as_deref().unwrap_or("-");
         let line = site.line.unwrap_or(0);
         match expectations.at(line) {
@@ -76,7 +84,9 @@ fn check(sources: &[&str], compiler: &str, options: &str) {
             )),
         }
     }
-    let all = expected.iter().flat_map(|(&file, e)| e.names.keys().map(move |&line| (file, line)));
+    let all = expected
+        .iter()
+        .flat_map(|(&file, e)| e.names.keys().map(move |&line| (file, line)));
     let missed: Vec<_> = all.filter(|key| !seen.contains(key)).collect();
     assert!(
         wrong.is_empty() && missed.is_empty(),
@@ -113,6 +123,7 @@ fn c_without_optimization() {
 #[test]
 fn c_with_optimization() {
     check(C, "gcc", "-O2 -g");
+    check(C, "gcc", "-O3 -g -flto");
 }
 
 #[test]
@@ -134,6 +145,7 @@ fn cpp_without_optimization() {
 #[test]
 fn cpp_with_optimization() {
     check(CPP, "g++", "-O2 -g -std=c++17");
+    check(CPP, "g++", "-Og -g1 -std=c++20");
 }
 
 #[test]
@@ -156,4 +168,9 @@ fn rust_without_optimization() {
 #[test]
 fn rust_with_optimization() {
     check(RUST, "rustc", "--edition=2024 -g -O");
+    check(
+        RUST,
+        "rustc",
+        "--edition=2024 -C debuginfo=1 -C opt-level=3 -C symbol-mangling-version=v0",
+    );
 }

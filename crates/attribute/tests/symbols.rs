@@ -13,17 +13,28 @@ const THIRD_LINE: u32 = 27;
 /// The frames of the nested allocation of `stacks.c`, as far as they are the program's.
 fn nested_frames(folder: &Path, program: &Path) -> Vec<Frame> {
     let recording = record(folder, program, &Limits::default());
-    let nested = recording.allocations.iter().find(|allocation| allocation.bytes == 100_001);
+    let nested = recording
+        .allocations
+        .iter()
+        .find(|allocation| allocation.bytes == 100_001);
     let frames = recording.frames(&nested.unwrap().path, &mut Symbolizer::new());
-    frames.into_iter().filter(|frame| frame.module.as_deref() == program.to_str()).collect()
+    frames
+        .into_iter()
+        .filter(|frame| frame.module.as_deref() == program.to_str())
+        .collect()
 }
 
 fn names(frames: &[Frame]) -> Vec<&str> {
-    frames.iter().map(|frame| frame.function.as_deref().unwrap_or("?")).collect()
+    frames
+        .iter()
+        .map(|frame| frame.function.as_deref().unwrap_or("?"))
+        .collect()
 }
 
 fn line_of<'a>(frames: &'a [Frame], function: &str) -> Option<(&'a str, u32)> {
-    let frame = frames.iter().find(|frame| frame.function.as_deref() == Some(function))?;
+    let frame = frames
+        .iter()
+        .find(|frame| frame.function.as_deref() == Some(function))?;
     Some((display_file(frame.file.as_deref()?), frame.line?))
 }
 
@@ -37,7 +48,12 @@ const CHAIN: [&str; 6] = ["allocate", "third", "second", "first", "main", "_star
 #[test]
 fn with_debug_information_every_frame_has_its_line() {
     let folder = folder();
-    let program = build(folder.path(), "gcc", &format!("{OPTIONS} -g"), &source("stacks.c"));
+    let program = build(
+        folder.path(),
+        "gcc",
+        &format!("{OPTIONS} -g"),
+        &source("stacks.c"),
+    );
     let frames = nested_frames(folder.path(), &program);
     assert_eq!(names(&frames), CHAIN);
     assert_eq!(line_of(&frames, "third"), Some(("stacks.c", THIRD_LINE)));
@@ -52,12 +68,21 @@ fn without_debug_information_functions_are_known() {
     let program = build(folder.path(), "gcc", OPTIONS, &source("stacks.c"));
     let frames = nested_frames(folder.path(), &program);
     assert_eq!(names(&frames), CHAIN);
-    assert!(frames.iter().all(|frame| frame.file.is_none() && frame.line.is_none()));
+    assert!(
+        frames
+            .iter()
+            .all(|frame| frame.file.is_none() && frame.line.is_none())
+    );
     let site = Namer::new().name(&frames);
-    assert_eq!((site.name, site.function.as_deref()), (None, Some("allocate")));
+    assert_eq!(
+        (site.name, site.function.as_deref()),
+        (None, Some("allocate"))
+    );
     let offset = frames[1].module_offset.unwrap();
     let mut symbolizer = Symbolizer::new();
-    let (name, distance) = symbolizer.symbol(program.to_str().unwrap(), offset).unwrap();
+    let (name, distance) = symbolizer
+        .symbol(program.to_str().unwrap(), offset)
+        .unwrap();
     assert_eq!(name, "third");
     assert!((1..64).contains(&distance), "{distance}");
 }
@@ -65,10 +90,19 @@ fn without_debug_information_functions_are_known() {
 #[test]
 fn a_stripped_program_leaves_module_and_offset() {
     let folder = folder();
-    let program = build(folder.path(), "gcc", &format!("{OPTIONS} -s"), &source("stacks.c"));
+    let program = build(
+        folder.path(),
+        "gcc",
+        &format!("{OPTIONS} -s"),
+        &source("stacks.c"),
+    );
     let frames = nested_frames(folder.path(), &program);
     assert_eq!(frames.len(), CHAIN.len());
-    assert!(frames.iter().all(|frame| frame.function.is_none() && frame.file.is_none()));
+    assert!(
+        frames
+            .iter()
+            .all(|frame| frame.function.is_none() && frame.file.is_none())
+    );
     assert!(frames.iter().all(|frame| frame.module_offset.is_some()));
 }
 
@@ -78,11 +112,22 @@ fn separate_debug_information_is_found_by_its_link() {
         let folder = folder();
         let options = format!("{OPTIONS} -g {build_id}");
         let program = build(folder.path(), "gcc", &options, &source("stacks.c"));
-        let (binary, debug) = (program.to_str().unwrap(), format!("{}.debug", program.display()));
+        let (binary, debug) = (
+            program.to_str().unwrap(),
+            format!("{}.debug", program.display()),
+        );
         objcopy(&["--only-keep-debug", binary, &debug]);
-        objcopy(&["--strip-all", &format!("--add-gnu-debuglink={debug}"), binary]);
+        objcopy(&[
+            "--strip-all",
+            &format!("--add-gnu-debuglink={debug}"),
+            binary,
+        ]);
         let frames = nested_frames(folder.path(), &program);
-        assert_eq!(line_of(&frames, "third"), Some(("stacks.c", THIRD_LINE)), "{build_id}");
+        assert_eq!(
+            line_of(&frames, "third"),
+            Some(("stacks.c", THIRD_LINE)),
+            "{build_id}"
+        );
         // A file that is not the one linked to is not believed.
         let text = std::fs::read(&debug).unwrap();
         std::fs::write(&debug, [&text[..], b"changed"].concat()).unwrap();
@@ -95,7 +140,12 @@ fn separate_debug_information_is_found_by_its_link() {
 #[test]
 fn compressed_debug_information_is_read() {
     let folder = folder();
-    let program = build(folder.path(), "gcc", &format!("{OPTIONS} -g -gz"), &source("stacks.c"));
+    let program = build(
+        folder.path(),
+        "gcc",
+        &format!("{OPTIONS} -g -gz"),
+        &source("stacks.c"),
+    );
     let frames = nested_frames(folder.path(), &program);
     assert_eq!(line_of(&frames, "third"), Some(("stacks.c", THIRD_LINE)));
 }
@@ -123,7 +173,10 @@ fn the_build_id_is_the_one_the_linker_wrote() {
     let options = format!("{OPTIONS} -Wl,--build-id=0x0123456789abcdef");
     let program = build(folder.path(), "gcc", &options, &source("stacks.c"));
     let image = ElfImage::read(&program).unwrap();
-    assert_eq!(image.build_id.as_deref(), Some(&0x0123_4567_89ab_cdef_u64.to_be_bytes()[..]));
+    assert_eq!(
+        image.build_id.as_deref(),
+        Some(&0x0123_4567_89ab_cdef_u64.to_be_bytes()[..])
+    );
     let options = format!("{OPTIONS} -Wl,--build-id=none");
     let program = build(folder.path(), "gcc", &options, &source("stacks.c"));
     assert_eq!(ElfImage::read(&program).unwrap().build_id, None);
@@ -134,7 +187,12 @@ fn declarations_name_what_missing_sources_cannot() {
     let folder = folder();
     let copy = folder.path().join("moved.cpp");
     let text = "#include <vector>\nvoid keep(void *);\nint main(int n, char **) {\n  std::vector<double> series(n * 100000);\n  keep(series.data());\n}\nvoid keep(void *p) { __asm__ volatile(\"\" : : \"r\"(p) : \"memory\"); }\n";
-    for options in ["-O0 -g", "-O2 -g", "-O2 -g -gsplit-dwarf", "-O0 -gdwarf-4 -gsplit-dwarf"] {
+    for options in [
+        "-O0 -g",
+        "-O2 -g",
+        "-O2 -g -gsplit-dwarf",
+        "-O0 -gdwarf-4 -gsplit-dwarf",
+    ] {
         std::fs::write(&copy, text).unwrap();
         let program = build(folder.path(), "g++", options, &copy);
         let recording = record(folder.path(), &program, &Limits::default());
@@ -151,9 +209,34 @@ fn declarations_name_what_missing_sources_cannot() {
 }
 
 #[test]
+fn packaged_split_debug_information_is_read() {
+    let folder = folder();
+    let options = "-O0 -gdwarf-4 -gsplit-dwarf -pthread";
+    let program = build(folder.path(), "gcc", options, &source("stacks.c"));
+    run(Command::new("dwp")
+        .arg("-e")
+        .arg(&program)
+        .current_dir(folder.path()));
+    for entry in std::fs::read_dir(folder.path()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "dwo") {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+    assert!(program.with_extension("dwp").exists());
+    let frames = nested_frames(folder.path(), &program);
+    assert_eq!(line_of(&frames, "third"), Some(("stacks.c", THIRD_LINE)));
+}
+
+#[test]
 fn damaged_files_are_survived() {
     let folder = folder();
-    let program = build(folder.path(), "gcc", &format!("{OPTIONS} -g"), &source("stacks.c"));
+    let program = build(
+        folder.path(),
+        "gcc",
+        &format!("{OPTIONS} -g"),
+        &source("stacks.c"),
+    );
     let whole = std::fs::read(&program).unwrap();
     let damaged = folder.path().join("damaged");
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;

@@ -11,7 +11,10 @@ fn functions(recording: &common::Recording, path: &CallPath) -> Vec<String> {
     let mut symbolizer = Symbolizer::new();
     let frames = recording.frames(path, &mut symbolizer);
     let own = frames.into_iter().filter(|frame| {
-        frame.module.as_deref().is_some_and(|module| module.ends_with("/program"))
+        frame
+            .module
+            .as_deref()
+            .is_some_and(|module| module.ends_with("/program"))
     });
     own.filter_map(|frame| frame.function).collect()
 }
@@ -21,7 +24,10 @@ fn walk(options: &str, bytes: u64, limits: &Limits) -> (Vec<String>, CallPath) {
     let folder = folder();
     let program = build(folder.path(), "gcc", options, &source("stacks.c"));
     let recording = record(folder.path(), &program, limits);
-    let found = recording.allocations.iter().find(|allocation| allocation.bytes == bytes);
+    let found = recording
+        .allocations
+        .iter()
+        .find(|allocation| allocation.bytes == bytes);
     let path = found.expect("the program allocates that much").path.clone();
     (functions(&recording, &path), path)
 }
@@ -55,7 +61,10 @@ fn expect(bytes: u64, expected: &[&str]) {
 
 #[test]
 fn nested_calls() {
-    expect(NESTED, &["allocate", "third", "second", "first", "main", "_start"]);
+    expect(
+        NESTED,
+        &["allocate", "third", "second", "first", "main", "_start"],
+    );
 }
 
 #[test]
@@ -75,7 +84,10 @@ fn callbacks_from_a_library() {
 
 #[test]
 fn calls_that_never_return() {
-    expect(LAST_CALL, &["allocate", "finish", "last_call", "main", "_start"]);
+    expect(
+        LAST_CALL,
+        &["allocate", "finish", "last_call", "main", "_start"],
+    );
 }
 
 #[test]
@@ -88,14 +100,20 @@ fn recursion() {
     for options in BUILDS {
         let (functions, path) = walk(options, RECURSIVE, &Limits::default());
         assert_eq!(path.end, WalkEnd::Outermost);
-        let descents = functions.iter().filter(|function| *function == "descend").count();
+        let descents = functions
+            .iter()
+            .filter(|function| *function == "descend")
+            .count();
         assert_eq!(descents, 51, "{options}");
     }
 }
 
 #[test]
 fn a_copy_that_is_too_short_is_told() {
-    let limits = Limits { stack: 1024, ..Limits::default() };
+    let limits = Limits {
+        stack: 1024,
+        ..Limits::default()
+    };
     for options in BUILDS {
         let (functions, path) = walk(options, RECURSIVE, &limits);
         assert_eq!(path.end, WalkEnd::CopyTooShort, "{options}: {functions:?}");

@@ -19,10 +19,10 @@ pub(crate) fn major_faults_on(cpu: u32) -> Result<OwnedFd, CollectError> {
         libc::syscall(
             libc::SYS_perf_event_open,
             &raw const attributes,
-            -1, // every thread
-            cpu,
-            -1, // no group
-            libbpf_sys::PERF_FLAG_FD_CLOEXEC,
+            -1 as libc::c_long, // every thread
+            libc::c_long::from(cpu),
+            -1 as libc::c_long, // no group
+            libc::c_ulong::from(libbpf_sys::PERF_FLAG_FD_CLOEXEC),
         )
     };
     if fd < 0 {

@@ -33,6 +33,7 @@ pub use cgroup::CgroupHost;
 pub use cgroup::CgroupVersion;
 pub use cgroup::LimitKind;
 pub use cgroup::MemoryCgroup;
+pub use cgroup::OomRelief;
 pub use check::HostFacts;
 pub use error::Error;
 pub use error::Result;

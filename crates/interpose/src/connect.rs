@@ -120,12 +120,13 @@ fn map(file: &Descriptor) -> Option<(*mut u8, usize)> {
     let start = unsafe {
         libc::syscall(
             libc::SYS_mmap,
-            0,
+            std::ptr::null_mut::<u8>(),
             bytes,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_SHARED,
-            file.0,
-            0,
+            // Variadic arguments are passed as they are: each must fill its register.
+            libc::c_long::from(libc::PROT_READ | libc::PROT_WRITE),
+            libc::c_long::from(libc::MAP_SHARED),
+            libc::c_long::from(file.0),
+            0 as libc::c_long,
         )
     };
     (start > 0).then_some((start as *mut u8, bytes))

@@ -20,6 +20,7 @@ pub use ring::Producer;
 pub use stack::Registers;
 pub use stack::capture;
 pub use stack::copy_stack;
+pub use stack::stack_bytes_above;
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering;

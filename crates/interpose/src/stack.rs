@@ -63,6 +63,18 @@ pub fn capture() -> Registers {
 
 thread_local!(static STACK: Cell<(usize, usize)> = const { Cell::new((0, 0)) });
 
+/// How many bytes of stack there may be from this address upwards; on a stack that is not the thread's own, as many
+/// as a coroutine's usually has at most.
+pub fn stack_bytes_above(from: usize) -> usize {
+    const FOREIGN: usize = 16 << 10;
+    let (low, high) = thread_stack();
+    if from < low || from >= high {
+        FOREIGN
+    } else {
+        high - from
+    }
+}
+
 /// Copies the stack from `from` upwards and returns how many bytes there were. Reads no byte outside the thread's
 /// stack; on a stack that is not the thread's own (a coroutine's, a signal's) the kernel does the reading, and stops
 /// where the memory ends.

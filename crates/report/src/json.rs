@@ -114,7 +114,11 @@ impl Report {
             sensors: meta.sensors.clone(),
             cost: meta.cost.clone(),
             command: meta.command.clone(),
-            exit: Exit { code: meta.exit.code, signal: meta.exit.signal, reason: meta.exit.reason.clone() },
+            exit: Exit {
+                code: meta.exit.code,
+                signal: meta.exit.signal,
+                reason: meta.exit.reason.clone(),
+            },
             complete: meta.recovered.is_none() && meta.end_monotonic_ns.is_some(),
         }
     }
@@ -140,7 +144,10 @@ impl Summary {
             pages_read: total("pages_read"),
             evictions: totals.evictions,
             pages_written: totals.pages_written,
-            zero_filled: meta.counters.contains_key("swpout_zero").then_some(totals.zero_filled),
+            zero_filled: meta
+                .counters
+                .contains_key("swpout_zero")
+                .then_some(totals.zero_filled),
             peak_rss_bytes: meta.peak_rss_bytes,
             limit_bytes: meta.limit.bytes,
             major_faults: total("major_faults"),
@@ -189,14 +196,22 @@ impl JsonFrame {
 }
 
 fn increase(meta: &Meta, counter: &str) -> Option<u64> {
-    meta.counters.get(counter).map(|counter| counter.end.saturating_sub(counter.begin))
+    meta.counters
+        .get(counter)
+        .map(|counter| counter.end.saturating_sub(counter.begin))
 }
 
 fn reconciliation(findings: &Findings) -> BTreeMap<String, Reconciled> {
     let (meta, totals) = (&findings.meta, &findings.totals);
     let total = |name: &str| meta.totals.get(name).copied();
     let pair = |name: &str, recorded: Option<u64>, counter: &str| {
-        (name.to_owned(), Reconciled { recorded, kernel: increase(meta, counter) })
+        (
+            name.to_owned(),
+            Reconciled {
+                recorded,
+                kernel: increase(meta, counter),
+            },
+        )
     };
     BTreeMap::from([
         pair("pages_read", total("pages_read"), "pswpin"),

@@ -37,11 +37,19 @@ impl Style {
     }
 
     fn bold(self, text: &str) -> String {
-        if self.color { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
+        if self.color {
+            format!("\x1b[1m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
     }
 
     fn dim(self, text: &str) -> String {
-        if self.color { format!("\x1b[2m{text}\x1b[0m") } else { text.to_owned() }
+        if self.color {
+            format!("\x1b[2m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
     }
 }
 
@@ -59,7 +67,10 @@ pub fn render(findings: &Findings, style: Style) -> String {
 /// What an object is called in a line of text.
 pub fn display_name(object: &Object) -> String {
     let identity = &object.identity;
-    let file = identity.file.as_deref().map(|file| file.rsplit('/').next().unwrap_or(file));
+    let file = identity
+        .file
+        .as_deref()
+        .map(|file| file.rsplit('/').next().unwrap_or(file));
     let place = match (file, identity.line) {
         (Some(file), Some(line)) => Some(format!("{file}:{line}")),
         (Some(file), None) => Some(file.to_owned()),
@@ -98,14 +109,33 @@ fn headline(text: &mut String, findings: &Findings, style: Style) {
     } else {
         let wall = findings.meta.wall_ns.filter(|&wall| wall > 0);
         let of_wall = wall.map_or(String::new(), |wall| {
-            format!(" of {} ({})", duration(wall), percent(totals.stall_ns, wall))
+            format!(
+                " of {} ({})",
+                duration(wall),
+                percent(totals.stall_ns, wall)
+            )
         });
-        format!("Waited {}{of_wall} for {} swap-ins.", duration(totals.stall_ns), count(totals.swap_ins))
+        format!(
+            "Waited {}{of_wall} for {} swap-ins.",
+            duration(totals.stall_ns),
+            count(totals.swap_ins)
+        )
     };
     let _ = writeln!(text, "{}", style.bold(&line));
-    if let Some(worst) = findings.objects.first().filter(|object| object.stall_ns > 0) {
+    if let Some(worst) = findings
+        .objects
+        .first()
+        .filter(|object| object.stall_ns > 0)
+    {
         let share = percent(worst.stall_ns, totals.stall_ns);
-        let _ = writeln!(text, "{}", style.bold(&format!("{share} of the waiting was for {}.", display_name(worst))));
+        let _ = writeln!(
+            text,
+            "{}",
+            style.bold(&format!(
+                "{share} of the waiting was for {}.",
+                display_name(worst)
+            ))
+        );
     }
 }
 
@@ -114,7 +144,11 @@ fn percent(part: u64, whole: u64) -> String {
         return "0 %".to_owned();
     }
     let share = 100.0 * part as f64 / whole as f64;
-    if share > 0.0 && share < 9.95 { format!("{share:.1} %") } else { format!("{share:.0} %") }
+    if share > 0.0 && share < 9.95 {
+        format!("{share:.1} %")
+    } else {
+        format!("{share:.0} %")
+    }
 }
 
 fn facts(text: &mut String, findings: &Findings) {
@@ -147,7 +181,12 @@ const COLUMNS: &[Column] = &[
     ("swap-ins", |object| count(object.swap_ins)),
     ("evictions", |object| count(object.evictions)),
     ("size", |object| object.bytes.map_or("?".to_owned(), bytes)),
-    ("pattern", |object| object.pattern.map_or("-", pagewise_analyze::Pattern::name).to_owned()),
+    ("pattern", |object| {
+        object
+            .pattern
+            .map_or("-", pagewise_analyze::Pattern::name)
+            .to_owned()
+    }),
 ];
 const NARROWEST_NAME: usize = 24;
 const GAP: usize = 2;
@@ -158,32 +197,67 @@ fn table(text: &mut String, findings: &Findings, style: Style) {
         let _ = writeln!(text, "\nNo objects were recorded.");
         return;
     }
-    let cells: Vec<Vec<String>> =
-        shown.iter().map(|object| COLUMNS.iter().map(|(_, cell)| cell(object)).collect()).collect();
+    let cells: Vec<Vec<String>> = shown
+        .iter()
+        .map(|object| COLUMNS.iter().map(|(_, cell)| cell(object)).collect())
+        .collect();
     let widths: Vec<usize> = (0..COLUMNS.len())
-        .map(|column| cells.iter().map(|row| row[column].width()).chain([COLUMNS[column].0.width()]).max().unwrap_or(0))
+        .map(|column| {
+            cells
+                .iter()
+                .map(|row| row[column].width())
+                .chain([COLUMNS[column].0.width()])
+                .max()
+                .unwrap_or(0)
+        })
         .collect();
     // A narrow terminal loses columns from the right, never the names.
     let mut columns = COLUMNS.len();
-    let right = |columns: usize| widths[..columns].iter().map(|width| width + GAP).sum::<usize>();
+    let right = |columns: usize| {
+        widths[..columns]
+            .iter()
+            .map(|width| width + GAP)
+            .sum::<usize>()
+    };
     while columns > 1 && right(columns) + NARROWEST_NAME > style.width {
         columns -= 1;
     }
     let names: Vec<String> = shown.iter().map(|object| display_name(object)).collect();
-    let longest = names.iter().map(|name| name.width()).max().unwrap_or(0).max("object".len());
-    let room = style.width.saturating_sub(right(columns)).max(NARROWEST_NAME.min(longest)).min(longest);
+    let longest = names
+        .iter()
+        .map(|name| name.width())
+        .max()
+        .unwrap_or(0)
+        .max("object".len());
+    let room = style
+        .width
+        .saturating_sub(right(columns))
+        .max(NARROWEST_NAME.min(longest))
+        .min(longest);
 
-    let heads = (0..columns).map(|column| format!("{:>width$}", COLUMNS[column].0, width = widths[column] + GAP));
+    let heads = (0..columns).map(|column| {
+        format!(
+            "{:>width$}",
+            COLUMNS[column].0,
+            width = widths[column] + GAP
+        )
+    });
     let head = format!("{:<room$}{}", "object", heads.collect::<String>());
     let _ = writeln!(text, "\n{}", style.dim(&head));
     for (name, row) in names.iter().zip(&cells) {
-        let cells = (0..columns).map(|column| format!("{:>width$}", row[column], width = widths[column] + GAP));
+        let cells = (0..columns)
+            .map(|column| format!("{:>width$}", row[column], width = widths[column] + GAP));
         let _ = writeln!(text, "{}{}", fitted(name, room), cells.collect::<String>());
     }
     if findings.objects.len() > shown.len() {
         let rest = &findings.objects[shown.len()..];
         let stall: u64 = rest.iter().map(|object| object.stall_ns).sum();
-        let _ = writeln!(text, "and {} more, together {} (--objects N lists them)", rest.len(), duration(stall));
+        let _ = writeln!(
+            text,
+            "and {} more, together {} (--objects N lists them)",
+            rest.len(),
+            duration(stall)
+        );
     }
 }
 
@@ -213,24 +287,43 @@ fn take_width(characters: impl Iterator<Item = char>, width: usize) -> String {
 fn latency(text: &mut String, findings: &Findings) {
     let at = |share| findings.latency.quantile(share).map(duration);
     if let (Some(half), Some(most), Some(max)) = (at(0.5), at(0.99), findings.latency.max()) {
-        let _ = writeln!(text, "\nSwap-in latency: median {half}, p99 {most}, longest {}", duration(max));
+        let _ = writeln!(
+            text,
+            "\nSwap-in latency: median {half}, p99 {most}, longest {}",
+            duration(max)
+        );
     }
 }
 
 fn remarks(text: &mut String, findings: &Findings, style: Style) {
     let meta = &findings.meta;
-    let losses: Vec<String> =
-        meta.losses.iter().filter(|(_, lost)| **lost > 0).map(|(what, lost)| format!("{what} {}", count(*lost))).collect();
+    let losses: Vec<String> = meta
+        .losses
+        .iter()
+        .filter(|(_, lost)| **lost > 0)
+        .map(|(what, lost)| format!("{what} {}", count(*lost)))
+        .collect();
     if !losses.is_empty() {
-        let _ = writeln!(text, "{}", style.bold(&format!("Lost: {}", losses.join(", "))));
+        let _ = writeln!(
+            text,
+            "{}",
+            style.bold(&format!("Lost: {}", losses.join(", ")))
+        );
     }
     if let Some(reason) = &meta.exit.reason {
         let _ = writeln!(text, "{}", style.bold(reason));
     }
     if meta.recovered.is_some() || meta.end_monotonic_ns.is_none() {
-        let _ = writeln!(text, "The recording was cut short: the above is what there was until then.");
+        let _ = writeln!(
+            text,
+            "The recording was cut short: the above is what there was until then."
+        );
     }
-    if let Some(unseen) = meta.totals.get("faults_without_exception").filter(|&&unseen| unseen > 0) {
+    if let Some(unseen) = meta
+        .totals
+        .get("faults_without_exception")
+        .filter(|&&unseen| unseen > 0)
+    {
         let _ = writeln!(
             text,
             "{} further major faults were taken inside system calls (mlock and the like), without address or latency.",

@@ -41,9 +41,10 @@ unsafe fn map(request: Request, registers: Registers) -> *mut c_void {
             libc::SYS_mmap,
             request.address,
             request.bytes,
-            request.protection,
-            request.flags,
-            request.file,
+            // Variadic arguments are passed as they are: each must fill its register.
+            libc::c_long::from(request.protection),
+            libc::c_long::from(request.flags),
+            libc::c_long::from(request.file),
             request.offset,
         )
     } as *mut c_void;
@@ -145,7 +146,14 @@ pub unsafe extern "C" fn mremap(
         Some(real) => unsafe { real(old, old_bytes, new_bytes, flags, target) },
         // SAFETY: the same call as our caller's.
         None => unsafe {
-            libc::syscall(libc::SYS_mremap, old, old_bytes, new_bytes, flags, target) as *mut c_void
+            libc::syscall(
+                libc::SYS_mremap,
+                old,
+                old_bytes,
+                new_bytes,
+                libc::c_long::from(flags),
+                target,
+            ) as *mut c_void
         },
     };
     if result != libc::MAP_FAILED && is_large(old_bytes.max(new_bytes)) {

@@ -100,9 +100,6 @@ pub(crate) fn allocated(address: usize, bytes: usize, kind: AllocationKind, regi
         send_maps_if_changed(ring);
         let time_ns = interpose::now_ns();
         let tid = interpose::thread_id();
-        // First the bytes that there are, so that the record is no longer than need be.
-        let mut stack = [0u8; abi::STACK_BYTES];
-        let stack_bytes = interpose::copy_stack(registers.stack, &mut stack);
         let allocation = abi::Allocation {
             time_ns,
             address: address as u64,
@@ -116,10 +113,9 @@ pub(crate) fn allocated(address: usize, bytes: usize, kind: AllocationKind, regi
             ],
             stack: &[],
         };
+        let stack_bytes = interpose::stack_bytes_above(registers.stack).min(abi::STACK_BYTES);
         ring.write(abi::Allocation::wire_bytes(stack_bytes), |place| {
-            allocation
-                .encode_head(stack_bytes, place)
-                .copy_from_slice(&stack[..stack_bytes]);
+            allocation.encode_with(place, |place| interpose::copy_stack(registers.stack, place));
         });
     });
 }

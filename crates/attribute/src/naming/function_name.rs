@@ -98,8 +98,22 @@ fn strip_groups(name: &str) -> String {
 /// The length of an operator's symbol at the start of `rest`, if `plain` ends with `operator`.
 fn operator_length(plain: &str, rest: &str) -> Option<usize> {
     const SYMBOLS: [&str; 16] = [
-        "<<=", ">>=", "<=>", "->*", "()", "[]", "<<", ">>", "<=", ">=", "->", "<", ">", " new[]",
-        " delete[]", "\"\"",
+        "<<=",
+        ">>=",
+        "<=>",
+        "->*",
+        "()",
+        "[]",
+        "<<",
+        ">>",
+        "<=",
+        ">=",
+        "->",
+        "<",
+        ">",
+        " new[]",
+        " delete[]",
+        "\"\"",
     ];
     let before = plain.strip_suffix("operator")?;
     let is_word = before.ends_with(|c: char| c.is_alphanumeric() || c == '_');
@@ -124,8 +138,14 @@ mod tests {
         for (demangled, expected) in [
             ("main", "main"),
             ("xmalloc(unsigned long)", "xmalloc"),
-            ("std::vector<int, std::allocator<int> >::resize(unsigned long)", "std::vector::resize"),
-            ("void std::vector<int>::emplace_back<int&>(int&)", "std::vector::emplace_back"),
+            (
+                "std::vector<int, std::allocator<int> >::resize(unsigned long)",
+                "std::vector::resize",
+            ),
+            (
+                "void std::vector<int>::emplace_back<int&>(int&)",
+                "std::vector::emplace_back",
+            ),
             ("std::vector<int> make<int>(int)", "make"),
             ("T* util::alloc<T>(std::size_t) const", "util::alloc"),
             ("operator new(unsigned long)", "operator new"),
@@ -135,12 +155,18 @@ mod tests {
             ("Foo::operator()(int) const", "Foo::operator()"),
             ("Map::operator[](int&&)", "Map::operator[]"),
             ("bool operator< <int>(A const&, B const&)", "operator<"),
-            ("std::ostream& operator<< <char>(std::ostream&)", "operator<<"),
+            (
+                "std::ostream& operator<< <char>(std::ostream&)",
+                "operator<<",
+            ),
             ("Foo::operator bool() const", "Foo::operator bool"),
             ("f(int)::table", "f::table"),
             ("get[abi:cxx11](int)", "get"),
             ("work(int) [clone .isra.0]", "work"),
-            ("main::{lambda(int)#1}::operator()(int) const", "main::{lambda#1}::operator()"),
+            (
+                "main::{lambda(int)#1}::operator()(int) const",
+                "main::{lambda#1}::operator()",
+            ),
             ("alloc::vec::Vec<T,A>::push", "alloc::vec::Vec::push"),
             ("app::main::{{closure}}", "app::main::{{closure}}"),
         ] {
@@ -153,8 +179,14 @@ mod tests {
         for (demangled, expected) in [
             ("std::vector<int>::vector(unsigned long)", Some("vector")),
             ("operator new(unsigned long)", Some("operator new")),
-            ("std::map<int, int>::operator[](int const&)", Some("operator[]")),
-            ("<alloc::vec::Vec<T> as core::iter::Extend<T>>::extend", Some("extend")),
+            (
+                "std::map<int, int>::operator[](int const&)",
+                Some("operator[]"),
+            ),
+            (
+                "<alloc::vec::Vec<T> as core::iter::Extend<T>>::extend",
+                Some("extend"),
+            ),
             ("app::load::{{closure}}", None),
             ("{lambda(int)#1}", None),
             ("cooperator::run", Some("run")),
@@ -172,7 +204,10 @@ mod tests {
             Some(("alloc::vec::Vec<T>", Some("core::iter::Extend<T>")))
         );
         assert_eq!(rust_impl("<app::Grid>::new"), Some(("app::Grid", None)));
-        assert_eq!(rust_impl("<F as Fn(u8) -> u8>::call"), Some(("F", Some("Fn(u8) -> u8"))));
+        assert_eq!(
+            rust_impl("<F as Fn(u8) -> u8>::call"),
+            Some(("F", Some("Fn(u8) -> u8")))
+        );
         assert_eq!(rust_impl("app::main"), None);
         assert_eq!(rust_impl("<broken"), None);
     }
@@ -181,12 +216,26 @@ mod tests {
     fn what_the_compiler_made_keeps_its_name() {
         assert_eq!(qualified_name_of_symbol("vtable for Foo"), "vtable for Foo");
         assert_eq!(qualified_name_of_symbol("main::table"), "main::table");
-        assert_eq!(qualified_name_of_symbol("a::(anonymous namespace)::x"), "a::x");
+        assert_eq!(
+            qualified_name_of_symbol("a::(anonymous namespace)::x"),
+            "a::x"
+        );
     }
 
     #[test]
     fn odd_names_do_not_panic() {
-        for odd in ["<", ">", "((", "operator", "->", "a->b", "é<ü>", "::", "{", "operator "] {
+        for odd in [
+            "<",
+            ">",
+            "((",
+            "operator",
+            "->",
+            "a->b",
+            "é<ü>",
+            "::",
+            "{",
+            "operator ",
+        ] {
             let _ = (qualified_name(odd), simple_name(odd), rust_impl(odd));
         }
     }

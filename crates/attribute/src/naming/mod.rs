@@ -96,7 +96,10 @@ struct LineKey {
 
 impl std::fmt::Debug for Namer {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Namer").field("lines", &self.lines.len()).finish_non_exhaustive()
+        formatter
+            .debug_struct("Namer")
+            .field("lines", &self.lines.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -112,27 +115,30 @@ impl Namer {
     /// Never fails: what cannot be found out is `None`. A path of runtime frames only yields its
     /// outermost frame, an empty one an empty site.
     pub fn name(&mut self, frames: &[Frame]) -> Site {
-        let own: Vec<usize> =
-            (0..frames.len()).filter(|&index| !is_runtime(&frames[index])).collect();
-        let Some(first) = own.iter().position(|&index| has_line(&frames[index])) else {
-            let known = own.iter().copied().find(|&index| frames[index].function.is_some());
-            let fallback = known.or(own.first().copied()).or(frames.len().checked_sub(1));
-            return fallback.map_or_else(Site::default, |index| site(frames, index, None));
+        // The cheap question first: most frames of programs without debug information have no line.
+        let is_candidate = |&index: &usize| has_line(&frames[index]) && !is_runtime(&frames[index]);
+        let mut callers = (0..frames.len()).filter(is_candidate);
+        let Some(first) = callers.next() else {
+            return site_without_lines(frames);
         };
-        let callers: Vec<usize> =
-            own[first..].iter().copied().filter(|&index| has_line(&frames[index])).collect();
-        self.name_along(frames, &callers)
+        self.name_along(frames, first, callers)
     }
 
-    /// Names by the first of the callers' lines, going outwards as long as the memory does.
-    fn name_along(&mut self, frames: &[Frame], callers: &[usize]) -> Site {
-        let mut best = site(frames, callers[0], None);
+    /// Names by the first line, going outwards by the callers' as long as the memory does.
+    fn name_along(
+        &mut self,
+        frames: &[Frame],
+        first: usize,
+        callers: impl Iterator<Item = usize>,
+    ) -> Site {
+        let mut best = site(frames, first, None);
+        let mut was_read = false;
         let mut out_argument = None;
-        for &index in callers {
-            let finding = self.finding(frames, index, out_argument);
-            let Some(finding) = finding else {
+        for index in std::iter::once(first).chain(callers) {
+            let Some(finding) = self.finding(frames, index, out_argument) else {
                 break;
             };
+            was_read = true;
             if finding.name.is_some() {
                 best = site(frames, index, finding.name);
             }
@@ -142,8 +148,9 @@ impl Namer {
                 None => break,
             };
         }
-        if best.name.is_none() {
-            best.name = self.declared(&frames[best.frame_index]);
+        // A line that was understood and binds nothing has no name to look for elsewhere.
+        if best.name.is_none() && !was_read {
+            best.name = self.declared(&frames[first]);
         }
         best
     }
@@ -155,7 +162,9 @@ impl Namer {
         out_argument: Option<usize>,
     ) -> Option<Finding> {
         let frame = &frames[index];
-        let callee = index.checked_sub(1).and_then(|inner| frames[inner].function.as_deref());
+        let callee = index
+            .checked_sub(1)
+            .and_then(|inner| frames[inner].function.as_deref());
         let key = LineKey {
             file: frame.file.clone()?,
             line: frame.line?,
@@ -191,8 +200,26 @@ impl Namer {
 
     fn declared(&mut self, frame: &Frame) -> Option<String> {
         let module = frame.module.as_deref()?;
-        self.declarations.at(module, frame.module_offset?, frame.file.as_deref()?, frame.line?)
+        self.declarations.at(
+            module,
+            frame.module_offset?,
+            frame.file.as_deref()?,
+            frame.line?,
+        )
     }
+}
+
+/// Without a line of the program's own: its first function, if any is known.
+fn site_without_lines(frames: &[Frame]) -> Site {
+    let own = |&index: &usize| !is_runtime(&frames[index]);
+    let named = |&index: &usize| frames[index].function.is_some() && own(&index);
+    let indices = 0..frames.len();
+    let found = indices
+        .clone()
+        .find(named)
+        .or_else(|| indices.clone().find(own));
+    let fallback = found.or(frames.len().checked_sub(1));
+    fallback.map_or_else(Site::default, |index| site(frames, index, None))
 }
 
 fn has_line(frame: &Frame) -> bool {

@@ -141,8 +141,16 @@ fn is_runtime_library(module: &str) -> bool {
 
 fn is_runtime_source(file: &str) -> bool {
     SOURCES.iter().any(|part| file.contains(part))
-        || (file.contains("/include/") && file.contains("/bits/"))
+        || is_c_library_header(file)
         || (file.starts_with("/rustc/") && file.contains("/library/"))
+}
+
+/// Inner headers of the C library (`/usr/include/x86_64-linux-gnu/bits/stdio2.h`). Other libraries
+/// have folders of that name too.
+fn is_c_library_header(file: &str) -> bool {
+    file.split_once("/bits/").is_some_and(|(folder, _)| {
+        folder.ends_with("/include") || (folder.contains("/include/") && folder.contains("-linux-"))
+    })
 }
 
 fn is_runtime_namespace(function: &str) -> bool {
@@ -160,7 +168,10 @@ fn is_runtime_namespace(function: &str) -> bool {
 
 fn starts_in_runtime(path: &str) -> bool {
     let path = path.trim_start_matches("mut ").trim_start_matches("dyn ");
-    CPP_NAMESPACES.iter().chain(RUST_PATHS).any(|prefix| path.starts_with(prefix))
+    CPP_NAMESPACES
+        .iter()
+        .chain(RUST_PATHS)
+        .any(|prefix| path.starts_with(prefix))
 }
 
 fn is_allocation_function(function: &str) -> bool {
@@ -169,7 +180,10 @@ fn is_allocation_function(function: &str) -> bool {
 }
 
 fn is_c_allocation(name: &str) -> bool {
-    let bare = name.strip_prefix("__libc_").or_else(|| name.strip_prefix("__")).unwrap_or(name);
+    let bare = name
+        .strip_prefix("__libc_")
+        .or_else(|| name.strip_prefix("__"))
+        .unwrap_or(name);
     C_FUNCTIONS.contains(&name) || C_FUNCTIONS.contains(&bare)
 }
 
@@ -196,10 +210,20 @@ mod tests {
             "/usr/lib/libgomp.so.1",
             "libgfortran.so.5",
         ] {
-            assert!(is_runtime(&frame(Some(module), None, Some("f"))), "{module}");
+            assert!(
+                is_runtime(&frame(Some(module), None, Some("f"))),
+                "{module}"
+            );
         }
-        for module in ["/usr/lib/libcairo.so.2", "/usr/lib/libcrypto.so.3", "/home/a/main"] {
-            assert!(!is_runtime(&frame(Some(module), None, Some("f"))), "{module}");
+        for module in [
+            "/usr/lib/libcairo.so.2",
+            "/usr/lib/libcrypto.so.3",
+            "/home/a/main",
+        ] {
+            assert!(
+                !is_runtime(&frame(Some(module), None, Some("f"))),
+                "{module}"
+            );
         }
     }
 
@@ -209,14 +233,27 @@ mod tests {
             "/usr/include/c++/12/bits/stl_vector.h",
             "/usr/include/x86_64-linux-gnu/c++/12/bits/c++allocator.h",
             "/usr/include/c++/12/ext/new_allocator.h",
+            "/usr/include/x86_64-linux-gnu/bits/stdio2.h",
+            "/usr/include/bits/stdlib.h",
             "/usr/lib/llvm-14/include/c++/v1/vector",
             "/rustc/59807616e1fa2540724bfbac14d7976d7e4a3860/library/alloc/src/raw_vec.rs",
             "/rust/deps/hashbrown-0.15.2/src/raw/mod.rs",
         ] {
-            assert!(is_runtime(&frame(Some("/home/a/main"), Some(file), None)), "{file}");
+            assert!(
+                is_runtime(&frame(Some("/home/a/main"), Some(file), None)),
+                "{file}"
+            );
         }
-        for file in ["/usr/include/lemon/network_simplex.h", "/home/a/src/alloc.cpp"] {
-            assert!(!is_runtime(&frame(Some("/home/a/main"), Some(file), Some("x"))), "{file}");
+        for file in [
+            "/usr/include/lemon/network_simplex.h",
+            "/usr/include/lemon/bits/vector_map.h",
+            "/home/a/include/bits.h",
+            "/home/a/src/bits/alloc.cpp",
+        ] {
+            assert!(
+                !is_runtime(&frame(Some("/home/a/main"), Some(file), Some("x"))),
+                "{file}"
+            );
         }
     }
 
@@ -245,17 +282,28 @@ mod tests {
             "my_malloc",
             "stdx::run()",
         ] {
-            assert!(!is_runtime(&frame(None, None, Some(function))), "{function}");
+            assert!(
+                !is_runtime(&frame(None, None, Some(function))),
+                "{function}"
+            );
         }
     }
 
     #[test]
     fn a_users_specialization_of_a_standard_template_is_the_users() {
         let file = Some("/home/a/main.cpp");
-        let hash = frame(None, file, Some("std::hash<Key>::operator()(Key const&) const"));
+        let hash = frame(
+            None,
+            file,
+            Some("std::hash<Key>::operator()(Key const&) const"),
+        );
         assert!(!is_runtime(&hash));
         // Overloads of the allocation functions are the allocator wherever they live.
-        assert!(is_runtime(&frame(None, file, Some("operator new(unsigned long)"))));
+        assert!(is_runtime(&frame(
+            None,
+            file,
+            Some("operator new(unsigned long)")
+        )));
     }
 
     #[test]

@@ -8,9 +8,9 @@ use std::sync::Arc;
 /// Files kept at once.
 const MAX_FILES: usize = 200;
 /// Source text kept at once, in bytes; a syntax tree takes about ten times as much.
-const MAX_BYTES: usize = 32 << 20;
+const MAX_BYTES: usize = 16 << 20;
 /// Larger files are generated, and reading them helps nobody.
-const MAX_FILE_BYTES: u64 = 16 << 20;
+const MAX_FILE_BYTES: u64 = 12 << 20;
 
 /// A bounded cache of parsed sources, unreadable ones included.
 #[derive(Default)]
@@ -35,7 +35,10 @@ impl Sources {
         }
         let source = read(file).map(Arc::new);
         self.bytes += source.as_ref().map_or(0, |source| source.bytes());
-        let entry = Entry { source: source.clone(), last_use: self.clock };
+        let entry = Entry {
+            source: source.clone(),
+            last_use: self.clock,
+        };
         self.files.insert(file.to_owned(), entry);
         self.evict();
         source
@@ -45,8 +48,14 @@ impl Sources {
     fn evict(&mut self) {
         while self.files.len() > 1 && (self.files.len() > MAX_FILES || self.bytes > MAX_BYTES) {
             let oldest = self.files.iter().min_by_key(|(_, entry)| entry.last_use);
-            let Some(file) = oldest.map(|(file, _)| file.clone()) else { return };
-            if let Some(Entry { source: Some(source), .. }) = self.files.remove(&file) {
+            let Some(file) = oldest.map(|(file, _)| file.clone()) else {
+                return;
+            };
+            if let Some(Entry {
+                source: Some(source),
+                ..
+            }) = self.files.remove(&file)
+            {
                 self.bytes -= source.bytes();
             }
         }
@@ -91,7 +100,10 @@ mod tests {
         }
         assert_eq!(sources.files.len(), MAX_FILES);
         assert!(sources.files.contains_key(&first));
-        assert_eq!(sources.bytes, MAX_FILES * "int main(void) { return 0; }\n".len());
+        assert_eq!(
+            sources.bytes,
+            MAX_FILES * "int main(void) { return 0; }\n".len()
+        );
     }
 
     #[test]

@@ -40,7 +40,10 @@ fn runtime(function: &str) -> Frame {
 #[test]
 fn the_first_own_line_is_the_site() {
     let folder = Folder::new();
-    let file = folder.write("main.cpp", "\nint main() {\n  std::vector<double> x(n);\n}\n");
+    let file = folder.write(
+        "main.cpp",
+        "\nint main() {\n  std::vector<double> x(n);\n}\n",
+    );
     let stl = Some("/usr/include/c++/12/bits/stl_vector.h");
     let frames = [
         runtime("malloc"),
@@ -51,8 +54,14 @@ fn the_first_own_line_is_the_site() {
     ];
     let site = Namer::new().name(&frames);
     assert_eq!(site.name.as_deref(), Some("x"));
-    assert_eq!((site.file.as_deref(), site.line), (Some(file.as_str()), Some(3)));
-    assert_eq!((site.function.as_deref(), site.frame_index), (Some("main"), 3));
+    assert_eq!(
+        (site.file.as_deref(), site.line),
+        (Some(file.as_str()), Some(3))
+    );
+    assert_eq!(
+        (site.function.as_deref(), site.frame_index),
+        (Some("main"), 3)
+    );
     assert_eq!(site.display(), "x (main.cpp:3)");
 }
 
@@ -78,10 +87,16 @@ int main(void) {
     };
     let mut namer = Namer::new();
     let named = namer.name(&path(4));
-    assert_eq!((named.name.as_deref(), named.frame_index), (Some("text"), 3));
+    assert_eq!(
+        (named.name.as_deref(), named.frame_index),
+        (Some("text"), 3)
+    );
     // The caller has no name for it: the best there is stays.
     let nameless = namer.name(&path(5));
-    assert_eq!((nameless.name.as_deref(), nameless.frame_index), (Some("p"), 2));
+    assert_eq!(
+        (nameless.name.as_deref(), nameless.frame_index),
+        (Some("p"), 2)
+    );
     // A wrapper called from code without source.
     let cut = namer.name(&path(4)[..2]);
     assert_eq!((cut.name, cut.line, cut.frame_index), (None, Some(1), 1));
@@ -97,8 +112,11 @@ int main(void) {
 }
 ";
     let file = folder.write("a.c", text);
-    let frames =
-        [runtime("malloc"), frame("make", Some(&file), 1), frame("main", Some(&file), 3)];
+    let frames = [
+        runtime("malloc"),
+        frame("make", Some(&file), 1),
+        frame("main", Some(&file), 3),
+    ];
     let site = Namer::new().name(&frames);
     assert_eq!((site.name.as_deref(), site.frame_index), (Some("cells"), 2));
     let alone = Namer::new().name(&frames[..2]);
@@ -114,17 +132,23 @@ fn libraries_without_source_are_passed_over_for_the_users_line() {
         module: Some("/usr/lib/libdb.so".to_owned()),
         ..Frame::default()
     };
-    let site =
-        Namer::new().name(&[runtime("malloc"), library, frame("main", Some(&file), 2)]);
+    let site = Namer::new().name(&[runtime("malloc"), library, frame("main", Some(&file), 2)]);
     assert_eq!(site.name.as_deref(), Some("handle"));
 }
 
 #[test]
 fn without_debug_information_the_function_is_what_is_known() {
-    let frames = [runtime("malloc"), frame("load_table", None, 0), frame("main", None, 0)];
+    let frames = [
+        runtime("malloc"),
+        frame("load_table", None, 0),
+        frame("main", None, 0),
+    ];
     let site = Namer::new().name(&frames);
     assert_eq!(site.name, None);
-    assert_eq!((site.function.as_deref(), site.frame_index), (Some("load_table"), 1));
+    assert_eq!(
+        (site.function.as_deref(), site.frame_index),
+        (Some("load_table"), 1)
+    );
     assert_eq!(site.display(), "load_table");
 }
 
@@ -133,10 +157,18 @@ fn paths_of_nothing_known_are_survived() {
     let mut namer = Namer::new();
     assert_eq!(namer.name(&[]), Site::default());
     assert_eq!(namer.name(&[]).display(), "unknown");
-    assert_eq!(namer.name(&[Frame::default(), Frame::default()]).frame_index, 0);
+    assert_eq!(
+        namer
+            .name(&[Frame::default(), Frame::default()])
+            .frame_index,
+        0
+    );
     // All of it is the runtime's: the outermost says most.
     let site = namer.name(&[runtime("malloc"), runtime("start_thread")]);
-    assert_eq!((site.frame_index, site.function.as_deref()), (1, Some("start_thread")));
+    assert_eq!(
+        (site.frame_index, site.function.as_deref()),
+        (1, Some("start_thread"))
+    );
 }
 
 #[test]
@@ -168,10 +200,18 @@ fn a_newer_source_is_believed_only_where_the_function_still_is() {
     let file = folder.write("a.c", text);
     let at = |seconds| std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
     let date = |path: &str, seconds| {
-        fs::File::options().append(true).open(path).unwrap().set_modified(at(seconds)).unwrap();
+        fs::File::options()
+            .append(true)
+            .open(path)
+            .unwrap()
+            .set_modified(at(seconds))
+            .unwrap();
     };
     let name = |line| {
-        let frame = Frame { module: Some(program.clone()), ..frame("main", Some(&file), line) };
+        let frame = Frame {
+            module: Some(program.clone()),
+            ..frame("main", Some(&file), line)
+        };
         Namer::new().name(&[runtime("malloc"), frame]).name
     };
     date(&program, 1000);

@@ -106,28 +106,41 @@ impl ProcessUnwinder {
         stack: &[u8],
         cache: &mut UnwindCache,
     ) -> CallPath {
-        let copy = StackCopy { base: registers.stack_pointer(), bytes: stack };
+        let copy = StackCopy {
+            base: registers.stack_pointer(),
+            bytes: stack,
+        };
         let mut native = registers.to_native();
-        let mut address =
-            FrameAddress::from_instruction_pointer(registers.instruction_pointer());
-        let mut path = CallPath { return_addresses: Vec::new(), end: WalkEnd::TooDeep };
+        let mut address = FrameAddress::from_instruction_pointer(registers.instruction_pointer());
+        let mut path = CallPath {
+            return_addresses: Vec::new(),
+            end: WalkEnd::TooDeep,
+        };
         while path.return_addresses.len() < MAX_FRAMES {
             let known = self.load_module_of(address.address_for_lookup(), cache);
             let mut beyond_copy = false;
             let mut read = |at| {
-                copy.word(at).ok_or_else(|| beyond_copy |= copy.is_above(at))
+                copy.word(at)
+                    .ok_or_else(|| beyond_copy |= copy.is_above(at))
             };
-            let step =
-                self.unwinder.unwind_frame(address, &mut native, &mut self.rules, &mut read);
+            let step = self
+                .unwinder
+                .unwind_frame(address, &mut native, &mut self.rules, &mut read);
             match step {
                 // In unknown code an end is only a frame pointer that happens to be zero.
                 Ok(None) => {
-                    path.end = if known { WalkEnd::Outermost } else { WalkEnd::UnknownCode };
+                    path.end = if known {
+                        WalkEnd::Outermost
+                    } else {
+                        WalkEnd::UnknownCode
+                    };
                     return path;
                 }
                 Ok(Some(caller)) if caller != 0 && self.modules.is_code(caller - 1) => {
                     path.return_addresses.push(caller);
-                    let Some(next) = FrameAddress::from_return_address(caller) else { break };
+                    let Some(next) = FrameAddress::from_return_address(caller) else {
+                        break;
+                    };
                     address = next;
                     if self.is_signal_return(caller) {
                         // The unwinder cannot follow the rules given for this frame.
@@ -163,7 +176,9 @@ impl ProcessUnwinder {
     /// The registers to go on with behind a signal handler; `None` if they were not copied.
     fn interrupted(&self, native: &UnwindRegsNative, copy: &StackCopy<'_>) -> Option<Registers> {
         let resumed = arch::interrupted(native, |at| copy.word(at))?;
-        self.modules.is_code(resumed.instruction_pointer()).then_some(resumed)
+        self.modules
+            .is_code(resumed.instruction_pointer())
+            .then_some(resumed)
     }
 
     fn is_signal_return(&mut self, address: u64) -> bool {
@@ -189,7 +204,9 @@ impl ProcessUnwinder {
         }
         let module = &self.modules.modules()[index];
         let sections = cache.sections(&module.path);
-        let known = sections.as_deref().is_some_and(UnwindSections::has_information);
+        let known = sections
+            .as_deref()
+            .is_some_and(UnwindSections::has_information);
         if let Some(sections) = sections {
             self.unwinder.add_module(sections.at(module));
         }
@@ -212,7 +229,10 @@ impl StackCopy<'_> {
     }
 
     fn is_above(&self, address: u64) -> bool {
-        address >= self.base.saturating_add((self.bytes.len() as u64).saturating_sub(7))
+        address
+            >= self
+                .base
+                .saturating_add((self.bytes.len() as u64).saturating_sub(7))
     }
 }
 
@@ -223,8 +243,14 @@ mod tests {
     #[test]
     fn words_are_read_only_inside_the_copy() {
         let bytes: Vec<u8> = (0..20).collect();
-        let copy = StackCopy { base: 0x1000, bytes: &bytes };
-        assert_eq!(copy.word(0x1000), Some(u64::from_ne_bytes([0, 1, 2, 3, 4, 5, 6, 7])));
+        let copy = StackCopy {
+            base: 0x1000,
+            bytes: &bytes,
+        };
+        assert_eq!(
+            copy.word(0x1000),
+            Some(u64::from_ne_bytes([0, 1, 2, 3, 4, 5, 6, 7]))
+        );
         assert!(copy.word(0x100c).is_some());
         assert_eq!(copy.word(0x100d), None);
         assert_eq!(copy.word(0xfff), None);

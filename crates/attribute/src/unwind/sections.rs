@@ -26,7 +26,8 @@ pub(super) struct UnwindSections {
 
 /// Whether the code at an address of a file (SVMA) begins with these bytes.
 pub(super) fn code_begins_with(module: &Module, svma: u64, code: &[u8]) -> bool {
-    let holds = |s: &&Segment| s.executable && (s.svma..s.svma.saturating_add(s.file_size)).contains(&svma);
+    let holds =
+        |s: &&Segment| s.executable && (s.svma..s.svma.saturating_add(s.file_size)).contains(&svma);
     let Some(segment) = module.image.segments.iter().find(holds) else {
         return false;
     };
@@ -114,7 +115,8 @@ impl UnwindCache {
             return sections.clone();
         }
         let sections = UnwindSections::read(Path::new(&**path)).ok().map(Arc::new);
-        self.files.insert(Arc::clone(path), (stamp, sections.clone()));
+        self.files
+            .insert(Arc::clone(path), (stamp, sections.clone()));
         sections
     }
 }
@@ -134,6 +136,10 @@ mod tests {
 
     #[test]
     fn a_missing_file_has_none() {
-        assert!(UnwindCache::new().sections(&"/nonexistent".into()).is_none());
+        assert!(
+            UnwindCache::new()
+                .sections(&"/nonexistent".into())
+                .is_none()
+        );
     }
 }

@@ -49,7 +49,11 @@ pub(super) fn interrupted(
     const RSP: u64 = RBP + 5 * 8;
     const RIP: u64 = RSP + 8;
     let mut register = |offset| read(native.sp().checked_add(offset)?);
-    Some(Registers { ip: register(RIP)?, sp: register(RSP)?, bp: register(RBP)? })
+    Some(Registers {
+        ip: register(RIP)?,
+        sp: register(RSP)?,
+        bp: register(RBP)?,
+    })
 }
 
 #[cfg(test)]

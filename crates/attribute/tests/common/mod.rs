@@ -14,7 +14,9 @@ use tempfile::TempDir;
 
 /// Where the programs' sources are.
 pub(crate) fn source(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/programs")
+        .join(name)
 }
 
 /// A folder for one test's files.
@@ -24,16 +26,26 @@ pub(crate) fn folder() -> TempDir {
 
 /// Runs a command and requires its success.
 pub(crate) fn run(command: &mut Command) {
-    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let output = command
+        .output()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let text = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {}\n{text}", output.status);
+    assert!(
+        output.status.success(),
+        "{command:?}: {}\n{text}",
+        output.status
+    );
 }
 
 /// Builds a program in a folder with a compiler and options, and returns its path.
 pub(crate) fn build(folder: &Path, compiler: &str, options: &str, source: &Path) -> PathBuf {
     let program = folder.join("program");
     let mut command = Command::new(compiler);
-    command.args(options.split_whitespace()).arg(source).arg("-o").arg(&program);
+    command
+        .args(options.split_whitespace())
+        .arg(source)
+        .arg("-o")
+        .arg(&program);
     // Split debug information lands where the compiler runs.
     run(command.current_dir(folder));
     program
@@ -76,7 +88,10 @@ pub(crate) struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { minimum: 60_000, stack: 16384 }
+        Self {
+            minimum: 60_000,
+            stack: 16384,
+        }
     }
 }
 
@@ -84,7 +99,9 @@ impl Default for Limits {
 pub(crate) fn record(folder: &Path, program: &Path, limits: &Limits) -> Recording {
     let recorder = folder.join("libpagewise_runtime_test.so");
     let mut compiler = Command::new("gcc");
-    compiler.args(["-O2", "-g", "-shared", "-fPIC", "-o"]).arg(&recorder);
+    compiler
+        .args(["-O2", "-g", "-shared", "-fPIC", "-o"])
+        .arg(&recorder);
     run(compiler.arg(source("recorder.c")).arg("-ldl"));
     let file = folder.join("recording");
     run(Command::new(program)
@@ -104,7 +121,10 @@ pub(crate) fn record(folder: &Path, program: &Path, limits: &Limits) -> Recordin
             path: unwinder.walk(&registers(&header), stack, &mut cache),
         })
         .collect();
-    Recording { allocations, modules }
+    Recording {
+        allocations,
+        modules,
+    }
 }
 
 /// Splits a recording into headers (bytes, ip, sp, fp, lr, length) and stacks.

@@ -56,6 +56,8 @@ int BPF_PROG(program_starts, struct task_struct *task)
 		return 0;
 	}
 	__u32 parent = process->space;
+	if (!parent) /* faults before the first exec are not the program's */
+		__sync_fetch_and_add(&totals.major_faults, -task->maj_flt);
 	if (process->owns_mm)
 		forget_space(process->mm);
 	process->mm = mm;

@@ -3,12 +3,14 @@
 mod host;
 mod members;
 mod memory;
+mod relief;
 
 pub use host::CgroupHost;
 pub use host::CgroupVersion;
 pub use memory::LimitKind;
 pub use memory::MemoryCgroup;
 pub use memory::MemoryCounters;
+pub use relief::OomRelief;
 
 pub(crate) use host::disable_controller;
 pub(crate) use members::kill_all;

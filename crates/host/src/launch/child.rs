@@ -39,6 +39,8 @@ pub(super) struct Prepared {
     arguments: Vec<CString>,
     variables: Vec<CString>,
     user: Option<User>,
+    /// Instead of our standard output.
+    output: Option<OwnedFd>,
 }
 
 struct User {
@@ -67,7 +69,17 @@ impl Prepared {
             arguments: arguments.collect::<Result<_>>()?,
             variables: environment.strings()?,
             user,
+            output: None,
         })
+    }
+
+    pub(super) fn quiet(mut self, quiet: bool) -> Result<Self> {
+        if quiet {
+            let null = std::fs::File::options().write(true).open("/dev/null");
+            let null = null.map_err(|source| Error::system("open /dev/null", source))?;
+            self.output = Some(null.into());
+        }
+        Ok(self)
     }
 }
 
@@ -170,6 +182,9 @@ fn run(
             Err(errno) => (BECOME_USER, errno.raw_os_error()),
             Ok(()) => {
                 restore_signals();
+                if let Some(output) = &prepared.output {
+                    let _ = rustix::stdio::dup2_stdout(output);
+                }
                 // SAFETY: strings that end with a zero byte, in lists that end with a null pointer.
                 unsafe {
                     libc::execve(

@@ -51,6 +51,7 @@ pub struct Program {
     environment: Vec<(OsString, Option<OsString>)>,
     preloads: Vec<PathBuf>,
     as_root: bool,
+    quiet: bool,
 }
 
 impl Program {
@@ -61,6 +62,7 @@ impl Program {
             environment: Vec::new(),
             preloads: Vec::new(),
             as_root: false,
+            quiet: false,
         }
     }
 
@@ -90,6 +92,12 @@ impl Program {
         self
     }
 
+    /// What it writes to standard output goes nowhere.
+    pub fn quiet(mut self, quiet: bool) -> Self {
+        self.quiet = quiet;
+        self
+    }
+
     /// Starts it, held back before exec. Makes this process the child subreaper, so that what the
     /// program leaves running becomes our child. Start other children (the keeper) before.
     ///
@@ -108,7 +116,8 @@ impl Program {
             why: "no program is named",
         })?;
         let path = resolve::program(name, environment.get("PATH"))?;
-        let prepared = Prepared::new(&path, &self.arguments, &environment, caller)?;
+        let prepared =
+            Prepared::new(&path, &self.arguments, &environment, caller)?.quiet(self.quiet)?;
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
             .map_err(|e| Error::system("become the subreaper", e))?;
         let family = Family::before_launch();

@@ -29,7 +29,9 @@ impl Binder<'_> {
 
     /// What a call's argument names: the caller's side of an out parameter.
     pub(super) fn bind_argument(&self, call: Node<'_>, argument: usize) -> Finding {
-        let name = arguments(call).get(argument).and_then(|&node| self.lvalue(node));
+        let name = arguments(call)
+            .get(argument)
+            .and_then(|&node| self.lvalue(node));
         self.with_escape(call, self.named(name))
     }
 
@@ -38,13 +40,17 @@ impl Binder<'_> {
     }
 
     fn with_escape(&self, node: Node<'_>, finding: Finding) -> Finding {
-        let escape = finding.escape.or_else(|| escape_of(node, finding.name.as_deref()?, self.text));
+        let escape = finding
+            .escape
+            .or_else(|| escape_of(node, finding.name.as_deref()?, self.text));
         Finding { escape, ..finding }
     }
 
     fn call(&self, call: Node<'_>, class: Class) -> Finding {
         let function = call.child_by_field_name("function");
-        let name = function.and_then(|function| callee_name(function, self.text)).unwrap_or("");
+        let name = function
+            .and_then(|function| callee_name(function, self.text))
+            .unwrap_or("");
         if let Some(target) = self.known_out_argument(call, name) {
             return self.named(Some(target));
         }
@@ -56,8 +62,12 @@ impl Binder<'_> {
         let bound = self.value(call);
         let by_argument = || self.written_argument(call, name, class);
         match &bound.name {
-            // `rc = make_buffer(&b)`: a number holds no memory.
-            Some(bound_name) if is_status(bound_name) || has_arithmetic_type(call, bound_name, self.text) => {
+            // `rc = make_buffer(&b)`: a number holds no memory, unless an address was put there.
+            Some(name) if has_arithmetic_type(call, name, self.text) => match by_argument() {
+                None if class == Class::Allocation => bound,
+                target => self.named(target),
+            },
+            Some(name) if is_status(name) => {
                 by_argument().map_or(bound, |target| self.named(Some(target)))
             }
             Some(_) => bound,
@@ -108,11 +118,18 @@ impl Binder<'_> {
             return None;
         }
         let arguments = arguments(call);
-        if let Some(&argument) = arguments.iter().find(|argument| self.is_address(**argument)) {
+        if let Some(&argument) = arguments
+            .iter()
+            .find(|argument| self.is_address(**argument))
+        {
             return self.lvalue(argument);
         }
-        let is_macro = name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
-        let is_statement = call.parent().is_some_and(|p| p.kind() == "expression_statement");
+        let is_macro = name
+            .chars()
+            .all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
+        let is_statement = call
+            .parent()
+            .is_some_and(|p| p.kind() == "expression_statement");
         if !is_statement || (class != Class::Allocation && !is_macro) {
             return None;
         }
@@ -122,19 +139,23 @@ impl Binder<'_> {
     fn is_address(&self, node: Node<'_>) -> bool {
         match node.kind() {
             "pointer_expression" => text_of(node, self.text).starts_with('&'),
-            "cast_expression" => {
-                node.child_by_field_name("value").is_some_and(|value| self.is_address(value))
-            }
-            "parenthesized_expression" => {
-                node.named_child(0).is_some_and(|inner| self.is_address(inner))
-            }
-            "call_expression" => self.cast_operand(node).is_some_and(|operand| self.is_address(operand)),
+            "cast_expression" => node
+                .child_by_field_name("value")
+                .is_some_and(|value| self.is_address(value)),
+            "parenthesized_expression" => node
+                .named_child(0)
+                .is_some_and(|inner| self.is_address(inner)),
+            "call_expression" => self
+                .cast_operand(node)
+                .is_some_and(|operand| self.is_address(operand)),
             _ => false,
         }
     }
 
     fn operator(&self, node: Node<'_>) -> Finding {
-        let operator = node.child_by_field_name("operator").map(|op| text_of(op, self.text));
+        let operator = node
+            .child_by_field_name("operator")
+            .map(|op| text_of(op, self.text));
         match operator {
             Some("<<") => {
                 let mut stream = node;
@@ -154,8 +175,9 @@ impl Binder<'_> {
         // Members of an aggregate the value initializes, innermost first.
         let mut members = String::new();
         while let Some(parent) = node.parent() {
-            let finding = |name: Option<String>| {
-                Finding { name: name.map(|name| name + &members), escape: None }
+            let finding = |name: Option<String>| Finding {
+                name: name.map(|name| name + &members),
+                escape: None,
             };
             match parent.kind() {
                 "init_declarator" | "declaration" | "optional_parameter_declaration"
@@ -177,10 +199,17 @@ impl Binder<'_> {
                     ArgumentUse::Declared(name) => return finding(name),
                     ArgumentUse::Passed => {}
                 },
-                "call_expression" | "new_expression" | "parenthesized_expression"
-                | "cast_expression" | "initializer_list" | "conditional_expression"
-                | "compound_literal_expression" | "comma_expression" | "field_expression"
-                | "co_await_expression" | "generic_expression" => {
+                "call_expression"
+                | "new_expression"
+                | "parenthesized_expression"
+                | "cast_expression"
+                | "initializer_list"
+                | "conditional_expression"
+                | "compound_literal_expression"
+                | "comma_expression"
+                | "field_expression"
+                | "co_await_expression"
+                | "generic_expression" => {
                     if is_field(parent, node, "condition") {
                         return Finding::default();
                     }
@@ -195,12 +224,15 @@ impl Binder<'_> {
     }
 
     fn is_sum(&self, node: Node<'_>) -> bool {
-        node.child_by_field_name("operator").is_some_and(|op| text_of(op, self.text) == "+")
+        node.child_by_field_name("operator")
+            .is_some_and(|op| text_of(op, self.text) == "+")
     }
 
     /// What becomes of a value given as an argument.
     fn argument_use(&self, list: Node<'_>) -> ArgumentUse {
-        let Some(user) = list.parent() else { return ArgumentUse::Passed };
+        let Some(user) = list.parent() else {
+            return ArgumentUse::Passed;
+        };
         match user.kind() {
             // `std::unique_ptr<T[]> p(new T[n])`.
             "init_declarator" => ArgumentUse::Declared(self.declared(user)),
@@ -208,7 +240,9 @@ impl Binder<'_> {
                 let Some(function) = user.child_by_field_name("function") else {
                     return ArgumentUse::Passed;
                 };
-                let Some(receiver) = self.receiver(function) else { return ArgumentUse::Passed };
+                let Some(receiver) = self.receiver(function) else {
+                    return ArgumentUse::Passed;
+                };
                 let name = callee_name(function, self.text).unwrap_or("");
                 // An element given to a container is not the container's own memory.
                 if is_growing(user, name) {
@@ -216,7 +250,10 @@ impl Binder<'_> {
                 }
                 // `p.reset(new T)`, unless the result goes elsewhere.
                 match self.value(user) {
-                    Finding { name: None, escape: None } => ArgumentUse::Bound(receiver),
+                    Finding {
+                        name: None,
+                        escape: None,
+                    } => ArgumentUse::Bound(receiver),
                     _ => ArgumentUse::Passed,
                 }
             }
@@ -273,7 +310,11 @@ impl Binder<'_> {
             "pointer_expression" => self.pointer(node),
             "parenthesized_expression" => {
                 let inner = self.lvalue(node.named_child(0)?)?;
-                Some(if inner.starts_with('*') { format!("({inner})") } else { inner })
+                Some(if inner.starts_with('*') {
+                    format!("({inner})")
+                } else {
+                    inner
+                })
             }
             "cast_expression" => self.field(node, "value"),
             "update_expression" => self.field(node, "argument"),
@@ -294,7 +335,9 @@ impl Binder<'_> {
         if object.kind() == "this" || text_of(object, self.text) == "(*this)" {
             return Some(field.to_owned());
         }
-        let operator = node.child_by_field_name("operator").map_or(".", |op| text_of(op, self.text));
+        let operator = node
+            .child_by_field_name("operator")
+            .map_or(".", |op| text_of(op, self.text));
         Some(format!("{}{operator}{field}", self.lvalue(object)?))
     }
 
@@ -326,17 +369,25 @@ enum ArgumentUse {
 }
 
 fn returned() -> Finding {
-    Finding { name: None, escape: Some(Escape::Returned) }
+    Finding {
+        name: None,
+        escape: Some(Escape::Returned),
+    }
 }
 
 /// The arguments of a call.
 fn arguments(call: Node<'_>) -> Vec<Node<'_>> {
-    call.child_by_field_name("arguments").map(named_children).unwrap_or_default()
+    call.child_by_field_name("arguments")
+        .map(named_children)
+        .unwrap_or_default()
 }
 
 /// Names by which programs call a function's success.
 fn is_status(name: &str) -> bool {
-    matches!(name, "rc" | "ret" | "err" | "error" | "status" | "ok" | "res")
+    matches!(
+        name,
+        "rc" | "ret" | "err" | "error" | "status" | "ok" | "res"
+    )
 }
 
 /// The name a declarator declares; of a structured binding all names, joined with `|`.
@@ -348,13 +399,17 @@ pub(super) fn declared_name(declarator: Node<'_>, text: &str) -> Option<String> 
                 return Some(text_of(node, text).to_owned());
             }
             "structured_binding_declarator" => {
-                let names: Vec<_> =
-                    named_children(node).into_iter().map(|name| text_of(name, text)).collect();
+                let names: Vec<_> = named_children(node)
+                    .into_iter()
+                    .map(|name| text_of(name, text))
+                    .collect();
                 return Some(names.join("|"));
             }
             _ => {}
         }
         // References and parentheses hold their declarator without a field name.
-        node = node.child_by_field_name("declarator").or_else(|| node.named_child(0))?;
+        node = node
+            .child_by_field_name("declarator")
+            .or_else(|| node.named_child(0))?;
     }
 }

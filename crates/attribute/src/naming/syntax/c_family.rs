@@ -72,34 +72,56 @@ impl CFamily<'_> {
             Class::Call
         };
         // `std::string(n, ' ')` runs a constructor of the type the alias stands for.
-        Some(Candidate { node, callees: spellings(name), class })
+        Some(Candidate {
+            node,
+            callees: spellings(name),
+            class,
+        })
     }
 
     fn new_expression<'tree>(&self, node: Node<'tree>) -> Candidate<'tree> {
         let mut callees = vec!["operator new".to_owned(), "operator new[]".to_owned()];
         let kind = node.child_by_field_name("type");
-        callees.extend(kind.and_then(|kind| callee_name(kind, self.text)).map(str::to_owned));
-        Candidate { node, callees, class: Class::Allocation }
+        callees.extend(
+            kind.and_then(|kind| callee_name(kind, self.text))
+                .map(str::to_owned),
+        );
+        Candidate {
+            node,
+            callees,
+            class: Class::Allocation,
+        }
     }
 
     /// A declarator of a declaration that runs a constructor: `std::vector<int> x(n), y{1, 2};`.
     fn construction<'tree>(&self, node: Node<'tree>) -> Option<Candidate<'tree>> {
-        let declaration = node.parent().filter(|parent| {
-            matches!(parent.kind(), "declaration" | "field_declaration")
-        })?;
+        let declaration = node
+            .parent()
+            .filter(|parent| matches!(parent.kind(), "declaration" | "field_declaration"))?;
         let kind = declaration.child_by_field_name("type")?;
         let has_constructor = matches!(
             kind.kind(),
-            "type_identifier" | "qualified_identifier" | "template_type" | "placeholder_type_specifier"
+            "type_identifier"
+                | "qualified_identifier"
+                | "template_type"
+                | "placeholder_type_specifier"
         );
         let is_declarator = is_field(declaration, node, "declarator");
-        if !has_constructor || !is_declarator || declares_no_object(node)
+        if !has_constructor
+            || !is_declarator
+            || declares_no_object(node)
             || is_extern(declaration, self.text)
         {
             return None;
         }
-        let callees = callee_name(kind, self.text).map(spellings).unwrap_or_default();
-        Some(Candidate { node, callees, class: Class::Construction })
+        let callees = callee_name(kind, self.text)
+            .map(spellings)
+            .unwrap_or_default();
+        Some(Candidate {
+            node,
+            callees,
+            class: Class::Construction,
+        })
     }
 
     fn operator<'tree>(&self, node: Node<'tree>) -> Option<Candidate<'tree>> {
@@ -112,7 +134,11 @@ impl CFamily<'_> {
             "assignment_expression" => Class::Assignment,
             _ => Class::Operator,
         };
-        Some(Candidate { node, callees, class })
+        Some(Candidate {
+            node,
+            callees,
+            class,
+        })
     }
 
     /// `member(n)` of a constructor's list; its type tells which constructor it calls.
@@ -121,11 +147,19 @@ impl CFamily<'_> {
         let members = enclosing(node, CLASSES).map(members_of).unwrap_or_default();
         let member = members.into_iter().find(|member| {
             let declarator = member.child_by_field_name("declarator");
-            declarator.and_then(|d| declared_name(d, self.text)).as_deref() == Some(name)
+            declarator
+                .and_then(|d| declared_name(d, self.text))
+                .as_deref()
+                == Some(name)
         });
-        let kind = member.and_then(|member| callee_name(member.child_by_field_name("type")?, self.text));
+        let kind =
+            member.and_then(|member| callee_name(member.child_by_field_name("type")?, self.text));
         let callees = kind.map(spellings).unwrap_or_default();
-        Some(Candidate { node, callees, class: Class::Construction })
+        Some(Candidate {
+            node,
+            callees,
+            class: Class::Construction,
+        })
     }
 
     /// What a member's default initializer may allocate by.
@@ -160,13 +194,17 @@ impl CFamily<'_> {
     }
 
     fn is_constructor(&self, function: Node<'_>) -> bool {
-        let class = enclosing(function, CLASSES).and_then(|class| class.child_by_field_name("name"));
+        let class =
+            enclosing(function, CLASSES).and_then(|class| class.child_by_field_name("name"));
         let class = class.and_then(|name| callee_name(name, self.text));
         class.is_some() && self.function_name(function).as_deref() == class
     }
 
     fn binder(&self) -> Binder<'_> {
-        Binder { cpp: self.cpp, text: self.text }
+        Binder {
+            cpp: self.cpp,
+            text: self.text,
+        }
     }
 }
 
@@ -178,15 +216,21 @@ impl Dialect for CFamily<'_> {
             _ if !self.cpp => None,
             "compound_literal_expression" => {
                 let name = callee_name(node.child_by_field_name("type")?, self.text)?;
-                Some(Candidate { node, callees: spellings(name), class: Class::Construction })
+                Some(Candidate {
+                    node,
+                    callees: spellings(name),
+                    class: Class::Construction,
+                })
             }
             "field_initializer" => self.member_initializer(node),
             "assignment_expression" | "subscript_expression" | "binary_expression" => {
                 self.operator(node)
             }
-            "return_statement" => {
-                Some(Candidate { node, callees: Vec::new(), class: Class::Return })
-            }
+            "return_statement" => Some(Candidate {
+                node,
+                callees: Vec::new(),
+                class: Class::Return,
+            }),
             _ => self.construction(node),
         }
     }
@@ -208,12 +252,21 @@ impl Dialect for CFamily<'_> {
             }
             true
         });
-        let members = class.filter(|_| self.cpp).map(members_of).unwrap_or_default();
-        members.into_iter().flat_map(|member| self.default_initializer(member)).collect()
+        let members = class
+            .filter(|_| self.cpp)
+            .map(members_of)
+            .unwrap_or_default();
+        members
+            .into_iter()
+            .flat_map(|member| self.default_initializer(member))
+            .collect()
     }
 
     fn is_body(&self, kind: &str) -> bool {
-        matches!(kind, "compound_statement" | "field_declaration_list" | "declaration_list")
+        matches!(
+            kind,
+            "compound_statement" | "field_declaration_list" | "declaration_list"
+        )
     }
 
     fn is_statement(&self, kind: &str) -> bool {
@@ -249,14 +302,21 @@ fn enclosing<'tree>(node: Node<'tree>, kinds: &[&str]) -> Option<Node<'tree>> {
 }
 
 fn members_of(class: Node<'_>) -> Vec<Node<'_>> {
-    let body = class.child_by_field_name("body").map(named_children).unwrap_or_default();
-    body.into_iter().filter(|member| member.kind() == "field_declaration").collect()
+    let body = class
+        .child_by_field_name("body")
+        .map(named_children)
+        .unwrap_or_default();
+    body.into_iter()
+        .filter(|member| member.kind() == "field_declaration")
+        .collect()
 }
 
 /// Whether a row is a constructor's last member initializer, or without any its head.
 fn ends_initialization(constructor: Node<'_>, row: usize) -> bool {
     let children = named_children(constructor);
-    let list = children.iter().find(|child| child.kind() == "field_initializer_list");
+    let list = children
+        .iter()
+        .find(|child| child.kind() == "field_initializer_list");
     let last = list.and_then(|list| named_children(*list).last().copied());
     let end = last.or_else(|| constructor.child_by_field_name("declarator"));
     end.is_some_and(|end| (end.start_position().row..=end.end_position().row).contains(&row))
@@ -269,7 +329,9 @@ fn is_lambda(node: Node<'_>) -> bool {
 /// Whether `node` stands in a field of its parent (which may hold several).
 pub(super) fn is_field(parent: Node<'_>, node: Node<'_>, field: &str) -> bool {
     let mut cursor = parent.walk();
-    parent.children_by_field_name(field, &mut cursor).any(|child| child == node)
+    parent
+        .children_by_field_name(field, &mut cursor)
+        .any(|child| child == node)
 }
 
 /// Pointers and references run no constructor; functions are told from objects only by where
@@ -292,9 +354,9 @@ fn declares_no_object(declarator: Node<'_>) -> bool {
 }
 
 fn is_extern(declaration: Node<'_>, text: &str) -> bool {
-    named_children(declaration).iter().any(|child| {
-        child.kind() == "storage_class_specifier" && text_of(*child, text) == "extern"
-    })
+    named_children(declaration)
+        .iter()
+        .any(|child| child.kind() == "storage_class_specifier" && text_of(*child, text) == "extern")
 }
 
 /// The last component of what is called: `resize` of `a->b.resize`, `make_unique` of
@@ -327,7 +389,11 @@ fn spellings(name: &str) -> Vec<String> {
         "ofstream" => Some("basic_ofstream"),
         _ => None,
     };
-    [Some(name), alias_of].into_iter().flatten().map(str::to_owned).collect()
+    [Some(name), alias_of]
+        .into_iter()
+        .flatten()
+        .map(str::to_owned)
+        .collect()
 }
 
 fn is_allocating(name: &str) -> bool {

@@ -9,20 +9,28 @@ use tree_sitter::Node;
 pub(super) fn escape_of(node: Node<'_>, name: &str, text: &str) -> Option<Escape> {
     let function = enclosing_function(node)?;
     if let Some(pointer) = name.strip_prefix('*') {
-        let index = parameter_names(function, text).iter().position(|p| p == pointer)?;
+        let index = parameter_names(function, text)
+            .iter()
+            .position(|p| p == pointer)?;
         return Some(Escape::OutParameter(index));
     }
     let is_local = is_local_variable(function, name, text)
-        || parameter_names(function, text).iter().any(|parameter| parameter == name);
+        || parameter_names(function, text)
+            .iter()
+            .any(|parameter| parameter == name);
     (is_local && returns(function, name, text)).then_some(Escape::Returned)
 }
 
 /// Whether the name is declared in the function around `node` with an arithmetic type, which
 /// cannot hold memory.
 pub(super) fn has_arithmetic_type(node: Node<'_>, name: &str, text: &str) -> bool {
-    let Some(function) = enclosing_function(node) else { return false };
+    let Some(function) = enclosing_function(node) else {
+        return false;
+    };
     local_declarations(function).into_iter().any(|declaration| {
-        let kind = declaration.child_by_field_name("type").map(|kind| kind.kind());
+        let kind = declaration
+            .child_by_field_name("type")
+            .map(|kind| kind.kind());
         matches!(kind, Some("primitive_type" | "sized_type_specifier"))
             && declarators(declaration).into_iter().any(|declarator| {
                 let is_plain = !holds_pointer(declarator);
@@ -45,13 +53,18 @@ fn is_function(node: Node<'_>) -> bool {
 
 fn declarators(declaration: Node<'_>) -> Vec<Node<'_>> {
     let mut cursor = declaration.walk();
-    declaration.children_by_field_name("declarator", &mut cursor).collect()
+    declaration
+        .children_by_field_name("declarator", &mut cursor)
+        .collect()
 }
 
 fn holds_pointer(declarator: Node<'_>) -> bool {
     let mut node = declarator;
     loop {
-        if matches!(node.kind(), "pointer_declarator" | "array_declarator" | "reference_declarator") {
+        if matches!(
+            node.kind(),
+            "pointer_declarator" | "array_declarator" | "reference_declarator"
+        ) {
             return true;
         }
         match node.child_by_field_name("declarator") {
@@ -94,11 +107,15 @@ fn parameter_names(function: Node<'_>, text: &str) -> Vec<String> {
                 .into_iter()
                 .map(|parameter| {
                     let declarator = parameter.child_by_field_name("declarator");
-                    declarator.and_then(|d| declared_name(d, text)).unwrap_or_default()
+                    declarator
+                        .and_then(|d| declared_name(d, text))
+                        .unwrap_or_default()
                 })
                 .collect();
         }
-        declarator = node.child_by_field_name("declarator").or_else(|| node.named_child(0));
+        declarator = node
+            .child_by_field_name("declarator")
+            .or_else(|| node.named_child(0));
     }
     Vec::new()
 }
@@ -119,24 +136,29 @@ fn returns(function: Node<'_>, name: &str, text: &str) -> bool {
 fn yields(value: Node<'_>, name: &str, text: &str) -> bool {
     match value.kind() {
         "identifier" => text_of(value, text) == name,
-        "parenthesized_expression" | "comma_expression" => {
-            named_children(value).last().is_some_and(|&inner| yields(inner, name, text))
-        }
-        "cast_expression" => {
-            value.child_by_field_name("value").is_some_and(|inner| yields(inner, name, text))
-        }
+        "parenthesized_expression" | "comma_expression" => named_children(value)
+            .last()
+            .is_some_and(|&inner| yields(inner, name, text)),
+        "cast_expression" => value
+            .child_by_field_name("value")
+            .is_some_and(|inner| yields(inner, name, text)),
         "conditional_expression" => ["consequence", "alternative"].iter().any(|branch| {
-            value.child_by_field_name(branch).is_some_and(|inner| yields(inner, name, text))
+            value
+                .child_by_field_name(branch)
+                .is_some_and(|inner| yields(inner, name, text))
         }),
         // `std::move(p)`, `static_cast<T *>(p)`.
         "call_expression" => {
-            let function = value.child_by_field_name("function").map(|f| text_of(f, text));
-            let passes = function
-                .is_some_and(|f| f.ends_with("move") || f.contains("_cast<"));
+            let function = value
+                .child_by_field_name("function")
+                .map(|f| text_of(f, text));
+            let passes = function.is_some_and(|f| f.ends_with("move") || f.contains("_cast<"));
             let arguments = value.child_by_field_name("arguments").map(named_children);
             passes
                 && arguments.is_some_and(|arguments| {
-                    arguments.first().is_some_and(|&inner| yields(inner, name, text))
+                    arguments
+                        .first()
+                        .is_some_and(|&inner| yields(inner, name, text))
                 })
         }
         _ => false,

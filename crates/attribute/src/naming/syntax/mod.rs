@@ -36,7 +36,9 @@ impl Grammar {
         if file.ends_with(".C") {
             return Some(Self::Cpp);
         }
-        let extension = Path::new(file).extension().and_then(|extension| extension.to_str());
+        let extension = Path::new(file)
+            .extension()
+            .and_then(|extension| extension.to_str());
         match extension.map(str::to_ascii_lowercase).as_deref() {
             Some("c") => Some(Self::C),
             Some("rs") => Some(Self::Rust),
@@ -77,9 +79,17 @@ impl SourceTree {
             && let Some(tree) = parse(Grammar::C, &text)
             && !tree.root_node().has_error()
         {
-            return Some(Self { text, tree, grammar: Grammar::C });
+            return Some(Self {
+                text,
+                tree,
+                grammar: Grammar::C,
+            });
         }
-        Some(Self { text, tree, grammar })
+        Some(Self {
+            text,
+            tree,
+            grammar,
+        })
     }
 
     /// Bytes of source text.
@@ -90,8 +100,20 @@ impl SourceTree {
     /// What the allocation on a line is bound to; `None` if nothing on the line may allocate.
     pub(crate) fn find(&self, query: &Query<'_>) -> Option<Finding> {
         match self.grammar {
-            Grammar::C => self.find_in(&c_family::CFamily { cpp: false, text: &self.text }, query),
-            Grammar::Cpp => self.find_in(&c_family::CFamily { cpp: true, text: &self.text }, query),
+            Grammar::C => self.find_in(
+                &c_family::CFamily {
+                    cpp: false,
+                    text: &self.text,
+                },
+                query,
+            ),
+            Grammar::Cpp => self.find_in(
+                &c_family::CFamily {
+                    cpp: true,
+                    text: &self.text,
+                },
+                query,
+            ),
             Grammar::Rust => self.find_in(&rust::Rust { text: &self.text }, query),
         }
     }
@@ -105,10 +127,11 @@ impl SourceTree {
         let node = self.tree.root_node().descendant_for_point_range(at, at)?;
         match self.grammar {
             Grammar::Rust => rust::Rust { text: &self.text }.function_name(node),
-            grammar => {
-                c_family::CFamily { cpp: grammar == Grammar::Cpp, text: &self.text }
-                    .function_name(node)
+            grammar => c_family::CFamily {
+                cpp: grammar == Grammar::Cpp,
+                text: &self.text,
             }
+            .function_name(node),
         }
     }
 
@@ -122,11 +145,19 @@ fn parse(grammar: Grammar, text: &str) -> Option<Tree> {
     parser.set_language(&grammar.language()).ok()?;
     let begin = Instant::now();
     let mut within_limit = |_: &tree_sitter::ParseState| {
-        if begin.elapsed() > PARSE_LIMIT { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if begin.elapsed() > PARSE_LIMIT {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     };
     let options = ParseOptions::new().progress_callback(&mut within_limit);
     let bytes = text.as_bytes();
-    parser.parse_with_options(&mut |at, _| bytes.get(at..).unwrap_or_default(), None, Some(options))
+    parser.parse_with_options(
+        &mut |at, _| bytes.get(at..).unwrap_or_default(),
+        None,
+        Some(options),
+    )
 }
 
 /// What is known about an allocation's line.
@@ -227,14 +258,13 @@ fn text_of<'text>(node: Node<'_>, text: &'text str) -> &'text str {
 /// The named children of a node.
 fn named_children<'tree>(node: Node<'tree>) -> Vec<Node<'tree>> {
     let mut cursor = node.walk();
-    node.named_children(&mut cursor).filter(|child| !child.is_extra()).collect()
+    node.named_children(&mut cursor)
+        .filter(|child| !child.is_extra())
+        .collect()
 }
 
 /// All nodes below and including `root` for which `enter` holds on the way down.
-fn visit<'tree>(
-    root: Node<'tree>,
-    enter: &mut impl FnMut(Node<'tree>) -> bool,
-) {
+fn visit<'tree>(root: Node<'tree>, enter: &mut impl FnMut(Node<'tree>) -> bool) {
     // An explicit stack: sources may nest deeper than the thread's own.
     let mut pending = vec![root];
     while let Some(node) = pending.pop() {

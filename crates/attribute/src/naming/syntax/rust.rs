@@ -71,28 +71,45 @@ impl Rust<'_> {
         } else {
             Class::Call
         };
-        Some(Candidate { node, callees: vec![name.to_owned()], class })
+        Some(Candidate {
+            node,
+            callees: vec![name.to_owned()],
+            class,
+        })
     }
 
     fn invocation<'tree>(&self, node: Node<'tree>) -> Option<Candidate<'tree>> {
         let name = callee_name(node.child_by_field_name("macro")?, self.text)?;
         let (callees, class): (&[&str], _) = match name {
-            "vec" => (&["from_elem", "into_vec", "box_new", "exchange_malloc"], Class::Allocation),
+            "vec" => (
+                &["from_elem", "into_vec", "box_new", "exchange_malloc"],
+                Class::Allocation,
+            ),
             "format" => (&["format"], Class::Allocation),
             "write" | "writeln" => (&["write_fmt"], Class::Growth),
             _ => (&[], Class::Call),
         };
-        Some(Candidate { node, callees: callees.iter().map(|&c| c.to_owned()).collect(), class })
+        Some(Candidate {
+            node,
+            callees: callees.iter().map(|&c| c.to_owned()).collect(),
+            class,
+        })
     }
 
     fn operator<'tree>(&self, node: Node<'tree>) -> Option<Candidate<'tree>> {
-        let operator = node.child_by_field_name("operator").map(|op| text_of(op, self.text));
+        let operator = node
+            .child_by_field_name("operator")
+            .map(|op| text_of(op, self.text));
         let callee = match (node.kind(), operator) {
             ("binary_expression", Some("+")) => "add",
             ("compound_assignment_expr", Some("+=")) => "add_assign",
             _ => return None,
         };
-        Some(Candidate { node, callees: vec![callee.to_owned()], class: Class::Operator })
+        Some(Candidate {
+            node,
+            callees: vec![callee.to_owned()],
+            class: Class::Operator,
+        })
     }
 
     /// The name of the function a node is in; `None` in closures.

@@ -24,7 +24,9 @@ impl Binder<'_> {
 
     /// What a call's argument names.
     pub(super) fn bind_argument(&self, call: Node<'_>, argument: usize) -> Finding {
-        let name = arguments(call).get(argument).and_then(|&node| self.place(node));
+        let name = arguments(call)
+            .get(argument)
+            .and_then(|&node| self.place(node));
         self.with_escape(call, self.named(name))
     }
 
@@ -33,8 +35,15 @@ impl Binder<'_> {
     }
 
     fn with_escape(&self, node: Node<'_>, finding: Finding) -> Finding {
-        let is_returned = || finding.name.as_deref().is_some_and(|name| self.returns(node, name));
-        let escape = finding.escape.or_else(|| is_returned().then_some(Escape::Returned));
+        let is_returned = || {
+            finding
+                .name
+                .as_deref()
+                .is_some_and(|name| self.returns(node, name))
+        };
+        let escape = finding
+            .escape
+            .or_else(|| is_returned().then_some(Escape::Returned));
         Finding { escape, ..finding }
     }
 
@@ -42,7 +51,9 @@ impl Binder<'_> {
         // `file.read_to_end(&mut buffer)?` fills what it is lent.
         let lent = arguments(call).into_iter().find(|argument| {
             argument.kind() == "reference_expression"
-                && named_children(*argument).iter().any(|c| c.kind() == "mutable_specifier")
+                && named_children(*argument)
+                    .iter()
+                    .any(|c| c.kind() == "mutable_specifier")
         });
         let reads = call
             .child_by_field_name("function")
@@ -50,7 +61,10 @@ impl Binder<'_> {
             .is_some_and(|name| name.starts_with("read_") || name.starts_with("encode_"));
         let bound = self.value(call);
         let nowhere = bound.name.is_none() && bound.escape.is_none();
-        match lent.filter(|_| reads || nowhere).and_then(|argument| self.place(argument)) {
+        match lent
+            .filter(|_| reads || nowhere)
+            .and_then(|argument| self.place(argument))
+        {
             Some(name) => self.named(Some(name)),
             None if nowhere => self.named(self.receiver(call)),
             None => bound,
@@ -69,11 +83,15 @@ impl Binder<'_> {
     /// The first argument of `write!`: macros' arguments are not parsed.
     fn written(&self, invocation: Node<'_>) -> Option<String> {
         let mut cursor = invocation.walk();
-        let tokens = invocation.children(&mut cursor).find(|c| c.kind() == "token_tree")?;
+        let tokens = invocation
+            .children(&mut cursor)
+            .find(|c| c.kind() == "token_tree")?;
         let inner = text_of(tokens, self.text).trim_start_matches(['(', '[', '{']);
         let first = inner.split(',').next()?.trim().trim_start_matches('&');
         let first = first.trim_start_matches("mut ").trim_start_matches("self.");
-        let is_place = first.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '.');
+        let is_place = first
+            .chars()
+            .all(|c| c.is_alphanumeric() || c == '_' || c == '.');
         (is_place && !first.is_empty()).then(|| first.to_owned())
     }
 
@@ -116,9 +134,13 @@ impl Binder<'_> {
                     }
                 }
                 "tuple_expression" => {
-                    position = named_children(parent).iter().position(|child| *child == node);
+                    position = named_children(parent)
+                        .iter()
+                        .position(|child| *child == node);
                 }
-                "if_expression" | "match_expression" | "while_expression" if is("condition") || is("value") => {
+                "if_expression" | "match_expression" | "while_expression"
+                    if is("condition") || is("value") =>
+                {
                     return found(None);
                 }
                 "for_expression" => return found(None),
@@ -136,7 +158,8 @@ impl Binder<'_> {
     }
 
     fn operator_of(&self, node: Node<'_>) -> Option<&str> {
-        node.child_by_field_name("operator").map(|operator| text_of(operator, self.text))
+        node.child_by_field_name("operator")
+            .map(|operator| text_of(operator, self.text))
     }
 
     /// The elements of a collection that is given a fresh value.
@@ -159,12 +182,18 @@ impl Binder<'_> {
                 let object = self.field(node, "value")?;
                 let field = text_of(node.child_by_field_name("field")?, self.text);
                 // A member is the same in methods and in literals.
-                Some(if object == "self" { field.to_owned() } else { format!("{object}.{field}") })
+                Some(if object == "self" {
+                    field.to_owned()
+                } else {
+                    format!("{object}.{field}")
+                })
             }
             "index_expression" => Some(self.place(node.named_child(0)?)? + "[]"),
             "reference_expression" => self.field(node, "value"),
             "unary_expression" => self.place(node.named_child(0)?),
-            "try_expression" | "await_expression" | "parenthesized_expression"
+            "try_expression"
+            | "await_expression"
+            | "parenthesized_expression"
             | "type_cast_expression" => self.place(node.named_child(0)?),
             "call_expression" => match self.receiver(node) {
                 Some(receiver) => Some(receiver),
@@ -181,10 +210,14 @@ impl Binder<'_> {
     fn returns(&self, node: Node<'_>, name: &str) -> bool {
         let mut function = node;
         while !matches!(function.kind(), "function_item" | "closure_expression") {
-            let Some(parent) = function.parent() else { return false };
+            let Some(parent) = function.parent() else {
+                return false;
+            };
             function = parent;
         }
-        let Some(body) = function.child_by_field_name("body") else { return false };
+        let Some(body) = function.child_by_field_name("body") else {
+            return false;
+        };
         let mut is_local = false;
         let mut is_returned = named_children(body)
             .last()
@@ -197,7 +230,9 @@ impl Binder<'_> {
                     is_local |= declared.as_deref() == Some(name);
                 }
                 "return_expression" => {
-                    is_returned |= inner.named_child(0).is_some_and(|v| yields(v, name, self.text));
+                    is_returned |= inner
+                        .named_child(0)
+                        .is_some_and(|v| yields(v, name, self.text));
                 }
                 _ => {}
             }
@@ -208,12 +243,17 @@ impl Binder<'_> {
 }
 
 fn returned() -> Finding {
-    Finding { name: None, escape: Some(Escape::Returned) }
+    Finding {
+        name: None,
+        escape: Some(Escape::Returned),
+    }
 }
 
 /// The arguments of a call.
 fn arguments(call: Node<'_>) -> Vec<Node<'_>> {
-    call.child_by_field_name("arguments").map(named_children).unwrap_or_default()
+    call.child_by_field_name("arguments")
+        .map(named_children)
+        .unwrap_or_default()
 }
 
 fn is_last(block: Node<'_>, node: Node<'_>) -> bool {
@@ -228,13 +268,19 @@ fn ends_with_semicolon(statement: Node<'_>, text: &str) -> bool {
 fn yields(value: Node<'_>, name: &str, text: &str) -> bool {
     match value.kind() {
         "identifier" => text_of(value, text) == name,
-        "parenthesized_expression" => {
-            value.named_child(0).is_some_and(|inner| yields(inner, name, text))
-        }
+        "parenthesized_expression" => value
+            .named_child(0)
+            .is_some_and(|inner| yields(inner, name, text)),
         "call_expression" => {
-            let function = value.child_by_field_name("function").map(|f| text_of(f, text));
-            matches!(function, Some("Ok" | "Some" | "Box::new" | "Arc::new" | "Rc::new"))
-                && arguments(value).first().is_some_and(|&inner| yields(inner, name, text))
+            let function = value
+                .child_by_field_name("function")
+                .map(|f| text_of(f, text));
+            matches!(
+                function,
+                Some("Ok" | "Some" | "Box::new" | "Arc::new" | "Rc::new")
+            ) && arguments(value)
+                .first()
+                .is_some_and(|&inner| yields(inner, name, text))
         }
         _ => false,
     }

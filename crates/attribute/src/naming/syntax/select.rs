@@ -21,7 +21,9 @@ pub(super) fn find(
     if let Some(argument) = query.out_argument {
         candidates.retain(|candidate| candidate.calls(query.callee));
         let selected = by_column(candidates, row, query.column);
-        return selected.first().map(|candidate| dialect.bind_argument(candidate, argument));
+        return selected
+            .first()
+            .map(|candidate| dialect.bind_argument(candidate, argument));
     }
     let mut selected = by_callee(candidates, query.callee);
     if implied.is_empty() {
@@ -45,7 +47,10 @@ fn at_start<'tree>(
 ) -> Option<Candidate<'tree>> {
     let column = usize::try_from(column?).ok()?.checked_sub(1)?;
     let start = Point { row, column };
-    candidates.iter().find(|candidate| candidate.node.start_position() == start).cloned()
+    candidates
+        .iter()
+        .find(|candidate| candidate.node.start_position() == start)
+        .cloned()
 }
 
 /// Candidates that cover the row, without those of which only a nested body does: inside the
@@ -110,16 +115,23 @@ fn by_callee<'tree>(
     candidates: Vec<Candidate<'tree>>,
     callee: Option<&str>,
 ) -> Vec<Candidate<'tree>> {
-    let (matching, others): (Vec<_>, Vec<_>) =
-        candidates.into_iter().partition(|candidate| candidate.calls(callee));
+    let (matching, others): (Vec<_>, Vec<_>) = candidates
+        .into_iter()
+        .partition(|candidate| candidate.calls(callee));
     if !matching.is_empty() {
         return matching;
     }
-    let usable = others.iter().map(|c| c.class).filter(|&class| class != Class::Operator);
+    let usable = others
+        .iter()
+        .map(|c| c.class)
+        .filter(|&class| class != Class::Operator);
     let Some(best) = usable.min() else {
         return Vec::new();
     };
-    others.into_iter().filter(|candidate| candidate.class == best).collect()
+    others
+        .into_iter()
+        .filter(|candidate| candidate.class == best)
+        .collect()
 }
 
 /// Of several, the smallest that covers the column; all if the column tells nothing.
@@ -161,5 +173,8 @@ fn combine(findings: impl Iterator<Item = Finding>) -> Option<Finding> {
         }
     }
     let combined = combined?;
-    Some(Finding { name: (!names.is_empty()).then(|| names.join("|")), ..combined })
+    Some(Finding {
+        name: (!names.is_empty()).then(|| names.join("|")),
+        ..combined
+    })
 }

@@ -20,13 +20,23 @@ fn check(file: &str, text: &str) {
     let source = SourceTree::parse(file, text.to_owned()).unwrap();
     let mut cases = 0;
     for (index, line) in text.lines().enumerate() {
-        let Some((_, marker)) = line.split_once("//= ") else { continue };
+        let Some((_, marker)) = line.split_once("//= ") else {
+            continue;
+        };
         let (expected, callee) = match marker.split_once(" <- ") {
             Some((expected, callee)) => (expected, Some(callee)),
             None => (marker, None),
         };
-        let query = Query { line: index as u32 + 1, callee, ..Query::default() };
-        assert_eq!(describe(source.find(&query)), expected.trim(), "{file}: {line}");
+        let query = Query {
+            line: index as u32 + 1,
+            callee,
+            ..Query::default()
+        };
+        assert_eq!(
+            describe(source.find(&query)),
+            expected.trim(),
+            "{file}: {line}"
+        );
         cases += 1;
     }
     assert!(cases > 0, "no marked line in {file}");
@@ -88,6 +98,9 @@ int f(struct s *s, int n) {
     int error = make_buffer(&b, n); //= b
     int status; status = make_buffer(&s->b, n); //= s->b
     size_t written = fill(&table, n); //= table
+    int entries = count_entries(n); //= -
+    char *res = read_all(n); //= res
+    unsigned long base = (unsigned long)mmap(0, n, 3, 2, -1, 0); //= base
     pthread_create(&thread, NULL, run, &arg); //= thread
 }
 int g(double **out, int n) {
@@ -427,11 +440,22 @@ fn an_out_argument_is_found_at_the_caller() {
     let text = "void g(int n) { double *a; make(1, &a); make(2, &s->b[n]); }\n";
     let source = SourceTree::parse("a.c", text.to_owned()).unwrap();
     let at = |column, callee| {
-        let query = Query { line: 1, column, callee: Some(callee), out_argument: Some(1) };
+        let query = Query {
+            line: 1,
+            column,
+            callee: Some(callee),
+            out_argument: Some(1),
+        };
         source.find(&query).and_then(|finding| finding.name)
     };
-    assert_eq!(at(Some(text.find("make(1").unwrap() as u32 + 1), "make").as_deref(), Some("a"));
-    assert_eq!(at(Some(text.find("make(2").unwrap() as u32 + 1), "make").as_deref(), Some("s->b[]"));
+    assert_eq!(
+        at(Some(text.find("make(1").unwrap() as u32 + 1), "make").as_deref(),
+        Some("a")
+    );
+    assert_eq!(
+        at(Some(text.find("make(2").unwrap() as u32 + 1), "make").as_deref(),
+        Some("s->b[]")
+    );
     assert_eq!(at(None, "other"), None);
 }
 
@@ -451,11 +475,17 @@ fn functions_are_told_around_a_line() {
 fn headers_may_be_of_either_language() {
     let c = "struct s { int *new; int class; };\nvoid f(struct s *s) {\n  s->new = malloc(9);\n}\n";
     let source = SourceTree::parse("a.h", c.to_owned()).unwrap();
-    let query = Query { line: 3, ..Query::default() };
+    let query = Query {
+        line: 3,
+        ..Query::default()
+    };
     assert_eq!(describe(source.find(&query)), "s->new");
     let cpp = "template <class T> struct S {\n  S(int n) : x_(new T[n]) {}\n};\n";
     let source = SourceTree::parse("a.h", cpp.to_owned()).unwrap();
-    let query = Query { line: 2, ..Query::default() };
+    let query = Query {
+        line: 2,
+        ..Query::default()
+    };
     assert_eq!(describe(source.find(&query)), "x_");
 }
 
@@ -477,18 +507,35 @@ fn languages_are_told_by_extension() {
 
 #[test]
 fn any_text_and_any_line_is_survived() {
-    let odd = ["", "\n", "((((", "int x = ", "}}}}", "\u{0}", "é = malloc(ü);", "vec![", "#define"];
+    let odd = [
+        "",
+        "\n",
+        "((((",
+        "int x = ",
+        "}}}}",
+        "\u{0}",
+        "é = malloc(ü);",
+        "vec![",
+        "#define",
+    ];
     for text in odd {
         for file in ["a.c", "a.cpp", "a.h", "a.rs"] {
             let source = SourceTree::parse(file, text.to_owned()).unwrap();
             for line in [0, 1, 2, u32::MAX] {
-                let query = Query { line, column: Some(u32::MAX), ..Query::default() };
+                let query = Query {
+                    line,
+                    column: Some(u32::MAX),
+                    ..Query::default()
+                };
                 let _ = (source.find(&query), source.function_at(line));
             }
         }
     }
     let deep = format!("int x = {}1{};", "(".repeat(20_000), ")".repeat(20_000));
     if let Some(source) = SourceTree::parse("a.c", deep) {
-        let _ = source.find(&Query { line: 1, ..Query::default() });
+        let _ = source.find(&Query {
+            line: 1,
+            ..Query::default()
+        });
     }
 }

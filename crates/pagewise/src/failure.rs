@@ -1,0 +1,72 @@
+//! Errors as the user sees them: one line, and an exit code as in `env` and `timeout`.
+
+use std::fmt;
+use std::process::ExitCode;
+
+use pagewise_collect::CollectError;
+use pagewise_trace::TraceError;
+
+/// Our own failure, as opposed to the program's.
+pub(crate) const OWN_FAILURE: u8 = 125;
+
+/// Why a command failed.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    message: String,
+    code: u8,
+}
+
+impl Failure {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            code: OWN_FAILURE,
+        }
+    }
+
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(self.code)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+/// A message and those of its causes, on one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.ends_with(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text.replace('\n', " ")
+}
+
+impl From<pagewise_host::Error> for Failure {
+    fn from(error: pagewise_host::Error) -> Self {
+        Self {
+            code: error.exit_code(),
+            message: chain(&error),
+        }
+    }
+}
+
+impl From<TraceError> for Failure {
+    fn from(error: TraceError) -> Self {
+        Self::new(chain(&error))
+    }
+}
+
+impl From<CollectError> for Failure {
+    fn from(error: CollectError) -> Self {
+        Self::new(chain(&error))
+    }
+}

@@ -1,0 +1,87 @@
+//! After the program: names, the closed trace, the headline.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use pagewise_analyze::analyze;
+use pagewise_analyze::names;
+use pagewise_report::bytes;
+use pagewise_report::count;
+use pagewise_report::duration;
+use pagewise_report::text::display_name;
+use pagewise_trace::Trace;
+
+use super::session::Recorded;
+use crate::failure::Failure;
+
+pub(super) fn finish(recorded: Recorded) -> Result<ExitCode, Failure> {
+    let Recorded {
+        mut writer,
+        code,
+        names,
+    } = recorded;
+    let folder = writer.dir().to_owned();
+    if names {
+        names::add_names(&mut writer)?;
+    }
+    writer.close()?;
+    summarize(&folder)?;
+    Ok(ExitCode::from(code))
+}
+
+/// The path, a few numbers, and what to type next: to standard error, the program owns standard output.
+fn summarize(folder: &Path) -> Result<(), Failure> {
+    let findings = analyze(&Trace::open(folder)?)?;
+    let totals = &findings.totals;
+    eprintln!("pagewise: recorded to {}", folder.display());
+    let wall = findings
+        .meta
+        .wall_ns
+        .map_or("unknown time".to_owned(), duration);
+    eprintln!(
+        "  {wall} in all, {} waiting for {} swap-ins",
+        duration(totals.stall_ns),
+        count(totals.swap_ins)
+    );
+    eprintln!(
+        "  {} evictions, {} pages written",
+        count(totals.evictions),
+        count(totals.pages_written)
+    );
+    if let (Some(peak), Some(limit)) = (findings.meta.peak_rss_bytes, findings.meta.limit.bytes) {
+        eprintln!(
+            "  peak resident {} under a limit of {}",
+            bytes(peak),
+            bytes(limit)
+        );
+    }
+    if let Some(worst) = findings
+        .objects
+        .first()
+        .filter(|object| object.stall_ns > 0)
+    {
+        eprintln!(
+            "  most of it for {}: {}",
+            display_name(worst),
+            duration(worst.stall_ns)
+        );
+    }
+    if let Some(reason) = &findings.meta.exit.reason {
+        eprintln!("pagewise: {reason}");
+    }
+    let lost: u64 = findings.meta.losses.values().sum();
+    if lost > 0 {
+        eprintln!(
+            "pagewise: {} records were lost; the report says which",
+            count(lost)
+        );
+    }
+    let default = folder == Path::new(super::DEFAULT_FOLDER);
+    let name = if default {
+        String::new()
+    } else {
+        format!(" {}", folder.display())
+    };
+    eprintln!("pagewise: see it with: pagewise report{name}");
+    Ok(())
+}

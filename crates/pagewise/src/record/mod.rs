@@ -1,0 +1,69 @@
+//! `pagewise record`: limits a program, watches it, writes the trace, and puts everything back.
+//!
+//! ```text
+//!   setting: limit, swap, keeper  --\
+//!   sensors: faults, allocations  ---> session: drains them until the program ends --> ending: names, headline
+//!   translate: their records -> rows of the trace --/
+//! ```
+
+mod call_paths;
+mod ending;
+mod peak;
+mod session;
+mod setting;
+mod translate;
+
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use pagewise_trace::Overwrite;
+
+use crate::cli::RecordArguments;
+use crate::failure::Failure;
+
+const DEFAULT_FOLDER: &str = "pagewise.data";
+
+pub(crate) fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
+    let (folder, overwrite) = destination(arguments)?;
+    let peak_bytes = peak::peak_bytes(arguments)?;
+    let mut setting = setting::Setting::prepare(arguments, peak_bytes)?;
+    let recorded = session::record(arguments, &folder, overwrite, &mut setting);
+    // Whatever happened, first everything is as before; only then is there time for names.
+    let failures = setting.restore();
+    for failure in &failures {
+        eprintln!("pagewise: {failure}");
+    }
+    let recorded = recorded?;
+    ending::finish(recorded)
+}
+
+/// Where to write, checked before anything is changed or run.
+fn destination(arguments: &RecordArguments) -> Result<(PathBuf, Overwrite), Failure> {
+    let Some(folder) = &arguments.output else {
+        return Ok((PathBuf::from(DEFAULT_FOLDER), Overwrite::KeepOld));
+    };
+    if arguments.force {
+        return Ok((folder.clone(), Overwrite::Replace));
+    }
+    if folder.symlink_metadata().is_ok() {
+        return Err(Failure::new(format!(
+            "{} exists: name another with -o, or overwrite it with -f",
+            folder.display()
+        )));
+    }
+    Ok((folder.clone(), Overwrite::Refuse))
+}
+
+/// The library to preload, beside this executable.
+pub(crate) fn runtime_library() -> Result<PathBuf, String> {
+    const NAME: &str = "libpagewise_runtime.so";
+    let executable =
+        std::env::current_exe().map_err(|error| format!("cannot find this executable: {error}"))?;
+    let library = executable.parent().unwrap_or(Path::new("/")).join(NAME);
+    if library.is_file() {
+        Ok(library)
+    } else {
+        Err(format!("{NAME} is not beside {}", executable.display()))
+    }
+}

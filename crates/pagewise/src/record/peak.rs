@@ -1,0 +1,44 @@
+//! The program's peak memory, told or measured.
+
+use pagewise_host::MemorySize;
+use pagewise_host::Program;
+use pagewise_host::page_bytes;
+
+use crate::cli::RecordArguments;
+use crate::failure::Failure;
+
+/// `None`: unknown, which only a percentage minds.
+pub(super) fn peak_bytes(arguments: &RecordArguments) -> Result<Option<u64>, Failure> {
+    if let Some(peak) = arguments.peak {
+        return Ok(Some(peak.resolve(None, page_bytes())?));
+    }
+    if arguments.measure_peak {
+        return measure(arguments).map(Some);
+    }
+    // Before anything is started: is it needed?
+    if let Some(memory @ MemorySize::Percent(_)) = arguments.memory {
+        memory.resolve(None, page_bytes())?;
+    }
+    Ok(None)
+}
+
+fn measure(arguments: &RecordArguments) -> Result<u64, Failure> {
+    eprintln!(
+        "pagewise: running the program once without limit to measure its peak (--peak SIZE spares that)"
+    );
+    let mut launched = Program::new(&arguments.program)
+        .as_root(arguments.as_root)
+        .quiet(true)
+        .start()?;
+    launched.release()?;
+    let exit = launched.wait()?;
+    if exit.code() != 0 {
+        let code = exit.code();
+        return Err(Failure::new(format!(
+            "the program failed ({code}) while its peak was measured: give --peak SIZE"
+        )));
+    }
+    let peak = exit.peak_resident_bytes;
+    eprintln!("pagewise: its peak is {}", pagewise_report::bytes(peak));
+    Ok(peak)
+}

@@ -1,0 +1,590 @@
+//! The recording itself: from the program's start to its end.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use std::time::Instant;
+
+use pagewise_abi as abi;
+use pagewise_collect::AllocationServer;
+use pagewise_collect::SwapSensor;
+use pagewise_collect::Totals;
+use pagewise_host::Exit;
+use pagewise_host::Launched;
+use pagewise_host::OomRelief;
+use pagewise_host::Program;
+use pagewise_host::counters;
+use pagewise_host::page_bytes;
+use pagewise_host::process;
+use pagewise_trace as trace;
+use pagewise_trace::Overwrite;
+use pagewise_trace::TraceWriter;
+use rustix::event::PollFd;
+use rustix::event::PollFlags;
+use rustix::event::Timespec;
+use rustix::process::Signal;
+use rustix::time::ClockId;
+
+use super::runtime_library;
+use super::setting::Setting;
+use super::translate::Translator;
+use crate::cli::RecordArguments;
+use crate::failure::Failure;
+
+/// How long records may wait in the rings: a tenth of what fits there in the worst storm.
+const PATIENCE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 10_000_000,
+};
+const FLUSH_EVERY: Duration = Duration::from_secs(1);
+/// After a signal to us, how long the program may take to end.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// Counters of /proc/vmstat that are kept beside our own counts.
+const COUNTERS: &[&str] = &[
+    "pswpin",
+    "pswpout",
+    "swpin_zero",
+    "swpout_zero",
+    "pgsteal_anon",
+    "pgmajfault",
+    "oom_kill",
+    "zswpin",
+    "zswpout",
+];
+
+/// A recording whose program has ended or been left alone, not yet closed.
+pub(super) struct Recorded {
+    pub(super) writer: TraceWriter,
+    /// What to exit with: the program's own code.
+    pub(super) code: u8,
+    /// Its call paths are to be named.
+    pub(super) names: bool,
+}
+
+pub(super) fn record(
+    arguments: &RecordArguments,
+    folder: &Path,
+    overwrite: Overwrite,
+    setting: &mut Setting,
+) -> Result<Recorded, Failure> {
+    let signals = Signals::catch()?;
+    let start = Clocks::now();
+    let mut sensors = Sensors::start(arguments, &start)?;
+    let mut program = Program::new(&arguments.program).as_root(arguments.as_root);
+    if let Some((server, library)) = &sensors.allocations {
+        program = program
+            .preload(library)
+            .env(abi::SOCKET_VARIABLE, server.socket());
+    }
+    let mut launched = program.start()?;
+    let mut writer = TraceWriter::create(
+        folder,
+        meta(arguments, setting, &sensors, &start),
+        overwrite,
+    )?;
+    if let Some(owner) = sudo_caller() {
+        writer.set_owner(owner)?;
+    }
+    if let Some(cgroup) = &setting.cgroup {
+        cgroup.add(launched.pid())?;
+    }
+    let relief = setting.cgroup.as_ref().zip(setting.limit.bytes);
+    let mut relief = relief.and_then(|(cgroup, limit)| OomRelief::hold(cgroup, limit));
+    let before = counters::vmstat().unwrap_or_default();
+    if let Some(faults) = &sensors.faults {
+        faults.watch(launched.pid())?;
+    }
+    if let Err(error) = launched.release() {
+        drop(writer);
+        // Nothing was recorded: what was there before comes back.
+        let _ = std::fs::remove_dir_all(folder);
+        if overwrite == Overwrite::KeepOld {
+            let _ = std::fs::rename(folder.with_extension("data.old"), folder);
+        }
+        return Err(error.into());
+    }
+    let mut translator = Translator::new(page_bytes(), sensors.faults.is_some());
+    let mut run = Run {
+        launched: &mut launched,
+        setting,
+        relief: relief.as_mut(),
+        peak_bytes: 0,
+    };
+    let end = run.follow(&mut sensors, &mut translator, &mut writer, &signals);
+    let peak_bytes = run.peak_bytes;
+    // On any failure to write, the program goes on; so do its limit and swap, until it ends.
+    let end = match end {
+        Ok(end) => end,
+        Err(failure) => {
+            drop(sensors);
+            launched.wait()?;
+            return Err(failure);
+        }
+    };
+    let after = counters::vmstat().unwrap_or_default();
+    let totals = sensors.totals()?;
+    let reason = why_killed(&end, setting);
+    let losses = sensors.losses(&totals, &translator);
+    let finish = Clocks::now();
+    writer.update_meta(|meta| {
+        meta.end_monotonic_ns = Some(finish.monotonic_ns);
+        meta.wall_ns = Some(end.wall_ns);
+        meta.exit = trace::Exit {
+            code: end.exit.map(|exit| exit.how).and_then(code_of),
+            signal: end.exit.map(|exit| exit.how).and_then(signal_of),
+            reason,
+        };
+        let resident = end.exit.map_or(0, |exit| exit.peak_resident_bytes);
+        meta.peak_rss_bytes = Some(resident.max(peak_bytes)).filter(|&bytes| bytes > 0);
+        meta.losses = losses;
+        meta.counters = both(&before, &after);
+        meta.totals = kept_counts(totals, &translator);
+        meta.cost = cost(&start, relief.as_ref());
+    })?;
+    Ok(Recorded {
+        writer,
+        code: end.code(),
+        names: sensors.allocations.is_some(),
+    })
+}
+
+/// Whom the trace belongs to under sudo.
+fn sudo_caller() -> Option<trace::Owner> {
+    if !rustix::process::geteuid().is_root() {
+        return None;
+    }
+    let number = |name: &str| std::env::var(name).ok()?.parse().ok();
+    Some(trace::Owner {
+        uid: number("SUDO_UID")?,
+        gid: number("SUDO_GID")?,
+    })
+}
+
+/// Signals that end a recording.
+struct Signals {
+    interrupt: Arc<AtomicBool>,
+    terminate: Arc<AtomicBool>,
+}
+
+impl Signals {
+    fn catch() -> Result<Self, Failure> {
+        let signals = Self {
+            interrupt: Arc::default(),
+            terminate: Arc::default(),
+        };
+        use signal_hook::consts::SIGHUP;
+        use signal_hook::consts::SIGINT;
+        use signal_hook::consts::SIGTERM;
+        for (signal, flag) in [
+            (SIGINT, &signals.interrupt),
+            (SIGTERM, &signals.terminate),
+            (SIGHUP, &signals.terminate),
+        ] {
+            signal_hook::flag::register(signal, Arc::clone(flag))
+                .map_err(|error| Failure::new(format!("cannot catch signal {signal}: {error}")))?;
+        }
+        Ok(signals)
+    }
+}
+
+struct Clocks {
+    monotonic_ns: u64,
+    realtime_ns: u64,
+    boot_offset_ns: u64,
+    cpu_ns: u64,
+}
+
+impl Clocks {
+    fn now() -> Self {
+        let read = |clock| {
+            let time = rustix::time::clock_gettime(clock);
+            time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+        };
+        let monotonic_ns = read(ClockId::Monotonic);
+        Self {
+            monotonic_ns,
+            realtime_ns: read(ClockId::Realtime),
+            boot_offset_ns: read(ClockId::Boottime).saturating_sub(monotonic_ns),
+            cpu_ns: read(ClockId::ProcessCPUTime),
+        }
+    }
+}
+
+struct Sensors {
+    faults: Option<SwapSensor>,
+    allocations: Option<(AllocationServer, std::path::PathBuf)>,
+    states: BTreeMap<String, String>,
+}
+
+impl Sensors {
+    fn start(arguments: &RecordArguments, start: &Clocks) -> Result<Self, Failure> {
+        let mut sensors = Self {
+            faults: None,
+            allocations: None,
+            states: BTreeMap::new(),
+        };
+        if arguments.sensors.faults {
+            let layout = pagewise_collect::calibrate()?;
+            let zeros_are_noted =
+                counters::vmstat().is_ok_and(|counts| counts.contains_key("swpout_zero"));
+            sensors.faults = Some(SwapSensor::load(pagewise_collect::Options {
+                layout,
+                base_ns: start.monotonic_ns,
+                swap_is_slow: Setting::swap_is_slow(),
+                zeros_are_noted,
+            })?);
+        }
+        sensors.state(
+            "faults",
+            if arguments.sensors.faults {
+                "on"
+            } else {
+                "off"
+            },
+        );
+        if arguments.sensors.allocations {
+            match runtime_library() {
+                Ok(library) => {
+                    sensors.allocations = Some((AllocationServer::start()?, library));
+                    sensors.state("allocations", "on");
+                }
+                Err(why) => {
+                    eprintln!("pagewise: objects stay without names: {why}; type: make build");
+                    sensors.state("allocations", &why);
+                }
+            }
+        } else {
+            sensors.state("allocations", "off");
+        }
+        Ok(sensors)
+    }
+
+    fn state(&mut self, sensor: &str, state: &str) {
+        self.states.insert(sensor.to_owned(), state.to_owned());
+    }
+
+    /// Moves all that was seen into the trace.
+    fn drain(
+        &mut self,
+        translator: &mut Translator,
+        writer: &mut TraceWriter,
+    ) -> Result<(), Failure> {
+        // The first error counts; the sensors cannot be stopped half-way.
+        let mut failed = None;
+        if let Some(faults) = &mut self.faults {
+            faults.drain(|observation| {
+                if let Err(error) = translator.observe(observation, writer) {
+                    failed.get_or_insert(error);
+                }
+            })?;
+        }
+        if let Some((server, _)) = &mut self.allocations {
+            server.drain(|pid, record| {
+                if let Err(error) = translator.allocation_record(pid, &record, writer) {
+                    failed.get_or_insert(error);
+                }
+            });
+            for pid in translator.take_ended() {
+                server.forget(pid);
+            }
+        }
+        match failed {
+            Some(error) => Err(error.into()),
+            None => Ok(translator.write_events(writer)?),
+        }
+    }
+
+    fn totals(&self) -> Result<Option<Totals>, Failure> {
+        Ok(self.faults.as_ref().map(SwapSensor::totals).transpose()?)
+    }
+
+    fn losses(&self, totals: &Option<Totals>, translator: &Translator) -> BTreeMap<String, u64> {
+        let mut losses = BTreeMap::new();
+        if let Some(totals) = totals {
+            losses.insert("events".to_owned(), totals.lost + totals.malformed);
+            losses.insert("process_notices".to_owned(), totals.lost_notices);
+            losses.insert("evictions_without_owner".to_owned(), totals.unknown_owner);
+        }
+        if let Some((server, _)) = &self.allocations {
+            losses.insert(
+                "allocations".to_owned(),
+                server.lost() + translator.counts.strangers,
+            );
+            losses.insert(
+                "malformed_allocation_records".to_owned(),
+                server.malformed(),
+            );
+        }
+        losses
+    }
+}
+
+/// How the run ended.
+struct End {
+    /// `None`: we were told to stop, and the program goes on.
+    exit: Option<Exit>,
+    stopped_by: Option<Signal>,
+    wall_ns: u64,
+}
+
+impl End {
+    fn code(&self) -> u8 {
+        match (self.exit, self.stopped_by) {
+            (Some(exit), _) => exit.code(),
+            (None, Some(signal)) => 128 + signal.as_raw() as u8,
+            (None, None) => crate::failure::OWN_FAILURE,
+        }
+    }
+}
+
+struct Run<'run> {
+    launched: &'run mut Launched,
+    setting: &'run Setting,
+    relief: Option<&'run mut OomRelief>,
+    peak_bytes: u64,
+}
+
+impl Run<'_> {
+    fn follow(
+        &mut self,
+        sensors: &mut Sensors,
+        translator: &mut Translator,
+        writer: &mut TraceWriter,
+        signals: &Signals,
+    ) -> Result<End, Failure> {
+        let began = Instant::now();
+        let mut flushed = began;
+        let mut told: Option<(Signal, Instant)> = None;
+        loop {
+            let ended = self.wait_a_little(sensors);
+            sensors.drain(translator, writer)?;
+            if ended {
+                let exit = self.launched.wait()?;
+                let wall_ns = began.elapsed().as_nanos() as u64;
+                // What its last moments and its end itself have left behind.
+                sensors.drain(translator, writer)?;
+                self.tell_of_the_rest();
+                return Ok(End {
+                    exit: Some(exit),
+                    stopped_by: None,
+                    wall_ns,
+                });
+            }
+            if let Some(relief) = &mut self.relief {
+                relief.tick();
+            }
+            if flushed.elapsed() >= FLUSH_EVERY {
+                flushed = Instant::now();
+                self.sample(writer)?;
+                writer.flush()?;
+            }
+            told = told.or_else(|| self.pass_on(signals));
+            if let Some((signal, _)) = told.filter(|(_, since)| since.elapsed() > GRACE) {
+                eprintln!("pagewise: the program goes on, without limit; the recording ends here");
+                let wall_ns = began.elapsed().as_nanos() as u64;
+                return Ok(End {
+                    exit: None,
+                    stopped_by: Some(signal),
+                    wall_ns,
+                });
+            }
+        }
+    }
+
+    /// Sleeps until the program ends, a process asks for a ring, or it is time to look again. True: it has ended.
+    fn wait_a_little(&self, sensors: &Sensors) -> bool {
+        let pidfd = self.launched.pidfd();
+        let mut wanted = vec![PollFd::new(&pidfd, PollFlags::IN)];
+        let listener = sensors
+            .allocations
+            .as_ref()
+            .map(|(server, _)| server.listener());
+        wanted.extend(
+            listener
+                .as_ref()
+                .map(|listener| PollFd::new(listener, PollFlags::IN)),
+        );
+        // Interrupted by a signal: the loop looks at those anyway.
+        let _ = rustix::event::poll(&mut wanted, Some(&PATIENCE));
+        wanted[0].revents().contains(PollFlags::IN)
+    }
+
+    /// A signal to us is for the program too. From the terminal it has had its own; a second does no harm.
+    fn pass_on(&self, signals: &Signals) -> Option<(Signal, Instant)> {
+        let signal = if signals.terminate.load(Ordering::Relaxed) {
+            Signal::TERM
+        } else if signals.interrupt.load(Ordering::Relaxed) {
+            Signal::INT
+        } else {
+            return None;
+        };
+        if signal == Signal::TERM {
+            let _ = self.launched.signal(signal);
+        }
+        Some((signal, Instant::now()))
+    }
+
+    fn sample(&mut self, writer: &mut TraceWriter) -> Result<(), Failure> {
+        let (mut resident, mut swapped) = (0, 0);
+        for pid in
+            std::iter::once(self.launched.pid()).chain(process::descendants(self.launched.pid()))
+        {
+            if let Some(memory) = process::memory(pid) {
+                resident += memory.resident_bytes.unwrap_or(0);
+                swapped += memory.swapped_bytes.unwrap_or(0);
+            }
+        }
+        self.peak_bytes = self.peak_bytes.max(resident);
+        writer.samples.push(trace::Sample {
+            time_ns: Clocks::now().monotonic_ns,
+            rss_bytes: Some(resident).filter(|&bytes| bytes > 0),
+            swap_bytes: Some(swapped),
+            limit_bytes: self.setting.limit.bytes,
+        })?;
+        Ok(())
+    }
+
+    fn tell_of_the_rest(&self) {
+        let rest = self.launched.remaining().len();
+        if rest > 0 {
+            eprintln!(
+                "pagewise: {rest} processes of the program go on, without limit and unrecorded"
+            );
+        }
+    }
+}
+
+fn code_of(how: pagewise_host::launch::HowEnded) -> Option<i32> {
+    match how {
+        pagewise_host::launch::HowEnded::Code(code) => Some(code.into()),
+        pagewise_host::launch::HowEnded::Signal(_) => None,
+    }
+}
+
+fn signal_of(how: pagewise_host::launch::HowEnded) -> Option<i32> {
+    match how {
+        pagewise_host::launch::HowEnded::Code(_) => None,
+        pagewise_host::launch::HowEnded::Signal(signal) => Some(signal.into()),
+    }
+}
+
+/// A program that dies at its limit should not have to guess why.
+fn why_killed(end: &End, setting: &Setting) -> Option<String> {
+    let killed = end.exit.and_then(|exit| signal_of(exit.how)) == Some(Signal::KILL.as_raw());
+    let by_limit = setting
+        .cgroup
+        .as_ref()
+        .and_then(pagewise_host::MemoryCgroup::oom_kills)?
+        > 0;
+    if !killed && !by_limit {
+        return None;
+    }
+    if !by_limit {
+        return None;
+    }
+    let limit = pagewise_report::bytes(setting.limit.bytes.unwrap_or(0));
+    let free: u64 = pagewise_host::swap::active_areas()
+        .unwrap_or_default()
+        .iter()
+        .map(|area| area.free_bytes())
+        .sum();
+    let whose = if killed {
+        "The program was killed"
+    } else {
+        "A process of the program was killed"
+    };
+    if free < 1 << 20 {
+        return Some(format!(
+            "{whose} by its memory limit of {limit}: swap is full; give more with --swap-size, or a larger --memory."
+        ));
+    }
+    let free = pagewise_report::bytes(free);
+    Some(format!(
+        "{whose} by its memory limit of {limit}: reclaim failed with {free} of swap still free; \
+         what cannot be swapped needs more: give a larger --memory."
+    ))
+}
+
+fn meta(
+    arguments: &RecordArguments,
+    setting: &Setting,
+    sensors: &Sensors,
+    start: &Clocks,
+) -> trace::Meta {
+    let system = rustix::system::uname();
+    let folder = std::env::current_dir().map(|folder| folder.display().to_string());
+    trace::Meta {
+        pagewise_version: env!("CARGO_PKG_VERSION").to_owned(),
+        command: arguments
+            .program
+            .iter()
+            .map(|part| part.to_string_lossy().into_owned())
+            .collect(),
+        working_directory: folder.unwrap_or_default(),
+        host: trace::Host {
+            kernel: system.release().to_string_lossy().into_owned(),
+            machine: system.machine().to_string_lossy().into_owned(),
+            cpus: std::thread::available_parallelism()
+                .ok()
+                .map(|cpus| cpus.get() as u64),
+            memory_bytes: counters::machine_memory().total_bytes,
+            page_bytes: Some(page_bytes()),
+        },
+        clock: trace::Clock {
+            start_monotonic_ns: Some(start.monotonic_ns),
+            start_realtime_ns: Some(start.realtime_ns),
+            boot_offset_ns: Some(start.boot_offset_ns),
+        },
+        limit: setting.limit.clone(),
+        swap: setting.swap.clone(),
+        sensors: sensors.states.clone(),
+        ..trace::Meta::default()
+    }
+}
+
+fn both(
+    before: &counters::Counters,
+    after: &counters::Counters,
+) -> BTreeMap<String, trace::Counter> {
+    let pair = |name: &&str| {
+        let counter = trace::Counter {
+            begin: *before.get(*name)?,
+            end: *after.get(*name)?,
+        };
+        Some(((*name).to_owned(), counter))
+    };
+    COUNTERS.iter().filter_map(pair).collect()
+}
+
+fn kept_counts(totals: Option<Totals>, translator: &Translator) -> BTreeMap<String, u64> {
+    let Some(totals) = totals else {
+        return BTreeMap::new();
+    };
+    let seen = translator.counts.major_swap_ins + totals.file_majors;
+    BTreeMap::from([
+        ("major_faults".to_owned(), totals.major_faults),
+        ("file_major_faults".to_owned(), totals.file_majors),
+        (
+            "faults_without_exception".to_owned(),
+            totals.major_faults.saturating_sub(seen),
+        ),
+        ("pages_read".to_owned(), totals.pages_read),
+        ("foreign_evictions".to_owned(), totals.foreign_pages),
+    ])
+}
+
+fn cost(start: &Clocks, relief: Option<&OomRelief>) -> BTreeMap<String, f64> {
+    let mut cost = BTreeMap::new();
+    cost.insert(
+        "recorder_cpu_ns".to_owned(),
+        Clocks::now().cpu_ns.saturating_sub(start.cpu_ns) as f64,
+    );
+    if let Some(relief) = relief {
+        cost.insert("limit_raised_times".to_owned(), relief.nudges() as f64);
+    }
+    cost
+}

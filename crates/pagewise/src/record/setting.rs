@@ -1,0 +1,138 @@
+//! The surroundings of a run: memory limit, swap, and the keeper that undoes them if we cannot.
+
+use pagewise_host::CgroupVersion;
+use pagewise_host::Keeper;
+use pagewise_host::LimitKind;
+use pagewise_host::MemoryCgroup;
+use pagewise_host::MemorySize;
+use pagewise_host::Restorer;
+use pagewise_host::SwapRequest;
+use pagewise_host::TemporarySwap;
+use pagewise_host::counters;
+use pagewise_host::page_bytes;
+use pagewise_host::swap::SwapKind;
+use pagewise_host::swap::active_areas;
+use pagewise_trace as trace;
+
+use crate::cli::RecordArguments;
+use crate::failure::Failure;
+
+/// Room beyond the peak: fragmentation, page tables, the program's children.
+const SWAP_MARGIN: f64 = 1.25;
+const SMALLEST_SWAP: u64 = 64 << 20;
+const SWAP_WITHOUT_A_PEAK: u64 = 8 << 30;
+
+pub(super) struct Setting {
+    restorer: Option<Restorer>,
+    pub(super) cgroup: Option<MemoryCgroup>,
+    pub(super) limit: trace::Limit,
+    pub(super) swap: trace::Swap,
+}
+
+impl Setting {
+    /// Sets all up, or fails with nothing changed.
+    pub(super) fn prepare(arguments: &RecordArguments, peak: Option<u64>) -> Result<Self, Failure> {
+        let mut setting = Self {
+            restorer: None,
+            cgroup: None,
+            limit: trace::Limit::default(),
+            swap: trace::Swap::default(),
+        };
+        let limit = arguments
+            .memory
+            .map(|memory| memory.resolve(peak, page_bytes()))
+            .transpose()?;
+        let default = if limit.is_some() {
+            SwapRequest::Auto
+        } else {
+            SwapRequest::None
+        };
+        let request = arguments.swap.clone().unwrap_or(default);
+        if limit.is_none() && request == SwapRequest::None {
+            return Ok(setting);
+        }
+        let keeper = Keeper::start(std::path::Path::new("/proc/self/exe"))?;
+        let mut restorer = Restorer::new(keeper);
+        setting.set_swap(
+            &request,
+            swap_bytes(arguments.swap_size, peak)?,
+            &mut restorer,
+        )?;
+        if let Some(bytes) = limit {
+            setting.set_limit(bytes, &mut restorer)?;
+        }
+        setting.restorer = Some(restorer);
+        Ok(setting)
+    }
+
+    fn set_swap(
+        &mut self,
+        request: &SwapRequest,
+        bytes: u64,
+        restorer: &mut Restorer,
+    ) -> Result<(), Failure> {
+        let swap = TemporarySwap::set_up(request, bytes, restorer)?;
+        let (kind, path, algorithm) = match swap.kind {
+            SwapKind::Zram { device, algorithm } => ("zram", Some(device), Some(algorithm)),
+            SwapKind::File { path } => ("file", Some(path), None),
+            SwapKind::Existing => ("existing", None, None),
+            SwapKind::None => ("none", None, None),
+        };
+        self.swap = trace::Swap {
+            kind: Some(kind.to_owned()),
+            path: path.map(|path| path.display().to_string()),
+            bytes: swap.free_bytes,
+            algorithm,
+        };
+        Ok(())
+    }
+
+    fn set_limit(&mut self, bytes: u64, restorer: &mut Restorer) -> Result<(), Failure> {
+        let cgroup = MemoryCgroup::create(&format!("pagewise-{}", std::process::id()), restorer)?;
+        // memory.high throttles where memory.max kills, but a program that reclaims slower than it allocates
+        // outgrows it: the hard limit keeps what was asked for.
+        let kind = match cgroup.version() {
+            CgroupVersion::V1 => "memory.limit_in_bytes",
+            CgroupVersion::V2 => "memory.max",
+        };
+        let taken = cgroup.set_limit(bytes, LimitKind::Max)?;
+        self.limit = trace::Limit {
+            bytes: Some(taken),
+            kind: Some(kind.to_owned()),
+        };
+        self.cgroup = Some(cgroup);
+        Ok(())
+    }
+
+    /// Whether pages linger in the swap cache: all swap but zram, and zram behind zswap.
+    pub(super) fn swap_is_slow() -> bool {
+        let zswap = std::fs::read_to_string("/sys/module/zswap/parameters/enabled");
+        let areas = active_areas().unwrap_or_default();
+        let slow = |area: &pagewise_host::swap::SwapArea| {
+            !area.path.to_string_lossy().starts_with("/dev/zram")
+        };
+        zswap.is_ok_and(|enabled| enabled.starts_with('Y')) || areas.iter().any(slow)
+    }
+
+    /// Puts everything back; what could not be is told, with what to type.
+    pub(super) fn restore(&mut self) -> Vec<pagewise_host::Failure> {
+        self.cgroup = None;
+        self.restorer
+            .take()
+            .map(|mut restorer| restorer.undo_all())
+            .unwrap_or_default()
+    }
+}
+
+fn swap_bytes(asked: Option<MemorySize>, peak: Option<u64>) -> Result<u64, Failure> {
+    if let Some(size) = asked {
+        return Ok(size.resolve(peak, page_bytes())?);
+    }
+    if let Some(peak) = peak {
+        return Ok(((peak as f64 * SWAP_MARGIN) as u64).max(SMALLEST_SWAP));
+    }
+    let memory = counters::machine_memory()
+        .total_bytes
+        .unwrap_or(SWAP_WITHOUT_A_PEAK);
+    Ok(memory.min(SWAP_WITHOUT_A_PEAK))
+}
