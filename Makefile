@@ -72,7 +72,8 @@ test-kernels: build examples
 	@$(STEP) kernels scripts/test-kernels
 
 bench: build examples
-	@$(STEP) bench scripts/bench
+	@$(STEP) 'build the storm' $(CARGO) build --release -p pagewise-collect --example storm_cost
+	@$(STEP) bench bench/run
 
 clean:
 	rm -rf target build

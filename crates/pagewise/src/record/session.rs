@@ -307,7 +307,6 @@ impl Sensors {
         if let Some(totals) = totals {
             losses.insert("events".to_owned(), totals.lost + totals.malformed);
             losses.insert("process_notices".to_owned(), totals.lost_notices);
-            losses.insert("evictions_without_owner".to_owned(), totals.unknown_owner);
         }
         if let Some((server, _)) = &self.allocations {
             losses.insert(
@@ -573,6 +572,8 @@ fn kept_counts(totals: Option<Totals>, translator: &Translator) -> BTreeMap<Stri
             totals.major_faults.saturating_sub(seen),
         ),
         ("pages_read".to_owned(), totals.pages_read),
+        // Of the whole machine: their owner had just gone, or they were not a program's private memory.
+        ("evictions_without_owner".to_owned(), totals.unknown_owner),
         ("foreign_evictions".to_owned(), totals.foreign_pages),
     ])
 }
