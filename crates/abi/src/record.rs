@@ -346,13 +346,12 @@ mod tests {
             stack: &stack,
         };
         let mut bytes = [0; 512];
-        allocation
-            .encode_head(stack.len(), &mut bytes)
-            .copy_from_slice(&stack);
-        assert_eq!(
-            decode(&bytes[..Allocation::wire_bytes(100)]),
-            Ok(Record::Allocation(allocation))
-        );
+        let length = Allocation::wire_bytes(stack.len());
+        allocation.encode_with(&mut bytes[..length], |place| {
+            place[..stack.len()].copy_from_slice(&stack);
+            stack.len()
+        });
+        assert_eq!(decode(&bytes[..length]), Ok(Record::Allocation(allocation)));
 
         let release = Release {
             time_ns: 9,

@@ -96,7 +96,7 @@ fn symbolize(symbolizer: &mut Symbolizer, frame: &StackFrame) -> Vec<attribute::
 }
 
 fn name_globals(trace: &Trace, writer: &mut TraceWriter) -> Result<(), TraceError> {
-    let mut mappings: BTreeMap<u32, BTreeSet<(u64, u64, u64, String, String)>> = BTreeMap::new();
+    let mut mappings: BTreeMap<u32, BTreeSet<MappingRow>> = BTreeMap::new();
     for mapping in trace.rows::<Mapping>()? {
         let mapping = mapping?;
         let key = (
@@ -134,10 +134,11 @@ fn name_globals(trace: &Trace, writer: &mut TraceWriter) -> Result<(), TraceErro
     Ok(())
 }
 
+/// Start, end, offset, permissions, path: ordered by address, as attribution wants them.
+type MappingRow = (u64, u64, u64, String, String);
+
 /// A row of the table as attribution wants it.
-fn parsed(
-    (start, end, offset, permissions, path): (u64, u64, u64, String, String),
-) -> Option<attribute::Mapping> {
+fn parsed((start, end, offset, permissions, path): MappingRow) -> Option<attribute::Mapping> {
     attribute::Mapping::parse(&format!(
         "{start:x}-{end:x} {permissions} {offset:08x} 00:00 1 {path}"
     ))

@@ -41,20 +41,25 @@ pub(crate) struct CheckArguments {
 #[command(after_help = RECORD_EXAMPLES)]
 pub(crate) struct RecordArguments {
     /// Memory the program may use: 512M, 2G, 2500p (pages), 60% (of its peak: see --peak)
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
     pub(crate) memory: Option<MemorySize>,
     /// The program's peak memory, which percentages refer to
-    #[arg(long, value_name = "SIZE", conflicts_with = "measure_peak")]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        conflicts_with = "measure_peak",
+        allow_negative_numbers = true
+    )]
     pub(crate) peak: Option<MemorySize>,
     /// Run the program once more, first and without limit, to measure its peak; its output then goes nowhere
     #[arg(long)]
     pub(crate) measure_peak: bool,
-    /// Swap to use: auto, zram[:ALGORITHM], file[:PATH], existing, none; what is set up is removed afterwards
+    /// Swap to use: `auto`, `zram[:ALGORITHM]`, `file[:PATH]`, `existing`, `none`; what is set up is removed afterwards
     /// [default: auto with --memory, else none]
     #[arg(long, value_name = "KIND")]
     pub(crate) swap: Option<SwapRequest>,
     /// Size of the swap that is set up [default: enough for the program's peak, or all of memory]
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
     pub(crate) swap_size: Option<MemorySize>,
     /// Sensors to use: faults, allocations (comma-separated), or none
     #[arg(long, value_name = "LIST", default_value = "faults,allocations")]

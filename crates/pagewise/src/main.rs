@@ -16,6 +16,7 @@ use clap::Parser;
 use crate::cli::Cli;
 use crate::cli::Command;
 use crate::failure::OWN_FAILURE;
+use crate::output::tell;
 
 fn main() -> ExitCode {
     // The keeper is this executable again, under a hidden argument, before anything else is set up.
@@ -37,7 +38,7 @@ fn main() -> ExitCode {
     match result {
         Ok(code) => code,
         Err(failure) => {
-            eprintln!("pagewise: {failure}");
+            tell!("pagewise: {failure}");
             failure.exit_code()
         }
     }

@@ -1,4 +1,4 @@
-//! Writing to standard output, where the reader may leave early.
+//! Writing to standard output and error, where the reader may leave early.
 
 use std::io::ErrorKind;
 use std::io::Write;
@@ -15,3 +15,12 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
         _ => Ok(()),
     }
 }
+
+/// Prints a line to standard error. Nobody reading it is no reason to fail, as `eprintln!` would: a recording goes on.
+macro_rules! tell {
+    ($($argument:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr().lock(), $($argument)*);
+    }};
+}
+pub(crate) use tell;

@@ -13,6 +13,7 @@ use pagewise_trace::TraceWriter;
 use crate::cli::ReportArguments;
 use crate::failure::Failure;
 use crate::output;
+use crate::output::tell;
 
 pub(crate) fn run(arguments: &ReportArguments) -> Result<ExitCode, Failure> {
     let findings = findings(&arguments.trace)?;
@@ -48,7 +49,7 @@ fn complete(dir: &Path) -> Result<(), Failure> {
         Err(TraceError::InUse { .. } | TraceError::Io { .. }) => return Ok(()),
         Err(error) => return Err(error.into()),
     };
-    eprintln!("pagewise: {} was cut short: completing it", dir.display());
+    tell!("pagewise: {} was cut short: completing it", dir.display());
     pagewise_analyze::names::add_names(&mut writer)?;
     writer.close()?;
     Ok(())

@@ -21,7 +21,7 @@ type PosixMemalign = unsafe extern "C" fn(*mut *mut c_void, usize, usize) -> i32
 type Free = unsafe extern "C" fn(*mut c_void);
 type UsableSize = unsafe extern "C" fn(*mut c_void) -> usize;
 
-// SAFETY, of all: these are the C library's types for the functions of these names.
+// SAFETY: the C library's type for the function of this name.
 static MALLOC: Symbol<Malloc> = unsafe { Symbol::new(c"malloc") };
 // SAFETY: as above.
 static CALLOC: Symbol<Calloc> = unsafe { Symbol::new(c"calloc") };

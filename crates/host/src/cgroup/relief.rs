@@ -26,6 +26,7 @@ pub struct OomRelief {
     raised_by: u64,
     held: bool,
     nudges: u64,
+    free_swap_at_the_end: Option<u64>,
 }
 
 impl OomRelief {
@@ -43,6 +44,7 @@ impl OomRelief {
             raised_by: 0,
             held: true,
             nudges: 0,
+            free_swap_at_the_end: None,
         })
     }
 
@@ -63,8 +65,10 @@ impl OomRelief {
 
     fn nudge(&mut self) {
         let most = (self.limit / MOST_SHARE).max(MOST_AT_LEAST);
-        if swap_is_full() || self.raised_by + STEP > most {
+        let free_swap = free_swap();
+        if free_swap < SWAP_LEFT || self.raised_by + STEP > most {
             self.held = false;
+            self.free_swap_at_the_end = Some(free_swap);
             let _ = files::write(&self.control, "0");
             return;
         }
@@ -73,9 +77,24 @@ impl OomRelief {
         let _ = files::write(&self.limit_file, &(self.limit + self.raised_by).to_string());
     }
 
+    /// Bytes of swap that were free when nothing helped any more and the killer was let go; `None`: it was not. After
+    /// the kill it is too late to look: what the program had swapped is free again.
+    pub fn free_swap_at_the_end(&self) -> Option<u64> {
+        self.free_swap_at_the_end
+    }
+
     /// How often the limit was raised, by 1 MiB at a time and for a moment.
     pub fn nudges(&self) -> u64 {
         self.nudges
+    }
+}
+
+/// Who holds the killer must look after the program: whoever leaves, also by an error, lets go of it first.
+impl Drop for OomRelief {
+    fn drop(&mut self) {
+        if self.held {
+            let _ = files::write_if_present(&self.control, "0");
+        }
     }
 }
 
@@ -83,9 +102,9 @@ fn is_stuck(control: &str) -> bool {
     control.lines().any(|line| line.trim() == "under_oom 1")
 }
 
-fn swap_is_full() -> bool {
+fn free_swap() -> u64 {
     let areas = active_areas().unwrap_or_default();
-    areas.iter().map(SwapArea::free_bytes).sum::<u64>() < SWAP_LEFT
+    areas.iter().map(SwapArea::free_bytes).sum()
 }
 
 #[cfg(test)]
@@ -100,6 +119,7 @@ mod tests {
             raised_by: 0,
             held: true,
             nudges: 0,
+            free_swap_at_the_end: None,
         }
     }
 

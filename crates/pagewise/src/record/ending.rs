@@ -13,6 +13,7 @@ use pagewise_trace::Trace;
 
 use super::session::Recorded;
 use crate::failure::Failure;
+use crate::output::tell;
 
 pub(super) fn finish(recorded: Recorded) -> Result<ExitCode, Failure> {
     let Recorded {
@@ -33,23 +34,23 @@ pub(super) fn finish(recorded: Recorded) -> Result<ExitCode, Failure> {
 fn summarize(folder: &Path) -> Result<(), Failure> {
     let findings = analyze(&Trace::open(folder)?)?;
     let totals = &findings.totals;
-    eprintln!("pagewise: recorded to {}", folder.display());
+    tell!("pagewise: recorded to {}", folder.display());
     let wall = findings
         .meta
         .wall_ns
         .map_or("unknown time".to_owned(), duration);
-    eprintln!(
+    tell!(
         "  {wall} in all, {} waiting for {} swap-ins",
         duration(totals.stall_ns),
         count(totals.swap_ins)
     );
-    eprintln!(
+    tell!(
         "  {} evictions, {} pages written",
         count(totals.evictions),
         count(totals.pages_written)
     );
     if let (Some(peak), Some(limit)) = (findings.meta.peak_rss_bytes, findings.meta.limit.bytes) {
-        eprintln!(
+        tell!(
             "  peak resident {} under a limit of {}",
             bytes(peak),
             bytes(limit)
@@ -60,18 +61,18 @@ fn summarize(folder: &Path) -> Result<(), Failure> {
         .first()
         .filter(|object| object.stall_ns > 0)
     {
-        eprintln!(
+        tell!(
             "  most of it for {}: {}",
             display_name(worst),
             duration(worst.stall_ns)
         );
     }
     if let Some(reason) = &findings.meta.exit.reason {
-        eprintln!("pagewise: {reason}");
+        tell!("pagewise: {reason}");
     }
     let lost: u64 = findings.meta.losses.values().sum();
     if lost > 0 {
-        eprintln!(
+        tell!(
             "pagewise: {} records were lost; the report says which",
             count(lost)
         );
@@ -82,6 +83,6 @@ fn summarize(folder: &Path) -> Result<(), Failure> {
     } else {
         format!(" {}", folder.display())
     };
-    eprintln!("pagewise: see it with: pagewise report{name}");
+    tell!("pagewise: see it with: pagewise report{name}");
     Ok(())
 }

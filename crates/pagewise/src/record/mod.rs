@@ -12,6 +12,7 @@ mod peak;
 mod session;
 mod setting;
 mod translate;
+mod why_killed;
 
 use std::path::Path;
 use std::path::PathBuf;
@@ -21,6 +22,7 @@ use pagewise_trace::Overwrite;
 
 use crate::cli::RecordArguments;
 use crate::failure::Failure;
+use crate::output::tell;
 
 const DEFAULT_FOLDER: &str = "pagewise.data";
 
@@ -32,7 +34,7 @@ pub(crate) fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
     // Whatever happened, first everything is as before; only then is there time for names.
     let failures = setting.restore();
     for failure in &failures {
-        eprintln!("pagewise: {failure}");
+        tell!("pagewise: {failure}");
     }
     let recorded = recorded?;
     ending::finish(recorded)

@@ -6,6 +6,7 @@ use pagewise_host::page_bytes;
 
 use crate::cli::RecordArguments;
 use crate::failure::Failure;
+use crate::output::tell;
 
 /// `None`: unknown, which only a percentage minds.
 pub(super) fn peak_bytes(arguments: &RecordArguments) -> Result<Option<u64>, Failure> {
@@ -23,7 +24,7 @@ pub(super) fn peak_bytes(arguments: &RecordArguments) -> Result<Option<u64>, Fai
 }
 
 fn measure(arguments: &RecordArguments) -> Result<u64, Failure> {
-    eprintln!(
+    tell!(
         "pagewise: running the program once without limit to measure its peak (--peak SIZE spares that)"
     );
     let mut launched = Program::new(&arguments.program)
@@ -39,6 +40,6 @@ fn measure(arguments: &RecordArguments) -> Result<u64, Failure> {
         )));
     }
     let peak = exit.peak_resident_bytes;
-    eprintln!("pagewise: its peak is {}", pagewise_report::bytes(peak));
+    tell!("pagewise: its peak is {}", pagewise_report::bytes(peak));
     Ok(peak)
 }

@@ -31,8 +31,11 @@ use rustix::time::ClockId;
 use super::runtime_library;
 use super::setting::Setting;
 use super::translate::Translator;
+use super::why_killed::FreeSwap;
+use super::why_killed::why_killed;
 use crate::cli::RecordArguments;
 use crate::failure::Failure;
+use crate::output::tell;
 
 /// How long records may wait in the rings: a tenth of what fits there in the worst storm.
 const PATIENCE: Timespec = Timespec {
@@ -113,21 +116,26 @@ pub(super) fn record(
         setting,
         relief: relief.as_mut(),
         peak_bytes: 0,
+        free_swap: FreeSwap::now(),
     };
     let end = run.follow(&mut sensors, &mut translator, &mut writer, &signals);
-    let peak_bytes = run.peak_bytes;
+    let (peak_bytes, seen_free) = (run.peak_bytes, run.free_swap);
     // On any failure to write, the program goes on; so do its limit and swap, until it ends.
     let end = match end {
         Ok(end) => end,
         Err(failure) => {
             drop(sensors);
+            // Nobody looks after a program that is stuck any more: the killer has to.
+            drop(relief);
             launched.wait()?;
             return Err(failure);
         }
     };
     let after = counters::vmstat().unwrap_or_default();
     let totals = sensors.totals()?;
-    let reason = why_killed(&end, setting);
+    let at_the_kill = relief.as_ref().and_then(OomRelief::free_swap_at_the_end);
+    let free_swap = at_the_kill.map_or(seen_free, FreeSwap::AtTheKill);
+    let reason = why_killed(end.exit.map(|exit| exit.how), setting, free_swap);
     let losses = sensors.losses(&totals, &translator);
     let finish = Clocks::now();
     writer.update_meta(|meta| {
@@ -142,7 +150,7 @@ pub(super) fn record(
         meta.peak_rss_bytes = Some(resident.max(peak_bytes)).filter(|&bytes| bytes > 0);
         meta.losses = losses;
         meta.counters = both(&before, &after);
-        meta.totals = kept_counts(totals, &translator);
+        meta.totals = kept_counts(totals, &translator, sensors.swap_is_slow);
         meta.cost = cost(&start, relief.as_ref());
     })?;
     Ok(Recorded {
@@ -217,6 +225,7 @@ impl Clocks {
 struct Sensors {
     faults: Option<SwapSensor>,
     allocations: Option<(AllocationServer, std::path::PathBuf)>,
+    swap_is_slow: bool,
     states: BTreeMap<String, String>,
 }
 
@@ -225,6 +234,7 @@ impl Sensors {
         let mut sensors = Self {
             faults: None,
             allocations: None,
+            swap_is_slow: Setting::swap_is_slow(),
             states: BTreeMap::new(),
         };
         if arguments.sensors.faults {
@@ -234,7 +244,7 @@ impl Sensors {
             sensors.faults = Some(SwapSensor::load(pagewise_collect::Options {
                 layout,
                 base_ns: start.monotonic_ns,
-                swap_is_slow: Setting::swap_is_slow(),
+                swap_is_slow: sensors.swap_is_slow,
                 zeros_are_noted,
             })?);
         }
@@ -253,7 +263,7 @@ impl Sensors {
                     sensors.state("allocations", "on");
                 }
                 Err(why) => {
-                    eprintln!("pagewise: objects stay without names: {why}; type: make build");
+                    tell!("pagewise: objects stay without names: {why}; type: make build");
                     sensors.state("allocations", &why);
                 }
             }
@@ -345,6 +355,7 @@ struct Run<'run> {
     setting: &'run Setting,
     relief: Option<&'run mut OomRelief>,
     peak_bytes: u64,
+    free_swap: FreeSwap,
 }
 
 impl Run<'_> {
@@ -360,6 +371,9 @@ impl Run<'_> {
         let mut told: Option<(Signal, Instant)> = None;
         loop {
             let ended = self.wait_a_little(sensors);
+            if !ended && self.setting.cgroup.is_some() {
+                self.free_swap = FreeSwap::now();
+            }
             sensors.drain(translator, writer)?;
             if ended {
                 let exit = self.launched.wait()?;
@@ -383,7 +397,7 @@ impl Run<'_> {
             }
             told = told.or_else(|| self.pass_on(signals));
             if let Some((signal, _)) = told.filter(|(_, since)| since.elapsed() > GRACE) {
-                eprintln!("pagewise: the program goes on, without limit; the recording ends here");
+                tell!("pagewise: the program goes on, without limit; the recording ends here");
                 let wall_ns = began.elapsed().as_nanos() as u64;
                 return Ok(End {
                     exit: None,
@@ -450,9 +464,7 @@ impl Run<'_> {
     fn tell_of_the_rest(&self) {
         let rest = self.launched.remaining().len();
         if rest > 0 {
-            eprintln!(
-                "pagewise: {rest} processes of the program go on, without limit and unrecorded"
-            );
+            tell!("pagewise: {rest} processes of the program go on, without limit and unrecorded");
         }
     }
 }
@@ -469,43 +481,6 @@ fn signal_of(how: pagewise_host::launch::HowEnded) -> Option<i32> {
         pagewise_host::launch::HowEnded::Code(_) => None,
         pagewise_host::launch::HowEnded::Signal(signal) => Some(signal.into()),
     }
-}
-
-/// A program that dies at its limit should not have to guess why.
-fn why_killed(end: &End, setting: &Setting) -> Option<String> {
-    let killed = end.exit.and_then(|exit| signal_of(exit.how)) == Some(Signal::KILL.as_raw());
-    let by_limit = setting
-        .cgroup
-        .as_ref()
-        .and_then(pagewise_host::MemoryCgroup::oom_kills)?
-        > 0;
-    if !killed && !by_limit {
-        return None;
-    }
-    if !by_limit {
-        return None;
-    }
-    let limit = pagewise_report::bytes(setting.limit.bytes.unwrap_or(0));
-    let free: u64 = pagewise_host::swap::active_areas()
-        .unwrap_or_default()
-        .iter()
-        .map(|area| area.free_bytes())
-        .sum();
-    let whose = if killed {
-        "The program was killed"
-    } else {
-        "A process of the program was killed"
-    };
-    if free < 1 << 20 {
-        return Some(format!(
-            "{whose} by its memory limit of {limit}: swap is full; give more with --swap-size, or a larger --memory."
-        ));
-    }
-    let free = pagewise_report::bytes(free);
-    Some(format!(
-        "{whose} by its memory limit of {limit}: reclaim failed with {free} of swap still free; \
-         what cannot be swapped needs more: give a larger --memory."
-    ))
 }
 
 fn meta(
@@ -559,19 +534,23 @@ fn both(
     COUNTERS.iter().filter_map(pair).collect()
 }
 
-fn kept_counts(totals: Option<Totals>, translator: &Translator) -> BTreeMap<String, u64> {
+fn kept_counts(
+    totals: Option<Totals>,
+    translator: &Translator,
+    swap_is_slow: bool,
+) -> BTreeMap<String, u64> {
     let Some(totals) = totals else {
         return BTreeMap::new();
     };
     let seen = translator.counts.major_swap_ins + totals.file_majors;
+    let without_exception = totals.major_faults.saturating_sub(seen);
+    // On zram each major fault reads one page; elsewhere the device's reads are counted themselves.
+    let read_unseen = if swap_is_slow { 0 } else { without_exception };
     BTreeMap::from([
         ("major_faults".to_owned(), totals.major_faults),
         ("file_major_faults".to_owned(), totals.file_majors),
-        (
-            "faults_without_exception".to_owned(),
-            totals.major_faults.saturating_sub(seen),
-        ),
-        ("pages_read".to_owned(), totals.pages_read),
+        ("faults_without_exception".to_owned(), without_exception),
+        ("pages_read".to_owned(), totals.pages_read + read_unseen),
         // Of the whole machine: their owner had just gone, or they were not a program's private memory.
         ("evictions_without_owner".to_owned(), totals.unknown_owner),
         ("foreign_evictions".to_owned(), totals.foreign_pages),

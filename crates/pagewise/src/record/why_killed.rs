@@ -1,0 +1,155 @@
+//! A program that dies at its limit should not have to guess why.
+
+use pagewise_host::MemoryCgroup;
+use pagewise_host::launch::HowEnded;
+use pagewise_host::swap::SwapArea;
+use pagewise_host::swap::active_areas;
+use pagewise_report::bytes;
+use rustix::process::Signal;
+
+use super::setting::Setting;
+
+/// Free swap as last seen before an end. After it, it is too late to look: what the program had swapped is free again.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum FreeSwap {
+    /// When the killer was let go.
+    AtTheKill(u64),
+    /// Some milliseconds before, in which a program can fill some more.
+    ShortlyBefore(u64),
+}
+
+impl FreeSwap {
+    /// As it is now.
+    pub(super) fn now() -> Self {
+        let areas = active_areas().unwrap_or_default();
+        Self::ShortlyBefore(areas.iter().map(SwapArea::free_bytes).sum())
+    }
+
+    fn bytes(self) -> u64 {
+        match self {
+            Self::AtTheKill(bytes) | Self::ShortlyBefore(bytes) => bytes,
+        }
+    }
+
+    /// A few pages always lie between two hands, and 3 GB a second are what a fast device takes.
+    fn is_full(self) -> bool {
+        match self {
+            Self::AtTheKill(bytes) => bytes < 1 << 20,
+            Self::ShortlyBefore(bytes) => bytes < 32 << 20,
+        }
+    }
+}
+
+/// What the killer left behind.
+struct Death {
+    /// The program itself was killed, and not only one of its children.
+    of_program: bool,
+    limit_bytes: u64,
+    /// Swap of the machine: all of it, and what was free.
+    swap_bytes: u64,
+    free_swap: FreeSwap,
+}
+
+/// `None`: its limit killed none of its processes.
+pub(super) fn why_killed(
+    how: Option<HowEnded>,
+    setting: &Setting,
+    free_swap: FreeSwap,
+) -> Option<String> {
+    let kills = setting.cgroup.as_ref().and_then(MemoryCgroup::oom_kills)?;
+    if kills == 0 {
+        return None;
+    }
+    let killer = Signal::KILL.as_raw();
+    let areas = active_areas().unwrap_or_default();
+    Some(explain(&Death {
+        of_program: matches!(how, Some(HowEnded::Signal(signal)) if i32::from(signal) == killer),
+        limit_bytes: setting.limit.bytes.unwrap_or(0),
+        swap_bytes: areas.iter().map(|area| area.size_bytes).sum(),
+        free_swap,
+    }))
+}
+
+fn explain(death: &Death) -> String {
+    let whose = if death.of_program {
+        "The program was killed"
+    } else {
+        "A process of the program was killed"
+    };
+    let limit = bytes(death.limit_bytes);
+    let free = bytes(death.free_swap.bytes());
+    let why = if death.swap_bytes == 0 {
+        "there is no swap; add some with --swap auto, or give a larger --memory".to_owned()
+    } else if death.free_swap.is_full() {
+        "swap is full; give more with --swap-size, or a larger --memory".to_owned()
+    } else {
+        format!(
+            "reclaim failed with {free} of swap still free; what cannot be swapped needs more: give a larger --memory"
+        )
+    };
+    format!("{whose} by its memory limit of {limit}: {why}.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn death(swap_bytes: u64, free_swap: u64) -> Death {
+        Death {
+            of_program: true,
+            limit_bytes: 64 << 20,
+            swap_bytes,
+            free_swap: FreeSwap::AtTheKill(free_swap),
+        }
+    }
+
+    #[test]
+    fn full_swap_and_failed_reclaim_are_told_apart() {
+        let full = explain(&death(16 << 20, 4096));
+        assert!(
+            full.contains("swap is full") && full.contains("--swap-size"),
+            "{full}"
+        );
+        let failed = explain(&death(1 << 30, 512 << 20));
+        assert!(
+            failed.contains("reclaim failed with 512 MiB of swap still free"),
+            "{failed}"
+        );
+        assert!(!failed.contains("full"), "{failed}");
+    }
+
+    #[test]
+    fn what_was_seen_before_the_end_may_have_been_filled_since() {
+        let early = Death {
+            free_swap: FreeSwap::ShortlyBefore(8 << 20),
+            ..death(64 << 20, 0)
+        };
+        assert!(explain(&early).contains("swap is full"));
+        let at_the_kill = explain(&death(64 << 20, 8 << 20));
+        assert!(
+            at_the_kill.contains("reclaim failed with 8 MiB"),
+            "{at_the_kill}"
+        );
+    }
+
+    #[test]
+    fn without_swap_none_is_called_full() {
+        let none = explain(&death(0, 0));
+        assert!(
+            none.contains("there is no swap") && none.contains("--swap auto"),
+            "{none}"
+        );
+    }
+
+    #[test]
+    fn a_child_that_was_killed_is_not_called_the_program() {
+        let child = Death {
+            of_program: false,
+            ..death(0, 0)
+        };
+        assert!(
+            explain(&child)
+                .starts_with("A process of the program was killed by its memory limit of 64 MiB")
+        );
+    }
+}

@@ -1,0 +1,168 @@
+//! Runs of the command, each with a time limit.
+
+use std::ffi::OsStr;
+use std::io::Read;
+use std::path::Path;
+use std::process::Child;
+use std::process::Command;
+use std::process::Stdio;
+use std::thread;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::process::Pid;
+use rustix::process::Signal;
+
+use super::install::pagewise;
+use super::within;
+
+/// Longer than any run here takes, many times over.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// How a run ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// As a shell has it; `None`: killed by a signal.
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Ended {
+    /// Asserts the exit code, and that nothing panicked.
+    pub(crate) fn expect_code(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{self:#?}");
+        for sign in ["panicked at", "stack backtrace", "RUST_BACKTRACE"] {
+            assert!(!self.stderr.contains(sign), "{self:#?}");
+        }
+        self
+    }
+
+    /// Asserts that it failed with this code and one line that holds each of these.
+    pub(crate) fn expect_refusal(self, code: i32, words: &[&str]) -> Self {
+        let ended = self.expect_code(code);
+        let lines: Vec<&str> = ended.stderr.lines().collect();
+        assert!(lines.len() == 1, "not one line: {ended:#?}");
+        assert!(lines[0].starts_with("pagewise: "), "{ended:#?}");
+        ended.expect_told(words)
+    }
+
+    /// Asserts that one line holds each of these.
+    pub(crate) fn expect_told(self, words: &[&str]) -> Self {
+        let told = |line: &str| words.iter().all(|word| line.contains(word));
+        assert!(self.stderr.lines().any(told), "no {words:?} in {self:#?}");
+        self
+    }
+
+    /// Standard output as JSON.
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error} in {self:#?}"))
+    }
+}
+
+/// A run that goes on.
+pub(crate) struct Running {
+    child: Child,
+    stdout: JoinHandle<String>,
+    stderr: JoinHandle<String>,
+}
+
+impl Running {
+    pub(crate) fn signal(&self, signal: Signal) {
+        rustix::process::kill_process(self.pid(), signal).expect("sent");
+    }
+
+    /// To it and what it started, as Ctrl-C in a terminal does.
+    pub(crate) fn signal_group(&self, signal: Signal) {
+        rustix::process::kill_process_group(self.pid(), signal).expect("sent");
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    /// Waits for the end of it, not of what it left running.
+    pub(crate) fn wait(&mut self) -> Option<i32> {
+        let mut status = None;
+        let ended = within(LIMIT, || {
+            status = self.child.try_wait().expect("waited");
+            status.is_some()
+        });
+        if !ended {
+            let _ = rustix::process::kill_process_group(self.pid(), Signal::KILL);
+            panic!("{:?} did not end within {LIMIT:?}", self.child);
+        }
+        status.and_then(|status| status.code())
+    }
+
+    /// Waits for its end and for all that is written to its standard streams.
+    pub(crate) fn end(mut self) -> Ended {
+        let code = self.wait();
+        let text = |reader: JoinHandle<String>| reader.join().expect("read");
+        Ended {
+            code,
+            stdout: text(self.stdout),
+            stderr: text(self.stderr),
+        }
+    }
+}
+
+/// The command in this folder, without what the surroundings of the tests would tell it.
+pub(crate) fn command<S: AsRef<OsStr>>(folder: &Path, arguments: &[S]) -> Command {
+    let mut command = Command::new(pagewise());
+    command.args(arguments).current_dir(folder);
+    for name in ["SUDO_UID", "SUDO_GID", "SUDO_USER", "RUST_BACKTRACE", "LD_PRELOAD"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// Starts it, in a process group of its own.
+pub(crate) fn start(mut command: Command) -> Running {
+    use std::os::unix::process::CommandExt;
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .expect("it starts");
+    Running {
+        stdout: read(child.stdout.take()),
+        stderr: read(child.stderr.take()),
+        child,
+    }
+}
+
+fn read<R: Read + Send + 'static>(stream: Option<R>) -> JoinHandle<String> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut stream) = stream {
+            stream.read_to_end(&mut bytes).expect("read");
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+/// Runs it to its end.
+pub(crate) fn run<S: AsRef<OsStr>>(folder: &Path, arguments: &[S]) -> Ended {
+    start(command(folder, arguments)).end()
+}
+
+/// `pagewise record OPTIONS -- PROGRAM`, with blanks between the words of each.
+pub(crate) fn record(folder: &Path, options: &str, program: &str) -> Ended {
+    run(folder, &record_arguments(options, program))
+}
+
+pub(crate) fn record_arguments<'text>(options: &'text str, program: &'text str) -> Vec<&'text str> {
+    let mut arguments = vec!["record"];
+    arguments.extend(options.split_whitespace());
+    arguments.push("--");
+    arguments.extend(program.split_whitespace());
+    arguments
+}
+
+/// What `pagewise report --json` says of the recording in this folder.
+pub(crate) fn report(folder: &Path) -> serde_json::Value {
+    run(folder, &["report", "--json"]).expect_code(0).json()
+}

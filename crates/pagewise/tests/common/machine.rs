@@ -1,0 +1,121 @@
+//! The machine as the tests share it: one test at a time, and afterwards as before.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::fs::File;
+use std::path::Path;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rustix::fs::FlockOperation;
+
+use super::within;
+
+/// Settings that a recording touches, or might.
+const SETTINGS: &[&str] = &[
+    "/proc/sys/vm/swappiness",
+    "/proc/sys/vm/page-cluster",
+    "/proc/sys/vm/overcommit_memory",
+    "/sys/kernel/mm/transparent_hugepage/enabled",
+    "/sys/fs/cgroup/cgroup.subtree_control",
+    "/sys/fs/cgroup/memory/memory.use_hierarchy",
+];
+
+/// This test has the machine's swap to itself.
+pub(crate) struct Machine {
+    before: State,
+    _lock: File,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct State {
+    swap_areas: Vec<String>,
+    cgroups: Vec<PathBuf>,
+    settings: BTreeMap<PathBuf, String>,
+}
+
+impl Machine {
+    /// `None`, with a word about it: this test needs root.
+    pub(crate) fn reserve() -> Option<Self> {
+        if !rustix::process::geteuid().is_root() {
+            println!("skipped: needs root");
+            return None;
+        }
+        let path = std::env::temp_dir().join("pagewise-tests.lock");
+        let lock = File::options()
+            .create(true)
+            .append(true)
+            .open(path)
+            .expect("a lock file");
+        rustix::fs::flock(&lock, FlockOperation::LockExclusive).expect("locked");
+        Some(Self {
+            before: State::now(),
+            _lock: lock,
+        })
+    }
+
+    /// Asserts that swap, cgroups and settings are as they were; at once after a run that ended by itself.
+    pub(crate) fn assert_restored(&self) {
+        self.assert_restored_within(Duration::ZERO);
+    }
+
+    /// The same, for what the keeper has to do after the recorder's death.
+    pub(crate) fn assert_restored_within(&self, limit: Duration) {
+        if !within(limit, || State::now() == self.before) {
+            assert_eq!(State::now(), self.before, "the machine is not as it was");
+        }
+    }
+
+    /// Whether there is a cgroup v1, where a limit is set while the killer is held.
+    pub(crate) fn has_cgroup_v1(&self) -> bool {
+        Path::new("/sys/fs/cgroup/memory/memory.limit_in_bytes").exists()
+    }
+}
+
+impl State {
+    fn now() -> Self {
+        let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
+        let mut settings: BTreeMap<PathBuf, String> =
+            SETTINGS.iter().filter_map(|path| read(path.into())).collect();
+        for entry in fs::read_dir("/sys/block").into_iter().flatten().flatten() {
+            if entry.file_name().to_string_lossy().starts_with("zram") {
+                let names = ["disksize", "comp_algorithm"];
+                settings.extend(names.iter().filter_map(|name| read(entry.path().join(name))));
+            }
+        }
+        let mut cgroups = Vec::new();
+        find_cgroups(Path::new("/sys/fs/cgroup"), 0, &mut cgroups);
+        cgroups.sort();
+        Self {
+            swap_areas: swaps
+                .lines()
+                .skip(1)
+                .filter_map(|line| line.split_whitespace().next())
+                .map(str::to_owned)
+                .collect(),
+            cgroups,
+            settings,
+        }
+    }
+}
+
+fn read(path: PathBuf) -> Option<(PathBuf, String)> {
+    let text = fs::read_to_string(&path).ok()?;
+    Some((path, text))
+}
+
+fn find_cgroups(folder: &Path, depth: u32, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            continue;
+        }
+        // A run's cgroup bears the number of the recorder; those of other tests have words in their names.
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let number = name.strip_prefix("pagewise-").unwrap_or_default();
+        if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) {
+            found.push(entry.path());
+        } else if depth < 4 {
+            find_cgroups(&entry.path(), depth + 1, found);
+        }
+    }
+}
