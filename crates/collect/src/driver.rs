@@ -51,8 +51,11 @@ pub struct Totals {
     pub file_majors: u64,
     /// Major faults of recorded threads that have ended, as the kernel counts them.
     pub major_faults: u64,
-    /// Pages read from the swap device for recorded programs.
+    /// Pages read from the swap device for recorded programs' faults; 0 where `reads_are_counted` is false. Up to
+    /// 6.2 with swap on zram: one a fault, as the kernel counts none there.
     pub pages_read: u64,
+    /// Whether `pages_read` is known: false without CONFIG_TASK_IO_ACCOUNTING, and until a program was started.
+    pub reads_are_counted: bool,
     /// Evictions of pages of programs that are not recorded.
     pub foreign_pages: u64,
     /// Evictions whose owner could not be found.
@@ -86,7 +89,7 @@ impl SwapSensor {
             page_structs: options.layout.page_structs.unwrap_or(0),
             swap_is_slow: options.swap_is_slow.into(),
             zeros_are_noted: options.zeros_are_noted.into(),
-            unused: [0; 1],
+            zswap: zswap_is_on().into(),
         };
         let refused = |error: libbpf_rs::Error| CollectError::from_libbpf("swap", &error);
         let cpus = libbpf_rs::num_possible_cpus().map_err(refused)?;
@@ -195,10 +198,17 @@ impl SwapSensor {
             file_majors: counters.file_majors,
             major_faults: word(0),
             pages_read: counters.pages_read,
+            reads_are_counted: word(3) != 0,
             foreign_pages: counters.foreign_pages,
             unknown_owner: counters.unknown_owner,
         })
     }
+}
+
+/// Probed, as /sys/module/zswap exists only where zswap is built in.
+fn zswap_is_on() -> bool {
+    std::fs::read_to_string("/sys/module/zswap/parameters/enabled")
+        .is_ok_and(|enabled| enabled.starts_with('Y'))
 }
 
 /// Maps opened from memory get a prefix: compare the end.

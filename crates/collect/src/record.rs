@@ -27,7 +27,7 @@ pub(crate) struct Config {
     pub(crate) use_cast: u8,
     pub(crate) swap_is_slow: u8,
     pub(crate) zeros_are_noted: u8,
-    pub(crate) unused: [u8; 1],
+    pub(crate) zswap: u8,
 }
 
 impl Config {
@@ -38,8 +38,12 @@ impl Config {
         bytes.extend(self.direct_map.to_ne_bytes());
         bytes.extend(self.page_structs.to_ne_bytes());
         bytes.extend(self.top_level_shift.to_ne_bytes());
-        bytes.extend([self.use_cast, self.swap_is_slow, self.zeros_are_noted]);
-        bytes.extend(self.unused);
+        bytes.extend([
+            self.use_cast,
+            self.swap_is_slow,
+            self.zeros_are_noted,
+            self.zswap,
+        ]);
         bytes.resize(size_of::<Self>(), 0); // C pads the end
         bytes
     }

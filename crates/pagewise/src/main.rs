@@ -44,12 +44,60 @@ fn main() -> ExitCode {
     }
 }
 
-/// `--help` and `--version` are answers; all else that clap says is our failure, not the program's.
+/// `--help` and `--version` are answers; all else that clap says is our failure, not the program's, and one line.
 fn refuse(error: &clap::Error) -> ExitCode {
-    let _ = error.print();
-    if error.use_stderr() {
-        ExitCode::from(OWN_FAILURE)
-    } else {
-        ExitCode::SUCCESS
+    use clap::error::ErrorKind;
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            // As with all we print, a reader that leaves early is no failure.
+            let _ = error.print();
+            ExitCode::SUCCESS
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _ = error.print();
+            ExitCode::from(OWN_FAILURE)
+        }
+        _ => {
+            tell!("pagewise: {}", one_line(&error.render().to_string()));
+            ExitCode::from(OWN_FAILURE)
+        }
+    }
+}
+
+/// What is wrong and clap's tip, without the usage, which `--help` tells.
+fn one_line(rendered: &str) -> String {
+    let paragraphs = rendered.split("\n\n").map(|paragraph| {
+        let words: Vec<&str> = paragraph.split_whitespace().collect();
+        words.join(" ")
+    });
+    let kept: Vec<String> = paragraphs
+        .filter(|text| !text.starts_with("Usage:") && !text.starts_with("For more information"))
+        .collect();
+    let text = kept.join("; ");
+    format!(
+        "{}; type: pagewise --help",
+        text.strip_prefix("error: ").unwrap_or(&text)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_one_line_with_its_tip() {
+        let error = Cli::try_parse_from(["pagewise", "recrod"]).expect_err("refused");
+        let line = one_line(&error.render().to_string());
+        assert_eq!(
+            line,
+            "unrecognized subcommand 'recrod'; tip: a similar subcommand exists: 'record'; type: pagewise --help"
+        );
+    }
+
+    #[test]
+    fn what_is_missing_is_named_on_the_same_line() {
+        let error = Cli::try_parse_from(["pagewise", "record"]).expect_err("refused");
+        let line = one_line(&error.render().to_string());
+        assert!(line.contains("not provided: -- <CMD>"), "{line}");
     }
 }

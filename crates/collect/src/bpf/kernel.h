@@ -95,6 +95,9 @@ struct task_struct {
 	__u64 self_exec_id;
 	char comm[16];
 };
+struct block_device_operations {
+	void *rw_page; /* up to 6.2 */
+};
 struct bio_vec {
 	struct page *bv_page;
 };

@@ -56,6 +56,7 @@ int BPF_PROG(program_starts, struct task_struct *task)
 		return 0;
 	}
 	__u32 parent = process->space;
+	totals.reads_are_counted = bpf_core_field_exists(struct task_io_accounting, read_bytes);
 	if (!parent) /* faults before the first exec are not the program's */
 		__sync_fetch_and_add(&totals.major_faults, -task->maj_flt);
 	if (process->owns_mm)

@@ -21,7 +21,7 @@ struct config {
 	__u8 use_cast;         /* bpf_rdonly_cast exists */
 	__u8 swap_is_slow;     /* page_freed reports evictions and swap_io writes; else page_written does both */
 	__u8 zeros_are_noted;  /* this kernel sends no page of zeros to swap (6.12): swpout_zero exists */
-	__u8 unused[1];
+	__u8 zswap;            /* pages may be compressed in memory instead of being sent to the device */
 };
 
 #define RING_WORDS (1 << 20) /* 8 MiB a processor: about a second of the worst storm */
@@ -68,6 +68,7 @@ struct totals {
 	__u64 lost_notices;
 	__u32 generation; /* changes when an address space comes or goes: processors then forget the last */
 	__u32 last_space;
+	__u64 reads_are_counted; /* threads count what they read from devices (CONFIG_TASK_IO_ACCOUNTING) */
 };
 
 /* In and out of the calibration program. */

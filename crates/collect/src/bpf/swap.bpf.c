@@ -180,6 +180,19 @@ static __always_inline __u64 bytes_read(struct task_struct *task)
 	return task->ioac.read_bytes;
 }
 
+// Up to 6.2 a page goes to and from zram by the driver's rw_page (mm/page_io.c, 6.1): without a bio, so neither
+// block_bio_queue nor the thread's read_bytes tells.
+#define PAGES_BYPASS_BIO bpf_core_field_exists(struct block_device_operations, rw_page)
+
+// Pages read from the swap device for a major fault. By rw_page: its own, which leaves out the readahead that
+// zram gets for pages shared after fork.
+static __always_inline __u64 pages_read_for(struct task_struct *task, struct pending *fault)
+{
+	if (PAGES_BYPASS_BIO && !config.swap_is_slow)
+		return 1;
+	return (bytes_read(task) - fault->read_bytes) >> PAGE_SHIFT;
+}
+
 static __always_inline int fault_begins(unsigned long address)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -229,7 +242,7 @@ int fault_ends(struct bpf_perf_event_data *event)
 		return 0;
 	if (fault->start && fault->address == event->addr && fault->thread == (__u32)task->pid) {
 		emit_fault(cpu, id, fault, KIND_SWAP_IN, now(cpu) - fault->start);
-		cpu->pages_read += (bytes_read(task) - fault->read_bytes) >> PAGE_SHIFT;
+		cpu->pages_read += pages_read_for(task, fault);
 		fault->start = 0;
 	} else if (space_of(cpu, (__u64)task->mm)) {
 		cpu->file_majors++;
@@ -316,6 +329,15 @@ static __always_inline bool is_zero_filled(__u64 folio, int order)
 	return page.zero;
 }
 
+// What became of a page that block_bio_queue did not see: noted as zero, compressed by zswap, or handed to the
+// device by rw_page. With zswap only the contents tell the first two apart.
+static __always_inline __u64 fate_without_bio(__u64 folio, int order)
+{
+	if (config.zeros_are_noted && (!config.zswap || is_zero_filled(folio, order)))
+		return PAGE_ZERO;
+	return PAGES_BYPASS_BIO && !config.zswap ? PAGE_WRITTEN : 0;
+}
+
 SEC("tp_btf/mm_vmscan_write_folio")
 int BPF_PROG(page_written, struct folio *folio)
 {
@@ -333,7 +355,10 @@ int BPF_PROG(page_written, struct folio *folio)
 
 		emit_page(cpu, id, page, order, PAGE_LEFT | (zero ? PAGE_ZERO : PAGE_WRITTEN));
 	} else if (cpu->last_written != page) {
-		emit_page(cpu, id, page, order, PAGE_ZERO);
+		__u64 fate = fate_without_bio(page, order);
+
+		if (fate)
+			emit_page(cpu, id, page, order, fate);
 	}
 	cpu->last_written = 0;
 	return 0;

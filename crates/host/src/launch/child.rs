@@ -295,7 +295,12 @@ fn explain(stage: u8, errno: i32, path: &Path) -> Error {
                                  is mounted noexec",
         ),
         libc::ETXTBSY => refused("it is being written to; try again"),
-        libc::E2BIG => refused("its arguments and environment are too long"),
+        libc::E2BIG => refused(
+            "its arguments and environment are too long, or its memory limit leaves no room for them",
+        ),
+        libc::ENOMEM => {
+            refused("there is not enough memory to start it; is its memory limit too low?")
+        }
         _ => {
             let why = "the system refuses";
             Error::ProgramNotExecutable {

@@ -23,8 +23,9 @@ pub enum HowEnded {
 pub struct Exit {
     /// How it ended.
     pub how: HowEnded,
-    /// Largest resident size of any one of these processes.
-    pub peak_resident_bytes: u64,
+    /// Largest resident size of any one of these processes. `None`: smaller than this process itself, as whose fork
+    /// it began, which the kernel counts too (`setmax_mm_hiwater_rss` in fs/exec.c).
+    pub peak_resident_bytes: Option<u64>,
     /// Faults that had to wait for a device.
     pub major_faults: u64,
     /// Other faults.
@@ -81,7 +82,7 @@ fn decode(status: i32, usage: &libc::rusage) -> Exit {
     Exit {
         how,
         // Linux tells KiB.
-        peak_resident_bytes: unsigned(usage.ru_maxrss).saturating_mul(1024),
+        peak_resident_bytes: Some(unsigned(usage.ru_maxrss).saturating_mul(1024)),
         major_faults: unsigned(usage.ru_majflt),
         minor_faults: unsigned(usage.ru_minflt),
         user_ns: ns(&usage.ru_utime),

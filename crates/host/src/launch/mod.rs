@@ -23,6 +23,7 @@ pub use exit::HowEnded;
 
 use crate::error::Error;
 use crate::error::Result;
+use crate::process;
 use caller::Caller;
 use child::Held;
 use child::Prepared;
@@ -43,6 +44,10 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
 use tree::Family;
+
+/// How far apart two readings of the same resident size may be: each processor counts a little for itself
+/// (lib/percpu_counter.c).
+const RESIDENT_ERROR: u64 = 1 << 20;
 
 /// A command to run, with its standard streams, folder and terminal those of this process.
 #[derive(Debug, Clone)]
@@ -132,6 +137,7 @@ impl Program {
             held: Some(held),
             ended: None,
             family,
+            before_exec_bytes: 0,
             // Only now, so that the program gets what we got.
             _interrupts: IgnoredInterrupts::new(),
         })
@@ -162,6 +168,8 @@ pub struct Launched {
     held: Option<Held>,
     ended: Option<Exit>,
     family: Family,
+    /// What it was resident with as our fork.
+    before_exec_bytes: u64,
     _interrupts: IgnoredInterrupts,
 }
 
@@ -188,10 +196,12 @@ impl Launched {
     /// [`Error::ProgramNotExecutable`], or [`Error::System`] when it could not become the calling
     /// user. The process has then ended.
     pub fn release(&mut self) -> Result<()> {
-        match self.held.take() {
-            Some(held) => held.release(&self.path),
-            None => Ok(()),
-        }
+        let Some(held) = self.held.take() else {
+            return Ok(());
+        };
+        let memory = process::memory(self.pid()).unwrap_or_default();
+        self.before_exec_bytes = memory.peak_resident_bytes.unwrap_or(0);
+        held.release(&self.path)
     }
 
     /// Waits for its end; may be called again. Returns at once only after [`Launched::release`] was
@@ -247,7 +257,9 @@ impl Launched {
         self.family.wait_remaining(self.pid, timeout)
     }
 
-    fn keep(&mut self, exit: Exit) -> Result<Exit> {
+    fn keep(&mut self, mut exit: Exit) -> Result<Exit> {
+        let own = self.before_exec_bytes + RESIDENT_ERROR;
+        exit.peak_resident_bytes = exit.peak_resident_bytes.filter(|&bytes| bytes > own);
         self.ended = Some(exit);
         Ok(exit)
     }

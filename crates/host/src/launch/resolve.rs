@@ -6,6 +6,7 @@ use rustix::fs::Access;
 use rustix::fs::AtFlags;
 use rustix::fs::CWD;
 use std::ffi::OsStr;
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::path::PathBuf;
@@ -13,10 +14,15 @@ use std::path::PathBuf;
 /// Where execvp(3) looks without a `PATH`.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
+const NO_INTERPRETER: &str =
+    "the interpreter in its #! line is missing; install it, or correct that line";
+
 /// What stands at a path.
 enum Candidate {
     Executable,
     Missing,
+    /// A script, but not what runs it. The exec would say so too, but only after everything has been set up.
+    NoInterpreter,
     /// A folder on the way may not be entered.
     Hidden,
     Refused(&'static str),
@@ -31,6 +37,10 @@ pub(super) fn program(name: &OsStr, search: Option<&OsStr>) -> Result<PathBuf> {
             Candidate::Missing => Err(Error::ProgramNotFound {
                 program: shown(),
                 why: NO_FILE,
+            }),
+            Candidate::NoInterpreter => Err(Error::ProgramNotFound {
+                program: shown(),
+                why: NO_INTERPRETER,
             }),
             Candidate::Hidden => {
                 let why = "a folder on the way to it may not be entered";
@@ -58,6 +68,13 @@ pub(super) fn program(name: &OsStr, search: Option<&OsStr>) -> Result<PathBuf> {
         };
         match inspect(&path) {
             Candidate::Executable => return Ok(path),
+            // execvp(3) stops here too.
+            Candidate::NoInterpreter => {
+                return Err(Error::ProgramNotFound {
+                    program: path.display().to_string(),
+                    why: NO_INTERPRETER,
+                });
+            }
             // As shells do: another user's folder in PATH holds nothing for us.
             Candidate::Missing | Candidate::Hidden => {}
             Candidate::Refused(why) => refused = refused.or(Some((path, why))),
@@ -90,10 +107,29 @@ fn inspect(path: &Path) -> Candidate {
         Ok(data) if data.is_dir() => Candidate::Refused("it is a folder"),
         Ok(data) if !data.is_file() => Candidate::Refused("it is not a file"),
         Ok(_) => match rustix::fs::accessat(CWD, path, Access::EXEC_OK, AtFlags::EACCESS) {
+            Ok(()) if interpreter_is_missing(path) => Candidate::NoInterpreter,
             Ok(()) => Candidate::Executable,
             Err(_) => Candidate::Refused("it may not be executed; type: chmod +x FILE"),
         },
     }
+}
+
+/// Whether this is a script whose `#!` line names a file that does not exist. What cannot be read is left to exec.
+fn interpreter_is_missing(path: &Path) -> bool {
+    // BINPRM_BUF_SIZE, include/uapi/linux/binfmts.h: longer lines the kernel cuts.
+    let mut start = Vec::with_capacity(256);
+    let read = std::fs::File::open(path).and_then(|file| file.take(256).read_to_end(&mut start));
+    let Some(line) = read.ok().and_then(|_| start.strip_prefix(b"#!")) else {
+        return false;
+    };
+    let Some(end) = line.iter().position(|byte| *byte == b'\n') else {
+        return false;
+    };
+    let words = line[..end].split(|byte| matches!(byte, b' ' | b'\t'));
+    let mut words = words.filter(|word| !word.is_empty());
+    words
+        .next()
+        .is_some_and(|name| matches!(Path::new(OsStr::from_bytes(name)).try_exists(), Ok(false)))
 }
 
 #[cfg(test)]
@@ -130,6 +166,28 @@ mod tests {
         assert_eq!(code(&here.join("text").display().to_string(), here), 126);
         assert_eq!(code(&here.join("run/x").display().to_string(), here), 127);
         assert!(program(OsStr::new("sh"), None).is_ok());
+    }
+
+    #[test]
+    fn a_script_without_its_interpreter_is_not_found_before_anything_runs() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let here = dir.path();
+        for (name, text) in [
+            ("run", "#!/no/such/interpreter -x\n"),
+            ("spaced", "#! \t/no/such/interpreter\n"),
+        ] {
+            file(&here.join(name), 0o755);
+            fs::write(here.join(name), text).expect("written");
+            assert_eq!(code(name, here), 127);
+            assert_eq!(code(&here.join(name).display().to_string(), here), 127);
+        }
+        for text in ["#! /bin/sh -e\n", "#!\n", "#!/no/line/end", "", "\x7fELF"] {
+            fs::write(here.join("run"), text).expect("written");
+            assert!(
+                program(OsStr::new("run"), Some(here.as_os_str())).is_ok(),
+                "{text:?}"
+            );
+        }
     }
 
     #[test]

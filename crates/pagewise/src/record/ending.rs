@@ -10,6 +10,7 @@ use pagewise_report::count;
 use pagewise_report::duration;
 use pagewise_report::text::display_name;
 use pagewise_trace::Trace;
+use pagewise_trace::TraceError;
 
 use super::session::Recorded;
 use crate::failure::Failure;
@@ -22,8 +23,10 @@ pub(super) fn finish(recorded: Recorded) -> Result<ExitCode, Failure> {
         names,
     } = recorded;
     let folder = writer.dir().to_owned();
-    if names {
-        names::add_names(&mut writer)?;
+    match names.then(|| names::add_names(&mut writer)) {
+        // A program that did nothing to record has nothing to name.
+        None | Some(Ok(()) | Err(TraceError::Empty { .. })) => {}
+        Some(Err(error)) => return Err(error.into()),
     }
     writer.close()?;
     summarize(&folder)?;

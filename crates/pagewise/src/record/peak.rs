@@ -1,12 +1,17 @@
 //! The program's peak memory, told or measured.
 
+use std::time::Duration;
+
 use pagewise_host::MemorySize;
 use pagewise_host::Program;
 use pagewise_host::page_bytes;
+use pagewise_host::process;
 
 use crate::cli::RecordArguments;
 use crate::failure::Failure;
 use crate::output::tell;
+
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// `None`: unknown, which only a percentage minds.
 pub(super) fn peak_bytes(arguments: &RecordArguments) -> Result<Option<u64>, Failure> {
@@ -32,14 +37,27 @@ fn measure(arguments: &RecordArguments) -> Result<u64, Failure> {
         .quiet(true)
         .start()?;
     launched.release()?;
-    let exit = launched.wait()?;
+    let mut seen = 0;
+    let exit = loop {
+        let memory = process::memory(launched.pid()).unwrap_or_default();
+        seen = seen.max(memory.peak_resident_bytes.unwrap_or(0));
+        if let Some(exit) = launched.wait_timeout(LOOK_EVERY)? {
+            break exit;
+        }
+    };
     if exit.code() != 0 {
         let code = exit.code();
         return Err(Failure::new(format!(
             "the program failed ({code}) while its peak was measured: give --peak SIZE"
         )));
     }
-    let peak = exit.peak_resident_bytes;
+    // A program smaller than we are has no exact one.
+    let peak = exit.peak_resident_bytes.unwrap_or(seen);
+    if peak == 0 {
+        return Err(Failure::new(
+            "the program ended before its peak could be measured: give --peak SIZE",
+        ));
+    }
     tell!("pagewise: its peak is {}", pagewise_report::bytes(peak));
     Ok(peak)
 }

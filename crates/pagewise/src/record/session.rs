@@ -146,8 +146,8 @@ pub(super) fn record(
             signal: end.exit.map(|exit| exit.how).and_then(signal_of),
             reason,
         };
-        let resident = end.exit.map_or(0, |exit| exit.peak_resident_bytes);
-        meta.peak_rss_bytes = Some(resident.max(peak_bytes)).filter(|&bytes| bytes > 0);
+        let exact = end.exit.and_then(|exit| exit.peak_resident_bytes);
+        meta.peak_rss_bytes = exact.max(Some(peak_bytes)).filter(|&bytes| bytes > 0);
         meta.losses = losses;
         meta.counters = both(&before, &after);
         meta.totals = kept_counts(totals, &translator, sensors.swap_is_slow);
@@ -371,8 +371,8 @@ impl Run<'_> {
         let mut told: Option<(Signal, Instant)> = None;
         loop {
             let ended = self.wait_a_little(sensors);
-            if !ended && self.setting.cgroup.is_some() {
-                self.free_swap = FreeSwap::now();
+            if !ended {
+                self.look();
             }
             sensors.drain(translator, writer)?;
             if ended {
@@ -406,6 +406,16 @@ impl Run<'_> {
                 });
             }
         }
+    }
+
+    /// What it is too late to look for at the end.
+    fn look(&mut self) {
+        if self.setting.cgroup.is_some() {
+            self.free_swap = FreeSwap::now();
+        }
+        let memory = process::memory(self.launched.pid()).unwrap_or_default();
+        let peak_bytes = memory.peak_resident_bytes.unwrap_or(0);
+        self.peak_bytes = self.peak_bytes.max(peak_bytes);
     }
 
     /// Sleeps until the program ends, a process asks for a ring, or it is time to look again. True: it has ended.

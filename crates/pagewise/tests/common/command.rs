@@ -29,10 +29,15 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// Asserts the exit code, and that nothing panicked.
+    /// Asserts the exit code, that nothing panicked, and that nothing was left to the keeper.
     pub(crate) fn expect_code(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "{self:#?}");
-        for sign in ["panicked at", "stack backtrace", "RUST_BACKTRACE"] {
+        for sign in [
+            "panicked at",
+            "stack backtrace",
+            "RUST_BACKTRACE",
+            "not restored",
+        ] {
             assert!(!self.stderr.contains(sign), "{self:#?}");
         }
         self
@@ -111,7 +116,13 @@ impl Running {
 pub(crate) fn command<S: AsRef<OsStr>>(folder: &Path, arguments: &[S]) -> Command {
     let mut command = Command::new(pagewise());
     command.args(arguments).current_dir(folder);
-    for name in ["SUDO_UID", "SUDO_GID", "SUDO_USER", "RUST_BACKTRACE", "LD_PRELOAD"] {
+    for name in [
+        "SUDO_UID",
+        "SUDO_GID",
+        "SUDO_USER",
+        "RUST_BACKTRACE",
+        "LD_PRELOAD",
+    ] {
         command.env_remove(name);
     }
     command

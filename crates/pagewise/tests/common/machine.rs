@@ -21,6 +21,8 @@ const SETTINGS: &[&str] = &[
     "/sys/fs/cgroup/memory/memory.use_hierarchy",
 ];
 
+const RESTORED_WITHIN: Duration = Duration::from_secs(10);
+
 /// This test has the machine's swap to itself.
 pub(crate) struct Machine {
     before: State,
@@ -54,33 +56,31 @@ impl Machine {
         })
     }
 
-    /// Asserts that swap, cgroups and settings are as they were; at once after a run that ended by itself.
+    /// Asserts that swap, cgroups and settings are as they were, or will be shortly: the keeper may have to do it, and
+    /// others may be using swap for a moment. That a recorder which ended by itself left nothing to the keeper is seen
+    /// by what it said.
     pub(crate) fn assert_restored(&self) {
-        self.assert_restored_within(Duration::ZERO);
-    }
-
-    /// The same, for what the keeper has to do after the recorder's death.
-    pub(crate) fn assert_restored_within(&self, limit: Duration) {
-        if !within(limit, || State::now() == self.before) {
+        if !within(RESTORED_WITHIN, || State::now() == self.before) {
             assert_eq!(State::now(), self.before, "the machine is not as it was");
         }
-    }
-
-    /// Whether there is a cgroup v1, where a limit is set while the killer is held.
-    pub(crate) fn has_cgroup_v1(&self) -> bool {
-        Path::new("/sys/fs/cgroup/memory/memory.limit_in_bytes").exists()
     }
 }
 
 impl State {
     fn now() -> Self {
         let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
-        let mut settings: BTreeMap<PathBuf, String> =
-            SETTINGS.iter().filter_map(|path| read(path.into())).collect();
+        let mut settings: BTreeMap<PathBuf, String> = SETTINGS
+            .iter()
+            .filter_map(|path| read(path.into()))
+            .collect();
         for entry in fs::read_dir("/sys/block").into_iter().flatten().flatten() {
             if entry.file_name().to_string_lossy().starts_with("zram") {
                 let names = ["disksize", "comp_algorithm"];
-                settings.extend(names.iter().filter_map(|name| read(entry.path().join(name))));
+                settings.extend(
+                    names
+                        .iter()
+                        .filter_map(|name| read(entry.path().join(name))),
+                );
             }
         }
         let mut cgroups = Vec::new();

@@ -1,5 +1,5 @@
 /* Sweeps memory and ends in a given way: ends MEBIBYTES PASSES WAY [CODE]
- * WAY: code, abort, segfault, forever (never), stubborn (never, and not by SIGTERM or SIGINT either).
+ * WAY: code, locked (so that it cannot be swapped), abort, segfault, forever (never), stubborn (never, and not by SIGTERM or SIGINT either).
  * Prints its process id first, and with `forever` and `stubborn` goes on sweeping whatever PASSES is. */
 
 #include <signal.h>
@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 enum { PAGE = 4096 };
@@ -41,6 +42,9 @@ int main(int count, char **values) {
     unsigned char *buffer = malloc(size);
     if (buffer == NULL) {
         return 3;
+    }
+    if (strcmp(way, "locked") == 0 && mlock(buffer, size) != 0) {
+        return 4;
     }
     fill(buffer, size);
     int endless = strcmp(way, "forever") == 0 || strcmp(way, "stubborn") == 0;

@@ -1,0 +1,117 @@
+//! Programs that need more than they may have: killed, told why, and recorded up to there.
+
+mod common;
+
+use common::command::record;
+use common::command::report;
+use common::machine::Machine;
+use common::programs::compile;
+use tempfile::tempdir;
+
+const KILLED: i32 = 128 + 9;
+
+#[test]
+fn a_limit_below_what_cannot_be_swapped_is_told_and_the_trace_kept() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = tempdir().expect("a folder");
+    compile(folder.path(), "ends.c");
+    record(
+        folder.path(),
+        "--memory 16M --swap zram --swap-size 256M",
+        "./ends 64 1 locked",
+    )
+    .expect_code(KILLED)
+    .expect_told(&[
+        "killed by its memory limit of 16",
+        "reclaim failed",
+        "larger --memory",
+    ]);
+    machine.assert_restored();
+    let report = report(folder.path());
+    assert_eq!(report["exit"]["signal"], 9);
+    let reason = report["exit"]["reason"].as_str().expect("a reason");
+    assert!(reason.contains("reclaim failed"), "{reason}");
+}
+
+#[test]
+fn a_limit_below_what_an_exec_needs_ends_it_with_a_word() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = tempdir().expect("a folder");
+    for limit in ["4K", "16K", "64K"] {
+        let options = format!("--memory {limit} --swap zram --swap-size 64M");
+        let ended = record(folder.path(), &options, "true");
+        // Which of them it is depends on where the kernel runs out: 126, execve(2) said so itself.
+        let code = ended.code.filter(|code| [126, KILLED].contains(code));
+        let code = code.unwrap_or_else(|| panic!("{ended:#?}"));
+        ended.expect_code(code).expect_told(&["memory"]);
+        machine.assert_restored();
+    }
+}
+
+#[test]
+fn full_swap_is_told_and_the_trace_kept() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = tempdir().expect("a folder");
+    compile(folder.path(), "ends.c");
+    record(
+        folder.path(),
+        "--memory 16M --swap zram --swap-size 8M",
+        "./ends 64 1 code",
+    )
+    .expect_code(KILLED)
+    .expect_told(&["swap is full", "--swap-size"]);
+    machine.assert_restored();
+    let report = report(folder.path());
+    assert_eq!(report["complete"], true);
+    assert!(
+        report["summary"]["evictions"].as_u64() >= Some(1500),
+        "{}",
+        report["summary"]
+    );
+}
+
+#[test]
+fn no_swap_at_all_is_told_as_such() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let areas = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
+    if areas.lines().count() > 1 {
+        println!("skipped: this machine has swap of its own");
+        return;
+    }
+    let folder = tempdir().expect("a folder");
+    compile(folder.path(), "ends.c");
+    record(
+        folder.path(),
+        "--memory 16M --swap none",
+        "./ends 64 1 code",
+    )
+    .expect_code(KILLED)
+    .expect_told(&["there is no swap", "--swap auto"]);
+    machine.assert_restored();
+}
+
+#[test]
+fn a_child_that_is_killed_by_the_limit_is_told_with_the_programs_own_code() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = tempdir().expect("a folder");
+    compile(folder.path(), "ends.c");
+    std::fs::write(folder.path().join("script"), "./ends 64 1 code\nexit 5\n").expect("written");
+    record(
+        folder.path(),
+        "--memory 16M --swap zram --swap-size 8M",
+        "sh ./script",
+    )
+    .expect_code(5)
+    .expect_told(&["A process of the program was killed", "swap is full"]);
+    machine.assert_restored();
+}
