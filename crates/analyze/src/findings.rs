@@ -88,6 +88,16 @@ pub struct Findings {
     pub latency: Histogram,
 }
 
+impl Findings {
+    /// Whether anyone looked for faults and evictions: if not, there is no telling that there were none.
+    pub fn faults_observed(&self) -> bool {
+        self.meta
+            .sensors
+            .get("faults")
+            .is_none_or(|state| state == "on")
+    }
+}
+
 #[derive(Default)]
 struct Tally {
     swap_ins: u64,

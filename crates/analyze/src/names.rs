@@ -49,6 +49,7 @@ fn name_stacks(trace: &Trace, writer: &mut TraceWriter) -> Result<(), TraceError
     let mut symbolizer = Symbolizer::new();
     let mut namer = Namer::new();
     for (stack, mut path) in stacks {
+        path.retain(|frame| !is_ours(frame));
         path.sort_by_key(|frame| frame.depth);
         let mut names = Vec::new();
         for frame in &path {
@@ -77,6 +78,15 @@ fn name_stacks(trace: &Trace, writer: &mut TraceWriter) -> Result<(), TraceError
         })?;
     }
     Ok(())
+}
+
+/// The preloaded library's own frames: where the program called it is what counts.
+fn is_ours(frame: &StackFrame) -> bool {
+    const LIBRARY: &str = "/libpagewise_runtime.so";
+    frame
+        .module
+        .as_deref()
+        .is_some_and(|module| module.ends_with(LIBRARY))
 }
 
 fn symbolize(symbolizer: &mut Symbolizer, frame: &StackFrame) -> Vec<attribute::Frame> {

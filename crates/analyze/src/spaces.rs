@@ -52,6 +52,7 @@ struct Layers {
     allocations: AddressMap,
     globals: AddressMap,
     mappings: AddressMap,
+    heap_start: Option<u64>,
 }
 
 /// An object's size over time.
@@ -81,6 +82,9 @@ pub(crate) struct Spaces {
     by_stack: HashMap<u32, usize>,
     unknown: usize,
 }
+
+/// How far the `brk` heap may have grown since its mapping was last listed: nothing else is mapped that near.
+const HEAP_REACH: u64 = 64 << 30;
 
 /// Allocations are told apart in page numbers by this many bits.
 const PAGE_BITS: u32 = 40;
@@ -181,7 +185,11 @@ impl Spaces {
                 layers = parent.cloned().unwrap_or_default();
             }
             Change::Mapping(mapping) => {
-                let object = self.object(Identity::of_mapping(&mapping.path));
+                let identity = Identity::of_mapping(&mapping.path);
+                if identity.kind == ObjectKind::Heap {
+                    layers.heap_start.get_or_insert(mapping.start);
+                }
+                let object = self.object(identity);
                 let (start, end) = (mapping.start, mapping.end.max(mapping.start));
                 let gone = layers.mappings.insert(Range {
                     start,
@@ -281,16 +289,26 @@ impl Spaces {
                 .or_else(|| find(&layers.mappings))
         });
         let Some(range) = range else {
-            return Place {
-                object: self.unknown,
-                page: address / self.page_bytes,
-            };
+            return self.find_beyond(space, address);
         };
         let offset = (address / self.page_bytes).wrapping_sub(range.origin / self.page_bytes);
         let page = range.allocation << PAGE_BITS | (offset & ((1 << PAGE_BITS) - 1));
         Place {
             object: range.object,
             page,
+        }
+    }
+
+    /// A page of no listed mapping: the heap, grown since, or nobody's.
+    fn find_beyond(&self, space: u32, address: u64) -> Place {
+        let heap = self.layers.get(&space).and_then(|layers| layers.heap_start);
+        let in_heap = heap.is_some_and(|start| address.wrapping_sub(start) < HEAP_REACH);
+        let heap_object = in_heap
+            .then(|| self.by_identity.get(&Identity::plain(ObjectKind::Heap)))
+            .flatten();
+        Place {
+            object: heap_object.copied().unwrap_or(self.unknown),
+            page: address / self.page_bytes,
         }
     }
 }

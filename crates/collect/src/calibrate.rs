@@ -11,6 +11,7 @@ use libbpf_rs::OpenObject;
 use libbpf_rs::ProgramInput;
 
 use crate::CollectError;
+use crate::features;
 use crate::record::Config;
 
 const PAGE_BYTES: usize = 4096;
@@ -34,13 +35,19 @@ pub struct Layout {
 /// Finds this kernel's layout. Needs CAP_BPF, CAP_PERFMON, and CAP_SYS_ADMIN to see frame numbers.
 ///
 /// # Errors
-/// If the programs are refused, or the direct map is not found by either way of reading.
+/// If the kernel lacks a tracepoint or BTF, if the programs are refused, or if the direct map is not found by either
+/// way of reading.
 pub fn calibrate() -> Result<Layout, CollectError> {
-    if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
-        return Err(CollectError::NoBtf);
-    }
+    features::require_tracepoints()?;
     match calibrate_reading(true) {
-        Err(CollectError::Refused { .. }) => calibrate_reading(false),
+        // The loader says no such thing as "no bpf_rdonly_cast": the next way is tried after any refusal.
+        Err(CollectError::Refused { .. }) => {}
+        result => return result,
+    }
+    match calibrate_reading(false) {
+        Err(CollectError::Refused { .. }) if features::is_confidential() => {
+            Err(CollectError::NoKernelReads)
+        }
         result => result,
     }
 }

@@ -21,7 +21,7 @@ use crate::record;
 use crate::record::Config;
 use crate::ring::Rings;
 
-static SWAP: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/swap.bpf.o"));
+pub(crate) static SWAP: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/swap.bpf.o"));
 
 /// How to observe.
 #[derive(Clone, Copy, Debug)]

@@ -10,7 +10,7 @@ pub enum CollectError {
     NotPermitted,
     /// The kernel refused a BPF object for another reason.
     #[error(
-        "the kernel refused the BPF program {program}: {detail}; `pagewise check` says what it lacks"
+        "the kernel refused the BPF program {program}: {detail}; its reasons: PAGEWISE_BPF_LOG=1 pagewise check"
     )]
     Refused {
         /// Which object or program.
@@ -23,6 +23,17 @@ pub enum CollectError {
         "this kernel does not describe itself (/sys/kernel/btf/vmlinux is missing): it needs CONFIG_DEBUG_INFO_BTF"
     )]
     NoBtf,
+    /// Both ways of reading kernel memory from BPF are closed.
+    #[error(
+        "lockdown=confidentiality forbids bpf_probe_read_kernel, and this kernel has no bpf_rdonly_cast: it needs Linux 6.2, or lockdown=integrity"
+    )]
+    NoKernelReads,
+    /// A tracepoint that the sensors sit on is not in the kernel's BTF.
+    #[error("this kernel has no tracepoint {name}{}", since(.name))]
+    NoTracepoint {
+        /// Its name, without its group.
+        name: String,
+    },
     /// The kernel's direct map was not found.
     #[error("could not find where this kernel maps memory: {detail}")]
     NoDirectMap {
@@ -37,6 +48,15 @@ pub enum CollectError {
         /// The kernel's answer.
         source: std::io::Error,
     },
+}
+
+/// When the youngest of the tracepoints came (include/trace/events/vmscan.h); the others are older than BTF, but not on
+/// every processor.
+fn since(name: &str) -> &'static str {
+    match name {
+        "mm_vmscan_write_folio" => ": it needs Linux 5.18",
+        _ => "",
+    }
 }
 
 impl CollectError {

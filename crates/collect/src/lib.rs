@@ -14,6 +14,7 @@ pub mod allocations;
 mod calibrate;
 mod driver;
 mod error;
+mod features;
 mod perf_event;
 pub mod record;
 mod ring;

@@ -11,7 +11,7 @@ use pagewise_host::SwapRequest;
 
 /// Sees and explains what memory pressure does to a program, page by page.
 #[derive(Debug, Parser)]
-#[command(version, about, after_help = EXIT_CODES)]
+#[command(version, after_help = EXIT_CODES)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use pagewise_analyze::Findings;
 use pagewise_report::json::Report;
 use pagewise_report::text;
+use pagewise_trace::State;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 use pagewise_trace::TraceWriter;
@@ -39,13 +40,15 @@ fn findings(dir: &Path) -> Result<Findings, Failure> {
 }
 
 fn complete(dir: &Path) -> Result<(), Failure> {
-    if !Trace::open(dir)?.in_progress() {
+    let trace = Trace::open(dir)?;
+    if trace.meta().state == State::Closed || trace.in_progress() {
         return Ok(());
     }
+    drop(trace);
     let mut writer = match TraceWriter::resume(dir) {
         Ok(Some(writer)) => writer,
         Ok(None) => return Ok(()),
-        // It is being recorded right now, or is not ours to write: report what there is, without names.
+        // Someone else just began to, or it is not ours to write: report what there is, without names.
         Err(TraceError::InUse { .. } | TraceError::Io { .. }) => return Ok(()),
         Err(error) => return Err(error.into()),
     };

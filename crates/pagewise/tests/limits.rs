@@ -20,7 +20,7 @@ fn a_limit_below_what_cannot_be_swapped_is_told_and_the_trace_kept() {
     record(
         folder.path(),
         "--memory 16M --swap zram --swap-size 256M",
-        "./ends 64 1 locked",
+        "./ends 32768 1 sparse",
     )
     .expect_code(KILLED)
     .expect_told(&[

@@ -28,12 +28,12 @@ pub struct Report {
 #[derive(Debug, Serialize)]
 struct Summary {
     wall_ns: Option<u64>,
-    stall_ns: u64,
-    swap_ins: u64,
-    swap_cache_hits: u64,
+    stall_ns: Option<u64>,
+    swap_ins: Option<u64>,
+    swap_cache_hits: Option<u64>,
     pages_read: Option<u64>,
-    evictions: u64,
-    pages_written: u64,
+    evictions: Option<u64>,
+    pages_written: Option<u64>,
     zero_filled: Option<u64>,
     peak_rss_bytes: Option<u64>,
     limit_bytes: Option<u64>,
@@ -51,15 +51,15 @@ struct JsonObject {
     kind: &'static str,
     bytes: Option<u64>,
     allocations: u64,
-    swap_ins: u64,
-    swap_cache_hits: u64,
-    evictions: u64,
-    pages_written: u64,
-    zero_filled: u64,
-    stall_ns: u64,
+    swap_ins: Option<u64>,
+    swap_cache_hits: Option<u64>,
+    evictions: Option<u64>,
+    pages_written: Option<u64>,
+    zero_filled: Option<u64>,
+    stall_ns: Option<u64>,
     resident_share: Option<f64>,
     accessed_share: Option<f64>,
-    distinct_pages: u64,
+    distinct_pages: Option<u64>,
     pattern: Option<&'static str>,
     site: Vec<JsonFrame>,
 }
@@ -99,10 +99,15 @@ impl Report {
     /// The document of these findings.
     pub fn new(findings: &Findings) -> Self {
         let meta = &findings.meta;
+        let observed = findings.faults_observed();
         Self {
             schema: "pagewise.report/1",
             summary: Summary::new(findings),
-            objects: findings.objects.iter().map(JsonObject::new).collect(),
+            objects: findings
+                .objects
+                .iter()
+                .map(|object| JsonObject::new(object, observed))
+                .collect(),
             latency: Latency {
                 p50_ns: findings.latency.quantile(0.5),
                 p90_ns: findings.latency.quantile(0.9),
@@ -136,14 +141,15 @@ impl Summary {
     fn new(findings: &Findings) -> Self {
         let (meta, totals) = (&findings.meta, &findings.totals);
         let total = |name: &str| meta.totals.get(name).copied();
+        let seen = |count: u64| findings.faults_observed().then_some(count);
         Self {
             wall_ns: meta.wall_ns,
-            stall_ns: totals.stall_ns,
-            swap_ins: totals.swap_ins,
-            swap_cache_hits: totals.swap_cache_hits,
+            stall_ns: seen(totals.stall_ns),
+            swap_ins: seen(totals.swap_ins),
+            swap_cache_hits: seen(totals.swap_cache_hits),
             pages_read: total("pages_read"),
-            evictions: totals.evictions,
-            pages_written: totals.pages_written,
+            evictions: seen(totals.evictions),
+            pages_written: seen(totals.pages_written),
             zero_filled: meta
                 .counters
                 .contains_key("swpout_zero")
@@ -158,8 +164,9 @@ impl Summary {
 }
 
 impl JsonObject {
-    fn new(object: &Object) -> Self {
+    fn new(object: &Object, observed: bool) -> Self {
         let identity = &object.identity;
+        let seen = |count: u64| observed.then_some(count);
         Self {
             name: identity.name.clone(),
             file: identity.file.clone(),
@@ -168,15 +175,15 @@ impl JsonObject {
             kind: identity.kind.name(),
             bytes: object.bytes,
             allocations: object.allocations,
-            swap_ins: object.swap_ins,
-            swap_cache_hits: object.swap_cache_hits,
-            evictions: object.evictions,
-            pages_written: object.pages_written,
-            zero_filled: object.zero_filled,
-            stall_ns: object.stall_ns,
+            swap_ins: seen(object.swap_ins),
+            swap_cache_hits: seen(object.swap_cache_hits),
+            evictions: seen(object.evictions),
+            pages_written: seen(object.pages_written),
+            zero_filled: seen(object.zero_filled),
+            stall_ns: seen(object.stall_ns),
             resident_share: None,
             accessed_share: None,
-            distinct_pages: object.distinct_pages,
+            distinct_pages: seen(object.distinct_pages),
             pattern: object.pattern.map(pagewise_analyze::Pattern::name),
             site: object.site.iter().map(JsonFrame::new).collect(),
         }
@@ -205,6 +212,7 @@ fn reconciliation(findings: &Findings) -> BTreeMap<String, Reconciled> {
     let (meta, totals) = (&findings.meta, &findings.totals);
     let total = |name: &str| meta.totals.get(name).copied();
     let pair = |name: &str, recorded: Option<u64>, counter: &str| {
+        let recorded = recorded.filter(|_| findings.faults_observed());
         (
             name.to_owned(),
             Reconciled {

@@ -104,7 +104,9 @@ fn bare(function: &str) -> &str {
 
 fn headline(text: &mut String, findings: &Findings, style: Style) {
     let totals = &findings.totals;
-    let line = if totals.swap_ins == 0 && totals.evictions == 0 {
+    let line = if !findings.faults_observed() {
+        "Faults and evictions were not observed (--sensors).".to_owned()
+    } else if totals.swap_ins == 0 && totals.evictions == 0 {
         "Nothing was swapped.".to_owned()
     } else {
         let wall = findings.meta.wall_ns.filter(|&wall| wall > 0);
@@ -118,7 +120,7 @@ fn headline(text: &mut String, findings: &Findings, style: Style) {
         format!(
             "Waited {}{of_wall} for {} swap-ins.",
             duration(totals.stall_ns),
-            count(totals.swap_ins)
+            count(totals.swap_ins - totals.swap_cache_hits)
         )
     };
     let _ = writeln!(text, "{}", style.bold(&line));
@@ -163,6 +165,10 @@ fn facts(text: &mut String, findings: &Findings) {
     if let Some(kind) = &meta.swap.kind {
         parts.push(format!("swap {kind}"));
     }
+    if !findings.faults_observed() {
+        let _ = writeln!(text, "{}", parts.join(", "));
+        return;
+    }
     parts.push(format!("{} evictions", count(totals.evictions)));
     parts.push(format!("{} pages written", count(totals.pages_written)));
     if totals.zero_filled > 0 {
@@ -188,13 +194,15 @@ const COLUMNS: &[Column] = &[
             .to_owned()
     }),
 ];
-const NARROWEST_NAME: usize = 24;
+const NARROWEST_NAME: usize = 36;
 const GAP: usize = 2;
 
 fn table(text: &mut String, findings: &Findings, style: Style) {
     let shown: Vec<&Object> = findings.objects.iter().take(style.objects).collect();
     if shown.is_empty() {
-        let _ = writeln!(text, "\nNo objects were recorded.");
+        if findings.objects.is_empty() {
+            let _ = writeln!(text, "\nNo objects were recorded.");
+        }
         return;
     }
     let cells: Vec<Vec<String>> = shown
@@ -312,6 +320,20 @@ fn remarks(text: &mut String, findings: &Findings, style: Style) {
     }
     if let Some(reason) = &meta.exit.reason {
         let _ = writeln!(text, "{}", style.bold(reason));
+    }
+    let lineless = |object: &&Object| {
+        object.identity.kind == ObjectKind::Allocation && object.identity.line.is_none()
+    };
+    if findings
+        .objects
+        .iter()
+        .take(style.objects)
+        .any(|object| lineless(&object))
+    {
+        let _ = writeln!(
+            text,
+            "Objects without a line come from code without debug information: compile with -g to name them."
+        );
     }
     if meta.recovered.is_some() || meta.end_monotonic_ns.is_none() {
         let _ = writeln!(

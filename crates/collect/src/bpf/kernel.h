@@ -63,9 +63,10 @@ struct anon_vma_chain {
 struct folio {
 	void *mapping;
 	unsigned long index;
+	unsigned char _folio_order; /* up to 6.5 */
 };
 struct page {
-	int _mapcount; /* only the type's size is asked for */
+	unsigned char compound_order; /* up to 6.2 */
 };
 struct mm_struct {
 	void *pgd;

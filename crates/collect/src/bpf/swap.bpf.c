@@ -258,6 +258,10 @@ static __always_inline int folio_order(__u64 folio)
 {
 	if (!PAGE_FLAG(folio, PG_head))
 		return 0;
+	if (bpf_core_field_exists(struct folio, _folio_order))
+		return LOAD(folio, struct folio, _folio_order) & 0xff;
+	if (bpf_core_field_exists(struct page, compound_order)) // before that, in the second page
+		return LOAD(folio + bpf_core_type_size(struct page), struct page, compound_order) & 0xff;
 	// mm.h (6.6): the low byte of the second page's flags; 64 bytes a struct page
 	return load(folio + bpf_core_type_size(struct page)) & 0xff;
 }

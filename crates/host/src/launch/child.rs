@@ -8,6 +8,7 @@ use super::environment::Environment;
 use super::environment::c_string;
 use crate::error::Error;
 use crate::error::Result;
+use rustix::event::EventfdFlags;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 use rustix::pipe::PipeFlags;
@@ -27,11 +28,9 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::ptr;
 
-/// What the child was doing when it failed.
-const EXEC: u8 = 0;
-const BECOME_USER: u8 = 1;
-/// Stage and error number.
-const REPORT_BYTES: usize = 5;
+/// What the child was doing when it failed. Not 0, so that a report never is.
+const EXEC: u32 = 1;
+const BECOME_USER: u32 = 2;
 
 /// Everything the child needs.
 pub(super) struct Prepared {
@@ -89,8 +88,40 @@ pub(super) struct Held {
     pid: Pid,
     /// One byte lets the child go; its end (also: our death) ends the child.
     barrier: Option<UnixStream>,
-    /// The child writes here if it fails; exec closes it.
-    report: OwnedFd,
+    /// Its end says that the child has run exec, or has ended.
+    done: OwnedFd,
+    report: Report,
+}
+
+/// Where the child says that it failed, and at what: stage and error number. A number in the kernel, as a pipe would
+/// need memory for the text, which the child may have none of at its limit.
+#[derive(Debug)]
+struct Report(OwnedFd);
+
+impl Report {
+    fn new() -> io::Result<Self> {
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        Ok(Report(rustix::event::eventfd(0, flags)?))
+    }
+
+    /// In the child: one system call.
+    fn write(&self, stage: u32, errno: i32) {
+        let number = u64::from(stage) << 32 | u64::from(errno.unsigned_abs());
+        let _ = rustix::io::write(&self.0, &number.to_ne_bytes());
+    }
+
+    /// `None`: it has not failed.
+    fn read(&self) -> io::Result<Option<(u32, i32)>> {
+        let mut bytes = [0; 8];
+        match rustix::io::read(&self.0, &mut bytes) {
+            Ok(_) => {
+                let number = u64::from_ne_bytes(bytes);
+                Ok(Some(((number >> 32) as u32, number as u32 as i32)))
+            }
+            Err(Errno::AGAIN) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
 }
 
 impl Held {
@@ -105,7 +136,8 @@ impl Held {
         };
         let passed = let_go(&barrier);
         drop(barrier);
-        match (passed, read_report(&self.report)) {
+        let report = wait_for_end(&self.done).and_then(|()| self.report.read());
+        match (passed, report) {
             (Ok(()), Ok(None)) => Ok(()),
             (Ok(()), Ok(Some((stage, errno)))) => {
                 self.reap();
@@ -138,8 +170,9 @@ impl Drop for Held {
 pub(super) fn fork_held(prepared: &Prepared) -> Result<Held> {
     let failed = |source| Error::system("make a pipe", source);
     let (barrier_in, barrier_out) = UnixStream::pair().map_err(failed)?;
-    let (report_in, report_out) =
+    let (done, _until_exec) =
         rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|e| failed(e.into()))?;
+    let report = Report::new().map_err(|e| Error::system("make an eventfd", e))?;
     let arguments = pointers(&prepared.arguments);
     let variables = pointers(&prepared.variables);
     // SAFETY: the child only makes system calls until it execs or exits, and never returns.
@@ -147,14 +180,16 @@ pub(super) fn fork_held(prepared: &Prepared) -> Result<Held> {
         0 => {
             // Or our own copy would keep the barrier up after the recorder's death.
             drop(barrier_out);
-            drop(report_in);
-            run(prepared, &arguments, &variables, &barrier_in, &report_out)
+            drop(done);
+            // `_until_exec` stays open until then.
+            run(prepared, &arguments, &variables, &barrier_in, &report)
         }
         pid => match Pid::from_raw(pid) {
             Some(pid) if pid.as_raw_nonzero().get() > 0 => Ok(Held {
                 pid,
                 barrier: Some(barrier_out),
-                report: report_in,
+                done,
+                report,
             }),
             _ => Err(Error::system("start a process", io::Error::last_os_error())),
         },
@@ -175,7 +210,7 @@ fn run(
     arguments: &[*const c_char],
     variables: &[*const c_char],
     barrier: &UnixStream,
-    report: &OwnedFd,
+    report: &Report,
 ) -> ! {
     if wait_at(barrier) {
         let stage = match prepared.user.as_ref().map_or(Ok(()), become_user) {
@@ -200,9 +235,7 @@ fn run(
                 )
             }
         };
-        let mut text = [stage.0; REPORT_BYTES];
-        text[1..].copy_from_slice(&stage.1.to_ne_bytes());
-        let _ = rustix::io::write(report, &text);
+        report.write(stage.0, stage.1);
     }
     // SAFETY: ends this process without running anything that belongs to the recorder.
     unsafe { libc::_exit(125) }
@@ -248,24 +281,17 @@ fn let_go(barrier: &UnixStream) -> io::Result<()> {
     }
 }
 
-/// `None`: exec closed the pipe, the program runs.
-fn read_report(report: &OwnedFd) -> io::Result<Option<(u8, i32)>> {
-    let mut text = [0; REPORT_BYTES];
+fn wait_for_end(pipe: &OwnedFd) -> io::Result<()> {
+    let mut byte = [0];
     loop {
-        match rustix::io::read(report.as_fd(), &mut text) {
+        match rustix::io::read(pipe.as_fd(), &mut byte) {
             Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-            Ok(0) => return Ok(None),
-            // Short messages pass a pipe whole.
-            Ok(_) => {
-                let [stage, errno @ ..] = text;
-                return Ok(Some((stage, i32::from_ne_bytes(errno))));
-            }
+            other => return other.map(drop).map_err(io::Error::from),
         }
     }
 }
 
-fn explain(stage: u8, errno: i32, path: &Path) -> Error {
+fn explain(stage: u32, errno: i32, path: &Path) -> Error {
     let source = io::Error::from_raw_os_error(errno);
     if stage == BECOME_USER {
         return Error::system(

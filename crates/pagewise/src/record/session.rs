@@ -95,8 +95,6 @@ pub(super) fn record(
     if let Some(cgroup) = &setting.cgroup {
         cgroup.add(launched.pid())?;
     }
-    let relief = setting.cgroup.as_ref().zip(setting.limit.bytes);
-    let mut relief = relief.and_then(|(cgroup, limit)| OomRelief::hold(cgroup, limit));
     let before = counters::vmstat().unwrap_or_default();
     if let Some(faults) = &sensors.faults {
         faults.watch(launched.pid())?;
@@ -110,6 +108,9 @@ pub(super) fn record(
         }
         return Err(error.into());
     }
+    // Only now: nobody looks after a program that is stuck in its exec, so there the killer has to.
+    let relief = setting.cgroup.as_ref().zip(setting.limit.bytes);
+    let mut relief = relief.and_then(|(cgroup, limit)| OomRelief::hold(cgroup, limit));
     let mut translator = Translator::new(page_bytes(), sensors.faults.is_some());
     let mut run = Run {
         launched: &mut launched,

@@ -1,5 +1,5 @@
 /* Sweeps memory and ends in a given way: ends MEBIBYTES PASSES WAY [CODE]
- * WAY: code, locked (so that it cannot be swapped), abort, segfault, forever (never), stubborn (never, and not by SIGTERM or SIGINT either).
+ * WAY: code, sparse (touches a page in each 2 MiB: the page tables take as much and cannot be swapped), abort, segfault, forever (never), stubborn (never, and not by SIGTERM or SIGINT either).
  * Prints its process id first, and with `forever` and `stubborn` goes on sweeping whatever PASSES is. */
 
 #include <signal.h>
@@ -26,6 +26,17 @@ static void sweep(unsigned char *bytes, size_t size) {
     }
 }
 
+static void touch_sparsely(size_t size) {
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    unsigned char *bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (bytes == MAP_FAILED) {
+        exit(4);
+    }
+    for (size_t offset = 0; offset < size; offset += 2 << 20) {
+        bytes[offset] = 1;
+    }
+}
+
 int main(int count, char **values) {
     if (count < 4) {
         return 2;
@@ -39,12 +50,13 @@ int main(int count, char **values) {
     }
     printf("%d\n", (int)getpid());
     fflush(stdout);
+    if (strcmp(way, "sparse") == 0) {
+        touch_sparsely(size);
+        return 0;
+    }
     unsigned char *buffer = malloc(size);
     if (buffer == NULL) {
         return 3;
-    }
-    if (strcmp(way, "locked") == 0 && mlock(buffer, size) != 0) {
-        return 4;
     }
     fill(buffer, size);
     int endless = strcmp(way, "forever") == 0 || strcmp(way, "stubborn") == 0;

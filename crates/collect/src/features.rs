@@ -1,0 +1,99 @@
+//! What a kernel must offer and loading alone would not say in words. Probed for, never derived from a version.
+
+use std::path::Path;
+
+use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::Typedef;
+
+use crate::CollectError;
+use crate::calibrate::open_object;
+use crate::driver::SWAP;
+use crate::record::Config;
+
+const BTF: &str = "/sys/kernel/btf/vmlinux";
+const LOCKDOWN: &str = "/sys/kernel/security/lockdown";
+
+/// Whether the kernel describes itself and has each tracepoint that the sensors sit on. BTF has a type
+/// `btf_trace_NAME` for each (include/trace/bpf_probe.h, 6.12).
+pub(crate) fn require_tracepoints() -> Result<(), CollectError> {
+    if !Path::new(BTF).exists() {
+        return Err(CollectError::NoBtf);
+    }
+    let refused = |error: libbpf_rs::Error| CollectError::from_libbpf("swap", &error);
+    let kernel = Btf::from_vmlinux().map_err(refused)?;
+    let object = open_object("swap", SWAP, Config::default())?;
+    for program in object.progs() {
+        let section = program.section().to_string_lossy();
+        if let Some(name) = tracepoint_of(&section)
+            && kernel
+                .type_by_name::<Typedef<'_>>(&format!("btf_trace_{name}"))
+                .is_none()
+        {
+            return Err(CollectError::NoTracepoint {
+                name: name.to_owned(),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn tracepoint_of(section: &str) -> Option<&str> {
+    section.strip_prefix("tp_btf/")
+}
+
+/// Whether the kernel is locked down so that `bpf_probe_read_kernel` is refused. False where securityfs is not mounted.
+pub(crate) fn is_confidential() -> bool {
+    std::fs::read_to_string(LOCKDOWN).is_ok_and(|modes| chosen(&modes) == Some("confidentiality"))
+}
+
+/// The mode in brackets, of `none [integrity] confidentiality` (security/lockdown/lockdown.c, 6.12).
+fn chosen(modes: &str) -> Option<&str> {
+    modes
+        .split_whitespace()
+        .find_map(|mode| mode.strip_prefix('[')?.strip_suffix(']'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mode_in_brackets_is_chosen() {
+        assert_eq!(
+            chosen("none integrity [confidentiality]\n"),
+            Some("confidentiality")
+        );
+        assert_eq!(
+            chosen("none [integrity] confidentiality\n"),
+            Some("integrity")
+        );
+        assert_eq!(chosen("none integrity confidentiality\n"), None);
+        assert_eq!(chosen(""), None);
+    }
+
+    #[test]
+    fn the_sensors_sit_on_named_tracepoints() {
+        let object =
+            open_object("swap", SWAP, Config::default()).expect("the object opens anywhere");
+        let mut names: Vec<String> = object
+            .progs()
+            .filter_map(|program| {
+                Some(tracepoint_of(&program.section().to_string_lossy())?.to_owned())
+            })
+            .collect();
+        names.sort();
+        assert_eq!(
+            names,
+            [
+                "block_bio_queue",
+                "mm_page_free",
+                "mm_vmscan_write_folio",
+                "page_fault_kernel",
+                "page_fault_user",
+                "sched_process_exec",
+                "sched_process_exit",
+                "sched_process_fork",
+            ]
+        );
+    }
+}
