@@ -26,7 +26,7 @@ pub(crate) static SWAP: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/swap.b
 /// How to observe.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// This kernel's layout, from [`crate::calibrate`].
+    /// This kernel's layout, from [`crate::calibrate()`].
     pub layout: Layout,
     /// CLOCK_MONOTONIC at the start of the recording, ns.
     pub base_ns: u64,

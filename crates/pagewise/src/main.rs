@@ -98,6 +98,6 @@ mod tests {
     fn what_is_missing_is_named_on_the_same_line() {
         let error = Cli::try_parse_from(["pagewise", "record"]).expect_err("refused");
         let line = one_line(&error.render().to_string());
-        assert!(line.contains("not provided: -- <CMD>"), "{line}");
+        assert!(line.contains("not provided: <CMD>"), "{line}");
     }
 }

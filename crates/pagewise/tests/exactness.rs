@@ -64,7 +64,13 @@ impl Measured {
                 panic!("{name}: {pair}");
             };
             let most = kernel / 100 + 8;
-            assert!(recorded.abs_diff(kernel) <= most, "{name}: {pair}");
+            let unseen = if name == "pages_read" {
+                unseen_reads
+            } else {
+                0
+            };
+            let range = kernel.saturating_sub(most + unseen)..=kernel + most;
+            assert!(range.contains(&recorded), "{name}: {pair}");
         }
     }
 
@@ -178,14 +184,14 @@ fn locking_reads_pages_without_an_exception() {
 }
 
 #[test]
-fn locking_on_a_file_is_counted_apart_too() {
+fn locking_on_a_file_does_not_upset_the_counts() {
     // What is read ahead for mlock, outside of any fault, is counted by nobody but the kernel: `first` at most.
     let first = 16 << 8;
     let program = "./pattern --passes 2 --mlock";
     let Some(measured) = Measured::run_with_unseen_reads(FILE, program, first) else {
         return;
     };
-    assert!(measured.total("faults_without_exception") > 0);
+    assert!(measured.total("swap_cache_hits") > 0);
 }
 
 #[test]

@@ -134,6 +134,7 @@ mod tests {
     fn the_limit_is_lowered_again_once_the_program_goes_on() {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("memory.oom_control"), "under_oom 0\n").expect("written");
+        std::fs::write(folder.path().join("memory.limit_in_bytes"), "68157440\n").expect("written");
         let mut relief = relief(folder.path(), 64 << 20);
         relief.raised_by = STEP;
         relief.tick();

@@ -17,16 +17,12 @@ use crate::failure::Failure;
 use crate::output::tell;
 
 pub(super) fn finish(recorded: Recorded) -> Result<ExitCode, Failure> {
-    let Recorded {
-        mut writer,
-        code,
-        names,
-    } = recorded;
+    let Recorded { mut writer, code } = recorded;
     let folder = writer.dir().to_owned();
-    match names.then(|| names::add_names(&mut writer)) {
+    match names::add_names(&mut writer) {
         // A program that did nothing to record has nothing to name.
-        None | Some(Ok(()) | Err(TraceError::Empty { .. })) => {}
-        Some(Err(error)) => return Err(error.into()),
+        Ok(()) | Err(TraceError::Empty { .. }) => {}
+        Err(error) => return Err(error.into()),
     }
     writer.close()?;
     summarize(&folder)?;

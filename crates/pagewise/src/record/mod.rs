@@ -34,7 +34,12 @@ pub(crate) fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
     // Whatever happened, first everything is as before; only then is there time for names.
     let failures = setting.restore();
     for failure in &failures {
-        tell!("pagewise: {failure}");
+        if failure.error.is_transient() {
+            // Others may have swapped to it too, and have no room for it now.
+            tell!("pagewise: {failure} (or wait: it is tried again for ten minutes)");
+        } else {
+            tell!("pagewise: {failure}");
+        }
     }
     let recorded = recorded?;
     ending::finish(recorded)
@@ -45,6 +50,15 @@ fn destination(arguments: &RecordArguments) -> Result<(PathBuf, Overwrite), Fail
     let Some(folder) = &arguments.output else {
         return Ok((PathBuf::from(DEFAULT_FOLDER), Overwrite::KeepOld));
     };
+    let parent = folder
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    if let Some(parent) = parent.filter(|parent| !parent.is_dir()) {
+        let parent = parent.display();
+        return Err(Failure::new(format!(
+            "{parent} is no folder: make it with mkdir -p {parent}"
+        )));
+    }
     if arguments.force {
         return Ok((folder.clone(), Overwrite::Replace));
     }

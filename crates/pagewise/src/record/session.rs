@@ -64,8 +64,6 @@ pub(super) struct Recorded {
     pub(super) writer: TraceWriter,
     /// What to exit with: the program's own code.
     pub(super) code: u8,
-    /// Its call paths are to be named.
-    pub(super) names: bool,
 }
 
 pub(super) fn record(
@@ -99,6 +97,7 @@ pub(super) fn record(
     if let Some(faults) = &sensors.faults {
         faults.watch(launched.pid())?;
     }
+    let began = Instant::now();
     if let Err(error) = launched.release() {
         drop(writer);
         // Nothing was recorded: what was there before comes back.
@@ -114,6 +113,7 @@ pub(super) fn record(
     let mut translator = Translator::new(page_bytes(), sensors.faults.is_some());
     let mut run = Run {
         launched: &mut launched,
+        began,
         setting,
         relief: relief.as_mut(),
         peak_bytes: 0,
@@ -157,7 +157,6 @@ pub(super) fn record(
     Ok(Recorded {
         writer,
         code: end.code(),
-        names: sensors.allocations.is_some(),
     })
 }
 
@@ -353,6 +352,7 @@ impl End {
 
 struct Run<'run> {
     launched: &'run mut Launched,
+    began: Instant,
     setting: &'run Setting,
     relief: Option<&'run mut OomRelief>,
     peak_bytes: u64,
@@ -367,8 +367,9 @@ impl Run<'_> {
         writer: &mut TraceWriter,
         signals: &Signals,
     ) -> Result<End, Failure> {
-        let began = Instant::now();
+        let began = self.began;
         let mut flushed = began;
+        self.sample(writer)?;
         let mut told: Option<(Signal, Instant)> = None;
         loop {
             let ended = self.wait_a_little(sensors);
@@ -394,6 +395,7 @@ impl Run<'_> {
             if flushed.elapsed() >= FLUSH_EVERY {
                 flushed = Instant::now();
                 self.sample(writer)?;
+                translator.read_mappings(writer)?;
                 writer.flush()?;
             }
             told = told.or_else(|| self.pass_on(signals));

@@ -32,6 +32,9 @@ pub(super) struct Translator {
     pub(super) counts: Counts,
 }
 
+/// Of more processes at once, the mappings are as the preloaded library told them.
+const MOST_PROCESSES: usize = 64;
+
 /// What identifies a mapping row.
 type MappingKey = (u64, u64, u64, String);
 
@@ -161,6 +164,9 @@ impl Translator {
                 if parent_space != space {
                     writer.spaces.push(row.clone())?;
                     self.spaces.insert(space, row);
+                    if what == ProcessChange::Exec {
+                        self.read_mappings_of(pid, space, time_ns, writer)?;
+                    }
                 }
                 self.spaces_of
                     .entry(pid)
@@ -355,6 +361,36 @@ impl Translator {
         Ok(())
     }
 
+    /// Looks again at what is mapped in each process that lives: heaps grow, libraries come. This also serves programs
+    /// that cannot be preloaded.
+    pub(super) fn read_mappings(&mut self, writer: &mut TraceWriter) -> Result<(), TraceError> {
+        let live: Vec<(u32, u32)> = self
+            .spaces
+            .values()
+            .map(|row| (row.pid, row.space))
+            .collect();
+        for (pid, space) in live.into_iter().take(MOST_PROCESSES) {
+            self.read_mappings_of(pid, space, monotonic_ns(), writer)?;
+        }
+        Ok(())
+    }
+
+    fn read_mappings_of(
+        &mut self,
+        pid: u32,
+        space: u32,
+        time_ns: u64,
+        writer: &mut TraceWriter,
+    ) -> Result<(), TraceError> {
+        let text = pagewise_host::process::maps(pid).unwrap_or_default();
+        self.write_mappings(
+            space,
+            time_ns,
+            parse_maps(&text).unwrap_or_default(),
+            writer,
+        )
+    }
+
     /// Writes what waits, in order of time.
     pub(super) fn write_events(&mut self, writer: &mut TraceWriter) -> Result<(), TraceError> {
         self.events.sort_by_key(|event| event.time_ns);
@@ -363,6 +399,11 @@ impl Translator {
         }
         Ok(())
     }
+}
+
+fn monotonic_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 fn permissions(mapping: &Mapping) -> String {

@@ -127,7 +127,7 @@ mod tests {
         assert!(explain(&early).contains("swap is full"));
         let at_the_kill = explain(&death(64 << 20, 8 << 20));
         assert!(
-            at_the_kill.contains("reclaim failed with 8 MiB"),
+            at_the_kill.contains("reclaim failed with 8.0 MiB"),
             "{at_the_kill}"
         );
     }
