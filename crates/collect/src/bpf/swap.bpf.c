@@ -29,6 +29,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 #define PF_MEMALLOC 0x800 // include/linux/sched.h (6.12): the task is reclaiming
 #define REQ_OP_MASK 0xff
+#define REQ_OP_READ 0
 #define REQ_OP_WRITE 1
 #define MAX_CPUS 1024
 
@@ -242,7 +243,8 @@ int fault_ends(struct bpf_perf_event_data *event)
 		return 0;
 	if (fault->start && fault->address == event->addr && fault->thread == (__u32)task->pid) {
 		emit_fault(cpu, id, fault, KIND_SWAP_IN, now(cpu) - fault->start);
-		cpu->pages_read += pages_read_for(task, fault);
+		if (!config.swap_is_slow)
+			cpu->pages_read += pages_read_for(task, fault);
 		fault->start = 0;
 	} else if (space_of(cpu, (__u64)task->mm)) {
 		cpu->file_majors++;
@@ -283,17 +285,31 @@ static __always_inline void emit_page(struct cpu_state *cpu, __u32 id, __u64 fol
 	emit(cpu, id, kind_word(KIND_PAGE, owner.address | flags), time_word(space, recently(cpu)), 0, 2);
 }
 
+// A page that is being read from swap is swap-backed like an anonymous one, but belongs to nobody yet: whoever
+// reads it is charged, be it in a fault or inside a system call.
+static __always_inline void swap_read(struct cpu_state *cpu, __u64 page)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	if (PAGE_FLAG(page, PG_swapbacked) && space_of(cpu, (__u64)task->mm))
+		cpu->pages_read += 1UL << folio_order(page);
+}
+
 SEC("tp_btf/block_bio_queue")
 int BPF_PROG(swap_io, struct bio *bio)
 {
-	__u32 operation = bio->bi_opf;
-
-	if ((operation & REQ_OP_MASK) != REQ_OP_WRITE ||
-	    !(operation >> bpf_core_enum_value(enum req_flag_bits, __REQ_SWAP) & 1))
-		return 0;
+	__u32 flags = bio->bi_opf;
+	__u32 operation = flags & REQ_OP_MASK;
 	__u32 id;
 	struct cpu_state *cpu = this_cpu(&id);
+
 	if (!cpu)
+		return 0;
+	if (operation == REQ_OP_READ) {
+		swap_read(cpu, LOAD(bio->bi_io_vec, struct bio_vec, bv_page));
+		return 0;
+	}
+	if (operation != REQ_OP_WRITE || !(flags >> bpf_core_enum_value(enum req_flag_bits, __REQ_SWAP) & 1))
 		return 0;
 	__u64 page = LOAD(bio->bi_io_vec, struct bio_vec, bv_page);
 	cpu->last_written = page;

@@ -14,8 +14,7 @@ use std::path::PathBuf;
 /// Where execvp(3) looks without a `PATH`.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
-const NO_INTERPRETER: &str =
-    "the interpreter in its #! line is missing; install it, or correct that line";
+const NO_INTERPRETER: &str = "its interpreter is missing; install it, or correct the #! line";
 
 /// What stands at a path.
 enum Candidate {
