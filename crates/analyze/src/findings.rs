@@ -89,6 +89,14 @@ pub struct Findings {
 }
 
 impl Findings {
+    /// Whether pages of zeros could be told from written ones.
+    pub fn zeros_observed(&self) -> bool {
+        self.meta
+            .sensors
+            .get("zero_filled")
+            .is_some_and(|state| state == "on")
+    }
+
     /// Whether anyone looked for faults and evictions: if not, there is no telling that there were none.
     pub fn faults_observed(&self) -> bool {
         self.meta

@@ -106,7 +106,7 @@ impl Report {
             objects: findings
                 .objects
                 .iter()
-                .map(|object| JsonObject::new(object, observed))
+                .map(|object| JsonObject::new(object, observed, findings.zeros_observed()))
                 .collect(),
             latency: Latency {
                 p50_ns: findings.latency.quantile(0.5),
@@ -150,10 +150,7 @@ impl Summary {
             pages_read: total("pages_read"),
             evictions: seen(totals.evictions),
             pages_written: seen(totals.pages_written),
-            zero_filled: meta
-                .counters
-                .contains_key("swpout_zero")
-                .then_some(totals.zero_filled),
+            zero_filled: findings.zeros_observed().then_some(totals.zero_filled),
             peak_rss_bytes: meta.peak_rss_bytes,
             limit_bytes: meta.limit.bytes,
             major_faults: total("major_faults"),
@@ -164,7 +161,7 @@ impl Summary {
 }
 
 impl JsonObject {
-    fn new(object: &Object, observed: bool) -> Self {
+    fn new(object: &Object, observed: bool, zeros: bool) -> Self {
         let identity = &object.identity;
         let seen = |count: u64| observed.then_some(count);
         Self {
@@ -179,7 +176,7 @@ impl JsonObject {
             swap_cache_hits: seen(object.swap_cache_hits),
             evictions: seen(object.evictions),
             pages_written: seen(object.pages_written),
-            zero_filled: seen(object.zero_filled),
+            zero_filled: zeros.then_some(object.zero_filled),
             stall_ns: seen(object.stall_ns),
             resident_share: None,
             accessed_share: None,
@@ -221,10 +218,11 @@ fn reconciliation(findings: &Findings) -> BTreeMap<String, Reconciled> {
             },
         )
     };
+    let zeros = findings.zeros_observed().then_some(totals.zero_filled);
     BTreeMap::from([
         pair("pages_read", total("pages_read"), "pswpin"),
         pair("pages_written", Some(totals.pages_written), "pswpout"),
-        pair("zero_filled", Some(totals.zero_filled), "swpout_zero"),
+        pair("zero_filled", zeros, "swpout_zero"),
         pair("evictions", Some(totals.evictions), "pgsteal_anon"),
     ])
 }

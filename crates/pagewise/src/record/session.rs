@@ -241,6 +241,15 @@ impl Sensors {
             let layout = pagewise_collect::calibrate()?;
             let zeros_are_noted =
                 counters::vmstat().is_ok_and(|counts| counts.contains_key("swpout_zero"));
+            // Without the array of page structs they count as written.
+            let zeros = match (zeros_are_noted, layout.page_structs, sensors.swap_is_slow) {
+                (false, ..) => "this kernel writes pages of zeros like others",
+                (true, None, false) => {
+                    "pages of zeros count as written: their contents cannot be found"
+                }
+                _ => "on",
+            };
+            sensors.state("zero_filled", zeros);
             sensors.faults = Some(SwapSensor::load(pagewise_collect::Options {
                 layout,
                 base_ns: start.monotonic_ns,
@@ -559,15 +568,18 @@ fn kept_counts(
     let without_exception = totals.major_faults.saturating_sub(seen);
     // On zram each major fault reads one page; elsewhere the device's reads are counted themselves.
     let read_unseen = if swap_is_slow { 0 } else { without_exception };
-    BTreeMap::from([
+    let mut counts = BTreeMap::from([
         ("major_faults".to_owned(), totals.major_faults),
         ("file_major_faults".to_owned(), totals.file_majors),
         ("faults_without_exception".to_owned(), without_exception),
-        ("pages_read".to_owned(), totals.pages_read + read_unseen),
         // Of the whole machine: their owner had just gone, or they were not a program's private memory.
         ("evictions_without_owner".to_owned(), totals.unknown_owner),
         ("foreign_evictions".to_owned(), totals.foreign_pages),
-    ])
+    ]);
+    if totals.reads_are_counted {
+        counts.insert("pages_read".to_owned(), totals.pages_read + read_unseen);
+    }
+    counts
 }
 
 fn cost(start: &Clocks, relief: Option<&OomRelief>) -> BTreeMap<String, f64> {
