@@ -8,9 +8,12 @@
 
 mod call_paths;
 mod ending;
+mod facts;
 mod peak;
+mod sensors;
 mod session;
 mod setting;
+mod signals;
 mod translate;
 mod why_killed;
 

@@ -1,17 +1,11 @@
 //! The recording itself: from the program's start to its end.
 
-use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use std::time::Instant;
 
 use pagewise_abi as abi;
-use pagewise_collect::AllocationServer;
-use pagewise_collect::SwapSensor;
-use pagewise_collect::Totals;
 use pagewise_host::Exit;
 use pagewise_host::Launched;
 use pagewise_host::OomRelief;
@@ -26,10 +20,12 @@ use rustix::event::PollFd;
 use rustix::event::PollFlags;
 use rustix::event::Timespec;
 use rustix::process::Signal;
-use rustix::time::ClockId;
 
-use super::runtime_library;
+use super::facts;
+use super::facts::Clocks;
+use super::sensors::Sensors;
 use super::setting::Setting;
+use super::signals::Signals;
 use super::translate::Translator;
 use super::why_killed::FreeSwap;
 use super::why_killed::why_killed;
@@ -45,19 +41,6 @@ const PATIENCE: Timespec = Timespec {
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
 /// After a signal to us, how long the program may take to end.
 const GRACE: Duration = Duration::from_secs(3);
-
-/// Counters of /proc/vmstat that are kept beside our own counts.
-const COUNTERS: &[&str] = &[
-    "pswpin",
-    "pswpout",
-    "swpin_zero",
-    "swpout_zero",
-    "pgsteal_anon",
-    "pgmajfault",
-    "oom_kill",
-    "zswpin",
-    "zswpout",
-];
 
 /// A recording whose program has ended or been left alone, not yet closed.
 pub(super) struct Recorded {
@@ -84,10 +67,10 @@ pub(super) fn record(
     let mut launched = program.start()?;
     let mut writer = TraceWriter::create(
         folder,
-        meta(arguments, setting, &sensors, &start),
+        facts::meta(arguments, setting, &sensors, &start),
         overwrite,
     )?;
-    if let Some(owner) = sudo_caller() {
+    if let Some(owner) = facts::sudo_caller() {
         writer.set_owner(owner)?;
     }
     if let Some(cgroup) = &setting.cgroup {
@@ -150,195 +133,14 @@ pub(super) fn record(
         let exact = end.exit.and_then(|exit| exit.peak_resident_bytes);
         meta.peak_rss_bytes = exact.max(Some(peak_bytes)).filter(|&bytes| bytes > 0);
         meta.losses = losses;
-        meta.counters = both(&before, &after);
-        meta.totals = kept_counts(totals, &translator, sensors.swap_is_slow);
-        meta.cost = cost(&start, relief.as_ref());
+        meta.counters = facts::both(&before, &after);
+        meta.totals = facts::kept_counts(totals, &translator, sensors.swap_is_slow);
+        meta.cost = facts::cost(&start, relief.as_ref());
     })?;
     Ok(Recorded {
         writer,
         code: end.code(),
     })
-}
-
-/// Whom the trace belongs to under sudo.
-fn sudo_caller() -> Option<trace::Owner> {
-    if !rustix::process::geteuid().is_root() {
-        return None;
-    }
-    let number = |name: &str| std::env::var(name).ok()?.parse().ok();
-    Some(trace::Owner {
-        uid: number("SUDO_UID")?,
-        gid: number("SUDO_GID")?,
-    })
-}
-
-/// Signals that end a recording.
-struct Signals {
-    interrupt: Arc<AtomicBool>,
-    terminate: Arc<AtomicBool>,
-}
-
-impl Signals {
-    fn catch() -> Result<Self, Failure> {
-        let signals = Self {
-            interrupt: Arc::default(),
-            terminate: Arc::default(),
-        };
-        use signal_hook::consts::SIGHUP;
-        use signal_hook::consts::SIGINT;
-        use signal_hook::consts::SIGTERM;
-        for (signal, flag) in [
-            (SIGINT, &signals.interrupt),
-            (SIGTERM, &signals.terminate),
-            (SIGHUP, &signals.terminate),
-        ] {
-            signal_hook::flag::register(signal, Arc::clone(flag))
-                .map_err(|error| Failure::new(format!("cannot catch signal {signal}: {error}")))?;
-        }
-        Ok(signals)
-    }
-}
-
-struct Clocks {
-    monotonic_ns: u64,
-    realtime_ns: u64,
-    boot_offset_ns: u64,
-    cpu_ns: u64,
-}
-
-impl Clocks {
-    fn now() -> Self {
-        let read = |clock| {
-            let time = rustix::time::clock_gettime(clock);
-            time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-        };
-        let monotonic_ns = read(ClockId::Monotonic);
-        Self {
-            monotonic_ns,
-            realtime_ns: read(ClockId::Realtime),
-            boot_offset_ns: read(ClockId::Boottime).saturating_sub(monotonic_ns),
-            cpu_ns: read(ClockId::ProcessCPUTime),
-        }
-    }
-}
-
-struct Sensors {
-    faults: Option<SwapSensor>,
-    allocations: Option<(AllocationServer, std::path::PathBuf)>,
-    swap_is_slow: bool,
-    states: BTreeMap<String, String>,
-}
-
-impl Sensors {
-    fn start(arguments: &RecordArguments, start: &Clocks) -> Result<Self, Failure> {
-        let mut sensors = Self {
-            faults: None,
-            allocations: None,
-            swap_is_slow: Setting::swap_is_slow(),
-            states: BTreeMap::new(),
-        };
-        if arguments.sensors.faults {
-            let layout = pagewise_collect::calibrate()?;
-            let zeros_are_noted =
-                counters::vmstat().is_ok_and(|counts| counts.contains_key("swpout_zero"));
-            // Without the array of page structs they count as written.
-            let zeros = match (zeros_are_noted, layout.page_structs, sensors.swap_is_slow) {
-                (false, ..) => "this kernel writes pages of zeros like others",
-                (true, None, false) => {
-                    "pages of zeros count as written: their contents cannot be found"
-                }
-                _ => "on",
-            };
-            sensors.state("zero_filled", zeros);
-            sensors.faults = Some(SwapSensor::load(pagewise_collect::Options {
-                layout,
-                base_ns: start.monotonic_ns,
-                swap_is_slow: sensors.swap_is_slow,
-                zeros_are_noted,
-            })?);
-        }
-        sensors.state(
-            "faults",
-            if arguments.sensors.faults {
-                "on"
-            } else {
-                "off"
-            },
-        );
-        if arguments.sensors.allocations {
-            match runtime_library() {
-                Ok(library) => {
-                    sensors.allocations = Some((AllocationServer::start()?, library));
-                    sensors.state("allocations", "on");
-                }
-                Err(why) => {
-                    tell!("pagewise: objects stay without names: {why}; type: make build");
-                    sensors.state("allocations", &why);
-                }
-            }
-        } else {
-            sensors.state("allocations", "off");
-        }
-        Ok(sensors)
-    }
-
-    fn state(&mut self, sensor: &str, state: &str) {
-        self.states.insert(sensor.to_owned(), state.to_owned());
-    }
-
-    /// Moves all that was seen into the trace.
-    fn drain(
-        &mut self,
-        translator: &mut Translator,
-        writer: &mut TraceWriter,
-    ) -> Result<(), Failure> {
-        // The first error counts; the sensors cannot be stopped half-way.
-        let mut failed = None;
-        if let Some(faults) = &mut self.faults {
-            faults.drain(|observation| {
-                if let Err(error) = translator.observe(observation, writer) {
-                    failed.get_or_insert(error);
-                }
-            })?;
-        }
-        if let Some((server, _)) = &mut self.allocations {
-            server.drain(|pid, record| {
-                if let Err(error) = translator.allocation_record(pid, &record, writer) {
-                    failed.get_or_insert(error);
-                }
-            });
-            for pid in translator.take_ended() {
-                server.forget(pid);
-            }
-        }
-        match failed {
-            Some(error) => Err(error.into()),
-            None => Ok(translator.write_events(writer)?),
-        }
-    }
-
-    fn totals(&self) -> Result<Option<Totals>, Failure> {
-        Ok(self.faults.as_ref().map(SwapSensor::totals).transpose()?)
-    }
-
-    fn losses(&self, totals: &Option<Totals>, translator: &Translator) -> BTreeMap<String, u64> {
-        let mut losses = BTreeMap::new();
-        if let Some(totals) = totals {
-            losses.insert("events".to_owned(), totals.lost + totals.malformed);
-            losses.insert("process_notices".to_owned(), totals.lost_notices);
-        }
-        if let Some((server, _)) = &self.allocations {
-            losses.insert(
-                "allocations".to_owned(),
-                server.lost() + translator.counts.strangers,
-            );
-            losses.insert(
-                "malformed_allocation_records".to_owned(),
-                server.malformed(),
-            );
-        }
-        losses
-    }
 }
 
 /// How the run ended.
@@ -503,93 +305,4 @@ fn signal_of(how: pagewise_host::launch::HowEnded) -> Option<i32> {
         pagewise_host::launch::HowEnded::Code(_) => None,
         pagewise_host::launch::HowEnded::Signal(signal) => Some(signal.into()),
     }
-}
-
-fn meta(
-    arguments: &RecordArguments,
-    setting: &Setting,
-    sensors: &Sensors,
-    start: &Clocks,
-) -> trace::Meta {
-    let system = rustix::system::uname();
-    let folder = std::env::current_dir().map(|folder| folder.display().to_string());
-    trace::Meta {
-        pagewise_version: env!("CARGO_PKG_VERSION").to_owned(),
-        command: arguments
-            .program
-            .iter()
-            .map(|part| part.to_string_lossy().into_owned())
-            .collect(),
-        working_directory: folder.unwrap_or_default(),
-        host: trace::Host {
-            kernel: system.release().to_string_lossy().into_owned(),
-            machine: system.machine().to_string_lossy().into_owned(),
-            cpus: std::thread::available_parallelism()
-                .ok()
-                .map(|cpus| cpus.get() as u64),
-            memory_bytes: counters::machine_memory().total_bytes,
-            page_bytes: Some(page_bytes()),
-        },
-        clock: trace::Clock {
-            start_monotonic_ns: Some(start.monotonic_ns),
-            start_realtime_ns: Some(start.realtime_ns),
-            boot_offset_ns: Some(start.boot_offset_ns),
-        },
-        limit: setting.limit.clone(),
-        swap: setting.swap.clone(),
-        sensors: sensors.states.clone(),
-        ..trace::Meta::default()
-    }
-}
-
-fn both(
-    before: &counters::Counters,
-    after: &counters::Counters,
-) -> BTreeMap<String, trace::Counter> {
-    let pair = |name: &&str| {
-        let counter = trace::Counter {
-            begin: *before.get(*name)?,
-            end: *after.get(*name)?,
-        };
-        Some(((*name).to_owned(), counter))
-    };
-    COUNTERS.iter().filter_map(pair).collect()
-}
-
-fn kept_counts(
-    totals: Option<Totals>,
-    translator: &Translator,
-    swap_is_slow: bool,
-) -> BTreeMap<String, u64> {
-    let Some(totals) = totals else {
-        return BTreeMap::new();
-    };
-    let seen = translator.counts.major_swap_ins + totals.file_majors;
-    let without_exception = totals.major_faults.saturating_sub(seen);
-    // On zram each major fault reads one page; elsewhere the device's reads are counted themselves.
-    let read_unseen = if swap_is_slow { 0 } else { without_exception };
-    let mut counts = BTreeMap::from([
-        ("major_faults".to_owned(), totals.major_faults),
-        ("file_major_faults".to_owned(), totals.file_majors),
-        ("faults_without_exception".to_owned(), without_exception),
-        // Of the whole machine: their owner had just gone, or they were not a program's private memory.
-        ("evictions_without_owner".to_owned(), totals.unknown_owner),
-        ("foreign_evictions".to_owned(), totals.foreign_pages),
-    ]);
-    if totals.reads_are_counted {
-        counts.insert("pages_read".to_owned(), totals.pages_read + read_unseen);
-    }
-    counts
-}
-
-fn cost(start: &Clocks, relief: Option<&OomRelief>) -> BTreeMap<String, f64> {
-    let mut cost = BTreeMap::new();
-    cost.insert(
-        "recorder_cpu_ns".to_owned(),
-        Clocks::now().cpu_ns.saturating_sub(start.cpu_ns) as f64,
-    );
-    if let Some(relief) = relief {
-        cost.insert("limit_raised_times".to_owned(), relief.nudges() as f64);
-    }
-    cost
 }

@@ -15,6 +15,7 @@ use pagewise_trace::TraceError;
 use pagewise_trace::TraceWriter;
 
 use super::call_paths::CallPaths;
+use super::facts::Clocks;
 
 /// Translates one recording. Events wait for [`Translator::write_events`], which puts them in order of time.
 pub(super) struct Translator {
@@ -370,7 +371,7 @@ impl Translator {
             .map(|row| (row.pid, row.space))
             .collect();
         for (pid, space) in live.into_iter().take(MOST_PROCESSES) {
-            self.read_mappings_of(pid, space, monotonic_ns(), writer)?;
+            self.read_mappings_of(pid, space, Clocks::now().monotonic_ns, writer)?;
         }
         Ok(())
     }
@@ -399,11 +400,6 @@ impl Translator {
         }
         Ok(())
     }
-}
-
-fn monotonic_ns() -> u64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 fn permissions(mapping: &Mapping) -> String {
