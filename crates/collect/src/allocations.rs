@@ -34,6 +34,8 @@ pub struct AllocationServer {
     listener: OwnedFd,
     socket: String,
     rings: Vec<Ring>,
+    /// Filled with memory in advance: a program waits for its ring.
+    spare: Option<Ring>,
     malformed: u64,
     refused: u64,
     lost_by_ended: u64,
@@ -61,6 +63,7 @@ impl AllocationServer {
             listener,
             socket,
             rings: Vec::new(),
+            spare: Ring::new(),
             malformed: 0,
             refused: 0,
             lost_by_ended: 0,
@@ -80,10 +83,14 @@ impl AllocationServer {
     /// Answers who asks, and hands every finished record, with the process it came from, to `sink`.
     pub fn drain(&mut self, mut sink: impl FnMut(u32, abi::Record<'_>)) {
         while let Ok(connection) = rustix::net::accept_with(&self.listener, SocketFlags::CLOEXEC) {
-            match answer(&connection) {
+            let ring = self.spare.take().or_else(Ring::new);
+            match ring.and_then(|ring| answer(&connection, ring)) {
                 Some(ring) => self.rings.push(ring),
                 None => self.refused += 1,
             }
+        }
+        if self.spare.is_none() {
+            self.spare = Ring::new();
         }
         for ring in &mut self.rings {
             self.malformed += ring.drain(&mut sink);
@@ -127,7 +134,7 @@ fn unguessable() -> Result<u64, CollectError> {
 }
 
 /// Gives a process that says hello its ring.
-fn answer(connection: &OwnedFd) -> Option<Ring> {
+fn answer(connection: &OwnedFd, mut ring: Ring) -> Option<Ring> {
     let timeout = Some(HELLO_PATIENCE);
     rustix::net::sockopt::set_socket_timeout(
         connection,
@@ -141,7 +148,7 @@ fn answer(connection: &OwnedFd) -> Option<Ring> {
     abi::Hello::decode(hello.get(..bytes)?)?;
     // The kernel's word for who it is, in our own pid namespace.
     let peer = rustix::net::sockopt::socket_peercred(connection).ok()?;
-    let ring = Ring::new(peer.pid.as_raw_nonzero().get() as u32)?;
+    ring.pid = peer.pid.as_raw_nonzero().get() as u32;
     let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     let file = [ring.file.as_fd()];
@@ -163,7 +170,7 @@ struct Ring {
 const WORDS: usize = (abi::HEADER_BYTES + RING_BYTES) / 8;
 
 impl Ring {
-    fn new(pid: u32) -> Option<Self> {
+    fn new() -> Option<Self> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = rustix::fs::memfd_create("pagewise-ring", flags).ok()?;
         rustix::fs::ftruncate(&file, (WORDS * 8) as u64).ok()?;
@@ -182,7 +189,7 @@ impl Ring {
         }
         .ok()?;
         let ring = Self {
-            pid,
+            pid: 0, // nobody's yet
             file,
             start: NonNull::new(start.cast())?,
             scratch: Vec::new(),
@@ -276,7 +283,7 @@ mod tests {
     use super::*;
 
     fn ring_with(head: u64, words: &[(usize, u64)]) -> Ring {
-        let ring = Ring::new(1).expect("a ring");
+        let ring = Ring::new().expect("a ring");
         for &(index, value) in words {
             ring.words()[abi::HEADER_BYTES / 8 + index].store(value, Ordering::Relaxed);
         }

@@ -70,7 +70,8 @@ pub struct SwapSensor {
     base_ns: u64,
     malformed: u64,
     // Fields drop in this order: links before the object whose programs they hold.
-    memory_links: Vec<Link>,
+    fault_links: Vec<Link>,
+    page_links: Vec<Link>,
     _process_links: Vec<Link>,
     object: Object,
 }
@@ -112,7 +113,8 @@ impl SwapSensor {
             cpus,
         )?;
         let process_links = attach(&object, cpus, Role::Processes)?;
-        let memory_links = attach(&object, cpus, Role::Memory)?;
+        let page_links = attach(&object, cpus, Role::Pages)?;
+        let fault_links = attach(&object, cpus, Role::Faults)?;
         let queue = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
         let notices = subscribe(&object, queue.clone())?;
         Ok(Self {
@@ -121,7 +123,8 @@ impl SwapSensor {
             queue,
             base_ns: options.base_ns,
             malformed: 0,
-            memory_links,
+            fault_links,
+            page_links,
             _process_links: process_links,
             object,
         })
@@ -141,7 +144,8 @@ impl SwapSensor {
 
     /// Stops observing memory; processes are still followed, so that [`SwapSensor::resume`] can go on.
     pub fn pause(&mut self) {
-        self.memory_links.clear();
+        self.fault_links.clear();
+        self.page_links.clear();
     }
 
     /// Observes memory again after [`SwapSensor::pause`].
@@ -149,7 +153,22 @@ impl SwapSensor {
     /// # Errors
     /// If the kernel refuses to attach a program.
     pub fn resume(&mut self) -> Result<(), CollectError> {
-        self.memory_links = attach(&self.object, self.rings.cpus(), Role::Memory)?;
+        self.page_links = attach(&self.object, self.rings.cpus(), Role::Pages)?;
+        self.resume_faults()
+    }
+
+    /// Stops observing faults, which every first touch of a page pays for; evictions are still observed. Where no
+    /// page has been evicted, there is no swap-in to miss.
+    pub fn pause_faults(&mut self) {
+        self.fault_links.clear();
+    }
+
+    /// Observes faults again after [`SwapSensor::pause_faults`].
+    ///
+    /// # Errors
+    /// If the kernel refuses to attach a program.
+    pub fn resume_faults(&mut self) -> Result<(), CollectError> {
+        self.fault_links = attach(&self.object, self.rings.cpus(), Role::Faults)?;
         Ok(())
     }
 
@@ -227,13 +246,15 @@ fn find(object: &Object, name: &str) -> Result<MapHandle, CollectError> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     Processes,
-    Memory,
+    Faults,
+    Pages,
 }
 
 fn role_of(program: &str) -> Role {
     match program {
         "program_starts" | "process_forks" | "thread_ends" => Role::Processes,
-        _ => Role::Memory,
+        "fault_in_program" | "fault_in_system_call" | "fault_ends" => Role::Faults,
+        _ => Role::Pages,
     }
 }
 

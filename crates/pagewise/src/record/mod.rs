@@ -10,6 +10,7 @@ mod call_paths;
 mod ending;
 mod facts;
 mod peak;
+mod pressure;
 mod sensors;
 mod session;
 mod setting;

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
+use std::time::Instant;
 
 use pagewise_collect::AllocationServer;
 use pagewise_collect::SwapSensor;
@@ -10,6 +12,7 @@ use pagewise_host::counters;
 use pagewise_trace::TraceWriter;
 
 use super::facts::Clocks;
+use super::pressure;
 use super::runtime_library;
 use super::setting::Setting;
 use super::translate::Translator;
@@ -17,10 +20,15 @@ use crate::cli::RecordArguments;
 use crate::failure::Failure;
 use crate::output::tell;
 
+/// Half of a machine's memory does not fill in less.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
 pub(super) struct Sensors {
     pub(super) faults: Option<SwapSensor>,
     pub(super) allocations: Option<(AllocationServer, PathBuf)>,
     pub(super) swap_is_slow: bool,
+    /// Since the last look: faults are not watched before memory gets short.
+    waiting_since: Option<Instant>,
     pub(super) states: BTreeMap<String, String>,
 }
 
@@ -30,6 +38,7 @@ impl Sensors {
             faults: None,
             allocations: None,
             swap_is_slow: Setting::swap_is_slow(),
+            waiting_since: None,
             states: BTreeMap::new(),
         };
         if arguments.sensors.faults {
@@ -51,6 +60,14 @@ impl Sensors {
                 swap_is_slow: sensors.swap_is_slow,
                 zeros_are_noted,
             })?);
+        }
+        if let Some(faults) = sensors
+            .faults
+            .as_mut()
+            .filter(|_| pressure::is_far(arguments.memory.is_some()))
+        {
+            faults.pause_faults();
+            sensors.waiting_since = Some(Instant::now());
         }
         sensors.state(
             "faults",
@@ -79,6 +96,24 @@ impl Sensors {
 
     fn state(&mut self, sensor: &str, state: &str) {
         self.states.insert(sensor.to_owned(), state.to_owned());
+    }
+
+    /// Watches faults from the moment that memory may get short.
+    pub(super) fn look_for_pressure(&mut self, evictions: u64) -> Result<(), Failure> {
+        let Some(since) = self.waiting_since else {
+            return Ok(());
+        };
+        if evictions == 0 && since.elapsed() < LOOK_EVERY {
+            return Ok(());
+        }
+        self.waiting_since = Some(Instant::now());
+        if evictions > 0 || !pressure::memory_is_plenty() {
+            self.waiting_since = None;
+            if let Some(faults) = &mut self.faults {
+                faults.resume_faults()?;
+            }
+        }
+        Ok(())
     }
 
     /// Moves all that was seen into the trace.

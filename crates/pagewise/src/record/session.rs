@@ -200,6 +200,7 @@ impl Run<'_> {
                     wall_ns,
                 });
             }
+            sensors.look_for_pressure(translator.counts.evictions)?;
             if let Some(relief) = &mut self.relief {
                 relief.tick();
             }

@@ -43,6 +43,7 @@ type MappingKey = (u64, u64, u64, String);
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
     pub(super) major_swap_ins: u64,
+    pub(super) evictions: u64,
     /// Records of processes that no sensor had announced.
     pub(super) strangers: u64,
 }
@@ -104,6 +105,7 @@ impl Translator {
                 written,
                 zero_filled,
             } => {
+                self.counts.evictions += u64::from(left) * pages;
                 for (kind, happened) in [
                     (EventKind::PageWritten, written),
                     (EventKind::ZeroFilled, zero_filled),
