@@ -341,6 +341,16 @@ fn remarks(text: &mut String, findings: &Findings, style: Style) {
             "The recording was cut short: the above is what there was until then."
         );
     }
+    if let Some(raised) = meta
+        .cost
+        .get("limit_raised_times")
+        .filter(|&&times| times > 0.0)
+    {
+        let _ = writeln!(
+            text,
+            "The limit was raised by 1 MiB {raised} times, for a moment each: the kernel's reclaim (cgroup v1) had given up."
+        );
+    }
     if let Some(unseen) = meta
         .totals
         .get("faults_without_exception")
