@@ -47,7 +47,7 @@ use tree::Family;
 
 /// How far apart two readings of the same resident size may be: each processor counts a little for itself
 /// (lib/percpu_counter.c).
-const RESIDENT_ERROR: u64 = 1 << 20;
+const RESIDENT_ERROR: u64 = 4 << 20;
 
 /// A command to run, with its standard streams, folder and terminal those of this process.
 #[derive(Debug, Clone)]
