@@ -38,16 +38,20 @@ fn summarize(folder: &Path) -> Result<(), Failure> {
         .meta
         .wall_ns
         .map_or("unknown time".to_owned(), duration);
-    tell!(
-        "  {wall} in all, {} waiting for {} swap-ins",
-        duration(totals.stall_ns),
-        count(totals.swap_ins)
-    );
-    tell!(
-        "  {} evictions, {} pages written",
-        count(totals.evictions),
-        count(totals.pages_written)
-    );
+    if findings.faults_observed() {
+        tell!(
+            "  {wall} in all, {} waiting for {} swap-ins",
+            duration(totals.stall_ns),
+            count(totals.swap_ins - totals.swap_cache_hits)
+        );
+        tell!(
+            "  {} evictions, {} pages written",
+            count(totals.evictions),
+            count(totals.pages_written)
+        );
+    } else {
+        tell!("  {wall} in all; faults and evictions were not observed");
+    }
     if let (Some(peak), Some(limit)) = (findings.meta.peak_rss_bytes, findings.meta.limit.bytes) {
         tell!(
             "  peak resident {} under a limit of {}",
