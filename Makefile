@@ -9,12 +9,13 @@ CXX = g++
 EXAMPLE_FLAGS = -O2 -g -Wall -Wextra -Werror
 STEP = scripts/step
 BINARY = target/release/pagewise
-EXAMPLES = build/examples/mincostflow build/examples/sweep build/examples/matmul build/examples/pattern
+EXAMPLES = build/examples/mincostflow build/examples/sweep build/examples/matmul build/examples/pattern \
+	build/examples/hotcold build/examples/churn
 
 # The paths below hold whatever the caller's environment says.
 export CARGO_TARGET_DIR = $(CURDIR)/target
 
-.PHONY: help setup build examples demo test test-kernels bench clean
+.PHONY: help setup build examples access-states demo test test-kernels bench clean
 
 help:
 	@echo 'make setup         install the system packages that are missing (Debian, Ubuntu)'
@@ -37,6 +38,10 @@ build:
 
 examples: $(EXAMPLES)
 
+# What the kernels' test compares page tables with.
+access-states:
+	@$(STEP) 'build access_states' $(CARGO) build --release -p pagewise-collect --example access_states
+
 build/examples/mincostflow: examples/mincostflow.cpp
 	@mkdir -p build/examples
 	@$(STEP) 'build $@' $(CXX) -std=c++17 $(EXAMPLE_FLAGS) -o $@ examples/mincostflow.cpp -llemon
@@ -53,6 +58,14 @@ build/examples/pattern: examples/pattern.c
 	@mkdir -p build/examples
 	@$(STEP) 'build $@' $(CC) -std=c11 -D_GNU_SOURCE $(EXAMPLE_FLAGS) -o $@ examples/pattern.c
 
+build/examples/hotcold: examples/hotcold.c
+	@mkdir -p build/examples
+	@$(STEP) 'build $@' $(CC) -std=c11 -D_GNU_SOURCE $(EXAMPLE_FLAGS) -o $@ examples/hotcold.c
+
+build/examples/churn: examples/churn.c
+	@mkdir -p build/examples
+	@$(STEP) 'build $@' $(CC) -std=c11 -D_GNU_SOURCE $(EXAMPLE_FLAGS) -o $@ examples/churn.c
+
 demo: setup build examples
 	@$(STEP) demo scripts/demo
 
@@ -63,12 +76,12 @@ test:
 	@$(STEP) format $(CARGO) fmt --all --check
 	@$(STEP) clippy $(CARGO) clippy --workspace --all-targets -- -D warnings
 	@RUSTDOCFLAGS='-D warnings' $(STEP) doc $(CARGO) doc --workspace --no-deps
-	@$(MAKE) build examples
+	@$(MAKE) build examples access-states
 	@$(STEP) 'unit tests' $(CARGO) test --workspace
 	@$(STEP) 'integration tests' scripts/test-integration
 	@$(STEP) kernels scripts/test-kernels
 
-test-kernels: build examples
+test-kernels: build examples access-states
 	@$(STEP) kernels scripts/test-kernels
 
 bench: build examples

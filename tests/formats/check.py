@@ -1,6 +1,7 @@
 """usage: check.py DOCS WORK
 
-WORK holds pagewise.data, crashed.data, report.json and check.json. Exits with 1 and says why if a tool opens a table
+WORK holds pagewise.data with its exports, crashed.data, report.json, diff.json, check.json and simulate.json. Exits
+with 1 and says why if a tool opens a table
 otherwise than documented, or a document and the program disagree."""
 
 import json
@@ -15,6 +16,7 @@ import pyarrow.ipc
 import pyarrow.parquet
 
 import documents
+import exports
 import markdown
 
 TYPES = {"u16": "uint16", "u32": "uint32", "u64": "uint64", "bool": "bool", "text": "string", "kind": "string"}
@@ -127,16 +129,20 @@ def main():
 
     described = {name: markdown.rows(section) for name, section in markdown.sections(json_text, 2).items()}
     report = json.loads(Path("report.json").read_text())
-    for document in (report, json.loads(Path("check.json").read_text())):
+    others = [json.loads(Path(f"{name}.json").read_text()) for name in ("diff", "check", "simulate")]
+    for document in (report, *others):
         for text in documents.disagreements(document, described[document["schema"]]):
             expect(False, f"docs/json.md, {document['schema']}: {text}")
 
+    exports.check(docs, report, expect)
+
     examples, compared = 0, None
-    for query, found in [*run_examples("trace-format.md", trace_text), *run_examples("json.md", json_text)]:
+    texts = {name: (docs / name).read_text() for name in ("trace-format.md", "json.md", "export.md")}
+    for query, found in [example for name, text in texts.items() for example in run_examples(name, text)]:
         examples += 1
         if "sites.parquet" in query:
             compared = compare_with_report(found, report)
-    expect(examples == 4, f"{examples} queries were found in the documents, not 4")
+    expect(examples == 5, f"{examples} queries were found in the documents, not 5")
     if Path("pattern.json").exists():
         expect(compared == 4, f"{compared} allocations of pattern were compared, not 4")
 

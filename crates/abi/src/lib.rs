@@ -9,6 +9,7 @@
 //!          64     head: bytes reserved, ever               the program's threads
 //!          128    tail: bytes read, ever                   the recorder
 //!          192    lost: records that found no room         the program's threads
+//!          256    bytes of stack wanted with an allocation the recorder
 //!          4096   the ring: `capacity` bytes, a power of two
 //! ```
 //!
@@ -23,6 +24,7 @@ mod record;
 
 pub use record::Allocation;
 pub use record::AllocationKind;
+pub use record::FIRST_STACK_BYTES;
 pub use record::Kind;
 pub use record::Maps;
 pub use record::Move;
@@ -35,7 +37,7 @@ pub use record::decode;
 /// First word of a ring: tells it apart from any other file.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"PGWSRING");
 /// Version of these forms. A library and a recorder of different versions do not talk to each other.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Bytes in front of the ring.
 pub const HEADER_BYTES: usize = 4096;
 /// Offsets in the header, bytes.
@@ -50,6 +52,8 @@ pub const OFFSET_HEAD: usize = 64;
 pub const OFFSET_TAIL: usize = 128;
 /// See [`OFFSET_MAGIC`]: u64, on a cache line of its own.
 pub const OFFSET_LOST: usize = 192;
+/// See [`OFFSET_MAGIC`]: u64, bytes; the recorder raises it where call paths turn out longer.
+pub const OFFSET_STACK: usize = 256;
 
 /// Names the recorder's socket (an abstract Unix socket, without the leading zero byte) to the library.
 pub const SOCKET_VARIABLE: &str = "PAGEWISE_SOCKET";
@@ -57,6 +61,20 @@ pub const SOCKET_VARIABLE: &str = "PAGEWISE_SOCKET";
 pub const THRESHOLD_VARIABLE: &str = "PAGEWISE_THRESHOLD";
 /// The default of [`THRESHOLD_VARIABLE`], bytes.
 pub const DEFAULT_THRESHOLD: usize = 64 << 10;
+/// With a threshold below this many bytes the recording is a full one: the program waits for room in the ring rather
+/// than lose a record, and every release is told.
+pub const FULL_BELOW: usize = 4 << 10;
+/// Smaller allocations are sampled, one for each so many bytes allocated; 0: none; followed by [`OR_SPARSER`]: fewer
+/// while the program allocates so fast that recording them would show. Set by the recorder.
+pub const SAMPLE_VARIABLE: &str = "PAGEWISE_SAMPLE_BYTES";
+/// See [`SAMPLE_VARIABLE`].
+pub const OR_SPARSER: char = '+';
+/// The default of [`SAMPLE_VARIABLE`], bytes.
+pub const DEFAULT_SAMPLE_BYTES: u32 = 32 << 10;
+/// The most that [`SAMPLE_VARIABLE`] may say, bytes.
+pub const LARGEST_SAMPLE_BYTES: u32 = 1 << 30;
+/// Where the random numbers of sampling start; the same program makes the same choices unless this differs.
+pub const SEED_VARIABLE: &str = "PAGEWISE_SAMPLE_SEED";
 
 /// What the library says first, in one datagram. The answer is one byte with the ring's descriptor attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -30,6 +30,8 @@ pub enum AllocationKind {
     Aligned = 4,
     /// An anonymous `mmap`.
     Mmap = 5,
+    /// `sbrk` or `brk`, called by the program itself.
+    Brk = 6,
 }
 
 impl AllocationKind {
@@ -40,6 +42,7 @@ impl AllocationKind {
             Self::Realloc,
             Self::Aligned,
             Self::Mmap,
+            Self::Brk,
         ]
         .into_iter()
         .find(|&kind| kind as u8 == value)
@@ -48,6 +51,8 @@ impl AllocationKind {
 
 /// Most bytes of stack that travel with an allocation.
 pub const STACK_BYTES: usize = 32 << 10;
+/// Bytes of stack that travel with an allocation until the recorder asks for more: most call paths need less.
+pub const FIRST_STACK_BYTES: usize = 4 << 10;
 
 /// Memory was handed to the program. Times in ns of CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +67,9 @@ pub struct Allocation<'ring> {
     pub tid: u32,
     /// By what call.
     pub kind: AllocationKind,
+    /// 0: every such allocation is recorded. Else it was sampled: chosen with probability
+    /// `1 - exp(-bytes / sample_bytes)`, and stands for others.
+    pub sample_bytes: u32,
     /// Registers inside the library: instruction, stack and frame pointer.
     pub registers: [u64; 3],
     /// The stack from the stack pointer upwards, at most [`STACK_BYTES`].
@@ -194,7 +202,7 @@ impl Allocation<'_> {
         fields.half(self.tid);
         fields.half(stack_bytes as u32);
         fields.half(u32::from(self.kind as u8));
-        fields.half(0);
+        fields.half(self.sample_bytes);
     }
 }
 
@@ -307,6 +315,7 @@ fn decode_allocation(bytes: &[u8]) -> Result<Allocation<'_>, RecordError> {
         registers: [field(3)?, field(4)?, field(5)?],
         tid: half_at(bytes, small)?,
         kind: kind.ok_or(RecordError::Content)?,
+        sample_bytes: half_at(bytes, small + 12)?,
         stack: bytes
             .get(ALLOCATION_FIXED..ALLOCATION_FIXED + stack_bytes)
             .ok_or(RecordError::Length)?,
@@ -342,6 +351,7 @@ mod tests {
             bytes: 3,
             tid: 4,
             kind: AllocationKind::Realloc,
+            sample_bytes: 65_536,
             registers: [5, 6, 7],
             stack: &stack,
         };

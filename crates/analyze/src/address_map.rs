@@ -11,8 +11,44 @@ pub(crate) struct Range {
     pub(crate) object: usize,
     /// Which allocation of the object.
     pub(crate) allocation: u64,
+    /// The call path that made the allocation, if it is one and the path was taken.
+    pub(crate) stack: Option<u32>,
     /// Where the allocation began, before parts were unmapped or it was moved.
     pub(crate) origin: u64,
+    /// Bytes allocated that it stands for; its own if it is no sample.
+    pub(crate) stands_for: u64,
+}
+
+impl Range {
+    /// The part of it between two addresses within it.
+    fn part(&self, start: u64, end: u64) -> Self {
+        let whole = u128::from((self.end - self.start).max(1));
+        let stands_for = u128::from(self.stands_for) * u128::from(end - start) / whole;
+        Self {
+            start,
+            end,
+            stands_for: stands_for as u64,
+            ..*self
+        }
+    }
+
+    /// Whether it stands for more than itself.
+    pub(crate) fn is_sample(&self) -> bool {
+        self.stands_for > self.end.saturating_sub(self.start)
+    }
+
+    /// How many pages it lies on.
+    pub(crate) fn pages(&self, page_bytes: u64) -> u64 {
+        self.end
+            .max(self.start.saturating_add(1))
+            .div_ceil(page_bytes)
+            - self.start / page_bytes
+    }
+
+    /// Bytes of it that lie between two addresses.
+    pub(crate) fn overlap(&self, start: u64, end: u64) -> u64 {
+        self.end.min(end).saturating_sub(self.start.max(start))
+    }
 }
 
 /// Ranges that do not overlap, by address.
@@ -27,6 +63,26 @@ impl AddressMap {
         let gone = self.remove(range.start, range.end);
         self.ranges.insert(range.start, range);
         gone
+    }
+
+    /// All ranges, by address.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = &Range> {
+        self.ranges.values()
+    }
+
+    /// The parts of all ranges between `start` and `end`.
+    pub(crate) fn overlaps(&self, start: u64, end: u64) -> impl Iterator<Item = Range> + '_ {
+        let first = self
+            .ranges
+            .range(..start)
+            .next_back()
+            .filter(move |(_, range)| range.end > start);
+        let rest = self.ranges.range(start..end.max(start));
+        first.into_iter().chain(rest).map(move |(_, range)| Range {
+            start: range.start.max(start),
+            end: range.end.min(end),
+            ..*range
+        })
     }
 
     /// Takes out the range that begins exactly there.
@@ -49,30 +105,37 @@ impl AddressMap {
                 continue;
             };
             if range.start < start {
-                self.ranges.insert(
-                    range.start,
-                    Range {
-                        end: start,
-                        ..range
-                    },
-                );
+                self.ranges
+                    .insert(range.start, range.part(range.start, start));
             }
             if range.end > end {
-                self.ranges.insert(
-                    end,
-                    Range {
-                        start: end,
-                        ..range
-                    },
-                );
+                self.ranges.insert(end, range.part(end, range.end));
             }
-            taken.push(Range {
-                start: range.start.max(start),
-                end: range.end.min(end),
-                ..range
-            });
+            taken.push(range.part(range.start.max(start), range.end.min(end)));
         }
         taken
+    }
+
+    /// Where the first range after the address begins, or the one around it ends, whichever comes first.
+    pub(crate) fn next_boundary(&self, address: u64) -> Option<u64> {
+        let below = self.ranges.range(..=address).next_back();
+        let end = below
+            .map(|(_, range)| range.end)
+            .filter(|&end| end > address);
+        let after = address.checked_add(1);
+        let start = after.and_then(|after| self.ranges.range(after..).next());
+        let start = start.map(|(&start, _)| start);
+        end.into_iter().chain(start).min()
+    }
+
+    /// The ranges that reach between two addresses, by address.
+    pub(crate) fn overlapping(&self, start: u64, end: u64) -> impl Iterator<Item = &Range> {
+        let below = self.ranges.range(..start).next_back();
+        below
+            .filter(|(_, range)| range.end > start)
+            .into_iter()
+            .chain(self.ranges.range(start..end.max(start)))
+            .map(|(_, range)| range)
     }
 
     /// The range that holds the address; else one that shares its page: page events know only the page.
@@ -86,7 +149,7 @@ impl AddressMap {
         let exact = below.filter(|range| range.end > address);
         let after = || {
             self.ranges
-                .range(address..page + page_bytes)
+                .range(address..page.saturating_add(page_bytes))
                 .next()
                 .map(|(_, range)| range)
         };
@@ -106,7 +169,9 @@ mod tests {
             end,
             object,
             allocation: 0,
+            stack: None,
             origin: start,
+            stands_for: end - start,
         }
     }
 
@@ -123,6 +188,25 @@ mod tests {
         assert_eq!(found(&map, 0x3_0800), Some(1), "the page its tail is on");
         assert_eq!(found(&map, 0x3_1000), None);
         assert_eq!(found(&map, 0xf000), None);
+        assert_eq!(found(&map, u64::MAX), None, "the last page of all");
+    }
+
+    #[test]
+    fn what_reaches_into_a_page_is_found() {
+        let mut map = AddressMap::default();
+        for (start, end) in [(0x0f00, 0x1010), (0x1100, 0x1200), (0x1ff0, 0x3000)] {
+            map.insert(range(start, end, start as usize));
+        }
+        let objects = |start, end| -> Vec<usize> {
+            let found = map.overlapping(start, end);
+            found.map(|range| range.object).collect()
+        };
+        assert_eq!(objects(0x1000, 0x2000), [0x0f00, 0x1100, 0x1ff0]);
+        assert_eq!(objects(0x2000, 0x3000), [0x1ff0]);
+        assert_eq!(objects(0x3000, 0x4000), [0usize; 0]);
+        let last = *map.overlapping(0x2000, 0x3000).next().expect("one");
+        assert_eq!(last.overlap(0x1000, 0x2000), 0x10);
+        assert_eq!(last.overlap(0x4000, 0x5000), 0);
     }
 
     #[test]
@@ -143,6 +227,20 @@ mod tests {
             map.find(0x4_0000, 4096).map(|range| range.origin),
             Some(0x1_0000)
         );
+    }
+
+    #[test]
+    fn boundaries_are_begins_and_ends() {
+        let mut map = AddressMap::default();
+        map.insert(range(0x1000, 0x2000, 1));
+        map.insert(range(0x3000, 0x4000, 2));
+        let next = |address| map.next_boundary(address);
+        assert_eq!(
+            (next(0), next(0x1000), next(0x1fff)),
+            (Some(0x1000), Some(0x2000), Some(0x2000))
+        );
+        assert_eq!((next(0x2000), next(0x3abc)), (Some(0x3000), Some(0x4000)));
+        assert_eq!((next(0x4000), next(u64::MAX)), (None, None));
     }
 
     #[test]

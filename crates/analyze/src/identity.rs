@@ -1,5 +1,8 @@
 //! What an object is called.
 
+use crate::call_paths::WholePaths;
+use std::fmt;
+
 /// What sort of memory an object is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ObjectKind {
@@ -7,7 +10,7 @@ pub enum ObjectKind {
     Allocation,
     /// A variable of static storage.
     Global,
-    /// The `brk` heap outside recorded allocations: small ones.
+    /// The `brk` heap where no recorded allocation is on the page or near it.
     Heap,
     /// A stack.
     Stack,
@@ -60,7 +63,7 @@ impl Identity {
         }
     }
 
-    pub(crate) fn of_site(site: &pagewise_trace::Site) -> Self {
+    pub(crate) fn of_site(site: &pagewise_trace::Site, paths: &WholePaths) -> Self {
         let nameless = site.line.is_none() && site.name.is_none();
         Self {
             kind: ObjectKind::Allocation,
@@ -69,7 +72,7 @@ impl Identity {
             line: site.line,
             function: site.function.clone(),
             // Without a line, a function may hold many sites.
-            stack: nameless.then_some(site.stack),
+            stack: nameless.then_some(paths.whole(site.stack)),
         }
     }
 
@@ -87,10 +90,57 @@ impl Identity {
         match path {
             "[heap]" => Self::plain(ObjectKind::Heap),
             _ if path.starts_with("[stack") => Self::plain(ObjectKind::Stack),
+            _ if path.starts_with("[anonymous") => Self {
+                name: Some(path.to_owned()),
+                ..Self::plain(ObjectKind::Unknown)
+            },
             _ => Self {
                 name: Some(path.to_owned()),
                 ..Self::plain(ObjectKind::File)
             },
         }
+    }
+}
+
+/// What an object is called in a line of text: `grid (sweep.c:12)`.
+impl fmt::Display for Identity {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.name_with(|file| file.rsplit('/').next().unwrap_or(file)))
+    }
+}
+
+impl Identity {
+    /// What it is called in a line of text, with its source file as `shown` says.
+    pub fn name_with(&self, shown: impl Fn(&str) -> &str) -> String {
+        let file = self.file.as_deref().map(shown);
+        let place = match (file, self.line) {
+            (Some(file), Some(line)) => Some(format!("{file}:{line}")),
+            (Some(file), None) => Some(file.to_owned()),
+            (None, _) => None,
+        };
+        let function = self.function.as_deref().map(bare);
+        match (self.kind, self.name.as_deref(), place) {
+            (ObjectKind::Heap, ..) => "[heap] (no sample near)".to_owned(),
+            (ObjectKind::Stack, ..) => "[stack]".to_owned(),
+            (ObjectKind::Unknown, ..) => "(memory of no recorded object)".to_owned(),
+            (_, Some(name), Some(place)) => format!("{name} ({place})"),
+            (_, Some(name), None) => name.to_owned(),
+            (_, None, Some(place)) => match function {
+                Some(function) => format!("{function} ({place})"),
+                None => place,
+            },
+            (_, None, None) => match function {
+                Some(function) => format!("{function} (no line known)"),
+                None => "allocation of unknown origin".to_owned(),
+            },
+        }
+    }
+}
+
+/// A function's name without its parameters.
+pub fn bare(function: &str) -> &str {
+    match function.find('(') {
+        Some(0) | None => function,
+        Some(at) => &function[..at],
     }
 }

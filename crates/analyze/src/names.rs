@@ -24,7 +24,8 @@ use pagewise_trace::TraceWriter;
 /// Smaller global variables are not objects of their own.
 const SMALLEST_GLOBAL: u64 = 64 << 10;
 
-/// Adds the tables `frames`, `sites` and `globals` to a trace that is still open, unless they are there.
+/// Adds the tables `frames`, `sites` and `globals` to a trace that is still open, unless they are there, and the build ids of
+/// the modules.
 ///
 /// # Errors
 /// If a table cannot be read or written. Names that cannot be found are left out.
@@ -120,9 +121,13 @@ fn name_globals(trace: &Trace, writer: &mut TraceWriter) -> Result<(), TraceErro
     }
     let mut elf = ElfCache::new();
     let mut known: BTreeMap<String, Vec<attribute::Global>> = BTreeMap::new();
+    let mut build_ids: BTreeMap<String, String> = BTreeMap::new();
     for (space, mappings) in mappings {
         let mappings: Vec<attribute::Mapping> = mappings.into_iter().filter_map(parsed).collect();
         for module in ModuleTable::new(&mappings, &mut elf).modules() {
+            if let Some(build_id) = module.build_id() {
+                build_ids.insert(module.path.to_string(), build_id);
+            }
             let globals = known.entry(module.path.to_string()).or_insert_with(|| {
                 // A module that cannot be read any more has no names: not worth an error.
                 attribute::globals(module.path.as_ref().as_ref(), SMALLEST_GLOBAL)
@@ -141,7 +146,8 @@ fn name_globals(trace: &Trace, writer: &mut TraceWriter) -> Result<(), TraceErro
             }
         }
     }
-    Ok(())
+    // Tells later whether a file of that path is still the one that the names are from.
+    writer.update_meta(|meta| meta.build_ids = build_ids)
 }
 
 /// Start, end, offset, permissions, path: ordered by address, as attribution wants them.

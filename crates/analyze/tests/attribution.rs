@@ -7,12 +7,14 @@ use pagewise_analyze::analyze;
 use pagewise_trace::Allocation;
 use pagewise_trace::AllocationKind;
 use pagewise_trace::Event;
+use pagewise_trace::EventCount;
 use pagewise_trace::EventKind;
 use pagewise_trace::Mapping;
 use pagewise_trace::Meta;
 use pagewise_trace::Move;
 use pagewise_trace::Overwrite;
 use pagewise_trace::Release;
+use pagewise_trace::Sample;
 use pagewise_trace::Site;
 use pagewise_trace::Space;
 use pagewise_trace::Trace;
@@ -23,10 +25,13 @@ const BASE: u64 = 0x7f00_0000_0000;
 
 /// A trace with two named call paths, `first` (0) and `second` (1), and what `fill` adds.
 fn findings(fill: impl FnOnce(&mut TraceWriter)) -> Findings {
+    findings_with(Meta::default(), fill)
+}
+
+fn findings_with(meta: Meta, fill: impl FnOnce(&mut TraceWriter)) -> Findings {
     let folder = tempfile::tempdir().expect("a folder");
     let dir = folder.path().join("trace");
-    let mut writer =
-        TraceWriter::create(&dir, Meta::default(), Overwrite::Refuse).expect("created");
+    let mut writer = TraceWriter::create(&dir, meta, Overwrite::Refuse).expect("created");
     for (stack, name) in [(0, "first"), (1, "second")] {
         let site = Site {
             stack,
@@ -52,6 +57,7 @@ fn allocate(writer: &mut TraceWriter, space: u32, time_ns: u64, address: u64, st
         bytes: MIB,
         kind: AllocationKind::Malloc,
         stack: Some(stack),
+        estimated_bytes: None,
     };
     writer.allocations.push(allocation).expect("pushed");
 }
@@ -76,6 +82,7 @@ fn swap_in(writer: &mut TraceWriter, space: u32, time_ns: u64, address: u64) {
         kind: EventKind::SwapIn,
         address,
         latency_ns: Some(1000),
+        stack: None,
     };
     writer.events.push(event).expect("pushed");
 }
@@ -93,8 +100,73 @@ fn of_kind(findings: &Findings, kind: ObjectKind) -> u64 {
         .objects
         .iter()
         .filter(|object| object.identity.kind == kind)
-        .map(|object| object.swap_ins)
+        .map(|object| object.counts.swap_ins)
         .sum()
+}
+
+fn count(writer: &mut TraceWriter, kind: EventKind, address: u64, bytes: u64, events: u64) {
+    let row = EventCount {
+        time_ns: 100,
+        interval_ns: 50,
+        space: 1,
+        kind,
+        address,
+        bytes,
+        events,
+        latency_ns: (kind == EventKind::SwapIn).then_some(events * 7),
+    };
+    writer.event_counts.push(row).expect("pushed");
+}
+
+#[test]
+fn counted_events_are_shared_out_by_pages_and_none_is_lost() {
+    let findings = findings(|writer| {
+        allocate(writer, 1, 10, BASE, 0);
+        swap_in(writer, 1, 20, BASE);
+        // Three quarters of the region are the first's, a quarter the second's, which comes during the interval.
+        allocate(writer, 1, 120, BASE + MIB, 1);
+        count(writer, EventKind::SwapIn, BASE + MIB / 4, MIB, 1001);
+        count(writer, EventKind::SwapCacheHit, BASE, 4096, 3);
+        count(writer, EventKind::Eviction, BASE + MIB, 4096, 5);
+        count(writer, EventKind::ZeroFilled, BASE + 2 * MIB, 4096, 11);
+        // What no pagewise writes must do no harm.
+        count(writer, EventKind::PageWritten, u64::MAX - 5, u64::MAX, 1);
+    });
+    let (first, second) = (named(&findings, "first"), named(&findings, "second"));
+    assert_eq!(
+        (first.counts.swap_ins, first.counts.swap_cache_hits),
+        (1 + 750 + 3, 3)
+    );
+    assert_eq!((second.counts.swap_ins, second.counts.evictions), (251, 5));
+    assert_eq!(
+        first.counts.stall_ns + second.counts.stall_ns,
+        1000 + 1001 * 7
+    );
+    assert_eq!(findings.totals.swap_ins, 1 + 1001 + 3);
+    assert_eq!(findings.counted_events, 1001 + 3 + 5 + 11 + 1);
+    assert_eq!(findings.latency.max(), Some(1000), "of listed events only");
+}
+
+#[test]
+fn the_length_of_what_was_cut_short_is_that_of_its_samples() {
+    let sample = |time_ns| Sample {
+        time_ns,
+        rss_bytes: None,
+        swap_bytes: None,
+        limit_bytes: None,
+    };
+    let length = |times: &[u64]| {
+        let fill = |writer: &mut TraceWriter| {
+            swap_in(writer, 1, 1, BASE);
+            for time_ns in times {
+                writer.samples.push(sample(*time_ns)).expect("pushed");
+            }
+        };
+        findings(fill).meta.wall_ns
+    };
+    assert_eq!(length(&[5, 1005, 2005]), Some(2000));
+    assert_eq!(length(&[5]), None, "one moment is no length");
+    assert_eq!(length(&[]), None);
 }
 
 #[test]
@@ -110,13 +182,13 @@ fn an_address_belongs_to_whom_it_was_given_last() {
     });
     assert_eq!(
         (
-            named(&findings, "first").swap_ins,
-            named(&findings, "second").swap_ins
+            named(&findings, "first").counts.swap_ins,
+            named(&findings, "second").counts.swap_ins
         ),
         (1, 2)
     );
     assert_eq!(of_kind(&findings, ObjectKind::Unknown), 1);
-    assert_eq!(named(&findings, "second").stall_ns, 2000);
+    assert_eq!(named(&findings, "second").counts.stall_ns, 2000);
     assert_eq!(findings.totals.swap_ins, 4);
 }
 
@@ -153,7 +225,7 @@ fn a_moved_mapping_keeps_its_name_and_a_hole_has_none() {
         swap_in(writer, 1, 50, BASE + 64 * MIB + 9000);
         swap_in(writer, 1, 60, BASE);
     });
-    assert_eq!(named(&findings, "first").swap_ins, 1);
+    assert_eq!(named(&findings, "first").counts.swap_ins, 1);
     assert_eq!(of_kind(&findings, ObjectKind::Unknown), 2);
 }
 
@@ -185,7 +257,7 @@ fn a_forked_child_has_its_parents_objects() {
             .expect("pushed");
         swap_in(writer, 3, 50, BASE + 4096);
     });
-    assert_eq!(named(&findings, "first").swap_ins, 1);
+    assert_eq!(named(&findings, "first").counts.swap_ins, 1);
     assert_eq!(of_kind(&findings, ObjectKind::Unknown), 1);
 }
 
@@ -209,4 +281,53 @@ fn the_heap_grows_on_behind_its_mapping() {
     });
     assert_eq!(of_kind(&findings, ObjectKind::Heap), 2);
     assert_eq!(of_kind(&findings, ObjectKind::Unknown), 1);
+}
+
+#[test]
+fn numbers_that_no_recorder_writes_do_no_harm() {
+    for page_bytes in [0, 1, 3, 4096, 1 << 63, u64::MAX] {
+        let mut meta = Meta::default();
+        meta.host.page_bytes = Some(page_bytes);
+        let findings = findings_with(meta, |writer| {
+            let numbers = [0, 1, 4095, BASE, 1 << 63, u64::MAX - 1, u64::MAX];
+            for (address, bytes) in numbers.iter().flat_map(|&a| numbers.map(|b| (a, b))) {
+                let allocation = Allocation {
+                    estimated_bytes: None,
+                    allocation: address,
+                    space: 1,
+                    tid: 1,
+                    time_ns: 5,
+                    address,
+                    bytes,
+                    kind: AllocationKind::Mmap,
+                    stack: Some(0),
+                };
+                writer.allocations.push(allocation).expect("pushed");
+                writer
+                    .moves
+                    .push(Move {
+                        space: 1,
+                        time_ns: bytes,
+                        old_address: address,
+                        old_bytes: bytes,
+                        new_address: bytes,
+                        new_bytes: address,
+                    })
+                    .expect("pushed");
+                release(writer, address, bytes, Some(address));
+                let mapping = Mapping {
+                    space: 1,
+                    time_ns: 3,
+                    start: address,
+                    end: bytes,
+                    permissions: "rw-p".to_owned(),
+                    offset: 0,
+                    path: "[heap]".to_owned(),
+                };
+                writer.mappings.push(mapping).expect("pushed");
+                swap_in(writer, 1, address, bytes);
+            }
+        });
+        assert_eq!(findings.totals.swap_ins, 49);
+    }
 }

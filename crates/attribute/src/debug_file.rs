@@ -100,6 +100,13 @@ fn is_elf(path: &Path) -> bool {
     elf::open(path).is_ok_and(|cache| elf::parse(path, &cache).is_ok())
 }
 
+/// The GNU build id of a file, as lower-case hexadecimal digits; `None` if it is no ELF file or has none.
+#[must_use]
+pub fn build_id(path: &Path) -> Option<String> {
+    let id = build_id_of(path)?;
+    Some(id.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
 fn build_id_of(path: &Path) -> Option<Vec<u8>> {
     let cache = elf::open(path).ok()?;
     let file = elf::parse(path, &cache).ok()?;

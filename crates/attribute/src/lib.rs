@@ -16,8 +16,10 @@
 //! the process ran. The crate does no I/O but reading modules, debug information and sources, and
 //! contains no `unsafe` code.
 //!
-//! What it does not do: read the memory of other processes, follow processes as they map and
-//! unmap code, or symbolize code generated at run time.
+//! Code generated at run time is named by the files its maker leaves for profilers.
+//!
+//! What it does not do: read the memory of other processes, or follow processes as they map and
+//! unmap code.
 
 #![forbid(unsafe_code)]
 
@@ -30,17 +32,20 @@ mod error;
 mod frame;
 mod globals;
 mod globals_dwarf;
+mod jit;
 mod maps;
 mod modules;
 mod naming;
 mod symbolize;
 pub mod unwind;
 
+pub use debug_file::build_id;
 pub use elf::{ElfCache, ElfImage, Segment};
 pub use error::{Error, Result};
 pub use frame::{Frame, display_file, lookup_address};
 pub use globals::{Global, globals};
+pub use jit::generated_code_names;
 pub use maps::{Mapping, parse_maps};
 pub use modules::{Module, ModuleTable};
-pub use naming::{Namer, Site};
+pub use naming::{Namer, Site, is_runtime};
 pub use symbolize::Symbolizer;

@@ -4,6 +4,7 @@ use crate::debug_file::DebugFiles;
 use crate::demangle::{demangle, readable};
 use crate::error::{Error, Result};
 use crate::frame::Frame;
+use crate::jit::{JitNames, is_names_file};
 use addr2line::Loader;
 use std::collections::HashMap;
 use std::path::Path;
@@ -18,6 +19,7 @@ const MAX_ADDRESSES: usize = 200_000;
 #[derive(Default)]
 pub struct Symbolizer {
     modules: HashMap<Arc<str>, Result<Loader>>,
+    jit: HashMap<Arc<str>, JitNames>,
     addresses: HashMap<(Arc<str>, u64), Arc<[Frame]>>,
 }
 
@@ -79,6 +81,19 @@ impl Symbolizer {
             module_offset: Some(svma),
             ..Frame::default()
         };
+        if is_names_file(Path::new(&**module)) {
+            let path = Arc::clone(module);
+            let names = self
+                .jit
+                .entry(path)
+                .or_insert_with(|| JitNames::load(Path::new(&**module)));
+            let found = names.frame(svma).unwrap_or_default();
+            return vec![Frame {
+                module: here.module,
+                module_offset: here.module_offset,
+                ..found
+            }];
+        }
         let Some(loader) = self.loader(module) else {
             return vec![here];
         };

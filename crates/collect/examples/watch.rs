@@ -25,6 +25,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         base_ns: 0,
         swap_is_slow,
         zeros_are_noted: true,
+        call_paths: false,
+        check_call_paths: false,
+        does_nothing: false,
     })?;
     sensor.watch(std::process::id())?;
     // The child inherits the watch and gets its address space at exec.

@@ -32,7 +32,7 @@ pub struct Layout {
     pub use_cast: bool,
 }
 
-/// Finds this kernel's layout. Needs CAP_BPF, CAP_PERFMON, and CAP_SYS_ADMIN to see frame numbers.
+/// Finds this kernel's layout. Needs CAP_BPF and CAP_PERFMON.
 ///
 /// # Errors
 /// If the kernel lacks a tracepoint or BTF, if the programs are refused, or if the direct map is not found by either
@@ -71,8 +71,9 @@ fn calibrate_reading(use_cast: bool) -> Result<Layout, CollectError> {
         .find(|map| map.name().to_string_lossy().ends_with(".data.calibration"))
         .ok_or_else(|| no_direct_map("the calibration program has lost its data"))?;
     let page = ProbePage::new()?;
-    let mut question = Vec::with_capacity(48);
-    for word in [page.address(), page.frame()?, page.magic(), 0, 0, 0] {
+    let mut question = Vec::with_capacity(56);
+    let frame = page.frame()?.unwrap_or(0);
+    for word in [page.address(), frame, page.magic(), 0, 0, 0, frames()?] {
         question.extend(word.to_ne_bytes());
     }
     map.update(&0u32.to_ne_bytes(), &question, MapFlags::ANY)
@@ -170,29 +171,81 @@ impl ProbePage {
         self.address().rotate_left(17) ^ 0x9e37_79b9_7f4a_7c15 ^ u64::from(std::process::id())
     }
 
-    fn frame(&self) -> Result<u64, CollectError> {
-        let read = || {
+    /// `None`: the kernel does not tell, for want of CAP_SYS_ADMIN.
+    fn frame(&self) -> Result<Option<u64>, CollectError> {
+        let read = || -> std::io::Result<u64> {
             let mut entry = [0; 8];
             let pagemap = File::open("/proc/self/pagemap")?;
             pagemap.read_exact_at(&mut entry, self.address() / PAGE_BYTES as u64 * 8)?;
             Ok(u64::from_ne_bytes(entry))
         };
-        let entry: u64 = read().map_err(|source| CollectError::System {
-            action: "reading /proc/self/pagemap".to_owned(),
-            source,
-        })?;
+        let entry = match read() {
+            Ok(entry) => entry,
+            // An executable with capabilities may not always look at itself.
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => return Ok(None),
+            Err(source) => {
+                return Err(CollectError::System {
+                    action: "reading /proc/self/pagemap".to_owned(),
+                    source,
+                });
+            }
+        };
         match entry & FRAME {
-            // Without CAP_SYS_ADMIN the kernel shows frame 0.
-            0 => Err(CollectError::NotPermitted),
-            frame if entry & PRESENT != 0 => Ok(frame),
+            0 if entry & PRESENT != 0 => Ok(None),
+            frame if entry & PRESENT != 0 => Ok(Some(frame)),
             _ => Err(no_direct_map("the probe page is not in memory")),
         }
     }
+}
+
+/// One more than the highest frame number of the machine's memory.
+fn frames() -> Result<u64, CollectError> {
+    let zones = std::fs::read_to_string("/proc/zoneinfo").map_err(|source| {
+        let action = "reading /proc/zoneinfo".to_owned();
+        CollectError::System { action, source }
+    })?;
+    highest_frame(&zones).ok_or_else(|| no_direct_map("/proc/zoneinfo tells no zones"))
+}
+
+/// A zone tells how many frames it spans, and later with which it begins (mm/vmstat.c, 6.12).
+fn highest_frame(zones: &str) -> Option<u64> {
+    let mut spanned = 0;
+    let mut highest = None;
+    for line in zones.lines() {
+        let mut words = line.split_whitespace();
+        match (
+            words.next(),
+            words.next().and_then(|word| word.parse::<u64>().ok()),
+        ) {
+            (Some("spanned"), Some(frames)) => spanned = frames,
+            (Some("start_pfn:"), Some(first)) if spanned > 0 => {
+                highest = highest.max(first.checked_add(spanned));
+            }
+            _ => {}
+        }
+    }
+    highest
 }
 
 impl Drop for ProbePage {
     fn drop(&mut self) {
         // SAFETY: start and length are those of the mapping made in `new`; nothing else refers to it.
         unsafe { libc::munmap(self.0.as_ptr().cast(), PAGE_BYTES) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_highest_frame_is_the_end_of_the_last_zone() {
+        let zones = "Node 0, zone DMA\n  spanned  4095\n  start_pfn:           1\n\
+            Node 0, zone Normal\n  spanned  5505024\n  start_pfn:           1048576\n\
+            Node 0, zone Movable\n  spanned  0\n  start_pfn:           0\n";
+        assert_eq!(highest_frame(zones), Some(5_505_024 + 1_048_576));
+        assert_eq!(highest_frame(""), None);
+        assert_eq!(highest_frame("  start_pfn: x\n  spanned\n"), None);
+        assert!(frames().is_ok_and(|frames| frames > 256));
     }
 }

@@ -1,6 +1,7 @@
 //! Loads, attaches and reads the programs of `bpf/swap.bpf.c`.
 
 use std::os::fd::AsFd;
+use std::os::fd::BorrowedFd;
 use std::os::fd::IntoRawFd;
 use std::os::fd::OwnedFd;
 
@@ -14,12 +15,23 @@ use libbpf_rs::RingBufferBuilder;
 
 use crate::CollectError;
 use crate::Layout;
+use crate::Lesson;
 use crate::Observation;
 use crate::calibrate::open_object;
+use crate::features;
+use crate::path_memory;
+use crate::path_memory::PathMemory;
+use crate::path_memory::Referred;
 use crate::perf_event::major_faults_on;
 use crate::record;
 use crate::record::Config;
 use crate::ring::Rings;
+use crate::stalls::Delays;
+use crate::stalls::StallTotals;
+use crate::stalls::Stalls;
+
+/// A multiple of any page size.
+const SMALLEST_RING: u32 = 64 << 10;
 
 pub(crate) static SWAP: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/swap.bpf.o"));
 
@@ -36,6 +48,12 @@ pub struct Options {
     /// The kernel notes a page of zeros by a bit instead of sending it to swap (6.12; /proc/vmstat then has
     /// `swpout_zero`).
     pub zeros_are_noted: bool,
+    /// Faults come with their call paths; see [`SwapSensor::teach`].
+    pub call_paths: bool,
+    /// Recognized stacks are copied all the same, to be unwound and compared.
+    pub check_call_paths: bool,
+    /// The programs on faults and evictions return at once: what calling them costs, for benchmarks.
+    pub does_nothing: bool,
 }
 
 /// Counts that the programs keep themselves.
@@ -49,7 +67,7 @@ pub struct Totals {
     pub malformed: u64,
     /// Major faults taken by exception that were no swap-in: file pages.
     pub file_majors: u64,
-    /// Major faults of recorded threads that have ended, as the kernel counts them.
+    /// Major faults of recorded threads, as the kernel counts them.
     pub major_faults: u64,
     /// Pages read from the swap device for recorded programs' faults; 0 where `reads_are_counted` is false. Up to
     /// 6.2 with swap on zram: one a fault, as the kernel counts none there.
@@ -60,20 +78,30 @@ pub struct Totals {
     pub foreign_pages: u64,
     /// Evictions whose owner could not be found.
     pub unknown_owner: u64,
+    /// Stacks that found no room to be copied to: their faults have no call path.
+    pub lost_copies: u64,
+    /// Stalls that found no room to be noted.
+    pub lost_stalls: u64,
+    /// Completions of writes that found no room.
+    pub lost_completions: u64,
 }
 
 /// The running sensor. Dropping it detaches everything.
 pub struct SwapSensor {
     rings: Rings,
+    paths: PathMemory,
     notices: RingBuffer<'static>,
-    queue: std::rc::Rc<std::cell::RefCell<Vec<Observation>>>,
+    copies: RingBuffer<'static>,
+    referred: Referred,
+    queue: Queue,
+    stalls: Stalls,
     base_ns: u64,
     malformed: u64,
     // Fields drop in this order: links before the object whose programs they hold.
     fault_links: Vec<Link>,
     page_links: Vec<Link>,
     _process_links: Vec<Link>,
-    object: Object,
+    pub(crate) object: Object,
 }
 
 impl SwapSensor {
@@ -91,18 +119,28 @@ impl SwapSensor {
             swap_is_slow: options.swap_is_slow.into(),
             zeros_are_noted: options.zeros_are_noted.into(),
             zswap: zswap_is_on().into(),
+            call_paths: options.call_paths.into(),
+            check_call_paths: options.check_call_paths.into(),
+            does_nothing: options.does_nothing.into(),
         };
         let refused = |error: libbpf_rs::Error| CollectError::from_libbpf("swap", &error);
         let cpus = libbpf_rs::num_possible_cpus().map_err(refused)?;
         let mut open = open_object("swap", SWAP, config)?;
+        let missing_tracepoints = features::missing_tracepoints()?;
         for mut program in open.progs_mut() {
-            if program.name() == "page_freed" || program.name() == "swap_io" {
-                program.set_autoload(options.swap_is_slow);
-            }
+            let name = program.name().to_string_lossy();
+            let wanted = options.swap_is_slow || !ON_SLOW_SWAP.contains(&&*name);
+            let section = program.section().to_string_lossy();
+            let has_place = features::tracepoint_of(&section)
+                .is_none_or(|place| !missing_tracepoints.contains(&place));
+            program.set_autoload(wanted && has_place);
         }
         for mut map in open.maps_mut() {
             let name = map.name().to_string_lossy().into_owned();
-            if name == "rings" || name == "cpus" {
+            if name == "copies" && !options.call_paths {
+                map.set_max_entries(SMALLEST_RING).map_err(refused)?;
+            }
+            if name == "rings" || name == "cpus" || name == "scratches" {
                 map.set_max_entries(cpus as u32).map_err(refused)?;
             }
         }
@@ -115,12 +153,26 @@ impl SwapSensor {
         let process_links = attach(&object, cpus, Role::Processes)?;
         let page_links = attach(&object, cpus, Role::Pages)?;
         let fault_links = attach(&object, cpus, Role::Faults)?;
-        let queue = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
-        let notices = subscribe(&object, queue.clone())?;
+        let paths = PathMemory::map(
+            find(&object, ".bss.layouts")?.as_fd(),
+            find(&object, ".bss.slots")?.as_fd(),
+            find(&object, ".bss.paths")?.as_fd(),
+        )?;
+        let queue = Queue::default();
+        let notices = subscribe(&object, "notices", &queue, record::decode_notice)?;
+        let copies = subscribe(&object, "copies", &queue, |bytes| {
+            let (stack, bytes) = path_memory::decode_copy(bytes)?;
+            Some(Observation::Stack { stack, bytes })
+        })?;
+        let stalls = Stalls::start(&object, options.base_ns, missing_tracepoints)?;
         Ok(Self {
             rings,
+            paths,
             notices,
+            copies,
+            referred: Referred::default(),
             queue,
+            stalls,
             base_ns: options.base_ns,
             malformed: 0,
             fault_links,
@@ -173,7 +225,8 @@ impl SwapSensor {
     }
 
     /// Hands all that was seen since the last call to `sink`: process changes first, then each processor's
-    /// records in its own order (across processors, sort by time). Never blocks.
+    /// records in its own order (across processors, sort by time), then the stacks they refer to (and perhaps some
+    /// that later records refer to). Never blocks.
     ///
     /// # Errors
     /// If the notices' ring cannot be read.
@@ -181,16 +234,79 @@ impl SwapSensor {
         self.notices
             .consume()
             .map_err(|error| CollectError::from_libbpf("notices", &error))?;
-        for observation in self.queue.borrow_mut().drain(..) {
-            sink(observation);
-        }
+        self.queue.borrow_mut().drain(..).for_each(&mut sink);
+        // Read before the rings and handed on after them: what has completed by now was submitted by now.
+        let completions = self.stalls.completions()?;
         let base_ns = self.base_ns;
         self.malformed += self.rings.drain(|words| {
             let (observation, length) = record::decode(words, base_ns)?;
+            self.referred.note(&observation);
             sink(observation);
             Some(length)
         });
+        self.hand_on_copies(&mut sink)?;
+        completions.into_iter().for_each(sink);
         Ok(())
+    }
+
+    /// Those that records have referred to so far, and no more: before these are taught, every further fault sends one.
+    fn hand_on_copies(&mut self, sink: &mut impl FnMut(Observation)) -> Result<(), CollectError> {
+        const AT_ONCE: usize = 64;
+        loop {
+            let consumed = self.copies.consume_raw_n(AT_ONCE);
+            if consumed < 0 {
+                let error = libbpf_rs::Error::from_raw_os_error(-consumed);
+                return Err(CollectError::from_libbpf("copies", &error));
+            }
+            for observation in self.queue.borrow_mut().drain(..) {
+                self.referred.handed_on(&observation);
+                sink(observation);
+            }
+            if (consumed as usize) < AT_ONCE || self.referred.is_settled() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Readable when a stack waits to be unwound: until that is taught, each fault like it costs a copy.
+    pub fn copies_wait(&self) -> BorrowedFd<'_> {
+        // SAFETY: the ring buffer owns this descriptor, which it was created with, and lives as long as self.
+        unsafe { BorrowedFd::borrow_raw(self.copies.epoll_fd()) }
+    }
+
+    /// Faults with such a stack are told by the path's number from now on.
+    pub fn teach(&mut self, lesson: &Lesson) {
+        self.paths.teach(lesson);
+    }
+
+    /// Forgets what was taught: some code was unmapped, so its addresses may come to mean something else.
+    pub fn forget_paths(&mut self) {
+        self.paths.forget();
+    }
+
+    /// What the kernel itself says recorded threads have waited for, from their start on; `None` where it keeps no such
+    /// accounts (`kernel.task_delayacct` must be on when the program starts).
+    ///
+    /// # Errors
+    /// If the kernel refuses to go through its tasks, or to read a map.
+    pub fn delays(&self) -> Result<Option<Delays>, CollectError> {
+        self.stalls.delays(&self.object)
+    }
+
+    /// Of the tracepoints that tell of stalls, those that this kernel does not have.
+    pub fn missing_stall_tracepoints(&self) -> &[&'static str] {
+        self.stalls.missing_tracepoints()
+    }
+
+    /// The number of the address space that the kernel knows by this `mm_struct`, if it is recorded.
+    ///
+    /// # Errors
+    /// If the kernel refuses to read a map.
+    pub fn space_of(&self, mm: u64) -> Result<Option<u32>, CollectError> {
+        let space = find(&self.object, "spaces")?
+            .lookup(&mm.to_ne_bytes(), MapFlags::ANY)
+            .map_err(|error| CollectError::from_libbpf("spaces", &error))?;
+        Ok(space.and_then(|bytes| Some(u32::from_ne_bytes(bytes.try_into().ok()?))))
     }
 
     /// The programs' own counts up to now.
@@ -203,6 +319,7 @@ impl SwapSensor {
             .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
             .map_err(refused)?
             .unwrap_or_default();
+        let live = self.live_major_faults()?;
         let word = |index: usize| {
             bytes
                 .get(index * 8..index * 8 + 8)
@@ -210,16 +327,21 @@ impl SwapSensor {
                 .map_or(0, u64::from_ne_bytes)
         };
         let counters = self.rings.counters();
+        let stalls = StallTotals::read(&self.object)?;
         Ok(Totals {
             lost: counters.lost + counters.unmatched_ends,
             lost_notices: word(1),
             malformed: self.malformed,
             file_majors: counters.file_majors,
-            major_faults: word(0),
+            // The begin of a running process may stand there as a debt that its live threads pay.
+            major_faults: word(0).wrapping_add(live),
             pages_read: counters.pages_read,
             reads_are_counted: word(3) != 0,
             foreign_pages: counters.foreign_pages,
             unknown_owner: counters.unknown_owner,
+            lost_copies: counters.lost_copies,
+            lost_stalls: stalls.lost_stalls,
+            lost_completions: stalls.lost_completions,
         })
     }
 }
@@ -230,8 +352,11 @@ fn zswap_is_on() -> bool {
         .is_ok_and(|enabled| enabled.starts_with('Y'))
 }
 
+/// Programs that see what is slow anyway: elsewhere their cost would show.
+const ON_SLOW_SWAP: &[&str] = &["page_freed", "swap_io", "swap_request_done", "swap_io_done"];
+
 /// Maps opened from memory get a prefix: compare the end.
-fn find(object: &Object, name: &str) -> Result<MapHandle, CollectError> {
+pub(crate) fn find(object: &Object, name: &str) -> Result<MapHandle, CollectError> {
     let map = object
         .maps()
         .find(|map| map.name().to_string_lossy().ends_with(name))
@@ -248,12 +373,18 @@ enum Role {
     Processes,
     Faults,
     Pages,
+    /// Run when asked for.
+    Iterator,
+    /// Run on demand, not attached (`running.rs`).
+    Walks,
 }
 
 fn role_of(program: &str) -> Role {
     match program {
         "program_starts" | "process_forks" | "thread_ends" => Role::Processes,
         "fault_in_program" | "fault_in_system_call" | "fault_ends" => Role::Faults,
+        "live_delays" => Role::Iterator,
+        "find_wanted" | "count_major_faults" => Role::Walks,
         _ => Role::Pages,
     }
 }
@@ -295,16 +426,21 @@ fn open_major_fault_events(cpus: usize) -> Result<Vec<OwnedFd>, CollectError> {
     Ok(events)
 }
 
+type Queue = std::rc::Rc<std::cell::RefCell<Vec<Observation>>>;
+
 fn subscribe(
     object: &Object,
-    queue: std::rc::Rc<std::cell::RefCell<Vec<Observation>>>,
+    name: &str,
+    queue: &Queue,
+    decode: impl Fn(&[u8]) -> Option<Observation> + 'static,
 ) -> Result<RingBuffer<'static>, CollectError> {
-    let refused = |error: libbpf_rs::Error| CollectError::from_libbpf("notices", &error);
-    let map = find(object, "notices")?;
+    let refused = |error: libbpf_rs::Error| CollectError::from_libbpf(name, &error);
+    let map = find(object, name)?;
+    let queue = queue.clone();
     let mut builder = RingBufferBuilder::new();
     builder
         .add(&map, move |bytes: &[u8]| {
-            queue.borrow_mut().extend(record::decode_notice(bytes));
+            queue.borrow_mut().extend(decode(bytes));
             0
         })
         .map_err(refused)?;

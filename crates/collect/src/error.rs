@@ -5,7 +5,7 @@ use thiserror::Error;
 pub enum CollectError {
     /// The kernel refused a BPF object for lack of privilege.
     #[error(
-        "no permission to load BPF programs: run as root, or give pagewise cap_bpf, cap_perfmon and cap_sys_admin (pagewise check)"
+        "no permission to load BPF programs: run as root, or give pagewise cap_bpf and cap_perfmon (pagewise check)"
     )]
     NotPermitted,
     /// The kernel refused a BPF object for another reason.
@@ -40,6 +40,11 @@ pub enum CollectError {
         /// What was tried.
         detail: String,
     },
+    /// Accessed bits cannot be cleared on this kernel.
+    #[error(
+        "this kernel cannot clear accessed bits (no /proc/PID/clear_refs): it needs CONFIG_PROC_PAGE_MONITOR; record without --access"
+    )]
+    NoClearRefs,
     /// A system call failed.
     #[error("{action}: {source}")]
     System {

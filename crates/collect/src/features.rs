@@ -13,21 +13,26 @@ use crate::record::Config;
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 const LOCKDOWN: &str = "/sys/kernel/security/lockdown";
 
+/// Tracepoints without which only the named part is missing.
+const OPTIONAL: &[&str] = &[
+    "mm_vmscan_direct_reclaim_begin",
+    "mm_vmscan_direct_reclaim_end",
+    "mm_vmscan_memcg_reclaim_begin", // CONFIG_MEMCG
+    "mm_vmscan_memcg_reclaim_end",
+    "block_bio_complete",
+    "block_rq_complete",
+];
+
 /// Whether the kernel describes itself and has each tracepoint that the sensors sit on. BTF has a type
 /// `btf_trace_NAME` for each (include/trace/bpf_probe.h, 6.12).
 pub(crate) fn require_tracepoints() -> Result<(), CollectError> {
-    if !Path::new(BTF).exists() {
-        return Err(CollectError::NoBtf);
-    }
-    let refused = |error: libbpf_rs::Error| CollectError::from_libbpf("swap", &error);
-    let kernel = Btf::from_vmlinux().map_err(refused)?;
+    let kernel = kernel_types()?;
     let object = open_object("swap", SWAP, Config::default())?;
     for program in object.progs() {
         let section = program.section().to_string_lossy();
         if let Some(name) = tracepoint_of(&section)
-            && kernel
-                .type_by_name::<Typedef<'_>>(&format!("btf_trace_{name}"))
-                .is_none()
+            && !OPTIONAL.contains(&name)
+            && !has_tracepoint(&kernel, name)
         {
             return Err(CollectError::NoTracepoint {
                 name: name.to_owned(),
@@ -37,7 +42,33 @@ pub(crate) fn require_tracepoints() -> Result<(), CollectError> {
     Ok(())
 }
 
-fn tracepoint_of(section: &str) -> Option<&str> {
+fn kernel_types() -> Result<Btf<'static>, CollectError> {
+    if !Path::new(BTF).exists() {
+        return Err(CollectError::NoBtf);
+    }
+    Btf::from_vmlinux().map_err(|error| CollectError::from_libbpf("swap", &error))
+}
+
+fn has_tracepoint(kernel: &Btf<'_>, name: &str) -> bool {
+    kernel
+        .type_by_name::<Typedef<'_>>(&format!("btf_trace_{name}"))
+        .is_some()
+}
+
+/// Of the tracepoints that are not required, those that this kernel does not have.
+///
+/// # Errors
+/// If the kernel does not describe itself.
+pub(crate) fn missing_tracepoints() -> Result<Vec<&'static str>, CollectError> {
+    let kernel = kernel_types()?;
+    let missing = OPTIONAL
+        .iter()
+        .filter(|name| !has_tracepoint(&kernel, name));
+    Ok(missing.copied().collect())
+}
+
+/// The tracepoint a section name such as `tp_btf/NAME` refers to.
+pub(crate) fn tracepoint_of(section: &str) -> Option<&str> {
     section.strip_prefix("tp_btf/")
 }
 
@@ -85,8 +116,14 @@ mod tests {
         assert_eq!(
             names,
             [
+                "block_bio_complete",
                 "block_bio_queue",
+                "block_rq_complete",
                 "mm_page_free",
+                "mm_vmscan_direct_reclaim_begin",
+                "mm_vmscan_direct_reclaim_end",
+                "mm_vmscan_memcg_reclaim_begin",
+                "mm_vmscan_memcg_reclaim_end",
                 "mm_vmscan_write_folio",
                 "page_fault_kernel",
                 "page_fault_user",
@@ -95,5 +132,6 @@ mod tests {
                 "sched_process_fork",
             ]
         );
+        assert!(OPTIONAL.iter().all(|name| names.iter().any(|n| n == name)));
     }
 }

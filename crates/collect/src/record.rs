@@ -1,5 +1,7 @@
 //! The records of `bpf/record.h`, decoded. Pure: no system calls, so recorded words can be replayed.
 
+use crate::CopiedStack;
+
 /// Words in a processor's ring; a power of two.
 pub const RING_WORDS: usize = 1 << 20;
 /// Words behind the ring's end that a record begun in the last word may use.
@@ -8,11 +10,19 @@ pub const RING_SLACK: usize = 4;
 const KIND_SWAP_IN: u64 = 1;
 const KIND_SWAP_CACHE_HIT: u64 = 2;
 const KIND_PAGE: u64 = 3;
+const KIND_STALL: u64 = 4;
+
+const STALL_DIRECT_RECLAIM: u64 = 0;
+const STALL_MEMCG_RECLAIM: u64 = 1;
+const STALL_IN_SWAP_IN: u64 = 16;
 
 const PAGE_LEFT: u64 = 1;
 const PAGE_WRITTEN: u64 = 2;
 const PAGE_ZERO: u64 = 4;
+const PAGE_IN_FLIGHT: u64 = 8;
 const PAGE_ORDER_SHIFT: u32 = 8;
+const HAS_PATH: u64 = 1 << 59;
+const PATH_IS_COPY: u64 = 1 << 63;
 const LATENCY_UNKNOWN: u64 = (1 << 40) - 1;
 const PAGE_BYTES: u64 = 4096;
 
@@ -28,6 +38,9 @@ pub(crate) struct Config {
     pub(crate) swap_is_slow: u8,
     pub(crate) zeros_are_noted: u8,
     pub(crate) zswap: u8,
+    pub(crate) call_paths: u8,
+    pub(crate) check_call_paths: u8,
+    pub(crate) does_nothing: u8,
 }
 
 impl Config {
@@ -43,6 +56,9 @@ impl Config {
             self.swap_is_slow,
             self.zeros_are_noted,
             self.zswap,
+            self.call_paths,
+            self.check_call_paths,
+            self.does_nothing,
         ]);
         bytes.resize(size_of::<Self>(), 0); // C pads the end
         bytes
@@ -67,6 +83,16 @@ pub enum Observation {
         latency_ns: Option<u64>,
         /// The page had to be read (a major fault); otherwise it was in the swap cache.
         major: bool,
+        /// What the program was doing.
+        call_path: CallPath,
+    },
+    /// A stack that no program had seen before, from the stack pointer upwards as far as it could be read. Give
+    /// its path's number to [`crate::SwapSensor::teach`].
+    Stack {
+        /// Whose.
+        stack: CopiedStack,
+        /// Its bytes.
+        bytes: Vec<u8>,
     },
     /// Pages leaving memory, or being written on their way.
     Pages {
@@ -84,6 +110,35 @@ pub enum Observation {
         written: bool,
         /// They were kept without input or output because all bytes are zero.
         zero_filled: bool,
+        /// They are on their way to a slow device: an [`Observation::Written`] of the same space, address and time
+        /// follows when it has them.
+        in_flight: bool,
+    },
+    /// Pages have reached the slow swap device.
+    Written {
+        /// The time of the [`Observation::Pages`] that told of their submission.
+        time_ns: u64,
+        /// Address space.
+        space: u32,
+        /// First page's address.
+        address: u64,
+        /// From submission to completion.
+        latency_ns: u64,
+    },
+    /// A thread had to reclaim memory itself.
+    Stall {
+        /// When that began.
+        time_ns: u64,
+        /// Address space.
+        space: u32,
+        /// Thread.
+        tid: u32,
+        /// What for.
+        reason: StallReason,
+        /// How long it took.
+        duration_ns: u64,
+        /// It happened inside a swap-in fault, whose latency holds it.
+        in_swap_in: bool,
     },
     /// A recorded process began, changed its program or ended.
     Process {
@@ -106,6 +161,27 @@ pub enum Observation {
     },
 }
 
+/// See [`Observation::SwapIn`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CallPath {
+    /// Not asked for, or lost.
+    #[default]
+    Unknown,
+    /// The number given by [`crate::Lesson::path`].
+    Known(u32),
+    /// That of the [`Observation::Stack`] with this sequence number, which comes later.
+    Copied(u64),
+}
+
+/// See [`Observation::Stall`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StallReason {
+    /// The machine is short of memory.
+    DirectReclaim,
+    /// Its memory cgroup is at a limit.
+    MemcgReclaim,
+}
+
 /// See [`Observation::Process`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProcessChange {
@@ -115,6 +191,8 @@ pub enum ProcessChange {
     Fork,
     /// Its last thread ended.
     Exit,
+    /// It ran already when recording of it began.
+    Join,
 }
 
 /// Decodes the record at the start of `words`. Returns it and its length in words, or `None` if `words` holds no
@@ -125,6 +203,7 @@ pub fn decode(words: &[u64], base_ns: u64) -> Option<(Observation, usize)> {
     let time_ns = base_ns.wrapping_add(second & ((1 << 48) - 1));
     // Canonical user addresses have at most 56 bits.
     let address = first & ((1 << 57) - 1);
+    let has_path = first & HAS_PATH != 0;
     match first >> 60 {
         kind @ (KIND_SWAP_IN | KIND_SWAP_CACHE_HIT) => {
             let third = *words.get(2)?;
@@ -136,8 +215,13 @@ pub fn decode(words: &[u64], base_ns: u64) -> Option<(Observation, usize)> {
                 address,
                 latency_ns: (latency != LATENCY_UNKNOWN).then_some(latency),
                 major: kind == KIND_SWAP_IN,
+                call_path: if has_path {
+                    call_path(*words.get(3)?)
+                } else {
+                    CallPath::Unknown
+                },
             };
-            Some((observation, 3))
+            Some((observation, if has_path { 4 } else { 3 }))
         }
         KIND_PAGE => {
             let observation = Observation::Pages {
@@ -148,11 +232,48 @@ pub fn decode(words: &[u64], base_ns: u64) -> Option<(Observation, usize)> {
                 left: address & PAGE_LEFT != 0,
                 written: address & PAGE_WRITTEN != 0,
                 zero_filled: address & PAGE_ZERO != 0,
+                in_flight: address & PAGE_IN_FLIGHT != 0,
             };
             Some((observation, 2))
         }
+        KIND_STALL => {
+            let third = *words.get(2)?;
+            let observation = Observation::Stall {
+                time_ns,
+                space,
+                tid: (third & 0xff_ffff) as u32,
+                reason: match address & !STALL_IN_SWAP_IN {
+                    STALL_DIRECT_RECLAIM => StallReason::DirectReclaim,
+                    STALL_MEMCG_RECLAIM => StallReason::MemcgReclaim,
+                    _ => return None,
+                },
+                duration_ns: third >> 24,
+                in_swap_in: address & STALL_IN_SWAP_IN != 0,
+            };
+            Some((observation, 3))
+        }
         _ => None,
     }
+}
+
+fn call_path(word: u64) -> CallPath {
+    match word {
+        0 => CallPath::Unknown,
+        copy if copy & PATH_IS_COPY != 0 => CallPath::Copied(copy),
+        known => CallPath::Known((known - 1) as u32),
+    }
+}
+
+/// Decodes `struct completion`; `None` if it is too short.
+pub(crate) fn decode_completion(bytes: &[u8], base_ns: u64) -> Option<Observation> {
+    let word = |at: usize| Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
+    let time_word = word(8)?;
+    Some(Observation::Written {
+        address: word(0)?,
+        space: (time_word >> 48) as u32,
+        time_ns: base_ns.wrapping_add(time_word & ((1 << 48) - 1)),
+        latency_ns: word(16)?,
+    })
 }
 
 /// Decodes a notice (`struct notice`); `None` if it is too short or of an unknown kind.
@@ -163,6 +284,7 @@ pub(crate) fn decode_notice(bytes: &[u8]) -> Option<Observation> {
         1 => ProcessChange::Exec,
         2 => ProcessChange::Fork,
         3 => ProcessChange::Exit,
+        4 => ProcessChange::Join,
         _ => return None,
     };
     let name = bytes.get(40..56)?;
@@ -202,8 +324,33 @@ mod tests {
             address: 0x7f12_3456_7abc,
             latency_ns: Some(2_900),
             major: true,
+            call_path: CallPath::Unknown,
         };
         assert_eq!(decode(&words, BASE), Some((expected, 3)));
+    }
+
+    #[test]
+    fn a_path_is_known_copied_or_lost() {
+        let path_of = |word: u64| {
+            let words = [
+                KIND_SWAP_IN << 60 | HAS_PATH | 0x1000,
+                1 << 48,
+                5 << 24 | 1,
+                word,
+            ];
+            match decode(&words, BASE) {
+                Some((Observation::SwapIn { call_path, .. }, 4)) => call_path,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(path_of(0), CallPath::Unknown);
+        assert_eq!(path_of(1), CallPath::Known(0));
+        assert_eq!(
+            path_of(PATH_IS_COPY | 9),
+            CallPath::Copied(PATH_IS_COPY | 9)
+        );
+        let cut = [KIND_SWAP_IN << 60 | HAS_PATH, 1 << 48, 0];
+        assert_eq!(decode(&cut, BASE), None);
     }
 
     #[test]
@@ -238,8 +385,66 @@ mod tests {
             left: true,
             written: true,
             zero_filled: false,
+            in_flight: false,
         };
         assert_eq!(decode(&words, BASE), Some((expected, 2)));
+    }
+
+    #[test]
+    fn a_stall_tells_why_and_whether_a_fault_holds_it() {
+        let words = [
+            KIND_STALL << 60 | STALL_MEMCG_RECLAIM | STALL_IN_SWAP_IN,
+            3 << 48 | 40,
+            70_000 << 24 | 17,
+        ];
+        let expected = Observation::Stall {
+            time_ns: BASE + 40,
+            space: 3,
+            tid: 17,
+            reason: StallReason::MemcgReclaim,
+            duration_ns: 70_000,
+            in_swap_in: true,
+        };
+        assert_eq!(decode(&words, BASE), Some((expected, 3)));
+        assert_eq!(
+            decode(&[KIND_STALL << 60 | 2, 1 << 48, 0], BASE),
+            None,
+            "an unknown reason"
+        );
+        assert_eq!(decode(&words[..2], BASE), None);
+    }
+
+    #[test]
+    fn a_completion_repeats_the_time_of_its_submission() {
+        let words = [
+            KIND_PAGE << 60 | 0x7000 | PAGE_WRITTEN | PAGE_IN_FLIGHT,
+            5 << 48 | 9,
+        ];
+        let Some((
+            Observation::Pages {
+                in_flight: true,
+                time_ns,
+                space,
+                address,
+                ..
+            },
+            2,
+        )) = decode(&words, BASE)
+        else {
+            panic!("{:?}", decode(&words, BASE))
+        };
+        let bytes: Vec<u8> = [0x7000u64, words[1], 123]
+            .iter()
+            .flat_map(|word| word.to_ne_bytes())
+            .collect();
+        let expected = Observation::Written {
+            time_ns,
+            space,
+            address,
+            latency_ns: 123,
+        };
+        assert_eq!(decode_completion(&bytes, BASE), Some(expected));
+        assert_eq!(decode_completion(&bytes[..23], BASE), None);
     }
 
     #[test]
@@ -270,6 +475,11 @@ mod tests {
             ("KIND_SWAP_IN", KIND_SWAP_IN),
             ("KIND_SWAP_CACHE_HIT", KIND_SWAP_CACHE_HIT),
             ("KIND_PAGE", KIND_PAGE),
+            ("KIND_STALL", KIND_STALL),
+            ("STALL_DIRECT_RECLAIM", STALL_DIRECT_RECLAIM),
+            ("STALL_MEMCG_RECLAIM", STALL_MEMCG_RECLAIM),
+            ("STALL_IN_SWAP_IN", STALL_IN_SWAP_IN),
+            ("PAGE_IN_FLIGHT", PAGE_IN_FLIGHT),
             ("PAGE_LEFT", PAGE_LEFT),
             ("PAGE_WRITTEN", PAGE_WRITTEN),
             ("PAGE_ZERO", PAGE_ZERO),

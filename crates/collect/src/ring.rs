@@ -16,13 +16,13 @@ const COUNTERS: usize = 16;
 const RING_STRIDE_WORDS: usize = RING_WORDS + RING_SLACK;
 
 /// A BPF array map, mapped into this process for as long as the value lives.
-struct MappedArray {
+pub(crate) struct MappedArray {
     start: NonNull<u64>,
     words: usize,
 }
 
 impl MappedArray {
-    fn new(map: BorrowedFd<'_>, words: usize) -> Result<Self, CollectError> {
+    pub(crate) fn new(map: BorrowedFd<'_>, words: usize) -> Result<Self, CollectError> {
         // SAFETY: a fresh mapping at an address of the kernel's choice; no existing memory is touched.
         let start = unsafe {
             libc::mmap(
@@ -42,10 +42,18 @@ impl MappedArray {
     }
 
     /// Words shared with the kernel: read and written only as atomics.
-    fn atomics(&self) -> &[AtomicU64] {
+    pub(crate) fn atomics(&self) -> &[AtomicU64] {
         // SAFETY: the mapping is `words` u64 long, aligned to a page and lives as long as self; AtomicU64 has
         // u64's layout; the kernel's side writes whole aligned words.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr().cast(), self.words) }
+    }
+}
+
+impl MappedArray {
+    /// Reads words from there on, by index.
+    pub(crate) fn words_at(&self, start: usize) -> impl Fn(usize) -> u64 {
+        let words = &self.atomics()[start..];
+        move |index| words[index].load(Ordering::Relaxed)
     }
 }
 
@@ -65,6 +73,7 @@ pub(crate) struct CpuCounters {
     pub(crate) unmatched_ends: u64,
     pub(crate) foreign_pages: u64,
     pub(crate) unknown_owner: u64,
+    pub(crate) lost_copies: u64,
 }
 
 /// All processors' rings.
@@ -106,7 +115,7 @@ impl Rings {
             while at < head {
                 // Copied out: a record is read once, and no reference into shared memory escapes.
                 let offset = cpu * RING_STRIDE_WORDS + (at as usize & (RING_WORDS - 1));
-                let length = 3.min((head - at) as usize);
+                let length = 4.min((head - at) as usize);
                 let words = &self.words.atomics()[offset..offset + length];
                 self.scratch.clear();
                 self.scratch
@@ -133,6 +142,7 @@ impl Rings {
             sum.unmatched_ends += read(3);
             sum.foreign_pages += read(4);
             sum.unknown_owner += read(5);
+            sum.lost_copies += read(6);
         }
         sum
     }

@@ -28,6 +28,18 @@ impl Capabilities {
         Self::from_status(&files::read_optional(Path::new("/proc/self/status"))?)
     }
 
+    /// Lets a process whose executable was given capabilities look at itself (`/proc/self/pagemap`), which the kernel forbids
+    /// after such an exec (PR_SET_DUMPABLE). Others of the same user may still not look into it without those
+    /// capabilities (cap_ptrace_access_check, security/commoncap.c, 6.12). Does nothing for root, nor without capabilities.
+    pub fn allow_looking_at_oneself() {
+        let some = Self::current().is_some_and(|capabilities| capabilities.mask != 0);
+        if some && !rustix::process::geteuid().is_root() {
+            // If refused, something else will say what is missing.
+            let _ =
+                rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::Dumpable);
+        }
+    }
+
     pub(crate) fn from_status(status: &str) -> Option<Self> {
         let hex = status
             .lines()

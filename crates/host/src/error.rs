@@ -145,6 +145,22 @@ pub enum Error {
         /// The name.
         name: String,
     },
+    /// No such cgroup, or several.
+    #[error("{text:?} names no cgroup: {why}")]
+    NoSuchCgroup {
+        /// What was typed.
+        text: String,
+        /// What was looked for, and what to type.
+        why: String,
+    },
+    /// A process that cannot be observed.
+    #[error("process {pid} cannot be recorded: {why}")]
+    NotObservable {
+        /// Its id.
+        pid: u32,
+        /// Why, and what to type.
+        why: String,
+    },
     /// The limit is below what is used and cannot be reclaimed.
     #[error("{} uses {usage} bytes, of which the kernel could not reclaim enough for a limit of {limit}; ask for more memory, or add swap (--swap auto)", path.display())]
     LimitBelowUsage {

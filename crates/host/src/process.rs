@@ -6,6 +6,7 @@ use crate::files;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -57,6 +58,15 @@ pub fn maps(pid: u32) -> Option<String> {
     files::read_optional(&proc_file(pid, "maps"))
 }
 
+/// Makes the page of an address resident by reading a word of it through `/proc/PID/mem`. False: not permitted, not
+/// mapped, or the process has gone.
+pub fn bring_in(pid: u32, address: u64) -> bool {
+    let mut word = [0; 8];
+    fs::File::open(proc_file(pid, "mem"))
+        .and_then(|memory| memory.read_exact_at(&mut word, address))
+        .is_ok()
+}
+
 /// Name of the main thread.
 pub fn comm(pid: u32) -> Option<String> {
     files::read_optional(&proc_file(pid, "comm"))
@@ -65,6 +75,29 @@ pub fn comm(pid: u32) -> Option<String> {
 /// Path of the executable, as it was at exec; `None` when gone or not permitted.
 pub fn exe(pid: u32) -> Option<PathBuf> {
     fs::read_link(proc_file(pid, "exe")).ok()
+}
+
+/// The process that a thread belongs to, for a process itself (`Tgid`).
+pub fn thread_group(pid: u32) -> Option<u32> {
+    let text = files::read_optional(&proc_file(pid, "status"))?;
+    let group = text.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
+    group.trim().parse().ok()
+}
+
+/// The kernel's flags of its main thread (`PF_*` of include/linux/sched.h), field 9 of `/proc/PID/stat`.
+pub(crate) fn flags(pid: u32) -> Option<u64> {
+    let text = files::read_optional(&proc_file(pid, "stat"))?;
+    let (_, fields) = text.rsplit_once(')')?;
+    fields.split_ascii_whitespace().nth(9 - 3)?.parse().ok()
+}
+
+/// Whether no thread of it has any memory: the main thread may end before the others.
+pub(crate) fn memory_is_gone(pid: u32) -> bool {
+    let tasks = fs::read_dir(proc_file(pid, "task"));
+    let threads = tasks.into_iter().flatten().flatten();
+    !threads
+        .filter_map(|thread| thread.file_name().to_str()?.parse().ok())
+        .any(|thread| memory(thread).is_some_and(|memory| memory.resident_bytes.is_some()))
 }
 
 /// Whether a process with this id runs (a zombie does not).
@@ -109,7 +142,7 @@ fn proc_file(pid: u32, name: &str) -> PathBuf {
     Path::new("/proc").join(pid.to_string()).join(name)
 }
 
-fn parse_stat(text: &str) -> Option<Stat> {
+pub(crate) fn parse_stat(text: &str) -> Option<Stat> {
     // The name may hold spaces and brackets: it ends at the last one.
     let open = text.find('(')?;
     let close = text.rfind(')')?;

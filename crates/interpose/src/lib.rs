@@ -1,29 +1,37 @@
 //! The dangerous part of preloading, written once: code that runs inside other people's programs, in their
 //! `malloc`, before their `main`, after their `fork`.
 //!
-//! Rules for everything here: never allocate, never panic, never print, keep `errno`, take no lock that a
+//! Rules for everything here: never allocate (nor call what does, such as `pthread_getattr_np`), never panic, never print, keep `errno`, take no lock that a
 //! signal handler or a forked child could find taken. What cannot be recorded is counted as lost.
 
+mod address_set;
 mod connect;
 mod early;
 mod guard;
+mod loader;
 mod lookup;
 mod maps;
+mod process;
 mod ring;
+mod sampler;
 mod stack;
 
+pub use address_set::AddressSet;
 pub use early::EarlyPool;
 pub use guard::Entered;
+pub use loader::libraries_ever_loaded;
 pub use lookup::Symbol;
 pub use maps::write_maps;
+pub use process::process_generation;
+pub use process::process_id;
+pub use process::thread_id;
 pub use ring::Producer;
+pub use ring::RingCell;
+pub use sampler::Sampler;
 pub use stack::Registers;
 pub use stack::capture;
 pub use stack::copy_stack;
 pub use stack::stack_bytes_above;
-
-use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering;
 
 /// CLOCK_MONOTONIC in ns, without a system call.
 pub fn now_ns() -> u64 {
@@ -36,31 +44,6 @@ pub fn now_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// This thread's number.
-pub fn thread_id() -> u32 {
-    thread_local!(static THREAD: std::cell::Cell<(u32, u32)> = const { std::cell::Cell::new((0, 0)) });
-    let pid = process_id();
-    THREAD
-        .try_with(|cached| {
-            if cached.get().0 != pid {
-                cached.set((pid, raw_thread_id()));
-            }
-            cached.get().1
-        })
-        .unwrap_or_else(|_| raw_thread_id())
-}
-
-fn raw_thread_id() -> u32 {
-    // SAFETY: gettid has no arguments and cannot fail.
-    unsafe { libc::syscall(libc::SYS_gettid) as u32 }
-}
-
-/// This process's number, asked of the kernel each time: a child of a bare `clone` must not pass for its parent.
-pub fn process_id() -> u32 {
-    // SAFETY: getpid has no arguments and cannot fail.
-    unsafe { libc::getpid() as u32 }
-}
-
 /// Runs `body` with `errno` as it was before.
 pub fn keeping_errno<T>(body: impl FnOnce() -> T) -> T {
     // SAFETY: __errno_location is this thread's own, always valid.
@@ -71,13 +54,4 @@ pub fn keeping_errno<T>(body: impl FnOnce() -> T) -> T {
     // SAFETY: see above.
     unsafe { *place = before };
     result
-}
-
-/// A number that a forked child knows not to be its own.
-static OWNER: AtomicU32 = AtomicU32::new(0);
-
-/// True the first time a process asks, and again in each forked child.
-pub fn is_new_process() -> bool {
-    let pid = process_id();
-    OWNER.swap(pid, Ordering::AcqRel) != pid
 }

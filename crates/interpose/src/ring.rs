@@ -1,8 +1,10 @@
 //! The writer's side of the ring (see the `abi` crate). Many threads write at once, without a lock: each reserves
 //! its bytes by moving the head, fills them, and writes the record's length last.
 
+use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::AtomicU64;
+use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 
 use pagewise_abi as abi;
@@ -24,6 +26,46 @@ unsafe impl Send for Producer {}
 // SAFETY: see above.
 unsafe impl Sync for Producer {}
 
+/// Holds the ring of a process.
+pub struct RingCell {
+    start: AtomicPtr<u8>,
+    capacity: AtomicUsize,
+}
+
+impl RingCell {
+    /// Holds none.
+    pub const fn new() -> Self {
+        Self {
+            start: AtomicPtr::new(std::ptr::null_mut()),
+            capacity: AtomicUsize::new(0),
+        }
+    }
+
+    /// The ring, if there is one.
+    pub fn get(&self) -> Option<Producer> {
+        let start = self.start.load(Ordering::Acquire);
+        let capacity = self.capacity.load(Ordering::Relaxed);
+        (!start.is_null()).then_some(Producer { start, capacity })
+    }
+
+    /// To be called by one thread, of a cell that holds none.
+    pub fn set(&self, ring: Producer) {
+        self.capacity.store(ring.capacity, Ordering::Relaxed);
+        self.start.store(ring.start, Ordering::Release);
+    }
+
+    /// Forgets the ring of the process that this one was forked from.
+    pub fn clear(&self) {
+        self.start.store(std::ptr::null_mut(), Ordering::Release);
+    }
+}
+
+impl Default for RingCell {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Producer {
     /// Asks the recorder for a ring. `None` if there is no recorder, or it does not answer.
     pub fn connect(socket: &[u8]) -> Option<Self> {
@@ -43,6 +85,41 @@ impl Producer {
             && ring.word(abi::OFFSET_CAPACITY).load(Ordering::Relaxed) == ring.capacity as u64
             && ring.capacity.is_power_of_two();
         honest.then_some(ring)
+    }
+
+    /// Bytes of stack that the recorder wants with an allocation.
+    pub fn stack_bytes(&self) -> usize {
+        let wanted = self.word(abi::OFFSET_STACK).load(Ordering::Relaxed) as usize;
+        wanted.clamp(abi::FIRST_STACK_BYTES, abi::STACK_BYTES)
+    }
+
+    /// Whether so many bytes fit now.
+    pub fn has_room(&self, bytes: usize) -> bool {
+        let head = self.word(abi::OFFSET_HEAD).load(Ordering::Relaxed);
+        let tail = self.word(abi::OFFSET_TAIL).load(Ordering::Acquire);
+        // Twice: the end of the ring may have to be left unused.
+        head.wrapping_sub(tail) + 2 * bytes as u64 <= self.capacity as u64
+    }
+
+    /// Waits for room for so many bytes; false: there was none, and the recorder has read nothing for so many ms.
+    pub fn wait_for_room(&self, bytes: usize, patience_ms: u32) -> bool {
+        let mut seen = u64::MAX;
+        let mut idle = 0;
+        while idle < patience_ms {
+            if self.has_room(bytes) {
+                return true;
+            }
+            let tail = self.word(abi::OFFSET_TAIL).load(Ordering::Relaxed);
+            idle = if tail == seen { idle + 1 } else { 0 };
+            seen = tail;
+            let pause = libc::timespec {
+                tv_sec: 0,
+                tv_nsec: 1_000_000,
+            };
+            // SAFETY: a valid duration; what is left of it after a signal does not matter.
+            unsafe { libc::nanosleep(&raw const pause, std::ptr::null_mut()) };
+        }
+        self.has_room(bytes)
     }
 
     fn word(&self, offset: usize) -> &AtomicU64 {
@@ -137,6 +214,20 @@ mod tests {
         let padding =
             unsafe { std::slice::from_raw_parts(ring.start.add(abi::HEADER_BYTES + 40), 8) };
         assert_eq!(padding, [24, 0, 0, 0, abi::Kind::Padding as u8, 0, 0, 0]);
+    }
+
+    #[test]
+    fn who_waits_gets_room_from_a_reader_and_gives_up_without() {
+        let ring = ring(256);
+        assert!(ring.write(240, |_| ()));
+        assert!(!ring.wait_for_room(40, 3));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+                ring.word(abi::OFFSET_TAIL).store(240, Ordering::Release);
+            });
+            assert!(ring.wait_for_room(40, 10_000));
+        });
     }
 
     #[test]

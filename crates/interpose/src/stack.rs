@@ -61,61 +61,117 @@ pub fn capture() -> Registers {
     }
 }
 
-thread_local!(static STACK: Cell<(usize, usize)> = const { Cell::new((0, 0)) });
+/// No main stack is longer: below it, the kernel leaves at least 128 MiB free (mmap_base(), arch/x86/mm/mmap.c).
+const LONGEST_MAIN: usize = 64 << 20;
+/// Pages of a thread's stack that are looked at before it is read.
+const MOST_PAGES: usize = 64;
+const PAGE: usize = 4096;
+/// As many bytes as a coroutine's stack usually has at most.
+const FOREIGN: usize = 16 << 10;
+
+/// Where a stack is readable.
+#[derive(Clone, Copy)]
+struct Bounds {
+    low: usize,
+    high: usize,
+}
+
+impl Bounds {
+    const NONE: Self = Self { low: 0, high: 0 };
+
+    fn hold(self, address: usize) -> bool {
+        (self.low..self.high).contains(&address)
+    }
+}
+
+thread_local!(static STACK: Cell<Bounds> = const { Cell::new(Bounds::NONE) });
 
 /// How many bytes of stack there may be from this address upwards; on a stack that is not the thread's own, as many
 /// as a coroutine's usually has at most.
 pub fn stack_bytes_above(from: usize) -> usize {
-    const FOREIGN: usize = 16 << 10;
-    let (low, high) = thread_stack();
-    if from < low || from >= high {
-        FOREIGN
-    } else {
-        high - from
-    }
+    stack_of(from).map_or(FOREIGN, |stack| stack.high - from)
 }
 
 /// Copies the stack from `from` upwards and returns how many bytes there were. Reads no byte outside the thread's
 /// stack; on a stack that is not the thread's own (a coroutine's, a signal's) the kernel does the reading, and stops
 /// where the memory ends.
 pub fn copy_stack(from: usize, place: &mut [u8]) -> usize {
-    let (low, high) = thread_stack();
-    if from < low || from >= high {
+    let Some(stack) = stack_of(from) else {
         return copy_by_kernel(from, place);
-    }
-    let bytes = place.len().min(high - from);
+    };
+    let bytes = place.len().min(stack.high - from);
     // SAFETY: [from, from + bytes) lies within this thread's stack, which is readable; the copy may see words that
     // change meanwhile (none above the stack pointer do while this thread is here).
     unsafe { std::ptr::copy_nonoverlapping(from as *const u8, place.as_mut_ptr(), bytes) };
     bytes
 }
 
-/// Bounds of this thread's stack; (0, 0) if the C library does not know.
-fn thread_stack() -> (usize, usize) {
+/// The thread's stack, if this address is on it. `pthread_getattr_np` would tell, but allocates.
+fn stack_of(address: usize) -> Option<Bounds> {
+    let main = main_stack();
+    if main.hold(address) {
+        return Some(main);
+    }
     STACK
-        .try_with(|cached| {
-            if cached.get().1 == 0 {
-                cached.set(ask_bounds().unwrap_or((1, 1)));
+        .try_with(|known| {
+            if !known.get().hold(address) {
+                known.set(look_at_thread_stack(address));
             }
-            cached.get()
+            Some(known.get()).filter(|stack| stack.hold(address))
         })
-        .unwrap_or((1, 1))
+        .ok()
+        .flatten()
 }
 
-fn ask_bounds() -> Option<(usize, usize)> {
-    // SAFETY: all zeros is a valid pthread_attr_t to be filled in.
-    let mut attributes: libc::pthread_attr_t = unsafe { std::mem::zeroed() };
-    // SAFETY: pthread_self is this thread; attributes is a valid place.
-    if unsafe { libc::pthread_getattr_np(libc::pthread_self(), &raw mut attributes) } != 0 {
-        return None;
+fn main_stack() -> Bounds {
+    unsafe extern "C" {
+        /// Set by the loader (elf/rtld.c): the stack pointer as the process began.
+        static __libc_stack_end: *const libc::c_void;
     }
-    let (mut low, mut bytes) = (std::ptr::null_mut(), 0);
-    // SAFETY: attributes was filled in above; the outputs are valid places.
-    let known =
-        unsafe { libc::pthread_attr_getstack(&raw const attributes, &raw mut low, &raw mut bytes) };
-    // SAFETY: filled in above, destroyed once.
-    unsafe { libc::pthread_attr_destroy(&raw mut attributes) };
-    (known == 0).then_some((low as usize, low as usize + bytes))
+    // SAFETY: written once, before any other code ran.
+    let high = unsafe { __libc_stack_end } as usize;
+    Bounds {
+        low: high.saturating_sub(LONGEST_MAIN),
+        high,
+    }
+}
+
+/// A thread's control block lies at the upper end of its stack (nptl/allocatestack.c). What lies in between belongs to
+/// the stack if all of it can be read: stacks have a page below that cannot.
+fn look_at_thread_stack(address: usize) -> Bounds {
+    // SAFETY: no preconditions.
+    let high = unsafe { libc::pthread_self() } as usize;
+    let low = address / PAGE * PAGE;
+    let pages = high.saturating_sub(low).div_ceil(PAGE);
+    if pages == 0 || pages > MOST_PAGES || !are_readable(low, pages) {
+        return Bounds::NONE;
+    }
+    Bounds { low, high }
+}
+
+/// Asks the kernel, a byte of each page.
+fn are_readable(start: usize, pages: usize) -> bool {
+    let mut bytes = [0u8; MOST_PAGES];
+    let local = libc::iovec {
+        iov_base: bytes.as_mut_ptr().cast(),
+        iov_len: pages,
+    };
+    let remote: [libc::iovec; MOST_PAGES] = std::array::from_fn(|page| libc::iovec {
+        iov_base: (start + page * PAGE) as *mut libc::c_void,
+        iov_len: 1,
+    });
+    // SAFETY: the local buffer has room for a byte of each page; the kernel checks the others.
+    let read = unsafe {
+        libc::process_vm_readv(
+            libc::getpid(),
+            &raw const local,
+            1,
+            remote.as_ptr(),
+            pages as libc::c_ulong,
+            0,
+        )
+    };
+    read == pages as isize
 }
 
 fn copy_by_kernel(from: usize, place: &mut [u8]) -> usize {
@@ -148,6 +204,26 @@ mod tests {
         assert!(offset + 32 <= bytes, "the marker lies within the copy");
         assert_eq!(&copy[offset..offset + 8], &0x5eed_u64.to_ne_bytes());
         assert!(registers.instruction != 0 && registers.frame != 1);
+    }
+
+    #[test]
+    fn deep_frames_of_a_thread_are_copied_up_to_its_end() {
+        fn deeper(calls: usize) -> usize {
+            let room = std::hint::black_box([calls as u8; 4000]);
+            if calls > 0 {
+                return deeper(calls - 1) + usize::from(room[0] == 255);
+            }
+            let mut copy = vec![0u8; 1 << 20];
+            let registers = capture();
+            assert_eq!(
+                copy_stack(registers.stack, &mut copy),
+                stack_bytes_above(registers.stack)
+            );
+            stack_bytes_above(registers.stack)
+        }
+        let thread = std::thread::spawn(|| (deeper(0), deeper(20), deeper(2)));
+        let (shallow, deep, again) = thread.join().expect("joined");
+        assert!(deep > shallow + 20 * 4000 && again < deep && again > shallow);
     }
 
     #[test]

@@ -2,12 +2,21 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use clap::Parser;
 use clap::Subcommand;
+use clap::ValueEnum;
 use pagewise_host::MemorySize;
 use pagewise_host::SwapRequest;
+
+use crate::export::ExportArguments;
+use crate::import::ImportArguments;
+use crate::observe::Running;
+use crate::observe::Window;
+use crate::record::SampleBytes;
+use crate::simulate::SimulateArguments;
 
 /// Sees and explains what memory pressure does to a program, page by page.
 #[derive(Debug, Parser)]
@@ -24,10 +33,16 @@ const EXIT_CODES: &str = "Exit codes: the program's own where one is run (128+N 
 pub(crate) enum Command {
     /// Say what this kernel and user permit, and what to type to get more
     Check(CheckArguments),
-    /// Run a program and record its swapping
-    Record(RecordArguments),
+    /// Run a program and record its swapping, or that of running processes
+    Record(Box<RecordArguments>),
     /// Say which objects swapped, where they come from and what they cost
     Report(ReportArguments),
+    /// Say what another replacement policy, memory size or swap device would do to a trace of page references
+    Simulate(Box<SimulateArguments>),
+    /// Write a recording in another tool's format
+    Export(ExportArguments),
+    /// Make a recording from another tool's file
+    Import(ImportArguments),
 }
 
 #[derive(Debug, Args)]
@@ -61,9 +76,35 @@ pub(crate) struct RecordArguments {
     /// Size of the swap that is set up [default: enough for the program's peak, or all of memory]
     #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
     pub(crate) swap_size: Option<MemorySize>,
-    /// Sensors to use: faults, allocations (comma-separated), or none
-    #[arg(long, value_name = "LIST", default_value = "faults,allocations")]
+    /// Sensors to use: faults, call-paths (of faults), allocations, residency (comma-separated), or none
+    #[arg(
+        long,
+        value_name = "LIST",
+        default_value = "faults,call-paths,allocations,residency"
+    )]
     pub(crate) sensors: Sensors,
+    /// Unwind every fault's stack in full, and count where that differs from the path it was recognized by (slow)
+    #[arg(long, hide_short_help = true)]
+    pub(crate) check_call_paths: bool,
+    /// Also record which pages are accessed, about once in SECONDS [default: 1] or as rarely as it costs the program at most
+    /// 0.5 % of its time; needs the sensor faults
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "1"
+    )]
+    pub(crate) access: Option<AccessInterval>,
+    /// Record one in so many bytes of the allocations below 64 KiB, which stands for the others; auto: one in 32K, fewer
+    /// while the program allocates so fast that it would show; or off
+    #[arg(
+        long,
+        value_name = "SIZE",
+        default_value = "auto",
+        allow_negative_numbers = true
+    )]
+    pub(crate) sample_bytes: SampleBytes,
     /// Folder to write [default: pagewise.data; the last one becomes pagewise.data.old]
     #[arg(short, long, value_name = "FOLDER")]
     pub(crate) output: Option<PathBuf>,
@@ -73,20 +114,29 @@ pub(crate) struct RecordArguments {
     /// Under sudo, run the program as root and not as the calling user
     #[arg(long)]
     pub(crate) as_root: bool,
+    #[command(flatten)]
+    pub(crate) running: Running,
+    #[command(flatten)]
+    pub(crate) window: Window,
     /// The program and its arguments
-    #[arg(last = true, required = true, value_name = "CMD")]
+    #[arg(last = true, required_unless_present_any = ["pid", "cgroup"], value_name = "CMD")]
     pub(crate) program: Vec<OsString>,
 }
 
 const RECORD_EXAMPLES: &str = "Examples:
   pagewise record --memory 512M -- ./solver input.txt
-  pagewise record --memory 60% --measure-peak --swap zram:lz4 -- ./solver input.txt";
+  pagewise record --memory 60% --measure-peak --swap zram:lz4 -- ./solver input.txt
+  pagewise record --pid 4711 --duration 30
+  pagewise record --cgroup redis.service --snapshot=60";
 
 /// Which sensors run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sensors {
     pub(crate) faults: bool,
+    /// Those of faults; allocations always have theirs.
+    pub(crate) call_paths: bool,
     pub(crate) allocations: bool,
+    pub(crate) residency: bool,
 }
 
 impl std::str::FromStr for Sensors {
@@ -95,7 +145,9 @@ impl std::str::FromStr for Sensors {
     fn from_str(text: &str) -> Result<Self, String> {
         let mut sensors = Self {
             faults: false,
+            call_paths: false,
             allocations: false,
+            residency: false,
         };
         if text == "none" {
             return Ok(sensors);
@@ -103,19 +155,46 @@ impl std::str::FromStr for Sensors {
         for name in text.split(',') {
             match name {
                 "faults" => sensors.faults = true,
+                "call-paths" => sensors.call_paths = true,
                 "allocations" => sensors.allocations = true,
+                "residency" => sensors.residency = true,
                 _ => {
                     return Err(format!(
-                        "no sensor {name:?}: there are faults and allocations, or none"
+                        "no sensor {name:?}: there are faults, call-paths, allocations and residency, or none"
                     ));
                 }
             }
+        }
+        if sensors.call_paths && !sensors.faults {
+            return Err("call-paths are those of faults: name both".to_owned());
         }
         Ok(sensors)
     }
 }
 
+/// The shortest time between the clearing of accessed bits and a look at them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AccessInterval(pub(crate) Duration);
+
+impl std::str::FromStr for AccessInterval {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let shortest = Duration::from_millis(10);
+        let longest = Duration::from_secs(86_400);
+        let interval = text.parse().ok().and_then(|seconds: f64| {
+            Duration::try_from_secs_f64(seconds)
+                .ok()
+                .filter(|interval| (shortest..=longest).contains(interval))
+        });
+        interval
+            .map(Self)
+            .ok_or_else(|| format!("{text:?} is no number of seconds from 0.01 to 86400"))
+    }
+}
+
 #[derive(Debug, Args)]
+#[command(after_help = REPORT_EXAMPLES)]
 pub(crate) struct ReportArguments {
     /// The recording
     #[arg(default_value = "pagewise.data", value_name = "FOLDER")]
@@ -123,9 +202,55 @@ pub(crate) struct ReportArguments {
     /// Print JSON (schema pagewise.report/1)
     #[arg(long)]
     pub(crate) json: bool,
+    /// Write a page for browsers, with pictures: one file that needs nothing else (- for standard output)
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    pub(crate) html: Option<PathBuf>,
+    /// Overwrite the file
+    #[arg(short, long, requires = "html")]
+    pub(crate) force: bool,
     /// Objects to list
     #[arg(long, default_value_t = 20, value_name = "N")]
     pub(crate) objects: usize,
+    /// Say what changed since another recording [default: pagewise.data.old]
+    #[arg(
+        long,
+        value_name = "BEFORE",
+        num_args = 0..=1,
+        default_missing_value = "pagewise.data.old"
+    )]
+    pub(crate) diff: Option<PathBuf>,
+    /// Show the source with the time waited at each line: of a file or function [default: where it waited most]
+    #[arg(
+        long,
+        value_name = "FILE|FUNCTION",
+        num_args = 0..=1,
+        default_missing_value = "",
+        conflicts_with_all = ["diff", "json"]
+    )]
+    pub(crate) source: Option<String>,
+    /// Take a folder off the paths of source files, and show the rest of them; may be given several times
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) strip_prefix: Vec<String>,
+    /// Show call paths with the frames of libraries, too
+    #[arg(long)]
+    pub(crate) library_frames: bool,
+    /// Colour: auto (on a terminal, unless NO_COLOR is set), always, never
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: Color,
+}
+
+const REPORT_EXAMPLES: &str = "Examples:
+  pagewise report
+  pagewise report --source solver.cpp
+  pagewise report --diff before.data after.data
+  pagewise report --json --strip-prefix /home/me/solver";
+
+/// When to use colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    Auto,
+    Always,
+    Never,
 }
 
 #[cfg(test)]
@@ -144,18 +269,64 @@ mod tests {
             "none".parse(),
             Ok(Sensors {
                 faults: false,
-                allocations: false
+                call_paths: false,
+                allocations: false,
+                residency: false
             })
         );
         assert_eq!(
             "faults".parse(),
             Ok(Sensors {
                 faults: true,
-                allocations: false
+                call_paths: false,
+                allocations: false,
+                residency: false
+            })
+        );
+        assert_eq!(
+            "residency,allocations".parse(),
+            Ok(Sensors {
+                faults: false,
+                call_paths: false,
+                allocations: true,
+                residency: true
             })
         );
         assert!("fault".parse::<Sensors>().is_err());
         assert!("".parse::<Sensors>().is_err());
+    }
+
+    #[test]
+    fn the_interval_of_accesses_is_a_time() {
+        let interval = |text: &str| text.parse().map(|AccessInterval(time)| time);
+        assert_eq!(interval("1"), Ok(Duration::from_secs(1)));
+        assert_eq!(interval("0.05"), Ok(Duration::from_millis(50)));
+        for wrong in ["", "0", "-1", "0.001", "nan", "inf", "1e9", "1s"] {
+            assert!(interval(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn two_recordings_are_compared_in_the_order_given() {
+        let report = |arguments: &[&str]| {
+            let all = ["pagewise", "report"].iter().chain(arguments);
+            match Cli::try_parse_from(all) {
+                Ok(Cli {
+                    command: Command::Report(report),
+                }) => Some((report.diff, report.trace)),
+                _ => None,
+            }
+        };
+        let paths = |before: &str, after: &str| Some((Some(before.into()), after.into()));
+        assert_eq!(report(&["--diff", "a", "b"]), paths("a", "b"));
+        assert_eq!(report(&["b", "--diff", "a"]), paths("a", "b"));
+        assert_eq!(report(&["--diff", "a"]), paths("a", "pagewise.data"));
+        assert_eq!(
+            report(&["--diff"]),
+            paths("pagewise.data.old", "pagewise.data")
+        );
+        assert_eq!(report(&["--diff", "a", "b", "c"]), None);
+        assert_eq!(report(&["--diff", "a", "--source"]), None);
     }
 
     #[test]

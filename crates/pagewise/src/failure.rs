@@ -4,6 +4,8 @@ use std::fmt;
 use std::process::ExitCode;
 
 use pagewise_collect::CollectError;
+use pagewise_import::ImportError;
+use pagewise_refs::RefsError;
 use pagewise_trace::TraceError;
 
 /// Our own failure, as opposed to the program's.
@@ -65,8 +67,20 @@ impl From<TraceError> for Failure {
     }
 }
 
+impl From<ImportError> for Failure {
+    fn from(error: ImportError) -> Self {
+        Self::new(chain(&error))
+    }
+}
+
 impl From<CollectError> for Failure {
     fn from(error: CollectError) -> Self {
+        Self::new(chain(&error))
+    }
+}
+
+impl From<RefsError> for Failure {
+    fn from(error: RefsError) -> Self {
         Self::new(chain(&error))
     }
 }

@@ -4,10 +4,15 @@
 
 mod check;
 mod cli;
+mod export;
 mod failure;
+mod import;
+mod observe;
 mod output;
 mod record;
 mod report;
+mod simulate;
+mod target;
 
 use std::process::ExitCode;
 
@@ -26,6 +31,7 @@ fn main() -> ExitCode {
     {
         return pagewise_host::keeper::main();
     }
+    pagewise_host::Capabilities::allow_looking_at_oneself();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
@@ -34,6 +40,9 @@ fn main() -> ExitCode {
         Command::Check(arguments) => check::run(&arguments),
         Command::Record(arguments) => record::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
+        Command::Simulate(arguments) => simulate::run(&arguments),
+        Command::Export(arguments) => export::run(&arguments),
+        Command::Import(arguments) => import::run(&arguments),
     };
     match result {
         Ok(code) => code,

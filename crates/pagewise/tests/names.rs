@@ -133,3 +133,19 @@ fn threads_share_one_object() {
     assert!(shared > 2 * (64 << 8), "{:#?}", objects.brief());
     assert!(shared * 100 >= objects.all * 99, "{:#?}", objects.brief());
 }
+
+#[test]
+fn memory_by_sbrk_has_the_names_of_its_variables() {
+    let Some(objects) = objects_of("heap_end.c", "16M") else {
+        return;
+    };
+    let pages = (32 << 20) / 4096;
+    // Swept three times each, `kept` six: the first finds fresh memory.
+    for (name, sweeps) in [("kept", 5), ("given_back", 2), ("reborn", 2)] {
+        let object = objects.named(name);
+        let line = line_of("heap_end.c", &format!("line of {name}"));
+        assert_eq!(object["line"], line, "{name} in {:#?}", objects.brief());
+        let off = objects.swap_ins(name).abs_diff(sweeps * pages);
+        assert!(off * 100 < sweeps * pages, "{:#?}", objects.brief());
+    }
+}

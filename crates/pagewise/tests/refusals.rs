@@ -71,6 +71,33 @@ fn a_script_without_its_interpreter_is_127_and_the_last_recording_stays() {
 }
 
 #[test]
+fn what_only_exec_refuses_loses_no_older_recording() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = tempdir().expect("a folder");
+    // Neither a program nor a script: only execve(2) finds that out.
+    file(&folder.path().join("neither"), "hello\n", 0o755);
+    for code in ["1", "2"] {
+        let script = format!("exit {code}");
+        run(
+            folder.path(),
+            &["record", "--sensors", "none", "--", "sh", "-c", &script],
+        );
+    }
+    let meta = |name: &str| fs::read(folder.path().join(name).join("meta.json")).expect("there");
+    let before = (meta("pagewise.data"), meta("pagewise.data.old"));
+    for options in ["", "-o pagewise.data -f"] {
+        record(folder.path(), options, "./neither").expect_refusal(126, &["./neither", "sh FILE"]);
+        let now = (meta("pagewise.data"), meta("pagewise.data.old"));
+        assert_eq!(now, before, "with {options:?}");
+    }
+    let left = fs::read_dir(folder.path()).expect("listed").count();
+    assert_eq!(left, 3, "nothing else is left");
+    machine.assert_restored();
+}
+
+#[test]
 fn what_is_no_size_is_refused_with_examples() {
     let folder = tempdir().expect("a folder");
     for option in ["--memory", "--swap-size", "--peak"] {
@@ -93,7 +120,7 @@ fn other_nonsense_on_the_command_line_is_one_line_too() {
         (&["record", "--mem", "64M", "--", "true"], "--mem"),
         (
             &["record", "--sensors", "fault", "--", "true"],
-            "there are faults and allocations",
+            "there are faults, call-paths, allocations and residency",
         ),
         (&["record", "--swap", "disk", "--", "true"], "zram:lz4"),
         (&["report", "--objects", "many"], "many"),
@@ -265,7 +292,20 @@ fn without_root_a_limit_is_refused_with_what_to_type() {
 }
 
 #[test]
-fn without_root_the_faults_sensor_is_refused_and_allocations_work() {
+fn without_root_processes_of_others_are_refused() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = tempdir().expect("a folder");
+    let arguments = ["record", "--sensors", "none", "--pid", "1"];
+    start(as_nobody(folder.path(), &arguments))
+        .end()
+        .expect_refusal(125, &["process 1", "another user", "sudo"]);
+    machine.assert_restored();
+}
+
+#[test]
+fn without_root_what_is_missing_is_told_and_the_rest_is_recorded() {
     let Some(machine) = Machine::reserve() else {
         return;
     };
@@ -273,14 +313,44 @@ fn without_root_the_faults_sensor_is_refused_and_allocations_work() {
     let all = ["record", "--", "touch", "ran"];
     start(as_nobody(folder.path(), &all))
         .end()
-        .expect_refusal(125, &["root"]);
-    assert!(!folder.path().join("ran").exists());
-    let some = ["record", "--sensors", "allocations", "--", "touch", "ran"];
-    start(as_nobody(folder.path(), &some)).end().expect_code(0);
+        .expect_code(0)
+        .expect_told(&["faults is missing", "root", "setcap cap_bpf,cap_perfmon"]);
     assert!(folder.path().join("ran").exists());
-    let ended = start(as_nobody(folder.path(), &["report", "--json"]))
+    let report = ["report", "--json"];
+    let ended = start(as_nobody(folder.path(), &report)).end();
+    let sensors = ended.expect_code(0).json()["sensors"].clone();
+    let faults = sensors["faults"].as_str().unwrap_or_default();
+    assert!(faults.starts_with("missing: needs root"), "{sensors:#}");
+    assert_eq!(sensors["residency"], "on");
+    let some = ["record", "--sensors", "allocations", "--", "true"];
+    start(as_nobody(folder.path(), &some)).end().expect_code(0);
+    let ended = start(as_nobody(folder.path(), &report)).end();
+    let sensors = ended.expect_code(0).json()["sensors"].clone();
+    assert_eq!(
+        (&sensors["faults"], &sensors["residency"]),
+        (&"off".into(), &"off".into())
+    );
+    machine.assert_restored();
+}
+
+/// A program that belongs to someone else may not be looked into: told, and no reason to fail.
+#[test]
+fn without_root_a_set_user_id_program_is_recorded_as_far_as_permitted() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = tempdir().expect("a folder");
+    let program = folder.path().join("theirs");
+    fs::copy("/bin/sleep", &program).expect("copied");
+    let set_user_id = fs::Permissions::from_mode(0o4755);
+    fs::set_permissions(&program, set_user_id).expect("permitted");
+    let theirs = ["record", "--", "./theirs", "0.5"];
+    start(as_nobody(folder.path(), &theirs))
         .end()
         .expect_code(0);
-    assert_eq!(ended.json()["sensors"]["faults"], "off");
+    let report = ["report", "--json"];
+    let ended = start(as_nobody(folder.path(), &report)).end();
+    let losses = ended.expect_code(0).json()["losses"].clone();
+    assert_eq!(losses["residency_processes"], 1, "{losses:#}");
     machine.assert_restored();
 }

@@ -1,11 +1,16 @@
-//! Reports for people ([`text`]) and for scripts ([`json`]), from the same findings.
+//! Reports for people ([`text`], [`html`]) and for scripts ([`json`]), from the same findings.
 
 #![forbid(unsafe_code)]
 
+pub mod diff;
+pub mod html;
 pub mod json;
+pub mod source;
+mod strip;
 pub mod text;
 mod units;
 
+pub use strip::strip_prefixes;
 pub use units::bytes;
 pub use units::count;
 pub use units::duration;

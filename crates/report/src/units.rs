@@ -36,6 +36,19 @@ pub fn count(count: u64) -> String {
     text
 }
 
+/// A share, for example `7.3 %`.
+pub(crate) fn percent(part: u64, whole: u64) -> String {
+    if whole == 0 {
+        return "0 %".to_owned();
+    }
+    let share = 100.0 * part as f64 / whole as f64;
+    if share > 0.0 && share < 9.95 {
+        format!("{share:.1} %")
+    } else {
+        format!("{share:.0} %")
+    }
+}
+
 fn scaled(value: f64, unit: &str) -> String {
     let digits = if value < 9.95 { 1 } else { 0 };
     format!("{value:.digits$} {unit}")
@@ -55,5 +68,12 @@ mod tests {
         assert_eq!(count(0), "0");
         assert_eq!(count(204_829), "204,829");
         assert_eq!(count(1_000_000), "1,000,000");
+    }
+
+    #[test]
+    fn shares_are_read_at_a_glance() {
+        assert_eq!(percent(1, 3), "33 %");
+        assert_eq!(percent(1, 100), "1.0 %");
+        assert_eq!(percent(0, 0), "0 %");
     }
 }

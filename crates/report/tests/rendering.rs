@@ -1,95 +1,69 @@
 //! Whole reports from findings made by hand, as people and scripts get them.
 
+mod common;
+
 use pagewise_analyze::Findings;
-use pagewise_analyze::Histogram;
-use pagewise_analyze::Identity;
-use pagewise_analyze::Object;
-use pagewise_analyze::ObjectKind;
-use pagewise_analyze::Pattern;
-use pagewise_analyze::Totals;
+use pagewise_analyze::PsiScope;
+use pagewise_analyze::Waits;
+use pagewise_analyze::WorkingSet;
 use pagewise_report::json::Report;
 use pagewise_report::text::Style;
 use pagewise_report::text::render;
-use pagewise_trace::Meta;
 
-fn object(name: Option<&str>, line: Option<u32>, stall_ns: u64) -> Object {
-    Object {
-        identity: Identity {
-            kind: ObjectKind::Allocation,
-            name: name.map(str::to_owned),
-            file: line.map(|_| "/home/me/src/solver.cpp".to_owned()),
-            line,
-            function: Some("solve(int)".to_owned()),
-            stack: None,
-        },
-        bytes: Some(190 << 20),
-        allocations: 1,
-        swap_ins: stall_ns / 1000,
-        swap_cache_hits: 0,
-        evictions: 48_640,
-        pages_written: 48_640,
-        zero_filled: 0,
-        stall_ns,
-        distinct_pages: 48_640,
-        pattern: Some(Pattern::Loop),
-        site: Vec::new(),
-    }
-}
-
-fn findings() -> Findings {
-    let mut latency = Histogram::default();
-    for ns in 2_000..3_000 {
-        latency.add(ns);
-    }
-    let mut meta = Meta {
-        wall_ns: Some(10_000_000_000),
-        end_monotonic_ns: Some(1),
-        ..Meta::default()
-    };
-    meta.limit.bytes = Some(256 << 20);
-    meta.sensors.insert("faults".to_owned(), "on".to_owned());
-    Findings {
-        meta,
-        totals: Totals {
-            swap_ins: 400_000,
-            swap_cache_hits: 0,
-            evictions: 97_280,
-            pages_written: 97_280,
-            zero_filled: 0,
-            stall_ns: 4_000_000_000,
-        },
-        objects: vec![
-            object(Some("cost"), Some(41), 3_000_000_000),
-            object(None, None, 1_000_000_000),
-        ],
-        latency,
-    }
-}
-
-fn style(width: usize) -> Style {
-    Style {
-        width,
-        color: false,
-        objects: 20,
-    }
-}
+use common::findings;
+use common::style;
 
 #[test]
 fn the_report_says_what_hurts_and_where() {
     let expected = "\
 Waited 4.0 s of 10 s (40 %) for 400,000 swap-ins.
-75 % of the waiting was for cost (solver.cpp:41).
+75 % of the waiting was for cost (solver.cpp:41), touched in reprice (solver.cpp:107): a loop of
+48,640 pages (190 MiB), 1.2 s a round.
+Needs 348 MiB instead of 256 MiB to avoid 99 % of it.
 limit 256 MiB, 97,280 evictions, 97,280 pages written
 
-object                 stall   swap-ins  evictions     size  pattern
-cost (solver.cpp:41)   3.0 s  3,000,000     48,640  190 MiB     loop
-solve (no line known)  1.0 s  1,000,000     48,640  190 MiB     loop
+object                 stall   swap-ins  pattern     size    needs  evictions
+cost (solver.cpp:41)   3.0 s  3,000,000     loop  190 MiB  320 MiB     48,640
+solve (no line known)  1.0 s  1,000,000     loop  190 MiB  320 MiB     48,640
+
+Where it waited
+  75 %  reprice (solver.cpp:107) < solve < main
+  25 %  (call path unknown)
 
 Swap-in latency: median 2.5 us, p99 3.0 us, longest 3.0 us
+What it needs is told from the order in which pages left memory, as if those used longest ago always
+left first.
 Objects without a line come from code without debug information: compile with -g to name them.
 ";
     let text = render(&findings(), style(100));
     assert_eq!(text, expected);
+}
+
+#[test]
+fn what_is_estimated_belongs_to_nobody_or_is_missing_is_told() {
+    let mut findings = findings();
+    findings.estimated_swap_ins = 100_000;
+    findings.unattributed_swap_ins = 1000;
+    findings.meta.sampling.sample_bytes = Some(32 << 10);
+    let state = "missing (static program: nothing can be preloaded)";
+    let sensors = &mut findings.meta.sensors;
+    sensors.insert("allocations".to_owned(), state.to_owned());
+    let text = render(&findings, style(300));
+    for line in [
+        "allocations: missing (static program: nothing can be preloaded)",
+        "1,000 of the swap-ins (0.2 %) lie in memory of no recorded object.",
+        "100,000 of the swap-ins (25 %) are given to objects by a sample of the allocations (one in 32 KiB of small \
+         ones): their counts are estimates.",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{text}");
+    }
+    let json = pagewise_report::json::Report::new(&findings);
+    let json: serde_json::Value =
+        serde_json::from_str(&json.to_text().expect("text")).expect("JSON");
+    assert_eq!(json["summary"]["estimated_swap_ins"], 100_000);
+    assert_eq!(json["summary"]["unattributed_swap_ins"], 1000);
+    assert_eq!(json["sampling"]["sample_bytes"], 32 << 10);
+    assert!(json["sampling"]["threshold_bytes"].is_null());
 }
 
 #[test]
@@ -100,7 +74,10 @@ fn a_narrow_terminal_loses_columns_not_names() {
         .filter(|line| line.contains("solver.cpp:41)  "))
         .collect();
     assert_eq!(table.len(), 1, "{text}");
-    assert!(!text.contains("pattern"), "{text}");
+    assert!(
+        !text.contains("evictions  ") && !text.contains("needs  "),
+        "{text}"
+    );
 }
 
 #[test]
@@ -135,7 +112,55 @@ fn the_document_holds_the_same_numbers() {
         document["summary"]["zero_filled"].is_null(),
         "this kernel has no such counter"
     );
-    assert!(document["objects"][0]["resident_share"].is_null());
+    assert_eq!(document["objects"][0]["resident_share"], 0.625);
+    assert!(document["summary"]["dropped_without_write"].is_null());
+}
+
+#[test]
+fn residency_adds_a_column_and_a_count() {
+    let mut findings = findings();
+    findings
+        .meta
+        .sensors
+        .insert("residency".to_owned(), "on".to_owned());
+    findings.dropped_without_write = Some(1234);
+    findings.objects[1].resident_share = None;
+    let text = render(&findings, style(300));
+    assert!(
+        text.contains("97,280 pages written, 1,234 dropped without a write"),
+        "{text}"
+    );
+    assert!(text.contains("320 MiB       62 %     48,640"), "{text}");
+    assert!(text.contains("320 MiB          ?     48,640"), "{text}");
+}
+
+#[test]
+fn swap_ins_without_latency_are_counted_and_nothing_else_is_invented() {
+    let mut findings = findings();
+    let sensors = &mut findings.meta.sensors;
+    let why = "missing: needs root".to_owned();
+    sensors.insert("faults".to_owned(), why);
+    sensors.insert("major_faults".to_owned(), "on".to_owned());
+    let document = json(&findings);
+    assert_eq!(document["summary"]["swap_ins"], 400_000);
+    assert_eq!(document["objects"][0]["swap_ins"], 3_000_000);
+    for key in ["swap_cache_hits", "evictions", "stall_ns", "pages_written"] {
+        assert!(document["summary"][key].is_null(), "{key}");
+        assert!(document["objects"][0][key].is_null(), "{key}");
+    }
+    let text = render(&findings, style(300));
+    assert!(
+        text.starts_with("400,000 swap-ins were seen; how long"),
+        "{text}"
+    );
+    assert!(
+        !text.contains("evictions") && !text.contains(" stall"),
+        "{text}"
+    );
+    assert!(
+        text.contains("The sensor faults is missing: needs root"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -157,4 +182,47 @@ fn what_was_not_observed_is_unknown_not_zero() {
         assert!(document["objects"][0][key].is_null(), "{key}");
     }
     assert!(render(&findings, style(100)).starts_with("Faults and evictions were not observed"));
+}
+
+#[test]
+fn waiting_is_told_beside_what_the_kernel_says() {
+    let mut findings = findings();
+    findings.waits = Waits {
+        reclaim_stall_ns: Some(1_200_000_000),
+        psi_scope: Some(PsiScope::Machine),
+        psi_some_ns: Some(5_100_000_000),
+        delay_swapin_ns: Some(3_900_000_000),
+        delay_freepages_ns: Some(2_000_000_000),
+        ..Waits::default()
+    };
+    let expected = "Stall: 4.0 s in swap-in faults + 1.2 s reclaiming memory outside them; PSI of the machine: some 5.1 s; \
+                    delay accounting: swap-in 3.9 s, reclaim 2.0 s";
+    let text = render(&findings, style(300));
+    assert!(text.lines().any(|line| line == expected), "{text}");
+    let document = json(&findings);
+    assert_eq!(document["summary"]["reclaim_stall_ns"], 1_200_000_000u64);
+    assert_eq!(document["summary"]["psi_scope"], "machine");
+    assert!(document["summary"]["psi_full_ns"].is_null());
+    assert!(document["reconciliation"]["reclaims"]["recorded"].is_null());
+}
+
+#[test]
+fn the_working_set_is_told_where_it_was_looked_at() {
+    let mut findings = findings();
+    assert!(!render(&findings, style(300)).contains("Working set"));
+    assert_eq!(json(&findings)["working_set"], serde_json::json!([]));
+    let look = |time_ns, accessed_bytes| WorkingSet {
+        time_ns,
+        interval_ns: 1_000_000_000,
+        accessed_bytes,
+        resident_bytes: 256 << 20,
+    };
+    findings.working_set = vec![look(1, 10 << 20), look(2, 90 << 20), look(3, 20 << 20)];
+    findings.objects[0].accessed_share = Some(0.25);
+    let text = render(&findings, style(300));
+    let expected = "Working set: 20 MiB accessed in 1.0 s (median of 3; most 90 MiB), of up to 256 MiB resident";
+    assert!(text.lines().any(|line| line == expected), "{text}");
+    let document = json(&findings);
+    assert_eq!(document["working_set"][1]["accessed_bytes"], 90 << 20);
+    assert_eq!(document["objects"][0]["accessed_share"], 0.25);
 }

@@ -1,4 +1,4 @@
-//! `malloc` and its family. Each hook calls the next allocator and does no more for small allocations.
+//! `malloc` and its family. Each hook calls the next allocator and does no more for most small allocations.
 //!
 //! Releases are told before they happen, allocations after: in between, nobody else can own the address.
 
@@ -9,9 +9,8 @@ use pagewise_interpose::EarlyPool;
 use pagewise_interpose::Symbol;
 use pagewise_interpose::capture;
 
-use crate::stream::allocated;
-use crate::stream::is_large;
-use crate::stream::releasing;
+use crate::blocks;
+use crate::stream::Made;
 
 type Malloc = unsafe extern "C" fn(usize) -> *mut c_void;
 type Calloc = unsafe extern "C" fn(usize, usize) -> *mut c_void;
@@ -64,6 +63,21 @@ fn real<F: Copy>(symbol: &'static Symbol<F>) -> Option<F> {
         .flatten()
 }
 
+#[cold]
+fn made(
+    address: *mut c_void,
+    bytes: usize,
+    kind: AllocationKind,
+    registers: pagewise_interpose::Registers,
+) {
+    blocks::made(Made {
+        address: address as usize,
+        bytes,
+        kind,
+        registers,
+    });
+}
+
 fn out_of_memory() -> *mut c_void {
     // SAFETY: this thread's own errno.
     unsafe { *libc::__errno_location() = libc::ENOMEM };
@@ -79,8 +93,8 @@ pub unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
     };
     // SAFETY: the same call as our caller's.
     let address = unsafe { real(bytes) };
-    if is_large(bytes) {
-        allocated(address as usize, bytes, AllocationKind::Malloc, capture());
+    if blocks::is_due(bytes) {
+        made(address, bytes, AllocationKind::Malloc, capture());
     }
     address
 }
@@ -95,8 +109,8 @@ pub unsafe extern "C" fn calloc(count: usize, each: usize) -> *mut c_void {
     };
     // SAFETY: the same call as our caller's.
     let address = unsafe { real(count, each) };
-    if is_large(bytes) {
-        allocated(address as usize, bytes, AllocationKind::Calloc, capture());
+    if blocks::is_due(bytes) {
+        made(address, bytes, AllocationKind::Calloc, capture());
     }
     address
 }
@@ -134,20 +148,22 @@ unsafe fn resize(
         // SAFETY: as malloc; `old` is early memory, which is never given back.
         return unsafe { leave_early_pool(old, bytes) };
     }
-    // SAFETY: `old` is null or an allocation of the real allocator.
-    let old_bytes = unsafe { usable_size(old) };
-    if is_large(old_bytes) {
-        releasing(old as usize, 0);
-    }
+    let was_recorded = blocks::releasing(old as usize);
+    let old_bytes = if was_recorded {
+        // SAFETY: `old` is an allocation of the real allocator.
+        unsafe { usable_size(old) }
+    } else {
+        0
+    };
     // SAFETY: the same call as our caller's.
     let address = unsafe { real(old, bytes) };
     if address.is_null() && bytes != 0 {
-        if is_large(old_bytes) {
+        if was_recorded && blocks::is_due(old_bytes) {
             // It failed: the old allocation lives on.
-            allocated(old as usize, old_bytes, AllocationKind::Realloc, registers);
+            made(old, old_bytes, AllocationKind::Realloc, registers);
         }
-    } else if is_large(bytes) {
-        allocated(address as usize, bytes, AllocationKind::Realloc, registers);
+    } else if blocks::is_due(bytes) {
+        made(address, bytes, AllocationKind::Realloc, registers);
     }
     address
 }
@@ -176,10 +192,7 @@ pub unsafe extern "C" fn free(address: *mut c_void) {
     if address.is_null() || EARLY.owns(address.cast()) {
         return;
     }
-    // SAFETY: an allocation of the real allocator.
-    if is_large(unsafe { usable_size(address) }) {
-        releasing(address as usize, 0);
-    }
+    blocks::releasing(address as usize);
     if let Some(real) = real(&FREE) {
         // SAFETY: the same call as our caller's.
         unsafe { real(address) };
@@ -210,8 +223,8 @@ pub unsafe extern "C" fn memalign(alignment: usize, bytes: usize) -> *mut c_void
     };
     // SAFETY: the same call as our caller's.
     let address = unsafe { real(alignment, bytes) };
-    if is_large(bytes) {
-        allocated(address as usize, bytes, AllocationKind::Aligned, capture());
+    if blocks::is_due(bytes) {
+        made(address, bytes, AllocationKind::Aligned, capture());
     }
     address
 }
@@ -225,8 +238,8 @@ pub unsafe extern "C" fn aligned_alloc(alignment: usize, bytes: usize) -> *mut c
     };
     // SAFETY: the same call as our caller's.
     let address = unsafe { real(alignment, bytes) };
-    if is_large(bytes) {
-        allocated(address as usize, bytes, AllocationKind::Aligned, capture());
+    if blocks::is_due(bytes) {
+        made(address, bytes, AllocationKind::Aligned, capture());
     }
     address
 }
@@ -244,14 +257,9 @@ pub unsafe extern "C" fn posix_memalign(
     };
     // SAFETY: the same call as our caller's.
     let error = unsafe { real(place, alignment, bytes) };
-    if error == 0 && is_large(bytes) {
+    if error == 0 && blocks::is_due(bytes) {
         // SAFETY: on success the place holds the address.
-        allocated(
-            unsafe { *place } as usize,
-            bytes,
-            AllocationKind::Aligned,
-            capture(),
-        );
+        made(unsafe { *place }, bytes, AllocationKind::Aligned, capture());
     }
     error
 }
@@ -265,8 +273,8 @@ pub unsafe extern "C" fn valloc(bytes: usize) -> *mut c_void {
     };
     // SAFETY: the same call as our caller's.
     let address = unsafe { real(bytes) };
-    if is_large(bytes) {
-        allocated(address as usize, bytes, AllocationKind::Aligned, capture());
+    if blocks::is_due(bytes) {
+        made(address, bytes, AllocationKind::Aligned, capture());
     }
     address
 }
@@ -280,8 +288,8 @@ pub unsafe extern "C" fn pvalloc(bytes: usize) -> *mut c_void {
     };
     // SAFETY: the same call as our caller's.
     let address = unsafe { real(bytes) };
-    if is_large(bytes) {
-        allocated(address as usize, bytes, AllocationKind::Aligned, capture());
+    if blocks::is_due(bytes) {
+        made(address, bytes, AllocationKind::Aligned, capture());
     }
     address
 }

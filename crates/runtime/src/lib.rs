@@ -1,8 +1,13 @@
-//! Preloaded into the observed program: tells the recorder of every large allocation, with the stack it was made
-//! on, and of every release. Small ones pass straight through.
+//! Preloaded into the observed program: tells the recorder of every large allocation and of a sample of the small ones,
+//! with the stack they were made on, and of their releases. All others pass straight through.
 //!
-//! Hooks are thin (`allocator`, `mapping`); what is recorded, and when not, is decided in `stream`.
+//! Hooks are thin (`allocator`, `mapping`, `heap_end`); which blocks are recorded is decided in `blocks`, by the recorder's
+//! `settings` and by how fast it allocates (`pace`), and how in `stream`.
 
 pub mod allocator;
+mod blocks;
+pub mod heap_end;
 pub mod mapping;
+mod pace;
+mod settings;
 mod stream;

@@ -5,21 +5,13 @@ use std::ffi::c_void;
 
 use pagewise_abi::AllocationKind;
 use pagewise_interpose::Registers;
-use pagewise_interpose::Symbol;
 use pagewise_interpose::capture;
 
+use crate::settings::is_large;
+use crate::stream::Made;
 use crate::stream::allocated;
-use crate::stream::is_large;
 use crate::stream::moved;
 use crate::stream::releasing;
-
-type Munmap = unsafe extern "C" fn(*mut c_void, usize) -> i32;
-type Mremap = unsafe extern "C" fn(*mut c_void, usize, usize, i32, *mut c_void) -> *mut c_void;
-
-// SAFETY: the C library's type for the function of this name.
-static MUNMAP: Symbol<Munmap> = unsafe { Symbol::new(c"munmap") };
-// SAFETY: as above; mremap is variadic, and passing the fifth argument always is harmless in this ABI.
-static MREMAP: Symbol<Mremap> = unsafe { Symbol::new(c"mremap") };
 
 #[derive(Clone, Copy)]
 struct Request {
@@ -34,7 +26,7 @@ struct Request {
 /// # Safety
 /// As mmap(2).
 unsafe fn map(request: Request, registers: Registers) -> *mut c_void {
-    // The system call itself: looking up the next mmap may allocate, and allocators map memory.
+    // The system call itself, as in the others below: looking up the next mmap may allocate, and allocators map memory.
     // SAFETY: the same call as our caller's.
     let result = unsafe {
         libc::syscall(
@@ -52,12 +44,13 @@ unsafe fn map(request: Request, registers: Registers) -> *mut c_void {
         && result != libc::MAP_FAILED
         && is_large(request.bytes)
     {
-        allocated(
-            result as usize,
-            request.bytes,
-            AllocationKind::Mmap,
+        let made = Made {
+            address: result as usize,
+            bytes: request.bytes,
+            kind: AllocationKind::Mmap,
             registers,
-        );
+        };
+        allocated(made, 0);
     }
     result
 }
@@ -123,12 +116,8 @@ pub unsafe extern "C" fn munmap(address: *mut c_void, bytes: usize) -> i32 {
     if is_large(bytes) {
         releasing(address as usize, bytes);
     }
-    match MUNMAP.look_up() {
-        // SAFETY: the same call as our caller's.
-        Some(real) => unsafe { real(address, bytes) },
-        // SAFETY: the same call as our caller's.
-        None => unsafe { libc::syscall(libc::SYS_munmap, address, bytes) as i32 },
-    }
+    // SAFETY: the same call as our caller's.
+    unsafe { libc::syscall(libc::SYS_munmap, address, bytes) as i32 }
 }
 
 /// # Safety
@@ -141,20 +130,16 @@ pub unsafe extern "C" fn mremap(
     flags: i32,
     target: *mut c_void,
 ) -> *mut c_void {
-    let result = match MREMAP.look_up() {
-        // SAFETY: the same call as our caller's.
-        Some(real) => unsafe { real(old, old_bytes, new_bytes, flags, target) },
-        // SAFETY: the same call as our caller's.
-        None => unsafe {
-            libc::syscall(
-                libc::SYS_mremap,
-                old,
-                old_bytes,
-                new_bytes,
-                libc::c_long::from(flags),
-                target,
-            ) as *mut c_void
-        },
+    // SAFETY: the same call as our caller's; the kernel looks at the fifth argument if a flag says so.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mremap,
+            old,
+            old_bytes,
+            new_bytes,
+            libc::c_long::from(flags),
+            target,
+        ) as *mut c_void
     };
     if result != libc::MAP_FAILED && is_large(old_bytes.max(new_bytes)) {
         moved(old as usize, old_bytes, result as usize, new_bytes);

@@ -2,10 +2,8 @@
 //! nobody answers.
 
 use std::sync::atomic::AtomicBool;
-use std::sync::atomic::AtomicPtr;
-use std::sync::atomic::AtomicU8;
+use std::sync::atomic::AtomicU32;
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 
 use pagewise_abi as abi;
@@ -14,108 +12,56 @@ use pagewise_interpose as interpose;
 use pagewise_interpose::Entered;
 use pagewise_interpose::Producer;
 use pagewise_interpose::Registers;
+use pagewise_interpose::RingCell;
 
-/// An abstract socket's name is at most this long.
-const SOCKET_BYTES: usize = 107;
+use crate::pace;
+use crate::settings;
 
-/// Allocations of fewer bytes are not recorded; 0 until the environment was read.
-static THRESHOLD: AtomicUsize = AtomicUsize::new(0);
-/// This process's ring, once it has one. Points to leaked memory.
-static RING: AtomicPtr<Producer> = AtomicPtr::new(std::ptr::null_mut());
-/// The recorder's socket, copied out of the environment: programs write over theirs (setproctitle).
-static SOCKET: [AtomicU8; SOCKET_BYTES] = [const { AtomicU8::new(0) }; SOCKET_BYTES];
-static SOCKET_LENGTH: AtomicUsize = AtomicUsize::new(0);
+/// This process's ring, once it has one. In static memory: the allocator may be who called us, with its locks held.
+static RING: RingCell = RingCell::new();
+/// The process whose ring it is.
+static GENERATION: AtomicU32 = AtomicU32::new(0);
 static CONNECTING: AtomicBool = AtomicBool::new(false);
 /// How often libraries were loaded and unloaded when the list of mappings was last sent.
 static LIBRARIES: AtomicU64 = AtomicU64::new(u64::MAX);
 
-/// Whether an allocation of so many bytes is recorded. The fast path of every hook.
-#[inline]
-pub(crate) fn is_large(bytes: usize) -> bool {
-    match THRESHOLD.load(Ordering::Relaxed) {
-        0 => bytes >= read_threshold(),
-        threshold => bytes >= threshold,
-    }
+/// Something that was handed to the program.
+#[derive(Clone, Copy)]
+pub(crate) struct Made {
+    pub(crate) address: usize,
+    pub(crate) bytes: usize,
+    pub(crate) kind: AllocationKind,
+    /// Of the hook.
+    pub(crate) registers: Registers,
 }
 
-/// Reads the environment: without a recorder nothing is large. Before the C library has set the environment up,
-/// the default holds.
-#[cold]
-fn read_threshold() -> usize {
-    let Some(entries) = environment() else {
-        return abi::DEFAULT_THRESHOLD;
-    };
-    let socket = variable(entries, abi::SOCKET_VARIABLE).filter(|name| name.len() <= SOCKET_BYTES);
-    let threshold = if let Some(name) = socket {
-        for (place, &byte) in SOCKET.iter().zip(name) {
-            place.store(byte, Ordering::Relaxed);
-        }
-        SOCKET_LENGTH.store(name.len(), Ordering::Release);
-        variable(entries, abi::THRESHOLD_VARIABLE)
-            .and_then(|text| std::str::from_utf8(text).ok()?.parse().ok())
-            .filter(|&bytes| bytes > 0)
-            .unwrap_or(abi::DEFAULT_THRESHOLD)
-    } else {
-        usize::MAX
-    };
-    THRESHOLD.store(threshold, Ordering::Relaxed);
-    threshold
-}
-
-/// The environment's entries; `None` before there is one.
-fn environment() -> Option<*const *const libc::c_char> {
-    unsafe extern "C" {
-        static environ: *const *const libc::c_char;
-    }
-    // SAFETY: the C library's variable; null until start-up is done.
-    let entries = unsafe { environ };
-    (!entries.is_null()).then_some(entries)
-}
-
-/// A variable's value, read without locks or allocation.
-fn variable(mut entry: *const *const libc::c_char, name: &str) -> Option<&'static [u8]> {
-    // SAFETY: a null-terminated array of C strings; a program that changes its environment in another thread at
-    // this very moment breaks getenv in the same way.
-    unsafe {
-        while !(*entry).is_null() {
-            let text = std::ffi::CStr::from_ptr(*entry).to_bytes();
-            if let Some(value) = text
-                .strip_prefix(name.as_bytes())
-                .and_then(|rest| rest.strip_prefix(b"="))
-            {
-                return Some(value);
-            }
-            entry = entry.add(1);
-        }
-    }
-    None
-}
-
-/// An allocation was made. `registers`: of the hook.
-pub(crate) fn allocated(address: usize, bytes: usize, kind: AllocationKind, registers: Registers) {
-    if address == 0 {
-        return;
-    }
+/// An allocation was made. `sample_bytes`: 0, or the mean distance of samples by which it was chosen.
+pub(crate) fn allocated(made: Made, sample_bytes: u32) {
     record(|ring| {
         send_maps_if_changed(ring);
-        let time_ns = interpose::now_ns();
-        let tid = interpose::thread_id();
+        let Registers {
+            instruction,
+            stack,
+            frame,
+        } = made.registers;
+        let now_ns = interpose::now_ns();
+        if sample_bytes > 0 {
+            pace::sampled(now_ns);
+        }
         let allocation = abi::Allocation {
-            time_ns,
-            address: address as u64,
-            bytes: bytes as u64,
-            tid,
-            kind,
-            registers: [
-                registers.instruction as u64,
-                registers.stack as u64,
-                registers.frame as u64,
-            ],
+            time_ns: now_ns,
+            address: made.address as u64,
+            bytes: made.bytes as u64,
+            tid: interpose::thread_id(),
+            kind: made.kind,
+            sample_bytes,
+            registers: [instruction as u64, stack as u64, frame as u64],
             stack: &[],
         };
-        let stack_bytes = interpose::stack_bytes_above(registers.stack).min(abi::STACK_BYTES);
-        ring.write(abi::Allocation::wire_bytes(stack_bytes), |place| {
-            allocation.encode_with(place, |place| interpose::copy_stack(registers.stack, place));
+        let stack_bytes = interpose::stack_bytes_above(stack).min(ring.stack_bytes());
+        let record_bytes = abi::Allocation::wire_bytes(stack_bytes);
+        write(ring, record_bytes, sample_bytes > 0, |place| {
+            allocation.encode_with(place, |place| interpose::copy_stack(stack, place));
         });
     });
 }
@@ -129,7 +75,9 @@ pub(crate) fn releasing(address: usize, bytes: usize) {
             address: address as u64,
             bytes: bytes as u64,
         };
-        ring.write(abi::Release::WIRE_BYTES, |place| release.encode(place));
+        write(ring, abi::Release::WIRE_BYTES, false, |place| {
+            release.encode(place)
+        });
     });
 }
 
@@ -143,8 +91,33 @@ pub(crate) fn moved(old_address: usize, old_bytes: usize, new_address: usize, ne
             new_address: new_address as u64,
             new_bytes: new_bytes as u64,
         };
-        ring.write(abi::Move::WIRE_BYTES, |place| moved.encode(place));
+        write(ring, abi::Move::WIRE_BYTES, false, |place| {
+            moved.encode(place)
+        });
     });
+}
+
+/// Of a full recording, or of what is recorded for itself, nothing shall be lost: the program waits for the recorder, in
+/// vain no longer than so many ms. A sample is not worth that.
+const PATIENCE_IN_FULL_MS: u32 = 2000;
+const PATIENCE_MS: u32 = 20;
+/// Nobody read while we waited: the next ones do not wait, until there is room.
+static RECORDER_IS_STUCK: AtomicBool = AtomicBool::new(false);
+
+fn write(ring: &Producer, bytes: usize, is_sample: bool, fill: impl FnOnce(&mut [u8])) {
+    let patience_ms = match (settings::is_full_recording(), is_sample) {
+        (true, _) => PATIENCE_IN_FULL_MS,
+        (false, true) => 0,
+        (false, false) => PATIENCE_MS,
+    };
+    let has_room = ring.has_room(bytes);
+    if has_room {
+        RECORDER_IS_STUCK.store(false, Ordering::Relaxed);
+    } else if patience_ms > 0 && !RECORDER_IS_STUCK.load(Ordering::Relaxed) {
+        let came = ring.wait_for_room(bytes, patience_ms);
+        RECORDER_IS_STUCK.store(!came, Ordering::Relaxed);
+    }
+    ring.write(bytes, fill);
 }
 
 fn record(write: impl FnOnce(&Producer)) {
@@ -153,68 +126,44 @@ fn record(write: impl FnOnce(&Producer)) {
     };
     interpose::keeping_errno(|| {
         if let Some(ring) = ring() {
-            write(ring);
+            write(&ring);
         }
     });
 }
 
 /// This process's ring. A forked child's first record finds its parent's and asks for one of its own.
-fn ring() -> Option<&'static Producer> {
-    if interpose::is_new_process() {
-        RING.store(std::ptr::null_mut(), Ordering::Release);
+fn ring() -> Option<Producer> {
+    let generation = interpose::process_generation();
+    if GENERATION.swap(generation, Ordering::AcqRel) != generation {
+        RING.clear();
         CONNECTING.store(false, Ordering::Release);
         LIBRARIES.store(u64::MAX, Ordering::Release);
     }
-    let ring = RING.load(Ordering::Acquire);
-    // SAFETY: null or a leaked Producer.
-    if let Some(ring) = unsafe { ring.as_ref() } {
-        return Some(ring);
-    }
-    connect()
+    RING.get().or_else(connect)
 }
 
 #[cold]
-fn connect() -> Option<&'static Producer> {
+fn connect() -> Option<Producer> {
     // One thread connects, once; records of other threads meanwhile are lost, as are all where nobody answers.
     if CONNECTING.swap(true, Ordering::AcqRel) {
         return None;
     }
-    let length = SOCKET_LENGTH.load(Ordering::Acquire);
+    let (name, length) = settings::socket();
     if length == 0 {
         CONNECTING.store(false, Ordering::Release); // the environment is not there yet: ask again
         return None;
     }
-    let mut name = [0u8; SOCKET_BYTES];
-    for (place, byte) in name.iter_mut().zip(&SOCKET) {
-        *place = byte.load(Ordering::Relaxed);
-    }
-    let ring: &'static Producer = Box::leak(Box::new(Producer::connect(&name[..length])?));
-    RING.store(std::ptr::from_ref(ring).cast_mut(), Ordering::Release);
+    let ring = Producer::connect(&name[..length])?;
+    RING.set(ring);
     Some(ring)
 }
 
 /// Return addresses mean something only to who knows which library is mapped where.
 fn send_maps_if_changed(ring: &Producer) {
-    let now = libraries_ever_loaded();
+    let Some(now) = interpose::libraries_ever_loaded() else {
+        return;
+    };
     if LIBRARIES.swap(now, Ordering::AcqRel) != now {
         interpose::write_maps(ring);
     }
-}
-
-fn libraries_ever_loaded() -> u64 {
-    unsafe extern "C" fn first(
-        info: *mut libc::dl_phdr_info,
-        size: usize,
-        data: *mut libc::c_void,
-    ) -> libc::c_int {
-        if size >= size_of::<libc::dl_phdr_info>() {
-            // SAFETY: the linker passes a valid info of `size` bytes, and our own `data`.
-            unsafe { *data.cast::<u64>() = (*info).dlpi_adds.wrapping_add((*info).dlpi_subs) };
-        }
-        1 // one library is enough: the counts are the same in each
-    }
-    let mut count = 0u64;
-    // SAFETY: the callback matches its type and `count` lives across the call.
-    unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut count).cast()) };
-    count
 }

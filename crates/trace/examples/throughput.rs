@@ -94,5 +94,6 @@ fn event(number: u64) -> Event {
         kind,
         address: 0x7f00_0000_0000 + (page + ahead) * 4096,
         latency_ns: is_fault.then_some(2_500 + scatter),
+        stack: is_fault.then_some((page % 5) as u32),
     }
 }

@@ -14,6 +14,7 @@ use pagewise_trace::Event;
 use pagewise_trace::EventKind;
 use pagewise_trace::Meta;
 use pagewise_trace::Overwrite;
+use pagewise_trace::PageState;
 use pagewise_trace::TraceWriter;
 
 const PAGES: u64 = 2_000;
@@ -32,6 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     write_program(&mut writer)?;
     write_events(&mut writer)?;
     write_names(&mut writer)?;
+    write_region_accesses(&mut writer)?;
     writer.flush()?;
     if !crash {
         writer.close()?;
@@ -77,6 +79,7 @@ fn write_program(writer: &mut TraceWriter) -> Result<(), Box<dyn Error>> {
         bytes: PAGES * 4096,
         kind: AllocationKind::Malloc,
         stack: Some(0),
+        estimated_bytes: None,
     })?;
     writer.releases.push(pagewise_trace::Release {
         space: 0,
@@ -109,6 +112,98 @@ fn write_program(writer: &mut TraceWriter) -> Result<(), Box<dyn Error>> {
             limit_bytes: None,
         })?;
     }
+    add_waits_and_accesses(writer)?;
+    write_residency(writer)
+}
+
+/// Two scans: all is in memory, then one half is in swap.
+fn write_residency(writer: &mut TraceWriter) -> Result<(), Box<dyn Error>> {
+    let half = PAGES * 2048;
+    let seen = [
+        (1, HEAP, 2 * half, PageState::Resident),
+        (2, HEAP + half, half, PageState::Swapped),
+    ];
+    for (scan, address, bytes, state) in seen {
+        let time_ns = scan * 200_000;
+        writer.residency.push(pagewise_trace::Residency {
+            time_ns: time_ns + 500,
+            space: 0,
+            address,
+            bytes,
+            state,
+            file: (state == PageState::Resident).then_some(false),
+            mapped: None,
+        })?;
+        writer.residency_scans.push(pagewise_trace::ResidencyScan {
+            time_ns,
+            space: 0,
+            end_ns: time_ns + 900,
+            cost_ns: 900,
+            resident_bytes: 2 * half - (scan - 1) * half,
+            swapped_bytes: (scan - 1) * half,
+            huge_bytes: Some(0),
+            complete: true,
+        })?;
+        writer.thread_faults.push(pagewise_trace::ThreadFaults {
+            time_ns,
+            space: 0,
+            tid: 4242,
+            major_faults: scan * 10,
+            minor_faults: scan * 100,
+        })?;
+    }
+    Ok(())
+}
+
+fn add_waits_and_accesses(writer: &mut TraceWriter) -> Result<(), pagewise_trace::TraceError> {
+    writer.stalls.push(pagewise_trace::Stall {
+        time_ns: 1_000,
+        space: 1,
+        tid: 100,
+        kind: pagewise_trace::StallKind::MemcgReclaim,
+        duration_ns: 70_000,
+        in_fault: false,
+    })?;
+    writer.pressure.push(pagewise_trace::Pressure {
+        time_ns: 1_000_000_000,
+        psi_some_ns: None,
+        psi_full_ns: None,
+        machine_psi_some_ns: Some(80_000),
+        machine_psi_full_ns: Some(70_000),
+        delay_swapin_ns: None,
+        delay_freepages_ns: None,
+        delay_thrashing_ns: None,
+        delay_blkio_ns: None,
+    })?;
+    writer.accesses.push(pagewise_trace::Access {
+        time_ns: 2_000_000_000,
+        interval_ns: 1_000_000_000,
+        space: 1,
+        address: 0x7f00_0000_0000,
+        resident_pages: 512,
+        accessed_pages: 64,
+        dirty_pages: 512,
+        huge: false,
+        swapped_pages: 0,
+        resident_map: None,
+        accessed_map: Some("10".repeat(64)),
+    })
+}
+
+fn write_region_accesses(writer: &mut TraceWriter) -> Result<(), Box<dyn Error>> {
+    for interval in 1..=3 {
+        writer.region_accesses.push(pagewise_trace::RegionAccess {
+            time_ns: interval * 100_000_000,
+            interval_ns: 100_000_000,
+            space: 0,
+            target: Some(4242),
+            start: HEAP,
+            bytes: PAGES * 4096,
+            accesses: interval as u32,
+            checks: Some(20),
+            age: None,
+        })?;
+    }
     Ok(())
 }
 
@@ -124,6 +219,7 @@ fn write_events(writer: &mut TraceWriter) -> Result<(), Box<dyn Error>> {
             kind,
             address,
             latency_ns: None,
+            stack: None,
         };
         writer
             .events
@@ -134,6 +230,7 @@ fn write_events(writer: &mut TraceWriter) -> Result<(), Box<dyn Error>> {
         writer.events.push(Event {
             tid: Some(4242),
             latency_ns: Some(2_900 + page % 97),
+            stack: Some(0),
             ..event(EventKind::SwapIn, HEAP + page * 4096, 2_900)
         })?;
     }

@@ -136,6 +136,31 @@ impl Cell for bool {
     }
 }
 
+impl Cell for Option<bool> {
+    type Builder = BooleanBuilder;
+    type Column = Option<BooleanArray>;
+    const NULLABLE: bool = true;
+
+    fn data_type() -> DataType {
+        DataType::Boolean
+    }
+    fn append(self, builder: &mut Self::Builder) {
+        builder.append_option(self);
+    }
+    fn finish(builder: &mut Self::Builder) -> ArrayRef {
+        Arc::new(builder.finish())
+    }
+    fn view(array: Option<&ArrayRef>) -> Result<Self::Column, String> {
+        let Some(array) = array else { return Ok(None) };
+        check(array, &DataType::Boolean, true)?;
+        Ok(Some(array.as_boolean().clone()))
+    }
+    fn get(column: &Self::Column, row: usize) -> Self {
+        let column = column.as_ref()?;
+        column.is_valid(row).then(|| column.value(row))
+    }
+}
+
 impl Cell for String {
     type Builder = StringBuilder;
     type Column = StringArray;

@@ -26,6 +26,10 @@ use crate::meta::Checksums;
 
 /// 1 MiB: a trace of 10^8 events then has some 800 checksums, 6 KB of text.
 const BLOCK_BYTES: u64 = 1 << 20;
+/// A block is in memory as a whole.
+const MOST_BLOCK_BYTES: u64 = 64 << 20;
+/// What a decoder may ask for at once: a footer or a page. A file may claim more where it has holes.
+const MOST_BYTES_AT_ONCE: usize = 256 << 20;
 
 /// Passes bytes on and sums them up.
 pub(crate) struct SummingWriter<W> {
@@ -150,7 +154,7 @@ fn parse(path: &Path, sums: &Checksums, length: u64) -> Result<Vec<u32>> {
         return Err(TraceError::corrupt(path, detail));
     }
     let unusable = || TraceError::corrupt(path, "its checksums in meta.json are unusable");
-    if sums.block_bytes == 0 {
+    if sums.block_bytes == 0 || sums.block_bytes > MOST_BLOCK_BYTES {
         return Err(unusable());
     }
     let blocks: Option<Vec<u32>> = sums
@@ -242,6 +246,11 @@ impl ChunkReader for CheckedFile {
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
+        if length > MOST_BYTES_AT_ONCE {
+            return Err(ParquetError::General(format!(
+                "a part of it claims {length} bytes"
+            )));
+        }
         // Bounds the allocation; `read` refuses what is too long.
         let mut bytes = vec![0; length.min(self.0.length as usize + 1)];
         match self.0.read(start, &mut bytes) {

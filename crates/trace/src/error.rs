@@ -77,7 +77,7 @@ pub enum TraceError {
     DiskFull {
         /// The file that could not grow.
         path: PathBuf,
-        /// The system's error (`ENOSPC` or `EDQUOT`).
+        /// The system's error (`ENOSPC`, `EDQUOT`, or `EFBIG` where the user's limit of file sizes is reached).
         source: io::Error,
     },
     /// Any other failure of the operating system.
@@ -95,9 +95,9 @@ impl TraceError {
     pub(crate) fn io(path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                TraceError::DiskFull { path, source }
-            }
+            io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::FileTooLarge => TraceError::DiskFull { path, source },
             _ => TraceError::Io { path, source },
         }
     }

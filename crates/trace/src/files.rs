@@ -128,6 +128,18 @@ pub(crate) fn remove_trace(dir: &Path) -> Result<()> {
     }
 }
 
+/// Moves a trace's files into a folder that exists.
+pub(crate) fn move_trace(from: &Path, to: &Path) -> Result<()> {
+    for path in all_files(from) {
+        if let Some(name) = path.file_name()
+            && path.symlink_metadata().is_ok()
+        {
+            rename(&path, &to.join(name))?;
+        }
+    }
+    fs::remove_dir(from).map_err(|source| TraceError::io(from, source))
+}
+
 /// Every file a trace may consist of; the meta file comes last, so that a removal that is
 /// interrupted leaves something that is still known as a trace.
 fn all_files(dir: &Path) -> impl Iterator<Item = PathBuf> {

@@ -1,10 +1,14 @@
 //! The border to the Arrow and Parquet libraries: their errors, and their panics on hostile bytes.
 
+use std::cell::Cell;
 use std::error::Error;
 use std::io;
 use std::panic::AssertUnwindSafe;
 use std::panic::catch_unwind;
+use std::panic::set_hook;
+use std::panic::take_hook;
 use std::path::Path;
+use std::sync::Once;
 
 use arrow::error::ArrowError;
 use parquet::errors::ParquetError;
@@ -12,12 +16,36 @@ use parquet::errors::ParquetError;
 use crate::error::Result;
 use crate::error::TraceError;
 
+thread_local! {
+    /// Whether this thread is in a decoder.
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Makes the program's panic hook pass over decoders.
+fn silence_guarded() {
+    static INSTALLED: Once = Once::new();
+    INSTALLED.call_once(|| {
+        let program = take_hook();
+        set_hook(Box::new(move |panic| {
+            if !GUARDED.get() {
+                program(panic);
+            }
+        }));
+    });
+}
+
 /// Runs a decoder, turning a panic into [`TraceError::Corrupt`].
 ///
 /// Checksums find accidental damage before it is decoded, so this is for files made by hand. What
 /// `decode` refers to must not be used again after an error: it may be half changed.
+///
+/// The panic's own message is not printed: the error says it.
 pub(crate) fn guard<R>(path: &Path, decode: impl FnOnce() -> Result<R>) -> Result<R> {
-    catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|panic| {
+    silence_guarded();
+    let before = GUARDED.replace(true);
+    let result = catch_unwind(AssertUnwindSafe(decode));
+    GUARDED.set(before);
+    result.unwrap_or_else(|panic| {
         let reason = panic
             .downcast_ref::<String>()
             .map(String::as_str)

@@ -66,6 +66,11 @@ impl Journal {
         })
     }
 
+    /// The folder has a new name.
+    pub(crate) fn moved_to(&mut self, dir: &Path) {
+        self.path = dir.join(JOURNAL_FILE);
+    }
+
     /// Goes on with the journal of a recorder that died.
     pub(crate) fn resume(dir: &Path) -> Result<(Journal, Segments)> {
         let path = dir.join(JOURNAL_FILE);

@@ -32,6 +32,7 @@
 //!     kind: EventKind::SwapIn,
 //!     address: 0x7f00_0000_1000,
 //!     latency_ns: Some(5_800),
+//!     stack: None,
 //! })?;
 //! writer.flush()?; // safe from a crash of this process from here on
 //! writer.close()?;
@@ -49,20 +50,26 @@
 mod cell;
 mod checksum;
 mod close;
+mod compact;
 mod error;
 mod files;
 mod guard;
 mod journal;
 mod kind;
+mod memory;
 mod meta;
+mod parquet_pages;
 mod parquet_read;
 mod parquet_write;
 mod resume;
 mod rows;
+mod sampling;
+mod snapshot;
 mod stream_read;
 mod stream_write;
 mod table;
 mod tables;
+mod thrift;
 mod trace;
 mod writer;
 
@@ -74,17 +81,23 @@ pub use meta::Counter;
 pub use meta::Exit;
 pub use meta::FORMAT_VERSION;
 pub use meta::Host;
+pub use meta::Imported;
 pub use meta::Limit;
 pub use meta::META_FILE;
 pub use meta::Meta;
 pub use meta::Recovered;
+pub use meta::Running;
+pub use meta::Sampling;
 pub use meta::State;
 pub use meta::Swap;
 pub use resume::recover;
 pub use rows::Rows;
+pub use sampling::estimated_bytes;
+pub use snapshot::Snapshot;
 pub use stream_write::TableWriter;
 pub use table::Row;
 pub use tables::*;
 pub use trace::Trace;
 pub use writer::Overwrite;
 pub use writer::TraceWriter;
+pub use writer::check_way;

@@ -35,6 +35,8 @@ pub struct Meta {
     pub pagewise_version: String,
     /// The recorded command and its arguments; empty if a running process was recorded.
     pub command: Vec<String>,
+    /// What ran already when the recording began; empty if a command was started.
+    pub running: Running,
     /// The folder the command ran in.
     pub working_directory: String,
     /// The machine.
@@ -57,6 +59,10 @@ pub struct Meta {
     pub losses: BTreeMap<String, u64>,
     /// Each sensor: `on`, `off`, or why it is missing.
     pub sensors: BTreeMap<String, String>,
+    /// The GNU build id of each module that names were looked up in, by path, as hexadecimal digits.
+    pub build_ids: BTreeMap<String, String>,
+    /// Which allocations were recorded.
+    pub sampling: Sampling,
     /// What recording itself cost; a value that is not finite is left out of the file.
     #[serde(serialize_with = "finite_only")]
     pub cost: BTreeMap<String, f64>,
@@ -70,6 +76,18 @@ pub struct Meta {
     pub checksums: BTreeMap<String, Checksums>,
     /// Set if the recorder died and the trace was recovered.
     pub recovered: Option<Recovered>,
+    /// Set if the trace was made from another tool's file.
+    pub imported: Option<Imported>,
+}
+
+/// Running processes that were recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Running {
+    /// The process ids that were named.
+    pub pids: Vec<u32>,
+    /// The folder of the cgroup that was named.
+    pub cgroup: Option<String>,
 }
 
 /// Whether a recording is complete.
@@ -81,6 +99,18 @@ pub enum State {
     Recording,
     /// The tables are Parquet files.
     Closed,
+}
+
+/// Which allocations were recorded, if that sensor was on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Sampling {
+    /// Those of at least this many bytes all.
+    pub threshold_bytes: Option<u64>,
+    /// Of the smaller ones one for each so many bytes allocated, on average; `None`: none.
+    pub sample_bytes: Option<u64>,
+    /// While the program allocated fast, fewer: the sparsest that was used; `None`: no sample was recorded.
+    pub sparsest_sample_bytes: Option<u64>,
 }
 
 /// The machine that was recorded on.
@@ -175,6 +205,16 @@ pub struct Recovered {
     pub dropped_bytes: u64,
     /// The same by table, for those that lost any.
     pub tables: BTreeMap<String, u64>,
+}
+
+/// That a trace was made from another tool's file, and which.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Imported {
+    /// The file's format, as `pagewise import` calls it.
+    pub format: String,
+    /// The file's path.
+    pub file: String,
 }
 
 impl Recovered {

@@ -18,6 +18,7 @@ use crate::guard::arrow_error;
 use crate::guard::guard;
 use crate::guard::parquet_error;
 use crate::meta::Meta;
+use crate::parquet_pages;
 use crate::table::Row;
 
 /// Small enough for a batch to stay in the processor's cache.
@@ -106,6 +107,8 @@ fn start<T: Row>(
     file: &CheckedFile,
 ) -> std::result::Result<(ParquetRecordBatchReader, u64), ParquetError> {
     let builder = ParquetRecordBatchReaderBuilder::try_new(file.clone())?;
+    let is_known = |name: &str| T::columns().iter().any(|column| column.name == name);
+    parquet_pages::check(file, builder.metadata(), is_known)?;
     let rows = builder.metadata().file_metadata().num_rows();
     let rows = u64::try_from(rows)
         .map_err(|_| ParquetError::General(format!("the footer counts {rows} rows")))?;

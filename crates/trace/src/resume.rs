@@ -10,6 +10,7 @@ use crate::journal::Segment;
 use crate::journal::Segments;
 use crate::meta::Meta;
 use crate::meta::Recovered;
+use crate::snapshot::Forgotten;
 use crate::stream_read;
 use crate::stream_read::StreamBatches;
 use crate::stream_read::Whole;
@@ -51,8 +52,10 @@ pub(crate) fn begin(dir: &Path, meta: Meta) -> Result<(Log, ResumedTables)> {
         dir: dir.to_owned(),
         owner,
         meta,
-        journal,
+        journal: Some(journal),
         segments: Segments::new(),
+        aside: None,
+        forgotten: Forgotten::default(),
     };
     let tables = ResumedTables {
         journalled: segments,
@@ -106,6 +109,11 @@ fn go_on_at(log: &mut Log, table: &str, end: u64) -> Result<()> {
         rows: 0,
         crc32: crc32fast::hash(&[]),
     };
-    log.journal.add(table, nothing);
-    log.journal.commit()
+    match &mut log.journal {
+        Some(journal) => {
+            journal.add(table, nothing);
+            journal.commit()
+        }
+        None => Ok(()),
+    }
 }

@@ -21,6 +21,10 @@ use crate::guard::arrow_error;
 use crate::guard::guard;
 use crate::journal::Segment;
 
+/// A batch is in memory as a whole: 65,536 rows with 8 KiB each, which no table comes near. A damaged journal may ask
+/// for more, of a file with holes in it.
+const MOST_SEGMENT_BYTES: u64 = 512 << 20;
+
 /// The batches of a stream, as far as the journal vouches for them.
 pub(crate) struct StreamBatches {
     path: PathBuf,
@@ -105,6 +109,10 @@ impl StreamBatches {
         if end > length {
             let detail = format!("it ends at byte {length} within a batch that reaches to {end}");
             return Err(TraceError::truncated(&self.path, detail));
+        }
+        if end - start > MOST_SEGMENT_BYTES {
+            let detail = format!("bytes {start} to {end} are too many for one batch");
+            return Err(TraceError::corrupt(&self.path, detail));
         }
         let mut bytes = vec![0; (end - start) as usize];
         match self.file.read_exact_at(&mut bytes, start) {

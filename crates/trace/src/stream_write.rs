@@ -7,7 +7,6 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::path::PathBuf;
 
-use arrow::array::ArrayRef;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
@@ -24,6 +23,7 @@ use crate::files;
 use crate::files::Owner;
 use crate::guard::arrow_error;
 use crate::journal::Segment;
+use crate::memory::Memory;
 use crate::table;
 use crate::table::Row;
 
@@ -36,9 +36,15 @@ pub struct TableWriter<T: Row> {
     builders: T::Builders,
     waiting: usize,
     rows: u64,
-    stream: Stream,
+    output: Output,
     written: Vec<Segment>,
     same_schema: bool,
+}
+
+/// Where batches go.
+enum Output {
+    File(Box<Stream>),
+    Memory(Memory),
 }
 
 impl<T: Row> std::fmt::Debug for TableWriter<T> {
@@ -60,10 +66,22 @@ impl<T: Row> TableWriter<T> {
             builders: T::Builders::default(),
             waiting: 0,
             rows: 0,
-            stream,
+            output: Output::File(Box::new(stream)),
             written: vec![segment],
             same_schema: true,
         })
+    }
+
+    /// Begins an empty table that is kept in memory.
+    pub(crate) fn in_memory() -> Self {
+        TableWriter {
+            builders: T::Builders::default(),
+            waiting: 0,
+            rows: 0,
+            output: Output::Memory(Memory::default()),
+            written: Vec::new(),
+            same_schema: true,
+        }
     }
 
     /// Goes on after `segments`; what follows them in the file is cut off.
@@ -83,10 +101,17 @@ impl<T: Row> TableWriter<T> {
             builders: T::Builders::default(),
             waiting: 0,
             rows: segments.iter().map(|segment| segment.rows).sum(),
-            stream,
+            output: Output::File(Box::new(stream)),
             written: Vec::new(),
             same_schema,
         })
+    }
+
+    /// The folder has a new name.
+    pub(crate) fn moved_to(&mut self, dir: &Path) {
+        if let Output::File(stream) = &mut self.output {
+            stream.path = files::stream_path(dir, T::TABLE);
+        }
     }
 
     /// Adds a row. It is safe from a crash after the next [`flush`](crate::TraceWriter::flush).
@@ -114,12 +139,27 @@ impl<T: Row> TableWriter<T> {
     fn other_schema(&self) -> TraceError {
         let detail =
             "another version of pagewise began it with other columns; nothing can be added";
-        TraceError::corrupt(&self.stream.path, detail)
+        let path = match &self.output {
+            Output::File(stream) => stream.path.clone(),
+            Output::Memory(_) => PathBuf::from(T::TABLE),
+        };
+        TraceError::corrupt(&path, detail)
     }
 
     /// Rows pushed so far, those of a resumed trace included.
     pub fn rows(&self) -> u64 {
         self.rows
+    }
+
+    /// As [`write_out`](Self::write_out), without what cannot be written.
+    pub(crate) fn write_what_fits(&mut self) -> Vec<Segment> {
+        let _ = self.write_batch();
+        std::mem::take(&mut self.written)
+    }
+
+    /// Rows that wait to be written as a batch.
+    pub fn waiting(&self) -> usize {
+        self.waiting
     }
 
     /// Writes what waits, and hands over what the journal is to hold.
@@ -132,11 +172,65 @@ impl<T: Row> TableWriter<T> {
         if self.waiting == 0 {
             return Ok(());
         }
-        let rows = std::mem::take(&mut self.waiting);
+        self.waiting = 0;
         let columns = T::finish(&mut self.builders);
-        let segment = self.stream.append_batch(columns, rows as u64)?;
-        self.written.push(segment);
+        let batch = RecordBatch::try_new(table::schema::<T>(), columns)
+            .map_err(|error| arrow_error(Path::new(T::TABLE), error))?;
+        self.put(batch)
+    }
+
+    fn put(&mut self, batch: RecordBatch) -> Result<()> {
+        match &mut self.output {
+            Output::File(stream) => self.written.push(stream.append_batch(&batch)?),
+            Output::Memory(memory) => memory.push(T::TABLE, batch),
+        }
         Ok(())
+    }
+
+    /// Adds the rows of a batch that another table of this version held.
+    pub(crate) fn push_batch(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.write_batch()?;
+        self.rows += batch.num_rows() as u64;
+        self.put(batch.clone())
+    }
+
+    /// Bytes written to disk.
+    pub(crate) fn bytes_on_disk(&self) -> u64 {
+        match &self.output {
+            Output::File(stream) => stream.end,
+            Output::Memory(_) => 0,
+        }
+    }
+
+    pub(crate) fn memory(&self) -> Option<&Memory> {
+        match &self.output {
+            Output::File(_) => None,
+            Output::Memory(memory) => Some(memory),
+        }
+    }
+
+    pub(crate) fn memory_mut(&mut self) -> Option<&mut Memory> {
+        match &mut self.output {
+            Output::File(_) => None,
+            Output::Memory(memory) => Some(memory),
+        }
+    }
+
+    /// The batches in memory.
+    pub(crate) fn batches(&self) -> Vec<RecordBatch> {
+        self.memory().map(Memory::batches).unwrap_or_default()
+    }
+
+    /// The rows in memory.
+    pub(crate) fn kept_rows(&self) -> Vec<T> {
+        self.memory().map(Memory::rows).unwrap_or_default()
+    }
+
+    /// Puts other rows in the place of those in memory.
+    pub(crate) fn replace_kept(&mut self, rows: Vec<T>) {
+        if let Some(memory) = self.memory_mut() {
+            memory.replace(T::TABLE, rows);
+        }
     }
 }
 
@@ -145,7 +239,6 @@ struct Stream {
     path: PathBuf,
     file: File,
     end: u64,
-    schema: SchemaRef,
     encoder: IpcDataGenerator,
     dictionaries: DictionaryTracker,
     options: IpcWriteOptions,
@@ -183,7 +276,6 @@ impl Stream {
             path,
             file,
             end: 0,
-            schema,
             encoder,
             dictionaries,
             options,
@@ -193,17 +285,16 @@ impl Stream {
         (stream, head)
     }
 
-    fn append_batch(&mut self, columns: Vec<ArrayRef>, rows: u64) -> Result<Segment> {
-        self.encode(columns)
+    fn append_batch(&mut self, batch: &RecordBatch) -> Result<Segment> {
+        self.encode(batch)
             .map_err(|error| arrow_error(&self.path, error))?;
-        self.append(rows)
+        self.append(batch.num_rows() as u64)
     }
 
-    fn encode(&mut self, columns: Vec<ArrayRef>) -> std::result::Result<(), ArrowError> {
+    fn encode(&mut self, batch: &RecordBatch) -> std::result::Result<(), ArrowError> {
         self.messages.clear();
-        let batch = RecordBatch::try_new(self.schema.clone(), columns)?;
         let (dictionaries, batch) = self.encoder.encode(
-            &batch,
+            batch,
             &mut self.dictionaries,
             &self.options,
             &mut self.context,
@@ -217,9 +308,11 @@ impl Stream {
     /// Appends the encoded messages, as one segment of the journal.
     fn append(&mut self, rows: u64) -> Result<Segment> {
         // At a position, not appended: what a failed write left behind is overwritten.
-        self.file
-            .write_all_at(&self.messages, self.end)
-            .map_err(|source| TraceError::io(&self.path, source))?;
+        if let Err(source) = self.file.write_all_at(&self.messages, self.end) {
+            // What room it took is the other tables'.
+            let _ = self.file.set_len(self.end);
+            return Err(TraceError::io(&self.path, source));
+        }
         let start = self.end;
         self.end += self.messages.len() as u64;
         Ok(Segment {

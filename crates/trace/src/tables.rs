@@ -21,6 +21,14 @@ macro_rules! with_all_tables {
             sites: Site,
             globals: Global,
             samples: Sample,
+            region_accesses: RegionAccess,
+            stalls: Stall,
+            pressure: Pressure,
+            accesses: Access,
+            residency: Residency,
+            residency_scans: ResidencyScan,
+            thread_faults: ThreadFaults,
+            event_counts: EventCount,
         }
     };
 }
@@ -63,6 +71,34 @@ kinds! {
         Aligned = "aligned",
         /// An anonymous `mmap`.
         Mmap = "mmap",
+        /// The heap's end moved up by `sbrk` or `brk`.
+        Brk = "brk",
+    }
+}
+
+kinds! {
+    /// Why a thread waited for memory other than in a swap-in fault.
+    pub enum StallKind {
+        /// It reclaimed memory because the machine was short of it.
+        DirectReclaim = "direct_reclaim",
+        /// It reclaimed memory because its memory cgroup was at a limit.
+        MemcgReclaim = "memcg_reclaim",
+    }
+}
+
+kinds! {
+    /// Where a page was when it was looked at.
+    pub enum PageState {
+        /// Nowhere: never touched, unmapped, given back, or a page of a file that is not mapped in.
+        Absent = "absent",
+        /// In memory.
+        Resident = "resident",
+        /// In memory, as part of a huge page.
+        Huge = "huge",
+        /// The kernel's shared page of zeros: read, never written.
+        Zero = "zero",
+        /// Its page-table entry names a place in swap; the page itself may still be in the swap cache.
+        Swapped = "swapped",
     }
 }
 
@@ -79,8 +115,11 @@ table! {
         kind: EventKind => Dictionary,
         /// The page's virtual address, in bytes.
         address: u64 => Delta,
-        /// How long the fault took, in ns; `None` where nothing waited or it was not measured.
+        /// How long the fault took, or the write from submission to completion, in ns; `None` where nothing waited or it
+        /// was not measured.
         latency_ns: Option<u64> => Delta,
+        /// The call path that touched the page ([`StackFrame::stack`]); `None` where nobody did or it was not taken.
+        stack: Option<u32> => Dictionary,
     }
 }
 
@@ -131,6 +170,9 @@ table! {
         kind: AllocationKind => Dictionary,
         /// The call path that made it ([`StackFrame::stack`]); `None` if it was not taken.
         stack: Option<u32> => Dictionary,
+        /// If it was sampled: bytes allocated that it stands for, itself included ([`crate::estimated_bytes`]); `None`:
+        /// every allocation of its size is recorded.
+        estimated_bytes: Option<u64> => Dictionary,
     }
 }
 
@@ -273,5 +315,182 @@ table! {
         swap_bytes: Option<u64> => Delta,
         /// The memory limit in force, in bytes.
         limit_bytes: Option<u64> => Delta,
+    }
+}
+
+table! {
+    /// How often a region of memory was accessed in an interval, as DAMON estimates it: from imports only.
+    pub struct RegionAccess in "region_accesses" {
+        /// The interval's end, on the clock of what was imported.
+        time_ns: u64 => Delta,
+        /// The interval's length.
+        interval_ns: u64 => Delta,
+        /// What was monitored together, from 0; there is no such [`Space`].
+        space: u32 => Dictionary,
+        /// DAMON's number for it: a process id, an index, or a number of the kernel's.
+        target: Option<u64> => Dictionary,
+        /// The region's first byte.
+        start: u64 => Delta,
+        /// Its length in bytes.
+        bytes: u64 => Delta,
+        /// How many of the interval's checks found it accessed.
+        accesses: u32 => Dictionary,
+        /// How many checks there were.
+        checks: Option<u32> => Dictionary,
+        /// For how many intervals it has been accessed about as often.
+        age: Option<u32> => Dictionary,
+    }
+}
+
+table! {
+    /// A thread that waited for memory in another way than a swap-in fault.
+    pub struct Stall in "stalls" {
+        /// When it ended.
+        time_ns: u64 => Delta,
+        /// The address space.
+        space: u32 => Dictionary,
+        /// The thread's id.
+        tid: u32 => Dictionary,
+        /// Why it waited.
+        kind: StallKind => Dictionary,
+        /// How long, in ns.
+        duration_ns: u64 => Delta,
+        /// Whether it happened inside a swap-in fault, whose latency then holds it.
+        in_fault: bool => Dictionary,
+    }
+}
+
+table! {
+    /// How long the kernel itself says that was waited for memory, since the recording's begin; about once a second.
+    pub struct Pressure in "pressure" {
+        /// When.
+        time_ns: u64 => Delta,
+        /// PSI of the program's own cgroup: time in which some task waited for memory, in ns.
+        psi_some_ns: Option<u64> => Delta,
+        /// The same, but all its tasks that could have run waited.
+        psi_full_ns: Option<u64> => Delta,
+        /// PSI of the whole machine: time in which some task waited for memory, in ns.
+        machine_psi_some_ns: Option<u64> => Delta,
+        /// The same, but all tasks that could have run waited.
+        machine_psi_full_ns: Option<u64> => Delta,
+        /// Delay accounting of the recorded threads: reading from swap devices, in ns, summed over threads.
+        delay_swapin_ns: Option<u64> => Delta,
+        /// The same: reclaiming memory.
+        delay_freepages_ns: Option<u64> => Delta,
+        /// The same: waiting for pages that had been evicted a short time before.
+        delay_thrashing_ns: Option<u64> => Delta,
+        /// The same: waiting for block devices.
+        delay_blkio_ns: Option<u64> => Delta,
+    }
+}
+
+table! {
+    /// What was accessed of 2 MiB of an address space between the clearing of its accessed bits and a look at them.
+    pub struct Access in "accesses" {
+        /// When it was looked, the same in all rows of one look.
+        time_ns: u64 => Delta,
+        /// How long before that the bits had been cleared, in ns.
+        interval_ns: u64 => Dictionary,
+        /// The address space.
+        space: u32 => Dictionary,
+        /// The region's first byte, a multiple of 2 MiB.
+        address: u64 => Delta,
+        /// Base pages in memory.
+        resident_pages: u16 => Dictionary,
+        /// Of these, those accessed in the interval.
+        accessed_pages: u16 => Dictionary,
+        /// Of the resident ones, those written since they came into memory.
+        dirty_pages: u16 => Dictionary,
+        /// Whether one entry of the page table maps it all: its bits then count for 512 pages at once.
+        huge: bool => Dictionary,
+        /// Base pages in swap.
+        swapped_pages: u16 => Dictionary,
+        /// Which base pages are in memory: 128 hexadecimal digits, the first digit's lowest bit the first page; `None`
+        /// if none or all 512 are.
+        resident_map: Option<String> => Dictionary,
+        /// Which were accessed, in the same form; `None` if none or all resident ones were.
+        accessed_map: Option<String> => Dictionary,
+    }
+}
+
+table! {
+    /// A range of pages whose state had changed since the space's scan before; its first scan tells all that is not
+    /// `absent`.
+    pub struct Residency in "residency" {
+        /// When it was seen: the change happened between the scan before and now.
+        time_ns: u64 => Delta,
+        /// The address space.
+        space: u32 => Dictionary,
+        /// The range's first byte.
+        address: u64 => Delta,
+        /// Its length, a multiple of the page size, in bytes.
+        bytes: u64 => Dictionary,
+        /// The state that all its pages are in now.
+        state: PageState => Dictionary,
+        /// Whether they are pages of a file or shared memory; `None`: absent or swapped.
+        file: Option<bool> => Dictionary,
+        /// Of an absent range, whether all of it still lies in a mapping; `None`: another state, or it was not looked.
+        mapped: Option<bool> => Dictionary,
+    }
+}
+
+table! {
+    /// One scan of an address space's page tables.
+    pub struct ResidencyScan in "residency_scans" {
+        /// When it began.
+        time_ns: u64 => Delta,
+        /// The address space.
+        space: u32 => Dictionary,
+        /// When it had ended, by `time_ns`'s clock; pauses included.
+        end_ns: u64 => Delta,
+        /// How long the scanning itself took, in ns.
+        cost_ns: u64 => Delta,
+        /// Pages in memory then (`resident`, `huge`), in bytes.
+        resident_bytes: u64 => Delta,
+        /// Pages in swap then, in bytes.
+        swapped_bytes: u64 => Delta,
+        /// Of those in memory, pages that are part of a huge page, in bytes; `None` where the kernel does not tell.
+        huge_bytes: Option<u64> => Delta,
+        /// Whether it looked at the whole address space; if not, the next one goes on from there.
+        complete: bool => Dictionary,
+    }
+}
+
+table! {
+    /// A thread's faults so far, as the kernel counts them; only where that has changed.
+    pub struct ThreadFaults in "thread_faults" {
+        /// When it was read.
+        time_ns: u64 => Delta,
+        /// The address space.
+        space: u32 => Dictionary,
+        /// The thread's id.
+        tid: u32 => Dictionary,
+        /// Major faults since the thread began.
+        major_faults: u64 => Delta,
+        /// Minor faults since the thread began.
+        minor_faults: u64 => Delta,
+    }
+}
+
+table! {
+    /// How many events of a kind one region had in an interval: in the place of single events, once a recording has
+    /// reached its size.
+    pub struct EventCount in "event_counts" {
+        /// When the interval began.
+        time_ns: u64 => Delta,
+        /// How long it was, in ns.
+        interval_ns: u64 => Dictionary,
+        /// The address space.
+        space: u32 => Dictionary,
+        /// What happened.
+        kind: EventKind => Dictionary,
+        /// The first page it happened to.
+        address: u64 => Delta,
+        /// From there to the end of the last page it happened to, in bytes: 2 MiB at most.
+        bytes: u64 => Dictionary,
+        /// How often.
+        events: u64 => Delta,
+        /// The latencies together, in ns; `None` where none was known.
+        latency_ns: Option<u64> => Delta,
     }
 }

@@ -21,6 +21,9 @@ use crate::table::Row;
 use crate::table::last_of_each;
 use crate::tables::*;
 
+/// Far more than a recording has in any of the tables that are read whole.
+const MOST_ROWS_IN_MEMORY: usize = 1 << 24;
+
 /// A trace opened for reading.
 ///
 /// A recording that is still going on is read as of its last flush before the opening.
@@ -136,7 +139,15 @@ impl Trace {
     }
 
     fn all<T: Row>(&self) -> Result<Vec<T>> {
-        let rows = self.rows()?.collect::<Result<Vec<T>>>()?;
+        let mut rows = Vec::new();
+        for row in self.rows()? {
+            rows.push(row?);
+            if rows.len() > MOST_ROWS_IN_MEMORY {
+                let path = files::parquet_path(&self.dir, T::TABLE);
+                let detail = format!("it has more than {MOST_ROWS_IN_MEMORY} rows");
+                return Err(TraceError::corrupt(&path, detail));
+            }
+        }
         Ok(match T::KEY {
             Some(key) => last_of_each(rows, key),
             None => rows,
@@ -160,6 +171,12 @@ streamed! {
     events: Event,
     allocations: Allocation,
     releases: Release,
+    region_accesses: RegionAccess,
+    stalls: Stall,
+    accesses: Access,
+    residency: Residency,
+    residency_scans: ResidencyScan,
+    thread_faults: ThreadFaults,
 }
 
 macro_rules! whole {
@@ -183,4 +200,6 @@ whole! {
     sites: Site,
     globals: Global,
     samples: Sample,
+    pressure: Pressure,
+    event_counts: EventCount,
 }

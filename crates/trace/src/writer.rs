@@ -18,6 +18,7 @@ use crate::meta::Meta;
 use crate::meta::State;
 use crate::parquet_write::Finished;
 use crate::resume;
+use crate::snapshot::Forgotten;
 use crate::stream_write::TableWriter;
 use crate::table::Row;
 use crate::tables::*;
@@ -46,11 +47,11 @@ macro_rules! trace_writer {
                 #[doc = concat!("The table `", stringify!($field), "`.")]
                 pub $field: TableWriter<$row>,
             )*
-            log: Log,
+            pub(crate) log: Log,
         }
 
         impl TraceWriter {
-            fn with_tables(mut log: Log, tables: &mut impl Tables) -> Result<TraceWriter> {
+            pub(crate) fn with_tables(mut log: Log, tables: &mut impl Tables) -> Result<TraceWriter> {
                 Ok(TraceWriter {
                     $( $field: tables.table::<$row>(&mut log)?, )*
                     log,
@@ -67,7 +68,40 @@ macro_rules! trace_writer {
             /// [`TraceError::DiskFull`] or [`TraceError::Io`]; what earlier calls wrote stays readable.
             pub fn flush(&mut self) -> Result<()> {
                 $( self.log.add::<$row>(self.$field.write_out()?); )*
-                self.log.journal.commit()
+                match &mut self.log.journal {
+                    Some(journal) => journal.commit(),
+                    None => Ok(()),
+                }
+            }
+
+            /// After a failure: a flush of what can be written. What cannot is lost.
+            ///
+            /// # Errors
+            ///
+            /// As [`flush`](TraceWriter::flush).
+            pub fn salvage(&mut self) -> Result<()> {
+                $( let written = self.$field.write_what_fits();
+                self.log.add::<$row>(written); )*
+                match &mut self.log.journal {
+                    Some(journal) => journal.commit(),
+                    None => Ok(()),
+                }
+            }
+
+            /// Bytes that the tables take on disk so far, while they are streams.
+            pub fn bytes_on_disk(&self) -> u64 {
+                let mut bytes = 0;
+                $( bytes += self.$field.bytes_on_disk(); )*
+                bytes
+            }
+
+            /// Tells all parts of the folder's new name.
+            fn moved_to(&mut self, dir: &Path) {
+                $( self.$field.moved_to(dir); )*
+                if let Some(journal) = &mut self.log.journal {
+                    journal.moved_to(dir);
+                }
+                self.log.dir = dir.to_owned();
             }
 
             fn convert_all(&self) -> Result<Vec<(&'static str, Finished)>> {
@@ -96,8 +130,17 @@ pub(crate) struct Log {
     pub(crate) dir: PathBuf,
     pub(crate) owner: Option<Owner>,
     pub(crate) meta: Meta,
-    pub(crate) journal: Journal,
+    /// `None`: the trace is kept in memory.
+    pub(crate) journal: Option<Journal>,
     pub(crate) segments: Segments,
+    /// Where the trace is to be in the end, while it is not there yet.
+    pub(crate) aside: Option<Aside>,
+    pub(crate) forgotten: Forgotten,
+}
+
+pub(crate) struct Aside {
+    destination: PathBuf,
+    overwrite: Overwrite,
 }
 
 impl std::fmt::Debug for Log {
@@ -108,8 +151,10 @@ impl std::fmt::Debug for Log {
 
 impl Log {
     fn add<T: Row>(&mut self, segments: Vec<Segment>) {
-        for &segment in &segments {
-            self.journal.add(T::TABLE, segment);
+        if let Some(journal) = &mut self.journal {
+            for &segment in &segments {
+                journal.add(T::TABLE, segment);
+            }
         }
         let all = self.segments.entry(T::TABLE.to_owned()).or_default();
         all.extend(segments);
@@ -131,14 +176,89 @@ impl TraceWriter {
     /// [`TraceError::Exists`]; [`TraceError::NotATrace`] if anything but a trace would be
     /// overwritten; [`TraceError::InUse`] if what would be overwritten is still being recorded;
     /// [`TraceError::DiskFull`] and [`TraceError::Io`].
-    pub fn create(dir: &Path, mut meta: Meta, overwrite: Overwrite) -> Result<TraceWriter> {
-        make_way(dir, overwrite)?;
-        match fs::create_dir(dir) {
+    pub fn create(dir: &Path, meta: Meta, overwrite: Overwrite) -> Result<TraceWriter> {
+        let mut writer = TraceWriter::prepare(dir, meta, overwrite)?;
+        writer.settle()?;
+        Ok(writer)
+    }
+
+    /// As [`create`](TraceWriter::create), but what is in the way stays until [`settle`](TraceWriter::settle): until
+    /// then the trace is in a folder beside it, `NAME.PID.new`. An empty folder is used as it is.
+    ///
+    /// # Errors
+    ///
+    /// The same.
+    pub fn prepare(dir: &Path, meta: Meta, overwrite: Overwrite) -> Result<TraceWriter> {
+        if dir.is_dir() && !is_in_the_way(dir)? {
+            return TraceWriter::begin(dir, meta, None);
+        }
+        check_way(dir, overwrite)?;
+        let beside = with_suffix(dir, &format!(".{}.new", std::process::id()));
+        if is_in_the_way(&beside)? {
+            remove(&beside)?;
+        }
+        match fs::create_dir(&beside) {
             Err(source) if source.kind() != io::ErrorKind::AlreadyExists => {
                 return Err(TraceError::io(dir, source));
             }
             _ => {}
         }
+        let aside = Aside {
+            destination: dir.to_owned(),
+            overwrite,
+        };
+        TraceWriter::begin(&beside, meta, Some(aside)).inspect_err(|_| {
+            // Best effort: the error that matters is the first.
+            let _ = files::remove_trace(&beside);
+        })
+    }
+
+    /// Puts a [prepared](TraceWriter::prepare) trace where it belongs. A second call does nothing.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`prepare`](TraceWriter::prepare), if something came into the way since.
+    pub fn settle(&mut self) -> Result<()> {
+        let Some(Aside {
+            destination,
+            overwrite,
+        }) = &self.log.aside
+        else {
+            return Ok(());
+        };
+        make_way(destination, *overwrite)?;
+        if is_in_the_way(destination)? {
+            // Somebody's own files lie beside the trace that was removed: they stay.
+            files::move_trace(&self.log.dir, destination)?;
+        } else {
+            files::rename(&self.log.dir, destination)?;
+        }
+        let destination = destination.clone();
+        self.log.aside = None;
+        self.moved_to(&destination);
+        Ok(())
+    }
+
+    /// Removes a [prepared](TraceWriter::prepare) trace: what was in the way stays as it was.
+    ///
+    /// # Errors
+    ///
+    /// [`TraceError::Io`].
+    pub fn abandon(self) -> Result<()> {
+        if self.log.journal.is_none() {
+            return Ok(()); // in memory
+        }
+        let (dir, in_place) = (self.log.dir.clone(), self.log.aside.is_none());
+        drop(self);
+        files::remove_trace(&dir)?;
+        if in_place {
+            // It was there before, empty.
+            fs::create_dir(&dir).map_err(|source| TraceError::io(&dir, source))?;
+        }
+        Ok(())
+    }
+
+    fn begin(dir: &Path, mut meta: Meta, aside: Option<Aside>) -> Result<TraceWriter> {
         if meta.pagewise_version.is_empty() {
             meta.pagewise_version = env!("CARGO_PKG_VERSION").to_owned();
         }
@@ -148,8 +268,10 @@ impl TraceWriter {
             dir: dir.to_owned(),
             owner: None,
             meta,
-            journal: Journal::create(dir, None)?,
+            journal: Some(Journal::create(dir, None)?),
             segments: Segments::new(),
+            aside,
+            forgotten: Forgotten::default(),
         };
         let mut writer = TraceWriter::with_tables(log, &mut NewTables)?;
         // So that the streams can be opened by other tools from the start.
@@ -186,6 +308,9 @@ impl TraceWriter {
     /// [`TraceError::Io`], for example without the right to do so.
     pub fn set_owner(&mut self, owner: Owner) -> Result<()> {
         self.log.owner = Some(owner);
+        if self.log.journal.is_none() {
+            return Ok(());
+        }
         files::give_to(&self.log.dir, owner)
     }
 
@@ -208,6 +333,9 @@ impl TraceWriter {
         let log = &mut self.log;
         change(&mut log.meta);
         log.meta.state = State::Recording;
+        if log.journal.is_none() {
+            return Ok(());
+        }
         log.meta.write(&log.dir, log.owner)
     }
 
@@ -243,32 +371,50 @@ impl TraceWriter {
 
 /// Removes or renames what is in the way at `dir`, if that is allowed.
 fn make_way(dir: &Path, overwrite: Overwrite) -> Result<()> {
+    check_way(dir, overwrite)?;
     if !is_in_the_way(dir)? {
         return Ok(());
     }
-    match overwrite {
-        Overwrite::Refuse => {
-            return Err(TraceError::Exists {
-                path: dir.to_owned(),
-            });
-        }
-        Overwrite::Replace => remove(dir)?,
-        Overwrite::KeepOld => {
-            check_replaceable(dir)?;
-            let old = old_name(dir);
-            if is_in_the_way(&old)? {
-                remove(&old)?;
-            }
-            files::rename(dir, &old)?;
-        }
+    if overwrite == Overwrite::Replace {
+        return files::remove_trace(dir);
+    }
+    let old = old_name(dir);
+    if is_in_the_way(&old)? {
+        files::remove_trace(&old)?;
+    }
+    files::rename(dir, &old)
+}
+
+/// Whether a trace could be begun there, as far as what is in the way goes; changes nothing.
+///
+/// # Errors
+///
+/// As [`TraceWriter::create`].
+pub fn check_way(dir: &Path, overwrite: Overwrite) -> Result<()> {
+    if !is_in_the_way(dir)? {
+        return Ok(());
+    }
+    if overwrite == Overwrite::Refuse {
+        return Err(TraceError::Exists {
+            path: dir.to_owned(),
+        });
+    }
+    check_replaceable(dir)?;
+    let old = old_name(dir);
+    if overwrite == Overwrite::KeepOld && is_in_the_way(&old)? {
+        check_replaceable(&old)?;
     }
     Ok(())
 }
 
-/// `NAME.old`, also where `dir` ends with a slash.
 fn old_name(dir: &Path) -> PathBuf {
+    with_suffix(dir, ".old")
+}
+
+/// `NAMEsuffix`, also where `dir` ends with a slash.
+fn with_suffix(dir: &Path, suffix: &str) -> PathBuf {
     let mut name = dir.components().as_path().as_os_str().to_owned();
-    name.push(".old");
+    name.push(suffix);
     name.into()
 }
 

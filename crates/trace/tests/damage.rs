@@ -221,11 +221,7 @@ fn a_closed_table_cut_anywhere_is_truncated_or_empty() {
 fn changed_bytes_without_checksums_do_not_panic() {
     let (_parent, dir) = new_dir();
     closed(&dir, 300);
-    let meta_path = dir.join(META_FILE);
-    let mut meta: serde_json::Value =
-        serde_json::from_slice(&fs::read(&meta_path).unwrap()).unwrap();
-    meta.as_object_mut().unwrap().remove("checksums");
-    fs::write(&meta_path, meta.to_string()).unwrap();
+    remove_checksums(&dir);
     let mut random = Random(0x2545_f491);
     let mut failures = 0;
     for table in ["events", "frames"] {
@@ -274,4 +270,65 @@ fn a_cut_meta_is_truncated_or_empty() {
             other => panic!("cut at {cut}: {other:?}"),
         }
     }
+}
+
+/// Files may have holes, so that their length says nothing about what memory or disk they need.
+const TERABYTE: u64 = 1 << 40;
+
+#[test]
+fn a_batch_of_a_terabyte_is_refused_before_it_is_read() {
+    let (_parent, dir) = new_dir();
+    crashed(&dir, 1, 6);
+    truncate(&dir.join("events.arrows"), TERABYTE);
+    let line = format!("events 0 {TERABYTE} 6 00000000");
+    let line = format!("{line} {:08x}\n", crc32fast::hash(line.as_bytes()));
+    let journal = fs::read_to_string(dir.join("journal")).unwrap();
+    fs::write(dir.join("journal"), journal + &line).unwrap();
+    let read = Tables::read(&dir).unwrap_err().to_string();
+    assert!(
+        read.contains("events.arrows") && read.contains("too many"),
+        "{read}"
+    );
+}
+
+#[test]
+fn a_footer_of_gigabytes_is_refused_before_it_is_read() {
+    let (_parent, dir) = new_dir();
+    closed(&dir, 6);
+    remove_checksums(&dir);
+    let path = dir.join("events.parquet");
+    truncate(&path, TERABYTE - 8);
+    let mut bytes = vec![0xff, 0xff, 0xff, 0x7f];
+    bytes.extend(b"PAR1");
+    use std::io::Write;
+    let mut file = fs::File::options().append(true).open(&path).unwrap();
+    file.write_all(&bytes).unwrap();
+    let read = Tables::read(&dir).unwrap_err().to_string();
+    assert!(
+        read.contains("events.parquet") && read.contains("2147483647 bytes"),
+        "{read}"
+    );
+}
+
+#[test]
+fn checksums_of_huge_blocks_are_refused() {
+    let (_parent, dir) = new_dir();
+    closed(&dir, 6);
+    let path = dir.join(META_FILE);
+    let text = fs::read_to_string(&path).unwrap();
+    let huge = text.replace("\"block_bytes\": 1048576", "\"block_bytes\": 1099511627776");
+    assert_ne!(text, huge);
+    fs::write(&path, huge).unwrap();
+    let read = Tables::read(&dir).unwrap_err().to_string();
+    assert!(
+        read.contains("checksums in meta.json are unusable"),
+        "{read}"
+    );
+}
+
+fn remove_checksums(dir: &Path) {
+    let path = dir.join(META_FILE);
+    let mut meta: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    meta.as_object_mut().unwrap().remove("checksums");
+    fs::write(&path, meta.to_string()).unwrap();
 }

@@ -10,6 +10,8 @@ use common::closed;
 use common::new_dir;
 use pagewise_trace::AllocationKind;
 use pagewise_trace::EventKind;
+use pagewise_trace::PageState;
+use pagewise_trace::StallKind;
 use pagewise_trace::TABLE_NAMES;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
@@ -64,6 +66,9 @@ fn every_column_is_documented_with_its_type() {
 #[test]
 fn every_kind_is_documented() {
     let events = EventKind::ALL.iter().map(|kind| kind.as_str());
+    let stalls = StallKind::ALL.iter().map(|kind| kind.as_str());
+    let states = PageState::ALL.iter().map(|kind| kind.as_str());
+    let events = events.chain(stalls).chain(states);
     for name in events.chain(AllocationKind::ALL.iter().map(|kind| kind.as_str())) {
         assert!(DOCUMENT.contains(&format!("`{name}`")), "{name}");
     }

@@ -47,10 +47,14 @@ fn named_methods_read_the_same_tables() {
     let events: Vec<Event> = trace.events().unwrap().map(Result::unwrap).collect();
     let allocations: Vec<_> = trace.allocations().unwrap().map(Result::unwrap).collect();
     let releases: Vec<_> = trace.releases().unwrap().map(Result::unwrap).collect();
+    let stalls: Vec<_> = trace.stalls().unwrap().map(Result::unwrap).collect();
+    let accesses: Vec<_> = trace.accesses().unwrap().map(Result::unwrap).collect();
     let read = Tables {
         events,
         allocations,
         releases,
+        stalls,
+        accesses,
         spaces: trace.spaces().unwrap(),
         moves: trace.moves().unwrap(),
         mappings: trace.mappings().unwrap(),
@@ -58,7 +62,21 @@ fn named_methods_read_the_same_tables() {
         frames: trace.frames().unwrap(),
         sites: trace.sites().unwrap(),
         globals: trace.globals().unwrap(),
+        event_counts: trace.rows().unwrap().map(Result::unwrap).collect(),
         samples: trace.samples().unwrap(),
+        region_accesses: trace
+            .region_accesses()
+            .unwrap()
+            .map(Result::unwrap)
+            .collect(),
+        pressure: trace.pressure().unwrap(),
+        residency: trace.residency().unwrap().map(Result::unwrap).collect(),
+        residency_scans: trace
+            .residency_scans()
+            .unwrap()
+            .map(Result::unwrap)
+            .collect(),
+        thread_faults: trace.thread_faults().unwrap().map(Result::unwrap).collect(),
     };
     assert_eq!(read, tables);
 }
@@ -256,7 +274,7 @@ fn kinds_have_stable_names() {
         .collect();
     assert_eq!(
         allocations,
-        ["malloc", "calloc", "realloc", "aligned", "mmap"]
+        ["malloc", "calloc", "realloc", "aligned", "mmap", "brk"]
     );
     assert!(
         EventKind::ALL
@@ -275,15 +293,19 @@ fn any_event() -> impl Strategy<Value = Event> {
         kind,
         any::<u64>(),
         any::<Option<u64>>(),
+        any::<Option<u32>>(),
     )
-        .prop_map(|(time_ns, space, tid, kind, address, latency_ns)| Event {
-            time_ns,
-            space,
-            tid,
-            kind,
-            address,
-            latency_ns,
-        })
+        .prop_map(
+            |(time_ns, space, tid, kind, address, latency_ns, stack)| Event {
+                time_ns,
+                space,
+                tid,
+                kind,
+                address,
+                latency_ns,
+                stack,
+            },
+        )
 }
 
 fn any_frame() -> impl Strategy<Value = StackFrame> {

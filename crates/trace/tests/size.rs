@@ -37,6 +37,8 @@ fn an_event_of_a_storm_takes_at_most_eight_bytes() {
         (Access::Sweep, 1 << 17),
         (Access::Random, 1 << 17),
         (Access::Random, 1 << 21),
+        (Access::RandomThreads(4), 1 << 17),
+        (Access::RandomThreads(4), 1 << 21),
     ] {
         let bytes = bytes_per_event(access, pages);
         println!(

@@ -125,7 +125,8 @@ const RUST_PATHS: &[&str] = &[
 ///
 /// Other libraries, their headers included, belong to the program: a vector made in a header-only
 /// library is that library's vector.
-pub(super) fn is_runtime(frame: &Frame) -> bool {
+#[must_use]
+pub fn is_runtime(frame: &Frame) -> bool {
     frame.module.as_deref().is_some_and(is_runtime_library)
         || frame.file.as_deref().is_some_and(is_runtime_source)
         || frame.function.as_deref().is_some_and(|name| {

@@ -40,6 +40,27 @@ impl Registers {
     }
 }
 
+/// A frame pointer that points to no stack.
+pub(super) const NO_FRAME_POINTER: u64 = 0x10;
+
+pub(super) fn frame_pointer(native: &UnwindRegsNative) -> u64 {
+    native.fp()
+}
+
+pub(super) fn set_frame_pointer(native: &mut UnwindRegsNative, value: u64) {
+    native.set_fp(value);
+}
+
+/// The return address of a function that has not saved it.
+pub(super) fn link_register(native: &UnwindRegsNative) -> Option<u64> {
+    Some(native.lr())
+}
+
+/// Whether that word is that return address, its authentication code aside.
+pub(super) fn is_return_address(word: u64, address: u64) -> bool {
+    ADDRESS_BITS.strip_ptr_auth(word) == address
+}
+
 /// What a signal handler returns to: `mov x8, #139; svc #0` (`rt_sigreturn`).
 pub(super) const SIGNAL_RETURN: &[u8] = &[0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4];
 

@@ -10,16 +10,20 @@ pub mod arch;
 #[cfg(target_arch = "x86_64")]
 #[path = "x86_64.rs"]
 pub mod arch;
+mod evidence;
 mod sections;
 
 use crate::modules::ModuleTable;
 use arch::Registers;
+use evidence::{Collector, Step};
+pub use evidence::{Evidence, Word};
 use framehop::{
     CacheNative, FrameAddress, MayAllocateDuringUnwind, UnwindRegsNative, Unwinder, UnwinderNative,
 };
 pub use sections::UnwindCache;
 use sections::{SectionBytes, UnwindSections, code_begins_with};
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Deeper stacks than this are cut: recursion without end would otherwise fill the trace.
@@ -70,6 +74,8 @@ pub struct ProcessUnwinder {
     /// Modules handed to the unwinder so far, by index in `modules`, and whether they had any
     /// unwind information. Only those on some stack are ever read.
     loaded: HashMap<usize, bool>,
+    /// Whether the rule at an address goes by the frame pointer, for those asked so far; return addresses apart.
+    frame_pointer_rules: HashMap<(u64, bool), bool>,
     /// Whether a return address is where signal handlers return to, for those seen so far.
     signal_returns: HashMap<u64, bool>,
 }
@@ -93,6 +99,7 @@ impl ProcessUnwinder {
             unwinder: UnwinderNative::new(),
             rules: CacheNative::new_in(),
             loaded: HashMap::new(),
+            frame_pointer_rules: HashMap::new(),
             signal_returns: HashMap::new(),
         }
     }
@@ -109,7 +116,38 @@ impl ProcessUnwinder {
         let copy = StackCopy {
             base: registers.stack_pointer(),
             bytes: stack,
+            absent: &[],
         };
+        self.walk_and_tell(registers, &copy, cache, None)
+    }
+
+    /// As [`ProcessUnwinder::walk`], and what the path depends on: a stack that is equal in that has the same path
+    /// as long as the same code is mapped. `None` if it depends on more (it leads through a signal handler).
+    /// `absent`: address ranges whose bytes in the copy mean nothing.
+    pub fn walk_with_evidence(
+        &mut self,
+        registers: &Registers,
+        stack: &[u8],
+        absent: &[Range<u64>],
+        cache: &mut UnwindCache,
+    ) -> (CallPath, Option<Evidence>) {
+        let copy = StackCopy {
+            base: registers.stack_pointer(),
+            bytes: stack,
+            absent,
+        };
+        let mut collector = Collector::default();
+        let path = self.walk_and_tell(registers, &copy, cache, Some(&mut collector));
+        (path, collector.finish())
+    }
+
+    fn walk_and_tell(
+        &mut self,
+        registers: &Registers,
+        copy: &StackCopy<'_>,
+        cache: &mut UnwindCache,
+        mut collector: Option<&mut Collector>,
+    ) -> CallPath {
         let mut native = registers.to_native();
         let mut address = FrameAddress::from_instruction_pointer(registers.instruction_pointer());
         let mut path = CallPath {
@@ -118,14 +156,31 @@ impl ProcessUnwinder {
         };
         while path.return_addresses.len() < MAX_FRAMES {
             let known = self.load_module_of(address.address_for_lookup(), cache);
-            let mut beyond_copy = false;
+            let mut beyond_copy = None;
+            let mut reads = Vec::new();
+            let before = native;
             let mut read = |at| {
-                copy.word(at)
-                    .ok_or_else(|| beyond_copy |= copy.is_above(at))
+                let word = copy.word(at);
+                match word {
+                    Some(word) => reads.push((at, word)),
+                    None if copy.lacks(at) => beyond_copy = Some(at),
+                    None => {}
+                }
+                word.ok_or(())
             };
             let step = self
                 .unwinder
                 .unwind_frame(address, &mut native, &mut self.rules, &mut read);
+            if let Some(collector) = collector.as_deref_mut() {
+                collector.step(&Step {
+                    before: &before,
+                    after: &native,
+                    reads: &reads,
+                    uses_frame_pointer: self.uses_frame_pointer(address, before, copy),
+                    beyond_copy,
+                    caller: step.as_ref().ok().copied().flatten(),
+                });
+            }
             match step {
                 // In unknown code an end is only a frame pointer that happens to be zero.
                 Ok(None) => {
@@ -144,7 +199,8 @@ impl ProcessUnwinder {
                     address = next;
                     if self.is_signal_return(caller) {
                         // The unwinder cannot follow the rules given for this frame.
-                        let Some(resumed) = self.interrupted(&native, &copy) else {
+                        collector.as_deref_mut().map(Collector::give_up);
+                        let Some(resumed) = self.interrupted(&native, copy) else {
                             path.end = WalkEnd::CopyTooShort;
                             return path;
                         };
@@ -155,7 +211,7 @@ impl ProcessUnwinder {
                     }
                 }
                 // In unknown code the word read may be anything.
-                Err(framehop::Error::CouldNotReadStack(_)) if known && beyond_copy => {
+                Err(framehop::Error::CouldNotReadStack(_)) if known && beyond_copy.is_some() => {
                     path.end = WalkEnd::CopyTooShort;
                     return path;
                 }
@@ -179,6 +235,36 @@ impl ProcessUnwinder {
         self.modules
             .is_code(resumed.instruction_pointer())
             .then_some(resumed)
+    }
+
+    /// Whether this step goes by the frame pointer: without one it leads elsewhere, or nowhere.
+    fn uses_frame_pointer(
+        &mut self,
+        address: FrameAddress,
+        registers: UnwindRegsNative,
+        copy: &StackCopy<'_>,
+    ) -> bool {
+        let key = (address.address_for_lookup(), address.is_return_address());
+        if let Some(&known) = self.frame_pointer_rules.get(&key) {
+            return known;
+        }
+        let mut step = |mut registers: UnwindRegsNative| {
+            let mut read = |at| copy.word(at).ok_or(());
+            let caller =
+                self.unwinder
+                    .unwind_frame(address, &mut registers, &mut self.rules, &mut read);
+            caller.map(|caller| (caller, registers.sp())).ok()
+        };
+        let mut without = registers;
+        arch::set_frame_pointer(&mut without, arch::NO_FRAME_POINTER);
+        let with = step(registers);
+        let uses = with.is_none() || step(without) != with;
+        // Where the walk ends, that may be for a reason that lies in this stack alone.
+        if with.is_none_or(|(caller, _)| caller.is_none()) {
+            return uses;
+        }
+        self.frame_pointer_rules.insert(key, uses);
+        uses
     }
 
     fn is_signal_return(&mut self, address: u64) -> bool {
@@ -219,16 +305,25 @@ impl ProcessUnwinder {
 struct StackCopy<'a> {
     base: u64,
     bytes: &'a [u8],
+    /// What could not be copied.
+    absent: &'a [Range<u64>],
 }
 
 impl StackCopy<'_> {
     fn word(&self, address: u64) -> Option<u64> {
+        if self.absent.iter().any(|range| range.contains(&address)) {
+            return None;
+        }
         let offset = usize::try_from(address.checked_sub(self.base)?).ok()?;
         let word = self.bytes.get(offset..offset.checked_add(8)?)?;
         Some(u64::from_ne_bytes(word.try_into().ok()?))
     }
 
-    fn is_above(&self, address: u64) -> bool {
+    /// Whether this may be of the stack and was not copied.
+    fn lacks(&self, address: u64) -> bool {
+        if self.absent.iter().any(|range| range.contains(&address)) {
+            return true;
+        }
         address
             >= self
                 .base
@@ -243,9 +338,11 @@ mod tests {
     #[test]
     fn words_are_read_only_inside_the_copy() {
         let bytes: Vec<u8> = (0..20).collect();
+        let hole = 0x1004..0x1008;
         let copy = StackCopy {
             base: 0x1000,
             bytes: &bytes,
+            absent: std::slice::from_ref(&hole),
         };
         assert_eq!(
             copy.word(0x1000),
@@ -255,7 +352,8 @@ mod tests {
         assert_eq!(copy.word(0x100d), None);
         assert_eq!(copy.word(0xfff), None);
         assert_eq!(copy.word(u64::MAX), None);
-        assert!(copy.is_above(0x100d) && !copy.is_above(0x100c) && !copy.is_above(0x0));
+        assert!(copy.lacks(0x100d) && !copy.lacks(0x100c) && !copy.lacks(0x0));
+        assert!(copy.lacks(0x1004) && copy.word(0x1004).is_none());
     }
 
     #[test]

@@ -34,6 +34,27 @@ impl Registers {
     }
 }
 
+/// A frame pointer that points to no stack.
+pub(super) const NO_FRAME_POINTER: u64 = 0x10;
+
+pub(super) fn frame_pointer(native: &UnwindRegsNative) -> u64 {
+    native.bp()
+}
+
+pub(super) fn set_frame_pointer(native: &mut UnwindRegsNative, value: u64) {
+    native.set_bp(value);
+}
+
+/// The return address of a function that has not saved it: always on the stack here.
+pub(super) fn link_register(_native: &UnwindRegsNative) -> Option<u64> {
+    None
+}
+
+/// Whether that word is that return address.
+pub(super) fn is_return_address(word: u64, address: u64) -> bool {
+    word == address
+}
+
 /// What a signal handler returns to: `mov $15, %rax; syscall` (`rt_sigreturn`), in the C library.
 pub(super) const SIGNAL_RETURN: &[u8] = &[0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
 

@@ -8,6 +8,12 @@
 #define PAGE_SHIFT 12
 #define PAGE_SIZE (1UL << PAGE_SHIFT)
 
+/* What unwinding begins with. */
+struct user_registers {
+	__u64 ip, sp, fp;
+	__u64 lr; /* where there is one */
+};
+
 #if defined(__TARGET_ARCH_x86)
 
 #define ENTRY_PRESENT 0x1UL
@@ -24,6 +30,54 @@ static __always_inline bool is_swap_entry(__u64 entry)
 	return entry && !(entry & 0x101) && (entry >> 59) < 16;
 }
 
+/* The parts of an entry as the access sensor (access.bpf.c) sorts them; each 0 or 1. arch/x86/include/asm/
+ * pgtable_types.h (6.12). A page under PROT_NONE is in memory with bit 0 clear and bit 8 set, and keeps its accessed
+ * and dirty bits; of a write-protected page the dirty bit moves to bit 58 (6.6; unused there before). */
+static __always_inline __u64 entry_is_resident(__u64 entry)
+{
+	return (entry | entry >> 8) & 1;
+}
+
+static __always_inline __u64 entry_is_accessed(__u64 entry)
+{
+	return entry >> 5 & 1;
+}
+
+static __always_inline __u64 entry_is_dirty(__u64 entry)
+{
+	return (entry >> 6 | entry >> 58) & 1;
+}
+
+/* Of entries that are not resident. include/linux/swap.h (6.12): the types are numbered down from 31, the highest is
+ * that of markers (guard regions and the like: no page), then come device memory (if built in) and migration: that
+ * page is in memory, and only on its way to another place. Device memory takes the migration types of a kernel built
+ * without it. */
+#define MIGRATION_TYPES (7U << 24 | 7U << 28)
+static __always_inline __u64 entry_is_migrating(__u64 entry)
+{
+	return MIGRATION_TYPES >> (entry >> 59) & 1;
+}
+
+/* The same bits in the entry of 2 MiB or more: while it is split, it is in memory with bits 0 and 8 clear and
+ * ENTRY_HUGE set (arch/x86/include/asm/pgtable.h, 6.12, pmd_present); swap entries there have that bit clear. */
+static __always_inline bool entry_is_leaf(__u64 entry)
+{
+	return entry & ENTRY_HUGE;
+}
+
+static __always_inline bool entry_is_table(__u64 entry)
+{
+	return (entry & (ENTRY_PRESENT | ENTRY_HUGE)) == ENTRY_PRESENT;
+}
+
+#define USER_REGISTERS(regs) { .ip = (regs)->ip, .sp = (regs)->sp, .fp = (regs)->bp }
+
+/* The C library keeps a thread's storage at the top of its stack, and fs points to it. */
+static __always_inline __u64 thread_pointer_of(struct task_struct *task)
+{
+	return task->thread.fsbase;
+}
+
 #elif defined(__TARGET_ARCH_arm64)
 
 #define ENTRY_PRESENT 0x1UL
@@ -36,6 +90,49 @@ static __always_inline bool is_swap_entry(__u64 entry)
 static __always_inline bool is_swap_entry(__u64 entry)
 {
 	return entry && !(entry & 0x803) && ((entry >> 6) & 31) < 16;
+}
+
+/* arch/arm64/include/asm/pgtable-prot.h and pgtable-hwdef.h (6.12): valid, or present though invalid (PROT_NONE, bit
+ * 11 with bit 0 clear); accessed; written (software's bit, or writable by DBM and not read-only any more). */
+static __always_inline __u64 entry_is_resident(__u64 entry)
+{
+	return (entry | entry >> 11) & 1;
+}
+
+static __always_inline __u64 entry_is_accessed(__u64 entry)
+{
+	return entry >> 10 & 1;
+}
+
+static __always_inline __u64 entry_is_dirty(__u64 entry)
+{
+	return (entry >> 55 | (entry >> 51 & ~entry >> 7)) & 1;
+}
+
+#define MIGRATION_TYPES (7U << 24 | 7U << 28) /* as on x86: include/linux/swap.h */
+static __always_inline __u64 entry_is_migrating(__u64 entry)
+{
+	return MIGRATION_TYPES >> (entry >> 6 & 31) & 1;
+}
+
+#define ENTRY_IS_TABLE 2UL /* above the lowest level: clear in an entry that maps memory itself */
+static __always_inline bool entry_is_leaf(__u64 entry)
+{
+	return entry_is_resident(entry) && !(entry & ENTRY_IS_TABLE);
+}
+
+static __always_inline bool entry_is_table(__u64 entry)
+{
+	return (entry & 3) == 3;
+}
+
+/* struct pt_regs begins with struct user_pt_regs: x29 is the frame pointer, x30 the return address of a leaf. */
+#define USER_REGISTERS(regs) \
+	{ .ip = (regs)->pc, .sp = (regs)->sp, .fp = (regs)->regs[29], .lr = (regs)->regs[30] }
+
+static __always_inline __u64 thread_pointer_of(struct task_struct *task)
+{
+	return task->thread.uw.tp_value;
 }
 
 #else

@@ -30,6 +30,8 @@ enum {
 };
 enum { BPF_ANY = 0, BPF_NOEXIST = 1, BPF_EXIST = 2 };
 enum { BPF_F_MMAPABLE = 1 << 10 };
+enum { BPF_RB_AVAIL_DATA = 0 };
+enum { BPF_RB_NO_WAKEUP = 1 };
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -70,7 +72,48 @@ struct page {
 };
 struct mm_struct {
 	void *pgd;
+	unsigned long start_stack;
+	struct {
+		int counter;
+	} mm_users;
 };
+struct file {
+	void *private_data;
+};
+struct fdtable {
+	struct file **fd;
+};
+struct files_struct {
+	struct fdtable *fdt;
+};
+struct task_delay_info { /* absent without CONFIG_TASK_DELAY_ACCT */
+	__u64 blkio_delay;
+	__u64 swapin_delay;
+	__u64 freepages_delay;
+	__u32 freepages_count;
+	__u64 thrashing_delay;
+};
+#if defined(__TARGET_ARCH_arm64)
+struct pt_regs {
+	__u64 regs[31];
+	__u64 sp;
+	__u64 pc;
+};
+struct thread_struct {
+	struct {
+		unsigned long tp_value;
+	} uw;
+};
+#else
+struct pt_regs {
+	unsigned long ip;
+	unsigned long sp;
+	unsigned long bp;
+};
+struct thread_struct {
+	unsigned long fsbase;
+};
+#endif
 struct vm_struct {
 	struct page **pages;
 };
@@ -88,9 +131,13 @@ struct task_struct {
 	int tgid;
 	struct mm_struct *mm;
 	struct task_struct *real_parent;
+	struct task_struct *group_leader;
 	struct signal_struct *signal;
+	struct files_struct *files;
+	struct task_delay_info *delays;
 	unsigned long maj_flt;
 	struct task_io_accounting ioac;
+	struct thread_struct thread;
 	struct vm_struct *stack_vm_area;
 	__u64 start_boottime;
 	__u64 self_exec_id;
@@ -102,9 +149,21 @@ struct block_device_operations {
 struct bio_vec {
 	struct page *bv_page;
 };
+struct bvec_iter {
+	unsigned int bi_size;
+};
 struct bio {
+	struct bio *bi_next;
 	unsigned int bi_opf;
+	struct bvec_iter bi_iter;
 	struct bio_vec *bi_io_vec;
+};
+struct request {
+	unsigned int cmd_flags;
+	struct bio *bio;
+};
+struct bpf_iter__task {
+	struct task_struct *task;
 };
 struct linux_binprm {
 	const char *filename;
@@ -112,7 +171,6 @@ struct linux_binprm {
 #pragma clang attribute pop
 
 /* uapi, not relocated */
-struct pt_regs;
 struct bpf_perf_event_data {
 #if defined(__TARGET_ARCH_arm64)
 	unsigned long regs[34]; /* struct user_pt_regs */

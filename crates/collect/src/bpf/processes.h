@@ -57,8 +57,10 @@ int BPF_PROG(program_starts, struct task_struct *task)
 	}
 	__u32 parent = process->space;
 	totals.reads_are_counted = bpf_core_field_exists(struct task_io_accounting, read_bytes);
-	if (!parent) /* faults before the first exec are not the program's */
+	if (!parent) { /* what was before the first exec is not the program's */
 		__sync_fetch_and_add(&totals.major_faults, -task->maj_flt);
+		add_delays(&stall_totals.ended, task, -1);
+	}
 	if (process->owns_mm)
 		forget_space(process->mm);
 	process->mm = mm;
@@ -103,6 +105,7 @@ int BPF_PROG(thread_ends, struct task_struct *task)
 	if (!process || !cpu)
 		return 0;
 	__sync_fetch_and_add(&totals.major_faults, task->maj_flt);
+	add_delays(&stall_totals.ended, task, 1);
 	struct pending *fault = pending_of(task->pid);
 	if (fault->start && fault->thread == (__u32)task->pid) {
 		emit_fault(cpu, id, fault, KIND_SWAP_CACHE_HIT, LATENCY_UNKNOWN);

@@ -4,11 +4,12 @@
  * that compares every number here with its own.
  *
  * Each processor has a ring of 64-bit words that only BPF programs on that processor write and only the
- * reader reads. No lock, no atomic, no per-record header; a record is two or three words:
+ * reader reads. No lock, no atomic, no per-record header; a record is two to four words:
  *
- *   word 0   63..60 kind | 59..57 - | 56..0 address; for page events the low 12 bits are flags
+ *   word 0   63..60 kind | 59 a path follows | 58..57 - | 56..0 address; for page events the low 12 bits are flags
  *   word 1   63..48 space | 47..0 time, ns since the recording's base (wraps after 78 hours)
- *   word 2   faults only: 63..24 latency in ns | 23..0 thread
+ *   word 2   faults and stalls only: 63..24 latency in ns | 23..0 thread
+ *   word 3   faults with a path only: its number, or the number of a copy of the stack, or 0: unknown
  */
 #ifndef PAGEWISE_RECORD_H
 #define PAGEWISE_RECORD_H
@@ -22,6 +23,9 @@ struct config {
 	__u8 swap_is_slow;     /* page_freed reports evictions and swap_io writes; else page_written does both */
 	__u8 zeros_are_noted;  /* this kernel sends no page of zeros to swap (6.12): swpout_zero exists */
 	__u8 zswap;            /* pages may be compressed in memory instead of being sent to the device */
+	__u8 call_paths;       /* faults are recorded with their call paths */
+	__u8 check_call_paths; /* a recognized stack is copied too, to be unwound and compared */
+	__u8 does_nothing;     /* the programs of faults and evictions return at once, to measure what calling them costs */
 };
 
 #define RING_WORDS (1 << 20) /* 8 MiB a processor: about a second of the worst storm */
@@ -30,11 +34,20 @@ struct config {
 #define KIND_SWAP_IN 1       /* a fault that found a swap entry and had to read the page (major) */
 #define KIND_SWAP_CACHE_HIT 2 /* a fault that found a swap entry; the page was in the swap cache (minor) */
 #define KIND_PAGE 3          /* something happened to a page: see the flags */
+#define KIND_STALL 4         /* a thread reclaimed memory itself; as a fault, with these instead of an address: */
+
+#define STALL_DIRECT_RECLAIM 0 /* the machine is short of memory */
+#define STALL_MEMCG_RECLAIM 1  /* its memory cgroup is at a limit */
+#define STALL_IN_SWAP_IN 16    /* inside a swap-in fault, whose latency holds it */
 
 #define PAGE_LEFT 1          /* eviction: the page left memory */
 #define PAGE_WRITTEN 2       /* it was sent to the swap device */
 #define PAGE_ZERO 4          /* it was not sent: the kernel notes a page of zeros by a bit */
+#define PAGE_IN_FLIGHT 8     /* a completion tells when the device has it */
 #define PAGE_ORDER_SHIFT 8   /* 2^order base pages, from the address on */
+
+#define HAS_PATH (1ULL << 59)
+#define PATH_IS_COPY (1ULL << 63)
 
 #define LATENCY_UNKNOWN ((1ULL << 40) - 1)
 
@@ -50,7 +63,7 @@ struct cpu_state {
 	__u32 last_generation;
 	__u64 last_written; /* the folio this processor last sent to the swap device */
 	__u64 number; /* a pointer on its way to becoming a number */
-	__u64 unused0;
+	__u64 copies; /* stacks sent to be unwound, ever */
 	__u64 tail; /* words read, ever: the reader's */
 	__u64 unused1[7];
 	__u64 lost; /* records that found the ring full */
@@ -59,7 +72,8 @@ struct cpu_state {
 	__u64 unmatched_ends;
 	__u64 foreign_pages; /* evictions of pages of programs that are not recorded */
 	__u64 unknown_owner;
-	__u64 unused2[2];
+	__u64 lost_copies; /* stacks that found no room to be copied to: their faults have no path */
+	__u64 last_cut; /* when a stack that is known to be cut was last copied, jiffies */
 };
 
 /* Shared by all processors. */
@@ -71,20 +85,121 @@ struct totals {
 	__u64 reads_are_counted; /* threads count what they read from devices (CONFIG_TASK_IO_ACCOUNTING) */
 };
 
+/* Memoized unwinding (callpaths.h): the reader writes, the programs read. */
+#define LAYOUT_SETS (1 << 13)
+#define LAYOUT_WAYS 4
+#define PATH_SETS (1 << 16)
+#define PATH_WAYS 4
+#define SLOT_POOL (1 << 20)
+#define MOST_SLOTS 256
+
+/* The words of a stack that unwinding from one instruction at one depth reads. */
+struct layout {
+	__u64 key;   /* hash of instruction and depth, 0: free */
+	__u32 first; /* in slots[] */
+	__u16 count;
+	__u16 flags;
+};
+
+#define LAYOUT_USES_FRAME_POINTER 1 /* the register is read before any saved one */
+#define LAYOUT_ENDS_UNREADABLE 2 /* the last word is not resident: else there is more to learn */
+
+/* A slot: offset from the stack pointer, in words. */
+#define SLOT_OFFSET 0x7fff
+#define SLOT_IS_RELATIVE 0x8000 /* it holds a frame pointer: differs between threads, its distance does not */
+
+struct known_path {
+	__u64 hash; /* of the words of a layout, 0: free */
+	__u64 path; /* number + 1, and perhaps PATH_IS_CUT */
+};
+
+#define PATH_IS_CUT (1ULL << 62) /* outer frames are in a page that is not resident */
+
+/* Stacks are copied in strides: from the multiple of it below the stack pointer on, at most so many bytes. */
+#define COPY_STRIDE 256
+#define LONGEST_COPY (64 << 10)
+
+/* Before the bytes of a copied stack. */
+struct stack_copy {
+	__u64 sequence;
+	__u64 ip, sp, fp, lr;
+	__u64 key;    /* for struct layout */
+	__u64 origin; /* what the hash of the words begins with */
+	__u64 known;  /* the path it was recognized as, 0: it was not */
+	__u32 space;
+	__u32 bytes;
+	__u64 absent; /* bit n: the nth page, from the one of the first byte on, was not resident: no bytes of it */
+};
+
+/* What the kernel itself says that threads waited for, ns (struct task_delay_info; kernel.task_delayacct is on). */
+struct delays {
+	__u64 threads; /* that have such accounts: 0 where it is off */
+	__u64 swapin_ns;
+	__u64 freepages_ns; /* reclaiming memory */
+	__u64 freepages_count;
+	__u64 thrashing_ns;
+	__u64 blkio_ns;
+};
+
+struct stall_totals {
+	struct delays ended; /* of recorded threads that have ended */
+	__u64 lost_stalls;
+	__u64 lost_completions;
+};
+
+/* A page has reached the swap device, through a BPF ring buffer: completions come in interrupts. */
+struct completion {
+	__u64 address;
+	__u64 time_word; /* of the record that told of its submission */
+	__u64 latency_ns;
+};
+
+/* Of one walk over all tasks. */
+struct live {
+	__u64 major_faults; /* of recorded threads that live */
+};
+
 /* In and out of the calibration program. */
 struct calibration {
 	__u64 address;    /* in: a page of the caller, locked in memory */
-	__u64 frame;      /* in: its frame number */
+	__u64 frame;      /* in: its frame number, 0: unknown; then out */
 	__u64 magic;      /* in: its first word */
 	__u64 direct_map; /* out, 0: not found */
 	__u64 page_structs; /* out, 0: not found */
 	__u64 top_level_shift;
+	__u64 frames; /* in: one more than the highest frame number */
+};
+
+/* One run of the access sensor: in, and out. */
+#define REGION_PAGES 512
+#define REGION_WORDS 8  /* of 64 bits */
+#define MOST_REGIONS 512 /* a run holds up the freeing of page tables: about 0.4 ms */
+
+#define LOOK_GONE 1 /* the address space has ended */
+
+struct look {
+	__u64 file;    /* in: our descriptor of /proc/PID/pagemap, which keeps the mm_struct */
+	__u64 address; /* in and out: where to begin, where to go on; 0: all has been seen */
+	__u64 mm;      /* out */
+	__u64 flags;   /* out: LOOK_* */
+	__u64 regions; /* out: how many were found */
+	__u64 changed; /* out: regions whose table was exchanged while it was read, twice */
+};
+
+struct region {
+	__u64 address;
+	__u64 huge; /* mapped by one entry: the maps have all bits or none */
+	__u64 resident[REGION_WORDS];
+	__u64 accessed[REGION_WORDS];
+	__u64 dirty[REGION_WORDS];
+	__u64 swapped[REGION_WORDS];
 };
 
 /* Rare notices, through an ordinary BPF ring buffer. */
 #define NOTICE_EXEC 1
 #define NOTICE_FORK 2
 #define NOTICE_EXIT 3
+#define NOTICE_JOIN 4 /* it ran already when recording of it began */
 
 struct notice {
 	__u64 time_ns;

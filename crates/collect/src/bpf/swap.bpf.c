@@ -14,9 +14,10 @@
 //   block_bio_queue          pages really sent to and read from the device
 //   mm_page_free             pages stay in the swap cache there, and a clean one leaves without being
 //                            written again
+//   block_rq_complete        the device has pages (stalls.h)
 //
-// Tracepoint handlers run with preemption off (include/linux/tracepoint.h, up to 6.18), and none of these
-// runs in an interrupt, so the records of one processor need no lock.
+// Tracepoint handlers run with preemption off (include/linux/tracepoint.h, up to 6.18), and none that writes
+// records runs in an interrupt, so the records of one processor need no lock.
 #include "kernel.h"
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
@@ -85,6 +86,7 @@ struct pending {
 	__u64 start;
 	__u64 address;
 	__u64 read_bytes; // what the thread had read from devices before
+	__u64 path;
 	__u32 thread;
 	__u32 space;
 };
@@ -125,7 +127,7 @@ static __always_inline __u32 space_of(struct cpu_state *cpu, __u64 mm)
 }
 
 static __always_inline void emit(struct cpu_state *cpu, __u32 id, __u64 first, __u64 second, __u64 third,
-				 int words)
+				 __u64 fourth, int words)
 {
 	struct ring *ring = bpf_map_lookup_elem(&rings, &id);
 	__u64 head = cpu->head;
@@ -141,6 +143,8 @@ static __always_inline void emit(struct cpu_state *cpu, __u32 id, __u64 first, _
 	ring->words[at + 1] = second;
 	if (words > 2)
 		ring->words[at + 2] = third;
+	if (words > 3)
+		ring->words[at + 3] = fourth;
 #if defined(__TARGET_ARCH_x86)
 	barrier(); // stores become visible in order
 	cpu->head = head + words;
@@ -164,8 +168,9 @@ static __always_inline void emit_fault(struct cpu_state *cpu, __u32 id, struct p
 {
 	if (latency > LATENCY_UNKNOWN)
 		latency = LATENCY_UNKNOWN - 1;
-	emit(cpu, id, kind_word(kind, fault->address), time_word(fault->space, fault->start),
-	     latency << 24 | fault->thread, 3);
+	__u64 has_path = config.call_paths ? HAS_PATH : 0;
+	emit(cpu, id, kind_word(kind, fault->address) | has_path, time_word(fault->space, fault->start),
+	     latency << 24 | fault->thread, fault->path, config.call_paths ? 4 : 3);
 }
 
 static __always_inline struct pending *pending_of(__u32 thread)
@@ -194,8 +199,13 @@ static __always_inline __u64 pages_read_for(struct task_struct *task, struct pen
 	return (bytes_read(task) - fault->read_bytes) >> PAGE_SHIFT;
 }
 
-static __always_inline int fault_begins(unsigned long address)
+#include "callpaths.h"
+
+/* `regs`: of the faulting program, NULL if it faulted inside a system call. */
+static __always_inline int fault_begins(unsigned long address, struct pt_regs *regs)
 {
+	if (config.does_nothing)
+		return 0;
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u64 mm = (__u64)task->mm;
 	__u32 id;
@@ -214,26 +224,35 @@ static __always_inline int fault_begins(unsigned long address)
 	fault->space = space;
 	fault->address = address;
 	fault->read_bytes = bytes_read(task);
+	if (config.call_paths) {
+		// Inside a system call what counts is the program's path into it.
+		struct pt_regs *program = regs ?: (struct pt_regs *)bpf_task_pt_regs(task);
+		struct user_registers registers = USER_REGISTERS(program);
+
+		fault->path = call_path(cpu, task, space, &registers);
+	}
 	fault->start = now(cpu);
 	return 0;
 }
 
 SEC("tp_btf/page_fault_user")
-int BPF_PROG(fault_in_program, unsigned long address)
+int BPF_PROG(fault_in_program, unsigned long address, struct pt_regs *regs)
 {
-	return fault_begins(address);
+	return fault_begins(address, regs);
 }
 
 SEC("tp_btf/page_fault_kernel")
 int BPF_PROG(fault_in_system_call, unsigned long address)
 {
-	return fault_begins(address);
+	return fault_begins(address, 0);
 }
 
 // mm/memory.c (6.12), mm_account_fault: raised when a major fault taken by exception is done.
 SEC("perf_event")
 int fault_ends(struct bpf_perf_event_data *event)
 {
+	if (config.does_nothing)
+		return 0;
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pending *fault = pending_of(task->pid);
 	__u32 id;
@@ -268,21 +287,28 @@ static __always_inline int folio_order(__u64 folio)
 	return load(folio + bpf_core_type_size(struct page)) & 0xff;
 }
 
+// The space that the page belongs to; 0: none that is recorded.
+static __always_inline __u32 recorded_owner(struct cpu_state *cpu, __u64 folio, struct owner *owner)
+{
+	if (!find_owner(folio, owner)) {
+		cpu->unknown_owner++;
+		return 0;
+	}
+	__u32 space = space_of(cpu, owner->mm);
+	if (!space)
+		cpu->foreign_pages++;
+	return space;
+}
+
 static __always_inline void emit_page(struct cpu_state *cpu, __u32 id, __u64 folio, int order, __u64 flags)
 {
 	struct owner owner;
+	__u32 space = recorded_owner(cpu, folio, &owner);
 
-	if (!find_owner(folio, &owner)) {
-		cpu->unknown_owner++;
+	if (!space)
 		return;
-	}
-	__u32 space = space_of(cpu, owner.mm);
-	if (!space) {
-		cpu->foreign_pages++;
-		return;
-	}
 	flags |= (__u64)order << PAGE_ORDER_SHIFT;
-	emit(cpu, id, kind_word(KIND_PAGE, owner.address | flags), time_word(space, recently(cpu)), 0, 2);
+	emit(cpu, id, kind_word(KIND_PAGE, owner.address | flags), time_word(space, recently(cpu)), 0, 0, 2);
 }
 
 // A page that is being read from swap is swap-backed like an anonymous one, but belongs to nobody yet: whoever
@@ -294,6 +320,8 @@ static __always_inline void swap_read(struct cpu_state *cpu, __u64 page)
 	if (PAGE_FLAG(page, PG_swapbacked) && space_of(cpu, (__u64)task->mm))
 		cpu->pages_read += 1UL << folio_order(page);
 }
+
+#include "stalls.h"
 
 SEC("tp_btf/block_bio_queue")
 int BPF_PROG(swap_io, struct bio *bio)
@@ -313,7 +341,7 @@ int BPF_PROG(swap_io, struct bio *bio)
 		return 0;
 	__u64 page = LOAD(bio->bi_io_vec, struct bio_vec, bv_page);
 	cpu->last_written = page;
-	emit_page(cpu, id, page, folio_order(page), PAGE_WRITTEN);
+	write_begins(cpu, id, bio, page);
 	return 0;
 }
 
@@ -334,13 +362,21 @@ static long look_for_a_bit(__u32 step, struct contents *page)
 	return !page->zero;
 }
 
+// A division costs as much as a cache miss, and nearly all kernels have a struct page of 64 bytes.
+static __always_inline __u64 frame_of(__u64 page)
+{
+	__u64 offset = page - config.page_structs, size = bpf_core_type_size(struct page);
+
+	return size == 64 ? offset >> 6 : offset / size;
+}
+
 // The kernel does not say which pages it merely noted as zero (mm/page_io.c, 6.12), so look: a used page shows
 // a bit at once, and the kernel has just read them all itself.
 static __always_inline bool is_zero_filled(__u64 folio, int order)
 {
 	if (!config.page_structs || order)
 		return false;
-	__u64 frame = (folio - config.page_structs) / bpf_core_type_size(struct page);
+	__u64 frame = frame_of(folio);
 	struct contents page = { .address = config.direct_map + (frame << PAGE_SHIFT) };
 
 	if (load(page.address + PAGE_SIZE - sizeof(__u64)) || load(page.address))
@@ -361,6 +397,8 @@ static __always_inline __u64 fate_without_bio(__u64 folio, int order)
 SEC("tp_btf/mm_vmscan_write_folio")
 int BPF_PROG(page_written, struct folio *folio)
 {
+	if (config.does_nothing)
+		return 0;
 	__u32 id;
 	struct cpu_state *cpu = this_cpu(&id);
 
@@ -403,3 +441,4 @@ int BPF_PROG(page_freed, struct page *page, unsigned int order)
 }
 
 #include "processes.h"
+#include "running.h"

@@ -95,15 +95,20 @@ impl CgroupHost {
     }
 
     /// Folder to make a new cgroup in; switches the controller on there if need be, with its undoing.
-    pub(super) fn prepare_parent(&self, restorer: &mut Restorer) -> Result<PathBuf> {
+    /// With it, where processes that are left in that cgroup are to go at last.
+    pub(super) fn prepare_parent(&self, restorer: &mut Restorer) -> Result<(PathBuf, PathBuf)> {
+        let mut move_to = self.own.clone();
         let (folder, enable) = self.parent_for_new()?;
+        if folder == self.own && self.is_ours_alone() {
+            move_to = self.make_room(restorer)?;
+        }
         if enable {
             let controller = "memory".to_owned();
             let cgroup = folder.clone();
             let _ = restorer.push(UndoAction::DisableController { cgroup, controller })?;
             files::write(&folder.join("cgroup.subtree_control"), "+memory")?;
         }
-        Ok(folder)
+        Ok((folder, move_to))
     }
 
     fn parent_for_new(&self) -> Result<(PathBuf, bool)> {
@@ -123,8 +128,12 @@ impl CgroupHost {
     }
 
     /// A cgroup with processes cannot have children with controllers ("no internal processes"), so the
-    /// new one becomes a sibling of ours or of one of its ancestors.
+    /// new one becomes a sibling of ours or of one of its ancestors; unless ours is delegated to us alone, and thus
+    /// ours to divide: what is above it belongs to whoever delegated it.
     fn parent_v2(&self) -> Result<(PathBuf, bool)> {
+        if self.is_ours_alone() {
+            return Ok((self.own.clone(), true));
+        }
         let chain: Vec<&Path> = self
             .own
             .ancestors()
@@ -163,6 +172,14 @@ impl CgroupHost {
     }
 }
 
+/// Where hierarchies are mounted: first the one that controls memory, then the unified one, then the others.
+pub(super) fn mount_points() -> Result<Vec<PathBuf>> {
+    let text = files::read(Path::new("/proc/self/mountinfo"))?;
+    let mut mounts: Vec<Mount> = text.lines().filter_map(parse_mount).collect();
+    mounts.sort_by_key(|mount| (!mount.memory, !mount.v2));
+    Ok(mounts.into_iter().map(|mount| mount.point).collect())
+}
+
 /// Switches a controller off again for the children of `cgroup`; nothing to do is success. A run that
 /// began after ours relies on it: not before that has ended.
 pub(crate) fn disable_controller(cgroup: &Path, controller: &str) -> Result<()> {
@@ -184,11 +201,11 @@ fn is_limited(cgroup: &Path) -> bool {
     limit("memory.high").or(limit("memory.max")).is_some()
 }
 
-fn takes_children(folder: &Path) -> bool {
+pub(super) fn takes_children(folder: &Path) -> bool {
     folder.is_dir() && files::writable(folder) && files::writable(&folder.join("cgroup.procs"))
 }
 
-fn lists_memory(file: &Path) -> bool {
+pub(super) fn lists_memory(file: &Path) -> bool {
     files::read_optional(file).is_some_and(|text| has_word(&text, "memory"))
 }
 
@@ -319,7 +336,7 @@ mod tests {
         fake(dir.path(), &[("", "cpu memory", "cpu", "1")]);
         let control = dir.path().join("cgroup.subtree_control");
         let mut restorer = Restorer::without_keeper();
-        let parent = host(dir.path(), "")
+        let (parent, _) = host(dir.path(), "")
             .prepare_parent(&mut restorer)
             .expect("a parent");
         assert_eq!(parent, dir.path());

@@ -102,7 +102,7 @@ fn signal_all(cgroup: &Path, signal: Signal) {
     }
 }
 
-fn all_processes(cgroup: &Path) -> Vec<u32> {
+pub(super) fn all_processes(cgroup: &Path) -> Vec<u32> {
     let mut found = processes(cgroup);
     for child in children(cgroup) {
         found.extend(all_processes(&child));

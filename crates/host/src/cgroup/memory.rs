@@ -92,8 +92,8 @@ impl MemoryCgroup {
     }
 
     fn make(host: &CgroupHost, name: &str, restorer: &mut Restorer) -> Result<Self> {
-        let path = host.prepare_parent(restorer)?.join(name);
-        let move_to = host.own.clone();
+        let (parent, move_to) = host.prepare_parent(restorer)?;
+        let path = parent.join(name);
         let removal = UndoAction::RemoveCgroup {
             path: path.clone(),
             move_to: move_to.clone(),

@@ -1,10 +1,18 @@
 //! Control groups, v1 and v2: where the memory controller is, and cgroups made for one run.
 
+mod around;
+mod delegated;
+mod find;
 mod host;
 mod members;
 mod memory;
 mod relief;
 
+pub use around::LimitAround;
+pub use delegated::DELEGATED;
+pub use delegated::delegation_command;
+pub use find::all_processes;
+pub use find::find;
 pub use host::CgroupHost;
 pub use host::CgroupVersion;
 pub use memory::LimitKind;

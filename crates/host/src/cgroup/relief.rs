@@ -1,6 +1,7 @@
 //! cgroup v1 kills a program at its limit while swap is almost empty: when all anonymous pages are on the active list,
 //! its reclaim gives up after too few rounds (seen on 6.18: 3 of 13 runs of a solver at 60 % of its peak). So hold the
-//! killer, and when the program is stuck, raise the limit by a little until reclaim has caught up.
+//! killer, and when the program is stuck, reclaim a little for it; where even that fails, raise the limit by a little
+//! until reclaim has caught up.
 
 use std::path::PathBuf;
 
@@ -12,8 +13,12 @@ use crate::swap::active_areas;
 
 const STEP: u64 = 1 << 20;
 /// Beyond this the limit is too low for what cannot be swapped: then the killer is right.
-const MOST_SHARE: u64 = 16;
-const MOST_AT_LEAST: u64 = 4 << 20;
+const MOST_SHARE: u64 = 8;
+const MOST_AT_LEAST: u64 = 8 << 20;
+/// Calls in a row that find the program stuck beyond that, before the killer is let go: about a second.
+const PATIENCE: u32 = 100;
+/// Attempts to reclaim a step.
+const SQUEEZES: usize = 16;
 /// Less free swap than this is none.
 const SWAP_LEFT: u64 = 1 << 20;
 
@@ -24,6 +29,8 @@ pub struct OomRelief {
     limit_file: PathBuf,
     limit: u64,
     raised_by: u64,
+    /// Calls in a row that could not help.
+    helpless: u32,
     held: bool,
     nudges: u64,
     free_swap_at_the_end: Option<u64>,
@@ -42,6 +49,7 @@ impl OomRelief {
             limit_file,
             limit,
             raised_by: 0,
+            helpless: 0,
             held: true,
             nudges: 0,
             free_swap_at_the_end: None,
@@ -66,15 +74,37 @@ impl OomRelief {
     fn nudge(&mut self) {
         let most = (self.limit / MOST_SHARE).max(MOST_AT_LEAST);
         let free_swap = free_swap();
-        if free_swap < SWAP_LEFT || self.raised_by + STEP > most {
-            self.held = false;
-            self.free_swap_at_the_end = Some(free_swap);
-            let _ = files::write(&self.control, "0");
+        if free_swap >= SWAP_LEFT && self.squeeze() {
             return;
         }
+        if free_swap < SWAP_LEFT || self.raised_by + STEP > most {
+            self.helpless += 1;
+            if free_swap < SWAP_LEFT || self.helpless > PATIENCE {
+                self.held = false;
+                self.free_swap_at_the_end = Some(free_swap);
+                let _ = files::write(&self.control, "0");
+            }
+            return;
+        }
+        self.helpless = 0;
         self.raised_by += STEP;
         self.nudges += 1;
         let _ = files::write(&self.limit_file, &(self.limit + self.raised_by).to_string());
+    }
+
+    /// Who lowers a v1 limit reclaims down to it (mm/memcontrol-v1.c, 6.12, mem_cgroup_resize_max); raising it again
+    /// wakes those who are stuck. False: it could not be reclaimed so much either.
+    fn squeeze(&mut self) -> bool {
+        let lowered = self.limit.saturating_sub(STEP).to_string();
+        let lower = || files::write(&self.limit_file, &lowered).is_ok();
+        // Each attempt that finds nothing has aged the pages it looked at: a later one may find some.
+        if !(0..SQUEEZES).any(|_| lower()) {
+            return false;
+        }
+        self.raised_by = 0;
+        self.helpless = 0;
+        self.nudges += 1;
+        files::write(&self.limit_file, &self.limit.to_string()).is_ok()
     }
 
     /// Bytes of swap that were free when nothing helped any more and the killer was let go; `None`: it was not. After
@@ -83,7 +113,7 @@ impl OomRelief {
         self.free_swap_at_the_end
     }
 
-    /// How often the limit was raised, by 1 MiB at a time and for a moment.
+    /// How often the program was helped on: by reclaiming 1 MiB for it, or by raising the limit by as much for a moment.
     pub fn nudges(&self) -> u64 {
         self.nudges
     }
@@ -117,6 +147,7 @@ mod tests {
             limit_file: folder.join("memory.limit_in_bytes"),
             limit,
             raised_by: 0,
+            helpless: 0,
             held: true,
             nudges: 0,
             free_swap_at_the_end: None,

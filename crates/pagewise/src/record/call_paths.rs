@@ -1,15 +1,22 @@
-//! Stacks as copied by the preloaded library, unwound and numbered: equal call paths are stored once.
+//! Copied stacks, of allocations and of faults, unwound and numbered: equal call paths are stored once.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
+use std::time::Instant;
 
 use pagewise_abi as abi;
 use pagewise_attribute::ElfCache;
 use pagewise_attribute::Mapping;
 use pagewise_attribute::ModuleTable;
+use pagewise_attribute::generated_code_names;
+use pagewise_attribute::parse_maps;
 use pagewise_attribute::unwind::CallPath;
+use pagewise_attribute::unwind::Evidence;
 use pagewise_attribute::unwind::ProcessUnwinder;
 use pagewise_attribute::unwind::UnwindCache;
+use pagewise_attribute::unwind::WalkEnd;
 use pagewise_attribute::unwind::arch::Registers;
 use pagewise_trace::StackFrame;
 
@@ -22,23 +29,93 @@ pub(super) struct CallPaths {
     unwind: UnwindCache,
     processes: HashMap<u32, Process>,
     numbers: HashMap<Key, u32>,
+    code_was_unmapped: bool,
+    short_stacks: Vec<u32>,
 }
 
 struct Process {
+    code: Vec<Mapping>,
     modules: Arc<ModuleTable>,
     unwinder: ProcessUnwinder,
+    /// When its mappings were last read for a stack's sake.
+    looked: Option<Instant>,
+    walks: Walks,
 }
+
+/// How often the stacks that a process sends are too short.
+#[derive(Clone, Copy, Default)]
+struct Walks {
+    all: u32,
+    too_short: u32,
+}
+
+impl Walks {
+    /// One deep path in many is not worth longer copies for all.
+    const WORTH_IT: u32 = 64;
+
+    /// Counts a walk. True: longer stacks are wanted, and counting begins anew.
+    fn count(&mut self, end: WalkEnd) -> bool {
+        self.all += 1;
+        self.too_short += u32::from(end == WalkEnd::CopyTooShort);
+        let wanted = end == WalkEnd::CopyTooShort && self.too_short > self.all / Self::WORTH_IT;
+        if wanted {
+            *self = Self::default();
+        }
+        wanted
+    }
+}
+
+/// A fault's call path.
+pub(super) struct FaultPath {
+    pub(super) number: u32,
+    /// Its frames, if it is new.
+    pub(super) rows: Vec<StackFrame>,
+    /// What it follows from; `None`: not from the stack's words alone.
+    pub(super) evidence: Option<Evidence>,
+}
+
+/// A walk that ends in unknown code is a reason to look for new code, but not each time.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 impl CallPaths {
     /// This is mapped in that process from now on.
     pub(super) fn set_mappings(&mut self, pid: u32, mappings: &[Mapping]) {
+        let code: Vec<Mapping> = mappings.iter().filter(|m| m.executable).cloned().collect();
+        if let Some(process) = self.processes.get(&pid) {
+            if process.code == code {
+                return;
+            }
+            self.code_was_unmapped |= process.code.iter().any(|old| !code.contains(old));
+        }
         let modules = Arc::new(ModuleTable::new(mappings, &mut self.elf));
-        let unwinder = ProcessUnwinder::new(Arc::clone(&modules));
-        self.processes.insert(pid, Process { modules, unwinder });
+        let known = self.processes.get(&pid);
+        let walks = known.map_or(Walks::default(), |before| before.walks);
+        let process = Process {
+            code,
+            walks,
+            unwinder: ProcessUnwinder::new(Arc::clone(&modules)),
+            modules,
+            looked: None,
+        };
+        self.processes.insert(pid, process);
+    }
+
+    pub(super) fn knows(&self, pid: u32) -> bool {
+        self.processes.contains_key(&pid)
     }
 
     pub(super) fn forget(&mut self, pid: u32) {
         self.processes.remove(&pid);
+    }
+
+    /// Whether some process has lost code since the last call.
+    pub(super) fn code_was_unmapped(&mut self) -> bool {
+        std::mem::take(&mut self.code_was_unmapped)
+    }
+
+    /// Processes that are to send longer stacks from now on.
+    pub(super) fn take_short_stacks(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.short_stacks)
     }
 
     /// The number of an allocation's call path, and its rows if it is new. `None`: that process's modules are unknown.
@@ -53,18 +130,92 @@ impl CallPaths {
         let path = process
             .unwinder
             .walk(&registers, allocation.stack, &mut self.unwind);
+        // What was sent before it hears of it will be short, too.
+        if process.walks.count(path.end) && !self.short_stacks.contains(&pid) {
+            self.short_stacks.push(pid);
+        }
+        self.number_of(pid, instruction, &path)
+    }
+
+    /// The call path of a fault with these registers and this stack. `None`: the process has gone.
+    pub(super) fn number_of_fault(
+        &mut self,
+        pid: u32,
+        registers: &Registers,
+        stack: &[u8],
+        absent: &[Range<u64>],
+    ) -> Option<FaultPath> {
+        if !self.processes.contains_key(&pid) {
+            self.look_at(pid);
+        }
+        let (mut path, mut evidence) = self.walk_fault(pid, registers, stack, absent)?;
+        if path.end == WalkEnd::UnknownCode && self.look_at(pid) {
+            (path, evidence) = self.walk_fault(pid, registers, stack, absent)?;
+        }
+        let (number, rows) = self.number_of(pid, registers.instruction_pointer(), &path)?;
+        Some(FaultPath {
+            number,
+            rows,
+            evidence,
+        })
+    }
+
+    fn walk_fault(
+        &mut self,
+        pid: u32,
+        registers: &Registers,
+        stack: &[u8],
+        absent: &[Range<u64>],
+    ) -> Option<(CallPath, Option<Evidence>)> {
+        let process = self.processes.get_mut(&pid)?;
+        let unwinder = &mut process.unwinder;
+        Some(unwinder.walk_with_evidence(registers, stack, absent, &mut self.unwind))
+    }
+
+    /// Reads what is mapped in a process, unless that was just done. True: it was read.
+    fn look_at(&mut self, pid: u32) -> bool {
+        let looked = self.processes.get(&pid).and_then(|process| process.looked);
+        if looked.is_some_and(|at| at.elapsed() < LOOK_AGAIN) {
+            return false;
+        }
+        let Some(mappings) = pagewise_host::process::maps(pid)
+            .and_then(|text| parse_maps(&text).ok())
+            .filter(|mappings| !mappings.is_empty())
+        else {
+            return false;
+        };
+        self.set_mappings(pid, &mappings);
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.looked = Some(Instant::now());
+        }
+        true
+    }
+
+    fn number_of(
+        &mut self,
+        pid: u32,
+        instruction: u64,
+        path: &CallPath,
+    ) -> Option<(u32, Vec<StackFrame>)> {
+        let process = self.processes.get(&pid)?;
         let addresses: Vec<u64> = std::iter::once(instruction)
             .chain(path.return_addresses.iter().copied())
             .collect();
-        let key: Key = addresses
+        let mut key: Key = addresses
             .iter()
             .map(|&address| place(&process.modules, address))
             .collect();
+        if key.iter().any(|(module, _)| module.is_none()) {
+            let names = generated_code_names(pid, &process.code).map(Arc::from);
+            for (module, _) in key.iter_mut().filter(|(module, _)| module.is_none()) {
+                module.clone_from(&names);
+            }
+        }
         if let Some(&number) = self.numbers.get(&key) {
             return Some((number, Vec::new()));
         }
         let number = self.numbers.len() as u32;
-        let rows = rows(number, &addresses, &key, &path);
+        let rows = rows(number, &addresses, &key, path);
         self.numbers.insert(key, number);
         Some((number, rows))
     }

@@ -12,12 +12,14 @@ use pagewise_report::text::display_name;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
-use super::session::Recorded;
+use super::outcome::Recorded;
 use crate::failure::Failure;
 use crate::output::tell;
 
 pub(super) fn finish(recorded: Recorded) -> Result<ExitCode, Failure> {
-    let Recorded { mut writer, code } = recorded;
+    let Recorded {
+        mut writer, code, ..
+    } = recorded;
     let folder = writer.dir().to_owned();
     match names::add_names(&mut writer) {
         // A program that did nothing to record has nothing to name.
@@ -49,6 +51,11 @@ fn summarize(folder: &Path) -> Result<(), Failure> {
             count(totals.evictions),
             count(totals.pages_written)
         );
+    } else if findings.swap_ins_observed() {
+        tell!(
+            "  {wall} in all; {} swap-ins, how long they took is not known",
+            count(totals.swap_ins)
+        );
     } else {
         tell!("  {wall} in all; faults and evictions were not observed");
     }
@@ -62,12 +69,12 @@ fn summarize(folder: &Path) -> Result<(), Failure> {
     if let Some(worst) = findings
         .objects
         .first()
-        .filter(|object| object.stall_ns > 0)
+        .filter(|object| object.counts.stall_ns > 0)
     {
         tell!(
             "  most of it for {}: {}",
             display_name(worst),
-            duration(worst.stall_ns)
+            duration(worst.counts.stall_ns)
         );
     }
     if let Some(reason) = &findings.meta.exit.reason {

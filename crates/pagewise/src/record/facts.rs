@@ -9,8 +9,10 @@ use pagewise_host::page_bytes;
 use pagewise_trace as trace;
 use rustix::time::ClockId;
 
+use super::sampling;
 use super::sensors::Sensors;
 use super::setting::Setting;
+use super::subject::Subject;
 use super::translate::Translator;
 use crate::cli::RecordArguments;
 
@@ -67,6 +69,7 @@ pub(super) fn meta(
     arguments: &RecordArguments,
     setting: &Setting,
     sensors: &Sensors,
+    subject: &Subject,
     start: &Clocks,
 ) -> trace::Meta {
     let system = rustix::system::uname();
@@ -79,6 +82,13 @@ pub(super) fn meta(
             .map(|part| part.to_string_lossy().into_owned())
             .collect(),
         working_directory: folder.unwrap_or_default(),
+        running: match subject {
+            Subject::Program(_) => trace::Running::default(),
+            Subject::Running(running) => {
+                let (pids, cgroup) = running.named();
+                trace::Running { pids, cgroup }
+            }
+        },
         host: trace::Host {
             kernel: system.release().to_string_lossy().into_owned(),
             machine: system.machine().to_string_lossy().into_owned(),
@@ -96,6 +106,10 @@ pub(super) fn meta(
         limit: setting.limit.clone(),
         swap: setting.swap.clone(),
         sensors: sensors.states.clone(),
+        sampling: match &sensors.allocations {
+            Some(_) => sampling::stated(arguments.sample_bytes),
+            None => trace::Sampling::default(),
+        },
         ..trace::Meta::default()
     }
 }
@@ -133,7 +147,24 @@ pub(super) fn kept_counts(
         // Of the whole machine: their owner had just gone, or they were not a program's private memory.
         ("evictions_without_owner".to_owned(), totals.unknown_owner),
         ("foreign_evictions".to_owned(), totals.foreign_pages),
+        // Read by the recorder, not by the program.
+        (
+            "stack_pages_brought_in".to_owned(),
+            translator.fault_paths.pages_brought_in,
+        ),
     ]);
+    if translator.fault_paths.checked > 0 {
+        counts.extend([
+            (
+                "call_paths_checked".to_owned(),
+                translator.fault_paths.checked,
+            ),
+            (
+                "call_paths_different".to_owned(),
+                translator.fault_paths.different,
+            ),
+        ]);
+    }
     if totals.reads_are_counted {
         counts.insert("pages_read".to_owned(), totals.pages_read + read_unseen);
     }

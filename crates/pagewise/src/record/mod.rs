@@ -2,21 +2,41 @@
 //!
 //! ```text
 //!   setting: limit, swap, keeper  --\
-//!   sensors: faults, allocations  ---> session: drains them until the program ends --> ending: names, headline
+//!   sensors: faults, allocations, residency -> session: drains them until the program ends --> ending: names, headline
 //!   translate: their records -> rows of the trace --/
 //! ```
 
+mod access;
+mod anonymous;
 mod call_paths;
+mod condenser;
+mod delegation;
 mod ending;
 mod facts;
+mod fault_paths;
+mod outcome;
 mod peak;
+mod preloadable;
 mod pressure;
+mod processes;
+mod residency;
+mod rounds;
+mod running;
+mod sampling;
 mod sensors;
 mod session;
 mod setting;
 mod signals;
+mod snapshots;
+mod subject;
 mod translate;
+pub(crate) mod unprivileged;
+pub(crate) mod waits;
 mod why_killed;
+mod window;
+mod writes;
+
+pub(crate) use sampling::SampleBytes;
 
 use std::path::Path;
 use std::path::PathBuf;
@@ -24,6 +44,9 @@ use std::process::ExitCode;
 
 use pagewise_trace::Overwrite;
 
+use self::outcome::Recorded;
+use self::outcome::Stopped;
+use self::setting::Setting;
 use crate::cli::RecordArguments;
 use crate::failure::Failure;
 use crate::output::tell;
@@ -31,13 +54,68 @@ use crate::output::tell;
 const DEFAULT_FOLDER: &str = "pagewise.data";
 
 pub(crate) fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
+    require_sense(arguments)?;
     let (folder, overwrite) = destination(arguments)?;
+    delegation::seek(arguments);
     let peak_bytes = peak::peak_bytes(arguments)?;
-    let mut setting = setting::Setting::prepare(arguments, peak_bytes)?;
-    let recorded = session::record(arguments, &folder, overwrite, &mut setting);
-    // Whatever happened, first everything is as before; only then is there time for names.
-    let failures = setting.restore();
-    for failure in &failures {
+    let mut setting = Setting::prepare(arguments, peak_bytes)?;
+    match session::record(arguments, &folder, overwrite, &mut setting) {
+        Ok(recorded) => finish(recorded, &mut setting),
+        Err(stopped) => {
+            let Stopped { failure, rest } = *stopped;
+            if let Some(rest) = rest {
+                // Told at once, not when the program has ended.
+                tell!("pagewise: {failure}; the recording ends here, the program goes on");
+                let ended = rest.wait();
+                restore(&mut setting);
+                ended?;
+                return Err(Failure::new(format!(
+                    "the recording was cut short; see it with: pagewise report {}",
+                    folder.display()
+                )));
+            }
+            restore(&mut setting);
+            Err(failure)
+        }
+    }
+}
+
+fn finish(mut recorded: Recorded, setting: &mut Setting) -> Result<ExitCode, Failure> {
+    let Some(rest) = recorded.rest.take() else {
+        // First everything is as before; only then is there time for names.
+        restore(setting);
+        return ending::finish(recorded);
+    };
+    // The recording can be looked at while the program goes on, under its limit.
+    let finished = ending::finish(recorded);
+    let code = rest.wait();
+    restore(setting);
+    finished?;
+    Ok(ExitCode::from(code?))
+}
+
+/// What clap cannot say in words of use.
+fn require_sense(arguments: &RecordArguments) -> Result<(), Failure> {
+    snapshots::max_bytes(arguments)?;
+    if !arguments.running.is_meant() {
+        return Ok(());
+    }
+    if arguments.memory.is_some() {
+        return Err(Failure::new(
+            "--memory limits a program that pagewise starts, and leaves running processes where they are; type: \
+             pagewise record --memory SIZE -- CMD, or limit their own unit: systemctl set-property UNIT MemoryMax=SIZE",
+        ));
+    }
+    if arguments.measure_peak || arguments.peak.is_some() || arguments.as_root {
+        return Err(Failure::new(
+            "--peak, --measure-peak and --as-root are about a program that pagewise starts, not about running processes",
+        ));
+    }
+    Ok(())
+}
+
+fn restore(setting: &mut Setting) {
+    for failure in &setting.restore() {
         if failure.error.is_transient() {
             // Others may have swapped to it too, and have no room for it now.
             tell!("pagewise: {failure} (or wait: it is tried again for ten minutes)");
@@ -45,8 +123,6 @@ pub(crate) fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
             tell!("pagewise: {failure}");
         }
     }
-    let recorded = recorded?;
-    ending::finish(recorded)
 }
 
 /// Where to write, checked before anything is changed or run.

@@ -5,17 +5,31 @@ use std::path::PathBuf;
 use std::time::Duration;
 use std::time::Instant;
 
+use pagewise_collect::AccessSensor;
 use pagewise_collect::AllocationServer;
+use pagewise_collect::Delays;
 use pagewise_collect::SwapSensor;
 use pagewise_collect::Totals;
+use pagewise_collect::access::clear_accessed;
+use pagewise_host::Exit;
 use pagewise_host::counters;
+use pagewise_host::page_bytes;
 use pagewise_trace::TraceWriter;
 
+use super::access::Accesses;
 use super::facts::Clocks;
 use super::pressure;
+use super::processes::Processes;
+use super::residency::Residency;
+use super::rounds::Rounds;
+use super::rounds::processor_time;
 use super::runtime_library;
 use super::setting::Setting;
 use super::translate::Translator;
+use super::unprivileged::Unprivileged;
+use super::unprivileged::is_lack_of_privilege;
+use super::waits;
+use crate::cli::AccessInterval;
 use crate::cli::RecordArguments;
 use crate::failure::Failure;
 use crate::output::tell;
@@ -23,61 +37,77 @@ use crate::output::tell;
 /// Half of a machine's memory does not fill in less.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
+const NOT_PRELOADED: &str =
+    "missing: running processes cannot be preloaded; start it under pagewise record";
+
 pub(super) struct Sensors {
     pub(super) faults: Option<SwapSensor>,
     pub(super) allocations: Option<(AllocationServer, PathBuf)>,
+    pub(super) accesses: Option<Accesses>,
     pub(super) swap_is_slow: bool,
     /// Since the last look: faults are not watched before memory gets short.
     waiting_since: Option<Instant>,
+    residency: Option<Residency>,
+    /// In place of `faults`, without the right to it.
+    unprivileged: Option<Unprivileged>,
+    processes: Processes,
+    rounds: Rounds,
     pub(super) states: BTreeMap<String, String>,
 }
 
 impl Sensors {
     pub(super) fn start(arguments: &RecordArguments, start: &Clocks) -> Result<Self, Failure> {
+        if arguments.access.is_some() && !arguments.sensors.faults {
+            return Err(Failure::new(
+                "--access needs the sensor faults, which tells address spaces apart: add it to --sensors",
+            ));
+        }
         let mut sensors = Self {
             faults: None,
             allocations: None,
+            accesses: None,
             swap_is_slow: Setting::swap_is_slow(),
             waiting_since: None,
+            residency: None,
+            unprivileged: None,
+            processes: Processes::before_launch(),
+            rounds: Rounds::new(),
             states: BTreeMap::new(),
         };
         if arguments.sensors.faults {
-            let layout = pagewise_collect::calibrate()?;
-            let zeros_are_noted =
-                counters::vmstat().is_ok_and(|counts| counts.contains_key("swpout_zero"));
-            // Without the array of page structs they count as written.
-            let zeros = match (zeros_are_noted, layout.page_structs, sensors.swap_is_slow) {
-                (false, ..) => "this kernel writes pages of zeros like others",
-                (true, None, false) => {
-                    "pages of zeros count as written: their contents cannot be found"
-                }
-                _ => "on",
-            };
-            sensors.state("zero_filled", zeros);
-            sensors.faults = Some(SwapSensor::load(pagewise_collect::Options {
-                layout,
-                base_ns: start.monotonic_ns,
-                swap_is_slow: sensors.swap_is_slow,
-                zeros_are_noted,
-            })?);
+            sensors.start_faults(arguments, start)?;
+        } else {
+            sensors.state("faults", "off");
         }
+        for (sensor, state) in waits::states(sensors.faults.as_ref()) {
+            sensors.state(sensor, &state);
+        }
+        let access = if sensors.accesses.is_some() {
+            "on"
+        } else {
+            "off"
+        };
+        sensors.state("access", access);
         if let Some(faults) = sensors
             .faults
             .as_mut()
-            .filter(|_| pressure::is_far(arguments.memory.is_some()))
+            // Of what runs already, pages may have been evicted long ago.
+            .filter(|_| {
+                !arguments.running.is_meant() && pressure::is_far(arguments.memory.is_some())
+            })
         {
             faults.pause_faults();
             sensors.waiting_since = Some(Instant::now());
         }
-        sensors.state(
-            "faults",
-            if arguments.sensors.faults {
-                "on"
-            } else {
-                "off"
-            },
-        );
-        if arguments.sensors.allocations {
+        let call_paths = if arguments.sensors.call_paths && sensors.faults.is_some() {
+            "on"
+        } else {
+            "off"
+        };
+        sensors.state("call_paths", call_paths);
+        if arguments.sensors.allocations && arguments.running.is_meant() {
+            sensors.state("allocations", NOT_PRELOADED);
+        } else if arguments.sensors.allocations {
             match runtime_library() {
                 Ok(library) => {
                     sensors.allocations = Some((AllocationServer::start()?, library));
@@ -91,11 +121,174 @@ impl Sensors {
         } else {
             sensors.state("allocations", "off");
         }
+        sensors.start_residency(arguments.sensors.residency);
         Ok(sensors)
+    }
+
+    fn start_accesses(
+        &mut self,
+        arguments: &RecordArguments,
+        layout: pagewise_collect::Layout,
+    ) -> Result<(), Failure> {
+        let Some(AccessInterval(shortest)) = arguments.access else {
+            return Ok(());
+        };
+        // Tried on ourselves: better refused now than after the program has started.
+        clear_accessed(std::process::id())?;
+        let sensor = AccessSensor::load(layout)?;
+        self.accesses = Some(Accesses::new(sensor, shortest, page_bytes()));
+        Ok(())
+    }
+
+    /// Looks at accessed bits if that is due.
+    pub(super) fn look_for_accesses(
+        &mut self,
+        translator: &Translator,
+        writer: &mut TraceWriter,
+    ) -> Result<(), Failure> {
+        let Some((accesses, faults)) = self.accesses.as_mut().zip(self.faults.as_ref()) else {
+            return Ok(());
+        };
+        let processes = || {
+            let spaces = translator.live_spaces();
+            spaces.into_iter().map(|(pid, _)| pid).collect()
+        };
+        if let Some(why) = accesses.tick(processes, faults, writer)? {
+            self.state("access", &why);
+        }
+        Ok(())
+    }
+
+    fn start_faults(&mut self, arguments: &RecordArguments, start: &Clocks) -> Result<(), Failure> {
+        let layout = match pagewise_collect::calibrate() {
+            Ok(layout) => layout,
+            Err(error) if is_lack_of_privilege(&error) && arguments.access.is_none() => {
+                self.unprivileged = Some(Unprivileged::default());
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let zeros_are_noted =
+            counters::vmstat().is_ok_and(|counts| counts.contains_key("swpout_zero"));
+        // Without the array of page structs they count as written.
+        let zeros = match (zeros_are_noted, layout.page_structs, self.swap_is_slow) {
+            (false, ..) => "this kernel writes pages of zeros like others",
+            (true, None, false) => {
+                "pages of zeros count as written: their contents cannot be found"
+            }
+            _ => "on",
+        };
+        self.state("zero_filled", zeros);
+        self.faults = Some(SwapSensor::load(pagewise_collect::Options {
+            layout,
+            base_ns: start.monotonic_ns,
+            swap_is_slow: self.swap_is_slow,
+            zeros_are_noted,
+            call_paths: arguments.sensors.call_paths,
+            check_call_paths: arguments.check_call_paths,
+            does_nothing: false,
+        })?);
+        self.state("faults", "on");
+        self.start_accesses(arguments, layout)
+    }
+
+    fn start_residency(&mut self, wanted: bool) {
+        if !wanted {
+            return self.state("residency", "off");
+        }
+        match Residency::start() {
+            Ok(residency) => {
+                self.state("residency", "on");
+                if !residency.tells_huge() {
+                    let why = "missing: needs PAGEMAP_SCAN (Linux 6.7)";
+                    self.state("huge_pages", why);
+                }
+                self.residency = Some(residency);
+            }
+            Err(why) => {
+                tell!("pagewise: which pages are in memory is not recorded: {why}");
+                self.state("residency", &why);
+            }
+        }
+    }
+
+    /// The program is there, and has not been let go yet.
+    pub(super) fn attach(&mut self, pid: u32) -> Result<(), Failure> {
+        if let Some(faults) = &self.faults {
+            faults.watch(pid)?;
+        }
+        if let Some(unprivileged) = &mut self.unprivileged {
+            let states = unprivileged.attach(pid);
+            tell!("pagewise: the sensor faults is {}", states[0].1);
+            self.states.extend(states);
+        }
+        Ok(())
+    }
+
+    /// What the kernel accounts of recorded threads; `None` where it does not.
+    pub(super) fn delays(&self) -> Option<Delays> {
+        let on = self.states.get("delays").is_some_and(|state| state == "on");
+        let faults = self.faults.as_ref().filter(|_| on)?;
+        // No recording ends for want of what is only put beside it.
+        faults.delays().ok().flatten()
+    }
+
+    /// Whether a sensor tells of processes as they come and go.
+    pub(super) fn announce_processes(&self) -> bool {
+        let events = self.unprivileged.as_ref();
+        self.faults.is_some() || events.is_some_and(Unprivileged::follows_processes)
+    }
+
+    /// Looks at the processes' page tables and counters, if it is time.
+    pub(super) fn look_at_processes(
+        &mut self,
+        translator: &mut Translator,
+        writer: &mut TraceWriter,
+    ) -> Result<(), Failure> {
+        if self.residency.is_none() && self.unprivileged.is_none() {
+            return Ok(());
+        }
+        let (began, spent) = (Instant::now(), processor_time());
+        if self.rounds.is_due() {
+            if self.faults.is_none() {
+                let (told, residency) = (self.announce_processes(), self.residency.as_ref());
+                self.processes.find(told, translator, residency, writer)?;
+            }
+            if let Some(unprivileged) = &mut self.unprivileged {
+                unprivileged.begin_round(&translator.live(), writer)?;
+            }
+            if let Some(residency) = &mut self.residency {
+                residency.begin_round(translator.targets());
+            }
+            self.rounds.begin(began);
+        }
+        let more = match &mut self.residency {
+            Some(residency) => residency.advance(writer)?,
+            None => false,
+        };
+        self.rounds
+            .spent(processor_time().saturating_sub(spent), more);
+        Ok(())
     }
 
     fn state(&mut self, sensor: &str, state: &str) {
         self.states.insert(sensor.to_owned(), state.to_owned());
+    }
+
+    /// Observes no memory until [`Sensors::observe`]; processes are followed, and allocations are taken.
+    pub(super) fn hold(&mut self) {
+        if let Some(faults) = &mut self.faults {
+            faults.pause();
+        }
+    }
+
+    /// Observes memory after [`Sensors::hold`], faults at once: pages may have been evicted meanwhile.
+    pub(super) fn observe(&mut self) -> Result<(), Failure> {
+        self.waiting_since = None;
+        if let Some(faults) = &mut self.faults {
+            faults.resume()?;
+        }
+        Ok(())
     }
 
     /// Watches faults from the moment that memory may get short.
@@ -130,6 +323,16 @@ impl Sensors {
                     failed.get_or_insert(error);
                 }
             })?;
+            if translator.code_was_unmapped() {
+                faults.forget_paths();
+            }
+            for lesson in translator.fault_paths.take_lessons() {
+                faults.teach(&lesson);
+            }
+        }
+        if let Some(unprivileged) = &mut self.unprivileged {
+            let drained = unprivileged.drain(translator, self.residency.as_ref(), writer);
+            failed = failed.or(drained.err());
         }
         if let Some((server, _)) = &mut self.allocations {
             server.drain(|pid, record| {
@@ -137,6 +340,9 @@ impl Sensors {
                     failed.get_or_insert(error);
                 }
             });
+            for pid in translator.take_short_stacks() {
+                server.lengthen_stacks(pid);
+            }
             for pid in translator.take_ended() {
                 server.forget(pid);
             }
@@ -147,8 +353,44 @@ impl Sensors {
         }
     }
 
+    /// Where allocations could not be recorded after all; `None`: nowhere.
+    pub(super) fn allocations_state(&self, translator: &Translator) -> Option<String> {
+        let (server, _) = self.allocations.as_ref()?;
+        translator.preload_state(server.served() > 0)
+    }
+
     pub(super) fn totals(&self) -> Result<Option<Totals>, Failure> {
         Ok(self.faults.as_ref().map(SwapSensor::totals).transpose()?)
+    }
+
+    /// What looking at processes has cost: nothing to tell if nobody looked.
+    pub(super) fn cost(&self) -> Option<(String, f64)> {
+        let total = self.rounds.total().as_nanos() as f64;
+        self.residency
+            .as_ref()
+            .map(|_| ("residency_ns".to_owned(), total))
+    }
+
+    /// Counts that do not need the sensor of faults, where it is missing: the program's own, as its parent gets them.
+    pub(super) fn counted_instead(
+        &self,
+        exit: Option<&Exit>,
+        translator: &Translator,
+    ) -> BTreeMap<String, u64> {
+        let mut counts = BTreeMap::new();
+        let (Some(exit), Some(unprivileged)) = (exit, &self.unprivileged) else {
+            return counts;
+        };
+        counts.insert("major_faults".to_owned(), exit.major_faults);
+        if let Some((_, seen)) = unprivileged.seen() {
+            let told = translator.counts.major_swap_ins + seen.of_files + seen.unclassified;
+            counts.insert("file_major_faults".to_owned(), seen.of_files);
+            counts.insert(
+                "faults_without_exception".to_owned(),
+                exit.major_faults.saturating_sub(told),
+            );
+        }
+        counts
     }
 
     pub(super) fn losses(
@@ -160,6 +402,15 @@ impl Sensors {
         if let Some(totals) = totals {
             losses.insert("events".to_owned(), totals.lost + totals.malformed);
             losses.insert("process_notices".to_owned(), totals.lost_notices);
+            losses.insert(
+                "call_paths".to_owned(),
+                totals.lost_copies + translator.fault_paths.too_late,
+            );
+            losses.insert("stalls".to_owned(), totals.lost_stalls);
+            losses.insert("write_latencies".to_owned(), totals.lost_completions);
+        }
+        for (what, lost) in self.accesses.iter().flat_map(Accesses::losses) {
+            losses.insert(what.to_owned(), lost);
         }
         if let Some((server, _)) = &self.allocations {
             losses.insert(
@@ -170,6 +421,13 @@ impl Sensors {
                 "malformed_allocation_records".to_owned(),
                 server.malformed(),
             );
+        }
+        if let Some(residency) = &self.residency {
+            let lost = residency.losses();
+            losses.extend(lost.map(|(place, count)| (place.to_owned(), count)));
+        }
+        if let Some((lost, counts)) = self.unprivileged.as_ref().and_then(Unprivileged::seen) {
+            losses.insert("events".to_owned(), lost + counts.unclassified);
         }
         losses
     }

@@ -1,34 +1,36 @@
-//! The recording itself: from the program's start to its end.
+//! The recording itself: from its start to its end.
 
 use std::path::Path;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use std::time::Instant;
 
-use pagewise_abi as abi;
-use pagewise_host::Exit;
-use pagewise_host::Launched;
 use pagewise_host::OomRelief;
-use pagewise_host::Program;
 use pagewise_host::counters;
 use pagewise_host::page_bytes;
 use pagewise_host::process;
 use pagewise_trace as trace;
 use pagewise_trace::Overwrite;
 use pagewise_trace::TraceWriter;
-use rustix::event::PollFd;
-use rustix::event::PollFlags;
 use rustix::event::Timespec;
 use rustix::process::Signal;
 
 use super::facts;
 use super::facts::Clocks;
+use super::outcome::End;
+use super::outcome::Recorded;
+use super::outcome::Rest;
+use super::outcome::Stopped;
 use super::sensors::Sensors;
 use super::setting::Setting;
 use super::signals::Signals;
+use super::snapshots::Snapshots;
+use super::snapshots::max_bytes;
+use super::subject::Subject;
 use super::translate::Translator;
+use super::waits::Waits;
 use super::why_killed::FreeSwap;
 use super::why_killed::why_killed;
+use super::window::Window;
 use crate::cli::RecordArguments;
 use crate::failure::Failure;
 use crate::output::tell;
@@ -40,67 +42,63 @@ const PATIENCE: Timespec = Timespec {
 };
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
 /// After a signal to us, how long the program may take to end.
-const GRACE: Duration = Duration::from_secs(3);
-
-/// A recording whose program has ended or been left alone, not yet closed.
-pub(super) struct Recorded {
-    pub(super) writer: TraceWriter,
-    /// What to exit with: the program's own code.
-    pub(super) code: u8,
-}
+pub(super) const GRACE: Duration = Duration::from_secs(3);
 
 pub(super) fn record(
     arguments: &RecordArguments,
     folder: &Path,
     overwrite: Overwrite,
     setting: &mut Setting,
-) -> Result<Recorded, Failure> {
+) -> Result<Recorded, Box<Stopped>> {
     let signals = Signals::catch()?;
     let start = Clocks::now();
     let mut sensors = Sensors::start(arguments, &start)?;
-    let mut program = Program::new(&arguments.program).as_root(arguments.as_root);
-    if let Some((server, library)) = &sensors.allocations {
-        program = program
-            .preload(library)
-            .env(abi::SOCKET_VARIABLE, server.socket());
-    }
-    let mut launched = program.start()?;
-    let mut writer = TraceWriter::create(
-        folder,
-        facts::meta(arguments, setting, &sensors, &start),
-        overwrite,
-    )?;
+    let mut subject = Subject::start(arguments, &sensors)?;
+    setting.look_around(&subject);
+    let meta = facts::meta(arguments, setting, &sensors, &subject, &start);
+    let mut snapshots = Snapshots::new(arguments, folder, overwrite)?;
+    let mut writer = if snapshots.is_some() {
+        TraceWriter::in_memory(meta)?
+    } else {
+        TraceWriter::prepare(folder, meta, overwrite)?
+    };
     if let Some(owner) = facts::sudo_caller() {
         writer.set_owner(owner)?;
     }
-    if let Some(cgroup) = &setting.cgroup {
-        cgroup.add(launched.pid())?;
+    let waits = Waits::begin(setting.cgroup.as_ref().map(|cgroup| cgroup.path().into()));
+    if let Some(accesses) = &mut sensors.accesses {
+        accesses.begin();
     }
-    let before = counters::vmstat().unwrap_or_default();
-    if let Some(faults) = &sensors.faults {
-        faults.watch(launched.pid())?;
+    let mut window = Window::new(&arguments.window);
+    window.open_or_wait(&mut sensors)?;
+    if let Err(failure) = subject.begin(setting, &mut sensors) {
+        // Nothing was recorded: what was there before stays.
+        writer.abandon()?;
+        return Err(failure.into());
     }
-    let began = Instant::now();
-    if let Err(error) = launched.release() {
-        drop(writer);
-        // Nothing was recorded: what was there before comes back.
-        let _ = std::fs::remove_dir_all(folder);
-        if overwrite == Overwrite::KeepOld {
-            let _ = std::fs::rename(folder.with_extension("data.old"), folder);
-        }
-        return Err(error.into());
-    }
+    writer.settle()?;
     // Only now: nobody looks after a program that is stuck in its exec, so there the killer has to.
     let relief = setting.cgroup.as_ref().zip(setting.limit.bytes);
     let mut relief = relief.and_then(|(cgroup, limit)| OomRelief::hold(cgroup, limit));
-    let mut translator = Translator::new(page_bytes(), sensors.faults.is_some());
+    let mut translator = Translator::new(page_bytes(), sensors.announce_processes())
+        .with_anonymous_mappings(arguments.running.is_meant())
+        .within(max_bytes(arguments)?.filter(|_| snapshots.is_none()));
+    if sensors.allocations.is_some()
+        && let Some(path) = subject.executable()
+    {
+        translator.note_executable(path);
+    }
     let mut run = Run {
-        launched: &mut launched,
-        began,
-        setting,
+        subject: &mut subject,
+        window: &mut window,
+        snapshots: snapshots.as_mut(),
+        limit_bytes: setting.limit.bytes,
+        limited_by_us: setting.cgroup.is_some(),
         relief: relief.as_mut(),
+        waits,
         peak_bytes: 0,
         free_swap: FreeSwap::now(),
+        told_of_counting: false,
     };
     let end = run.follow(&mut sensors, &mut translator, &mut writer, &signals);
     let (peak_bytes, seen_free) = (run.peak_bytes, run.free_swap);
@@ -108,66 +106,84 @@ pub(super) fn record(
     let end = match end {
         Ok(end) => end,
         Err(failure) => {
-            drop(sensors);
-            // Nobody looks after a program that is stuck any more: the killer has to.
-            drop(relief);
-            launched.wait()?;
-            return Err(failure);
+            // With a full disk, this too may fail: then what was flushed is left.
+            let _ = writer.salvage();
+            let rest = Rest::of(subject, relief, signals);
+            return Err(Box::new(Stopped { failure, rest }));
         }
     };
     let after = counters::vmstat().unwrap_or_default();
-    let totals = sensors.totals()?;
+    // The kernel's count before our last look: what is still going on is not mistaken for unseen.
+    let totals = window.of_totals(sensors.totals()?);
+    let delays = sensors.delays();
+    sensors.drain(&mut translator, &mut writer)?;
+    translator.write_rest(&mut writer)?;
+    translator.finish(&mut writer)?;
+    let forgotten_until_ns = writer.forgotten_until_ns();
+    if let Some(snapshots) = snapshots {
+        writer = snapshots.finish(&mut writer)?;
+    }
     let at_the_kill = relief.as_ref().and_then(OomRelief::free_swap_at_the_end);
     let free_swap = at_the_kill.map_or(seen_free, FreeSwap::AtTheKill);
-    let reason = why_killed(end.exit.map(|exit| exit.how), setting, free_swap);
+    let reason = why_killed(
+        end.exit.map(|exit| exit.how),
+        setting,
+        free_swap,
+        relief.as_ref().map_or(0, OomRelief::nudges),
+    );
     let losses = sensors.losses(&totals, &translator);
     let finish = Clocks::now();
     writer.update_meta(|meta| {
         meta.end_monotonic_ns = Some(finish.monotonic_ns);
-        meta.wall_ns = Some(end.wall_ns);
-        meta.exit = trace::Exit {
-            code: end.exit.map(|exit| exit.how).and_then(code_of),
-            signal: end.exit.map(|exit| exit.how).and_then(signal_of),
-            reason,
-        };
+        meta.wall_ns = window.length_ns(forgotten_until_ns);
+        meta.exit = end.facts(reason);
         let exact = end.exit.and_then(|exit| exit.peak_resident_bytes);
         meta.peak_rss_bytes = exact.max(Some(peak_bytes)).filter(|&bytes| bytes > 0);
         meta.losses = losses;
-        meta.counters = facts::both(&before, &after);
-        meta.totals = facts::kept_counts(totals, &translator, sensors.swap_is_slow);
-        meta.cost = facts::cost(&start, relief.as_ref());
-    })?;
-    Ok(Recorded {
-        writer,
-        code: end.code(),
-    })
-}
-
-/// How the run ended.
-struct End {
-    /// `None`: we were told to stop, and the program goes on.
-    exit: Option<Exit>,
-    stopped_by: Option<Signal>,
-    wall_ns: u64,
-}
-
-impl End {
-    fn code(&self) -> u8 {
-        match (self.exit, self.stopped_by) {
-            (Some(exit), _) => exit.code(),
-            (None, Some(signal)) => 128 + signal.as_raw() as u8,
-            (None, None) => crate::failure::OWN_FAILURE,
+        // Counts of all the time would not fit what is left of it.
+        if forgotten_until_ns.is_none() {
+            meta.counters = facts::both(window.counters_before(), &after);
+            meta.totals = facts::kept_counts(totals, &translator, sensors.swap_is_slow);
+            meta.totals
+                .extend(sensors.counted_instead(end.exit.as_ref(), &translator));
+            let reclaims = delays.map(|delays| delays.freepages_count);
+            meta.totals
+                .extend(reclaims.map(|count| ("kernel_reclaims".to_owned(), count)));
         }
-    }
+        meta.cost = facts::cost(&start, relief.as_ref());
+        meta.cost.extend(sensors.cost());
+        if let Some(accesses) = &sensors.accesses {
+            let wall = Duration::from_nanos(window.length_ns(None).unwrap_or(0));
+            meta.cost.extend(accesses.cost(wall));
+        }
+        meta.sampling.sparsest_sample_bytes = translator.counts.sparsest_sample_bytes();
+        meta.sensors = sensors.states.clone();
+        if let Some(state) = sensors.allocations_state(&translator) {
+            meta.sensors.insert("allocations".to_owned(), state);
+        }
+        window.tell_sensors(&mut meta.sensors);
+    })?;
+    let code = end.code();
+    drop(sensors);
+    let rest = if end.goes_on {
+        Rest::of(subject, relief, signals)
+    } else {
+        None
+    };
+    Ok(Recorded { writer, code, rest })
 }
 
 struct Run<'run> {
-    launched: &'run mut Launched,
-    began: Instant,
-    setting: &'run Setting,
+    subject: &'run mut Subject,
+    window: &'run mut Window,
+    snapshots: Option<&'run mut Snapshots>,
+    limit_bytes: Option<u64>,
+    limited_by_us: bool,
     relief: Option<&'run mut OomRelief>,
+    waits: Waits,
     peak_bytes: u64,
     free_swap: FreeSwap,
+    told_of_counting: bool,
 }
 
 impl Run<'_> {
@@ -178,99 +194,128 @@ impl Run<'_> {
         writer: &mut TraceWriter,
         signals: &Signals,
     ) -> Result<End, Failure> {
-        let began = self.began;
-        let mut flushed = began;
+        let mut flushed = Instant::now();
         self.sample(writer)?;
         let mut told: Option<(Signal, Instant)> = None;
         loop {
-            let ended = self.wait_a_little(sensors);
+            let ended = self.subject.wait_a_little(sensors, translator, &PATIENCE)?;
             if !ended {
                 self.look();
             }
             sensors.drain(translator, writer)?;
             if ended {
-                let exit = self.launched.wait()?;
-                let wall_ns = began.elapsed().as_nanos() as u64;
+                let exit = self.subject.end()?;
+                self.window.close();
                 // What its last moments and its end itself have left behind.
                 sensors.drain(translator, writer)?;
+                self.write_waits(sensors, writer)?;
                 self.tell_of_the_rest();
-                return Ok(End {
-                    exit: Some(exit),
-                    stopped_by: None,
-                    wall_ns,
-                });
+                return Ok(End::of(exit));
+            }
+            self.window.look(sensors)?;
+            if self.window.is_over() {
+                self.window.close();
+                self.write_waits(sensors, writer)?;
+                return Ok(End::in_time());
             }
             sensors.look_for_pressure(translator.counts.evictions)?;
+            if self.window.is_open() {
+                sensors.look_at_processes(translator, writer)?;
+                sensors.look_for_accesses(translator, writer)?;
+            }
             if let Some(relief) = &mut self.relief {
                 relief.tick();
             }
             if flushed.elapsed() >= FLUSH_EVERY {
                 flushed = Instant::now();
+                self.subject.look_again(sensors, translator)?;
                 self.sample(writer)?;
+                self.write_waits(sensors, writer)?;
                 translator.read_mappings(writer)?;
                 writer.flush()?;
+                if let Some(snapshots) = &self.snapshots {
+                    snapshots.forget(writer)?;
+                }
+                self.tell_if_counting(translator);
             }
-            told = told.or_else(|| self.pass_on(signals));
-            if let Some((signal, _)) = told.filter(|(_, since)| since.elapsed() > GRACE) {
-                tell!("pagewise: the program goes on, without limit; the recording ends here");
-                let wall_ns = began.elapsed().as_nanos() as u64;
-                return Ok(End {
-                    exit: None,
-                    stopped_by: Some(signal),
-                    wall_ns,
-                });
+            self.write_snapshot(sensors, translator, writer, signals)?;
+            told = told.or_else(|| signals.told());
+            if let Some((signal, since)) = told
+                && self.stops_now(signal, since)
+            {
+                self.window.close();
+                self.write_waits(sensors, writer)?;
+                return Ok(End::stopped_by(signal, self.is_ours()));
             }
+        }
+    }
+
+    /// A signal to us is for the program too, which then has a while to end. Processes that ran before are not ours.
+    fn stops_now(&self, signal: Signal, since: Instant) -> bool {
+        if !self.is_ours() {
+            return true;
+        }
+        if since.elapsed() > GRACE {
+            tell!("pagewise: the program goes on, without limit; the recording ends here");
+            return true;
+        }
+        // From the terminal it has had its own SIGINT.
+        if signal == Signal::TERM {
+            self.subject.signal(signal);
+        }
+        false
+    }
+
+    fn is_ours(&self) -> bool {
+        matches!(self.subject, Subject::Program(_))
+    }
+
+    fn write_snapshot(
+        &mut self,
+        sensors: &Sensors,
+        translator: &Translator,
+        writer: &mut TraceWriter,
+        signals: &Signals,
+    ) -> Result<(), Failure> {
+        let Some(snapshots) = &mut self.snapshots else {
+            if signals.take_snapshot() {
+                tell!("pagewise: SIGUSR1 is for record --snapshot; nothing is written");
+            }
+            return Ok(());
+        };
+        if snapshots.is_busy() || !signals.take_snapshot() {
+            return Ok(());
+        }
+        let mut snapshot = writer.snapshot()?;
+        let meta = &mut snapshot.meta;
+        meta.end_monotonic_ns = Some(Clocks::now().monotonic_ns);
+        meta.wall_ns = self.window.length_ns(writer.forgotten_until_ns());
+        meta.peak_rss_bytes = Some(self.peak_bytes).filter(|&bytes| bytes > 0);
+        meta.losses = sensors.losses(&sensors.totals()?, translator);
+        snapshots.write(snapshot);
+        Ok(())
+    }
+
+    fn tell_if_counting(&mut self, translator: &Translator) {
+        if !self.told_of_counting && translator.condenser.is_counting() {
+            self.told_of_counting = true;
+            tell!(
+                "pagewise: the recording has its size (--max-size): from here on events are counted by second and 2 MiB"
+            );
         }
     }
 
     /// What it is too late to look for at the end.
     fn look(&mut self) {
-        if self.setting.cgroup.is_some() {
+        if self.limited_by_us {
             self.free_swap = FreeSwap::now();
         }
-        let memory = process::memory(self.launched.pid()).unwrap_or_default();
-        let peak_bytes = memory.peak_resident_bytes.unwrap_or(0);
-        self.peak_bytes = self.peak_bytes.max(peak_bytes);
-    }
-
-    /// Sleeps until the program ends, a process asks for a ring, or it is time to look again. True: it has ended.
-    fn wait_a_little(&self, sensors: &Sensors) -> bool {
-        let pidfd = self.launched.pidfd();
-        let mut wanted = vec![PollFd::new(&pidfd, PollFlags::IN)];
-        let listener = sensors
-            .allocations
-            .as_ref()
-            .map(|(server, _)| server.listener());
-        wanted.extend(
-            listener
-                .as_ref()
-                .map(|listener| PollFd::new(listener, PollFlags::IN)),
-        );
-        // Interrupted by a signal: the loop looks at those anyway.
-        let _ = rustix::event::poll(&mut wanted, Some(&PATIENCE));
-        wanted[0].revents().contains(PollFlags::IN)
-    }
-
-    /// A signal to us is for the program too. From the terminal it has had its own; a second does no harm.
-    fn pass_on(&self, signals: &Signals) -> Option<(Signal, Instant)> {
-        let signal = if signals.terminate.load(Ordering::Relaxed) {
-            Signal::TERM
-        } else if signals.interrupt.load(Ordering::Relaxed) {
-            Signal::INT
-        } else {
-            return None;
-        };
-        if signal == Signal::TERM {
-            let _ = self.launched.signal(signal);
-        }
-        Some((signal, Instant::now()))
+        self.peak_bytes = self.peak_bytes.max(self.subject.peak_bytes());
     }
 
     fn sample(&mut self, writer: &mut TraceWriter) -> Result<(), Failure> {
         let (mut resident, mut swapped) = (0, 0);
-        for pid in
-            std::iter::once(self.launched.pid()).chain(process::descendants(self.launched.pid()))
-        {
+        for pid in self.subject.processes() {
             if let Some(memory) = process::memory(pid) {
                 resident += memory.resident_bytes.unwrap_or(0);
                 swapped += memory.swapped_bytes.unwrap_or(0);
@@ -281,29 +326,20 @@ impl Run<'_> {
             time_ns: Clocks::now().monotonic_ns,
             rss_bytes: Some(resident).filter(|&bytes| bytes > 0),
             swap_bytes: Some(swapped),
-            limit_bytes: self.setting.limit.bytes,
+            limit_bytes: self.limit_bytes,
         })?;
         Ok(())
     }
 
+    fn write_waits(&self, sensors: &Sensors, writer: &mut TraceWriter) -> Result<(), Failure> {
+        writer.pressure.push(self.waits.now(sensors.delays()))?;
+        Ok(())
+    }
+
     fn tell_of_the_rest(&self) {
-        let rest = self.launched.remaining().len();
+        let rest = self.subject.remaining();
         if rest > 0 {
             tell!("pagewise: {rest} processes of the program go on, without limit and unrecorded");
         }
-    }
-}
-
-fn code_of(how: pagewise_host::launch::HowEnded) -> Option<i32> {
-    match how {
-        pagewise_host::launch::HowEnded::Code(code) => Some(code.into()),
-        pagewise_host::launch::HowEnded::Signal(_) => None,
-    }
-}
-
-fn signal_of(how: pagewise_host::launch::HowEnded) -> Option<i32> {
-    match how {
-        pagewise_host::launch::HowEnded::Code(_) => None,
-        pagewise_host::launch::HowEnded::Signal(signal) => Some(signal.into()),
     }
 }

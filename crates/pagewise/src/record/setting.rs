@@ -1,5 +1,6 @@
 //! The surroundings of a run: memory limit, swap, and the keeper that undoes them if we cannot.
 
+use pagewise_host::CgroupHost;
 use pagewise_host::CgroupVersion;
 use pagewise_host::Keeper;
 use pagewise_host::LimitKind;
@@ -12,10 +13,13 @@ use pagewise_host::counters;
 use pagewise_host::page_bytes;
 use pagewise_host::swap::SwapKind;
 use pagewise_host::swap::active_areas;
+use pagewise_report as report;
 use pagewise_trace as trace;
 
+use super::subject::Subject;
 use crate::cli::RecordArguments;
 use crate::failure::Failure;
+use crate::output::tell;
 
 /// Room beyond the peak: fragmentation, page tables, the program's children.
 const SWAP_MARGIN: f64 = 1.25;
@@ -95,13 +99,40 @@ impl Setting {
             CgroupVersion::V1 => "memory.limit_in_bytes",
             CgroupVersion::V2 => "memory.max",
         };
-        let taken = cgroup.set_limit(bytes, LimitKind::Max)?;
+        let taken = cgroup.set_limit(lower_around(bytes), LimitKind::Max)?;
         self.limit = trace::Limit {
             bytes: Some(taken),
             kind: Some(kind.to_owned()),
         };
+        if let Some(most) = cgroup.swap_limit().filter(|&most| most < bytes) {
+            tell!(
+                "pagewise: {} may swap {} at most: memory.swap.max around it says so",
+                cgroup.path().display(),
+                report::bytes(most)
+            );
+        }
         self.cgroup = Some(cgroup);
         Ok(())
+    }
+
+    /// Without a limit of ours, the one that the subject has already is told.
+    pub(super) fn look_around(&mut self, subject: &Subject) {
+        if self.limit.bytes.is_some() {
+            return;
+        }
+        let host = match subject {
+            Subject::Program(_) => CgroupHost::detect(),
+            Subject::Running(running) => match running.first() {
+                Some(pid) => CgroupHost::of_process(pid),
+                None => return,
+            },
+        };
+        if let Some(limit) = host.ok().and_then(|host| host.limit_around()) {
+            self.limit = trace::Limit {
+                bytes: Some(limit.bytes),
+                kind: Some(limit.kind.to_owned()),
+            };
+        }
     }
 
     /// Whether pages linger in the swap cache: all swap but zram, and zram behind zswap.
@@ -122,6 +153,25 @@ impl Setting {
             .map(|mut restorer| restorer.undo_all())
             .unwrap_or_default()
     }
+}
+
+/// The limit that was asked for, or a lower one that is in force already: on v2 our cgroup may lie beside the one that
+/// has it.
+fn lower_around(asked: u64) -> u64 {
+    let around = CgroupHost::detect()
+        .ok()
+        .and_then(|host| host.limit_around());
+    let Some(around) = around.filter(|limit| limit.bytes < asked) else {
+        return asked;
+    };
+    tell!(
+        "pagewise: {} has a limit of {} ({}), less than the {} asked for: that counts",
+        around.cgroup.display(),
+        report::bytes(around.bytes),
+        around.kind,
+        report::bytes(asked)
+    );
+    around.bytes
 }
 
 fn swap_bytes(asked: Option<MemorySize>, peak: Option<u64>) -> Result<u64, Failure> {

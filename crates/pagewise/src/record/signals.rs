@@ -2,6 +2,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use rustix::process::Signal;
 
 use crate::failure::Failure;
 
@@ -9,21 +13,46 @@ use crate::failure::Failure;
 pub(super) struct Signals {
     pub(super) interrupt: Arc<AtomicBool>,
     pub(super) terminate: Arc<AtomicBool>,
+    snapshot: Arc<AtomicBool>,
 }
 
 impl Signals {
+    /// Whether a snapshot is asked for; once.
+    pub(super) fn take_snapshot(&self) -> bool {
+        self.snapshot.swap(false, Ordering::Relaxed)
+    }
+
+    /// The signal that ends the recording, if it has come, and that this is now.
+    pub(super) fn told(&self) -> Option<(Signal, Instant)> {
+        let signal = if self.terminate.load(Ordering::Relaxed) {
+            Signal::TERM
+        } else if self.interrupt.load(Ordering::Relaxed) {
+            Signal::INT
+        } else {
+            return None;
+        };
+        Some((signal, Instant::now()))
+    }
+
     pub(super) fn catch() -> Result<Self, Failure> {
         let signals = Self {
             interrupt: Arc::default(),
             terminate: Arc::default(),
+            snapshot: Arc::default(),
         };
         use signal_hook::consts::SIGHUP;
         use signal_hook::consts::SIGINT;
         use signal_hook::consts::SIGTERM;
+        use signal_hook::consts::SIGUSR1;
+        use signal_hook::consts::SIGXFSZ;
         for (signal, flag) in [
             (SIGINT, &signals.interrupt),
             (SIGTERM, &signals.terminate),
             (SIGHUP, &signals.terminate),
+            (SIGUSR1, &signals.snapshot),
+            // A file at the user's limit of sizes is then an error of its writing, and not our death. A handler, as what
+            // is ignored would be so in the program too.
+            (SIGXFSZ, &Arc::default()),
         ] {
             signal_hook::flag::register(signal, Arc::clone(flag))
                 .map_err(|error| Failure::new(format!("cannot catch signal {signal}: {error}")))?;

@@ -55,10 +55,11 @@ pub(super) fn why_killed(
     how: Option<HowEnded>,
     setting: &Setting,
     free_swap: FreeSwap,
+    raised: u64,
 ) -> Option<String> {
     let kills = setting.cgroup.as_ref().and_then(MemoryCgroup::oom_kills)?;
     if kills == 0 {
-        return None;
+        return explain_stuck(how?, setting.limit.bytes?, raised);
     }
     let killer = Signal::KILL.as_raw();
     let areas = active_areas().unwrap_or_default();
@@ -68,6 +69,28 @@ pub(super) fn why_killed(
         swap_bytes: areas.iter().map(|area| area.size_bytes).sum(),
         free_swap,
     }))
+}
+
+/// On cgroup v1 the killer is held and a stuck fault waits; but one that the kernel takes for the program inside a
+/// system call cannot wait: the call fails with EFAULT, or, where a signal was to be delivered, with SIGSEGV
+/// (mm/memcontrol-v1.c, 6.12: `mem_cgroup_oom` waits in user faults only).
+fn explain_stuck(how: HowEnded, limit_bytes: u64, raised: u64) -> Option<String> {
+    let died = match how {
+        HowEnded::Signal(signal) => {
+            let faults = [Signal::SEGV, Signal::BUS];
+            faults
+                .iter()
+                .any(|fault| i32::from(signal) == fault.as_raw())
+        }
+        HowEnded::Code(code) => code != 0,
+    };
+    (died && raised > 0).then(|| {
+        format!(
+            "The program failed after reclaim had given up at its limit of {} (cgroup v1): a system call that needed memory \
+             then may have failed with \"Bad address\" (EFAULT), or a signal with SIGSEGV; give a larger --memory.",
+            bytes(limit_bytes)
+        )
+    })
 }
 
 fn explain(death: &Death) -> String {
@@ -130,6 +153,23 @@ mod tests {
             at_the_kill.contains("reclaim failed with 8.0 MiB"),
             "{at_the_kill}"
         );
+    }
+
+    #[test]
+    fn a_failure_after_a_stuck_fault_is_told_and_no_other() {
+        let segv = Signal::SEGV.as_raw() as u8;
+        for how in [HowEnded::Signal(segv), HowEnded::Code(1)] {
+            let told = explain_stuck(how, 64 << 20, 2).expect("told");
+            assert!(
+                told.contains("64 MiB") && told.contains("EFAULT") && told.contains("--memory"),
+                "{told}"
+            );
+            assert_eq!(explain_stuck(how, 64 << 20, 0), None, "never stuck");
+        }
+        let term = Signal::TERM.as_raw() as u8;
+        for how in [HowEnded::Signal(term), HowEnded::Code(0)] {
+            assert_eq!(explain_stuck(how, 64 << 20, 2), None);
+        }
     }
 
     #[test]

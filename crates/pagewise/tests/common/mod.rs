@@ -2,17 +2,21 @@
 //!
 //! ```text
 //!   install   the command with its preloaded library beside it
+//!   limited   processes that run already, in a cgroup with a limit
 //!   machine   root, one test at a time, and everything as before afterwards
 //!   command   runs of the command, each with a time limit
 //!   programs  small programs to record, compiled here
+//!   resample  what a sampled recording would have been
 //! ```
 
 #![allow(dead_code, reason = "each test uses a part")]
 
 pub(crate) mod command;
 pub(crate) mod install;
+pub(crate) mod limited;
 pub(crate) mod machine;
 pub(crate) mod programs;
+pub(crate) mod resample;
 
 use std::thread;
 use std::time::Duration;

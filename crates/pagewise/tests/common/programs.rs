@@ -6,24 +6,32 @@ use std::process::Command;
 /// Compiles a source file of tests/programs, with debug information, to an executable of its name in the folder.
 pub(crate) fn compile(folder: &Path, source: &str) {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
-    compile_file(folder, &sources.join(source));
+    let output = folder.join(Path::new(source).file_stem().expect("a name"));
+    compile_file(&output, &sources.join(source), &[]);
+}
+
+/// The same with further options for the compiler, to a file of this name.
+pub(crate) fn compile_with(folder: &Path, source: &str, output: &str, options: &[&str]) {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
+    compile_file(&folder.join(output), &sources.join(source), options);
 }
 
 /// The yardstick: a program that knows its own faults.
 pub(crate) fn compile_pattern(folder: &Path) {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-    compile_file(folder, &examples.join("pattern.c"));
+    compile_file(&folder.join("pattern"), &examples.join("pattern.c"), &[]);
 }
 
-fn compile_file(folder: &Path, source: &Path) {
+fn compile_file(path: &Path, source: &Path, options: &[&str]) {
     let compiler = match source.extension() {
         Some(extension) if extension == "cpp" => "g++",
         _ => "gcc",
     };
     let output = Command::new(compiler)
         .args(["-O2", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"])
-        .arg(folder.join(source.file_stem().expect("a name")))
+        .arg(path)
         .arg(source)
+        .args(options)
         .output()
         .unwrap_or_else(|error| panic!("{compiler} is needed: {error}"));
     let said = String::from_utf8_lossy(&output.stderr);

@@ -9,7 +9,9 @@ use tempfile::TempDir;
 
 /// A folder name that does not exist yet, inside a folder that goes with the value.
 pub(crate) fn new_dir() -> (TempDir, PathBuf) {
-    let parent = tempfile::tempdir().unwrap();
+    // In memory where there is such a folder: a thousand closes would wait for the disk.
+    let parent = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+    let parent = parent.unwrap();
     let dir = parent.path().join("pagewise.data");
     (parent, dir)
 }
@@ -32,6 +34,14 @@ pub(crate) struct Tables {
     pub(crate) sites: Vec<Site>,
     pub(crate) globals: Vec<Global>,
     pub(crate) samples: Vec<Sample>,
+    pub(crate) region_accesses: Vec<RegionAccess>,
+    pub(crate) stalls: Vec<Stall>,
+    pub(crate) pressure: Vec<Pressure>,
+    pub(crate) accesses: Vec<Access>,
+    pub(crate) residency: Vec<Residency>,
+    pub(crate) residency_scans: Vec<ResidencyScan>,
+    pub(crate) thread_faults: Vec<ThreadFaults>,
+    pub(crate) event_counts: Vec<EventCount>,
 }
 
 /// Calls a macro with the name of each table.
@@ -49,7 +59,15 @@ macro_rules! for_tables {
             frames,
             sites,
             globals,
-            samples
+            samples,
+            region_accesses,
+            stalls,
+            pressure,
+            accesses,
+            residency,
+            residency_scans,
+            thread_faults,
+            event_counts
         )
     };
 }
@@ -76,6 +94,7 @@ impl Tables {
             kind: kinds[number as usize % kinds.len()],
             address: 0x7f00_0000_0000 + n * 4096,
             latency_ns: some(n % 10_000),
+            stack: some_32(number % 4),
         });
         self.spaces.push(Space {
             space: number,
@@ -98,6 +117,7 @@ impl Tables {
             bytes: n * 24,
             kind: kinds[number as usize % kinds.len()],
             stack: some_32(number),
+            estimated_bytes: some(n * 48),
         });
         self.releases.push(Release {
             space: number,
@@ -161,6 +181,99 @@ impl Tables {
             rss_bytes: some(n),
             swap_bytes: some(n),
             limit_bytes: some(n),
+        });
+        self.region_accesses.push(RegionAccess {
+            time_ns: n * 100,
+            interval_ns: 100,
+            space: number % 2,
+            target: some(n << 50),
+            start: n << 12,
+            bytes: n << 20,
+            accesses: number,
+            checks: some_32(20),
+            age: some_32(number),
+        });
+        self.add_waits(number);
+        self.add_page_states(number);
+        self.accesses.push(Access {
+            time_ns: n,
+            interval_ns: n / 2,
+            space: number,
+            address: n << 21,
+            resident_pages: number as u16,
+            accessed_pages: number as u16 / 2,
+            dirty_pages: number as u16 / 3,
+            huge: number.is_multiple_of(2),
+            swapped_pages: 1,
+            resident_map: some_text("f0"),
+            accessed_map: some_text("70"),
+        });
+    }
+
+    fn add_page_states(&mut self, number: u32) {
+        let n = u64::from(number);
+        let some = |value: u64| (!n.is_multiple_of(3)).then_some(value);
+        self.event_counts.push(EventCount {
+            time_ns: n,
+            interval_ns: 1_000_000_000,
+            space: number % 3,
+            kind: EventKind::ALL[number as usize % EventKind::ALL.len()],
+            address: 0x7f00_0000_0000 + n * 4096,
+            bytes: 2 << 20,
+            events: n,
+            latency_ns: some(n),
+        });
+        let states = PageState::ALL;
+        self.residency.push(Residency {
+            time_ns: n,
+            space: number % 3,
+            address: n << 12,
+            bytes: 4096 * n,
+            state: states[number as usize % states.len()],
+            file: some(n).map(|n| n.is_multiple_of(2)),
+            mapped: some(n).map(|n| n.is_multiple_of(5)),
+        });
+        self.residency_scans.push(ResidencyScan {
+            time_ns: n,
+            space: number % 3,
+            end_ns: n + 1,
+            cost_ns: 1,
+            resident_bytes: n << 12,
+            swapped_bytes: n << 13,
+            huge_bytes: some(n),
+            complete: number.is_multiple_of(2),
+        });
+        self.thread_faults.push(ThreadFaults {
+            time_ns: n,
+            space: number % 3,
+            tid: number,
+            major_faults: n,
+            minor_faults: n + 1,
+        });
+    }
+
+    fn add_waits(&mut self, number: u32) {
+        let n = u64::from(number);
+        let some = |value: u64| (!n.is_multiple_of(3)).then_some(value);
+        let kinds = StallKind::ALL;
+        self.stalls.push(Stall {
+            time_ns: n,
+            space: number,
+            tid: number + 1,
+            kind: kinds[number as usize % kinds.len()],
+            duration_ns: n << 7,
+            in_fault: number.is_multiple_of(2),
+        });
+        self.pressure.push(Pressure {
+            time_ns: n,
+            psi_some_ns: some(n + 1),
+            psi_full_ns: some(n + 2),
+            machine_psi_some_ns: some(n + 3),
+            machine_psi_full_ns: some(n + 4),
+            delay_swapin_ns: some(n + 5),
+            delay_freepages_ns: some(n + 6),
+            delay_thrashing_ns: some(n + 7),
+            delay_blkio_ns: some(n + 8),
         });
     }
 

@@ -15,6 +15,8 @@ const RECLAIM_BATCH: u64 = 32;
 pub(crate) enum Access {
     Sweep,
     Random,
+    /// As random, by several threads, with latencies as noisy as those of a disk.
+    RandomThreads(u32),
 }
 
 /// `count` events on `pages` pages of which half fit into memory: three per page that comes in.
@@ -28,7 +30,7 @@ pub(crate) fn storm(access: Access, pages: u64, count: u64) -> impl Iterator<Ite
         while ready.is_empty() {
             let page = match access {
                 Access::Sweep => step % pages,
-                Access::Random => random.below(pages),
+                Access::Random | Access::RandomThreads(_) => random.below(pages),
             };
             step += 1;
             resident.push_back(page);
@@ -42,9 +44,28 @@ pub(crate) fn storm(access: Access, pages: u64, count: u64) -> impl Iterator<Ite
                     }
                 }
             }
-            let latency = 2_500 + random.below(1_000) + random.below(40) / 39 * 30_000;
-            time_ns += latency + random.below(400);
-            ready.push_back(event(time_ns, EventKind::SwapIn, page, Some(latency)));
+            let (thread, latency) = match access {
+                Access::RandomThreads(threads) => {
+                    // Between 2 us and 4 ms, each octave as likely as the next.
+                    let octave = 1 << (11 + random.below(11));
+                    (
+                        random.below(threads.into()) as u32,
+                        octave + random.below(octave),
+                    )
+                }
+                _ => (
+                    0,
+                    2_500 + random.below(1_000) + random.below(40) / 39 * 30_000,
+                ),
+            };
+            time_ns += match access {
+                Access::RandomThreads(threads) => latency / u64::from(threads),
+                _ => latency + random.below(400),
+            };
+            ready.push_back(Event {
+                tid: Some(4242 + thread),
+                ..event(time_ns, EventKind::SwapIn, page, Some(latency))
+            });
         }
         ready.pop_front()
     })
@@ -60,6 +81,7 @@ fn event(time_ns: u64, kind: EventKind, page: u64, latency_ns: Option<u64>) -> E
         tid: latency_ns.map(|_| 4242),
         kind,
         address: HEAP + page * PAGE_BYTES,
+        stack: latency_ns.map(|_| 0),
         latency_ns,
     }
 }

@@ -1,0 +1,83 @@
+//! Events with the objects they belong to, one after the other: for those that want each and not the sums.
+
+use pagewise_trace::Event;
+use pagewise_trace::Trace;
+use pagewise_trace::TraceError;
+
+use crate::identity::Identity;
+use crate::identity::ObjectKind;
+use crate::spaces::PAGE_BITS;
+use crate::spaces::Spaces;
+
+/// Says which object each event of a trace belongs to.
+///
+/// Holds the objects' whole history, thus memory for each allocation, and none for events.
+pub struct Attribution {
+    spaces: Spaces,
+}
+
+impl std::fmt::Debug for Attribution {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Attribution")
+            .field("objects", &self.spaces.objects.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where an event happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Located {
+    /// The object: a number for [`Attribution::identity`].
+    pub object: usize,
+    /// The page's number, counted from the start of the allocation, global or mapping that holds it; `None` if nothing
+    /// recorded does.
+    pub page: Option<u64>,
+    /// The call path that made the allocation (`stacks`, `frames`, `sites`); `None` if it is none or none was taken.
+    pub stack: Option<u32>,
+}
+
+impl Attribution {
+    /// Reads all that says what lay where.
+    ///
+    /// # Errors
+    /// If a table cannot be read.
+    pub fn read(trace: &Trace) -> Result<Self, TraceError> {
+        Ok(Self {
+            spaces: Spaces::read_and_learn(trace)?,
+        })
+    }
+
+    /// Where an event happened. Events must come in the order of the table.
+    pub fn locate(&mut self, event: &Event) -> Located {
+        self.spaces.advance(event.time_ns);
+        let place = self.spaces.find(event.space, event.address, event.kind);
+        let within = match self.identity(place.object).kind {
+            ObjectKind::Unknown | ObjectKind::Heap => None,
+            _ => Some(place.page & ((1 << PAGE_BITS) - 1)).filter(|_| place.within),
+        };
+        Located {
+            object: place.object,
+            page: within,
+            stack: place.stack,
+        }
+    }
+
+    /// The size of a page in bytes.
+    pub fn page_bytes(&self) -> u64 {
+        self.spaces.page_bytes
+    }
+
+    /// What the object of this number is called.
+    ///
+    /// # Panics
+    /// For a number that [`locate`](Self::locate) did not give.
+    pub fn identity(&self, object: usize) -> &Identity {
+        &self.spaces.objects[object].0
+    }
+
+    /// How many objects are known so far; their numbers are those below.
+    pub fn objects(&self) -> usize {
+        self.spaces.objects.len()
+    }
+}

@@ -1,0 +1,74 @@
+//! What happened how often: to an object, or to all.
+
+use std::iter::Sum;
+
+use pagewise_trace::Event;
+use pagewise_trace::EventKind;
+
+use crate::counted::Share;
+
+/// Counts of events, and the time they cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Faults that found a swap entry.
+    pub swap_ins: u64,
+    /// Of these, those whose page was in the swap cache.
+    pub swap_cache_hits: u64,
+    /// Pages that left memory.
+    pub evictions: u64,
+    /// Pages sent to the swap device.
+    pub pages_written: u64,
+    /// Pages kept without input or output because they are all zero.
+    pub zero_filled: u64,
+    /// Time spent in swap-in faults of known latency, ns, summed over threads.
+    pub stall_ns: u64,
+}
+
+impl Counts {
+    /// Counts one event.
+    pub fn add(&mut self, event: &Event) {
+        match event.kind {
+            EventKind::SwapIn | EventKind::SwapCacheHit => {
+                self.swap_ins += 1;
+                self.swap_cache_hits += u64::from(event.kind == EventKind::SwapCacheHit);
+                let waited = event.latency_ns.unwrap_or(0);
+                self.stall_ns = self.stall_ns.saturating_add(waited);
+            }
+            EventKind::Eviction => self.evictions += 1,
+            EventKind::PageWritten => self.pages_written += 1,
+            EventKind::ZeroFilled => self.zero_filled += 1,
+        }
+    }
+}
+
+impl Counts {
+    /// Counts events that were counted by region already.
+    pub(crate) fn add_share(&mut self, share: &Share) {
+        match share.kind {
+            EventKind::SwapIn => self.swap_ins += share.events,
+            EventKind::SwapCacheHit => {
+                self.swap_ins += share.events;
+                self.swap_cache_hits += share.events;
+            }
+            EventKind::Eviction => self.evictions += share.events,
+            EventKind::PageWritten => self.pages_written += share.events,
+            EventKind::ZeroFilled => self.zero_filled += share.events,
+        }
+        if matches!(share.kind, EventKind::SwapIn | EventKind::SwapCacheHit) {
+            self.stall_ns = self.stall_ns.saturating_add(share.latency_ns);
+        }
+    }
+}
+
+impl<'counts> Sum<&'counts Counts> for Counts {
+    fn sum<I: Iterator<Item = &'counts Counts>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, more| Self {
+            swap_ins: sum.swap_ins + more.swap_ins,
+            swap_cache_hits: sum.swap_cache_hits + more.swap_cache_hits,
+            evictions: sum.evictions + more.evictions,
+            pages_written: sum.pages_written + more.pages_written,
+            zero_filled: sum.zero_filled + more.zero_filled,
+            stall_ns: sum.stall_ns.saturating_add(more.stall_ns),
+        })
+    }
+}

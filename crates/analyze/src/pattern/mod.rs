@@ -1,0 +1,219 @@
+//! In what order an object's pages come back from swap, and when that changes.
+//!
+//! ```text
+//!   swap-ins --Threads--> steps --> Stats of short windows --phases--> Phase, Phase, ...
+//! ```
+//!
+//! What is kept of an object does not grow with its swap-ins: at most [`MOST_WINDOWS`](windows) windows, which become
+//! longer, and the last step of some threads.
+
+mod phases;
+mod stats;
+mod threads;
+mod windows;
+
+#[cfg(test)]
+mod tests;
+
+use crate::visits::Visit;
+
+use stats::Stats;
+use threads::Threads;
+use windows::Windows;
+
+/// How a program goes through an object, seen by its swap-ins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    /// Page after page, once through.
+    Sequential,
+    /// Page after page, again and again.
+    Loop,
+    /// In equal steps of more than one page.
+    Strided,
+    /// In no order.
+    Random,
+    /// A few pages again and again.
+    Hot,
+    /// Each page about once, in no order.
+    Once,
+}
+
+impl Pattern {
+    /// The word for it in reports and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sequential => "sequential",
+            Self::Loop => "loop",
+            Self::Strided => "strided",
+            Self::Random => "random",
+            Self::Hot => "hot",
+            Self::Once => "once",
+        }
+    }
+}
+
+/// What is known of a pattern beside its name.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PatternFacts {
+    /// The pattern.
+    pub pattern: Pattern,
+    /// The step of a strided one, in pages.
+    pub stride_pages: Option<u64>,
+    /// How many swap-ins of the object lie between two of one page, in the median; `None` if no page came back twice. Of
+    /// a loop it is how many pages come back in a round.
+    pub reuse_pages: Option<u64>,
+    /// The time between two of one page, in the median, ns: of a loop that of a round.
+    pub reuse_ns: Option<u64>,
+    /// The share of what was seen that agrees with it, 0 to 1: of the steps from page to page, or of a hot one of the
+    /// swap-ins.
+    pub agreement: f64,
+    /// How many steps were seen.
+    pub steps: u64,
+}
+
+/// A time in which an object's pattern did not change.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Phase {
+    /// Its first swap-in, ns of `CLOCK_MONOTONIC`.
+    pub begin_ns: u64,
+    /// Its last.
+    pub end_ns: u64,
+    /// Swap-ins in it.
+    pub swap_ins: u64,
+    /// Time spent in them, ns.
+    pub stall_ns: u64,
+    /// `None`: too few to tell.
+    pub facts: Option<PatternFacts>,
+}
+
+/// Fewer swap-ins than this show no pattern.
+const FEWEST: u64 = 32;
+/// Swap readahead (8 pages) and neighbours that stayed resident leave gaps in a sequential sweep.
+const NEAR: u64 = 16;
+/// A pattern holds if this share of steps keeps it.
+const MOST: f64 = 0.6;
+/// More rounds than this count as "again".
+const AGAIN: f64 = 1.5;
+/// A hot set: its pages come back this often.
+const HOT_ROUNDS: f64 = 16.0;
+/// And are at most this many (1 MiB).
+const HOT_PAGES: u64 = 256;
+
+/// A swap-in of an object's page.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PageIn {
+    pub(crate) thread: u32,
+    /// The page's number within the object.
+    pub(crate) page: u64,
+    pub(crate) time_ns: u64,
+    pub(crate) stall_ns: u64,
+    /// When it came the last time before.
+    pub(crate) before: Option<Visit>,
+}
+
+/// Watches one object's swap-ins. Each thread's steps are taken by themselves, so that threads that sweep parts of an
+/// array side by side are not mistaken for disorder.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PatternWatch {
+    threads: Threads,
+    windows: Windows,
+    swap_ins: u64,
+    distinct: u64,
+}
+
+impl PatternWatch {
+    /// The number of the next swap-in.
+    pub(crate) fn ordinal(&self) -> u64 {
+        self.swap_ins
+    }
+
+    pub(crate) fn swap_in(&mut self, event: PageIn) {
+        let step = self.threads.step(event.thread, event.page);
+        let reuse = event
+            .before
+            .map(|before| before.until(self.swap_ins, event.time_ns));
+        self.windows.add(&event, step, reuse);
+        self.swap_ins += 1;
+        self.distinct += u64::from(event.before.is_none());
+    }
+
+    pub(crate) fn distinct_pages(&self) -> u64 {
+        self.distinct
+    }
+
+    /// One after the other in time. `readahead`: pages the kernel brings with each fault; steps of up to so many are a
+    /// sweep's, whatever they look like.
+    pub(crate) fn phases(&self, readahead: u64) -> Vec<Phase> {
+        let distinct = self.distinct;
+        phases::split(self.windows.all(), readahead)
+            .iter()
+            .map(|part| {
+                // Where there is one phase, its pages are known exactly.
+                let whole = part.swap_ins == self.swap_ins;
+                part.phase(readahead, whole.then_some(distinct))
+            })
+            .collect()
+    }
+}
+
+/// The phase that counts most: of the longest stall, else of the most swap-ins.
+pub(crate) fn leading(phases: &[Phase]) -> Option<&Phase> {
+    let known = phases.iter().filter(|phase| phase.facts.is_some());
+    known.max_by_key(|phase| (phase.stall_ns, phase.swap_ins))
+}
+
+impl Stats {
+    fn phase(&self, readahead: u64, distinct: Option<u64>) -> Phase {
+        Phase {
+            begin_ns: self.begin_ns,
+            end_ns: self.end_ns,
+            swap_ins: self.swap_ins,
+            stall_ns: self.stall_ns,
+            facts: self.facts(readahead, distinct),
+        }
+    }
+
+    /// `None`: too few swap-ins to tell. `distinct`: how many pages they were of, where that is known.
+    fn facts(&self, readahead: u64, distinct: Option<u64>) -> Option<PatternFacts> {
+        if self.swap_ins < FEWEST {
+            return None;
+        }
+        let reuse = self.reuse.median();
+        let pages = distinct.or_else(|| self.hot_pages());
+        let hot = pages.is_some_and(|pages| {
+            pages <= HOT_PAGES && self.swap_ins as f64 > HOT_ROUNDS * pages as f64
+        });
+        let again = match distinct {
+            Some(distinct) => self.swap_ins as f64 > AGAIN * distinct as f64,
+            None => self.comes_again(),
+        };
+        let stride = self.stride().filter(|&stride| stride > readahead);
+        let (pattern, agreement) = if hot {
+            (Pattern::Hot, self.share_of_swap_ins(self.returns))
+        } else if self.share(self.strided) > MOST && stride.is_some() {
+            (Pattern::Strided, self.share(self.strided))
+        } else if self.share(self.near) > MOST {
+            let pattern = if again {
+                Pattern::Loop
+            } else {
+                Pattern::Sequential
+            };
+            (pattern, self.share(self.near))
+        } else {
+            let pattern = if again {
+                Pattern::Random
+            } else {
+                Pattern::Once
+            };
+            (pattern, 1.0 - self.share(self.near.max(self.strided)))
+        };
+        Some(PatternFacts {
+            pattern,
+            stride_pages: stride.filter(|_| pattern == Pattern::Strided),
+            reuse_pages: reuse.map(|reuse| reuse.pages),
+            reuse_ns: reuse.map(|reuse| reuse.ns),
+            agreement,
+            steps: self.steps,
+        })
+    }
+}

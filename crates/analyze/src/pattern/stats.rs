@@ -1,0 +1,179 @@
+//! What is counted of some swap-ins: adds up, whichever way they are cut into pieces.
+
+use super::AGAIN;
+use super::HOT_PAGES;
+use super::NEAR;
+use super::PageIn;
+use super::threads::Step;
+use crate::visits::Reuse;
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Stats {
+    pub(super) begin_ns: u64,
+    pub(super) end_ns: u64,
+    pub(super) swap_ins: u64,
+    pub(super) stall_ns: u64,
+    pub(super) steps: u64,
+    /// Steps to a page near by, in the direction of the step before.
+    pub(super) near: u64,
+    /// Steps of the same length as the one before, of more than a page.
+    pub(super) strided: u64,
+    /// Which length that is: the one that is left when unequal ones cancel each other out (Boyer and Moore's vote).
+    stride: u64,
+    votes: u64,
+    /// Swap-ins of pages that had come before.
+    pub(super) returns: u64,
+    pub(super) reuse: Reuses,
+}
+
+impl Stats {
+    pub(super) fn add(&mut self, event: &PageIn, step: Option<Step>, reuse: Option<Reuse>) {
+        if self.swap_ins == 0 {
+            self.begin_ns = event.time_ns;
+        }
+        self.end_ns = self.end_ns.max(event.time_ns);
+        self.swap_ins += 1;
+        self.stall_ns = self.stall_ns.saturating_add(event.stall_ns);
+        if let Some(reuse) = reuse {
+            self.returns += 1;
+            self.reuse.add(reuse);
+        }
+        let Some(step) = step else { return };
+        self.steps += 1;
+        let length = step.distance.unsigned_abs();
+        // Downwards is a direction too.
+        let onwards = step.distance.signum() == step.before.signum();
+        self.near += u64::from(length <= NEAR && onwards);
+        if length > 1 && step.distance == step.before {
+            self.strided += 1;
+            self.vote(length, 1);
+        }
+    }
+
+    pub(super) fn merge(&mut self, later: &Stats) {
+        if self.swap_ins == 0 {
+            self.begin_ns = later.begin_ns;
+        }
+        self.end_ns = self.end_ns.max(later.end_ns);
+        self.swap_ins += later.swap_ins;
+        self.stall_ns = self.stall_ns.saturating_add(later.stall_ns);
+        self.steps += later.steps;
+        self.near += later.near;
+        self.strided += later.strided;
+        self.returns += later.returns;
+        self.vote(later.stride, later.votes);
+        self.reuse.merge(&later.reuse);
+    }
+
+    fn vote(&mut self, stride: u64, votes: u64) {
+        if self.votes == 0 || self.stride == stride {
+            self.stride = stride;
+            self.votes += votes;
+        } else if votes > self.votes {
+            self.stride = stride;
+            self.votes = votes - self.votes;
+        } else {
+            self.votes -= votes;
+        }
+    }
+
+    pub(super) fn stride(&self) -> Option<u64> {
+        (self.votes > 0).then_some(self.stride)
+    }
+
+    pub(super) fn share(&self, of_steps: u64) -> f64 {
+        of_steps as f64 / self.steps.max(1) as f64
+    }
+
+    pub(super) fn share_of_swap_ins(&self, part: u64) -> f64 {
+        part as f64 / self.swap_ins.max(1) as f64
+    }
+
+    /// Whether more than [`AGAIN`] rounds were made, as far as these swap-ins tell.
+    pub(super) fn comes_again(&self) -> bool {
+        self.share_of_swap_ins(self.returns) > 1.0 - 1.0 / AGAIN
+    }
+
+    /// How many pages a hot set has; `None` if it is none: nearly all of its swap-ins are returns, from nearby.
+    pub(super) fn hot_pages(&self) -> Option<u64> {
+        let pages = self.reuse.mean_pages()?;
+        let hot = self.share_of_swap_ins(self.returns) > 0.9 && pages <= HOT_PAGES as f64;
+        hot.then_some(pages.ceil() as u64)
+    }
+}
+
+/// Reuses by the logarithm of their length in pages.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Reuses(Vec<Bucket>);
+
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    number: u8,
+    count: u64,
+    pages: u64,
+    ns: u64,
+}
+
+/// Two buckets to a doubling.
+fn bucket_of(pages: u64) -> u8 {
+    let pages = pages.max(1);
+    let octave = pages.ilog2();
+    let upper_half = octave > 0 && pages >> (octave - 1) & 1 == 1;
+    2 * octave as u8 + u8::from(upper_half)
+}
+
+impl Reuses {
+    fn add(&mut self, reuse: Reuse) {
+        self.put(Bucket {
+            number: bucket_of(reuse.pages),
+            count: 1,
+            pages: reuse.pages,
+            ns: reuse.ns,
+        });
+    }
+
+    fn merge(&mut self, others: &Reuses) {
+        for bucket in &others.0 {
+            self.put(*bucket);
+        }
+    }
+
+    fn put(&mut self, more: Bucket) {
+        match self
+            .0
+            .binary_search_by_key(&more.number, |bucket| bucket.number)
+        {
+            Ok(at) => {
+                let bucket = &mut self.0[at];
+                bucket.count += more.count;
+                bucket.pages = bucket.pages.saturating_add(more.pages);
+                bucket.ns = bucket.ns.saturating_add(more.ns);
+            }
+            Err(at) => self.0.insert(at, more),
+        }
+    }
+
+    fn count(&self) -> u64 {
+        self.0.iter().map(|bucket| bucket.count).sum()
+    }
+
+    /// The mean of those that are about as long as the one in the middle.
+    pub(super) fn median(&self) -> Option<Reuse> {
+        let middle = self.count().div_ceil(2);
+        let mut seen = 0;
+        let bucket = self.0.iter().find(|bucket| {
+            seen += bucket.count;
+            seen >= middle
+        })?;
+        Some(Reuse {
+            pages: bucket.pages / bucket.count,
+            ns: bucket.ns / bucket.count,
+        })
+    }
+
+    fn mean_pages(&self) -> Option<f64> {
+        let pages: u64 = self.0.iter().map(|bucket| bucket.pages).sum();
+        let count = self.count();
+        (count > 0).then(|| pages as f64 / count as f64)
+    }
+}

@@ -1,0 +1,222 @@
+//! Synthetic sequences whose pattern is known.
+
+use super::*;
+use crate::visits::Visits;
+
+/// Swap-ins of an object, 1 ms apart.
+#[derive(Default)]
+struct Program {
+    watch: PatternWatch,
+    visits: Visits,
+    time_ns: u64,
+}
+
+impl Program {
+    fn touch(&mut self, thread: u32, page: u64) {
+        self.time_ns += 1_000_000;
+        let (ordinal, time_ns) = (self.watch.ordinal(), self.time_ns);
+        let before = self.visits.visit(0, page, ordinal, time_ns);
+        self.watch.swap_in(PageIn {
+            thread,
+            page,
+            time_ns,
+            stall_ns: 100,
+            before,
+        });
+    }
+
+    fn touch_all(mut self, pages: impl IntoIterator<Item = u64>) -> Self {
+        pages.into_iter().for_each(|page| self.touch(1, page));
+        self
+    }
+
+    fn phases(&self, readahead: u64) -> Vec<Phase> {
+        self.watch.phases(readahead)
+    }
+
+    fn facts(&self, readahead: u64) -> Option<PatternFacts> {
+        leading(&self.phases(readahead)).and_then(|phase| phase.facts)
+    }
+
+    fn patterns(&self) -> Vec<Option<Pattern>> {
+        let phases = self.phases(1);
+        let name = |phase: &Phase| phase.facts.map(|facts| facts.pattern);
+        phases.iter().map(name).collect()
+    }
+}
+
+fn pattern_of(pages: impl IntoIterator<Item = u64>) -> Option<Pattern> {
+    let facts = Program::default().touch_all(pages).facts(1);
+    facts.map(|facts| facts.pattern)
+}
+
+fn mixed(number: u64) -> u64 {
+    let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 20
+}
+
+fn scrambled(count: u64, pages: u64) -> impl Iterator<Item = u64> {
+    (0..count).map(move |step| mixed(step) % pages)
+}
+
+#[test]
+fn the_plain_cases() {
+    assert_eq!(pattern_of(0..10), None);
+    assert_eq!(pattern_of(0..1000), Some(Pattern::Sequential));
+    assert_eq!(pattern_of((0..1000).rev()), Some(Pattern::Sequential));
+    assert_eq!(
+        pattern_of((0..4).flat_map(|_| 0..1000)),
+        Some(Pattern::Loop)
+    );
+    assert_eq!(
+        pattern_of((0..1000).map(|page| page * 7)),
+        Some(Pattern::Strided)
+    );
+    assert_eq!(pattern_of((0..1000).flat_map(|_| 0..4)), Some(Pattern::Hot));
+    assert_eq!(pattern_of(scrambled(20_000, 4096)), Some(Pattern::Random));
+    assert_eq!(pattern_of(scrambled(1000, 1 << 40)), Some(Pattern::Once));
+}
+
+#[test]
+fn a_loop_tells_how_long_a_round_is() {
+    let program = Program::default().touch_all((0..5).flat_map(|_| 0..3000));
+    let facts = program.facts(1).expect("a pattern");
+    assert_eq!(facts.pattern, Pattern::Loop);
+    assert_eq!(facts.reuse_pages, Some(3000));
+    let round_ns = facts.reuse_ns.expect("pages came back");
+    assert!(round_ns.abs_diff(3_000_000_000) < 1_000_000, "{facts:?}");
+    assert!(facts.agreement > 0.99, "{facts:?}");
+    assert_eq!(facts.steps, 14_999);
+    assert_eq!(program.phases(1).len(), 1, "the first round is the loop's");
+}
+
+#[test]
+fn a_stride_is_told_in_pages() {
+    // Down the columns of a matrix of 40 rows, each 25 pages long.
+    let columns = (0..25u64).flat_map(|column| (0..40).map(move |row| row * 25 + column));
+    let facts = Program::default()
+        .touch_all(columns)
+        .facts(1)
+        .expect("a pattern");
+    assert_eq!(
+        (facts.pattern, facts.stride_pages),
+        (Pattern::Strided, Some(25))
+    );
+    assert!(facts.agreement > 0.9, "{facts:?}");
+    assert_eq!(facts.reuse_pages, None, "no page came back twice");
+}
+
+#[test]
+fn noise_does_not_hide_a_pattern_but_shows_in_how_sure_it_is() {
+    let noisy = |one_in: u64| {
+        (0..4000u64).map(move |step| {
+            let page = step % 1000;
+            if mixed(step).is_multiple_of(one_in) {
+                mixed(step + 77) % 1000
+            } else {
+                page
+            }
+        })
+    };
+    let facts = Program::default()
+        .touch_all(noisy(12))
+        .facts(1)
+        .expect("a pattern");
+    assert_eq!(facts.pattern, Pattern::Loop);
+    assert!((0.65..0.95).contains(&facts.agreement), "{facts:?}");
+    let reuse = facts.reuse_pages.expect("pages came back");
+    assert!(reuse.abs_diff(1000) < 50, "{facts:?}");
+    assert_eq!(pattern_of(noisy(2)), Some(Pattern::Random));
+}
+
+#[test]
+fn readahead_leaves_a_sweep_a_sweep() {
+    let program = Program::default().touch_all((0..1000).map(|step| step * 8));
+    let name = |readahead| program.facts(readahead).map(|facts| facts.pattern);
+    assert_eq!(name(8), Some(Pattern::Sequential));
+    assert_eq!(name(1), Some(Pattern::Strided));
+    // Now seven, now eight pages further.
+    assert_eq!(
+        pattern_of((0..1000).map(|step| step * 7 + step % 2)),
+        Some(Pattern::Sequential)
+    );
+}
+
+#[test]
+fn threads_side_by_side_are_no_disorder() {
+    let mut program = Program::default();
+    for page in 0..1000 {
+        for thread in 0..4 {
+            program.touch(thread, u64::from(thread) * 1000 + page);
+        }
+    }
+    assert_eq!(program.patterns(), [Some(Pattern::Sequential)]);
+}
+
+#[test]
+fn more_threads_than_are_remembered_do_no_harm() {
+    let mut program = Program::default();
+    for page in 0..100 {
+        for thread in 0..200 {
+            program.touch(thread, u64::from(thread) * 1000 + page);
+        }
+    }
+    // Nobody's last step is remembered: there are no steps, and no page came twice.
+    let facts = program.facts(1).expect("enough swap-ins");
+    assert_eq!((facts.pattern, facts.steps), (Pattern::Once, 0));
+}
+
+#[test]
+fn phases_are_told_apart() {
+    let program = Program::default()
+        .touch_all(0..4000)
+        .touch_all(scrambled(6000, 4000))
+        .touch_all((0..10).flat_map(|_| (0..400).map(|step| step * 10)));
+    assert_eq!(
+        program.patterns(),
+        [
+            Some(Pattern::Sequential),
+            Some(Pattern::Random),
+            Some(Pattern::Strided)
+        ]
+    );
+    let phases = program.phases(1);
+    assert!(phases.is_sorted_by(|a, b| a.end_ns < b.begin_ns));
+    for (phase, expected) in phases.iter().zip([4000u64, 6000, 4000]) {
+        assert!(phase.swap_ins.abs_diff(expected) <= 512, "{phases:?}");
+    }
+    assert_eq!(
+        phases.iter().map(|phase| phase.swap_ins).sum::<u64>(),
+        14_000
+    );
+    assert_eq!(
+        program.facts(1).map(|facts| facts.pattern),
+        Some(Pattern::Random)
+    );
+}
+
+#[test]
+fn a_hot_part_after_a_sweep_is_seen() {
+    let hot = (0..200).flat_map(|_| [5u64, 900, 17, 333, 20, 6, 1, 44]);
+    let program = Program::default().touch_all(0..1000).touch_all(hot);
+    assert_eq!(
+        program.patterns(),
+        [Some(Pattern::Sequential), Some(Pattern::Hot)]
+    );
+}
+
+#[test]
+fn what_is_kept_does_not_grow_with_what_is_seen() {
+    let program = Program::default().touch_all((0..200).flat_map(|_| 0..5000));
+    assert!(program.watch.windows.all().len() <= 64);
+    assert_eq!(program.patterns(), [Some(Pattern::Loop)]);
+    assert_eq!(program.watch.distinct_pages(), 5000);
+}
+
+#[test]
+fn a_page_evicted_between_two_accesses_is_no_step() {
+    let facts = Program::default()
+        .touch_all((0..100).flat_map(|page| [page, page]))
+        .facts(1);
+    assert_eq!(facts.map(|facts| facts.steps), Some(99));
+}

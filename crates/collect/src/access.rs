@@ -1,0 +1,296 @@
+//! Accessed, dirty and swapped pages of a process, by a walk of its page tables (`bpf/access.bpf.c`).
+//!
+//! ```text
+//!   Pages::open(pid)     keeps the process's memory as it is known now, across exec and exit
+//!   clear_accessed(pid)  the kernel clears the accessed bits (/proc/PID/clear_refs)
+//!   ... a while ...
+//!   AccessSensor::walk   what was accessed since
+//! ```
+//!
+//! Clearing does not empty the processors' address caches (TLB): an access by way of a cached translation sets no bit.
+
+use std::fs::File;
+use std::io;
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+use libbpf_rs::MapCore;
+use libbpf_rs::MapFlags;
+use libbpf_rs::Object;
+use libbpf_rs::ProgramInput;
+
+use crate::CollectError;
+use crate::Layout;
+use crate::calibrate::open_object;
+use crate::driver::find;
+use crate::record::Config;
+use crate::ring::MappedArray;
+
+static ACCESS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/access.bpf.o"));
+
+/// Bytes of a region.
+pub const REGION_BYTES: u64 = 2 << 20;
+/// Words of 64 bits in a map of a region's base pages.
+pub const REGION_WORDS: usize = 8;
+const MOST_REGIONS: usize = 512;
+/// `struct region` of `bpf/record.h`, in words.
+const STRIDE: usize = 2 + 4 * REGION_WORDS;
+const LOOK_GONE: u64 = 1;
+const LOOK_WORDS: usize = 6;
+const LOOK: &str = ".data.look";
+
+/// A set of a region's 512 base pages: the lowest bit of the first word is the first page.
+pub type PageSet = [u64; REGION_WORDS];
+
+/// What the page tables say of 2 MiB with pages in memory or in swap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Region {
+    /// First byte, a multiple of [`REGION_BYTES`].
+    pub address: u64,
+    /// One entry of 2 MiB or more maps it: the sets hold all pages or none.
+    pub huge: bool,
+    /// In memory, pages on their way to another place included.
+    pub resident: PageSet,
+    /// Of these, accessed since the bits were last cleared.
+    pub accessed: PageSet,
+    /// Of the resident ones, written since they came into memory.
+    pub dirty: PageSet,
+    /// In swap.
+    pub swapped: PageSet,
+}
+
+/// Pages in a set.
+pub fn pages_in(set: &PageSet) -> u16 {
+    set.iter().map(|word| word.count_ones() as u16).sum()
+}
+
+/// How a walk went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Walked {
+    /// All of the address space was seen, but for so many regions whose table was exchanged meanwhile.
+    Whole {
+        /// Such regions.
+        changed: u64,
+    },
+    /// The address space ended before or meanwhile: what was seen is no whole.
+    Gone,
+}
+
+/// An address space, kept by name though not alive.
+#[derive(Debug)]
+pub struct Pages(File);
+
+impl Pages {
+    /// The address space that the process has now. `None`: it has ended.
+    ///
+    /// # Errors
+    /// If the process may not be looked into.
+    pub fn open(pid: u32) -> Result<Option<Self>, CollectError> {
+        let path = format!("/proc/{pid}/pagemap");
+        match File::open(&path) {
+            Ok(file) => Ok(Some(Self(file))),
+            Err(error) if process_is_gone(&error) => Ok(None),
+            Err(source) => Err(CollectError::System {
+                action: format!("opening {path}"),
+                source,
+            }),
+        }
+    }
+}
+
+/// Clears the accessed bits of all that the process has mapped (Documentation/filesystems/proc.rst, `clear_refs` 1). Its
+/// faults wait meanwhile. False: it has ended.
+///
+/// # Errors
+/// If that is not permitted, or this kernel has no `clear_refs` (CONFIG_PROC_PAGE_MONITOR).
+pub fn clear_accessed(pid: u32) -> Result<bool, CollectError> {
+    clear(
+        Path::new(&format!("/proc/{pid}")),
+        Path::new("/proc/self/clear_refs"),
+    )
+}
+
+fn clear(process: &Path, own: &Path) -> Result<bool, CollectError> {
+    let path = process.join("clear_refs");
+    let written = File::options()
+        .write(true)
+        .open(&path)
+        .and_then(|mut file| file.write_all(b"1"));
+    match written {
+        Ok(()) => Ok(true),
+        Err(error)
+            if error.kind() == io::ErrorKind::NotFound && process.exists() && !own.exists() =>
+        {
+            Err(CollectError::NoClearRefs)
+        }
+        Err(error) if process_is_gone(&error) => Ok(false),
+        Err(source) => Err(CollectError::System {
+            action: format!("clearing accessed bits by {}", path.display()),
+            source,
+        }),
+    }
+}
+
+/// A zombie has no memory: reading or opening says so in one of these ways.
+fn process_is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
+}
+
+/// The loaded walk.
+pub struct AccessSensor {
+    object: Object,
+    regions: MappedArray,
+}
+
+impl AccessSensor {
+    /// Loads the program that walks.
+    ///
+    /// # Errors
+    /// If the kernel refuses it.
+    pub fn load(layout: Layout) -> Result<Self, CollectError> {
+        let config = Config {
+            direct_map: layout.direct_map,
+            top_level_shift: layout.top_level_shift,
+            use_cast: layout.use_cast.into(),
+            ..Config::default()
+        };
+        let mut open = open_object("access", ACCESS, config)?;
+        for mut program in open.progs_mut() {
+            program.set_autoload(true);
+        }
+        let object = open
+            .load()
+            .map_err(|error| CollectError::from_libbpf("access", &error))?;
+        let regions = MappedArray::new(find(&object, "regions")?.as_fd(), MOST_REGIONS * STRIDE)?;
+        Ok(Self { object, regions })
+    }
+
+    /// Walks the page tables and hands each region that has pages to `sink`, by address. Also returns the kernel's
+    /// address of the `mm_struct`, see [`crate::SwapSensor::space_of`]; 0 if there is none any more.
+    ///
+    /// # Errors
+    /// If the kernel refuses to run the program.
+    pub fn walk(
+        &mut self,
+        pages: &Pages,
+        mut sink: impl FnMut(Region),
+    ) -> Result<(Walked, u64), CollectError> {
+        let (mut address, mut changed) = (0, 0);
+        loop {
+            let [_, next, mm, flags, found, exchanged] =
+                self.look(pages.0.as_raw_fd() as u64, address)?;
+            if flags & LOOK_GONE != 0 {
+                return Ok((Walked::Gone, mm));
+            }
+            changed += exchanged;
+            for number in 0..(found as usize).min(MOST_REGIONS) {
+                sink(self.region(number));
+            }
+            if next <= address {
+                return Ok((Walked::Whole { changed }, mm));
+            }
+            address = next;
+        }
+    }
+
+    /// One run of the program: `struct look` afterwards.
+    fn look(&self, file: u64, address: u64) -> Result<[u64; LOOK_WORDS], CollectError> {
+        let refused = |error: libbpf_rs::Error| CollectError::from_libbpf("access", &error);
+        let map = find(&self.object, LOOK)?;
+        let question: Vec<u8> = [file, address, 0, 0, 0, 0]
+            .iter()
+            .flat_map(|word: &u64| word.to_ne_bytes())
+            .collect();
+        map.update(&0u32.to_ne_bytes(), &question, MapFlags::ANY)
+            .map_err(refused)?;
+        let program = self
+            .object
+            .progs_mut()
+            .next()
+            .ok_or_else(|| CollectError::Refused {
+                program: "access".to_owned(),
+                detail: "no program".to_owned(),
+            })?;
+        program.test_run(ProgramInput::default()).map_err(refused)?;
+        let answer = map
+            .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
+            .map_err(refused)?
+            .unwrap_or_default();
+        let mut words = [0; LOOK_WORDS];
+        for (word, bytes) in words.iter_mut().zip(answer.as_chunks::<8>().0) {
+            *word = u64::from_ne_bytes(*bytes);
+        }
+        Ok(words)
+    }
+
+    fn region(&self, number: usize) -> Region {
+        let words = self.regions.words_at(number * STRIDE);
+        let set = |which: usize| std::array::from_fn(|word| words(2 + which * REGION_WORDS + word));
+        Region {
+            address: words(0),
+            huge: words(1) != 0,
+            resident: set(0),
+            accessed: set(1),
+            dirty: set(2),
+            swapped: set(3),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_header_has_the_same_numbers() {
+        let header = include_str!("bpf/record.h");
+        for (name, here) in [
+            ("REGION_WORDS", REGION_WORDS),
+            ("MOST_REGIONS", MOST_REGIONS),
+            ("LOOK_GONE", LOOK_GONE as usize),
+        ] {
+            let define = format!("#define {name} {here}");
+            assert!(
+                header
+                    .lines()
+                    .any(|line| line == define || line.starts_with(&format!("{define} "))),
+                "{define}"
+            );
+        }
+    }
+
+    #[test]
+    fn pages_of_a_set_are_counted() {
+        assert_eq!(pages_in(&[0; REGION_WORDS]), 0);
+        assert_eq!(pages_in(&[u64::MAX; REGION_WORDS]), 512);
+        assert_eq!(pages_in(&[1, 0, 0, 0, 0, 0, 0, 1 << 63]), 2);
+    }
+
+    #[test]
+    fn a_process_that_has_ended_is_no_error() {
+        let mut child = std::process::Command::new("true").spawn().expect("starts");
+        child.wait().expect("ended");
+        assert!(!clear_accessed(child.id()).expect("no error"));
+        assert!(Pages::open(child.id()).expect("no error").is_none());
+    }
+
+    #[test]
+    fn a_kernel_without_clear_refs_is_told() {
+        let folder = std::env::temp_dir();
+        let error = clear(&folder, &folder.join("no-such-file")).expect_err("there is none");
+        assert!(matches!(error, CollectError::NoClearRefs), "{error}");
+    }
+
+    #[test]
+    fn what_may_not_be_cleared_is_named() {
+        // Nobody may write a folder as if it were a file, whoever asks.
+        let folder = std::env::temp_dir().join(format!("pagewise-clear-{}", std::process::id()));
+        std::fs::create_dir_all(folder.join("clear_refs")).expect("a folder");
+        let error = clear(&folder, Path::new("/")).expect_err("it is a folder");
+        std::fs::remove_dir_all(&folder).expect("removed");
+        let text = error.to_string();
+        assert!(text.contains("clear_refs"), "{text}");
+    }
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//
+// Which pages of an address space are in memory, accessed, written or swapped: a walk of its page tables, region by
+// region of 2 MiB. Run by BPF_PROG_TEST_RUN, some hundred regions at a time, from the process that wants to know.
+//
+// The address space is named by a descriptor of /proc/PID/pagemap: that file keeps the mm_struct, so that its memory
+// is not used again meanwhile, though not its page tables. The run holds RCU's read lock, which most kernels wait for
+// before they free a table (MMU_GATHER_RCU_TABLE_FREE); no load can fault; and what was read counts only if the path
+// to the table is afterwards the same and the address space still has users.
+#include "kernel.h"
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include "arch.h"
+#include "memory.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+#define REGION_SHIFT 21
+#define REGION_SIZE (1UL << REGION_SHIFT)
+#define STEPS 8192 // of one run: regions seen, or holes of any size skipped
+#define ATTEMPTS 2
+
+struct look look SEC(".data.look") = {};
+
+struct regions {
+	struct region of[MOST_REGIONS];
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct regions);
+} regions SEC(".maps");
+
+// A table's copy, where loads go by a helper: one call a table instead of one an entry.
+struct table {
+	__u64 entries[REGION_PAGES];
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct table);
+} copies SEC(".maps");
+
+struct walker {
+	__u64 pgd;
+	__u64 end; // of user space
+};
+
+// The entry that maps a region or points to its table, and how much address space the last entry seen stands for: what
+// can be skipped if that is empty.
+static __always_inline __u64 region_entry(__u64 pgd, __u64 address, __u64 *span)
+{
+	__u64 base = config.direct_map;
+	__u64 entry = load(pgd + ((address >> config.top_level_shift) & 511) * 8);
+
+	*span = 1UL << config.top_level_shift;
+	if (!entry_is_table(entry))
+		return 0;
+	if (config.top_level_shift == TOP_LEVEL_SHIFT_5) {
+		entry = next_table(base, entry & ENTRY_TABLE, address, 39);
+		*span = 1UL << 39;
+		if (!entry_is_table(entry))
+			return 0;
+	}
+	entry = next_table(base, entry & ENTRY_TABLE, address, 30);
+	*span = 1UL << 30;
+	if (!entry_is_table(entry)) {
+		if (!entry_is_leaf(entry))
+			return 0;
+		*span = REGION_SIZE; // 1 GiB, told in pieces
+		return entry;
+	}
+	*span = REGION_SIZE;
+	return next_table(base, entry & ENTRY_TABLE, address, REGION_SHIFT);
+}
+
+static __always_inline void sort_entry(struct region *region, int word, __u64 entry, __u64 bit)
+{
+	__u64 resident = entry_is_resident(entry);
+	__u64 absent = (resident ^ 1) & (entry != 0);
+
+	region->accessed[word] |= (resident & entry_is_accessed(entry)) << bit;
+	region->dirty[word] |= (resident & entry_is_dirty(entry)) << bit;
+	region->swapped[word] |= (__u64)is_swap_entry(entry) << bit;
+	region->resident[word] |= (resident | (absent & entry_is_migrating(entry))) << bit;
+}
+
+static __always_inline bool read_table(struct region *region, __u64 table)
+{
+	__u32 zero = 0;
+	struct table *copy = bpf_map_lookup_elem(&copies, &zero);
+
+	if (!copy)
+		return false;
+	if (!config.use_cast && bpf_probe_read_kernel(copy, sizeof(*copy), (void *)table))
+		return false;
+	for (int word = 0; word < REGION_WORDS; word++) {
+		region->resident[word] = 0;
+		region->accessed[word] = 0;
+		region->dirty[word] = 0;
+		region->swapped[word] = 0;
+	}
+	for (int page = 0; page < REGION_PAGES; page++) {
+		__u64 entry = config.use_cast ? load(table + page * 8) : copy->entries[page];
+
+		sort_entry(region, page / 64, entry, page % 64);
+	}
+	return true;
+}
+
+static __always_inline void fill(__u64 words[REGION_WORDS], __u64 bit)
+{
+	for (int word = 0; word < REGION_WORDS; word++)
+		words[word] = 0 - bit;
+}
+
+static __always_inline void read_huge(struct region *region, __u64 entry)
+{
+	region->huge = 1;
+	fill(region->resident, 1);
+	fill(region->accessed, entry_is_accessed(entry));
+	fill(region->dirty, entry_is_dirty(entry));
+	fill(region->swapped, 0);
+}
+
+// Whether the region has pages, in memory or in swap. -1: its table was exchanged meanwhile.
+static __always_inline int read_region(struct region *region, __u64 entry)
+{
+	if (entry_is_leaf(entry)) {
+		read_huge(region, entry);
+		return 1;
+	}
+	if (!entry_is_table(entry)) {
+		if (!entry || entry_is_resident(entry) || !entry_is_migrating(entry))
+			return 0;
+		read_huge(region, 0); // a huge page on its way to another place
+		return 1;
+	}
+	region->huge = 0;
+	if (!read_table(region, config.direct_map + (entry & ENTRY_TABLE)))
+		return -1;
+	__u64 any = 0;
+	for (int word = 0; word < REGION_WORDS; word++)
+		any |= region->resident[word] | region->swapped[word];
+	return any != 0;
+}
+
+static long visit(__u32 step, struct walker *walker)
+{
+	__u64 address = look.address, span = 0, span_after = 0;
+	__u32 zero = 0, number = look.regions;
+	struct regions *found = bpf_map_lookup_elem(&regions, &zero);
+
+	if (!found || number >= MOST_REGIONS)
+		return 1;
+	struct region *region = &found->of[number];
+	int used = -1;
+
+	__u64 entry = region_entry(walker->pgd, address, &span);
+	for (int attempt = 0; attempt < ATTEMPTS && used < 0; attempt++) {
+		used = read_region(region, entry);
+		// Its accessed and dirty bits may change: those of the table it points to are of no interest.
+		__u64 after = region_entry(walker->pgd, address, &span_after);
+		if (!entry_is_table(entry) ? entry_is_table(after) != 0 : (after ^ entry) & ENTRY_TABLE) {
+			entry = after;
+			span = span_after;
+			used = -1;
+		}
+	}
+	if (used < 0)
+		look.changed++;
+	if (used > 0) {
+		region->address = address;
+		look.regions = number + 1;
+	}
+	address = (address & ~(span - 1)) + span;
+	look.address = address < walker->end ? address : 0;
+	return look.address == 0;
+}
+
+static __always_inline __u64 mm_of(__u64 descriptor)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 table = LOAD(LOAD(task, struct task_struct, files), struct files_struct, fdt);
+	__u64 file = load(LOAD(table, struct fdtable, fd) + descriptor * 8);
+
+	return LOAD(file, struct file, private_data);
+}
+
+static __always_inline bool has_users(__u64 mm)
+{
+	return (__u32)LOAD(mm, struct mm_struct, mm_users) != 0;
+}
+
+SEC("raw_tp/sys_enter")
+int look_at_regions(void *ctx)
+{
+	look.regions = 0;
+	look.changed = 0;
+	look.flags = 0;
+	look.mm = mm_of(look.file);
+	// Where the file's process had no memory (a kernel thread, a zombie), it has none.
+	if (!look.mm || !has_users(look.mm)) {
+		look.flags = LOOK_GONE;
+		return 0;
+	}
+	struct walker walker = {
+		.pgd = LOAD(look.mm, struct mm_struct, pgd),
+		.end = 1UL << (config.top_level_shift + 8),
+	};
+	bpf_loop(STEPS, visit, &walker, 0);
+	if (!has_users(look.mm)) // its tables were on their way out while they were read
+		look.flags = LOOK_GONE;
+	return 0;
+}

@@ -1,0 +1,75 @@
+//! What can be done here.
+
+use pagewise_host::HostFacts;
+
+use super::AS_ROOT;
+use super::Item;
+
+pub(super) fn items(facts: &HostFacts) -> Vec<Item> {
+    vec![limit(facts), swap(facts), remote_advice(facts)]
+}
+
+fn limit(facts: &HostFacts) -> Item {
+    let cgroup = &facts.cgroup;
+    let version = cgroup
+        .host
+        .as_ref()
+        .map(|host| format!("cgroup {:?}", host.version).to_lowercase());
+    let works = cgroup.can_create;
+    let detail = match (&cgroup.why_not, version) {
+        (Some(why), _) if !works => why.clone(),
+        (_, Some(version)) => version,
+        _ => "no memory cgroup".to_owned(),
+    };
+    let hint = (!works && facts.effective_uid != 0).then(|| AS_ROOT.to_owned());
+    Item {
+        name: "limit",
+        purpose: "record --memory",
+        works,
+        detail,
+        hint,
+    }
+}
+
+fn swap(facts: &HostFacts) -> Item {
+    let areas = facts.swap_areas.as_deref().unwrap_or_default();
+    let zram = &facts.zram;
+    let zram_possible = !zram.unused.is_empty() || zram.can_add;
+    let mut kinds = Vec::new();
+    if zram_possible {
+        kinds.push("zram");
+    }
+    kinds.push("file");
+    let root = facts.effective_uid == 0;
+    let existing = match areas.len() {
+        0 => "none active".to_owned(),
+        count => format!("{count} active"),
+    };
+    let detail = if root {
+        format!("{existing}; can be set up for a run: {}", kinds.join(", "))
+    } else {
+        format!("{existing}; none can be set up without root")
+    };
+    Item {
+        name: "swap",
+        purpose: "room for what does not fit",
+        works: root || !areas.is_empty(),
+        detail,
+        hint: (!root).then(|| AS_ROOT.to_owned()),
+    }
+}
+
+fn remote_advice(facts: &HostFacts) -> Item {
+    Item {
+        name: "advice",
+        purpose: "changing a running program's memory from outside (not used yet)",
+        works: facts.process_madvise,
+        detail: if facts.process_madvise {
+            "process_madvise"
+        } else {
+            "process_madvise needs Linux 5.10"
+        }
+        .to_owned(),
+        hint: None,
+    }
+}

@@ -1,0 +1,78 @@
+//! `pagewise export`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use pagewise_export::CallPathOf;
+use pagewise_export::Format;
+use pagewise_export::Options;
+use pagewise_export::Weight;
+use pagewise_trace::Trace;
+
+use crate::failure::Failure;
+use crate::report::complete;
+use crate::target::Contents;
+use crate::target::Target;
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ExportArguments {
+    /// perfetto (timeline), pprof (profile), folded (flame graph), csv or parquet (all events with their objects)
+    #[arg(value_name = "FORMAT")]
+    format: Format,
+    /// The recording
+    #[arg(default_value = "pagewise.data", value_name = "TRACE")]
+    trace: PathBuf,
+    /// File to write, or - for standard output [default: pagewise.perfetto-trace, .pb.gz, .folded, .csv or .parquet]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Overwrite the file
+    #[arg(short, long)]
+    force: bool,
+    /// What the numbers of `folded` are: swap_ins, stall_ns or evictions
+    #[arg(long, value_name = "WHAT", default_value = "swap_ins")]
+    weight: Weight,
+    /// Whose call paths `pprof` and `folded` show: of the allocation, or of the fault where those were recorded
+    #[arg(long, value_name = "OF", default_value = "allocation")]
+    call_path: CallPathOf,
+}
+
+const EXAMPLES: &str = "Examples:
+  pagewise export perfetto                 then open pagewise.perfetto-trace in https://ui.perfetto.dev
+  pagewise export pprof                    then go tool pprof -tagleaf=object -top pagewise.pb.gz
+  pagewise export folded --weight stall_ns -o - | inferno-flamegraph > stalls.svg
+  pagewise export csv -o - | head
+  pagewise export parquet run.data -o run.parquet";
+
+pub(crate) fn run(arguments: &ExportArguments) -> Result<ExitCode, Failure> {
+    let format = arguments.format;
+    let options = Options {
+        weight: arguments.weight,
+        call_path_of: arguments.call_path,
+    };
+    if options.weight != Weight::SwapIns && format != Format::Folded {
+        return Err(Failure::new("--weight is for folded only: leave it out"));
+    }
+    if options.call_path_of != CallPathOf::Allocation
+        && !matches!(format, Format::Folded | Format::Pprof)
+    {
+        return Err(Failure::new(
+            "--call-path is for pprof and folded only: leave it out",
+        ));
+    }
+    let default = || PathBuf::from(format.default_file_name());
+    let path = arguments.output.clone().unwrap_or_else(default);
+    let contents = Contents {
+        name: format.to_string(),
+        is_text: format.is_text(),
+        option: "-o",
+    };
+    let target = Target::choose(&path, &contents, arguments.force)?;
+    complete(&arguments.trace)?;
+    let trace = Trace::open(&arguments.trace)?;
+    target.write("-o", |out| {
+        pagewise_export::export(&trace, format, options, out)
+    })?;
+    Ok(ExitCode::SUCCESS)
+}

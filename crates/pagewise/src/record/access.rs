@@ -1,0 +1,362 @@
+//! `record --access`: clears accessed bits, waits, and looks which are set again, as often as it may cost.
+//!
+//! Clearing holds up the program's faults, so the time spent on both is kept below a share of the run: the interval
+//! grows with what the last round cost, and a round begins only when its expected cost fits into what may be spent by
+//! then. Clearing first waits for faults under way, which may take as long as a slow swap device; so it is done by a
+//! thread of its own, draining goes on, and not the time but the processor time counts. A walk holds up nobody.
+
+use std::collections::BTreeMap;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use std::time::Instant;
+
+use pagewise_collect::AccessSensor;
+use pagewise_collect::CollectError;
+use pagewise_collect::SwapSensor;
+use pagewise_collect::access::PageSet;
+use pagewise_collect::access::Pages;
+use pagewise_collect::access::Region;
+use pagewise_collect::access::Walked;
+use pagewise_collect::access::clear_accessed;
+use pagewise_collect::access::pages_in;
+use pagewise_host::process;
+use pagewise_trace as trace;
+use pagewise_trace::TraceWriter;
+
+use super::facts::Clocks;
+use crate::failure::Failure;
+use crate::output::tell;
+
+/// One part in so many of the run's time is spent on clearing and looking: 0.5 %.
+const BUDGET: u32 = 200;
+/// What a round costs before one was measured: for each process, and for each of its resident base pages.
+const FIRST_COST_OF_PROCESS: Duration = Duration::from_millis(1);
+const FIRST_COST_OF_PAGE_NS: u64 = 25;
+/// Each takes a descriptor. Of more processes, the first ones are looked at.
+const MOST_PROCESSES: usize = 256;
+
+/// Memory whose accessed bits were cleared.
+struct Cleared {
+    pages: Pages,
+    at_ns: u64,
+}
+
+/// What the clearing thread returns.
+#[derive(Default)]
+struct Clearing {
+    cleared: Vec<Cleared>,
+    /// Processor time.
+    cost: Duration,
+    /// Time that passed.
+    took: Duration,
+    /// Processes that may not be looked into, and why the last of them may not.
+    refusals: u64,
+    refused: Option<CollectError>,
+}
+
+enum Phase {
+    Resting,
+    Clearing(JoinHandle<Clearing>),
+    Waiting {
+        cleared: Vec<Cleared>,
+        until: Instant,
+    },
+    /// It was refused.
+    Stopped,
+}
+
+pub(super) struct Accesses {
+    sensor: AccessSensor,
+    shortest: Duration,
+    page_bytes: u64,
+    began: Instant,
+    phase: Phase,
+    clear: Duration,
+    clear_took: Duration,
+    walk: Duration,
+    looks: u64,
+    /// Cost of the last round, and the resident bytes at its begin.
+    last: Option<(Duration, u64)>,
+    resident_bytes: u64,
+    spent_before_round: Duration,
+    changed_regions: u64,
+    /// Too many, or not to be looked into; counted at each look.
+    skipped_processes: u64,
+}
+
+impl Accesses {
+    pub(super) fn new(sensor: AccessSensor, shortest: Duration, page_bytes: u64) -> Self {
+        Self {
+            sensor,
+            shortest,
+            page_bytes,
+            began: Instant::now(),
+            phase: Phase::Resting,
+            clear: Duration::ZERO,
+            clear_took: Duration::ZERO,
+            walk: Duration::ZERO,
+            looks: 0,
+            last: None,
+            resident_bytes: 0,
+            spent_before_round: Duration::ZERO,
+            changed_regions: 0,
+            skipped_processes: 0,
+        }
+    }
+
+    /// The program starts now: what may be spent grows from here.
+    pub(super) fn begin(&mut self) {
+        self.began = Instant::now();
+    }
+
+    /// Does what is due. `processes`: those with an address space of their own. Returns why it has stopped for good, if
+    /// it has just done so.
+    pub(super) fn tick(
+        &mut self,
+        processes: impl FnOnce() -> Vec<u32>,
+        faults: &SwapSensor,
+        writer: &mut TraceWriter,
+    ) -> Result<Option<String>, Failure> {
+        let mut refused = None;
+        self.phase = match std::mem::replace(&mut self.phase, Phase::Stopped) {
+            Phase::Clearing(thread) if thread.is_finished() => {
+                let clearing = thread.join().unwrap_or_default();
+                self.clear += clearing.cost;
+                self.clear_took += clearing.took;
+                self.skipped_processes += clearing.refusals;
+                match clearing.refused {
+                    // One of several may be another user's.
+                    Some(error) if clearing.cleared.is_empty() => {
+                        let why = error.to_string();
+                        tell!("pagewise: accesses are no longer recorded: {why}");
+                        refused = Some(why);
+                        Phase::Stopped
+                    }
+                    _ => Phase::Waiting {
+                        cleared: clearing.cleared,
+                        until: Instant::now() + self.interval(clearing.cost),
+                    },
+                }
+            }
+            Phase::Waiting { cleared, until } if Instant::now() >= until => {
+                self.look(&cleared, faults, writer)?;
+                let cost = self.clear + self.walk - self.spent_before_round;
+                self.last = Some((cost, self.resident_bytes));
+                Phase::Resting
+            }
+            phase => phase,
+        };
+        if matches!(self.phase, Phase::Resting) {
+            self.start_round(processes());
+        }
+        Ok(refused)
+    }
+
+    fn start_round(&mut self, mut processes: Vec<u32>) {
+        if processes.is_empty() {
+            return;
+        }
+        let skipped = processes.len().saturating_sub(MOST_PROCESSES);
+        processes.truncate(MOST_PROCESSES);
+        let memory = processes.iter().filter_map(|pid| process::memory(*pid));
+        let resident_bytes = memory.filter_map(|memory| memory.resident_bytes).sum();
+        let expected = expected_cost(
+            self.last,
+            resident_bytes,
+            resident_bytes / self.page_bytes,
+            processes.len() as u32,
+        );
+        if self.clear + self.walk + expected > self.began.elapsed() / BUDGET {
+            return;
+        }
+        self.skipped_processes += skipped as u64;
+        self.resident_bytes = resident_bytes;
+        self.spent_before_round = self.clear + self.walk;
+        self.phase = Phase::Clearing(std::thread::spawn(move || clear(&processes)));
+    }
+
+    /// So long that what a round costs has been earned when it is over, and the next one can follow at once.
+    fn interval(&self, clear_cost: Duration) -> Duration {
+        let last = self.last.map_or(Duration::ZERO, |(cost, _)| cost);
+        (clear_cost.max(last) * BUDGET).max(self.shortest)
+    }
+
+    fn look(
+        &mut self,
+        cleared: &[Cleared],
+        faults: &SwapSensor,
+        writer: &mut TraceWriter,
+    ) -> Result<(), Failure> {
+        let time_ns = Clocks::now().monotonic_ns;
+        let mut regions = Vec::new();
+        self.looks += 1;
+        for memory in cleared {
+            regions.clear();
+            let processor = processor_time();
+            let (walked, mm) = self
+                .sensor
+                .walk(&memory.pages, |region| regions.push(region))?;
+            self.walk += processor_time().saturating_sub(processor);
+            let Walked::Whole { changed } = walked else {
+                continue; // it ended, or became another program
+            };
+            self.changed_regions += changed;
+            let Some(space) = faults.space_of(mm)? else {
+                continue;
+            };
+            let interval_ns = time_ns.saturating_sub(memory.at_ns);
+            for region in &regions {
+                writer
+                    .accesses
+                    .push(row(region, time_ns, interval_ns, space))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What it cost the program; `wall`: how long that ran.
+    pub(super) fn cost(&self, wall: Duration) -> BTreeMap<String, f64> {
+        let spent = self.clear + self.walk;
+        let mut cost = BTreeMap::from([
+            ("access_clear_ns".to_owned(), self.clear.as_nanos() as f64),
+            (
+                "access_clear_waits_ns".to_owned(),
+                self.clear_took.saturating_sub(self.clear).as_nanos() as f64,
+            ),
+            ("access_walk_ns".to_owned(), self.walk.as_nanos() as f64),
+            ("access_looks".to_owned(), self.looks as f64),
+        ]);
+        if !wall.is_zero() {
+            let duty = spent.as_secs_f64() / wall.as_secs_f64();
+            cost.insert("access_duty".to_owned(), duty);
+        }
+        cost
+    }
+
+    pub(super) fn losses(&self) -> [(&'static str, u64); 2] {
+        [
+            ("access_regions", self.changed_regions),
+            ("access_processes", self.skipped_processes),
+        ]
+    }
+}
+
+/// `last`: cost and resident bytes of the round before. Memory that grew since costs more; none is taken for cheaper.
+fn expected_cost(
+    last: Option<(Duration, u64)>,
+    resident_bytes: u64,
+    resident_pages: u64,
+    processes: u32,
+) -> Duration {
+    match last {
+        Some((cost, before)) if before > 0 => {
+            cost.mul_f64((resident_bytes as f64 / before as f64).max(1.0))
+        }
+        _ => {
+            FIRST_COST_OF_PROCESS * processes
+                + Duration::from_nanos(resident_pages * FIRST_COST_OF_PAGE_NS)
+        }
+    }
+}
+
+fn clear(processes: &[u32]) -> Clearing {
+    let mut clearing = Clearing::default();
+    for &pid in processes {
+        // Opened before: what the process execs in between is not what was cleared, and is left out.
+        let opened = Pages::open(pid);
+        let (begun, processor) = (Instant::now(), processor_time());
+        let cleared = opened.and_then(|pages| Ok((pages, clear_accessed(pid)?)));
+        clearing.took += begun.elapsed();
+        clearing.cost += processor_time().saturating_sub(processor);
+        match cleared {
+            Ok((Some(pages), true)) => clearing.cleared.push(Cleared {
+                pages,
+                at_ns: Clocks::now().monotonic_ns,
+            }),
+            Ok(_) => {} // it has ended
+            Err(error) => {
+                clearing.refusals += 1;
+                clearing.refused = Some(error);
+            }
+        }
+    }
+    clearing
+}
+
+/// Of this thread.
+fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+fn row(region: &Region, time_ns: u64, interval_ns: u64, space: u32) -> trace::Access {
+    let resident_pages = pages_in(&region.resident);
+    let accessed_pages = pages_in(&region.accessed);
+    trace::Access {
+        time_ns,
+        interval_ns,
+        space,
+        address: region.address,
+        resident_pages,
+        accessed_pages,
+        dirty_pages: pages_in(&region.dirty),
+        huge: region.huge,
+        swapped_pages: pages_in(&region.swapped),
+        resident_map: (!resident_pages.is_multiple_of(512)).then(|| digits(&region.resident)),
+        accessed_map: (accessed_pages != 0 && accessed_pages != resident_pages)
+            .then(|| digits(&region.accessed)),
+    }
+}
+
+/// 128 hexadecimal digits of four pages each, the lowest bit the first of them.
+fn digits(set: &PageSet) -> String {
+    let nibble = |number: usize| (set[number / 16] >> (number % 16 * 4) & 15) as u32;
+    (0..set.len() * 16)
+        .filter_map(|number| char::from_digit(nibble(number), 16))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn maps_begin_with_the_first_page() {
+        let set = [0b1_0010, 0, 0, 0, 0, 0, 0, 1 << 63];
+        let text = digits(&set);
+        assert_eq!(text.len(), 128);
+        assert!(text.starts_with("210") && text.ends_with("08"), "{text}");
+    }
+
+    #[test]
+    fn maps_are_left_out_where_counts_say_it_all() {
+        let mut region = Region {
+            address: 2 << 20,
+            resident: [u64::MAX; 8],
+            ..Region::default()
+        };
+        let maps = |region: &Region| {
+            let row = row(region, 9, 5, 1);
+            (row.resident_map.is_some(), row.accessed_map.is_some())
+        };
+        assert_eq!(maps(&region), (false, false), "none accessed");
+        region.accessed[0] = 1;
+        assert_eq!(maps(&region), (false, true));
+        region.accessed = region.resident;
+        assert_eq!(maps(&region), (false, false), "all accessed");
+        region.resident[7] = 1;
+        region.accessed = region.resident;
+        assert_eq!(maps(&region), (true, false));
+    }
+
+    #[test]
+    fn a_round_is_expected_to_cost_what_the_last_one_did_or_more() {
+        let ms = Duration::from_millis;
+        assert_eq!(expected_cost(Some((ms(4), 100)), 200, 0, 1), ms(8));
+        assert_eq!(expected_cost(Some((ms(4), 100)), 50, 0, 1), ms(4));
+        // Nothing was resident then: there is nothing to go by.
+        let guess = expected_cost(Some((ms(4), 0)), 8 << 30, 2 << 20, 1);
+        assert_eq!(guess, expected_cost(None, 8 << 30, 2 << 20, 1));
+        assert!(guess > ms(42), "clearing 8 GiB takes that long");
+    }
+}

@@ -1,0 +1,160 @@
+//! Call paths of faults: stacks that the sensor has not seen before are unwound here, once, and taught to it.
+
+use std::collections::HashMap;
+use std::time::Duration;
+use std::time::Instant;
+
+use pagewise_attribute::unwind::Evidence;
+use pagewise_attribute::unwind::arch::Registers;
+use pagewise_collect::CallPath;
+use pagewise_collect::CopiedStack;
+use pagewise_collect::Lesson;
+use pagewise_collect::Slot;
+use pagewise_host::page_bytes;
+use pagewise_host::process;
+use pagewise_trace::Event;
+use pagewise_trace::StackFrame;
+
+use super::call_paths::CallPaths;
+
+/// A page that was just brought in is not asked for again.
+const BROUGHT_IN_FOR: Duration = Duration::from_millis(10);
+/// Pages to remember for that.
+const MOST_BROUGHT_IN: usize = 4096;
+
+#[derive(Default)]
+pub(super) struct FaultPaths {
+    /// Events that wait for their path's number, by place in the list of events.
+    waiting: Vec<(usize, CallPath)>,
+    /// Copies that were unwound, perhaps before the event they belong to.
+    numbers: HashMap<u64, Option<u32>>,
+    lessons: Vec<Lesson>,
+    /// Stacks that came too late: their process had gone.
+    pub(super) too_late: u64,
+    /// Pages of stacks that we read so that they could be unwound further.
+    pub(super) pages_brought_in: u64,
+    brought_in: HashMap<(u32, u64), Instant>,
+    /// Recognized stacks that were unwound too.
+    pub(super) checked: u64,
+    /// Of these, those with another path.
+    pub(super) different: u64,
+}
+
+impl FaultPaths {
+    /// The event that comes next in the list, `index`, has that path.
+    pub(super) fn expect(&mut self, index: usize, path: CallPath) {
+        if path != CallPath::Unknown {
+            self.waiting.push((index, path));
+        }
+    }
+
+    /// Unwinds a copied stack; returns the rows of its path if that is new.
+    pub(super) fn learn(
+        &mut self,
+        pid: Option<u32>,
+        stack: &CopiedStack,
+        bytes: &[u8],
+        call_paths: &mut CallPaths,
+    ) -> Vec<StackFrame> {
+        let registers = registers_of(stack);
+        let absent = stack.absent();
+        let unwind = |pid| call_paths.number_of_fault(pid, &registers, bytes, &absent);
+        let found = pid.and_then(unwind);
+        if stack.known.is_none() {
+            let number = found.as_ref().map(|found| found.number);
+            self.numbers.insert(stack.sequence, number);
+        }
+        let (Some(pid), Some(found)) = (pid, found) else {
+            self.too_late += u64::from(stack.known.is_none());
+            return Vec::new();
+        };
+        self.compare(stack.known, found.number);
+        if let Some(evidence) = found.evidence {
+            let lesson = lesson(*stack, evidence, found.number);
+            if let Some(offset) = lesson.unreadable {
+                self.bring_in(pid, stack.stack_pointer + offset);
+            }
+            if stack.known != Some(found.number) {
+                self.lessons.push(lesson);
+            }
+        }
+        found.rows
+    }
+
+    fn compare(&mut self, known: Option<u32>, found: u32) {
+        if let Some(known) = known {
+            self.checked += 1;
+            self.different += u64::from(found != known);
+        }
+    }
+
+    /// The outer frames of a stack are seldom touched and soon evicted. Brought in, they can be read for a while.
+    fn bring_in(&mut self, pid: u32, address: u64) {
+        let page = address / page_bytes();
+        let brought = self.brought_in.get(&(pid, page));
+        // Of many copies that were made before the first was seen, one is reason enough.
+        if brought.is_some_and(|at| at.elapsed() < BROUGHT_IN_FOR) {
+            return;
+        }
+        if self.brought_in.len() > MOST_BROUGHT_IN {
+            self.brought_in.clear();
+        }
+        self.brought_in.insert((pid, page), Instant::now());
+        self.pages_brought_in += u64::from(process::bring_in(pid, address));
+    }
+
+    /// What was learnt since the last call.
+    pub(super) fn take_lessons(&mut self) -> Vec<Lesson> {
+        std::mem::take(&mut self.lessons)
+    }
+
+    /// Gives events their paths. All copies that they refer to have been unwound.
+    pub(super) fn resolve(&mut self, events: &mut [Event]) {
+        for (index, path) in self.waiting.drain(..) {
+            events[index].stack = match path {
+                CallPath::Unknown => None,
+                CallPath::Known(number) => Some(number),
+                CallPath::Copied(sequence) => self.numbers.remove(&sequence).flatten(),
+            };
+        }
+    }
+}
+
+fn lesson(stack: CopiedStack, evidence: Evidence, path: u32) -> Lesson {
+    // Beyond the longest copy nothing is ever read; else a page was not resident.
+    let unreadable = evidence
+        .beyond_copy
+        .map(|address| address.wrapping_sub(stack.stack_pointer))
+        .filter(|&offset| offset + 8 < CopiedStack::LONGEST);
+    let slot = |word: pagewise_attribute::unwind::Word| Slot {
+        offset: word.address.wrapping_sub(stack.stack_pointer),
+        is_frame_pointer: word.is_frame_pointer,
+        value: word.value,
+    };
+    Lesson {
+        stack,
+        slots: evidence.words.into_iter().map(slot).collect(),
+        uses_frame_pointer: evidence.uses_frame_pointer,
+        unreadable,
+        path,
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn registers_of(stack: &CopiedStack) -> Registers {
+    Registers::new(
+        stack.instruction_pointer,
+        stack.stack_pointer,
+        stack.frame_pointer,
+    )
+}
+
+#[cfg(target_arch = "aarch64")]
+fn registers_of(stack: &CopiedStack) -> Registers {
+    Registers::new(
+        stack.instruction_pointer,
+        stack.link_register,
+        stack.stack_pointer,
+        stack.frame_pointer,
+    )
+}

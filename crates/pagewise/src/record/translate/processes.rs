@@ -1,0 +1,237 @@
+//! Which processes there are, and the address space of each.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use pagewise_collect::Observation;
+use pagewise_collect::record::ProcessChange;
+use pagewise_trace as trace;
+use pagewise_trace::TraceError;
+use pagewise_trace::TraceWriter;
+
+use super::Translator;
+use crate::record::residency::Target;
+
+impl Translator {
+    /// Processes that have an address space of their own, with its number.
+    pub(in crate::record) fn live_spaces(&self) -> Vec<(u32, u32)> {
+        let spaces = self.spaces.values();
+        spaces.map(|row| (row.pid, row.space)).collect()
+    }
+
+    pub(in crate::record) fn process(
+        &mut self,
+        change: Observation,
+        writer: &mut TraceWriter,
+    ) -> Result<(), TraceError> {
+        let Observation::Process {
+            time_ns,
+            what,
+            space,
+            parent_space,
+            pid,
+            start_boottime_ns,
+            exec_epoch,
+            command,
+        } = change
+        else {
+            return Ok(());
+        };
+        if space == 0 {
+            return Ok(()); // not recorded before its exec
+        }
+        match what {
+            ProcessChange::Exec | ProcessChange::Fork | ProcessChange::Join => {
+                // Between vfork and exec the space is the parent's, who goes on in it.
+                if what == ProcessChange::Exec && self.pids.get(&parent_space) == Some(&pid) {
+                    self.call_paths.forget(pid);
+                    self.pids.remove(&parent_space);
+                    self.end_space(parent_space, time_ns, writer)?;
+                }
+                let executable = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
+                if let (ProcessChange::Exec, Some(path)) = (what, &executable) {
+                    self.executables.note(path);
+                }
+                let row = trace::Space {
+                    space,
+                    pid,
+                    start_time_ns: start_boottime_ns,
+                    exec_epoch,
+                    parent_space: (parent_space != 0).then_some(parent_space),
+                    begin_ns: time_ns,
+                    end_ns: None,
+                    command,
+                    executable: executable.map(|path| path.display().to_string()),
+                };
+                // A child that borrows its parent's memory (vfork) has no space of its own.
+                if parent_space != space {
+                    writer.spaces.push(row.clone())?;
+                    self.spaces.insert(space, row);
+                    self.pids.insert(space, pid);
+                    if what != ProcessChange::Fork {
+                        self.read_mappings_of(pid, space, time_ns, writer)?;
+                    }
+                }
+                self.spaces_of
+                    .entry(pid)
+                    .or_default()
+                    .push((time_ns, space));
+            }
+            ProcessChange::Exit => {
+                if self.spaces.get(&space).is_some_and(|row| row.pid == pid) {
+                    self.end_space(space, time_ns, writer)?;
+                }
+                self.ended.push(pid);
+            }
+        }
+        Ok(())
+    }
+
+    pub(in crate::record) fn end_space(
+        &mut self,
+        space: u32,
+        time_ns: u64,
+        writer: &mut TraceWriter,
+    ) -> Result<(), TraceError> {
+        let Some(mut row) = self.spaces.remove(&space) else {
+            return Ok(());
+        };
+        if let Some(anonymous) = &mut self.anonymous {
+            anonymous.forget(space);
+        }
+        row.end_ns = Some(time_ns);
+        writer.spaces.push(row)
+    }
+
+    /// Processes that a sensor has told of and that have not ended.
+    pub(in crate::record) fn live_processes(&self) -> BTreeSet<u32> {
+        self.spaces.values().map(|row| row.pid).collect()
+    }
+
+    /// A program is run from this file.
+    pub(in crate::record) fn note_executable(&mut self, path: &Path) {
+        self.executables.note(path);
+    }
+
+    /// Where the library could not be preloaded; see `Executables::state`.
+    pub(in crate::record) fn preload_state(&self, served: bool) -> Option<String> {
+        self.executables.state(served)
+    }
+
+    /// Processes that have ended since the last call: their rings can go.
+    pub(in crate::record) fn take_ended(&mut self) -> Vec<u32> {
+        for pid in &self.ended {
+            self.call_paths.forget(*pid);
+            self.maps.remove(pid);
+            self.pids.retain(|_, of| of != pid);
+        }
+        std::mem::take(&mut self.ended)
+    }
+
+    pub(in crate::record) fn space_at(&self, pid: u32, time_ns: u64) -> Option<u32> {
+        let spaces = self.spaces_of.get(&pid)?;
+        spaces
+            .iter()
+            .rev()
+            .find(|(begin, _)| *begin <= time_ns)
+            .or(spaces.first())
+            .map(|(_, space)| *space)
+    }
+
+    /// Without a sensor that sees exec, fork and exit: a process is there that was not known, or it runs another program.
+    pub(in crate::record) fn introduce(
+        &mut self,
+        pid: u32,
+        time_ns: u64,
+        writer: &mut TraceWriter,
+    ) -> Result<(), TraceError> {
+        let before = self.spaces_of.get(&pid).and_then(|spaces| spaces.last());
+        // The space of a process that has ended may be that of another one with the same number.
+        let before = before
+            .map(|&(_, space)| space)
+            .filter(|space| self.spaces.contains_key(space));
+        let stat = pagewise_host::process::stat(pid);
+        let parent = stat
+            .as_ref()
+            .and_then(|stat| self.forked_from(pid, stat.parent));
+        let exec_epoch = before
+            .and_then(|space| self.spaces.get(&space))
+            .map_or(0, |row| row.exec_epoch + 1);
+        let space = self.next_space();
+        let change = Observation::Process {
+            time_ns,
+            what: if before.is_none() && parent.is_some() {
+                ProcessChange::Fork
+            } else {
+                ProcessChange::Exec
+            },
+            space,
+            parent_space: before.or(parent).unwrap_or(0),
+            pid,
+            start_boottime_ns: stat.map_or(0, |stat| stat.start_ns),
+            exec_epoch,
+            command: pagewise_host::process::comm(pid)
+                .unwrap_or_default()
+                .trim_end()
+                .to_owned(),
+        };
+        self.process(change, writer)
+    }
+
+    /// A number that no address space has yet, where no sensor gives them numbers.
+    pub(in crate::record) fn next_space(&mut self) -> u32 {
+        self.last_space += 1;
+        self.last_space
+    }
+
+    /// The parent's space, if the process runs the same program still: a copy of its memory.
+    pub(in crate::record) fn forked_from(&self, pid: u32, parent: u32) -> Option<u32> {
+        let space = self.space_at(parent, u64::MAX)?;
+        let program = pagewise_host::process::exe;
+        (program(pid).is_some() && program(pid) == program(parent)).then_some(space)
+    }
+
+    /// Whether this process is being recorded.
+    pub(in crate::record) fn knows(&self, pid: u32) -> bool {
+        self.spaces.values().any(|row| row.pid == pid)
+    }
+
+    /// Without a sensor that sees it: a process has ended.
+    pub(in crate::record) fn process_ended(
+        &mut self,
+        pid: u32,
+        time_ns: u64,
+        writer: &mut TraceWriter,
+    ) -> Result<(), TraceError> {
+        // What its ring still holds is told later: the numbers stay known.
+        let live = self.spaces.values().filter(|row| row.pid == pid);
+        let spaces: Vec<u32> = live.map(|row| row.space).collect();
+        for space in spaces {
+            self.end_space(space, time_ns, writer)?;
+        }
+        self.ended.push(pid);
+        Ok(())
+    }
+
+    /// Processes being recorded, each with its address space.
+    pub(in crate::record) fn live(&self) -> Vec<(u32, u32)> {
+        let mut live: Vec<(u32, u32)> = self
+            .spaces
+            .values()
+            .map(|row| (row.pid, row.space))
+            .collect();
+        live.sort_unstable();
+        live
+    }
+
+    /// The same, as the residency sensor wants them.
+    pub(in crate::record) fn targets(&self) -> Vec<Target> {
+        let parent = |space: Option<u32>| Some(self.spaces.get(&space?)?.pid);
+        let target = |(pid, space)| Target {
+            pid,
+            space,
+            parent: parent(self.spaces.get(&space).and_then(|row| row.parent_space)),
+        };
+        self.live().into_iter().map(target).collect()
+    }
+}

@@ -1,0 +1,143 @@
+//! `pagewise report`.
+
+mod source;
+
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use pagewise_analyze::Findings;
+use pagewise_analyze::observed_ns;
+use pagewise_report::diff;
+use pagewise_report::html::HtmlError;
+use pagewise_report::json::Report;
+use pagewise_report::strip_prefixes;
+use pagewise_report::text;
+use pagewise_report::text::ColorChoice;
+use pagewise_report::text::Style;
+use pagewise_trace::State;
+use pagewise_trace::Trace;
+use pagewise_trace::TraceError;
+use pagewise_trace::TraceWriter;
+
+use crate::cli::Color;
+use crate::cli::ReportArguments;
+use crate::failure::Failure;
+use crate::output;
+use crate::output::tell;
+use crate::target::Contents;
+use crate::target::Target;
+
+pub(crate) fn run(arguments: &ReportArguments) -> Result<ExitCode, Failure> {
+    if let Some(path) = &arguments.html {
+        return html(arguments, path);
+    }
+    let after = findings(&arguments.trace)?;
+    let text = match &arguments.diff {
+        Some(before) => difference(findings(before)?, after, arguments)?,
+        None => report(after, arguments)?,
+    };
+    output::print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn report(mut findings: Findings, arguments: &ReportArguments) -> Result<String, Failure> {
+    let style = style(arguments);
+    if let Some(wanted) = &arguments.source {
+        return source::render(&findings, wanted, style);
+    }
+    strip_prefixes(&mut findings, &arguments.strip_prefix);
+    match arguments.json {
+        true => json_text(Report::new(&findings).to_text()),
+        false => Ok(text::render(&findings, style)),
+    }
+}
+
+/// Writes the report as a page for browsers.
+fn html(arguments: &ReportArguments, path: &Path) -> Result<ExitCode, Failure> {
+    let contents = Contents {
+        name: "an HTML report".to_owned(),
+        is_text: false,
+        option: "--html",
+    };
+    let target = Target::choose(path, &contents, arguments.force)?;
+    complete(&arguments.trace)?;
+    let trace = Trace::open(&arguments.trace)?;
+    let mut findings = pagewise_analyze::analyze(&trace)?;
+    strip_prefixes(&mut findings, &arguments.strip_prefix);
+    target.write("--html", |out| {
+        let mut out = std::io::BufWriter::with_capacity(1 << 16, out);
+        pagewise_report::html::write(&trace, &findings, &mut out)?;
+        out.flush()?;
+        Ok::<_, HtmlError>(())
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn difference(
+    mut before: Findings,
+    mut after: Findings,
+    arguments: &ReportArguments,
+) -> Result<String, Failure> {
+    strip_prefixes(&mut before, &arguments.strip_prefix);
+    strip_prefixes(&mut after, &arguments.strip_prefix);
+    let difference = diff::compare(&before, &after);
+    match arguments.json {
+        true => json_text(diff::to_json(&difference)),
+        false => Ok(diff::render(&difference, style(arguments))),
+    }
+}
+
+fn json_text(document: serde_json::Result<String>) -> Result<String, Failure> {
+    let document = document.map_err(|error| Failure::new(error.to_string()))?;
+    Ok(document + "\n")
+}
+
+fn style(arguments: &ReportArguments) -> Style {
+    let choice = match arguments.color {
+        Color::Auto => ColorChoice::Auto,
+        Color::Always => ColorChoice::Always,
+        Color::Never => ColorChoice::Never,
+    };
+    Style {
+        objects: arguments.objects,
+        library_frames: arguments.library_frames,
+        whole_paths: !arguments.strip_prefix.is_empty(),
+        ..Style::of_stdout(choice)
+    }
+}
+
+/// Reads a recording; one whose recorder was killed is first completed, as far as it goes.
+fn findings(dir: &Path) -> Result<Findings, Failure> {
+    complete(dir)?;
+    Ok(pagewise_analyze::analyze(&Trace::open(dir)?)?)
+}
+
+/// Closes a recording whose recorder was killed, if it may be.
+pub(crate) fn complete(dir: &Path) -> Result<(), Failure> {
+    let trace = Trace::open(dir)?;
+    if trace.meta().state == State::Closed || trace.in_progress() {
+        return Ok(());
+    }
+    let wall_ns = observed_ns(&trace)?;
+    drop(trace);
+    match complete_with(dir, wall_ns) {
+        // Someone else just began to, or it is not ours to write, or there is no room: report what there is, without
+        // names.
+        Err(TraceError::InUse { .. } | TraceError::Io { .. } | TraceError::DiskFull { .. }) => {
+            Ok(())
+        }
+        other => Ok(other?),
+    }
+}
+
+fn complete_with(dir: &Path, wall_ns: Option<u64>) -> Result<(), TraceError> {
+    let Some(mut writer) = TraceWriter::resume(dir)? else {
+        return Ok(());
+    };
+    tell!("pagewise: {} was cut short: completing it", dir.display());
+    pagewise_analyze::names::add_names(&mut writer)?;
+    writer.update_meta(|meta| meta.wall_ns = wall_ns)?;
+    writer.close()?;
+    Ok(())
+}

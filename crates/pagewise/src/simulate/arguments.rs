@@ -1,0 +1,170 @@
+//! What the command line says.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::Args;
+use pagewise_host::MemorySize;
+use pagewise_refs::Classify;
+use pagewise_refs::Columns;
+use pagewise_refs::Format;
+use pagewise_simulate::Models;
+use pagewise_simulate::PolicyKind;
+
+use super::storage::StorageChoice;
+use super::storage::Sweep;
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, after_long_help = long_help())]
+pub(crate) struct SimulateArguments {
+    /// The trace: a file of page references (lackey, memtrace, LIRS, ARC, SPEC addresses, csv, oracleGeneral, vscsi; also
+    /// compressed by gzip, zstd or xz), - for standard input, or a recording of pagewise
+    #[arg(value_name = "TRACE")]
+    pub(crate) trace: PathBuf,
+    /// Policies, comma-separated (--help lists them), or `all`. The column vs optimum needs belady among them
+    #[arg(
+        short,
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "clock,linux,four-area,belady"
+    )]
+    pub(crate) policy: Vec<PolicyChoice>,
+    /// Memory sizes, comma-separated: 20% (of the footprint), 512M, 2500p (pages)
+    #[arg(
+        short,
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "5%,10%,20%",
+        allow_negative_numbers = true
+    )]
+    pub(crate) memory: Vec<MemorySize>,
+    /// The devices that hold files and swap, and which of their figures to take: file=NAME,swap=NAME,level=min|typical|max
+    #[arg(long, value_name = "DEVICES", default_value = "file=ufs3.1,swap=emram")]
+    pub(crate) storage: StorageChoice,
+    /// A file of storage models in place of the built-in ones
+    #[arg(long, value_name = "FILE")]
+    pub(crate) storage_models: Option<PathBuf>,
+    /// Let a write to swap cost 1 to 100 times a read (write/read=FROM..TO), in steps of 1, 2, 5, 10, ...
+    #[arg(long, value_name = "RANGE")]
+    pub(crate) sweep: Option<Sweep>,
+    /// Also give whole curves by memory size: lru exactly, the others from a sample of the pages, with its error
+    #[arg(long)]
+    pub(crate) curve: bool,
+    /// Do not count the first N references: they only fill memory
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) warmup: u64,
+    /// References between two flushes of written file pages, or `never`: they are then written when they leave memory
+    #[arg(long, value_name = "N", default_value_t = Flush(Some(pagewise_simulate::DEFAULT_FLUSH_PERIOD)))]
+    pub(crate) flush: Flush,
+    /// How to tell files from anonymous memory: syscalls (what the log's system calls mapped) or paper (instructions are
+    /// files, data is anonymous) [default: syscalls where the log has them, else paper]
+    #[arg(long, value_name = "HOW")]
+    pub(crate) classify: Option<Classify>,
+    /// The trace's format: lirs, arc, address, lackey, memtrace, oracle-general, csv, vscsi [default: by its content]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<Format>,
+    /// Columns of a csv without header, from 1: id=5,op=3,size=4
+    #[arg(long, value_name = "COLUMNS")]
+    pub(crate) columns: Option<Columns>,
+    /// Bytes of a page [default: 4K for addresses; blocks and objects are pages themselves]
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
+    pub(crate) page_size: Option<MemorySize>,
+    /// Leave out lines that are not of the format, and say how many
+    #[arg(long)]
+    pub(crate) skip_bad: bool,
+    /// Simulations at once [default: one for each processor]
+    #[arg(short, long, value_name = "N")]
+    pub(crate) jobs: Option<NonZeroUsize>,
+    /// Print JSON (schema pagewise.simulate/1)
+    #[arg(long, conflicts_with = "csv")]
+    pub(crate) json: bool,
+    /// Print comma-separated values, a row for each policy and size
+    #[arg(long)]
+    pub(crate) csv: bool,
+    /// Also write a page with plots that needs no network
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Overwrite the file given with --html
+    #[arg(short, long, requires = "html")]
+    pub(crate) force: bool,
+}
+
+const EXAMPLES: &str = "I/O time is that of the counted page reads and writes at the devices' cost, one after the other; \
+the kernel's own work is apart (JSON: software_ns). Written file pages are flushed every --flush references, whatever the \
+policy.
+
+Examples:
+  valgrind --tool=lackey --trace-mem=yes --trace-syscalls=yes --log-file=/dev/stdout CMD | zstd > cmd.zst
+  pagewise simulate cmd.zst --policy clock,four-area --memory 5%,8%,10%,12%,15%,20%
+  pagewise simulate OLTP.lis --policy all --memory 10% --json
+  pagewise simulate cmd.zst --storage file=nvme,swap=zram-lz4 --memory 64M,128M --html what-if.html
+  pagewise simulate cmd.zst --sweep write/read=1..100 --policy cflru,four-area --csv";
+
+/// The examples, after the policies with their sources and the devices with their costs.
+fn long_help() -> String {
+    let policies = PolicyKind::ALL
+        .iter()
+        .map(|policy| format!("  {policy:<12} {}\n", policy.source()));
+    let models = Models::built_in();
+    let devices = models.device.iter().map(|(name, device)| {
+        format!(
+            "  {name:<12} read {:>7}, write {:>7}  {}\n",
+            pagewise_report::duration(device.read_ns.typical),
+            pagewise_report::duration(device.write_ns.typical),
+            device.title
+        )
+    });
+    format!(
+        "Policies:\n{}\nDevices (typical, for a page of 4 KiB):\n{}\n{EXAMPLES}",
+        policies.collect::<String>(),
+        devices.collect::<String>()
+    )
+}
+
+/// One policy, or all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PolicyChoice {
+    All,
+    One(PolicyKind),
+}
+
+impl FromStr for PolicyChoice {
+    type Err = pagewise_simulate::UnknownPolicy;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        match name {
+            "all" => Ok(Self::All),
+            name => name.parse().map(Self::One),
+        }
+    }
+}
+
+/// References between two flushes; `None`: never.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Flush(pub(crate) Option<u64>);
+
+impl std::fmt::Display for Flush {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            Some(period) => write!(formatter, "{period}"),
+            None => formatter.write_str("never"),
+        }
+    }
+}
+
+impl FromStr for Flush {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "never" {
+            return Ok(Self(None));
+        }
+        match text.parse() {
+            Ok(period) if period > 0 => Ok(Self(Some(period))),
+            _ => Err("a number of references from 1 on, or `never`".to_owned()),
+        }
+    }
+}

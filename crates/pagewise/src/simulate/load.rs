@@ -1,0 +1,132 @@
+//! The trace: held in memory where that is needed and it fits, else read as a stream, twice if need be.
+
+use std::path::Path;
+use std::path::PathBuf;
+
+use pagewise_refs::Classify;
+use pagewise_refs::Format;
+use pagewise_refs::Options;
+use pagewise_refs::Reader;
+use pagewise_simulate::Reference;
+
+use super::plan::Plan;
+use super::progress::Progress;
+use crate::failure::Failure;
+
+/// References held at most, unless a policy must know the future or curves are wanted: 1 GiB.
+const HELD: usize = 256 << 20;
+
+/// A trace, ready to be simulated.
+pub(crate) struct Input {
+    pub(crate) path: PathBuf,
+    pub(crate) format: Format,
+    pub(crate) classify: Option<Classify>,
+    pub(crate) facts: Facts,
+    pub(crate) references: References,
+}
+
+/// The references.
+pub(crate) enum References {
+    /// All of them.
+    Held(Vec<Reference>),
+    /// To be read.
+    Stream(Box<Reader>),
+}
+
+/// What is known of a trace once it is read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Facts {
+    pub(crate) references: u64,
+    pub(crate) writes: u64,
+    pub(crate) of_files: u64,
+    /// Distinct pages.
+    pub(crate) pages: Option<u32>,
+    pub(crate) skipped: u64,
+    pub(crate) notes: Vec<String>,
+}
+
+impl Facts {
+    /// Takes in some references.
+    pub(crate) fn count(&mut self, references: &[Reference]) {
+        self.references += references.len() as u64;
+        // In lanes of 32 bits, which processors add many of at once; a chunk is far shorter than 2^32.
+        let writes: u32 = references.iter().map(|r| u32::from(r.is_write())).sum();
+        let of_files: u32 = references.iter().map(|r| u32::from(r.is_file())).sum();
+        self.writes += u64::from(writes);
+        self.of_files += u64::from(of_files);
+    }
+
+    /// Takes in what the reader knows at its end.
+    pub(crate) fn finish(&mut self, reader: &Reader) {
+        self.pages = Some(reader.pages());
+        self.skipped = reader.skipped();
+        self.notes.extend(reader.notice());
+        if let Some(first) = reader.first_skipped() {
+            self.notes.push(format!(
+                "left out {} bad lines; the first: {first}",
+                pagewise_report::count(self.skipped)
+            ));
+        }
+    }
+}
+
+impl Input {
+    /// Reads as much as the plan needs to know before it starts.
+    pub(crate) fn open(path: &Path, reader: Reader, plan: &Plan) -> Result<Self, Failure> {
+        let mut input = Self {
+            path: path.to_owned(),
+            format: reader.format(),
+            classify: reader.classify(),
+            facts: Facts::default(),
+            references: References::Held(Vec::new()),
+        };
+        let limit = if plan.needs_all() {
+            usize::MAX
+        } else if plan.needs_footprint() {
+            HELD
+        } else {
+            0
+        };
+        input.references = if limit == 0 {
+            References::Stream(Box::new(reader))
+        } else {
+            input.hold(reader, limit, &plan.reading)?
+        };
+        Ok(input)
+    }
+
+    fn hold(
+        &mut self,
+        mut reader: Reader,
+        limit: usize,
+        options: &Options,
+    ) -> Result<References, Failure> {
+        let mut held = Some(Vec::new());
+        let read = reader.progress();
+        let mut progress = Progress::new("reading", read.total_bytes());
+        while let Some(chunk) = reader.next_chunk()? {
+            self.facts.count(chunk);
+            match &mut held {
+                Some(all) if all.len() + chunk.len() <= limit => all.extend_from_slice(chunk),
+                _ => held = None,
+            }
+            progress.at(read.read_bytes());
+        }
+        self.facts.finish(&reader);
+        match held {
+            Some(all) => Ok(References::Held(all)),
+            None if self.path == Path::new("-") => Err(Failure::new(
+                "a trace of more than 2^28 references on standard input cannot be read twice, as percentages of the \
+                 footprint need: write it to a file, or give --memory in bytes or pages",
+            )),
+            None => Ok(References::Stream(Box::new(Reader::open(
+                &self.path, options,
+            )?))),
+        }
+    }
+
+    /// Distinct pages, if the whole trace has been read.
+    pub(crate) fn footprint(&self) -> Option<u32> {
+        self.facts.pages
+    }
+}

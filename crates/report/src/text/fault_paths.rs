@@ -1,0 +1,74 @@
+//! The part of the report in a terminal that says where in the code the waiting was.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use pagewise_analyze::FaultPath;
+use pagewise_analyze::Findings;
+use unicode_width::UnicodeWidthStr;
+
+use super::Style;
+use super::clean::take_width;
+use crate::units::percent;
+
+/// Fault paths to list.
+const FAULT_PATHS: usize = 5;
+/// Callers to name of each; with library frames more.
+const CALLERS: usize = 3;
+const CALLERS_WITH_LIBRARIES: usize = 12;
+
+/// The call paths that waited longest.
+pub(crate) fn fault_paths(text: &mut String, findings: &Findings, style: Style) {
+    let all: u64 = findings.fault_paths.iter().map(|path| path.stall_ns).sum();
+    if all == 0 {
+        return;
+    }
+    let _ = writeln!(text, "\n{}", style.bold("Where it waited"));
+    let lines = lines(&findings.fault_paths, style);
+    for (line, stall_ns) in lines.into_iter().take(FAULT_PATHS) {
+        let share = format!("{:>6}", percent(stall_ns, all));
+        let room = style.width.saturating_sub(share.len() + 2);
+        let _ = writeln!(text, "{share}  {}", shortened(&line, room));
+    }
+}
+
+/// Paths that read the same are one line: a recursive function's differ only in depth.
+fn lines(paths: &[FaultPath], style: Style) -> Vec<(String, u64)> {
+    let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+    for path in paths {
+        *sums.entry(path_line(path, style)).or_default() += path.stall_ns;
+    }
+    let mut lines: Vec<(String, u64)> = sums.into_iter().collect();
+    lines.sort_by_key(|(_, stall_ns)| Reverse(*stall_ns));
+    lines
+}
+
+/// The place that touched the page, and who called it.
+pub(crate) fn path_line(path: &FaultPath, style: Style) -> String {
+    let frames = style.frames_of(&path.frames);
+    let Some(innermost) = frames.first() else {
+        return "(call path unknown)".to_owned();
+    };
+    let mut names: Vec<String> = frames.iter().map(|frame| style.function(frame)).collect();
+    names.dedup(); // recursion
+    let most = match style.library_frames {
+        true => CALLERS_WITH_LIBRARIES,
+        false => CALLERS,
+    };
+    let callers = names.iter().skip(1).take(most);
+    let mut line = callers.fold(style.frame(innermost), |line, caller| line + " < " + caller);
+    if names.len() > most + 1 {
+        line.push_str(" < ...");
+    }
+    line
+}
+
+/// Its beginning, as far as it fits.
+fn shortened(line: &str, width: usize) -> String {
+    if line.width() <= width {
+        return line.to_owned();
+    }
+    let kept = take_width(line.chars(), width.saturating_sub(3));
+    format!("{kept}...")
+}

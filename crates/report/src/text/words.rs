@@ -1,0 +1,45 @@
+//! A pattern in words.
+
+use pagewise_analyze::Pattern;
+use pagewise_analyze::PatternFacts;
+
+use crate::units::bytes;
+use crate::units::count;
+use crate::units::duration;
+use crate::units::percent;
+
+/// What a program does with the memory, for example `a loop of 48,640 pages (190 MiB), 1.2 s a round`.
+pub(crate) fn in_words(facts: &PatternFacts, page_bytes: u64) -> String {
+    let pages = |pages: u64| {
+        format!(
+            "{} pages ({})",
+            count(pages),
+            bytes(pages.saturating_mul(page_bytes))
+        )
+    };
+    match facts.pattern {
+        Pattern::Sequential => "page after page, once through".to_owned(),
+        Pattern::Loop => match (facts.reuse_pages, facts.reuse_ns) {
+            (Some(round), Some(ns)) => {
+                format!("a loop of {}, {} a round", pages(round), duration(ns))
+            }
+            _ => "a loop".to_owned(),
+        },
+        Pattern::Strided => match facts.stride_pages {
+            Some(stride) => format!("in steps of {}", pages(stride)),
+            None => "in equal steps".to_owned(),
+        },
+        Pattern::Random => match facts.reuse_pages {
+            Some(reuse) => format!("in no order, the same page again after {}", pages(reuse)),
+            None => "in no order".to_owned(),
+        },
+        Pattern::Hot => "a few pages again and again".to_owned(),
+        Pattern::Once => "each page about once, in no order".to_owned(),
+    }
+}
+
+/// How much of what was seen agrees: `97 % of 145,919 steps`.
+pub(crate) fn how_sure(facts: &PatternFacts) -> String {
+    let share = percent((facts.agreement * 1000.0).round() as u64, 1000);
+    format!("{share} of {} steps", count(facts.steps))
+}
