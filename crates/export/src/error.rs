@@ -50,8 +50,8 @@ impl From<::parquet::errors::ParquetError> for ExportError {
     }
 }
 
-impl From<arrow::error::ArrowError> for ExportError {
-    fn from(error: arrow::error::ArrowError) -> Self {
+impl From<arrow_schema::ArrowError> for ExportError {
+    fn from(error: arrow_schema::ArrowError) -> Self {
         Self::Output(write_error(error))
     }
 }
@@ -77,7 +77,7 @@ mod tests {
         let errors: [ExportError; 4] = [
             closed().into(),
             ::parquet::errors::ParquetError::External(closed().into()).into(),
-            arrow::error::ArrowError::from(closed()).into(),
+            arrow_schema::ArrowError::from(closed()).into(),
             ::csv::Error::from(closed()).into(),
         ];
         for error in errors {

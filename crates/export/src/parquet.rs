@@ -3,18 +3,18 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use arrow::array::ArrayRef;
-use arrow::array::DictionaryArray;
-use arrow::array::Int32Array;
-use arrow::array::RecordBatch;
-use arrow::array::StringArray;
-use arrow::array::UInt32Array;
-use arrow::array::UInt64Array;
-use arrow::datatypes::DataType;
-use arrow::datatypes::Field;
-use arrow::datatypes::Int32Type;
-use arrow::datatypes::Schema;
-use arrow::datatypes::SchemaRef;
+use arrow_array::ArrayRef;
+use arrow_array::DictionaryArray;
+use arrow_array::Int32Array;
+use arrow_array::RecordBatch;
+use arrow_array::StringArray;
+use arrow_array::UInt32Array;
+use arrow_array::UInt64Array;
+use arrow_schema::DataType;
+use arrow_schema::Field;
+use arrow_array::types::Int32Type;
+use arrow_schema::Schema;
+use arrow_schema::SchemaRef;
 use pagewise_analyze::Identity;
 use pagewise_trace::EventKind;
 use parquet::arrow::ArrowWriter;
@@ -197,9 +197,9 @@ fn numbers_32(rows: &[LocatedEvent], value: impl Fn(&LocatedEvent) -> Option<u32
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::Array;
-    use arrow::array::AsArray;
-    use arrow::datatypes::UInt64Type;
+    use arrow_array::Array;
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::UInt64Type;
     use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 
     use super::*;

@@ -3,20 +3,20 @@
 use std::mem::take;
 use std::sync::Arc;
 
-use arrow::array::Array;
-use arrow::array::ArrayRef;
-use arrow::array::AsArray;
-use arrow::array::BooleanArray;
-use arrow::array::BooleanBuilder;
-use arrow::array::PrimitiveArray;
-use arrow::array::PrimitiveBuilder;
-use arrow::array::StringArray;
-use arrow::array::StringBuilder;
-use arrow::datatypes::ArrowPrimitiveType;
-use arrow::datatypes::DataType;
-use arrow::datatypes::UInt16Type;
-use arrow::datatypes::UInt32Type;
-use arrow::datatypes::UInt64Type;
+use arrow_array::Array;
+use arrow_array::ArrayRef;
+use arrow_array::cast::AsArray;
+use arrow_array::BooleanArray;
+use arrow_array::builder::BooleanBuilder;
+use arrow_array::PrimitiveArray;
+use arrow_array::builder::PrimitiveBuilder;
+use arrow_array::StringArray;
+use arrow_array::builder::StringBuilder;
+use arrow_array::types::ArrowPrimitiveType;
+use arrow_schema::DataType;
+use arrow_array::types::UInt16Type;
+use arrow_array::types::UInt32Type;
+use arrow_array::types::UInt64Type;
 
 /// A Rust type that fills one column.
 ///

@@ -10,7 +10,7 @@ use std::panic::take_hook;
 use std::path::Path;
 use std::sync::Once;
 
-use arrow::error::ArrowError;
+use arrow_schema::ArrowError;
 use parquet::errors::ParquetError;
 
 use crate::error::Result;

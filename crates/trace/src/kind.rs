@@ -38,19 +38,19 @@ macro_rules! kinds {
             type Column = Vec<$kind>;
             const NULLABLE: bool = false;
 
-            fn data_type() -> arrow::datatypes::DataType {
+            fn data_type() -> arrow_schema::DataType {
                 $crate::kind::dictionary_type()
             }
             fn append(self, builder: &mut Self::Builder) {
                 builder.push(self as i8);
             }
-            fn finish(builder: &mut Self::Builder) -> arrow::array::ArrayRef {
+            fn finish(builder: &mut Self::Builder) -> arrow_array::ArrayRef {
                 // One shared array of names: the stream then holds the dictionary only once.
-                static NAMES: std::sync::LazyLock<arrow::array::ArrayRef> =
+                static NAMES: std::sync::LazyLock<arrow_array::ArrayRef> =
                     std::sync::LazyLock::new(|| $crate::kind::names(&[$( $name ),*]));
                 $crate::kind::dictionary(builder, &NAMES)
             }
-            fn view(array: Option<&arrow::array::ArrayRef>) -> Result<Self::Column, String> {
+            fn view(array: Option<&arrow_array::ArrayRef>) -> Result<Self::Column, String> {
                 $crate::kind::decode(array, $kind::from_name)
             }
             fn get(column: &Self::Column, row: usize) -> Self {
@@ -64,14 +64,14 @@ pub(crate) use kinds;
 use std::mem::take;
 use std::sync::Arc;
 
-use arrow::array::Array;
-use arrow::array::ArrayRef;
-use arrow::array::AsArray;
-use arrow::array::DictionaryArray;
-use arrow::array::Int8Array;
-use arrow::array::StringArray;
-use arrow::datatypes::DataType;
-use arrow::datatypes::Int8Type;
+use arrow_array::Array;
+use arrow_array::ArrayRef;
+use arrow_array::cast::AsArray;
+use arrow_array::DictionaryArray;
+use arrow_array::Int8Array;
+use arrow_array::StringArray;
+use arrow_schema::DataType;
+use arrow_array::types::Int8Type;
 
 use crate::cell::check;
 use crate::cell::missing;

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use arrow::array::AsArray;
-use arrow::array::RecordBatch;
-use arrow::datatypes::UInt64Type;
+use arrow_array::cast::AsArray;
+use arrow_array::RecordBatch;
+use arrow_array::types::UInt64Type;
 
 use crate::table;
 use crate::table::Codec;

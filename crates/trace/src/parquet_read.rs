@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::path::PathBuf;
 
-use arrow::array::RecordBatch;
-use arrow::error::ArrowError;
+use arrow_array::RecordBatch;
+use arrow_schema::ArrowError;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;

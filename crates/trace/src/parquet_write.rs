@@ -5,8 +5,8 @@ use std::io::BufWriter;
 use std::path::Path;
 use std::path::PathBuf;
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::basic::Encoding as ParquetEncoding;

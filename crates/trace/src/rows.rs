@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::path::PathBuf;
 
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 
 use crate::error::Result;
 use crate::error::TraceError;

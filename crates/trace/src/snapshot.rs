@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::path::PathBuf;
 
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 
 use crate::compact::Lasting;
 use crate::error::Result;

@@ -9,10 +9,10 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::vec::IntoIter;
 
-use arrow::array::RecordBatch;
-use arrow::buffer::Buffer;
-use arrow::datatypes::SchemaRef;
-use arrow::ipc::reader::StreamDecoder;
+use arrow_array::RecordBatch;
+use arrow_buffer::Buffer;
+use arrow_schema::SchemaRef;
+use arrow_ipc::reader::StreamDecoder;
 
 use crate::error::Result;
 use crate::error::TraceError;

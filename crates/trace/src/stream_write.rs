@@ -7,15 +7,15 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::path::PathBuf;
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
-use arrow::error::ArrowError;
-use arrow::ipc::writer::DictionaryTracker;
-use arrow::ipc::writer::EncodedData;
-use arrow::ipc::writer::IpcDataGenerator;
-use arrow::ipc::writer::IpcWriteContext;
-use arrow::ipc::writer::IpcWriteOptions;
-use arrow::ipc::writer::write_message;
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use arrow_schema::ArrowError;
+use arrow_ipc::writer::DictionaryTracker;
+use arrow_ipc::writer::EncodedData;
+use arrow_ipc::writer::IpcDataGenerator;
+use arrow_ipc::writer::IpcWriteContext;
+use arrow_ipc::writer::IpcWriteOptions;
+use arrow_ipc::writer::write_message;
 
 use crate::error::Result;
 use crate::error::TraceError;

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::ArrayRef;
-use arrow::array::RecordBatch;
-use arrow::datatypes::DataType;
-use arrow::datatypes::Field;
-use arrow::datatypes::Schema;
-use arrow::datatypes::SchemaRef;
+use arrow_array::ArrayRef;
+use arrow_array::RecordBatch;
+use arrow_schema::DataType;
+use arrow_schema::Field;
+use arrow_schema::Schema;
+use arrow_schema::SchemaRef;
 
 /// How a column is encoded in the closed (Parquet) table, before zstd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,8 +92,8 @@ macro_rules! table {
         }
 
         const _: () = {
-            use arrow::array::ArrayRef;
-            use arrow::array::RecordBatch;
+            use arrow_array::ArrayRef;
+            use arrow_array::RecordBatch;
             use $crate::cell::Cell;
             use $crate::table::Codec;
             use $crate::table::Column;

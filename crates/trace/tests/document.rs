@@ -4,8 +4,8 @@ mod common;
 
 use std::fs::File;
 
-use arrow::datatypes::DataType;
-use arrow::datatypes::Field;
+use arrow_schema::DataType;
+use arrow_schema::Field;
 use common::closed;
 use common::new_dir;
 use pagewise_trace::AllocationKind;

@@ -7,10 +7,10 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::ArrayRef;
-use arrow::array::RecordBatch;
-use arrow::array::UInt64Array;
-use arrow::datatypes::Schema;
+use arrow_array::ArrayRef;
+use arrow_array::RecordBatch;
+use arrow_array::UInt64Array;
+use arrow_schema::Schema;
 use common::Tables;
 use common::closed;
 use common::copy;
@@ -58,7 +58,7 @@ fn without(batch: &RecordBatch, column: &str) -> RecordBatch {
 
 fn with(batch: &RecordBatch, name: &str, array: ArrayRef) -> RecordBatch {
     let mut fields: Vec<_> = batch.schema().fields().iter().cloned().collect();
-    fields.push(Arc::new(arrow::datatypes::Field::new(
+    fields.push(Arc::new(arrow_schema::Field::new(
         name,
         array.data_type().clone(),
         true,
@@ -279,13 +279,13 @@ fn a_stream_of_another_version_is_read_closed_and_not_extended() {
     let mut expected = crashed(&dir, 1, 5);
     // As a version that did not know `latency_ns` but a column unknown to this one would write it.
     let path = dir.join("events.arrows");
-    let reader = arrow::ipc::reader::StreamReader::try_new(File::open(&path).unwrap(), None);
+    let reader = arrow_ipc::reader::StreamReader::try_new(File::open(&path).unwrap(), None);
     let batch = reader.unwrap().next().unwrap().unwrap();
     let other = Arc::new(UInt64Array::from(vec![7; 5]));
     let batch = with(&without(&batch, "latency_ns"), "numa_node", other);
     let mut bytes = Vec::new();
     let mut writer =
-        arrow::ipc::writer::StreamWriter::try_new(&mut bytes, &batch.schema()).unwrap();
+        arrow_ipc::writer::StreamWriter::try_new(&mut bytes, &batch.schema()).unwrap();
     writer.write(&batch).unwrap();
     drop(writer);
     fs::write(&path, &bytes).unwrap();
