@@ -4,6 +4,8 @@ use pagewise_trace::Event;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
+use crate::counted;
+use crate::counts::Counts;
 use crate::identity::Identity;
 use crate::identity::ObjectKind;
 use crate::spaces::PAGE_BITS;
@@ -61,6 +63,24 @@ impl Attribution {
             page: within,
             stack: place.stack,
         }
+    }
+
+    /// The events that were counted by region and not listed (`event_counts`), given to the objects that lie there:
+    /// `take` gets an object's number and what happened to it, several times for each. Returns how many events there
+    /// were. To be called after [`locate`](Self::locate), as they come after those that are listed.
+    ///
+    /// # Errors
+    /// If the table cannot be read.
+    pub fn share_counted(
+        &mut self,
+        trace: &Trace,
+        mut take: impl FnMut(usize, Counts),
+    ) -> Result<u64, TraceError> {
+        counted::share_out(trace, &mut self.spaces, |share| {
+            let mut counts = Counts::default();
+            counts.add_share(&share);
+            take(share.object, counts);
+        })
     }
 
     /// The size of a page in bytes.

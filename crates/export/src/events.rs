@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use pagewise_analyze::Attribution;
+use pagewise_analyze::Counts;
 use pagewise_analyze::Identity;
 use pagewise_analyze::Located;
 use pagewise_trace::Event;
@@ -42,6 +43,15 @@ impl Events {
             place: self.attribution.locate(&event),
             event,
         }))
+    }
+
+    /// What was counted by region and not listed, by object. After the last event.
+    pub(crate) fn share_counted(
+        &mut self,
+        trace: &Trace,
+        take: impl FnMut(usize, Counts),
+    ) -> Result<u64, TraceError> {
+        self.attribution.share_counted(trace, take)
     }
 
     /// What an object is called that an event named.

@@ -55,11 +55,11 @@ pub fn export(
     match format {
         Format::Perfetto => perfetto::write(trace, &mut events, &mut out)?,
         Format::Pprof => {
-            let tally = Tally::of(&mut events, options.call_path_of)?;
+            let tally = Tally::of(trace, &mut events, options.call_path_of)?;
             pprof::write(trace, &events, &tally, &mut out)?;
         }
         Format::Folded => {
-            let tally = Tally::of(&mut events, options.call_path_of)?;
+            let tally = Tally::of(trace, &mut events, options.call_path_of)?;
             folded::write(trace, &events, &tally, options.weight, &mut out)?;
         }
         Format::Csv => csv::write(&mut events, &mut out)?,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use pagewise_analyze::Counts;
+use pagewise_trace::Trace;
 
 use crate::error::ExportError;
 use crate::events::Events;
@@ -33,7 +34,11 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    pub(crate) fn of(events: &mut Events, call_path_of: CallPathOf) -> Result<Self, ExportError> {
+    pub(crate) fn of(
+        trace: &Trace,
+        events: &mut Events,
+        call_path_of: CallPathOf,
+    ) -> Result<Self, ExportError> {
         let mut sums: BTreeMap<Key, Counts> = BTreeMap::new();
         while let Some(located) = events.next()? {
             let stack = match call_path_of {
@@ -45,6 +50,15 @@ impl Tally {
                 .or_default()
                 .add(&located.event);
         }
+        // Which allocation of an object they belong to is not known, nor where they were caused.
+        events.share_counted(trace, |object, counts| {
+            let key = Key {
+                object,
+                stack: None,
+            };
+            let sum = sums.entry(key).or_default();
+            *sum = [*sum, counts].iter().sum();
+        })?;
         // No format shows anything else.
         sums.retain(|_, counts| counts.swap_ins + counts.evictions > 0);
         if call_path_of == CallPathOf::Fault && sums.keys().all(|key| key.stack.is_none()) {

@@ -10,6 +10,7 @@ use flate2::read::GzDecoder;
 use pagewise_trace::Allocation;
 use pagewise_trace::AllocationKind;
 use pagewise_trace::Event;
+use pagewise_trace::EventCount;
 use pagewise_trace::EventKind;
 use pagewise_trace::Frame;
 use pagewise_trace::Global;
@@ -43,9 +44,18 @@ pub(crate) fn trace_of(events: &[Event]) -> (TempDir, Trace) {
 
 /// As [`trace_of`], with waits beside the events.
 pub(crate) fn trace_with(events: &[Event], stalls: &[Stall]) -> (TempDir, Trace) {
+    trace_with_all(events, stalls, &[])
+}
+
+/// As [`trace_with`], with events that were counted and not listed.
+pub(crate) fn trace_with_all(
+    events: &[Event],
+    stalls: &[Stall],
+    counts: &[EventCount],
+) -> (TempDir, Trace) {
     let folder = tempfile::tempdir().expect("a folder");
     let dir = folder.path().join("pagewise.data");
-    write_trace(&dir, events, stalls).expect("written");
+    write_trace(&dir, events, stalls, counts).expect("written");
     let trace = Trace::open(&dir).expect("opened");
     (folder, trace)
 }
@@ -54,6 +64,7 @@ fn write_trace(
     dir: &Path,
     events: &[Event],
     stalls: &[Stall],
+    counts: &[EventCount],
 ) -> Result<(), pagewise_trace::TraceError> {
     let mut meta = Meta {
         command: vec!["./sweep".to_owned(), "a b".to_owned()],
@@ -132,6 +143,9 @@ fn write_trace(
     }
     for event in events {
         writer.events.push(event.clone())?;
+    }
+    for row in counts {
+        writer.event_counts.push(row.clone())?;
     }
     writer.close()?;
     Ok(())
@@ -246,6 +260,31 @@ fn csv_has_a_line_for_each_event() {
         "2000000900,0,4242,4243,swap_in,268435456,7,(memory of no recorded object),unknown,,,,,"
     );
     assert_eq!(lines[11], "");
+}
+
+#[test]
+fn what_was_only_counted_is_in_the_sums_with_its_object() {
+    let row = EventCount {
+        time_ns: 2 * SECOND,
+        interval_ns: SECOND,
+        space: 0,
+        kind: EventKind::SwapIn,
+        address: GRID,
+        bytes: 8 * PAGE,
+        events: 10,
+        latency_ns: Some(1_000),
+    };
+    let (_folder, trace) = trace_with_all(&[], &[], &[row]);
+    for (weight, sum) in [(Weight::SwapIns, 10), (Weight::StallNs, 1_000)] {
+        let options = Options {
+            weight,
+            ..Options::default()
+        };
+        assert_eq!(
+            text(&trace, Format::Folded, options),
+            format!("grid (sweep.c:12) {sum}\n")
+        );
+    }
 }
 
 #[test]

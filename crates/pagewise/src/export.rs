@@ -8,9 +8,11 @@ use pagewise_export::CallPathOf;
 use pagewise_export::Format;
 use pagewise_export::Options;
 use pagewise_export::Weight;
+use pagewise_trace::EventCount;
 use pagewise_trace::Trace;
 
 use crate::failure::Failure;
+use crate::output::tell;
 use crate::report::complete;
 use crate::target::Contents;
 use crate::target::Target;
@@ -74,5 +76,26 @@ pub(crate) fn run(arguments: &ExportArguments) -> Result<ExitCode, Failure> {
     target.write("-o", |out| {
         pagewise_export::export(&trace, format, options, out)
     })?;
+    tell_what_has_no_rows(&trace, format)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What was counted by region only has no moment and no page of its own.
+fn tell_what_has_no_rows(trace: &Trace, format: Format) -> Result<(), Failure> {
+    if matches!(format, Format::Folded | Format::Pprof) {
+        return Ok(());
+    }
+    let mut events = 0;
+    for row in trace.rows::<EventCount>()? {
+        events += row?.events;
+    }
+    if events > 0 {
+        let only = if format == Format::Perfetto {
+            "are in the counters only"
+        } else {
+            "are not among the rows (see the table event_counts of the recording)"
+        };
+        tell!("pagewise: {events} events were counted and not listed (record --max-size): they {only}");
+    }
+    Ok(())
 }

@@ -13,6 +13,7 @@ use std::io::Write;
 
 use pagewise_analyze::Identity;
 use pagewise_trace::Event;
+use pagewise_trace::EventCount;
 use pagewise_trace::EventKind;
 use pagewise_trace::Meta;
 use pagewise_trace::Sample;
@@ -76,6 +77,9 @@ pub(crate) fn write(
         for window in rates.complete() {
             rate_tracks.write(&mut timeline, window)?;
         }
+    }
+    for row in trace.rows::<EventCount>()? {
+        rates.spread(&row?);
     }
     for window in rates.rest() {
         rate_tracks.write(&mut timeline, window)?;

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use pagewise_trace::EventCount;
+use pagewise_trace::EventKind;
+
 /// Long enough for a rate, short enough to see a storm begin.
 pub(crate) const WINDOW_NS: u64 = 100_000_000;
 /// Events are nearly but not exactly in order: so many windows are kept open.
@@ -30,6 +33,31 @@ impl Rates {
         self.open
             .entry(number.max(self.next.unwrap_or(0)))
             .or_default()
+    }
+
+    /// Spreads what was counted over an interval evenly over its windows; the parts add up exactly.
+    pub(crate) fn spread(&mut self, row: &EventCount) {
+        let end_ns = row.time_ns.saturating_add(row.interval_ns.max(1));
+        let length = u128::from(end_ns - row.time_ns);
+        let until = |whole: u64, time_ns: u64| {
+            (u128::from(whole) * u128::from(time_ns - row.time_ns) / length) as u64
+        };
+        let mut from_ns = row.time_ns;
+        while from_ns < end_ns {
+            let to_ns = (from_ns / WINDOW_NS).saturating_add(1).saturating_mul(WINDOW_NS);
+            let to_ns = to_ns.min(end_ns);
+            let part = |whole| until(whole, to_ns) - until(whole, from_ns);
+            let window = self.window(from_ns);
+            match row.kind {
+                EventKind::SwapIn | EventKind::SwapCacheHit => {
+                    window.swap_ins += part(row.events);
+                    window.waited_ns += part(row.latency_ns.unwrap_or(0));
+                }
+                EventKind::Eviction => window.evictions += part(row.events),
+                EventKind::PageWritten | EventKind::ZeroFilled => {}
+            }
+            from_ns = to_ns;
+        }
     }
 
     /// Windows that nothing will be added to, with their begin; where nothing follows, also the silence after one.
@@ -100,6 +128,27 @@ mod tests {
         let all = early.into_iter().chain(rates.rest());
         let sum: u64 = all.map(|(_, window)| window.swap_ins).sum();
         assert_eq!(sum, 3);
+    }
+
+    #[test]
+    fn what_was_counted_over_an_interval_is_spread_and_stays_whole() {
+        let mut rates = Rates::default();
+        rates.spread(&EventCount {
+            time_ns: WINDOW_NS / 2,
+            interval_ns: 2 * WINDOW_NS,
+            space: 0,
+            kind: EventKind::SwapIn,
+            address: 0,
+            bytes: 4096,
+            events: 101,
+            latency_ns: Some(1001),
+        });
+        let windows: Vec<(u64, u64)> = rates
+            .rest()
+            .into_iter()
+            .map(|(_, window)| (window.swap_ins, window.waited_ns))
+            .collect();
+        assert_eq!(windows, [(25, 250), (50, 500), (26, 251), (0, 0)]);
     }
 
     #[test]
