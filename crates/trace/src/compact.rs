@@ -1,13 +1,16 @@
 //! What of the lasting tables is still needed when events before a moment are forgotten: an allocation that was
-//! released before it is not, nor what belonged to an address space that ended before it.
+//! released before it is not, nor what belonged to an address space that ended before it, and of states of a page the
+//! last is enough.
 
 use std::collections::HashMap;
 use std::collections::HashSet;
 
+use crate::page_states;
 use crate::tables::Allocation;
 use crate::tables::Mapping;
 use crate::tables::Move;
 use crate::tables::Release;
+use crate::tables::Residency;
 use crate::tables::Space;
 
 /// The rows of these tables.
@@ -17,6 +20,7 @@ pub(crate) struct Lasting {
     pub(crate) releases: Vec<Release>,
     pub(crate) moves: Vec<Move>,
     pub(crate) mappings: Vec<Mapping>,
+    pub(crate) residency: Vec<Residency>,
 }
 
 impl Lasting {
@@ -28,6 +32,8 @@ impl Lasting {
         self.releases.retain(|row| needed.contains(&row.space));
         self.moves.retain(|row| needed.contains(&row.space));
         self.mappings.retain(|row| needed.contains(&row.space));
+        let residency = std::mem::take(&mut self.residency);
+        self.residency = page_states::fold(residency, &needed, before_ns);
         self.forget_released(before_ns);
     }
 
@@ -167,6 +173,7 @@ mod tests {
             releases: Vec::new(),
             moves: Vec::new(),
             mappings: Vec::new(),
+            residency: Vec::new(),
         }
     }
 

@@ -58,6 +58,7 @@ mod journal;
 mod kind;
 mod memory;
 mod meta;
+mod page_states;
 mod parquet_pages;
 mod parquet_read;
 mod parquet_write;

@@ -2,15 +2,15 @@
 
 use std::collections::VecDeque;
 
-use arrow_array::cast::AsArray;
 use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 
 use crate::table;
 use crate::table::Codec;
 
 /// Tables whose rows say what is there from then on: they are needed for what happens later, however old they are.
-const LASTING: &[&str] = &["allocations", "releases", "moves", "mappings"];
+const LASTING: &[&str] = &["allocations", "releases", "moves", "mappings", "residency"];
 
 /// The batches of one table, oldest first.
 #[derive(Default)]

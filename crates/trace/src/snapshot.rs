@@ -147,6 +147,8 @@ impl TraceWriter {
         while let Some(until_ns) = self.forget_oldest(before_ns) {
             self.note_forgotten(until_ns);
         }
+        // Else events would go to make room for what nobody needs.
+        self.forget_lasting();
         while self.memory_bytes() > max_bytes {
             let Some(until_ns) = self.forget_oldest(u64::MAX) else {
                 break;
@@ -174,6 +176,7 @@ impl TraceWriter {
             self.releases.memory(),
             self.moves.memory(),
             self.mappings.memory(),
+            self.residency.memory(),
         ];
         tables.into_iter().flatten().map(Memory::bytes).sum()
     }
@@ -192,6 +195,7 @@ impl TraceWriter {
             releases: self.releases.kept_rows(),
             moves: self.moves.kept_rows(),
             mappings: self.mappings.kept_rows(),
+            residency: self.residency.kept_rows(),
         };
         lasting.forget(before_ns);
         self.spaces.replace_kept(lasting.spaces);
@@ -199,6 +203,7 @@ impl TraceWriter {
         self.releases.replace_kept(lasting.releases);
         self.moves.replace_kept(lasting.moves);
         self.mappings.replace_kept(lasting.mappings);
+        self.residency.replace_kept(lasting.residency);
         self.log.forgotten.lasting_bytes = self.lasting_bytes();
     }
 }
