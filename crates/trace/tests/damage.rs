@@ -159,7 +159,7 @@ fn changed_bytes_in_a_recording_never_yield_wrong_rows() {
     let target = parent.path().join("changed");
     let mut random = Random(0x9e37_79b9);
     for name in file_names(&dir).iter().filter(|name| *name != META_FILE) {
-        for _ in 0..20 {
+        for _ in 0..8 {
             copy(&dir, &target);
             let mut bytes = fs::read(target.join(name)).unwrap();
             let position = random.below(bytes.len() as u64) as usize;
@@ -178,7 +178,7 @@ fn changed_bytes_in_a_closed_table_are_found() {
     for table in TABLE_NAMES {
         let path = dir.join(format!("{table}.parquet"));
         let good = fs::read(&path).unwrap();
-        for _ in 0..50 {
+        for _ in 0..15 {
             let mut bad = good.clone();
             let position = random.below(bad.len() as u64) as usize;
             bad[position] ^= 1 + random.below(255) as u8;

@@ -18,7 +18,7 @@ use rustix::process::setrlimit;
 
 /// Address space that this whole test may use. A decoder that asks for more ends the process, and so the test.
 const MEMORY_BYTES: u64 = 2 << 30;
-const CASES: u32 = 800;
+const CASES: u32 = 400;
 
 #[test]
 fn no_damage_makes_a_reader_panic_or_take_all_memory() {
