@@ -11,6 +11,7 @@
 
 mod error;
 mod model;
+mod module_file;
 mod site;
 mod toml;
 
@@ -26,6 +27,8 @@ pub use model::ReadAhead;
 pub use model::Rule;
 pub use model::SourcePlace;
 pub use model::Target;
+pub use module_file::ModuleFile;
+pub use module_file::Unmatched;
 pub use site::Site;
 
 /// What the key `schema` of a plan says.
