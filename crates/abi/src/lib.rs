@@ -20,7 +20,9 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod plan;
 mod record;
+pub mod status;
 
 pub use record::Allocation;
 pub use record::AllocationKind;

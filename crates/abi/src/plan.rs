@@ -1,0 +1,480 @@
+//! Wire form of a plan, from the launcher to the preloaded library: one memory file, whose first part is the plan, only
+//! read by the program, and whose last [`STATUS_BYTES`](crate::status::STATUS_BYTES) are what became of it.
+//!
+//! ```text
+//!   header   64 bytes   magic, version, counts, sizes
+//!   modules  160 each   name, build id
+//!   frames   16 each    module, address stated in the file
+//!   ranges   16 each    start, end
+//!   rules    80 each    action, sizes, where its frames and ranges are
+//! ```
+//!
+//! Numbers are little-endian. Addresses were resolved by the launcher against the files as they are now; the library adds
+//! where they are loaded.
+
+/// First word of a plan.
+pub const PLAN_MAGIC: u64 = u64::from_le_bytes(*b"PGWSPLAN");
+/// Version of this form.
+pub const PLAN_VERSION: u32 = 1;
+/// Names the launcher's socket for plans (abstract, without the leading zero byte) to the library.
+pub const PLAN_VARIABLE: &str = "PAGEWISE_PLAN";
+/// Allocations of fewer bytes are not looked at.
+pub const PLAN_THRESHOLD: usize = 64 << 10;
+/// The most rules that the library takes; modules no more than half of them.
+pub const MOST_RULES: usize = 64;
+/// The most modules that rules may name together.
+pub const MOST_MODULES: usize = 16;
+/// The longest part of a call path that is compared, frames.
+pub const MOST_FRAMES: usize = 32;
+/// The longest name of a module, bytes.
+pub const MODULE_NAME_BYTES: usize = 128;
+/// So many bytes of a build id are compared.
+pub const BUILD_ID_BYTES: usize = 24;
+
+const HEADER: usize = 64;
+const MODULE: usize = 160;
+const PAIR: usize = 16;
+const RULE: usize = 80;
+
+/// What is done to a rule's objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum PlanAction {
+    /// Keep in memory.
+    Lock = 1,
+    /// Keep a part, read ahead of the sweep, drop behind it.
+    Stream = 2,
+    /// Read ahead of the sweep, drop behind it.
+    Prefetch = 3,
+    /// Page out early.
+    Cold = 4,
+    /// Back by huge pages.
+    Huge = 5,
+    /// Leave alone.
+    Nothing = 6,
+}
+
+impl PlanAction {
+    fn from_number(number: u32) -> Option<Self> {
+        let all = [
+            Self::Lock,
+            Self::Stream,
+            Self::Prefetch,
+            Self::Cold,
+            Self::Huge,
+            Self::Nothing,
+        ];
+        all.into_iter().find(|action| *action as u32 == number)
+    }
+}
+
+/// A module that rules name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlanModule<'data> {
+    /// File name.
+    pub name: &'data [u8],
+    /// The start of its build id, at most [`BUILD_ID_BYTES`]; empty: it has none.
+    pub build_id: &'data [u8],
+}
+
+/// A return address: which module, and where the file states it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlanFrame {
+    /// Index among the modules.
+    pub module: u32,
+    /// Address stated in the file.
+    pub address: u64,
+}
+
+/// A rule. Sizes are bytes; 0: the library chooses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PlanRule {
+    /// See [`PlanAction`].
+    pub action: u32,
+    /// First of its frames; none: it is a global.
+    pub first_frame: u32,
+    /// How many.
+    pub frames: u32,
+    /// First of its ranges.
+    pub first_range: u32,
+    /// How many.
+    pub ranges: u32,
+    /// Of a global: its module.
+    pub module: u32,
+    /// Kept at most.
+    pub keep_bytes: u64,
+    /// Read in at a time.
+    pub chunk_bytes: u64,
+    /// Read in ahead of the sweep.
+    pub lead_bytes: u64,
+    /// Of a global: its address as stated in the file.
+    pub address: u64,
+    /// Of a global: its size.
+    pub bytes: u64,
+}
+
+/// Sizes for the whole program, bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PlanSizes {
+    /// The limit in force; 0: none is known.
+    pub limit_bytes: u64,
+    /// All rules together lock no more; 0: the library chooses.
+    pub lock_bytes: u64,
+}
+
+/// A plan to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct PlanParts<'data> {
+    /// Sizes.
+    pub sizes: PlanSizes,
+    /// Modules.
+    pub modules: &'data [PlanModule<'data>],
+    /// Frames of all rules.
+    pub frames: &'data [PlanFrame],
+    /// Ranges of all rules.
+    pub ranges: &'data [(u64, u64)],
+    /// Rules.
+    pub rules: &'data [PlanRule],
+}
+
+impl PlanParts<'_> {
+    /// Hands the wire form to `sink`, piece by piece. Names and build ids that are too long are cut.
+    pub fn encode(&self, mut sink: impl FnMut(&[u8])) {
+        let mut header = [0u8; HEADER];
+        put64(&mut header, 0, PLAN_MAGIC);
+        put32(&mut header, 8, PLAN_VERSION);
+        put32(&mut header, 12, self.modules.len() as u32);
+        put32(&mut header, 16, self.frames.len() as u32);
+        put32(&mut header, 20, self.ranges.len() as u32);
+        put32(&mut header, 24, self.rules.len() as u32);
+        put64(&mut header, 32, self.sizes.limit_bytes);
+        put64(&mut header, 40, self.sizes.lock_bytes);
+        sink(&header);
+        for module in self.modules {
+            let mut entry = [0u8; MODULE];
+            let name = &module.name[..module.name.len().min(MODULE_NAME_BYTES)];
+            let id = &module.build_id[..module.build_id.len().min(BUILD_ID_BYTES)];
+            entry[..name.len()].copy_from_slice(name);
+            entry[MODULE_NAME_BYTES..][..id.len()].copy_from_slice(id);
+            put32(&mut entry, 152, name.len() as u32);
+            put32(&mut entry, 156, id.len() as u32);
+            sink(&entry);
+        }
+        for frame in self.frames {
+            sink(&pair(u64::from(frame.module), frame.address));
+        }
+        for &(start, end) in self.ranges {
+            sink(&pair(start, end));
+        }
+        for rule in self.rules {
+            let mut entry = [0u8; RULE];
+            let halves = [
+                rule.action,
+                rule.first_frame,
+                rule.frames,
+                rule.first_range,
+                rule.ranges,
+                rule.module,
+            ];
+            for (index, half) in halves.into_iter().enumerate() {
+                put32(&mut entry, 4 * index, half);
+            }
+            let words = [
+                rule.keep_bytes,
+                rule.chunk_bytes,
+                rule.lead_bytes,
+                rule.address,
+                rule.bytes,
+            ];
+            for (index, word) in words.into_iter().enumerate() {
+                put64(&mut entry, 32 + 8 * index, word);
+            }
+            sink(&entry);
+        }
+    }
+}
+
+fn pair(first: u64, second: u64) -> [u8; PAIR] {
+    let mut entry = [0u8; PAIR];
+    put64(&mut entry, 0, first);
+    put64(&mut entry, 8, second);
+    entry
+}
+
+fn put32(place: &mut [u8], at: usize, value: u32) {
+    place[at..at + 4].copy_from_slice(&value.to_le_bytes());
+}
+
+fn put64(place: &mut [u8], at: usize, value: u64) {
+    place[at..at + 8].copy_from_slice(&value.to_le_bytes());
+}
+
+/// A plan that was received, checked as a whole.
+#[derive(Clone, Copy, Debug)]
+pub struct PlanView<'data> {
+    bytes: &'data [u8],
+    modules: usize,
+    frames: usize,
+    ranges: usize,
+    rules: usize,
+}
+
+impl<'data> PlanView<'data> {
+    /// `None`: it is no plan, of another version, or one part of it points outside of another.
+    pub fn decode(bytes: &'data [u8]) -> Option<Self> {
+        if get64(bytes, 0)? != PLAN_MAGIC || get32(bytes, 8)? != PLAN_VERSION {
+            return None;
+        }
+        let count = |at| get32(bytes, at).map(|count| count as usize);
+        let view = Self {
+            bytes,
+            modules: count(12)?,
+            frames: count(16)?,
+            ranges: count(20)?,
+            rules: count(24)?,
+        };
+        if view.modules > MOST_MODULES
+            || view.rules > MOST_RULES
+            || view.frames > MOST_RULES * MOST_FRAMES
+            || view.ranges > 1 << 20
+            || view.rules_at() + view.rules * RULE > bytes.len()
+        {
+            return None;
+        }
+        let sound = (0..view.rules).all(|index| view.is_sound(&view.rule(index)))
+            && (0..view.frames).all(|index| (view.frame(index).module as usize) < view.modules)
+            && (0..view.modules).all(|index| view.has_sound_lengths(index));
+        sound.then_some(view)
+    }
+
+    fn is_sound(&self, rule: &PlanRule) -> bool {
+        let within = |first: u32, count: u32, all: usize| first as usize + count as usize <= all;
+        PlanAction::from_number(rule.action).is_some()
+            && within(rule.first_frame, rule.frames, self.frames)
+            && within(rule.first_range, rule.ranges, self.ranges)
+            && rule.frames as usize <= MOST_FRAMES
+            && (rule.frames > 0 || (rule.module as usize) < self.modules)
+    }
+
+    fn has_sound_lengths(&self, index: usize) -> bool {
+        let at = HEADER + index * MODULE;
+        self.get32(at + 152) as usize <= MODULE_NAME_BYTES
+            && self.get32(at + 156) as usize <= BUILD_ID_BYTES
+    }
+
+    fn frames_at(&self) -> usize {
+        HEADER + self.modules * MODULE
+    }
+
+    fn ranges_at(&self) -> usize {
+        self.frames_at() + self.frames * PAIR
+    }
+
+    fn rules_at(&self) -> usize {
+        self.ranges_at() + self.ranges * PAIR
+    }
+
+    /// Sizes.
+    pub fn sizes(&self) -> PlanSizes {
+        PlanSizes {
+            limit_bytes: self.get64(32),
+            lock_bytes: self.get64(40),
+        }
+    }
+
+    /// How many modules there are.
+    pub fn modules(&self) -> usize {
+        self.modules
+    }
+
+    /// How many rules there are.
+    pub fn rules(&self) -> usize {
+        self.rules
+    }
+
+    /// A module. The index must be less than their number.
+    pub fn module(&self, index: usize) -> PlanModule<'data> {
+        let at = HEADER + index * MODULE;
+        let (name, id) = (self.get32(at + 152), self.get32(at + 156));
+        let piece = |at: usize, length: u32| self.bytes.get(at..at + length as usize);
+        PlanModule {
+            name: piece(at, name).unwrap_or_default(),
+            build_id: piece(at + MODULE_NAME_BYTES, id).unwrap_or_default(),
+        }
+    }
+
+    fn frame(&self, index: usize) -> PlanFrame {
+        let at = self.frames_at() + index * PAIR;
+        PlanFrame {
+            module: self.get64(at) as u32,
+            address: self.get64(at + 8),
+        }
+    }
+
+    /// A rule. The index must be less than their number.
+    pub fn rule(&self, index: usize) -> PlanRule {
+        let at = self.rules_at() + index * RULE;
+        PlanRule {
+            action: self.get32(at),
+            first_frame: self.get32(at + 4),
+            frames: self.get32(at + 8),
+            first_range: self.get32(at + 12),
+            ranges: self.get32(at + 16),
+            module: self.get32(at + 20),
+            keep_bytes: self.get64(at + 32),
+            chunk_bytes: self.get64(at + 40),
+            lead_bytes: self.get64(at + 48),
+            address: self.get64(at + 56),
+            bytes: self.get64(at + 64),
+        }
+    }
+
+    /// What a rule does.
+    pub fn action(&self, rule: &PlanRule) -> PlanAction {
+        PlanAction::from_number(rule.action).unwrap_or(PlanAction::Nothing)
+    }
+
+    /// The call path of a rule, innermost first.
+    pub fn frames(&self, rule: &PlanRule) -> impl Iterator<Item = PlanFrame> + use<'data> {
+        let (view, first) = (*self, rule.first_frame as usize);
+        (0..rule.frames as usize).map(move |index| view.frame(first + index))
+    }
+
+    /// The ranges of a rule.
+    pub fn ranges(&self, rule: &PlanRule) -> impl Iterator<Item = (u64, u64)> + use<'data> {
+        let (view, first) = (*self, rule.first_range as usize);
+        (0..rule.ranges as usize).map(move |index| {
+            let at = view.ranges_at() + (first + index) * PAIR;
+            (view.get64(at), view.get64(at + 8))
+        })
+    }
+
+    fn get32(&self, at: usize) -> u32 {
+        get32(self.bytes, at).unwrap_or(0)
+    }
+
+    fn get64(&self, at: usize) -> u64 {
+        get64(self.bytes, at).unwrap_or(0)
+    }
+}
+
+fn get32(bytes: &[u8], at: usize) -> Option<u32> {
+    let piece = bytes.get(at..at + 4)?;
+    Some(u32::from_le_bytes(piece.try_into().ok()?))
+}
+
+fn get64(bytes: &[u8], at: usize) -> Option<u64> {
+    let piece = bytes.get(at..at + 8)?;
+    Some(u64::from_le_bytes(piece.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::vec::Vec;
+
+    const RULES: [PlanRule; 2] = [
+        PlanRule {
+            action: PlanAction::Stream as u32,
+            first_frame: 0,
+            frames: 2,
+            first_range: 0,
+            ranges: 1,
+            module: 0,
+            keep_bytes: 1,
+            chunk_bytes: 2,
+            lead_bytes: 3,
+            address: 0,
+            bytes: 0,
+        },
+        PlanRule {
+            action: PlanAction::Lock as u32,
+            first_frame: 0,
+            frames: 0,
+            first_range: 0,
+            ranges: 0,
+            module: 1,
+            keep_bytes: 0,
+            chunk_bytes: 0,
+            lead_bytes: 0,
+            address: 77,
+            bytes: 4096,
+        },
+    ];
+
+    fn encoded() -> Vec<u8> {
+        let mut bytes = Vec::new();
+        PlanParts {
+            sizes: PlanSizes {
+                limit_bytes: 5,
+                lock_bytes: 6,
+            },
+            modules: &[
+                PlanModule {
+                    name: b"solver",
+                    build_id: &[1, 2, 3],
+                },
+                PlanModule {
+                    name: &[b'x'; 200],
+                    build_id: &[9; 64],
+                },
+            ],
+            frames: &[
+                PlanFrame {
+                    module: 0,
+                    address: 0x41b2,
+                },
+                PlanFrame {
+                    module: 1,
+                    address: 0x51b2,
+                },
+            ],
+            ranges: &[(4096, 8192)],
+            rules: &RULES,
+        }
+        .encode(|piece| bytes.extend_from_slice(piece));
+        bytes
+    }
+
+    #[test]
+    fn a_plan_survives_the_wire() {
+        let bytes = encoded();
+        let view = PlanView::decode(&bytes).expect("it is sound");
+        assert_eq!((view.modules(), view.rules()), (2, 2));
+        assert_eq!(view.sizes().lock_bytes, 6);
+        assert_eq!(view.module(0).name, b"solver");
+        assert_eq!(view.module(0).build_id, [1, 2, 3]);
+        assert_eq!(view.module(1).name.len(), MODULE_NAME_BYTES);
+        assert_eq!([view.rule(0), view.rule(1)], RULES);
+        let addresses: Vec<u64> = view.frames(&RULES[0]).map(|frame| frame.address).collect();
+        assert_eq!(addresses, [0x41b2, 0x51b2]);
+        assert_eq!(view.ranges(&RULES[0]).collect::<Vec<_>>(), [(4096, 8192)]);
+        assert_eq!(view.action(&RULES[0]), PlanAction::Stream);
+    }
+
+    #[test]
+    fn what_is_cut_short_or_points_outside_is_refused() {
+        let bytes = encoded();
+        for length in 0..bytes.len() {
+            assert!(PlanView::decode(&bytes[..length]).is_none(), "{length}");
+        }
+        for at in 0..bytes.len() {
+            for value in [0, 1, 0x7f, 0xff] {
+                let mut damaged = bytes.clone();
+                damaged[at] = value;
+                // All that is accepted can be walked.
+                if let Some(view) = PlanView::decode(&damaged) {
+                    for index in 0..view.rules() {
+                        let rule = view.rule(index);
+                        view.action(&rule);
+                        view.frames(&rule).count();
+                        view.ranges(&rule).count();
+                    }
+                    (0..view.modules())
+                        .for_each(|index| assert!(view.module(index).name.len() <= 128));
+                }
+            }
+        }
+    }
+}

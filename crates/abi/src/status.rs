@@ -1,0 +1,101 @@
+//! What became of a plan: words at the end of its memory file, that all processes of the program add to and the launcher
+//! reads when they have ended.
+
+use crate::plan::MOST_RULES;
+
+/// Bytes of the part for the program's words.
+pub const STATUS_BYTES: usize = 16 << 10;
+/// Words of each rule.
+pub const RULE_WORDS: usize = 16;
+/// First word of the first rule; before it are those of the whole program ([`Total`]).
+pub const FIRST_RULE_WORD: usize = 128;
+/// First of the words in which processes state what they have locked, two each: number and bytes.
+pub const FIRST_PROCESS_WORD: usize = FIRST_RULE_WORD + MOST_RULES * RULE_WORDS;
+/// Processes that have locked something at once; of more, the later ones lock nothing.
+pub const PROCESSES: usize = 128;
+
+const _: () = assert!((FIRST_PROCESS_WORD + 2 * PROCESSES) * 8 <= STATUS_BYTES);
+
+/// Words about the whole program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Total {
+    /// Processes that read the plan.
+    Processes,
+    /// Allocations whose call path was not looked at, as they came too fast.
+    Unseen,
+    /// The program called `mlockall`: its own locks win.
+    LockedAll,
+    /// Why faults could not be followed by perf events: an errno; 0: they could, or were not wanted.
+    PerfErrno,
+    /// Why the helper thread could not be started: an errno.
+    ThreadErrno,
+    /// What could be locked at most, bytes.
+    LockBudget,
+    /// `RLIMIT_MEMLOCK` was the reason for that.
+    LimitedByRlimit,
+    /// Modules of the plan that were loaded, but of another build: a bit each.
+    OtherBuilds,
+    /// Nanoseconds of processor time of the helper threads.
+    ThreadNs,
+}
+
+/// Words of a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum OfRule {
+    /// Objects that matched.
+    Objects,
+    /// Their bytes.
+    Bytes,
+    /// The most that was locked at once, bytes.
+    Locked,
+    /// What should have been locked and was beyond the budget, bytes.
+    BeyondBudget,
+    /// Calls that the kernel refused.
+    Refusals,
+    /// The last reason: an errno.
+    Errno,
+    /// Pages read in ahead.
+    ReadAhead,
+    /// Pages dropped behind.
+    Dropped,
+    /// Times that reading ahead began.
+    Started,
+    /// Times that it was stopped, as it did not help.
+    Stopped,
+    /// Why it last stopped ([`Why`]).
+    Why,
+    /// Objects that the program took over by its own mlock or madvise.
+    TakenOver,
+    /// Bytes advised: cold or huge.
+    Advised,
+    /// Locked now, bytes.
+    LockedNow,
+}
+
+/// Why reading ahead stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Why {
+    /// It was not faster.
+    NoGain = 1,
+    /// The accesses are no sweep.
+    NoSweep = 2,
+    /// Too little memory was left to read ahead into.
+    NoMemory = 3,
+}
+
+impl Why {
+    /// From its number.
+    pub fn from_number(number: u64) -> Option<Self> {
+        [Self::NoGain, Self::NoSweep, Self::NoMemory]
+            .into_iter()
+            .find(|why| *why as u64 == number)
+    }
+}
+
+/// The word of a rule, counted from the first of the part.
+pub const fn rule_word(rule: usize, word: OfRule) -> usize {
+    FIRST_RULE_WORD + rule * RULE_WORDS + word as usize
+}

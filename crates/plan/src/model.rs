@@ -1,0 +1,165 @@
+//! A plan, as data. Sizes are bytes, addresses are those stated in an ELF file.
+
+use std::ops::Range;
+
+use crate::site::Site;
+
+/// What shall be done to a program, and what that promises.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// For which program.
+    pub program: Program,
+    /// For which memory size.
+    pub memory: Memory,
+    /// One for each object.
+    pub rules: Vec<Rule>,
+    /// What is predicted without the plan, by memory size.
+    pub curve: Vec<CurvePoint>,
+}
+
+/// The program that was recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// Path of the executable.
+    pub executable: String,
+    /// Its GNU build id in lower-case hexadecimal digits, if it has one.
+    pub build_id: Option<String>,
+    /// Its arguments, without its name.
+    pub arguments: Vec<String>,
+}
+
+/// Sizes that the plan is made for, bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// What the program may use: its cgroup's limit.
+    pub bytes: u64,
+    /// What it needs at most, if known.
+    pub peak_bytes: Option<u64>,
+    /// What all rules together may lock; the runtime chooses where nothing is said.
+    pub lock_bytes: Option<u64>,
+}
+
+/// What is done to one object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rule {
+    /// The object's name, for people.
+    pub name: String,
+    /// Where it is allocated, for people.
+    pub place: SourcePlace,
+    /// How it is known again.
+    pub target: Target,
+    /// What is done.
+    pub action: Action,
+    /// Why, for people.
+    pub why: String,
+    /// What it is expected to bring.
+    pub predicted: Option<Prediction>,
+}
+
+/// A place in the source; what is unknown is `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SourcePlace {
+    /// Function, demangled.
+    pub function: Option<String>,
+    /// File as the debug information names it.
+    pub file: Option<String>,
+    /// Line, from 1.
+    pub line: Option<u32>,
+}
+
+/// How an object is known again in another run.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Target {
+    /// By the call path that allocated it: return addresses, innermost first; inlined frames and those of system
+    /// libraries and allocators are left out. Never empty.
+    Allocation(Vec<Frame>),
+    /// By name: a global variable.
+    Global {
+        /// File name of the module that defines it.
+        module: String,
+        /// As in the module's symbol table (mangled).
+        symbol: String,
+    },
+}
+
+impl Target {
+    /// The key of the call path; `None` for a global.
+    pub fn site(&self) -> Option<Site> {
+        match self {
+            Self::Allocation(path) => Some(Site::of(path)),
+            Self::Global { .. } => None,
+        }
+    }
+}
+
+/// One return address of a call path. It has a function, a build id, or both: otherwise it could not be told whether
+/// another build is meant.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Frame {
+    /// File name of the module, without folders.
+    pub module: String,
+    /// GNU build id of the module that was recorded, in lower-case hexadecimal digits.
+    pub build_id: Option<String>,
+    /// The function's symbol (mangled) and how far behind its start the return address lies, bytes.
+    pub function: Option<(String, u64)>,
+    /// The return address as stated in the file (SVMA).
+    pub module_offset: u64,
+}
+
+/// What the runtime does to an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Keeps it in memory, by `mlock2` on fault.
+    Lock {
+        /// At most so many bytes; `None`: all that fits.
+        keep_bytes: Option<u64>,
+        /// The hot parts, byte ranges of the object, ascending; empty: from its start.
+        ranges: Vec<Range<u64>>,
+    },
+    /// Keeps a fixed part and reads the rest in ahead of the sweep, dropping it behind.
+    Stream {
+        /// The fixed part, bytes; `None`: the runtime chooses.
+        keep_bytes: Option<u64>,
+        /// How it reads ahead.
+        ahead: ReadAhead,
+    },
+    /// Reads ahead of the sweep, and keeps nothing.
+    Prefetch(ReadAhead),
+    /// Pages it out early.
+    Cold,
+    /// Backs it by huge pages.
+    Huge,
+    /// Leaves it alone: nothing would help.
+    Nothing,
+}
+
+/// Sizes that the runtime shall not choose itself, bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadAhead {
+    /// Read in at a time.
+    pub chunk_bytes: Option<u64>,
+    /// Kept read in ahead of the sweep.
+    pub lead_bytes: Option<u64>,
+}
+
+/// An expected ratio of run times: without the plan to with it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Prediction {
+    /// Most likely.
+    pub speedup: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+}
+
+/// A point of the predicted curve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CurvePoint {
+    /// With so much memory, bytes,
+    pub memory_bytes: u64,
+    /// so many pages are swapped in,
+    pub swap_ins: u64,
+    /// and the run takes so long, ns.
+    pub wall_ns: u64,
+}

@@ -1,0 +1,151 @@
+//! From text to a plan.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use toml::de::DeTable;
+
+use super::rule;
+use super::table::Document;
+use super::table::Table;
+use super::table::Value;
+use crate::SCHEMA;
+use crate::error::PlanError;
+use crate::model::CurvePoint;
+use crate::model::Memory;
+use crate::model::Plan;
+use crate::model::Program;
+use crate::model::Rule;
+
+const SCHEMA_NAME: &str = "pagewise.plan/";
+
+pub(super) fn plan(text: &str, path: &Path) -> Result<Plan, PlanError> {
+    let document = Document { text, path };
+    let parsed = DeTable::parse(text).map_err(|error| {
+        let offset = error.span().map_or(0, |span| span.start);
+        let what = error.message().lines().collect::<Vec<_>>().join(" ");
+        document.error(offset, "TOML", what, "see https://toml.io for its grammar")
+    })?;
+    let mut root = Table::of_document(document, &parsed);
+    // First: of a newer form, all else may differ.
+    require_schema(&root.need("schema", &format!("schema = \"{SCHEMA}\""))?)?;
+    let program = program(
+        root.need("program", "[program] and executable = \"...\" below it")?
+            .table()?,
+    )?;
+    let memory = memory(
+        root.need("memory", "[memory] and bytes = 201326592 below it")?
+            .table()?,
+    )?;
+    let rules = match root.get("rule") {
+        Some(value) => rules(&value)?,
+        None => Vec::new(),
+    };
+    let curve = match root.get("curve") {
+        Some(value) => value
+            .list()?
+            .iter()
+            .map(curve_point)
+            .collect::<Result<_, _>>()?,
+        None => Vec::new(),
+    };
+    root.finish()?;
+    Ok(Plan {
+        program,
+        memory,
+        rules,
+        curve,
+    })
+}
+
+fn require_schema(value: &Value<'_>) -> Result<(), PlanError> {
+    let schema = value.text()?;
+    if schema == SCHEMA {
+        return Ok(());
+    }
+    let version = schema.strip_prefix(SCHEMA_NAME);
+    if version.is_some_and(|version| version.parse::<u32>().is_ok_and(|version| version > 1)) {
+        return Err(value.error(
+            format!("{schema:?} is newer than this pagewise, which reads {SCHEMA}"),
+            "update pagewise, or make the plan anew with pagewise plan",
+        ));
+    }
+    Err(value.error(
+        format!("{schema:?} is no plan's"),
+        format!("type: schema = \"{SCHEMA}\""),
+    ))
+}
+
+fn program(mut table: Table<'_>) -> Result<Program, PlanError> {
+    let executable = table.need("executable", "executable = \"/usr/bin/...\"")?;
+    let build_id = table.get("build_id");
+    let arguments = match table.get("arguments") {
+        Some(value) => value
+            .list()?
+            .iter()
+            .map(Value::text)
+            .collect::<Result<_, _>>()?,
+        None => Vec::new(),
+    };
+    table.finish()?;
+    Ok(Program {
+        executable: rule::name(&executable)?,
+        build_id: build_id.as_ref().map(rule::build_id).transpose()?,
+        arguments,
+    })
+}
+
+fn memory(mut table: Table<'_>) -> Result<Memory, PlanError> {
+    let bytes = table.need("bytes", "bytes = 201326592")?.size()?;
+    let peak_bytes = table
+        .get("peak_bytes")
+        .map(|value| value.size())
+        .transpose()?;
+    let lock = table.get("lock_bytes");
+    table.finish()?;
+    let lock_bytes = lock.as_ref().map(Value::size).transpose()?;
+    if let Some((value, _)) = lock
+        .as_ref()
+        .zip(lock_bytes)
+        .filter(|&(_, most)| most >= bytes)
+    {
+        return Err(value.error(
+            format!("locking all of the {bytes} bytes of memory leaves none for the rest"),
+            format!("type: lock_bytes = {}", bytes / 4 * 3),
+        ));
+    }
+    Ok(Memory {
+        bytes,
+        peak_bytes,
+        lock_bytes,
+    })
+}
+
+fn rules(value: &Value<'_>) -> Result<Vec<Rule>, PlanError> {
+    let mut rules: Vec<Rule> = Vec::new();
+    let mut seen = HashMap::new();
+    for value in value.list()? {
+        let rule = rule::rule(value.table()?)?;
+        if let Some(other) = seen.insert(rule.target.clone(), rules.len()) {
+            return Err(value.error(
+                format!("rule {} is about the same object", other + 1),
+                "remove one of the two",
+            ));
+        }
+        rules.push(rule);
+    }
+    Ok(rules)
+}
+
+fn curve_point(value: &Value<'_>) -> Result<CurvePoint, PlanError> {
+    let mut table = value.table()?;
+    let point = CurvePoint {
+        memory_bytes: table
+            .need("memory_bytes", "memory_bytes = 201326592")?
+            .size()?,
+        swap_ins: table.need("swap_ins", "swap_ins = 100000")?.number()?,
+        wall_ns: table.need("wall_ns", "wall_ns = 1000000000")?.size()?,
+    };
+    table.finish()?;
+    Ok(point)
+}

@@ -1,0 +1,241 @@
+//! Values of a TOML document with their places, so that each error names file, line, key and what to type.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use toml::Spanned;
+use toml::de::DeTable;
+use toml::de::DeValue;
+
+use crate::error::PlanError;
+
+/// The text that is read.
+#[derive(Clone, Copy)]
+pub(super) struct Document<'text> {
+    pub(super) text: &'text str,
+    pub(super) path: &'text Path,
+}
+
+impl Document<'_> {
+    pub(super) fn error(
+        &self,
+        offset: usize,
+        key: &str,
+        what: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> PlanError {
+        let before = self.text.as_bytes().get(..offset);
+        let before = before.unwrap_or(self.text.as_bytes());
+        PlanError::Invalid {
+            path: self.path.to_owned(),
+            line: 1 + before.iter().filter(|&&byte| byte == b'\n').count(),
+            key: key.to_owned(),
+            what: what.into(),
+            remedy: remedy.into(),
+        }
+    }
+}
+
+/// A table, and which of its keys were asked for.
+pub(super) struct Table<'text> {
+    document: Document<'text>,
+    /// With those around it; empty: the document itself.
+    name: String,
+    offset: usize,
+    entries: &'text DeTable<'text>,
+    known: Vec<&'static str>,
+}
+
+impl<'text> Table<'text> {
+    pub(super) fn of_document(
+        document: Document<'text>,
+        entries: &'text Spanned<DeTable<'text>>,
+    ) -> Self {
+        Self {
+            document,
+            name: String::new(),
+            offset: 0,
+            entries: entries.get_ref(),
+            known: Vec::new(),
+        }
+    }
+
+    fn key(&self, name: &str) -> String {
+        if self.name.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{}.{name}", self.name)
+        }
+    }
+
+    /// A value, if it is there.
+    pub(super) fn get(&mut self, name: &'static str) -> Option<Value<'text>> {
+        self.known.push(name);
+        let value = self.entries.get(name)?;
+        Some(Value {
+            document: self.document,
+            key: self.key(name),
+            offset: value.span().start,
+            value: value.get_ref(),
+        })
+    }
+
+    /// A value that must be there; `example` is what to type.
+    pub(super) fn need(
+        &mut self,
+        name: &'static str,
+        example: &str,
+    ) -> Result<Value<'text>, PlanError> {
+        let value = self.get(name);
+        value.ok_or_else(|| self.error(&self.key(name), "is missing", format!("type: {example}")))
+    }
+
+    /// An error of the table as a whole.
+    pub(super) fn error(
+        &self,
+        key: &str,
+        what: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> PlanError {
+        self.document.error(self.offset, key, what, remedy)
+    }
+
+    /// To be called last: keys that nobody asked for are mistakes.
+    pub(super) fn finish(self) -> Result<(), PlanError> {
+        let unknown = self
+            .entries
+            .keys()
+            .filter(|key| !self.known.contains(&key.get_ref().as_ref()));
+        let Some(key) = unknown.min_by_key(|key| key.span().start) else {
+            return Ok(());
+        };
+        let name = key.get_ref().as_ref();
+        let similar = self
+            .known
+            .iter()
+            .map(|known| (strsim::damerau_levenshtein(known, name), known))
+            .min()
+            .filter(|&(distance, _)| distance <= 3);
+        let remedy = match similar {
+            Some((_, known)) => format!("did you mean {known}? Else remove it"),
+            None => format!("remove it; there are: {}", self.known.join(", ")),
+        };
+        let what = "there is no such key";
+        Err(self
+            .document
+            .error(key.span().start, &self.key(name), what, remedy))
+    }
+}
+
+/// A value and where it is.
+pub(super) struct Value<'text> {
+    document: Document<'text>,
+    pub(super) key: String,
+    offset: usize,
+    value: &'text DeValue<'text>,
+}
+
+impl<'text> Value<'text> {
+    pub(super) fn error(&self, what: impl Into<String>, remedy: impl Into<String>) -> PlanError {
+        self.document.error(self.offset, &self.key, what, remedy)
+    }
+
+    /// The key without those around it.
+    fn last_key(&self) -> &str {
+        self.key.rsplit('.').next().unwrap_or(&self.key)
+    }
+
+    fn wrong_type(&self, wanted: &str, example: &str) -> PlanError {
+        let found = match self.value {
+            DeValue::String(_) => "a text",
+            DeValue::Integer(_) => "a whole number",
+            DeValue::Float(_) => "a fraction",
+            DeValue::Boolean(_) => "true or false",
+            DeValue::Datetime(_) => "a date",
+            DeValue::Array(_) => "a list",
+            DeValue::Table(_) => "a table",
+        };
+        self.error(
+            format!("is {found}, not {wanted}"),
+            format!("type: {} = {example}", self.last_key()),
+        )
+    }
+
+    pub(super) fn text(&self) -> Result<String, PlanError> {
+        match self.value {
+            DeValue::String(text) => Ok(Cow::clone(text).into_owned()),
+            _ => Err(self.wrong_type("a text", "\"...\"")),
+        }
+    }
+
+    /// A whole number from 0 to the most that TOML promises to hold.
+    pub(super) fn number(&self) -> Result<u64, PlanError> {
+        let DeValue::Integer(number) = self.value else {
+            return Err(self.wrong_type("a whole number", "1048576"));
+        };
+        let value = i128::from_str_radix(number.as_str(), number.radix());
+        let Some(value) = value.ok().filter(|&value| value <= i128::from(i64::MAX)) else {
+            return Err(self.error("is too large", format!("type at most {}", i64::MAX)));
+        };
+        u64::try_from(value).map_err(|_| {
+            self.error(
+                format!("{value} is negative"),
+                format!("type: {} = 1048576", self.last_key()),
+            )
+        })
+    }
+
+    /// A number above 0.
+    pub(super) fn size(&self) -> Result<u64, PlanError> {
+        match self.number()? {
+            0 => Err(self.error(
+                "0 is no size",
+                format!("leave {} out, or give its size", self.last_key()),
+            )),
+            size => Ok(size),
+        }
+    }
+
+    /// A finite number above 0, with or without a fraction.
+    pub(super) fn ratio(&self) -> Result<f64, PlanError> {
+        let value = match self.value {
+            DeValue::Float(float) => float.as_str().parse().ok(),
+            DeValue::Integer(_) => Some(self.number()? as f64),
+            _ => return Err(self.wrong_type("a number", "1.5")),
+        };
+        value
+            .filter(|ratio: &f64| ratio.is_finite() && *ratio > 0.0)
+            .ok_or_else(|| {
+                self.error(
+                    "is no ratio above 0",
+                    format!("type: {} = 1.5", self.last_key()),
+                )
+            })
+    }
+
+    pub(super) fn list(&self) -> Result<Vec<Value<'text>>, PlanError> {
+        let DeValue::Array(values) = self.value else {
+            return Err(self.wrong_type("a list", "[...]"));
+        };
+        let values = values.iter().map(|value| Value {
+            document: self.document,
+            key: self.key.clone(),
+            offset: value.span().start,
+            value: value.get_ref(),
+        });
+        Ok(values.collect())
+    }
+
+    pub(super) fn table(&self) -> Result<Table<'text>, PlanError> {
+        match self.value {
+            DeValue::Table(entries) => Ok(Table {
+                document: self.document,
+                name: self.key.clone(),
+                offset: self.offset,
+                entries,
+                known: Vec::new(),
+            }),
+            _ => Err(self.wrong_type("a table", "{ ... }")),
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! From a plan to text. The order of keys and rules is the plan's, so that versions of a plan can be compared line by line.
+
+use std::fmt::Write as _;
+
+use crate::SCHEMA;
+use crate::model::Action;
+use crate::model::Frame;
+use crate::model::Plan;
+use crate::model::Rule;
+use crate::model::Target;
+
+pub(super) fn text(plan: &Plan) -> String {
+    let mut out = Text::default();
+    out.line("# What pagewise apply does to this program. Keys: docs/plan.md; sizes are bytes.");
+    out.text("schema", SCHEMA);
+    out.section("[program]");
+    out.text("executable", &plan.program.executable);
+    out.optional_text("build_id", plan.program.build_id.as_deref());
+    if !plan.program.arguments.is_empty() {
+        let arguments: Vec<String> = plan
+            .program
+            .arguments
+            .iter()
+            .map(|text| quoted(text))
+            .collect();
+        out.line(&format!("arguments = [{}]", arguments.join(", ")));
+    }
+    out.section("[memory]");
+    out.size("bytes", plan.memory.bytes, "the limit it is made for");
+    out.optional_size("peak_bytes", plan.memory.peak_bytes, "the program's need");
+    out.optional_size(
+        "lock_bytes",
+        plan.memory.lock_bytes,
+        "all rules together lock no more",
+    );
+    for rule in &plan.rules {
+        write_rule(&mut out, rule);
+    }
+    for point in &plan.curve {
+        out.section("[[curve]]");
+        out.size("memory_bytes", point.memory_bytes, "without the plan");
+        out.line(&format!("swap_ins = {}", point.swap_ins));
+        let seconds = point.wall_ns as f64 / 1e9;
+        out.line(&format!("wall_ns = {} # {seconds:.3} s", point.wall_ns));
+    }
+    out.0
+}
+
+fn write_rule(out: &mut Text, rule: &Rule) {
+    out.section("[[rule]]");
+    out.text("target", &rule.name);
+    out.optional_text("function", rule.place.function.as_deref());
+    out.optional_text("file", rule.place.file.as_deref());
+    if let Some(line) = rule.place.line {
+        out.line(&format!("line = {line}"));
+    }
+    match &rule.target {
+        Target::Allocation(path) => {
+            out.text("kind", "allocation");
+            out.text(
+                "site",
+                &rule
+                    .target
+                    .site()
+                    .map(|site| site.to_string())
+                    .unwrap_or_default(),
+            );
+            out.line("path = [ # return addresses, innermost first");
+            for frame in path {
+                out.line(&format!("    {},", frame_text(frame)));
+            }
+            out.line("]");
+        }
+        Target::Global { module, symbol } => {
+            out.text("kind", "global");
+            out.text("module", module);
+            out.text("symbol", symbol);
+        }
+    }
+    write_action(out, &rule.action);
+    out.text("why", &rule.why);
+    if let Some(predicted) = rule.predicted {
+        out.line(&format!(
+            "predicted = {{ speedup = {:?}, low = {:?}, high = {:?} }}",
+            predicted.speedup, predicted.low, predicted.high
+        ));
+    }
+}
+
+fn write_action(out: &mut Text, action: &Action) {
+    let (name, keep, ahead) = match action {
+        Action::Lock { keep_bytes, .. } => ("lock", *keep_bytes, None),
+        Action::Stream { keep_bytes, ahead } => ("stream", *keep_bytes, Some(ahead)),
+        Action::Prefetch(ahead) => ("prefetch", None, Some(ahead)),
+        Action::Cold => ("cold", None, None),
+        Action::Huge => ("huge", None, None),
+        Action::Nothing => ("nothing", None, None),
+    };
+    out.text("action", name);
+    out.optional_size("keep_bytes", keep, "kept in memory");
+    if let Some(ahead) = ahead {
+        out.optional_size("chunk_bytes", ahead.chunk_bytes, "read in at a time");
+        out.optional_size("lead_bytes", ahead.lead_bytes, "read in ahead of the sweep");
+    }
+    if let Action::Lock { ranges, .. } = action
+        && !ranges.is_empty()
+    {
+        let pairs: Vec<String> = ranges
+            .iter()
+            .map(|range| format!("[{}, {}]", range.start, range.end))
+            .collect();
+        out.line(&format!(
+            "ranges = [{}] # the hot parts of it",
+            pairs.join(", ")
+        ));
+    }
+}
+
+fn frame_text(frame: &Frame) -> String {
+    let mut text = format!("{{ module = {}", quoted(&frame.module));
+    if let Some(build_id) = &frame.build_id {
+        let _ = write!(text, ", build_id = {}", quoted(build_id));
+    }
+    if let Some((function, offset)) = &frame.function {
+        let _ = write!(
+            text,
+            ", function = {}, function_offset = {offset:#x}",
+            quoted(function)
+        );
+    }
+    let _ = write!(text, ", module_offset = {:#x} }}", frame.module_offset);
+    text
+}
+
+/// A basic string of TOML.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            letter if letter.is_control() => {
+                let _ = write!(out, "\\u{:04x}", u32::from(letter));
+            }
+            letter => out.push(letter),
+        }
+    }
+    out.push('"');
+    out
+}
+
+#[derive(Default)]
+struct Text(String);
+
+impl Text {
+    fn line(&mut self, line: &str) {
+        self.0.push_str(line);
+        self.0.push('\n');
+    }
+
+    fn section(&mut self, name: &str) {
+        self.line("");
+        self.line(name);
+    }
+
+    fn text(&mut self, key: &str, text: &str) {
+        self.line(&format!("{key} = {}", quoted(text)));
+    }
+
+    fn optional_text(&mut self, key: &str, text: Option<&str>) {
+        if let Some(text) = text {
+            self.text(key, text);
+        }
+    }
+
+    fn size(&mut self, key: &str, bytes: u64, meaning: &str) {
+        let mebibytes = bytes as f64 / f64::from(1 << 20);
+        self.line(&format!("{key} = {bytes} # {mebibytes:.1} MiB: {meaning}"));
+    }
+
+    fn optional_size(&mut self, key: &str, bytes: Option<u64>, meaning: &str) {
+        if let Some(bytes) = bytes {
+            self.size(key, bytes, meaning);
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Arbitrary plans.
+
+use std::ops::Range;
+
+use pagewise_plan::Action;
+use pagewise_plan::CurvePoint;
+use pagewise_plan::Frame;
+use pagewise_plan::Memory;
+use pagewise_plan::Plan;
+use pagewise_plan::Prediction;
+use pagewise_plan::Program;
+use pagewise_plan::ReadAhead;
+use pagewise_plan::Rule;
+use pagewise_plan::SourcePlace;
+use pagewise_plan::Target;
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+
+const MOST: u64 = i64::MAX as u64;
+
+fn size() -> impl Strategy<Value = u64> {
+    prop_oneof![1..=MOST, 1u64..100, Just(MOST)]
+}
+
+/// Any text, with what is special in TOML.
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        ".{0,12}",
+        "[\"'\\\\#\\n\\r\\t\u{0}\u{7f}\u{85}=\\[\\]]{0,8}"
+    ]
+}
+
+fn name() -> impl Strategy<Value = String> {
+    text().prop_map(|text| {
+        let text: String = text
+            .chars()
+            .filter(|&letter| letter != '\0' && letter != '/')
+            .collect();
+        if text.is_empty() {
+            "x".to_owned()
+        } else {
+            text
+        }
+    })
+}
+
+fn build_id() -> impl Strategy<Value = String> {
+    "([0-9a-f]{2}){1,20}"
+}
+
+fn frame() -> impl Strategy<Value = Frame> {
+    (
+        name(),
+        option::of(build_id()),
+        option::of((name(), 0..=MOST)),
+        0..=MOST,
+    )
+        .prop_map(|(module, build_id, function, module_offset)| Frame {
+            module,
+            build_id: build_id.or_else(|| function.is_none().then(|| "00".to_owned())),
+            function,
+            module_offset,
+        })
+}
+
+fn target() -> impl Strategy<Value = Target> {
+    prop_oneof![
+        vec(frame(), 1..4).prop_map(Target::Allocation),
+        (name(), name()).prop_map(|(module, symbol)| Target::Global { module, symbol }),
+    ]
+}
+
+fn ahead() -> impl Strategy<Value = ReadAhead> {
+    (option::of(size()), option::of(size())).prop_map(|(chunk_bytes, lead_bytes)| ReadAhead {
+        chunk_bytes,
+        lead_bytes,
+    })
+}
+
+fn ranges() -> impl Strategy<Value = Vec<Range<u64>>> {
+    vec((0u64..1 << 40, 1u64..1 << 40), 0..4).prop_map(|steps| {
+        let mut end = 0;
+        let next = |(gap, length): (u64, u64)| {
+            let start = end + gap;
+            end = start + length;
+            start..end
+        };
+        steps.into_iter().map(next).collect()
+    })
+}
+
+fn action() -> impl Strategy<Value = Action> {
+    prop_oneof![
+        (option::of(size()), ranges())
+            .prop_map(|(keep_bytes, ranges)| Action::Lock { keep_bytes, ranges }),
+        (option::of(size()), ahead())
+            .prop_map(|(keep_bytes, ahead)| Action::Stream { keep_bytes, ahead }),
+        ahead().prop_map(Action::Prefetch),
+        Just(Action::Cold),
+        Just(Action::Huge),
+        Just(Action::Nothing),
+    ]
+}
+
+fn prediction() -> impl Strategy<Value = Prediction> {
+    let ratio = || 1e-9..1e12;
+    (ratio(), ratio(), ratio()).prop_map(|(a, b, c): (f64, f64, f64)| {
+        let mut ratios = [a, b, c];
+        ratios.sort_by(f64::total_cmp);
+        Prediction {
+            low: ratios[0],
+            speedup: ratios[1],
+            high: ratios[2],
+        }
+    })
+}
+
+fn rule() -> impl Strategy<Value = Rule> {
+    let place = (
+        option::of(text()),
+        option::of(text()),
+        option::of(1..=u32::MAX),
+    )
+        .prop_map(|(function, file, line)| SourcePlace {
+            function,
+            file,
+            line,
+        });
+    (
+        text(),
+        place,
+        target(),
+        action(),
+        text(),
+        option::of(prediction()),
+    )
+        .prop_map(|(name, place, target, action, why, predicted)| Rule {
+            name,
+            place,
+            target,
+            action,
+            why,
+            predicted,
+        })
+}
+
+/// Any plan that may be read.
+pub(crate) fn plan() -> impl Strategy<Value = Plan> {
+    let program = (name(), option::of(build_id()), vec(text(), 0..3)).prop_map(
+        |(executable, build_id, arguments)| Program {
+            executable,
+            build_id,
+            arguments,
+        },
+    );
+    let memory =
+        (2..=MOST, option::of(size()), any::<bool>()).prop_map(|(bytes, peak_bytes, locks)| {
+            Memory {
+                bytes,
+                peak_bytes,
+                lock_bytes: locks.then_some(bytes / 2),
+            }
+        });
+    let point =
+        (size(), 0..=MOST, size()).prop_map(|(memory_bytes, swap_ins, wall_ns)| CurvePoint {
+            memory_bytes,
+            swap_ins,
+            wall_ns,
+        });
+    (program, memory, vec(rule(), 0..4), vec(point, 0..3)).prop_map(
+        |(program, memory, mut rules, curve)| {
+            let mut seen = std::collections::HashSet::new();
+            rules.retain(|rule| seen.insert(rule.target.clone()));
+            Plan {
+                program,
+                memory,
+                rules,
+                curve,
+            }
+        },
+    )
+}

@@ -1,0 +1,234 @@
+//! Each mistake is told with file, line, key and what to type.
+
+use std::path::Path;
+
+use pagewise_plan::Plan;
+
+const GOOD: &str = r#"schema = "pagewise.plan/1"
+
+[program]
+executable = "/usr/bin/solver"
+
+[memory]
+bytes = 1000000
+lock_bytes = 500000
+
+[[rule]]
+target = "arcs"
+kind = "allocation"
+site = "SITE"
+path = [{ module = "solver", function = "main", function_offset = 0x1b2, module_offset = 0x41b2 }]
+action = "lock"
+why = "hot"
+
+[[rule]]
+target = "table"
+kind = "global"
+module = "solver"
+symbol = "table"
+action = "stream"
+why = "swept"
+"#;
+
+fn good() -> String {
+    let site = "cb8fd3dd44a0a9d2";
+    GOOD.replace("SITE", site)
+}
+
+/// What is said of the good plan with one thing changed.
+fn said(from: &str, to: &str) -> String {
+    let good = good();
+    assert!(good.contains(from), "{from}");
+    let error = Plan::parse(&good.replacen(from, to, 1), Path::new("plan.toml"));
+    error.expect_err(to).to_string()
+}
+
+#[test]
+fn the_good_plan_is_read() {
+    let plan = Plan::parse(&good(), Path::new("plan.toml")).expect("it is good");
+    assert_eq!(plan.rules.len(), 2);
+    assert_eq!(plan.memory.lock_bytes, Some(500_000));
+    assert_eq!(plan.rules[1].target.site(), None);
+}
+
+#[test]
+fn each_mistake_names_its_line_and_key_and_what_to_type() {
+    let first = "action = \"lock\"";
+    for (from, to, expected) in [
+        (
+            "plan/1",
+            "plan/2",
+            "plan.toml:1: schema: \"pagewise.plan/2\" is newer than this pagewise",
+        ),
+        (
+            "plan/1",
+            "trace/1",
+            "plan.toml:1: schema: \"pagewise.trace/1\" is no plan's; type: schema = ",
+        ),
+        (
+            "[program]",
+            "[programme]",
+            "program: is missing; type: [program]",
+        ),
+        (
+            "bytes = 1000000",
+            "bites = 1000000",
+            "memory.bytes: is missing; type: bytes = ",
+        ),
+        ("executable =", "binary =", "program.executable: is missing"),
+        (
+            first,
+            "action = \"lok\"",
+            "plan.toml:15: rule.action: there is no action \"lok\"; type one of lock,",
+        ),
+        (
+            first,
+            "action = 3",
+            "plan.toml:15: rule.action: is a whole number, not a text; type: action = \"...\"",
+        ),
+        (
+            first,
+            "action = \"lock\"\nkep_bytes = 3",
+            "plan.toml:16: rule.kep_bytes: there is no such key; did you mean keep_bytes?",
+        ),
+        (
+            first,
+            "action = \"lock\"\nzebra = 3",
+            "plan.toml:16: rule.zebra: there is no such key; remove it; there are: target,",
+        ),
+        (
+            first,
+            "action = \"lock\"\nkeep_bytes = -1",
+            "plan.toml:16: rule.keep_bytes: -1 is negative; type: keep_bytes = 1048576",
+        ),
+        (
+            first,
+            "action = \"lock\"\nkeep_bytes = 0",
+            "rule.keep_bytes: 0 is no size",
+        ),
+        (
+            first,
+            "action = \"cold\"\nkeep_bytes = 1",
+            "rule.keep_bytes: means nothing with action = \"cold\"; remove it",
+        ),
+        (
+            first,
+            "action = \"lock\"\nchunk_bytes = 1",
+            "rule.chunk_bytes: means nothing with action = \"lock\"",
+        ),
+        (
+            first,
+            "action = \"lock\"\nranges = [[0, 9], [8, 12]]",
+            "rule.ranges: ranges ascend and do not overlap",
+        ),
+        (
+            first,
+            "action = \"lock\"\nranges = [[4, 4]]",
+            "rule.ranges: the range ends before it begins",
+        ),
+        (
+            first,
+            "action = \"lock\"\nranges = [[0, -4]]",
+            "rule.ranges: -4 is negative",
+        ),
+        (
+            first,
+            "action = \"lock\"\nranges = [4]",
+            "rule.ranges: is a whole number, not a list",
+        ),
+        (
+            first,
+            "action = \"lock\"\npredicted = { speedup = 2, low = 3, high = 4 }",
+            "rule.predicted: the speed-up lies outside",
+        ),
+        (
+            first,
+            "action = \"lock\"\npredicted = { speedup = nan, low = 3, high = 4 }",
+            "rule.predicted.speedup: is no ratio",
+        ),
+        (
+            "lock_bytes = 500000",
+            "lock_bytes = -5",
+            "plan.toml:8: memory.lock_bytes: -5 is negative",
+        ),
+        (
+            "lock_bytes = 500000",
+            "lock_bytes = 1000000",
+            "memory.lock_bytes: locking all of the 1000000 bytes",
+        ),
+        (
+            "lock_bytes = 500000",
+            "lock_bytes = 99999999999999999999",
+            "memory.lock_bytes: is too large",
+        ),
+        (
+            "cb8fd3dd44a0a9d2",
+            "0123456789abcdef",
+            "plan.toml:13: rule.site: \"0123456789abcdef\" is not the key of the path below; type: site = \"cb8fd3dd44a0a9d2\"",
+        ),
+        (
+            "function = \"main\", ",
+            "",
+            "rule.path: function and function_offset belong together",
+        ),
+        (
+            "function = \"main\", function_offset = 0x1b2, ",
+            "",
+            "rule.path: neither function nor build_id",
+        ),
+        (
+            "module = \"solver\", function",
+            "module = \"/bin/solver\", function",
+            "rule.path.module: \"/bin/solver\" has folders in it",
+        ),
+        (
+            "kind = \"global\"",
+            "kind = \"stack\"",
+            "rule.kind: there is no kind \"stack\"",
+        ),
+        (
+            "symbol = \"table\"",
+            "symbol = \"\"",
+            "rule.symbol: \"\" names nothing",
+        ),
+        ("why = \"hot\"", "why = \"hot", "plan.toml:16: TOML: "),
+    ] {
+        let said = said(from, to);
+        assert!(said.contains(expected), "{said}\n wanted: {expected}");
+        assert!(!said.contains('\n'), "one line: {said}");
+    }
+}
+
+#[test]
+fn two_rules_for_one_object_are_refused() {
+    let twice = good() + &good()[good().rfind("[[rule]]").expect("there")..];
+    let error = Plan::parse(&twice, Path::new("plan.toml")).expect_err("twice");
+    let said = error.to_string();
+    assert!(
+        said.contains("rule 2 is about the same object; remove one"),
+        "{said}"
+    );
+    assert!(said.starts_with("plan.toml:25: rule:"), "{said}");
+}
+
+#[test]
+fn files_that_are_none_are_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let missing = folder.path().join("plan.toml");
+    let said = |path: &Path| Plan::read(path).expect_err("refused").to_string();
+    assert!(said(&missing).contains("type: pagewise plan -o"));
+    assert!(said(folder.path()).starts_with("cannot read the plan"));
+    std::fs::write(&missing, vec![b'#'; (16 << 20) + 1]).expect("written");
+    assert!(said(&missing).contains("more than a plan may"));
+    std::fs::write(&missing, [0xff, 0xfe]).expect("written");
+    assert!(said(&missing).starts_with("cannot read the plan"));
+}
+
+#[test]
+fn the_documents_example_is_read() {
+    let document = include_str!("../../../docs/plan.md");
+    let example = document.split("```toml\n").nth(1).expect("an example");
+    let example = example.split("```").next().expect("its end");
+    let plan = Plan::parse(example, Path::new("docs/plan.md")).expect("it is read");
+    assert_eq!((plan.rules.len(), plan.curve.len()), (2, 1));
+}
