@@ -1,7 +1,7 @@
 //! Demangling symbols of C++ and Rust.
 
 /// The demangled form of a symbol; the symbol itself if it is not mangled.
-pub(crate) fn demangle(symbol: &str) -> String {
+pub fn demangle(symbol: &str) -> String {
     readable(&addr2line::demangle_auto(symbol.into(), None))
 }
 

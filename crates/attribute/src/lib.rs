@@ -40,6 +40,7 @@ mod symbolize;
 pub mod unwind;
 
 pub use debug_file::build_id;
+pub use demangle::demangle;
 pub use elf::{ElfCache, ElfImage, Segment};
 pub use error::{Error, Result};
 pub use frame::{Frame, display_file, lookup_address};

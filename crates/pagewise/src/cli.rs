@@ -15,6 +15,7 @@ use crate::export::ExportArguments;
 use crate::import::ImportArguments;
 use crate::observe::Running;
 use crate::observe::Window;
+use crate::plan::PlanArguments;
 use crate::record::SampleBytes;
 use crate::simulate::SimulateArguments;
 
@@ -39,6 +40,8 @@ pub(crate) enum Command {
     Report(ReportArguments),
     /// Say what another replacement policy, memory size or swap device would do to a trace of page references
     Simulate(Box<SimulateArguments>),
+    /// Say what to do about a recorded program's swapping, as a plan with its predicted effect
+    Plan(PlanArguments),
     /// Write a recording in another tool's format
     Export(ExportArguments),
     /// Make a recording from another tool's file

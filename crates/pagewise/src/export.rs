@@ -95,7 +95,9 @@ fn tell_what_has_no_rows(trace: &Trace, format: Format) -> Result<(), Failure> {
         } else {
             "are not among the rows (see the table event_counts of the recording)"
         };
-        tell!("pagewise: {events} events were counted and not listed (record --max-size): they {only}");
+        tell!(
+            "pagewise: {events} events were counted and not listed (record --max-size): they {only}"
+        );
     }
     Ok(())
 }

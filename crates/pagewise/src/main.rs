@@ -9,6 +9,7 @@ mod failure;
 mod import;
 mod observe;
 mod output;
+mod plan;
 mod record;
 mod report;
 mod simulate;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         Command::Record(arguments) => record::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
+        Command::Plan(arguments) => plan::run(&arguments),
         Command::Export(arguments) => export::run(&arguments),
         Command::Import(arguments) => import::run(&arguments),
     };

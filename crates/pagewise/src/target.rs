@@ -54,6 +54,12 @@ impl From<ExportError> for WriteError {
     }
 }
 
+impl From<io::Error> for WriteError {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
 impl From<HtmlError> for WriteError {
     fn from(error: HtmlError) -> Self {
         match error {

@@ -208,6 +208,12 @@ impl ModuleFile {
             })
     }
 
+    /// The globals: symbol (mangled) and size.
+    pub fn globals(&self) -> impl Iterator<Item = (&str, u64)> {
+        let variables = self.variables.iter();
+        variables.map(|variable| (variable.name.as_str(), variable.bytes))
+    }
+
     /// Whether the instruction before a return address may be a call.
     fn follows_a_call(&self, address: u64) -> bool {
         self.code.iter().any(|(start, bytes)| {

@@ -44,7 +44,9 @@ impl Rates {
         };
         let mut from_ns = row.time_ns;
         while from_ns < end_ns {
-            let to_ns = (from_ns / WINDOW_NS).saturating_add(1).saturating_mul(WINDOW_NS);
+            let to_ns = (from_ns / WINDOW_NS)
+                .saturating_add(1)
+                .saturating_mul(WINDOW_NS);
             let to_ns = to_ns.min(end_ns);
             let part = |whole| until(whole, to_ns) - until(whole, from_ns);
             let window = self.window(from_ns);

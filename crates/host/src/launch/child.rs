@@ -80,6 +80,15 @@ impl Prepared {
         }
         Ok(self)
     }
+
+    pub(super) fn output(mut self, output: Option<&OwnedFd>) -> Result<Self> {
+        if let Some(output) = output {
+            let output = output.try_clone();
+            self.output =
+                Some(output.map_err(|source| Error::system("duplicate an output", source))?);
+        }
+        Ok(self)
+    }
 }
 
 /// A child that waits at the barrier. Dropped, it ends without having run anything.

@@ -42,6 +42,7 @@ use std::os::fd::BorrowedFd;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use tree::Family;
 
@@ -57,6 +58,7 @@ pub struct Program {
     preloads: Vec<PathBuf>,
     as_root: bool,
     quiet: bool,
+    output: Option<Arc<OwnedFd>>,
 }
 
 impl Program {
@@ -68,6 +70,7 @@ impl Program {
             preloads: Vec::new(),
             as_root: false,
             quiet: false,
+            output: None,
         }
     }
 
@@ -103,6 +106,12 @@ impl Program {
         self
     }
 
+    /// What it writes to standard output goes there. Give this up to see the end of a pipe.
+    pub fn output(mut self, output: OwnedFd) -> Self {
+        self.output = Some(Arc::new(output));
+        self
+    }
+
     /// Starts it, held back before exec. Makes this process the child subreaper, so that what the
     /// program leaves running becomes our child. Start other children (the keeper) before.
     ///
@@ -121,8 +130,9 @@ impl Program {
             why: "no program is named",
         })?;
         let path = resolve::program(name, environment.get("PATH"))?;
-        let prepared =
-            Prepared::new(&path, &self.arguments, &environment, caller)?.quiet(self.quiet)?;
+        let prepared = Prepared::new(&path, &self.arguments, &environment, caller)?
+            .quiet(self.quiet)?
+            .output(self.output.as_deref())?;
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
             .map_err(|e| Error::system("become the subreaper", e))?;
         let family = Family::before_launch();

@@ -1,0 +1,310 @@
+//! What to do about each object, as a function of numbers.
+//!
+//! - What is used in no order and fits is **locked**: the sweeps beside it no longer push it out.
+//! - What is swept again and again and does not fit is **streamed**. The kernel's least-recently-used order then keeps
+//!   exactly the pages that come last; a fixed part that is kept saves a share of each round, and the rest is read ahead.
+//! - What is swept once is **prefetched**.
+//! - What is used in no order and does not fit is left alone: whichever part is kept, the others miss as often.
+
+use pagewise_analyze::MemoryNeed;
+use pagewise_plan::Action;
+use pagewise_plan::ReadAhead;
+
+use crate::facts::ObjectFacts;
+use crate::facts::RunFacts;
+
+/// An object whose share of the waiting is below this gets no rule.
+const LEAST_STALL_SHARE: f64 = 0.01;
+/// Below this share of the run, waiting is not worth a plan.
+pub(crate) const LEAST_STALLED: f64 = 0.02;
+/// Left to the kernel and to what no rule is about: an eighth, at least 8 MiB.
+const LEAST_RESERVE: u64 = 8 << 20;
+/// What a stream needs beside what it keeps: read ahead and not yet dropped.
+const STREAM_WINDOW: u64 = 16 << 20;
+/// A page that comes back this often on average is used again and again.
+const RETURNS: f64 = 1.5;
+
+/// One rule to be.
+#[derive(Clone, Debug)]
+pub(crate) struct Choice {
+    /// Its index.
+    pub(crate) object: usize,
+    pub(crate) action: Action,
+    pub(crate) why: String,
+    /// Of it, what will be in memory all the time.
+    pub(crate) kept_bytes: u64,
+}
+
+/// How much all rules together may lock in so much memory, bytes.
+pub(crate) fn lock_budget(memory_bytes: u64) -> u64 {
+    memory_bytes
+        .saturating_sub((memory_bytes / 8).max(LEAST_RESERVE))
+        .max(1)
+}
+
+/// A rule for each object that costs enough, those of most stall first.
+pub(crate) fn choose(objects: &[ObjectFacts], run: &RunFacts, memory_bytes: u64) -> Vec<Choice> {
+    if run.stalled_share() < LEAST_STALLED {
+        return Vec::new();
+    }
+    let costly = |object: &ObjectFacts| {
+        object.can_have_rule && object.stall_ns as f64 >= LEAST_STALL_SHARE * run.stall_ns as f64
+    };
+    let chosen: Vec<usize> = (0..objects.len())
+        .filter(|&at| costly(&objects[at]))
+        .collect();
+    // Others that are in memory although it is short are in use.
+    let others: u64 = (0..objects.len())
+        .filter(|at| !chosen.contains(at))
+        .map(|at| objects[at].resident_bytes())
+        .sum();
+    let mut left = lock_budget(memory_bytes).saturating_sub(others.min(memory_bytes / 2));
+    let mut choices: Vec<Option<Choice>> = vec![None; objects.len()];
+    for at in by_density(objects, &chosen) {
+        let object = &objects[at];
+        if !object.is_swept() && object.returns >= RETURNS && object.bytes <= left {
+            left -= object.bytes;
+            choices[at] = Some(lock(at, object));
+        }
+    }
+    let swept: Vec<usize> = chosen
+        .iter()
+        .copied()
+        .filter(|&at| objects[at].is_swept())
+        .collect();
+    stream(objects, &swept, left, &mut choices);
+    for &at in &chosen {
+        choices[at].get_or_insert_with(|| nothing(at, &objects[at]));
+    }
+    choices.into_iter().flatten().collect()
+}
+
+/// Most stall per byte first.
+fn by_density(objects: &[ObjectFacts], chosen: &[usize]) -> Vec<usize> {
+    let density = |at: usize| objects[at].stall_ns as f64 / objects[at].bytes.max(1) as f64;
+    let mut sorted = chosen.to_vec();
+    sorted.sort_by(|&a, &b| density(b).total_cmp(&density(a)));
+    sorted
+}
+
+/// Shares what is left among the swept objects: a byte kept saves a page per round wherever it is, so those of most
+/// stall per byte get theirs first.
+fn stream(objects: &[ObjectFacts], swept: &[usize], budget: u64, choices: &mut [Option<Choice>]) {
+    let mut left = budget;
+    for at in by_density(objects, swept) {
+        let object = &objects[at];
+        let again = object.returns >= RETURNS;
+        choices[at] = Some(if again && object.bytes <= left {
+            left -= object.bytes;
+            Choice {
+                why: format!(
+                    "swept about {:.0} times and fits into what is left: kept whole",
+                    object.returns.max(1.0)
+                ),
+                ..lock(at, object)
+            }
+        } else if again {
+            let keep = left.saturating_sub(STREAM_WINDOW.min(left / 4));
+            left -= keep;
+            stream_of(at, object, keep)
+        } else {
+            Choice {
+                object: at,
+                action: Action::Prefetch(ReadAhead::default()),
+                why: "swept once: its pages can be read in ahead of their turn".to_owned(),
+                kept_bytes: 0,
+            }
+        });
+    }
+}
+
+fn lock(at: usize, object: &ObjectFacts) -> Choice {
+    Choice {
+        object: at,
+        action: Action::Lock {
+            keep_bytes: None,
+            ranges: Vec::new(),
+        },
+        why: format!(
+            "used again and again ({:.1} times a page) and fits: others no longer push it out",
+            object.returns
+        ),
+        kept_bytes: object.bytes,
+    }
+}
+
+fn stream_of(at: usize, object: &ObjectFacts, keep: u64) -> Choice {
+    Choice {
+        object: at,
+        action: Action::Stream {
+            keep_bytes: Some(keep).filter(|&keep| keep > 0),
+            ahead: ReadAhead::default(),
+        },
+        why: format!(
+            "swept about {:.0} times and larger than its share of memory: a fixed part is kept, the rest read ahead of \
+             the sweep and dropped behind it",
+            object.returns.max(1.0)
+        ),
+        kept_bytes: keep,
+    }
+}
+
+fn nothing(at: usize, object: &ObjectFacts) -> Choice {
+    let why = if object.returns < RETURNS {
+        "its pages come back once, in no order: there is nothing to foresee and nothing to keep"
+    } else {
+        "used in no order and larger than what is left: whichever part is kept, the rest misses as often"
+    };
+    Choice {
+        object: at,
+        action: Action::Nothing,
+        why: why.to_owned(),
+        kept_bytes: 0,
+    }
+}
+
+/// What the plan does, for people.
+pub(crate) fn words(
+    choices: &[Choice],
+    objects: &[ObjectFacts],
+    run: &RunFacts,
+    need: &MemoryNeed,
+) -> String {
+    let names = |wanted: fn(&Action) -> bool| {
+        let chosen = choices.iter().filter(|choice| wanted(&choice.action));
+        chosen
+            .map(|choice| objects[choice.object].name.as_str())
+            .collect::<Vec<_>>()
+    };
+    let parts: Vec<String> = [
+        (
+            "lock",
+            names(|action| matches!(action, Action::Lock { .. })),
+        ),
+        (
+            "stream",
+            names(|action| matches!(action, Action::Stream { .. })),
+        ),
+        (
+            "prefetch",
+            names(|action| matches!(action, Action::Prefetch(_))),
+        ),
+    ]
+    .into_iter()
+    .filter(|(_, names)| !names.is_empty())
+    .map(|(verb, names)| format!("{verb} {}", names.join(", ")))
+    .collect();
+    if !parts.is_empty() {
+        return parts.join("; ");
+    }
+    if run.stalled_share() < LEAST_STALLED {
+        return format!(
+            "do nothing: waiting for swap-ins is {:.1} % of the run",
+            100.0 * run.stalled_share()
+        );
+    }
+    match need.extra_bytes {
+        Some(extra) => format!(
+            "do nothing: no placement helps here. Add memory: {} more would have avoided 99 % of the waiting",
+            pagewise_report::bytes(extra)
+        ),
+        None => {
+            "do nothing: no placement helps here, and how much memory would is not known".to_owned()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagewise_analyze::Pattern;
+
+    const MIB: u64 = 1 << 20;
+
+    fn object(name: &str, mib: u64, stall_ms: u64, returns: f64, pattern: Pattern) -> ObjectFacts {
+        ObjectFacts {
+            name: name.to_owned(),
+            bytes: mib * MIB,
+            swap_ins: stall_ms * 100,
+            stall_ns: stall_ms * 1_000_000,
+            returns,
+            pattern: Some(pattern),
+            resident_share: Some(0.5),
+            can_have_rule: true,
+        }
+    }
+
+    fn run(objects: &[ObjectFacts], wall_ms: u64) -> RunFacts {
+        RunFacts {
+            wall_ns: wall_ms * 1_000_000,
+            stall_ns: objects.iter().map(|object| object.stall_ns).sum(),
+            page_bytes: 4096,
+            cpus: 2,
+            swap_is_memory: true,
+        }
+    }
+
+    fn actions(objects: &[ObjectFacts], memory_mib: u64) -> Vec<Action> {
+        let choices = choose(objects, &run(objects, 1000), memory_mib * MIB);
+        let kept: u64 = choices.iter().map(|choice| choice.kept_bytes).sum();
+        assert!(kept <= lock_budget(memory_mib * MIB), "{choices:?}");
+        choices.into_iter().map(|choice| choice.action).collect()
+    }
+
+    #[test]
+    fn a_loop_larger_than_memory_is_streamed_with_a_part_kept() {
+        let actions = actions(&[object("a", 512, 900, 3.0, Pattern::Loop)], 256);
+        let [
+            Action::Stream {
+                keep_bytes: Some(keep),
+                ..
+            },
+        ] = actions[..]
+        else {
+            panic!("{actions:?}");
+        };
+        assert!((150 * MIB..240 * MIB).contains(&keep), "{keep}");
+    }
+
+    #[test]
+    fn the_hot_one_is_locked_and_the_sweep_beside_it_streamed() {
+        let objects = [
+            object("hot", 64, 300, 40.0, Pattern::Random),
+            object("swept", 512, 600, 4.0, Pattern::Sequential),
+        ];
+        let actions = actions(&objects, 256);
+        assert!(matches!(actions[0], Action::Lock { .. }), "{actions:?}");
+        assert!(matches!(actions[1], Action::Stream { .. }), "{actions:?}");
+    }
+
+    #[test]
+    fn random_access_beyond_memory_is_left_alone() {
+        assert_eq!(
+            actions(&[object("table", 512, 900, 9.0, Pattern::Random)], 256),
+            [Action::Nothing]
+        );
+    }
+
+    #[test]
+    fn who_hardly_waits_needs_no_plan() {
+        let objects = [object("a", 512, 9, 3.0, Pattern::Loop)];
+        assert!(choose(&objects, &run(&objects, 1000), 256 * MIB).is_empty());
+    }
+
+    #[test]
+    fn what_is_swept_once_is_only_read_ahead() {
+        let actions = actions(&[object("a", 512, 900, 1.0, Pattern::Sequential)], 256);
+        assert!(matches!(actions[..], [Action::Prefetch(_)]), "{actions:?}");
+    }
+
+    #[test]
+    fn what_fits_is_kept_whole() {
+        let objects = [
+            object("small", 32, 100, 5.0, Pattern::Loop),
+            object("large", 512, 800, 5.0, Pattern::Loop),
+        ];
+        let actions = actions(&objects, 256);
+        assert!(matches!(actions[0], Action::Lock { .. }), "{actions:?}");
+        assert!(matches!(actions[1], Action::Stream { .. }), "{actions:?}");
+    }
+}

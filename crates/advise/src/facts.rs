@@ -1,0 +1,100 @@
+//! The numbers that advice goes by.
+
+use pagewise_analyze::Findings;
+use pagewise_analyze::Object;
+use pagewise_analyze::ObjectKind;
+use pagewise_analyze::Pattern;
+
+/// A block below this is not looked at by the preloaded library: the allocators keep such ones on shared pages.
+const SMALLEST_BLOCK: u64 = 64 << 10;
+/// Objects below this are not worth a rule.
+const SMALLEST_OBJECT: u64 = 1 << 20;
+
+/// Of one object.
+#[derive(Clone, Debug)]
+pub(crate) struct ObjectFacts {
+    /// For people.
+    pub(crate) name: String,
+    /// Most bytes alive at once; 0: unknown.
+    pub(crate) bytes: u64,
+    pub(crate) swap_ins: u64,
+    pub(crate) stall_ns: u64,
+    /// How often its pages came back on average, of those that did.
+    pub(crate) returns: f64,
+    pub(crate) pattern: Option<Pattern>,
+    /// Mean share in memory, 0 to 1.
+    pub(crate) resident_share: Option<f64>,
+    /// Whether a rule can be made for it at all.
+    pub(crate) can_have_rule: bool,
+}
+
+impl ObjectFacts {
+    pub(crate) fn of(object: &Object) -> Self {
+        let bytes = object.bytes.unwrap_or(0);
+        let block = bytes / object.allocations.max(1);
+        let is_named = matches!(
+            object.identity.kind,
+            ObjectKind::Allocation | ObjectKind::Global
+        );
+        Self {
+            name: object.identity.to_string(),
+            bytes,
+            swap_ins: object.counts.swap_ins,
+            stall_ns: object.counts.stall_ns,
+            returns: object.counts.swap_ins as f64 / object.distinct_pages.max(1) as f64,
+            pattern: object.pattern,
+            resident_share: object.resident_share,
+            can_have_rule: is_named
+                && !object.sampled
+                && bytes >= SMALLEST_OBJECT
+                && (block >= SMALLEST_BLOCK || object.identity.kind == ObjectKind::Global),
+        }
+    }
+
+    /// Whether it is passed over in the order of its pages: a page's turn can be foreseen.
+    pub(crate) fn is_swept(&self) -> bool {
+        matches!(
+            self.pattern,
+            Some(Pattern::Loop | Pattern::Sequential | Pattern::Strided)
+        )
+    }
+
+    /// Bytes of it that are in memory on average; of an object that was never looked at, none.
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        (self.resident_share.unwrap_or(0.0) * self.bytes as f64) as u64
+    }
+}
+
+/// Of the run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RunFacts {
+    pub(crate) wall_ns: u64,
+    /// Waiting for swap-ins, over all threads.
+    pub(crate) stall_ns: u64,
+    pub(crate) page_bytes: u64,
+    /// Processors: reading ahead needs another one.
+    pub(crate) cpus: u64,
+    /// Whether swap is memory: reading a page back is then work, not waiting.
+    pub(crate) swap_is_memory: bool,
+}
+
+impl RunFacts {
+    pub(crate) fn of(findings: &Findings) -> Self {
+        let meta = &findings.meta;
+        Self {
+            wall_ns: meta.wall_ns.unwrap_or(0),
+            stall_ns: findings.totals.stall_ns,
+            page_bytes: findings.page_bytes(),
+            cpus: meta.host.cpus.unwrap_or(1),
+            swap_is_memory: meta.swap.kind.as_deref() == Some("zram"),
+        }
+    }
+
+    /// The part of the run that is waiting for swap-ins, 0 to 1: of several threads, as if they waited at the same time.
+    pub(crate) fn stalled_share(&self) -> f64 {
+        if self.wall_ns == 0 {
+            return 0.0;
+        }
+        (self.stall_ns as f64 / self.wall_ns as f64).min(0.99)
+    }
+}

@@ -1,0 +1,163 @@
+//! Advice: which object of a recorded program is to be kept, streamed or left alone, and what that promises.
+//!
+//! ```text
+//!   recording --analyze--> objects: size, pattern, stall --choose--> action for each --predict--> speed-up
+//!        '--targets--> how each is known again ------------------------'--> Plan
+//! ```
+//!
+//! [`choose`](choose::choose) is a function of numbers only; what a rule promises is in `predict.rs`.
+
+#![forbid(unsafe_code)]
+
+mod choose;
+mod facts;
+mod predict;
+mod targets;
+
+use pagewise_analyze::Findings;
+use pagewise_plan::Action;
+use pagewise_plan::Memory;
+use pagewise_plan::Plan;
+use pagewise_plan::Prediction;
+use pagewise_plan::Program;
+use pagewise_plan::Rule;
+use pagewise_plan::SourcePlace;
+use pagewise_trace::Trace;
+use pagewise_trace::TraceError;
+
+use facts::ObjectFacts;
+use targets::Targets;
+
+/// What is advised.
+#[derive(Clone, Debug)]
+pub struct Advice {
+    /// The plan. Its curve is left empty: that is told apart (crate `predict`).
+    pub plan: Plan,
+    /// What all rules together promise.
+    pub predicted: Prediction,
+    /// In a sentence or two: what the plan does, or why there is nothing to do.
+    pub words: String,
+    /// Objects that cost much and that no rule can name, with why.
+    pub unnamed: Vec<(String, String)>,
+}
+
+/// Why there is no advice.
+#[derive(Debug)]
+pub enum NoAdvice {
+    /// The recording cannot be read.
+    Trace(TraceError),
+    /// It has not what is needed: in words, with what to type.
+    Lacks(String),
+}
+
+impl From<TraceError> for NoAdvice {
+    fn from(error: TraceError) -> Self {
+        Self::Trace(error)
+    }
+}
+
+/// Makes a plan for a memory size in bytes; `None`: for the limit that the recording had.
+///
+/// # Errors
+/// If the recording cannot be read, or does not say what is needed.
+pub fn advise(
+    trace: &Trace,
+    findings: &Findings,
+    memory_bytes: Option<u64>,
+) -> Result<Advice, NoAdvice> {
+    let memory = memory(trace, findings, memory_bytes)?;
+    let targets = Targets::read(trace)?;
+    let facts: Vec<ObjectFacts> = findings.objects.iter().map(ObjectFacts::of).collect();
+    let run = facts::RunFacts::of(findings);
+    let choices = choose::choose(&facts, &run, memory.bytes);
+    let mut rules = Vec::new();
+    let mut unnamed = Vec::new();
+    let mut kept = Vec::new();
+    for choice in choices {
+        let object = &findings.objects[choice.object];
+        match targets.of(&object.identity) {
+            Ok(target) => {
+                kept.push(choice.clone());
+                rules.push(Rule {
+                    name: object.identity.to_string(),
+                    place: SourcePlace {
+                        function: object.identity.function.clone(),
+                        file: object.identity.file.clone(),
+                        line: object.identity.line,
+                    },
+                    target,
+                    predicted: Some(predict::of_choice(&choice, &facts, &run)),
+                    action: choice.action,
+                    why: choice.why,
+                });
+            }
+            Err(why) => unnamed.push((object.identity.to_string(), why)),
+        }
+    }
+    let predicted = predict::of_all(&kept, &facts, &run);
+    let words = choose::words(&kept, &facts, &run, &findings.memory_need);
+    Ok(Advice {
+        plan: Plan {
+            program: targets.program(trace),
+            memory,
+            rules,
+            curve: Vec::new(),
+        },
+        predicted,
+        words,
+        unnamed,
+    })
+}
+
+fn memory(trace: &Trace, findings: &Findings, asked: Option<u64>) -> Result<Memory, NoAdvice> {
+    if !findings.faults_observed() {
+        return Err(NoAdvice::Lacks(
+            "the recording has no swap-ins with their times; type: pagewise record --memory SIZE -- CMD, as root"
+                .to_owned(),
+        ));
+    }
+    let Some(bytes) = asked.or(findings.meta.limit.bytes) else {
+        return Err(NoAdvice::Lacks(
+            "the recording had no memory limit: say for which size the plan shall be; type: pagewise plan --memory SIZE"
+                .to_owned(),
+        ));
+    };
+    Ok(Memory {
+        bytes,
+        peak_bytes: peak_bytes(trace)?,
+        lock_bytes: Some(choose::lock_budget(bytes)),
+    })
+}
+
+/// The most memory and swap that the program had at once, by samples, bytes; `None`: there is no sample.
+///
+/// # Errors
+/// If the table cannot be read.
+pub fn peak_bytes(trace: &Trace) -> Result<Option<u64>, TraceError> {
+    let samples = trace.samples()?.into_iter();
+    Ok(samples
+        .filter_map(|sample| Some(sample.rss_bytes?.saturating_add(sample.swap_bytes?)))
+        .max())
+}
+
+impl Advice {
+    /// Whether any rule changes anything.
+    pub fn does_something(&self) -> bool {
+        let rules = &self.plan.rules;
+        rules.iter().any(|rule| rule.action != Action::Nothing)
+    }
+}
+
+impl Targets {
+    fn program(&self, trace: &Trace) -> Program {
+        let meta = trace.meta();
+        let executable = self.executable().or_else(|| meta.command.first().cloned());
+        Program {
+            build_id: executable
+                .as_ref()
+                .and_then(|path| meta.build_ids.get(path).cloned()),
+            executable: executable.unwrap_or_default(),
+            arguments: meta.command.iter().skip(1).cloned().collect(),
+        }
+    }
+}

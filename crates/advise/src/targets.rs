@@ -1,0 +1,179 @@
+//! How an object of a recording is known again in another run: by the call path that all its allocations begin with, or
+//! by its symbol.
+
+use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::path::Path;
+
+use pagewise_analyze::Identity;
+use pagewise_analyze::ObjectKind;
+use pagewise_attribute::demangle;
+use pagewise_attribute::is_runtime;
+use pagewise_plan::Frame;
+use pagewise_plan::ModuleFile;
+use pagewise_plan::Target;
+use pagewise_trace::Allocation;
+use pagewise_trace::Global;
+use pagewise_trace::Site;
+use pagewise_trace::StackFrame;
+use pagewise_trace::Trace;
+use pagewise_trace::TraceError;
+
+/// What names an allocation site: variable, file, line and function.
+type Place = (Option<String>, Option<String>, Option<u32>, Option<String>);
+
+/// The call paths and symbols of a recording.
+pub(crate) struct Targets {
+    /// By place: the call paths of its allocations, each as its program's return addresses, innermost first.
+    paths: HashMap<Place, Vec<u32>>,
+    frames: HashMap<u32, Vec<StackFrame>>,
+    globals: Vec<Global>,
+    build_ids: BTreeMap<String, String>,
+    modules: HashMap<String, Result<ModuleFile, String>>,
+    executable: Option<String>,
+}
+
+impl Targets {
+    pub(crate) fn read(trace: &Trace) -> Result<Self, TraceError> {
+        let mut used = std::collections::HashSet::new();
+        for allocation in trace.rows::<Allocation>()? {
+            used.extend(allocation?.stack);
+        }
+        let mut paths: HashMap<Place, Vec<u32>> = HashMap::new();
+        for site in trace.rows::<Site>()? {
+            let site = site?;
+            if used.contains(&site.stack) {
+                let place = (site.name, site.file, site.line, site.function);
+                paths.entry(place).or_default().push(site.stack);
+            }
+        }
+        let mut frames: HashMap<u32, Vec<StackFrame>> = HashMap::new();
+        for frame in trace.rows::<StackFrame>()? {
+            let frame = frame?;
+            if used.contains(&frame.stack) {
+                frames.entry(frame.stack).or_default().push(frame);
+            }
+        }
+        frames
+            .values_mut()
+            .for_each(|frames| frames.sort_by_key(|frame| frame.depth));
+        let names = frames
+            .values()
+            .flatten()
+            .filter_map(|frame| frame.module.clone());
+        let names: std::collections::HashSet<String> = names.collect();
+        let modules = names.into_iter().map(|path| {
+            let file = ModuleFile::read(Path::new(&path));
+            (path, file)
+        });
+        let spaces = trace.spaces()?;
+        Ok(Self {
+            paths,
+            frames,
+            globals: trace.rows::<Global>()?.collect::<Result<_, _>>()?,
+            build_ids: trace.meta().build_ids.clone(),
+            modules: modules.collect(),
+            executable: spaces.into_iter().rev().find_map(|space| space.executable),
+        })
+    }
+
+    /// The program that ran last: what a launcher started.
+    pub(crate) fn executable(&self) -> Option<String> {
+        self.executable.clone()
+    }
+
+    /// How to know it again, or why that cannot be.
+    pub(crate) fn of(&self, identity: &Identity) -> Result<Target, String> {
+        match identity.kind {
+            ObjectKind::Global => self.global(identity),
+            ObjectKind::Allocation => self.allocation(identity),
+            _ => Err("it is no allocation and no variable".to_owned()),
+        }
+    }
+
+    fn global(&self, identity: &Identity) -> Result<Target, String> {
+        let name = identity.name.as_deref().unwrap_or_default();
+        let of_name = |global: &&Global| {
+            global.name == name && (identity.file.is_none() || global.file == identity.file)
+        };
+        let global = self.globals.iter().find(of_name);
+        let global = global.ok_or("the recording does not say where it lies")?;
+        let file = ModuleFile::read(Path::new(&global.module))
+            .map_err(|why| format!("{} cannot be read: {why}", global.module))?;
+        // Its name is as in the source, its symbol is not.
+        let symbol = file
+            .globals()
+            .find(|(symbol, bytes)| *bytes == global.bytes && demangle(symbol) == name);
+        let (symbol, _) =
+            symbol.ok_or_else(|| format!("{} has no symbol for it", global.module))?;
+        Ok(Target::Global {
+            module: file.name().to_owned(),
+            symbol: symbol.to_owned(),
+        })
+    }
+
+    fn allocation(&self, identity: &Identity) -> Result<Target, String> {
+        let stacks = match identity.stack {
+            Some(stack) => vec![stack],
+            None => {
+                let place = (
+                    identity.name.clone(),
+                    identity.file.clone(),
+                    identity.line,
+                    identity.function.clone(),
+                );
+                self.paths.get(&place).cloned().unwrap_or_default()
+            }
+        };
+        let mut paths = stacks.iter().map(|stack| self.path(*stack));
+        let mut common = paths.next().ok_or("its call path was not recorded")??;
+        for path in paths {
+            let path = path?;
+            let same = common.iter().zip(&path).take_while(|(a, b)| a == b).count();
+            common.truncate(same);
+        }
+        if common.is_empty() {
+            return Err("its allocations have no call path in common".to_owned());
+        }
+        Ok(Target::Allocation(common))
+    }
+
+    /// The return addresses of the program and its own libraries.
+    fn path(&self, stack: u32) -> Result<Vec<Frame>, String> {
+        let mut path = Vec::new();
+        for frame in self.frames.get(&stack).into_iter().flatten() {
+            let (Some(module), Some(address)) = (&frame.module, frame.module_offset) else {
+                continue;
+            };
+            if is_system_library(module) {
+                continue;
+            }
+            let file = match self.modules.get(module) {
+                Some(Ok(file)) => file,
+                Some(Err(why)) => return Err(format!("{module} cannot be read: {why}")),
+                None => continue,
+            };
+            let recorded = self.build_ids.get(module).map(String::as_str);
+            if recorded.is_some() && file.build_id() != recorded {
+                return Err(format!(
+                    "{module} was built anew since it was recorded: record it again"
+                ));
+            }
+            let found = file
+                .frame(address)
+                .ok_or_else(|| format!("{module} has neither symbols nor a build id"))?;
+            path.push(found);
+        }
+        Ok(path)
+    }
+}
+
+/// Frames there are of the allocator, the language's runtime or a library of the system: they change with its updates.
+fn is_system_library(module: &str) -> bool {
+    let of_system = ["/usr/lib", "/lib/", "/lib64/", "/usr/local/lib"];
+    is_runtime(&pagewise_attribute::Frame {
+        module: Some(module.to_owned()),
+        ..Default::default()
+    }) || module.contains(".so") && of_system.iter().any(|folder| module.starts_with(folder))
+        || module.starts_with('[')
+}

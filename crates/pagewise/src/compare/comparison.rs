@@ -1,0 +1,224 @@
+//! What was measured at one memory size, and what it says.
+
+use super::statistics::Ratio;
+use super::statistics::median;
+use super::statistics::ratio_of_medians;
+
+/// One run of one arm.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Run {
+    pub(super) wall_ns: u64,
+    /// Pages that came back from swap; `None`: the kernel does not tell.
+    pub(super) swap_ins: Option<u64>,
+    /// Pages that were sent to it.
+    pub(super) evictions: Option<u64>,
+    /// Bytes written to the swap device: pages of zeros are none.
+    pub(super) written_bytes: Option<u64>,
+    /// The most memory it held, what zram held for it included.
+    pub(super) memory_bytes: Option<u64>,
+    pub(super) exit_code: u8,
+    /// SHA-256 of what it wrote to its standard output.
+    pub(super) output: [u8; 32],
+}
+
+/// Which runs are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ArmKind {
+    /// The program as it is, under the limit.
+    Baseline,
+    /// With the plan.
+    Plan,
+    /// Without a limit: nothing can be faster.
+    Unlimited,
+}
+
+impl ArmKind {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Baseline => "baseline",
+            Self::Plan => "plan",
+            Self::Unlimited => "unlimited",
+        }
+    }
+}
+
+/// All runs of one arm, one for each round.
+#[derive(Clone, Debug)]
+pub(super) struct Arm {
+    pub(super) kind: ArmKind,
+    pub(super) runs: Vec<Run>,
+    /// Runs that the limit killed, and that were done again.
+    pub(super) killed: u32,
+}
+
+impl Arm {
+    pub(super) fn new(kind: ArmKind) -> Self {
+        Self {
+            kind,
+            runs: Vec::new(),
+            killed: 0,
+        }
+    }
+
+    fn wall(&self) -> Vec<f64> {
+        self.runs.iter().map(|run| run.wall_ns as f64).collect()
+    }
+
+    /// The median of something; `None` if it is unknown of any run.
+    pub(super) fn median_of(&self, of: impl Fn(&Run) -> Option<u64>) -> Option<f64> {
+        let values: Option<Vec<f64>> = self.runs.iter().map(|run| Some(of(run)? as f64)).collect();
+        median(&values?)
+    }
+}
+
+/// What the ratio means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Faster,
+    Slower,
+    /// The interval holds 1.
+    NoDifference,
+    /// Too few runs.
+    Unknown,
+}
+
+/// The arms at one memory size.
+#[derive(Clone, Debug)]
+pub(super) struct Comparison {
+    /// What the limited arms might use, bytes.
+    pub(super) memory_bytes: u64,
+    pub(super) arms: Vec<Arm>,
+}
+
+impl Comparison {
+    pub(super) fn arm(&self, kind: ArmKind) -> Option<&Arm> {
+        self.arms.iter().find(|arm| arm.kind == kind)
+    }
+
+    /// The baseline's time over the plan's.
+    pub(super) fn speedup(&self) -> Option<Ratio> {
+        let wall = |kind| self.arm(kind).map(Arm::wall);
+        ratio_of_medians(&wall(ArmKind::Baseline)?, &wall(ArmKind::Plan)?)
+    }
+
+    pub(super) fn verdict(&self) -> Verdict {
+        match self.speedup() {
+            None => Verdict::Unknown,
+            Some(ratio) if ratio.low > 1.0 => Verdict::Faster,
+            Some(ratio) if ratio.high < 1.0 => Verdict::Slower,
+            Some(_) => Verdict::NoDifference,
+        }
+    }
+
+    /// The share of the time lost for want of memory that the plan gives back; `None` if nothing was lost.
+    pub(super) fn gap_closed(&self) -> Option<f64> {
+        let wall = |kind| median(&self.arm(kind)?.wall());
+        let (baseline, plan) = (wall(ArmKind::Baseline)?, wall(ArmKind::Plan)?);
+        let lost = baseline - wall(ArmKind::Unlimited)?;
+        // Below a fiftieth of the run it is noise.
+        (lost > 0.02 * baseline).then(|| (baseline - plan) / lost)
+    }
+
+    /// Whether every run wrote the same and ended alike; `None` without a run.
+    pub(super) fn output_identical(&self) -> Option<bool> {
+        let mut runs = self.arms.iter().flat_map(|arm| &arm.runs);
+        let first = runs.next()?;
+        Some(runs.all(|run| run.output == first.output && run.exit_code == first.exit_code))
+    }
+
+    /// For people.
+    pub(super) fn words(&self) -> String {
+        let Some(ratio) = self.speedup() else {
+            return "too few runs to tell".to_owned();
+        };
+        let Ratio { value, low, high } = ratio;
+        let interval = format!("95 % interval {low:.2} to {high:.2}");
+        let closed = self.gap_closed().map_or(String::new(), |closed| {
+            format!(
+                "; it gives back {:.0} % of what the missing memory costs",
+                100.0 * closed.clamp(0.0, 1.0)
+            )
+        });
+        match self.verdict() {
+            Verdict::Faster => format!("the plan makes it {value:.2} times as fast ({interval}){closed}"),
+            Verdict::Slower => format!(
+                "the plan makes it slower, {value:.2} times as fast ({interval}): do not use it here"
+            ),
+            _ => format!("no difference that these runs could show: {value:.2} times as fast ({interval})"),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(in super::super) fn comparison(arms: &[(ArmKind, &[u64])]) -> Comparison {
+        let arms = arms.iter().map(|&(kind, walls)| Arm {
+            kind,
+            runs: walls.iter().map(|&wall_ns| run(wall_ns)).collect(),
+            killed: 0,
+        });
+        Comparison {
+            memory_bytes: 64 << 20,
+            arms: arms.collect(),
+        }
+    }
+
+    fn run(wall_ns: u64) -> Run {
+        Run {
+            wall_ns,
+            swap_ins: Some(10),
+            evictions: Some(20),
+            written_bytes: None,
+            memory_bytes: Some(1 << 20),
+            exit_code: 0,
+            output: [7; 32],
+        }
+    }
+
+    #[test]
+    fn verdicts_follow_the_interval() {
+        let of = |plan: &[u64]| {
+            comparison(&[(ArmKind::Baseline, &[100, 101, 99, 100, 102]), (ArmKind::Plan, plan)]).verdict()
+        };
+        assert_eq!(of(&[50, 51, 49, 50, 52]), Verdict::Faster);
+        assert_eq!(of(&[120, 121, 119, 120, 122]), Verdict::Slower);
+        assert_eq!(of(&[95, 110, 100, 99, 105]), Verdict::NoDifference);
+        assert_eq!(of(&[]), Verdict::Unknown);
+    }
+
+    #[test]
+    fn the_gap_is_what_is_lost_for_want_of_memory() {
+        let arms: [(ArmKind, &[u64]); 3] = [
+            (ArmKind::Baseline, &[100]),
+            (ArmKind::Plan, &[40]),
+            (ArmKind::Unlimited, &[20]),
+        ];
+        assert_eq!(comparison(&arms).gap_closed(), Some(0.75));
+        let calm: [(ArmKind, &[u64]); 3] = [
+            (ArmKind::Baseline, &[100]),
+            (ArmKind::Plan, &[100]),
+            (ArmKind::Unlimited, &[99]),
+        ];
+        assert_eq!(comparison(&calm).gap_closed(), None);
+    }
+
+    #[test]
+    fn another_output_or_exit_code_is_seen() {
+        let mut compared = comparison(&[(ArmKind::Baseline, &[1, 2]), (ArmKind::Plan, &[1, 2])]);
+        assert_eq!(compared.output_identical(), Some(true));
+        compared.arms[1].runs[1].exit_code = 1;
+        assert_eq!(compared.output_identical(), Some(false));
+        compared.arms[1].runs[1] = run(1);
+        compared.arms[1].runs[0].output = [8; 32];
+        assert_eq!(compared.output_identical(), Some(false));
+    }
+
+    #[test]
+    fn one_unknown_count_makes_the_median_unknown() {
+        let compared = comparison(&[(ArmKind::Baseline, &[1, 2])]);
+        assert_eq!(compared.arms[0].median_of(|run| run.swap_ins), Some(10.0));
+        assert_eq!(compared.arms[0].median_of(|run| run.written_bytes), None);
+    }
+}

@@ -1,0 +1,117 @@
+//! The document pagewise.compare/1, described in docs/json.md.
+
+use serde::Serialize;
+
+use super::comparison::Arm;
+use super::comparison::Comparison;
+use super::comparison::Run;
+use super::comparison::Verdict;
+use super::statistics::geometric_mean;
+
+#[derive(Serialize)]
+struct Document {
+    schema: &'static str,
+    #[serde(flatten)]
+    first: Size,
+    mean_speedup: Option<f64>,
+    sizes: Vec<Size>,
+}
+
+#[derive(Clone, Serialize)]
+struct Size {
+    memory_bytes: u64,
+    speedup: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
+    verdict: &'static str,
+    words: String,
+    gap_closed: Option<f64>,
+    output_identical: Option<bool>,
+    arms: Vec<JsonArm>,
+}
+
+#[derive(Clone, Serialize)]
+struct JsonArm {
+    name: &'static str,
+    wall_ns: Vec<u64>,
+    swap_ins: Vec<Option<u64>>,
+    evictions: Vec<Option<u64>>,
+    written_bytes: Vec<Option<u64>>,
+    memory_bytes: Vec<Option<u64>>,
+    exit_codes: Vec<u8>,
+    killed: u32,
+}
+
+/// The keys of the first size stand at the top, too. There is at least one.
+pub(super) fn render(comparisons: &[Comparison]) -> Result<String, serde_json::Error> {
+    let sizes: Vec<Size> = comparisons.iter().map(size).collect();
+    let speedups: Option<Vec<f64>> = sizes.iter().map(|size| size.speedup).collect();
+    let Some(first) = sizes.first().cloned() else {
+        return Ok(String::new());
+    };
+    let document = Document {
+        schema: "pagewise.compare/1",
+        first,
+        mean_speedup: speedups.and_then(|speedups| geometric_mean(&speedups)),
+        sizes,
+    };
+    Ok(serde_json::to_string_pretty(&document)? + "\n")
+}
+
+fn size(comparison: &Comparison) -> Size {
+    let ratio = comparison.speedup();
+    Size {
+        memory_bytes: comparison.memory_bytes,
+        speedup: ratio.map(|ratio| ratio.value),
+        low: ratio.map(|ratio| ratio.low),
+        high: ratio.map(|ratio| ratio.high),
+        verdict: match comparison.verdict() {
+            Verdict::Faster => "faster",
+            Verdict::Slower => "slower",
+            Verdict::NoDifference => "no difference",
+            Verdict::Unknown => "unknown",
+        },
+        words: comparison.words(),
+        gap_closed: comparison.gap_closed(),
+        output_identical: comparison.output_identical(),
+        arms: comparison.arms.iter().map(json_arm).collect(),
+    }
+}
+
+fn json_arm(arm: &Arm) -> JsonArm {
+    let all = |of: fn(&Run) -> Option<u64>| arm.runs.iter().map(of).collect();
+    JsonArm {
+        name: arm.kind.name(),
+        wall_ns: arm.runs.iter().map(|run| run.wall_ns).collect(),
+        swap_ins: all(|run| run.swap_ins),
+        evictions: all(|run| run.evictions),
+        written_bytes: all(|run| run.written_bytes),
+        memory_bytes: all(|run| run.memory_bytes),
+        exit_codes: arm.runs.iter().map(|run| run.exit_code).collect(),
+        killed: arm.killed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::comparison::ArmKind;
+    use super::super::comparison::tests::comparison;
+    use super::*;
+
+    #[test]
+    fn the_contract_holds_at_the_top_and_for_each_size() {
+        let compared = comparison(&[(ArmKind::Baseline, &[4, 4]), (ArmKind::Plan, &[2, 2])]);
+        let text = render(&[compared]).expect("rendered");
+        let document: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        assert_eq!(document["schema"], "pagewise.compare/1");
+        for place in [&document, &document["sizes"][0]] {
+            assert_eq!(place["speedup"], 2.0);
+            assert_eq!((&place["low"], &place["high"]), (&2.0.into(), &2.0.into()));
+            assert_eq!(place["verdict"], "faster");
+            assert_eq!(place["output_identical"], true);
+            assert_eq!(place["arms"][1]["name"], "plan");
+            assert_eq!(place["arms"][0]["swap_ins"][1], 10);
+            assert!(place["arms"][0]["written_bytes"][0].is_null());
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The result in a terminal.
+
+use pagewise_report::bytes;
+use pagewise_report::count;
+use pagewise_report::duration;
+use pagewise_report::text::Style;
+
+use super::comparison::Arm;
+use super::comparison::ArmKind;
+use super::comparison::Comparison;
+use super::statistics::geometric_mean;
+
+const HEADER: [&str; 8] = [
+    "arm",
+    "time",
+    "range",
+    "swap-ins",
+    "evictions",
+    "written",
+    "memory",
+    "killed",
+];
+
+/// One table for each memory size, and what they say together.
+pub(super) fn render(comparisons: &[Comparison], style: Style) -> String {
+    let mut text = String::new();
+    for comparison in comparisons {
+        let title = format!("memory {}", bytes(comparison.memory_bytes));
+        let mut lines = vec![HEADER.map(str::to_owned).to_vec()];
+        lines.extend(comparison.arms.iter().map(fields));
+        if comparison.arms.iter().all(|arm| arm.killed == 0) {
+            lines.iter_mut().for_each(|line| line.truncate(HEADER.len() - 1));
+        }
+        text.push_str(&format!(
+            "{}\n{}{}\n",
+            style.bold(&title),
+            aligned(&lines),
+            comparison.words()
+        ));
+        text.push_str(output_remark(comparison));
+        text.push('\n');
+    }
+    if comparisons.len() > 1 {
+        text.push_str(&together(comparisons));
+    }
+    text
+}
+
+fn output_remark(comparison: &Comparison) -> &'static str {
+    match comparison.output_identical() {
+        Some(false) => {
+            "The program's output or exit code was not the same in all runs: what was compared may not be the same work.\n"
+        }
+        _ => "",
+    }
+}
+
+/// The speed-up by memory size, and its mean.
+fn together(comparisons: &[Comparison]) -> String {
+    let mut lines = vec![["memory", "baseline", "plan", "speed-up", "95 % interval"].map(str::to_owned).to_vec()];
+    let mut speedups = Vec::new();
+    for comparison in comparisons {
+        let time = |kind| {
+            let arm = comparison.arm(kind);
+            let median = arm.and_then(|arm| arm.median_of(|run| Some(run.wall_ns)));
+            median.map_or("?".to_owned(), |ns| duration(ns as u64))
+        };
+        let ratio = comparison.speedup();
+        speedups.extend(ratio.map(|ratio| ratio.value));
+        lines.push(vec![
+            bytes(comparison.memory_bytes),
+            time(ArmKind::Baseline),
+            time(ArmKind::Plan),
+            ratio.map_or("?".to_owned(), |ratio| format!("{:.2}", ratio.value)),
+            ratio.map_or("?".to_owned(), |ratio| format!("{:.2} to {:.2}", ratio.low, ratio.high)),
+        ]);
+    }
+    let mean = geometric_mean(&speedups).map_or(String::new(), |mean| {
+        format!("geometric mean of the speed-ups: {mean:.2}\n")
+    });
+    format!("{}{mean}", aligned(&lines))
+}
+
+fn fields(arm: &Arm) -> Vec<String> {
+    let shown = |value: Option<f64>, show: fn(u64) -> String| {
+        value.map_or("?".to_owned(), |value| show(value.round() as u64))
+    };
+    let walls = || arm.runs.iter().map(|run| run.wall_ns);
+    let range = match walls().min().zip(walls().max()) {
+        Some((least, most)) => format!("{} to {}", duration(least), duration(most)),
+        None => "?".to_owned(),
+    };
+    vec![
+        arm.kind.name().to_owned(),
+        shown(arm.median_of(|run| Some(run.wall_ns)), duration),
+        range,
+        shown(arm.median_of(|run| run.swap_ins), count),
+        shown(arm.median_of(|run| run.evictions), count),
+        shown(arm.median_of(|run| run.written_bytes), bytes),
+        shown(arm.median_of(|run| run.memory_bytes), bytes),
+        arm.killed.to_string(),
+    ]
+}
+
+/// The first column to the left, the others to the right.
+fn aligned(lines: &[Vec<String>]) -> String {
+    let columns = lines.first().map_or(0, Vec::len);
+    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut text = String::new();
+    for line in lines {
+        let fields = line.iter().zip(&widths).enumerate();
+        let padded = fields.map(|(column, (field, width))| match column {
+            0 => format!("{field:<width$}"),
+            _ => format!("  {field:>width$}"),
+        });
+        text.push_str(padded.collect::<String>().trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::comparison::tests::comparison;
+    use super::*;
+
+    #[test]
+    fn a_table_and_a_sentence_for_each_size_and_the_mean_of_several() {
+        let one = comparison(&[
+            (ArmKind::Baseline, &[4_000_000_000, 4_100_000_000]),
+            (ArmKind::Plan, &[2_000_000_000, 2_100_000_000]),
+        ]);
+        let single = render(std::slice::from_ref(&one), Style::plain());
+        assert!(single.starts_with("memory 64 MiB\narm"), "{single}");
+        assert!(single.contains("baseline"), "{single}");
+        assert!(single.contains("the plan makes it 1.98 times as fast"), "{single}");
+        assert!(!single.contains("killed") && !single.contains("geometric"), "{single}");
+        let two = render(&[one.clone(), one], Style::plain());
+        assert!(two.ends_with("geometric mean of the speed-ups: 1.98\n"), "{two}");
+    }
+
+    #[test]
+    fn unknown_counts_and_different_outputs_are_told() {
+        let mut compared = comparison(&[(ArmKind::Baseline, &[10, 11]), (ArmKind::Plan, &[5, 6])]);
+        compared.arms[1].runs[0].output = [1; 32];
+        compared.arms[1].killed = 2;
+        let text = render(&[compared], Style::plain());
+        assert!(text.contains("was not the same in all runs"), "{text}");
+        assert!(text.contains('?') && text.contains("killed"), "{text}");
+    }
+}

@@ -1,0 +1,107 @@
+//! `pagewise plan`: advice from a recording.
+
+mod json;
+mod text;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use pagewise_advise::Advice;
+use pagewise_advise::NoAdvice;
+use pagewise_analyze::analyze;
+use pagewise_host::MemorySize;
+use pagewise_host::page_bytes;
+use pagewise_report::text::ColorChoice;
+use pagewise_report::text::Style;
+use pagewise_trace::Trace;
+
+use crate::failure::Failure;
+use crate::output::print;
+use crate::output::tell;
+use crate::report::complete;
+use crate::target::Contents;
+use crate::target::Target;
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct PlanArguments {
+    /// The recording
+    #[arg(default_value = "pagewise.data", value_name = "TRACE")]
+    trace: PathBuf,
+    /// The plan to write, or - for standard output
+    #[arg(short, long, value_name = "FILE", default_value = "plan.toml")]
+    output: PathBuf,
+    /// Overwrite it
+    #[arg(short, long)]
+    force: bool,
+    /// Memory that the plan is for: 512M, 60% (of the program's peak) [default: the limit of the recording]
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
+    memory: Option<MemorySize>,
+    /// Print JSON (schema pagewise.plan/1) in place of text
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "Examples:
+  pagewise record --memory 60% --measure-peak -- ./solver input.txt
+  pagewise plan
+  pagewise compare plan.toml -- ./solver input.txt";
+
+pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode, Failure> {
+    let contents = Contents {
+        name: "plan".to_owned(),
+        is_text: true,
+        option: "-o",
+    };
+    let target = Target::choose(&arguments.output, &contents, arguments.force)?;
+    complete(&arguments.trace)?;
+    let trace = Trace::open(&arguments.trace)?;
+    let findings = analyze(&trace)?;
+    let advice = advise(arguments, &trace, &findings)?;
+    let text = advice.plan.to_toml();
+    let text = text.map_err(|error| Failure::new(error.to_string()))?;
+    target.write("-o", |out| out.write_all(text.as_bytes()))?;
+    if arguments.output.as_os_str() == "-" {
+        return Ok(ExitCode::SUCCESS);
+    }
+    if arguments.json {
+        let text = json::render(&advice)
+            .map_err(|error| Failure::new(format!("cannot render JSON: {error}")))?;
+        print(&text)?;
+    } else {
+        print(&text::render(&advice, Style::of_stdout(ColorChoice::Auto)))?;
+    }
+    tell_next(arguments, &advice);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn advise(
+    arguments: &PlanArguments,
+    trace: &Trace,
+    findings: &pagewise_analyze::Findings,
+) -> Result<Advice, Failure> {
+    let peak = pagewise_advise::peak_bytes(trace)?;
+    let memory = arguments
+        .memory
+        .map(|memory| memory.resolve(peak, page_bytes()))
+        .transpose()?;
+    pagewise_advise::advise(trace, findings, memory).map_err(|error| match error {
+        NoAdvice::Trace(error) => Failure::from(error),
+        NoAdvice::Lacks(why) => Failure::new(why),
+    })
+}
+
+fn tell_next(arguments: &PlanArguments, advice: &Advice) {
+    let file = arguments.output.display();
+    let program = &advice.plan.program;
+    if advice.does_something() {
+        tell!(
+            "pagewise: {file} written; prove it with: pagewise compare {file} -- {} {}",
+            program.executable,
+            program.arguments.join(" ")
+        );
+    } else {
+        tell!("pagewise: {file} written; it changes nothing");
+    }
+}

@@ -1,0 +1,80 @@
+//! The advice in a terminal.
+
+use pagewise_advise::Advice;
+use pagewise_plan::Action;
+use pagewise_plan::Prediction;
+use pagewise_plan::Rule;
+use pagewise_report::bytes;
+use pagewise_report::text::Style;
+
+/// What to do, what it promises, and why.
+pub(super) fn render(advice: &Advice, style: Style) -> String {
+    let plan = &advice.plan;
+    let mut text = format!(
+        "{}\n",
+        style.bold(&format!(
+            "For {} of memory: {}.",
+            bytes(plan.memory.bytes),
+            advice.words
+        ))
+    );
+    if advice.does_something() {
+        text.push_str(&format!("Predicted: {}.\n", promise(&advice.predicted)));
+    }
+    for rule in &plan.rules {
+        text.push_str(&format!(
+            "\n{}  {}\n",
+            style.bold(action(&rule.action)),
+            clean(&rule.name)
+        ));
+        text.push_str(&format!("  why: {}\n", rule.why));
+        if let Some(details) = details(rule) {
+            text.push_str(&format!("  {details}\n"));
+        }
+        if let Some(predicted) = rule.predicted.filter(|_| rule.action != Action::Nothing) {
+            text.push_str(&format!("  alone: {}\n", promise(&predicted)));
+        }
+    }
+    for (name, why) in &advice.unnamed {
+        text.push_str(&format!("\nNo rule for {}: {why}\n", clean(name)));
+    }
+    text
+}
+
+fn promise(predicted: &Prediction) -> String {
+    format!(
+        "{:.2} times as fast ({:.2} to {:.2})",
+        predicted.speedup, predicted.low, predicted.high
+    )
+}
+
+fn details(rule: &Rule) -> Option<String> {
+    match &rule.action {
+        Action::Stream {
+            keep_bytes: Some(keep),
+            ..
+        }
+        | Action::Lock {
+            keep_bytes: Some(keep),
+            ..
+        } => Some(format!("kept in memory: {}", bytes(*keep))),
+        _ => None,
+    }
+}
+
+/// The word for it in a plan.
+pub(super) fn action(action: &Action) -> &'static str {
+    match action {
+        Action::Lock { .. } => "lock",
+        Action::Stream { .. } => "stream",
+        Action::Prefetch(_) => "prefetch",
+        Action::Cold => "cold",
+        Action::Huge => "huge",
+        Action::Nothing => "nothing",
+    }
+}
+
+/// Names come from others' programs.
+fn clean(name: &str) -> String {
+    name.replace(char::is_control, " ")
+}
