@@ -205,11 +205,11 @@ pub(crate) fn words(
     }
     match need.extra_bytes {
         Some(extra) => format!(
-            "do nothing: no placement helps here. Add memory: {} more would have avoided 99 % of the waiting",
+            "do nothing: no placement would help much here. Add memory: {} more would have avoided 99 % of the waiting",
             pagewise_report::bytes(extra)
         ),
         None => {
-            "do nothing: no placement helps here, and how much memory would is not known".to_owned()
+            "do nothing: no placement would help much here, and how much memory would is not known".to_owned()
         }
     }
 }

@@ -70,6 +70,7 @@ pub fn advise(
     let facts: Vec<ObjectFacts> = findings.objects.iter().map(ObjectFacts::of).collect();
     let run = facts::RunFacts::of(findings);
     let choices = choose::choose(&facts, &run, memory.bytes);
+    let choices = predict::without_small_gains(choices, &facts, &run);
     let mut rules = Vec::new();
     let mut unnamed = Vec::new();
     let mut kept = Vec::new();

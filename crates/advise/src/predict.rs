@@ -36,6 +36,11 @@ const ALONE: Left = Left {
     most: 1.1,
 };
 
+/// What a plan has to promise to be made at all.
+const LEAST_SPEEDUP: f64 = 1.05;
+/// What a rule has to promise.
+const LEAST_SPEEDUP_OF_RULE: f64 = 1.01;
+
 /// Waiting saved, as a share of all.
 #[derive(Clone, Copy, Default)]
 struct Saved {
@@ -56,6 +61,26 @@ pub(crate) fn of_all(choices: &[Choice], objects: &[ObjectFacts], run: &RunFacts
         most: sum.most + more.most,
     });
     prediction(sum, run)
+}
+
+/// Turns rules that promise next to nothing into rules that do nothing, and if all of them together promise little, all:
+/// what cannot be told from noise is not worth a risk.
+pub(crate) fn without_small_gains(
+    mut choices: Vec<Choice>,
+    objects: &[ObjectFacts],
+    run: &RunFacts,
+) -> Vec<Choice> {
+    let all = of_all(&choices, objects, run);
+    let in_vain = all.speedup < LEAST_SPEEDUP;
+    for choice in &mut choices {
+        let alone = of_choice(choice, objects, run).speedup;
+        if choice.action != Action::Nothing && (in_vain || alone < LEAST_SPEEDUP_OF_RULE) {
+            choice.why = format!("a rule would make the run {alone:.2} times as fast: too little to tell from noise");
+            choice.action = Action::Nothing;
+            choice.kept_bytes = 0;
+        }
+    }
+    choices
 }
 
 fn prediction(saved: Saved, run: &RunFacts) -> Prediction {
@@ -160,6 +185,25 @@ mod tests {
             );
         }
         assert!(kept.speedup > ahead.speedup);
+    }
+
+    #[test]
+    fn what_cannot_be_told_from_noise_is_left_alone() {
+        let (objects, mut run) = facts();
+        let lock = choice(
+            Action::Lock {
+                keep_bytes: None,
+                ranges: Vec::new(),
+            },
+            512 << 20,
+        );
+        let kept = |run: &RunFacts| {
+            let choices = without_small_gains(vec![lock.clone()], &objects, run);
+            choices[0].action != Action::Nothing
+        };
+        assert!(kept(&run));
+        run.wall_ns = 100 * run.stall_ns;
+        assert!(!kept(&run));
     }
 
     #[test]

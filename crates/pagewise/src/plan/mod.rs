@@ -97,11 +97,11 @@ fn tell_next(arguments: &PlanArguments, advice: &Advice) {
     let program = &advice.plan.program;
     if advice.does_something() {
         tell!(
-            "pagewise: {file} written; prove it with: pagewise compare {file} -- {} {}",
+            "pagewise: prove it with: pagewise compare {file} -- {} {}",
             program.executable,
             program.arguments.join(" ")
         );
     } else {
-        tell!("pagewise: {file} written; it changes nothing");
+        tell!("pagewise: {file} changes nothing");
     }
 }
