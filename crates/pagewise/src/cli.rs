@@ -11,6 +11,7 @@ use clap::ValueEnum;
 use pagewise_host::MemorySize;
 use pagewise_host::SwapRequest;
 
+use crate::apply::ApplyArguments;
 use crate::export::ExportArguments;
 use crate::import::ImportArguments;
 use crate::observe::Running;
@@ -39,6 +40,8 @@ pub(crate) enum Command {
     Report(ReportArguments),
     /// Say what another replacement policy, memory size or swap device would do to a trace of page references
     Simulate(Box<SimulateArguments>),
+    /// Run a program with a plan in force: objects locked, streamed or paged out as it says
+    Apply(Box<ApplyArguments>),
     /// Write a recording in another tool's format
     Export(ExportArguments),
     /// Make a recording from another tool's file
