@@ -7,6 +7,7 @@
 //! `settings` and by how fast it allocates (`pace`), and how in `stream`.
 
 pub mod allocator;
+pub mod api;
 mod blocks;
 pub mod heap_end;
 pub mod locking;

@@ -54,8 +54,8 @@ impl Wire {
     }
 
     fn add(&mut self, rule: &Rule) -> Result<usize, String> {
-        if self.rules.len() == wire::MOST_RULES {
-            return Err(format!("there are more than {} rules", wire::MOST_RULES));
+        if self.rules.len() == wire::CALLS {
+            return Err(format!("there are more than {} rules", wire::CALLS));
         }
         let mut sent = of_action(&rule.action);
         match &rule.target {

@@ -1,5 +1,6 @@
 //! What became of a plan, in a few lines and as JSON.
 
+use pagewise_abi::plan::CALLS;
 use pagewise_abi::status::OfRule;
 use pagewise_abi::status::Total;
 use pagewise_abi::status::Why;
@@ -46,6 +47,20 @@ pub(super) struct Outcome {
     thread_errno: Option<u64>,
     helper_ns: u64,
     rules: Vec<RuleOutcome>,
+    /// What the program asked for itself, by pagewise.h.
+    calls: Calls,
+}
+
+#[derive(Debug, Serialize)]
+struct Calls {
+    phases: u64,
+    locks: u64,
+    /// At once, at most.
+    locked_bytes: u64,
+    beyond_budget_bytes: u64,
+    read_ahead_pages: u64,
+    released_pages: u64,
+    refusals: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -97,6 +112,15 @@ impl Outcome {
             thread_errno: positive(total(Total::ThreadErrno)),
             helper_ns: total(Total::ThreadNs),
             rules,
+            calls: Calls {
+                phases: total(Total::Phases),
+                locks: words.of_rule(CALLS, OfRule::Objects),
+                locked_bytes: words.of_rule(CALLS, OfRule::Locked),
+                beyond_budget_bytes: words.of_rule(CALLS, OfRule::BeyondBudget),
+                read_ahead_pages: words.of_rule(CALLS, OfRule::ReadAhead),
+                released_pages: words.of_rule(CALLS, OfRule::Dropped),
+                refusals: words.of_rule(CALLS, OfRule::Refusals),
+            },
         }
     }
 

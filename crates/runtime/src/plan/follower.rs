@@ -8,6 +8,7 @@ use pagewise_interpose as interpose;
 use pagewise_interpose::Fault;
 use pagewise_interpose::system;
 
+use super::calls;
 use super::gain::Gain;
 use super::loaded::Plan;
 use super::locks;
@@ -33,6 +34,7 @@ pub(super) struct Follower {
     gain: Gain,
     sizes: Sizes,
     chunk_is_given: bool,
+    phase: usize,
 }
 
 impl Follower {
@@ -58,6 +60,7 @@ impl Follower {
             gain: Gain::new(),
             sizes: Sizes { chunk, lead },
             chunk_is_given: rule.chunk_bytes > 0,
+            phase: calls::phase(),
         }
     }
 
@@ -70,6 +73,11 @@ impl Follower {
     }
 
     pub(super) fn note(&mut self, plan: &Plan, fault: Fault) {
+        if self.phase != calls::phase() {
+            // What did not help before may help now.
+            self.phase = calls::phase();
+            self.gain = Gain::new();
+        }
         let Some(progress) = self.sweep.note(fault) else {
             return;
         };

@@ -7,6 +7,7 @@
 //! ```
 
 mod call_path;
+pub(crate) mod calls;
 mod follower;
 mod gain;
 mod helper;
@@ -19,6 +20,7 @@ mod sweep;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 
+use pagewise_abi::plan::CALLS;
 use pagewise_abi::plan::PLAN_THRESHOLD;
 use pagewise_abi::plan::PlanAction;
 use pagewise_abi::status::OfRule;
@@ -148,17 +150,21 @@ pub(crate) fn leaving(start: usize, bytes: usize, by_advice: bool) -> Option<usi
 #[cold]
 fn left(start: usize, bytes: usize, by_advice: bool) -> Option<usize> {
     let mut rule = None;
-    with_plan(|plan| {
-        while let Some(object) = objects::remove_overlapping(start, bytes) {
-            if object.start == start {
-                rule = Some(object.rule);
-            }
-            if by_advice {
-                plan.status.add_to_rule(object.rule, OfRule::TakenOver, 1);
-            }
-            locks::release(plan, &object);
+    with_plan(|plan| rule = end_objects(plan, start, bytes, by_advice));
+    rule
+}
+
+fn end_objects(plan: &Plan, start: usize, bytes: usize, by_advice: bool) -> Option<usize> {
+    let mut rule = None;
+    while let Some(object) = objects::remove_overlapping(start, bytes) {
+        if object.start == start {
+            rule = Some(object.rule);
         }
-    });
+        if by_advice && object.rule != CALLS {
+            plan.status.add_to_rule(object.rule, OfRule::TakenOver, 1);
+        }
+        locks::release(plan, &object);
+    }
     rule
 }
 
@@ -177,6 +183,8 @@ fn begin_object(plan: &'static Plan, address: usize, bytes: usize, index: usize)
     let status = &plan.status;
     status.add_to_rule(index, OfRule::Objects, 1);
     status.add_to_rule(index, OfRule::Bytes, bytes as u64);
+    // Released without our being told, and handed out again.
+    end_objects(plan, address, bytes, false);
     let mut object = Object::new(address, bytes, index);
     match plan.view.action(&rule) {
         PlanAction::Nothing => return,

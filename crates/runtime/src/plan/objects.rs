@@ -71,8 +71,6 @@ pub(super) fn is_any() -> bool {
 
 /// False: no room.
 pub(super) fn insert(mut object: Object) -> bool {
-    // Released without our being told, and handed out again.
-    while remove_overlapping(object.start, object.bytes).is_some() {}
     let Some(mut table) = TABLE.lock() else {
         return false;
     };

@@ -24,6 +24,8 @@ const STEP_SHARE: usize = 256;
 const MOST_JUMPS: u32 = 4;
 /// The counts of steps and jumps are halved when there are so many.
 const MEMORY: u32 = 256;
+/// Chunks behind the sweep that are dropped in hindsight.
+const MOST_DEBT: usize = 16;
 /// A place without faults for so long is left.
 const FORGOTTEN_NS: u64 = 1_000_000_000;
 
@@ -59,6 +61,7 @@ struct Cursor {
     back: usize,
     ahead: usize,
     behind: usize,
+    dropped_last: bool,
     time_ns: u64,
 }
 
@@ -175,6 +178,7 @@ impl Sweep {
                 back: 0,
                 ahead: 0,
                 behind: 0,
+                dropped_last: false,
                 time_ns: now_ns,
             });
         }
@@ -222,20 +226,26 @@ impl Sweep {
     }
 
     fn step_of(&self, cursor: &mut Cursor, sizes: Sizes, lead: usize) -> Option<Step> {
-        // Room first: what is read in must not push others out.
         let kept = cursor.back + sizes.chunk;
-        if cursor.behind >= kept + sizes.chunk {
-            let bytes = (cursor.behind - kept).min(4 * sizes.chunk);
-            let from = self.length() - cursor.behind;
-            cursor.behind -= bytes;
-            return Some(Step::Drop(self.ranges(cursor, from, bytes)));
-        }
+        let drops = cursor.behind >= kept + sizes.chunk;
         if cursor.ahead == 0 {
             // It is at work on these itself.
             cursor.ahead = sizes.chunk / 4 / PAGE * PAGE;
         }
-        let most = lead.min(self.length() / 2);
-        if cursor.ahead + sizes.chunk > most {
+        let reads = cursor.ahead + sizes.chunk <= lead.min(self.length() / 2);
+        // In turn: what is read in must not push others out; but what was read in ahead is clean, and cheaper to drop than
+        // what the program had to bring in itself, so that reading must not wait until all is dropped.
+        if drops && !(reads && cursor.dropped_last) {
+            // Far behind, the kernel has been at it.
+            cursor.behind = cursor.behind.min(kept + MOST_DEBT * sizes.chunk);
+            let bytes = (cursor.behind - kept).min(2 * sizes.chunk);
+            let from = self.length() - cursor.behind;
+            cursor.behind -= bytes;
+            cursor.dropped_last = true;
+            return Some(Step::Drop(self.ranges(cursor, from, bytes)));
+        }
+        cursor.dropped_last = false;
+        if !reads {
             return None;
         }
         let from = cursor.ahead + PAGE;
@@ -308,10 +318,12 @@ mod tests {
         let (read, dropped) = all(&mut sweep);
         let ahead: Vec<usize> = (1999 + 1 + 16..1999 + 1 + 16 + 15 * 64).collect();
         assert_eq!(read, ahead);
-        assert_eq!(dropped, (0..1999 - 64).collect::<Vec<_>>());
+        assert_eq!(dropped, (1999 - 17 * 64..1999 - 64).collect::<Vec<_>>());
         assert_eq!(all(&mut sweep), (vec![], vec![]));
         // The next chunk is due when one has been used.
-        (2000..2064).for_each(|page| drop(touch(&mut sweep, page, page as u64)));
+        (2000..2064).for_each(|page| {
+            touch(&mut sweep, page, page as u64);
+        });
         let (read, dropped) = all(&mut sweep);
         assert_eq!(
             read,
@@ -323,7 +335,9 @@ mod tests {
     #[test]
     fn it_goes_over_the_end_and_backwards_too() {
         let mut there = sweep();
-        (9000..10_000).for_each(|page| drop(touch(&mut there, page, page as u64)));
+        (9000..10_000).for_each(|page| {
+            touch(&mut there, page, page as u64);
+        });
         let (read, _) = all(&mut there);
         assert_eq!(read.first(), Some(&16), "{read:?}");
         assert!(
@@ -333,9 +347,9 @@ mod tests {
         assert!(touch(&mut there, 1, 20_001).is_some());
 
         let mut back = sweep();
-        (5000..7000)
-            .rev()
-            .for_each(|page| drop(touch(&mut back, page, 9000 - page as u64)));
+        (5000..7000).rev().for_each(|page| {
+            touch(&mut back, page, 9000 - page as u64);
+        });
         let (read, dropped) = all(&mut back);
         let (most, least) = (read.iter().max(), read.iter().min());
         assert_eq!(
@@ -344,7 +358,7 @@ mod tests {
         );
         assert_eq!(
             (dropped.iter().max(), dropped.iter().min()),
-            (Some(&6999), Some(&(5000 + 65)))
+            (Some(&(5000 + 17 * 64)), Some(&(5000 + 65)))
         );
     }
 
