@@ -20,8 +20,10 @@ pub const PLAN_VERSION: u32 = 1;
 pub const PLAN_VARIABLE: &str = "PAGEWISE_PLAN";
 /// Allocations of fewer bytes are not looked at.
 pub const PLAN_THRESHOLD: usize = 64 << 10;
-/// The most rules that the library takes; modules no more than half of them.
+/// Fewer rules are taken: the words of the last are those of the program's own calls (`pagewise.h`).
 pub const MOST_RULES: usize = 64;
+/// See [`MOST_RULES`].
+pub const CALLS: usize = MOST_RULES - 1;
 /// The most modules that rules may name together.
 pub const MOST_MODULES: usize = 16;
 /// The longest part of a call path that is compared, frames.
@@ -234,7 +236,7 @@ impl<'data> PlanView<'data> {
             rules: count(24)?,
         };
         if view.modules > MOST_MODULES
-            || view.rules > MOST_RULES
+            || view.rules >= MOST_RULES
             || view.frames > MOST_RULES * MOST_FRAMES
             || view.ranges > 1 << 20
             || view.rules_at() + view.rules * RULE > bytes.len()

@@ -38,6 +38,8 @@ pub enum Total {
     OtherBuilds,
     /// Nanoseconds of processor time of the helper threads.
     ThreadNs,
+    /// Phases that the program said began.
+    Phases,
 }
 
 /// Words of a rule.

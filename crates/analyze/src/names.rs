@@ -24,6 +24,9 @@ use pagewise_trace::TraceWriter;
 /// Smaller global variables are not objects of their own.
 const SMALLEST_GLOBAL: u64 = 64 << 10;
 
+/// The library that pagewise preloads, beside whatever executable it was.
+const PRELOADED: &str = "/libpagewise_runtime.so";
+
 /// Adds the tables `frames`, `sites` and `globals` to a trace that is still open, unless they are there, and the build ids of
 /// the modules.
 ///
@@ -127,6 +130,10 @@ fn name_globals(trace: &Trace, writer: &mut TraceWriter) -> Result<(), TraceErro
         for module in ModuleTable::new(&mappings, &mut elf).modules() {
             if let Some(build_id) = module.build_id() {
                 build_ids.insert(module.path.to_string(), build_id);
+            }
+            // Our own variables in the program are none of its objects: what swaps there is the library's.
+            if module.path.ends_with(PRELOADED) {
+                continue;
             }
             let globals = known.entry(module.path.to_string()).or_insert_with(|| {
                 // A module that cannot be read any more has no names: not worth an error.

@@ -1,4 +1,4 @@
-//! Asks the recorder for a ring: one datagram out, one descriptor back, mapped and closed again, so that a program
+//! Asks the recorder for a ring, or the launcher for its plan: one datagram out, one descriptor back, mapped and closed again, so that a program
 //! that closes all descriptors, or counts them, notices nothing.
 
 use pagewise_abi::HEADER_BYTES;
@@ -18,8 +18,8 @@ impl Drop for Descriptor {
     }
 }
 
-/// Returns a mapping for life and its length in bytes, a header's at least.
-pub(crate) fn request_ring(socket: &[u8]) -> Option<(*mut u8, usize)> {
+/// Asks for a memory file, maps it for life, and returns where and its length in bytes, a header's at least.
+pub fn request_file(socket: &[u8]) -> Option<(*mut u8, usize)> {
     let connection = connect(socket)?;
     let hello = Hello { pid: process_id() }.encode();
     // SAFETY: the buffer is valid for its length. MSG_NOSIGNAL: a dead recorder must not kill the program.

@@ -5,8 +5,10 @@
 //! signal handler or a forked child could find taken. What cannot be recorded is counted as lost.
 
 mod address_set;
+mod backtrace;
 mod connect;
 mod early;
+mod faults;
 mod guard;
 mod loader;
 mod lookup;
@@ -14,12 +16,21 @@ mod maps;
 mod process;
 mod ring;
 mod sampler;
+mod spin;
 mod stack;
+pub mod system;
+mod thread;
 
 pub use address_set::AddressSet;
+pub use backtrace::backtrace;
+pub use connect::request_file;
 pub use early::EarlyPool;
+pub use faults::Fault;
+pub use faults::FaultEvents;
 pub use guard::Entered;
+pub use loader::LoadedModule;
 pub use loader::libraries_ever_loaded;
+pub use loader::visit_modules;
 pub use lookup::Symbol;
 pub use maps::write_maps;
 pub use process::process_generation;
@@ -28,10 +39,13 @@ pub use process::thread_id;
 pub use ring::Producer;
 pub use ring::RingCell;
 pub use sampler::Sampler;
+pub use spin::Held;
+pub use spin::Spin;
 pub use stack::Registers;
 pub use stack::capture;
 pub use stack::copy_stack;
 pub use stack::stack_bytes_above;
+pub use thread::spawn;
 
 /// CLOCK_MONOTONIC in ns, without a system call.
 pub fn now_ns() -> u64 {

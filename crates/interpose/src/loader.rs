@@ -53,6 +53,94 @@ extern "C" fn in_child() {
     FORKING.store(false, Ordering::SeqCst);
 }
 
+/// A module in this process.
+#[derive(Clone, Copy, Debug)]
+pub struct LoadedModule<'info> {
+    /// Its path; empty: the executable.
+    pub path: &'info [u8],
+    /// Address in the process less the address stated in the file.
+    pub bias: usize,
+    /// Where its code is.
+    pub code: (usize, usize),
+    /// Its GNU build id; empty: it has none.
+    pub build_id: &'info [u8],
+}
+
+/// Visits all modules. False: a fork was under way, nothing was visited.
+pub fn visit_modules(visit: &mut dyn FnMut(LoadedModule<'_>)) -> bool {
+    ASKING.fetch_add(1, Ordering::SeqCst);
+    let is_free = !FORKING.load(Ordering::SeqCst);
+    if is_free {
+        let mut visit = visit;
+        // SAFETY: the callback matches its type and `visit` lives across the call.
+        unsafe { libc::dl_iterate_phdr(Some(one_module), (&raw mut visit).cast()) };
+    }
+    ASKING.fetch_sub(1, Ordering::SeqCst);
+    is_free
+}
+
+unsafe extern "C" fn one_module(
+    info: *mut libc::dl_phdr_info,
+    _size: usize,
+    data: *mut libc::c_void,
+) -> libc::c_int {
+    // SAFETY: the linker passes a valid info, and our own `data`.
+    let (info, visit) = unsafe {
+        (
+            &*info,
+            &mut *data.cast::<&mut dyn FnMut(LoadedModule<'_>)>(),
+        )
+    };
+    // SAFETY: null or a C string that lives as long as the module.
+    let path = match unsafe { info.dlpi_name.as_ref() } {
+        Some(name) => unsafe { std::ffi::CStr::from_ptr(name) }.to_bytes(),
+        None => &[],
+    };
+    let bias = info.dlpi_addr as usize;
+    // SAFETY: the linker states how many headers there are.
+    let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
+    let (mut code, mut build_id) = ((usize::MAX, 0), &[][..]);
+    for header in headers {
+        let start = bias.wrapping_add(header.p_vaddr as usize);
+        if header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_X != 0 {
+            code = (
+                code.0.min(start),
+                code.1.max(start + header.p_memsz as usize),
+            );
+        }
+        if header.p_type == libc::PT_NOTE && build_id.is_empty() {
+            // SAFETY: notes are loaded with the module's first segment.
+            let notes =
+                unsafe { std::slice::from_raw_parts(start as *const u8, header.p_filesz as usize) };
+            build_id = build_id_in(notes).unwrap_or_default();
+        }
+    }
+    visit(LoadedModule {
+        path,
+        bias,
+        code,
+        build_id,
+    });
+    0
+}
+
+/// The build id among the notes of a segment.
+fn build_id_in(mut notes: &[u8]) -> Option<&[u8]> {
+    const NT_GNU_BUILD_ID: usize = 3;
+    loop {
+        let word = |at: usize| {
+            let bytes = notes.get(at..at + 4)?;
+            Some(u32::from_ne_bytes(bytes.try_into().ok()?) as usize)
+        };
+        let (name, content, kind) = (word(0)?, word(4)?, word(8)?);
+        let content_at = 12 + name.next_multiple_of(4);
+        if kind == NT_GNU_BUILD_ID && notes.get(12..12 + name)? == b"GNU\0" {
+            return notes.get(content_at..content_at + content);
+        }
+        notes = notes.get(content_at + content.next_multiple_of(4)..)?;
+    }
+}
+
 fn ask() -> u64 {
     unsafe extern "C" fn first(
         info: *mut libc::dl_phdr_info,
@@ -74,6 +162,22 @@ fn ask() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_modules_hold_this_function_and_their_build_ids() {
+        let here = the_modules_hold_this_function_and_their_build_ids as fn() as usize;
+        let (mut found, mut ids) = (0, 0);
+        assert!(visit_modules(&mut |module| {
+            found += usize::from((module.code.0..module.code.1).contains(&here));
+            ids += usize::from(!module.build_id.is_empty());
+        }));
+        assert_eq!(found, 1);
+        assert!(ids > 0, "libc has one");
+        assert_eq!(
+            build_id_in(&[4, 0, 0, 0, 255, 255, 255, 255, 3, 0, 0, 0]),
+            None
+        );
+    }
 
     #[test]
     fn the_count_stays_until_a_library_comes() {

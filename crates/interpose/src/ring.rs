@@ -69,8 +69,8 @@ impl Default for RingCell {
 impl Producer {
     /// Asks the recorder for a ring. `None` if there is no recorder, or it does not answer.
     pub fn connect(socket: &[u8]) -> Option<Self> {
-        let (start, bytes) = connect::request_ring(socket)?;
-        // SAFETY: request_ring returns a mapping of `bytes` bytes, more than a header.
+        let (start, bytes) = connect::request_file(socket)?;
+        // SAFETY: request_file returns a mapping of `bytes` bytes, more than a header.
         unsafe { Self::from_mapping(start, bytes) }
     }
 

@@ -11,6 +11,7 @@ use clap::ValueEnum;
 use pagewise_host::MemorySize;
 use pagewise_host::SwapRequest;
 
+use crate::apply::ApplyArguments;
 use crate::export::ExportArguments;
 use crate::import::ImportArguments;
 use crate::observe::Running;
@@ -42,6 +43,8 @@ pub(crate) enum Command {
     Simulate(Box<SimulateArguments>),
     /// Say what to do about a recorded program's swapping, as a plan with its predicted effect
     Plan(PlanArguments),
+    /// Run a program with a plan in force: objects locked, streamed or paged out as it says
+    Apply(Box<ApplyArguments>),
     /// Write a recording in another tool's format
     Export(ExportArguments),
     /// Make a recording from another tool's file

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use pagewise_collect::CollectError;
 use pagewise_import::ImportError;
+use pagewise_plan::PlanError;
 use pagewise_refs::RefsError;
 use pagewise_trace::TraceError;
 
@@ -63,6 +64,12 @@ impl From<pagewise_host::Error> for Failure {
 
 impl From<TraceError> for Failure {
     fn from(error: TraceError) -> Self {
+        Self::new(chain(&error))
+    }
+}
+
+impl From<PlanError> for Failure {
+    fn from(error: PlanError) -> Self {
         Self::new(chain(&error))
     }
 }

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod apply;
 mod check;
 mod cli;
 mod export;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         Err(error) => return refuse(&error),
     };
     let result = match cli.command {
+        Command::Apply(arguments) => apply::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Record(arguments) => record::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),

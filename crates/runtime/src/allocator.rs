@@ -10,6 +10,8 @@ use pagewise_interpose::Symbol;
 use pagewise_interpose::capture;
 
 use crate::blocks;
+use crate::plan;
+use crate::plan::Hook;
 use crate::stream::Made;
 
 type Malloc = unsafe extern "C" fn(usize) -> *mut c_void;
@@ -78,6 +80,14 @@ fn made(
     });
 }
 
+/// What follows each successful allocation, but for its being recorded.
+#[inline(always)]
+fn plan(address: *mut c_void, bytes: usize) {
+    if plan::wants(bytes) {
+        plan::allocated(address as usize, bytes, Hook::Allocator, None);
+    }
+}
+
 fn out_of_memory() -> *mut c_void {
     // SAFETY: this thread's own errno.
     unsafe { *libc::__errno_location() = libc::ENOMEM };
@@ -96,6 +106,7 @@ pub unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
     if blocks::is_due(bytes) {
         made(address, bytes, AllocationKind::Malloc, capture());
     }
+    plan(address, bytes);
     address
 }
 
@@ -112,6 +123,7 @@ pub unsafe extern "C" fn calloc(count: usize, each: usize) -> *mut c_void {
     if blocks::is_due(bytes) {
         made(address, bytes, AllocationKind::Calloc, capture());
     }
+    plan(address, bytes);
     address
 }
 
@@ -155,9 +167,25 @@ unsafe fn resize(
     } else {
         0
     };
+    let rule = plan::releasing(old as usize);
+    let planned_bytes = match rule {
+        // SAFETY: as above.
+        Some(_) => unsafe { usable_size(old) },
+        None => 0,
+    };
     // SAFETY: the same call as our caller's.
     let address = unsafe { real(old, bytes) };
-    if address.is_null() && bytes != 0 {
+    let failed = address.is_null() && bytes != 0;
+    if rule.is_some() || plan::wants(bytes) {
+        // An object that grows at a place that no rule names is still the same.
+        let (address, bytes) = if failed {
+            (old, planned_bytes)
+        } else {
+            (address, bytes)
+        };
+        plan::allocated(address as usize, bytes, Hook::Allocator, rule);
+    }
+    if failed {
         if was_recorded && blocks::is_due(old_bytes) {
             // It failed: the old allocation lives on.
             made(old, old_bytes, AllocationKind::Realloc, registers);
@@ -193,6 +221,7 @@ pub unsafe extern "C" fn free(address: *mut c_void) {
         return;
     }
     blocks::releasing(address as usize);
+    plan::releasing(address as usize);
     if let Some(real) = real(&FREE) {
         // SAFETY: the same call as our caller's.
         unsafe { real(address) };
@@ -226,6 +255,7 @@ pub unsafe extern "C" fn memalign(alignment: usize, bytes: usize) -> *mut c_void
     if blocks::is_due(bytes) {
         made(address, bytes, AllocationKind::Aligned, capture());
     }
+    plan(address, bytes);
     address
 }
 
@@ -241,6 +271,7 @@ pub unsafe extern "C" fn aligned_alloc(alignment: usize, bytes: usize) -> *mut c
     if blocks::is_due(bytes) {
         made(address, bytes, AllocationKind::Aligned, capture());
     }
+    plan(address, bytes);
     address
 }
 
@@ -257,9 +288,13 @@ pub unsafe extern "C" fn posix_memalign(
     };
     // SAFETY: the same call as our caller's.
     let error = unsafe { real(place, alignment, bytes) };
-    if error == 0 && blocks::is_due(bytes) {
+    if error == 0 {
         // SAFETY: on success the place holds the address.
-        made(unsafe { *place }, bytes, AllocationKind::Aligned, capture());
+        let address = unsafe { *place };
+        if blocks::is_due(bytes) {
+            made(address, bytes, AllocationKind::Aligned, capture());
+        }
+        plan(address, bytes);
     }
     error
 }
@@ -276,6 +311,7 @@ pub unsafe extern "C" fn valloc(bytes: usize) -> *mut c_void {
     if blocks::is_due(bytes) {
         made(address, bytes, AllocationKind::Aligned, capture());
     }
+    plan(address, bytes);
     address
 }
 
@@ -291,5 +327,6 @@ pub unsafe extern "C" fn pvalloc(bytes: usize) -> *mut c_void {
     if blocks::is_due(bytes) {
         made(address, bytes, AllocationKind::Aligned, capture());
     }
+    plan(address, bytes);
     address
 }

@@ -6,6 +6,8 @@ use pagewise_abi::AllocationKind;
 use pagewise_interpose::Registers;
 use pagewise_interpose::capture;
 
+use crate::plan;
+use crate::plan::Hook;
 use crate::settings::is_large;
 use crate::stream::Made;
 use crate::stream::allocated;
@@ -28,8 +30,16 @@ unsafe fn move_end(increment: isize, registers: Registers) -> *mut c_void {
         let end = unsafe { __sbrk(0) } as usize;
         releasing(end.wrapping_sub(bytes), bytes);
     }
+    if increment < 0 {
+        // SAFETY: sbrk(0) changes nothing.
+        let end = unsafe { __sbrk(0) } as usize;
+        plan::leaving(end.wrapping_sub(bytes), bytes, false);
+    }
     // SAFETY: the same call as our caller's.
     let before = unsafe { __sbrk(increment) };
+    if increment > 0 && before as usize != FAILED && plan::wants(bytes) {
+        plan::allocated(before as usize, bytes, Hook::Mapping, None);
+    }
     if is_recorded && increment > 0 && before as usize != FAILED {
         let made = Made {
             address: before as usize,

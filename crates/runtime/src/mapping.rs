@@ -7,6 +7,8 @@ use pagewise_abi::AllocationKind;
 use pagewise_interpose::Registers;
 use pagewise_interpose::capture;
 
+use crate::plan;
+use crate::plan::Hook;
 use crate::settings::is_large;
 use crate::stream::Made;
 use crate::stream::allocated;
@@ -40,10 +42,10 @@ unsafe fn map(request: Request, registers: Registers) -> *mut c_void {
             request.offset,
         )
     } as *mut c_void;
-    if request.flags & libc::MAP_ANONYMOUS != 0
-        && result != libc::MAP_FAILED
-        && is_large(request.bytes)
-    {
+    if request.flags & libc::MAP_ANONYMOUS == 0 || result == libc::MAP_FAILED {
+        return result;
+    }
+    if is_large(request.bytes) {
         let made = Made {
             address: result as usize,
             bytes: request.bytes,
@@ -51,6 +53,10 @@ unsafe fn map(request: Request, registers: Registers) -> *mut c_void {
             registers,
         };
         allocated(made, 0);
+    }
+    // What is only reserved is made usable, in parts, later.
+    if plan::wants(request.bytes) && request.protection != libc::PROT_NONE {
+        plan::allocated(result as usize, request.bytes, Hook::Mapping, None);
     }
     result
 }
@@ -116,6 +122,7 @@ pub unsafe extern "C" fn munmap(address: *mut c_void, bytes: usize) -> i32 {
     if is_large(bytes) {
         releasing(address as usize, bytes);
     }
+    plan::leaving(address as usize, bytes, false);
     // SAFETY: the same call as our caller's.
     unsafe { libc::syscall(libc::SYS_munmap, address, bytes) as i32 }
 }
@@ -130,6 +137,7 @@ pub unsafe extern "C" fn mremap(
     flags: i32,
     target: *mut c_void,
 ) -> *mut c_void {
+    let rule = plan::leaving(old as usize, old_bytes, false);
     // SAFETY: the same call as our caller's; the kernel looks at the fifth argument if a flag says so.
     let result = unsafe {
         libc::syscall(
@@ -143,6 +151,14 @@ pub unsafe extern "C" fn mremap(
     };
     if result != libc::MAP_FAILED && is_large(old_bytes.max(new_bytes)) {
         moved(old as usize, old_bytes, result as usize, new_bytes);
+    }
+    if rule.is_some() {
+        let (address, bytes) = if result == libc::MAP_FAILED {
+            (old, old_bytes)
+        } else {
+            (result, new_bytes)
+        };
+        plan::allocated(address as usize, bytes, Hook::Mapping, rule);
     }
     result
 }

@@ -118,6 +118,11 @@ fn environment() -> Option<*const *const libc::c_char> {
     (!entries.is_null()).then_some(entries)
 }
 
+/// A variable of the environment as it is at start.
+pub(crate) fn environment_variable(name: &str) -> Option<&'static [u8]> {
+    variable(environment()?, name)
+}
+
 /// A variable's value, read without locks or allocation.
 fn variable(mut entry: *const *const libc::c_char, name: &str) -> Option<&'static [u8]> {
     // SAFETY: a null-terminated array of C strings; a program that changes its environment in another thread at

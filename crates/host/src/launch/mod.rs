@@ -153,6 +153,24 @@ impl Program {
         })
     }
 
+    /// The executable that [`Program::start`] would run.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn executable(&self) -> Result<PathBuf> {
+        let name = self.arguments.first().ok_or_else(|| Error::Argument {
+            text: String::new(),
+            why: "no program is named",
+        })?;
+        let caller = if self.as_root {
+            None
+        } else {
+            Caller::from_sudo()?
+        };
+        let environment = self.child_environment(caller.as_ref())?;
+        resolve::program(name, environment.get("PATH"))
+    }
+
     fn child_environment(&self, caller: Option<&Caller>) -> Result<Environment> {
         let mut environment = Environment::inherited();
         if let Some(caller) = caller {

@@ -25,14 +25,14 @@ mod running;
 mod sampling;
 mod sensors;
 mod session;
-mod setting;
-mod signals;
+pub(crate) mod setting;
+pub(crate) mod signals;
 mod snapshots;
 mod subject;
 mod translate;
 pub(crate) mod unprivileged;
 pub(crate) mod waits;
-mod why_killed;
+pub(crate) mod why_killed;
 mod window;
 mod writes;
 
@@ -47,6 +47,7 @@ use pagewise_trace::Overwrite;
 use self::outcome::Recorded;
 use self::outcome::Stopped;
 use self::setting::Setting;
+use self::setting::Surroundings;
 use crate::cli::RecordArguments;
 use crate::failure::Failure;
 use crate::output::tell;
@@ -58,7 +59,7 @@ pub(crate) fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
     let (folder, overwrite) = destination(arguments)?;
     delegation::seek(arguments);
     let peak_bytes = peak::peak_bytes(arguments)?;
-    let mut setting = Setting::prepare(arguments, peak_bytes)?;
+    let mut setting = Setting::prepare(&Surroundings::of(arguments), peak_bytes)?;
     match session::record(arguments, &folder, overwrite, &mut setting) {
         Ok(recorded) => finish(recorded, &mut setting),
         Err(stopped) => {
@@ -114,7 +115,7 @@ fn require_sense(arguments: &RecordArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-fn restore(setting: &mut Setting) {
+pub(crate) fn restore(setting: &mut Setting) {
     for failure in &setting.restore() {
         if failure.error.is_transient() {
             // Others may have swapped to it too, and have no room for it now.

@@ -26,16 +26,33 @@ const SWAP_MARGIN: f64 = 1.25;
 const SMALLEST_SWAP: u64 = 64 << 20;
 const SWAP_WITHOUT_A_PEAK: u64 = 8 << 30;
 
-pub(super) struct Setting {
+/// What was asked for.
+pub(crate) struct Surroundings {
+    pub(crate) memory: Option<MemorySize>,
+    pub(crate) swap: Option<SwapRequest>,
+    pub(crate) swap_size: Option<MemorySize>,
+}
+
+impl Surroundings {
+    pub(super) fn of(arguments: &RecordArguments) -> Self {
+        Self {
+            memory: arguments.memory,
+            swap: arguments.swap.clone(),
+            swap_size: arguments.swap_size,
+        }
+    }
+}
+
+pub(crate) struct Setting {
     restorer: Option<Restorer>,
-    pub(super) cgroup: Option<MemoryCgroup>,
-    pub(super) limit: trace::Limit,
+    pub(crate) cgroup: Option<MemoryCgroup>,
+    pub(crate) limit: trace::Limit,
     pub(super) swap: trace::Swap,
 }
 
 impl Setting {
     /// Sets all up, or fails with nothing changed.
-    pub(super) fn prepare(arguments: &RecordArguments, peak: Option<u64>) -> Result<Self, Failure> {
+    pub(crate) fn prepare(arguments: &Surroundings, peak: Option<u64>) -> Result<Self, Failure> {
         let mut setting = Self {
             restorer: None,
             cgroup: None,

@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use crate::failure::Failure;
 
 /// Raised by the signals of this process.
-pub(super) struct Signals {
+pub(crate) struct Signals {
     pub(super) interrupt: Arc<AtomicBool>,
     pub(super) terminate: Arc<AtomicBool>,
     snapshot: Arc<AtomicBool>,
@@ -23,7 +23,7 @@ impl Signals {
     }
 
     /// The signal that ends the recording, if it has come, and that this is now.
-    pub(super) fn told(&self) -> Option<(Signal, Instant)> {
+    pub(crate) fn told(&self) -> Option<(Signal, Instant)> {
         let signal = if self.terminate.load(Ordering::Relaxed) {
             Signal::TERM
         } else if self.interrupt.load(Ordering::Relaxed) {
@@ -34,7 +34,7 @@ impl Signals {
         Some((signal, Instant::now()))
     }
 
-    pub(super) fn catch() -> Result<Self, Failure> {
+    pub(crate) fn catch() -> Result<Self, Failure> {
         let signals = Self {
             interrupt: Arc::default(),
             terminate: Arc::default(),

@@ -11,7 +11,7 @@ use super::setting::Setting;
 
 /// Free swap as last seen before an end. After it, it is too late to look: what the program had swapped is free again.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum FreeSwap {
+pub(crate) enum FreeSwap {
     /// When the killer was let go.
     AtTheKill(u64),
     /// Some milliseconds before, in which a program can fill some more.
@@ -20,7 +20,7 @@ pub(super) enum FreeSwap {
 
 impl FreeSwap {
     /// As it is now.
-    pub(super) fn now() -> Self {
+    pub(crate) fn now() -> Self {
         let areas = active_areas().unwrap_or_default();
         Self::ShortlyBefore(areas.iter().map(SwapArea::free_bytes).sum())
     }
@@ -51,7 +51,7 @@ struct Death {
 }
 
 /// `None`: its limit killed none of its processes.
-pub(super) fn why_killed(
+pub(crate) fn why_killed(
     how: Option<HowEnded>,
     setting: &Setting,
     free_swap: FreeSwap,

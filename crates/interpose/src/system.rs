@@ -1,0 +1,125 @@
+//! System calls about memory, as they are: the functions of the C library may be interposed, by us.
+
+use libc::c_long;
+
+/// Pages that are in swap and asked for stay in the swap cache until they are touched.
+pub const WILL_NEED: i32 = libc::MADV_WILLNEED;
+/// Out of memory now.
+pub const PAGE_OUT: i32 = libc::MADV_PAGEOUT;
+/// Out of memory before others.
+pub const COLD: i32 = libc::MADV_COLD;
+/// Huge pages, where they fit.
+pub const HUGE: i32 = libc::MADV_HUGEPAGE;
+
+const MLOCK_ONFAULT: c_long = 1;
+
+fn result(value: c_long) -> Result<(), i32> {
+    if value == 0 {
+        return Ok(());
+    }
+    // SAFETY: this thread's own errno.
+    Err(unsafe { *libc::__errno_location() })
+}
+
+/// `madvise` with advice that changes no contents (those of this module).
+///
+/// # Errors
+/// The errno.
+pub fn advise(start: usize, bytes: usize, advice: i32) -> Result<(), i32> {
+    debug_assert!([WILL_NEED, PAGE_OUT, COLD, HUGE].contains(&advice));
+    // SAFETY: none of these changes what memory holds; addresses without memory are refused.
+    result(unsafe { libc::syscall(libc::SYS_madvise, start, bytes, c_long::from(advice)) })
+}
+
+/// `mlock2(MLOCK_ONFAULT)`: pages are locked when they are touched.
+///
+/// # Errors
+/// The errno.
+pub fn lock_on_fault(start: usize, bytes: usize) -> Result<(), i32> {
+    // SAFETY: changes no contents; addresses without memory are refused.
+    result(unsafe { libc::syscall(libc::SYS_mlock2, start, bytes, MLOCK_ONFAULT) })
+}
+
+/// `munlock`.
+///
+/// # Errors
+/// The errno.
+pub fn unlock(start: usize, bytes: usize) -> Result<(), i32> {
+    // SAFETY: as above.
+    result(unsafe { libc::syscall(libc::SYS_munlock, start, bytes) })
+}
+
+/// Bytes that this process may lock; `None`: as many as it wants (`CAP_IPC_LOCK`).
+pub fn lockable_bytes() -> Option<u64> {
+    const VERSION_3: u32 = 0x2008_0522;
+    const CAP_IPC_LOCK: u32 = 14;
+    let mut header = [VERSION_3, 0];
+    let mut sets = [0u32; 6];
+    // SAFETY: header and sets have the form that version 3 wants (linux/capability.h).
+    let told = unsafe { libc::syscall(libc::SYS_capget, header.as_mut_ptr(), sets.as_mut_ptr()) };
+    if told == 0 && sets[0] & 1 << CAP_IPC_LOCK != 0 {
+        return None;
+    }
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: a valid place for the answer.
+    let told = unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut limit) };
+    match told {
+        0 if limit.rlim_cur == libc::RLIM_INFINITY => None,
+        0 => Some(limit.rlim_cur),
+        _ => Some(0),
+    }
+}
+
+/// Major faults of this process so far.
+pub fn major_faults() -> u64 {
+    // SAFETY: all zeros is a valid rusage.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: a valid place for the answer.
+    unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
+    usage.ru_majflt as u64
+}
+
+/// Processor time of this thread, ns.
+pub fn thread_time_ns() -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: a valid place for the answer.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Sleeps so long, or until a signal.
+pub fn pause_ns(ns: u64) {
+    let pause = libc::timespec {
+        tv_sec: (ns / 1_000_000_000) as i64,
+        tv_nsec: (ns % 1_000_000_000) as i64,
+    };
+    // SAFETY: a valid duration; what is left of it after a signal does not matter.
+    unsafe { libc::nanosleep(&raw const pause, std::ptr::null_mut()) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_memory_is_refused_with_its_errno() {
+        assert_eq!(advise(0x1000, 4096, WILL_NEED), Err(libc::ENOMEM));
+        assert_eq!(lock_on_fault(0x1000, 4096), Err(libc::ENOMEM));
+        assert_eq!(unlock(0x1000, 4096), Err(libc::ENOMEM));
+    }
+
+    #[test]
+    fn a_page_is_locked_and_unlocked() {
+        let memory = vec![1u8; 3 * 4096];
+        let page = (memory.as_ptr() as usize).next_multiple_of(4096);
+        assert_eq!(lock_on_fault(page, 4096), Ok(()));
+        assert_eq!(unlock(page, 4096), Ok(()));
+        assert!(thread_time_ns() > 0);
+    }
+}

@@ -1,0 +1,68 @@
+//! A thread of ours in the program: made without allocating on our side, deaf to its signals.
+
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+
+/// Enough for what runs there.
+const STACK_BYTES: usize = 256 << 10;
+
+extern "C" fn begin(argument: *mut c_void) -> *mut c_void {
+    // SAFETY: `spawn` passed a function of this type.
+    let body = unsafe { std::mem::transmute::<*mut c_void, fn()>(argument) };
+    // What it calls is not the program's.
+    let entered = crate::Entered::enter();
+    // Sleeps of some 10 us are meant so.
+    // SAFETY: sets a number of this thread's.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1000 as libc::c_ulong) };
+    // SAFETY: the name is a C string.
+    unsafe { libc::prctl(libc::PR_SET_NAME, c"pagewise".as_ptr()) };
+    body();
+    drop(entered);
+    std::ptr::null_mut()
+}
+
+/// Starts a thread that is never waited for. All signals are blocked in it. The C library allocates its stack and table:
+/// not to be called where the program's allocator may hold its locks.
+///
+/// # Errors
+/// The errno.
+pub fn spawn(body: fn()) -> Result<(), i32> {
+    let mut attributes = MaybeUninit::uninit();
+    let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+    let mut thread = 0;
+    // SAFETY: each is initialized before it is used, and the attributes are destroyed once. The new thread inherits the
+    // mask, the caller has its own back.
+    let errno = unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_attr_init(attributes.as_mut_ptr());
+        libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), STACK_BYTES);
+        libc::pthread_attr_setdetachstate(attributes.as_mut_ptr(), libc::PTHREAD_CREATE_DETACHED);
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+        let errno = libc::pthread_create(
+            &raw mut thread,
+            attributes.as_ptr(),
+            begin,
+            body as *mut c_void,
+        );
+        libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut());
+        libc::pthread_attr_destroy(attributes.as_mut_ptr());
+        errno
+    };
+    if errno == 0 { Ok(()) } else { Err(errno) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn it_runs_beside_and_counts_as_ours() {
+        static RAN: AtomicBool = AtomicBool::new(false);
+        spawn(|| RAN.store(crate::Entered::enter().is_none(), Ordering::Release)).expect("begun");
+        while !RAN.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! From a plan to its wire form: each rule's frames and globals are looked up in the files as they are now.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Command;
+
+use pagewise_abi::plan as wire;
+use pagewise_plan::Action;
+use pagewise_plan::ModuleFile;
+use pagewise_plan::Plan;
+use pagewise_plan::Rule;
+use pagewise_plan::Target;
+
+/// A plan that can be sent.
+pub(super) struct Compiled {
+    pub(super) bytes: Vec<u8>,
+    /// For each rule of the plan its number on the wire, or why it matches nothing.
+    pub(super) rules: Vec<Result<usize, String>>,
+}
+
+/// `executable`: what will be run; `limit_bytes`: the limit it will have.
+pub(super) fn compile(plan: &Plan, executable: &Path, limit_bytes: Option<u64>) -> Compiled {
+    let mut wire = Wire::new(Modules::new(plan, executable));
+    let rules = plan.rules.iter().map(|rule| wire.add(rule)).collect();
+    let sizes = wire::PlanSizes {
+        limit_bytes: limit_bytes.unwrap_or(0),
+        lock_bytes: plan.memory.lock_bytes.unwrap_or(0),
+    };
+    Compiled {
+        bytes: wire.encode(sizes),
+        rules,
+    }
+}
+
+struct Wire {
+    modules: Modules,
+    /// Name and build id.
+    sent: Vec<(String, Vec<u8>)>,
+    frames: Vec<wire::PlanFrame>,
+    ranges: Vec<(u64, u64)>,
+    rules: Vec<wire::PlanRule>,
+}
+
+impl Wire {
+    fn new(modules: Modules) -> Self {
+        Self {
+            modules,
+            sent: Vec::new(),
+            frames: Vec::new(),
+            ranges: Vec::new(),
+            rules: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, rule: &Rule) -> Result<usize, String> {
+        if self.rules.len() == wire::CALLS {
+            return Err(format!("there are more than {} rules", wire::CALLS));
+        }
+        let mut sent = of_action(&rule.action);
+        match &rule.target {
+            Target::Allocation(path) => {
+                // A path that goes on matches by what it begins with.
+                let path = path.iter().take(wire::MOST_FRAMES);
+                let mut frames = Vec::new();
+                for frame in path {
+                    let file = self.modules.file(&frame.module)?;
+                    let address = file.resolve(frame).map_err(|why| why.to_string())?;
+                    frames.push((frame.module.as_str(), address));
+                }
+                sent.first_frame = self.frames.len() as u32;
+                sent.frames = frames.len() as u32;
+                for (module, address) in frames {
+                    let module = self.number(module)?;
+                    self.frames.push(wire::PlanFrame { module, address });
+                }
+            }
+            Target::Global { module, symbol } => {
+                let file = self.modules.file(module)?;
+                (sent.address, sent.bytes) = file.global(symbol).map_err(|why| why.to_string())?;
+                sent.module = self.number(module)?;
+            }
+        }
+        if let Action::Lock { ranges, .. } = &rule.action {
+            sent.first_range = self.ranges.len() as u32;
+            sent.ranges = ranges.len() as u32;
+            let ranges = ranges.iter().map(|range| (range.start, range.end));
+            self.ranges.extend(ranges);
+        }
+        self.rules.push(sent);
+        Ok(self.rules.len() - 1)
+    }
+
+    /// The number of a module whose file was found.
+    fn number(&mut self, name: &str) -> Result<u32, String> {
+        if let Some(index) = self.sent.iter().position(|(sent, _)| sent == name) {
+            return Ok(index as u32);
+        }
+        if self.sent.len() == wire::MOST_MODULES {
+            return Err(format!(
+                "the plan names more than {} modules",
+                wire::MOST_MODULES
+            ));
+        }
+        let build_id = self.modules.file(name)?.build_id().map(digits);
+        self.sent
+            .push((name.to_owned(), build_id.unwrap_or_default()));
+        Ok(self.sent.len() as u32 - 1)
+    }
+
+    fn encode(&self, sizes: wire::PlanSizes) -> Vec<u8> {
+        let modules: Vec<wire::PlanModule<'_>> = self
+            .sent
+            .iter()
+            .map(|(name, build_id)| wire::PlanModule {
+                name: name.as_bytes(),
+                build_id,
+            })
+            .collect();
+        let mut bytes = Vec::new();
+        let parts = wire::PlanParts {
+            sizes,
+            modules: &modules,
+            frames: &self.frames,
+            ranges: &self.ranges,
+            rules: &self.rules,
+        };
+        parts.encode(|piece| bytes.extend_from_slice(piece));
+        bytes
+    }
+}
+
+fn of_action(action: &Action) -> wire::PlanRule {
+    use wire::PlanAction;
+    let (number, keep, ahead) = match action {
+        Action::Lock { keep_bytes, .. } => (PlanAction::Lock, *keep_bytes, None),
+        Action::Stream { keep_bytes, ahead } => (PlanAction::Stream, *keep_bytes, Some(ahead)),
+        Action::Prefetch(ahead) => (PlanAction::Prefetch, None, Some(ahead)),
+        Action::Cold => (PlanAction::Cold, None, None),
+        Action::Huge => (PlanAction::Huge, None, None),
+        Action::Nothing => (PlanAction::Nothing, None, None),
+    };
+    wire::PlanRule {
+        action: number as u32,
+        keep_bytes: keep.unwrap_or(0),
+        chunk_bytes: ahead.and_then(|ahead| ahead.chunk_bytes).unwrap_or(0),
+        lead_bytes: ahead.and_then(|ahead| ahead.lead_bytes).unwrap_or(0),
+        ..wire::PlanRule::default()
+    }
+}
+
+/// Pairs of hexadecimal digits.
+fn digits(text: &str) -> Vec<u8> {
+    let pairs = text.as_bytes().chunks_exact(2);
+    pairs
+        .filter_map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
+        .collect()
+}
+
+/// The files that may be meant by a module's name.
+struct Modules {
+    paths: BTreeMap<String, PathBuf>,
+    /// Whose libraries are asked for, once a module is among none of the above.
+    executable: Option<PathBuf>,
+    read: BTreeMap<String, Result<ModuleFile, String>>,
+}
+
+impl Modules {
+    /// What is run, and, should that be a script that starts it, the program that the plan was made for.
+    fn new(plan: &Plan, executable: &Path) -> Self {
+        let mut paths = BTreeMap::new();
+        for path in [Path::new(&plan.program.executable), executable] {
+            if let Ok(path) = path.canonicalize()
+                && let Some(name) = path.file_name()
+            {
+                paths.insert(name.to_string_lossy().into_owned(), path);
+            }
+        }
+        Self {
+            paths,
+            executable: Some(executable.to_owned()),
+            read: BTreeMap::new(),
+        }
+    }
+
+    fn file(&mut self, name: &str) -> Result<&ModuleFile, String> {
+        if !self.paths.contains_key(name)
+            && let Some(executable) = self.executable.take()
+        {
+            for path in libraries(&executable) {
+                if let Some(name) = path.file_name() {
+                    let name = name.to_string_lossy().into_owned();
+                    self.paths.entry(name).or_insert(path);
+                }
+            }
+        }
+        let Some(path) = self.paths.get(name) else {
+            return Err(format!(
+                "{name} is neither the program nor among its libraries; is it the right program?"
+            ));
+        };
+        let read = self.read.entry(name.to_owned());
+        let file = read.or_insert_with(|| ModuleFile::read(path));
+        file.as_ref()
+            .map_err(|why| format!("cannot read {}: {why}", path.display()))
+    }
+}
+
+/// The libraries that the loader would load, as itself lists them, without running the program.
+fn libraries(executable: &Path) -> Vec<PathBuf> {
+    let Some(loader) = loader_of(executable) else {
+        return Vec::new();
+    };
+    let listed = Command::new(loader).arg("--list").arg(executable).output();
+    let listed = listed.map(|output| output.stdout).unwrap_or_default();
+    let listed = String::from_utf8_lossy(&listed);
+    let paths = listed
+        .lines()
+        .filter_map(|line| line.split("=> ").nth(1)?.split(" (0x").next());
+    paths
+        .filter_map(|path| Path::new(path.trim()).canonicalize().ok())
+        .collect()
+}
+
+/// The path in `PT_INTERP`; `None`: static, a script, or no program.
+fn loader_of(executable: &Path) -> Option<PathBuf> {
+    let text = std::fs::read(executable).ok()?;
+    if !text.starts_with(b"\x7fELF") {
+        return None;
+    }
+    let head = &text[..text.len().min(64 << 10)];
+    let at = head
+        .windows(7)
+        .position(|piece| piece == b"/lib64/" || piece == b"/lib/ld")?;
+    let path = head[at..].split(|&byte| byte == 0).next()?;
+    let path = PathBuf::from(String::from_utf8_lossy(path).into_owned());
+    path.is_file().then_some(path)
+}

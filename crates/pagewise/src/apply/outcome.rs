@@ -1,0 +1,289 @@
+//! What became of a plan, in a few lines and as JSON.
+
+use pagewise_abi::plan::CALLS;
+use pagewise_abi::status::OfRule;
+use pagewise_abi::status::Total;
+use pagewise_abi::status::Why;
+use pagewise_plan::Action;
+use pagewise_plan::Plan;
+use pagewise_report::bytes;
+use pagewise_report::count;
+use serde::Serialize;
+
+use super::server::Words;
+
+const SCHEMA: &str = "pagewise.apply/1";
+
+/// About the run as a whole.
+#[derive(Debug, Default)]
+pub(super) struct Run {
+    pub(super) wall_ns: u64,
+    pub(super) exit_code: u8,
+    pub(super) limit_bytes: Option<u64>,
+    /// On cgroup v1, where reclaim gave up.
+    pub(super) limit_raised_times: u64,
+    pub(super) killed: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Outcome {
+    schema: &'static str,
+    wall_ns: u64,
+    exit_code: u8,
+    killed: Option<String>,
+    limit_bytes: Option<u64>,
+    limit_raised_times: u64,
+    /// Processes that had the plan.
+    processes: u64,
+    /// What could be locked at most; `null`: no process had the plan, or nothing bounds it.
+    lock_budget_bytes: Option<u64>,
+    lock_budget_is_rlimit: bool,
+    /// Allocations that came too fast for their call paths to be looked at.
+    unseen_allocations: u64,
+    program_locked_all: bool,
+    /// Why the program's faults could not be followed.
+    faults_errno: Option<u64>,
+    /// Why there is no helper thread.
+    thread_errno: Option<u64>,
+    helper_ns: u64,
+    rules: Vec<RuleOutcome>,
+    /// What the program asked for itself, by pagewise.h.
+    calls: Calls,
+}
+
+#[derive(Debug, Serialize)]
+struct Calls {
+    phases: u64,
+    locks: u64,
+    /// At once, at most.
+    locked_bytes: u64,
+    beyond_budget_bytes: u64,
+    read_ahead_pages: u64,
+    released_pages: u64,
+    refusals: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct RuleOutcome {
+    target: String,
+    action: &'static str,
+    site: Option<String>,
+    /// Why it matched nothing; `null`: it did match.
+    unmatched: Option<String>,
+    objects: u64,
+    bytes: u64,
+    /// At once, at most.
+    locked_bytes: u64,
+    beyond_budget_bytes: u64,
+    refusals: u64,
+    errno: Option<u64>,
+    read_ahead_pages: u64,
+    dropped_pages: u64,
+    read_ahead_began: u64,
+    read_ahead_stopped: u64,
+    stopped_as: Option<&'static str>,
+    advised_bytes: u64,
+    taken_over: u64,
+}
+
+impl Outcome {
+    pub(super) fn new(plan: &Plan, sent: &[Result<usize, String>], words: Words, run: Run) -> Self {
+        let total = |word| words.total(word);
+        let positive = |number: u64| (number > 0).then_some(number);
+        let rules = plan.rules.iter().zip(sent);
+        let rules = rules
+            .map(|(rule, sent)| of_rule(rule, sent, &words))
+            .collect();
+        let processes = total(Total::Processes);
+        let budget = total(Total::LockBudget);
+        Self {
+            schema: SCHEMA,
+            wall_ns: run.wall_ns,
+            exit_code: run.exit_code,
+            killed: run.killed,
+            limit_bytes: run.limit_bytes,
+            limit_raised_times: run.limit_raised_times,
+            processes,
+            lock_budget_bytes: (processes > 0 && budget != u64::MAX).then_some(budget),
+            lock_budget_is_rlimit: total(Total::LimitedByRlimit) != 0,
+            unseen_allocations: total(Total::Unseen),
+            program_locked_all: total(Total::LockedAll) != 0,
+            faults_errno: positive(total(Total::PerfErrno)),
+            thread_errno: positive(total(Total::ThreadErrno)),
+            helper_ns: total(Total::ThreadNs),
+            rules,
+            calls: Calls {
+                phases: total(Total::Phases),
+                locks: words.of_rule(CALLS, OfRule::Objects),
+                locked_bytes: words.of_rule(CALLS, OfRule::Locked),
+                beyond_budget_bytes: words.of_rule(CALLS, OfRule::BeyondBudget),
+                read_ahead_pages: words.of_rule(CALLS, OfRule::ReadAhead),
+                released_pages: words.of_rule(CALLS, OfRule::Dropped),
+                refusals: words.of_rule(CALLS, OfRule::Refusals),
+            },
+        }
+    }
+
+    pub(super) fn json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+
+    /// For people.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if self.processes == 0 {
+            lines.push(
+                "no process took the plan: static programs, set-user-id ones and those of other C libraries cannot be preloaded"
+                    .to_owned(),
+            );
+        }
+        let matched = self.rules.iter().filter(|rule| rule.unmatched.is_none());
+        lines.push(format!(
+            "plan in force: {} of {} rules matched",
+            matched.count(),
+            self.rules.len()
+        ));
+        lines.extend(self.rules.iter().map(RuleOutcome::line));
+        lines.extend(self.remarks());
+        lines
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if let Some(why) = &self.killed {
+            lines.push(why.clone());
+        }
+        let beyond: u64 = self.rules.iter().map(|rule| rule.beyond_budget_bytes).sum();
+        if beyond > 0 && self.lock_budget_is_rlimit {
+            lines.push(format!(
+                "{} were not locked: this user may lock {}; type: ulimit -l unlimited (as root), or grant cap_ipc_lock",
+                bytes(beyond),
+                bytes(self.lock_budget_bytes.unwrap_or(0))
+            ));
+        } else if beyond > 0 {
+            lines.push(format!(
+                "{} were not locked: the budget is {}, the rest of the memory is left to others; raise lock_bytes or --memory",
+                bytes(beyond),
+                bytes(self.lock_budget_bytes.unwrap_or(0))
+            ));
+        }
+        if self.program_locked_all {
+            lines.push(
+                "the program called mlockall: its own locks win, the plan ended there".to_owned(),
+            );
+        }
+        if let Some(errno) = self.faults_errno {
+            lines.push(format!(
+                "faults could not be followed ({}), so nothing was read ahead; type: sysctl kernel.perf_event_paranoid=2",
+                error_text(errno)
+            ));
+        }
+        if let Some(errno) = self.thread_errno {
+            lines.push(format!(
+                "no helper thread could be started ({})",
+                error_text(errno)
+            ));
+        }
+        if self.unseen_allocations > 0 {
+            lines.push(format!(
+                "{} allocations came too fast for their call paths to be looked at",
+                count(self.unseen_allocations)
+            ));
+        }
+        lines
+    }
+}
+
+fn of_rule(rule: &pagewise_plan::Rule, sent: &Result<usize, String>, words: &Words) -> RuleOutcome {
+    let word = |word| sent.as_ref().map_or(0, |&index| words.of_rule(index, word));
+    let objects = word(OfRule::Objects);
+    let unmatched = match sent {
+        Err(why) => Some(why.clone()),
+        Ok(_) if objects == 0 => Some("nothing was allocated there".to_owned()),
+        Ok(_) => None,
+    };
+    let why = Why::from_number(word(OfRule::Why)).map(|why| match why {
+        Why::NoGain => "it was not faster",
+        Why::NoSweep => "the accesses were no sweep",
+        Why::NoMemory => "too little memory was left",
+    });
+    RuleOutcome {
+        target: rule.name.clone(),
+        action: action_name(&rule.action),
+        site: rule.target.site().map(|site| site.to_string()),
+        unmatched,
+        objects,
+        bytes: word(OfRule::Bytes),
+        locked_bytes: word(OfRule::Locked),
+        beyond_budget_bytes: word(OfRule::BeyondBudget),
+        refusals: word(OfRule::Refusals),
+        errno: Some(word(OfRule::Errno)).filter(|&errno| errno > 0),
+        read_ahead_pages: word(OfRule::ReadAhead),
+        dropped_pages: word(OfRule::Dropped),
+        read_ahead_began: word(OfRule::Started),
+        read_ahead_stopped: word(OfRule::Stopped),
+        stopped_as: why,
+        advised_bytes: word(OfRule::Advised),
+        taken_over: word(OfRule::TakenOver),
+    }
+}
+
+impl RuleOutcome {
+    fn line(&self) -> String {
+        let target = self.target.replace(char::is_control, " ");
+        if let Some(why) = &self.unmatched {
+            return format!("{target}: rule unmatched: {why}");
+        }
+        let mut parts = vec![format!("{} ({})", self.action, bytes(self.bytes))];
+        if self.locked_bytes > 0 {
+            parts.push(format!("kept {}", bytes(self.locked_bytes)));
+        }
+        if self.read_ahead_pages > 0 {
+            parts.push(format!(
+                "{} pages read ahead, {} dropped behind",
+                count(self.read_ahead_pages),
+                count(self.dropped_pages)
+            ));
+        } else if matches!(self.action, "stream" | "prefetch") {
+            parts.push("nothing read ahead: no sweep that swapped".to_owned());
+        }
+        if let Some(why) = self.stopped_as {
+            parts.push(format!(
+                "reading ahead stopped {} of {} times: {why}",
+                self.read_ahead_stopped, self.read_ahead_began
+            ));
+        }
+        if self.advised_bytes > 0 {
+            parts.push(format!("{} advised", bytes(self.advised_bytes)));
+        }
+        if self.taken_over > 0 {
+            parts.push("the program's own mlock or madvise won".to_owned());
+        }
+        if let Some(errno) = self.errno {
+            parts.push(format!(
+                "refused {} times ({})",
+                self.refusals,
+                error_text(errno)
+            ));
+        }
+        format!("{target}: {}", parts.join(", "))
+    }
+}
+
+fn action_name(action: &Action) -> &'static str {
+    match action {
+        Action::Lock { .. } => "lock",
+        Action::Stream { .. } => "stream",
+        Action::Prefetch(_) => "prefetch",
+        Action::Cold => "cold",
+        Action::Huge => "huge",
+        Action::Nothing => "nothing",
+    }
+}
+
+fn error_text(errno: u64) -> String {
+    let errno = i32::try_from(errno).unwrap_or(0);
+    std::io::Error::from_raw_os_error(errno).to_string()
+}

@@ -1,0 +1,152 @@
+//! Hands the plan to each preloaded process: a memory file, by an abstract socket, so that neither a closed descriptor nor
+//! another user, folder or program in between is in the way.
+
+use std::fs::File;
+use std::io::IoSlice;
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pagewise_abi as abi;
+use pagewise_abi::status::OfRule;
+use pagewise_abi::status::STATUS_BYTES;
+use pagewise_abi::status::Total;
+use pagewise_abi::status::rule_word;
+use rustix::fs::MemfdFlags;
+use rustix::fs::SealFlags;
+use rustix::net::AddressFamily;
+use rustix::net::SendAncillaryBuffer;
+use rustix::net::SendAncillaryMessage;
+use rustix::net::SocketAddrUnix;
+use rustix::net::SocketFlags;
+use rustix::net::SocketType;
+
+use crate::failure::Failure;
+
+const BACKLOG: i32 = 1024;
+/// A library that has connected says hello at once; who does not is dropped.
+const HELLO_PATIENCE: Duration = Duration::from_millis(200);
+const PAGE: usize = 4096;
+
+/// Serves until this process ends.
+pub(super) struct PlanServer {
+    socket: String,
+    file: Arc<File>,
+    plan_bytes: u64,
+}
+
+/// The words that the program's processes wrote.
+pub(super) struct Words(Vec<u64>);
+
+impl Words {
+    pub(super) fn total(&self, word: Total) -> u64 {
+        self.0.get(word as usize).copied().unwrap_or(0)
+    }
+
+    pub(super) fn of_rule(&self, rule: usize, word: OfRule) -> u64 {
+        self.0.get(rule_word(rule, word)).copied().unwrap_or(0)
+    }
+}
+
+impl PlanServer {
+    pub(super) fn start(plan: &[u8]) -> Result<Self, Failure> {
+        let failed = |what: &str| {
+            let what = what.to_owned();
+            move |error: std::io::Error| Failure::new(format!("cannot {what}: {error}"))
+        };
+        let plan_bytes = plan.len().next_multiple_of(PAGE);
+        let file = memory_file(plan, plan_bytes).map_err(failed("make a memory file"))?;
+        let (socket, listener) = listen().map_err(failed("listen for preloaded programs"))?;
+        let file = Arc::new(file);
+        let served = Arc::clone(&file);
+        std::thread::Builder::new()
+            .name("plan".to_owned())
+            .spawn(move || {
+                while let Ok(connection) = rustix::net::accept_with(&listener, SocketFlags::CLOEXEC)
+                {
+                    // Who does not want it gets none.
+                    let _ = answer(&connection, &served);
+                }
+            })
+            .map_err(failed("start a thread"))?;
+        Ok(Self {
+            socket,
+            file,
+            plan_bytes: plan_bytes as u64,
+        })
+    }
+
+    /// What the program's environment must say in [`abi::plan::PLAN_VARIABLE`].
+    pub(super) fn socket(&self) -> &str {
+        &self.socket
+    }
+
+    /// What became of the plan so far.
+    pub(super) fn words(&self) -> Words {
+        let mut bytes = vec![0; STATUS_BYTES];
+        // Of a memory file of this length.
+        if self
+            .file
+            .read_exact_at(&mut bytes, self.plan_bytes)
+            .is_err()
+        {
+            bytes.fill(0);
+        }
+        let words = bytes.chunks_exact(8);
+        let words = words.map(|word| {
+            word.iter()
+                .rev()
+                .fold(0, |sum, &byte| sum << 8 | u64::from(byte))
+        });
+        Words(words.collect())
+    }
+}
+
+/// The plan, up to the next page, and zeros for what became of it. Its length can no longer change: mapped, it is safe to
+/// read.
+fn memory_file(plan: &[u8], plan_bytes: usize) -> std::io::Result<File> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let mut file = File::from(rustix::fs::memfd_create("pagewise-plan", flags)?);
+    file.write_all(plan)?;
+    file.set_len((plan_bytes + STATUS_BYTES) as u64)?;
+    let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+    rustix::fs::fcntl_add_seals(&file, seals)?;
+    Ok(file)
+}
+
+fn listen() -> std::io::Result<(String, OwnedFd)> {
+    let mut random = [0u8; 8];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+    let number = u64::from_ne_bytes(random);
+    let socket = format!("pagewise-plan-{}-{number:x}", std::process::id());
+    let listener = rustix::net::socket_with(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    let address = SocketAddrUnix::new_abstract_name(socket.as_bytes())?;
+    rustix::net::bind(&listener, &address)?;
+    rustix::net::listen(&listener, BACKLOG)?;
+    Ok((socket, listener))
+}
+
+fn answer(connection: &OwnedFd, file: &File) -> Option<()> {
+    use rustix::net::sockopt;
+    let timeout = Some(HELLO_PATIENCE);
+    sockopt::set_socket_timeout(connection, sockopt::Timeout::Recv, timeout).ok()?;
+    let mut hello = [0u8; abi::Hello::BYTES];
+    let none = rustix::net::RecvFlags::empty();
+    let (_, bytes) = rustix::net::recv(connection, &mut hello, none).ok()?;
+    abi::Hello::decode(hello.get(..bytes)?)?;
+    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let files = [file.as_fd()];
+    control.push(SendAncillaryMessage::ScmRights(&files));
+    let flags = rustix::net::SendFlags::NOSIGNAL;
+    rustix::net::sendmsg(connection, &[IoSlice::new(&[1])], &mut control, flags).ok()?;
+    Some(())
+}

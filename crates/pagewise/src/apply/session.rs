@@ -1,0 +1,142 @@
+//! The program, from its start to its end, with the plan in force.
+
+use std::path::Path;
+use std::time::Duration;
+use std::time::Instant;
+
+use pagewise_abi::plan::PLAN_VARIABLE;
+use pagewise_host::CgroupHost;
+use pagewise_host::Launched;
+use pagewise_host::OomRelief;
+use pagewise_host::Program;
+use pagewise_plan::Plan;
+use pagewise_report::bytes;
+use rustix::process::Signal;
+
+use super::ApplyArguments;
+use super::compile::compile;
+use super::outcome::Outcome;
+use super::outcome::Run;
+use super::server::PlanServer;
+use crate::failure::Failure;
+use crate::output::tell;
+use crate::record::setting::Setting;
+use crate::record::signals::Signals;
+use crate::record::why_killed::FreeSwap;
+use crate::record::why_killed::why_killed;
+
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// After a signal to us, how long the program may take to end.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// Its exit code, and what became of the plan.
+pub(super) fn run(
+    arguments: &ApplyArguments,
+    plan: &Plan,
+    library: &Path,
+    setting: &mut Setting,
+) -> Result<(u8, Outcome), Failure> {
+    let signals = Signals::catch()?;
+    let limit_bytes = limit(setting);
+    // The file is known once the program is started, the plan must be there before: its name is looked up twice.
+    let executable = Program::new(&arguments.program).executable()?;
+    let compiled = compile(plan, &executable, limit_bytes);
+    tell_differences(plan, &executable, limit_bytes);
+    let server = PlanServer::start(&compiled.bytes)?;
+    let mut launched = Program::new(&arguments.program)
+        .as_root(arguments.as_root)
+        .env_remove(pagewise_host::cgroup::DELEGATED)
+        .preload(library)
+        .env(PLAN_VARIABLE, server.socket())
+        .start()?;
+    if let Some(cgroup) = &setting.cgroup {
+        cgroup.add(launched.pid())?;
+    }
+    let began = Instant::now();
+    launched.release()?;
+    let relief = setting.cgroup.as_ref().zip(setting.limit.bytes);
+    let mut relief = relief.and_then(|(cgroup, limit)| OomRelief::hold(cgroup, limit));
+    let mut run = Run::default();
+    let code = wait(&mut launched, relief.as_mut(), &signals, setting, &mut run)?;
+    run.wall_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    run.limit_bytes = limit_bytes;
+    run.exit_code = code;
+    Ok((
+        code,
+        Outcome::new(plan, &compiled.rules, server.words(), run),
+    ))
+}
+
+fn wait(
+    launched: &mut Launched,
+    mut relief: Option<&mut OomRelief>,
+    signals: &Signals,
+    setting: &Setting,
+    run: &mut Run,
+) -> Result<u8, Failure> {
+    let mut free_swap = FreeSwap::now();
+    let mut told: Option<(Signal, Instant)> = None;
+    loop {
+        if let Some(exit) = launched.wait_timeout(LOOK_EVERY)? {
+            let nudges = relief.map_or(0, |relief| relief.nudges());
+            run.limit_raised_times = nudges;
+            run.killed = why_killed(Some(exit.how), setting, free_swap, nudges);
+            return Ok(exit.code());
+        }
+        free_swap = FreeSwap::now();
+        if let Some(relief) = &mut relief {
+            relief.tick();
+        }
+        let first = told.is_none();
+        told = told.or_else(|| signals.told());
+        let Some((signal, since)) = told else {
+            continue;
+        };
+        if first && signal == Signal::TERM {
+            let _ = launched.signal(signal);
+        }
+        if since.elapsed() > GRACE {
+            tell!("pagewise: the program goes on, without limit; its locks and prefetching stay");
+            return Ok(128 + signal.as_raw() as u8);
+        }
+    }
+}
+
+/// The limit that the program will have: ours, or one around it.
+fn limit(setting: &Setting) -> Option<u64> {
+    let around = || Some(CgroupHost::detect().ok()?.limit_around()?.bytes);
+    setting.limit.bytes.or_else(around)
+}
+
+/// Where the run is not the one that the plan was made for.
+fn tell_differences(plan: &Plan, executable: &Path, limit_bytes: Option<u64>) {
+    let planned = Path::new(&plan.program.executable);
+    if planned.file_name() != executable.file_name() {
+        tell!(
+            "pagewise: the plan was made for {}, this is {}: its rules match where that is run, or the same code is",
+            planned.display(),
+            executable.display()
+        );
+    } else if let Some(planned) = &plan.program.build_id
+        && let Ok(file) = pagewise_plan::ModuleFile::read(executable)
+        && file.build_id() != Some(planned)
+    {
+        tell!(
+            "pagewise: {} was built anew since the plan was made: its rules match where the functions are as they were",
+            executable.display()
+        );
+    }
+    match limit_bytes {
+        Some(limit) if limit.abs_diff(plan.memory.bytes) > plan.memory.bytes / 20 => tell!(
+            "pagewise: the plan was made for {}, the limit is {}",
+            bytes(plan.memory.bytes),
+            bytes(limit)
+        ),
+        None => tell!(
+            "pagewise: no memory limit is known, the plan was made for {}; type: pagewise apply --memory {} ...",
+            bytes(plan.memory.bytes),
+            plan.memory.bytes
+        ),
+        Some(_) => {}
+    }
+}

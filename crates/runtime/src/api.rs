@@ -1,0 +1,42 @@
+//! What `pagewise.h` finds by name: requests of programs that know this library.
+
+use std::ffi::c_char;
+use std::ffi::c_void;
+
+use crate::plan::calls;
+
+/// Locks a range as far as the budget goes; how many bytes.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub extern "C" fn pagewise_runtime_lock(start: *const c_void, bytes: usize) -> usize {
+    calls::lock(start as usize, bytes)
+}
+
+/// Ends the lock of a range.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub extern "C" fn pagewise_runtime_unlock(start: *const c_void, bytes: usize) {
+    calls::unlock(start as usize, bytes);
+}
+
+/// Reads a range in without waiting for it.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub extern "C" fn pagewise_runtime_prefetch(start: *const c_void, bytes: usize) {
+    calls::prefetch(start as usize, bytes);
+}
+
+/// Pages a range out.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub extern "C" fn pagewise_runtime_release(start: *const c_void, bytes: usize) {
+    calls::release(start as usize, bytes);
+}
+
+/// A phase begins: what did not help before may help now. Its name is for people who read the source.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub extern "C" fn pagewise_runtime_phase_begin(_name: *const c_char) {
+    calls::begin_phase();
+}
+
+/// A phase ends.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub extern "C" fn pagewise_runtime_phase_end(_name: *const c_char) {
+    calls::end_phase();
+}

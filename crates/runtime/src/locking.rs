@@ -1,0 +1,94 @@
+//! `mlock`, `madvise` and kin: what the program says about its own memory wins over the plan.
+
+use std::ffi::c_void;
+
+use crate::plan;
+
+/// A range that the program speaks of is its own from here on, and no lock of ours is left in the way.
+fn theirs(address: *const c_void, bytes: usize) {
+    plan::leaving(address as usize, bytes, true);
+}
+
+/// # Safety
+/// As mlock(2).
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn mlock(address: *const c_void, bytes: usize) -> i32 {
+    theirs(address, bytes);
+    // SAFETY: the same call as our caller's.
+    unsafe { libc::syscall(libc::SYS_mlock, address, bytes) as i32 }
+}
+
+/// # Safety
+/// As mlock2(2).
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn mlock2(address: *const c_void, bytes: usize, flags: u32) -> i32 {
+    theirs(address, bytes);
+    // SAFETY: the same call as our caller's.
+    unsafe { libc::syscall(libc::SYS_mlock2, address, bytes, libc::c_ulong::from(flags)) as i32 }
+}
+
+/// # Safety
+/// As munlock(2).
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn munlock(address: *const c_void, bytes: usize) -> i32 {
+    theirs(address, bytes);
+    // SAFETY: the same call as our caller's.
+    unsafe { libc::syscall(libc::SYS_munlock, address, bytes) as i32 }
+}
+
+/// # Safety
+/// As mlockall(2).
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn mlockall(flags: i32) -> i32 {
+    plan::locked_all();
+    // SAFETY: the same call as our caller's.
+    unsafe { libc::syscall(libc::SYS_mlockall, libc::c_long::from(flags)) as i32 }
+}
+
+/// # Safety
+/// As munlockall(2).
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn munlockall() -> i32 {
+    plan::locked_all();
+    // SAFETY: the same call as our caller's.
+    unsafe { libc::syscall(libc::SYS_munlockall) as i32 }
+}
+
+/// # Safety
+/// As madvise(2).
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn madvise(address: *mut c_void, bytes: usize, advice: i32) -> i32 {
+    // Of forks, merging, huge pages and dumps: nothing about what shall be in memory.
+    if !(libc::MADV_DONTFORK..=libc::MADV_WIPEONFORK + 1).contains(&advice) {
+        theirs(address, bytes);
+    }
+    // SAFETY: the same call as our caller's.
+    unsafe {
+        libc::syscall(
+            libc::SYS_madvise,
+            address,
+            bytes,
+            libc::c_long::from(advice),
+        ) as i32
+    }
+}
+
+/// # Safety
+/// As posix_madvise(3).
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn posix_madvise(address: *mut c_void, bytes: usize, advice: i32) -> i32 {
+    // The C library does as little: dropping contents is not what POSIX means (sysdeps/unix/sysv/linux/posix_madvise.c).
+    if advice == libc::POSIX_MADV_DONTNEED {
+        return 0;
+    }
+    // It returns the error and leaves errno alone.
+    pagewise_interpose::keeping_errno(|| {
+        // SAFETY: the same call as our caller's; the advices that are left have the numbers of madvise(2).
+        let result = unsafe { madvise(address, bytes, advice) };
+        if result == 0 {
+            return 0;
+        }
+        // SAFETY: this thread's own errno.
+        unsafe { *libc::__errno_location() }
+    })
+}

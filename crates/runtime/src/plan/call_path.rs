@@ -1,0 +1,200 @@
+//! Which rule an allocation matches: the stack is walked, and return addresses are compared by module and address as
+//! stated in the file.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+
+use pagewise_abi::plan::MOST_FRAMES;
+use pagewise_abi::plan::MOST_MODULES;
+use pagewise_abi::plan::PlanFrame;
+use pagewise_abi::plan::PlanModule;
+use pagewise_abi::status::Total;
+use pagewise_interpose as interpose;
+use pagewise_interpose::LoadedModule;
+
+use super::loaded::Plan;
+
+/// Smaller allocations are looked at only while that costs less than a hundredth of the time.
+const ALWAYS_LOOKED_AT: usize = 8 << 20;
+const COST_SHARE: u64 = 100;
+
+/// A module of the plan, where it is loaded.
+struct Place {
+    /// Where its code begins; 0: not loaded.
+    begin: AtomicUsize,
+    end: AtomicUsize,
+    bias: AtomicUsize,
+}
+
+static PLACES: [Place; MOST_MODULES] = [const {
+    Place {
+        begin: AtomicUsize::new(0),
+        end: AtomicUsize::new(0),
+        bias: AtomicUsize::new(0),
+    }
+}; MOST_MODULES];
+/// How often libraries were loaded when the places were found.
+static LIBRARIES: AtomicU64 = AtomicU64::new(0);
+/// Time taken by walks, and when the first began, ns.
+static WALKED_NS: AtomicU64 = AtomicU64::new(0);
+static BEGAN_NS: AtomicU64 = AtomicU64::new(0);
+
+/// Finds the plan's modules in this process, if libraries have come or gone.
+pub(super) fn look_at_modules(plan: &Plan) {
+    let Some(now) = interpose::libraries_ever_loaded() else {
+        return;
+    };
+    if LIBRARIES.swap(now, Ordering::Relaxed) == now {
+        return;
+    }
+    let mut buffer = [0u8; 4096];
+    let executable = own_path(&mut buffer);
+    let mut found = [None; MOST_MODULES];
+    let complete = interpose::visit_modules(&mut |module| {
+        let path = if module.path.is_empty() {
+            executable
+        } else {
+            module.path
+        };
+        for (index, place) in found.iter_mut().enumerate().take(plan.view.modules()) {
+            let wanted = plan.view.module(index);
+            if wanted.name != file_name(path) {
+                continue;
+            }
+            if is_same_build(&wanted, &module) {
+                *place = Some((module.code, module.bias));
+            } else {
+                plan.status.set_bit(Total::OtherBuilds, index);
+            }
+        }
+    });
+    if !complete {
+        LIBRARIES.store(0, Ordering::Relaxed);
+        return;
+    }
+    for (place, found) in PLACES.iter().zip(found) {
+        let ((begin, end), bias) = found.unwrap_or(((0, 0), 0));
+        place.bias.store(bias, Ordering::Relaxed);
+        place.end.store(end, Ordering::Relaxed);
+        place.begin.store(begin, Ordering::Relaxed);
+    }
+}
+
+fn is_same_build(wanted: &PlanModule<'_>, module: &LoadedModule<'_>) -> bool {
+    module.build_id.starts_with(wanted.build_id)
+}
+
+fn file_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
+}
+
+/// The path of the executable, without allocating.
+fn own_path(buffer: &mut [u8]) -> &[u8] {
+    // SAFETY: the path is a C string and the buffer valid for its length.
+    let length = unsafe {
+        libc::readlink(
+            c"/proc/self/exe".as_ptr(),
+            buffer.as_mut_ptr().cast(),
+            buffer.len(),
+        )
+    };
+    usize::try_from(length)
+        .ok()
+        .and_then(|length| buffer.get(..length))
+        .unwrap_or_default()
+}
+
+/// Where an address stated in a module's file is in this process.
+pub(super) fn address_of(module: usize, address: u64) -> Option<usize> {
+    let place = PLACES.get(module)?;
+    (place.begin.load(Ordering::Relaxed) != 0).then(|| {
+        place
+            .bias
+            .load(Ordering::Relaxed)
+            .wrapping_add(address as usize)
+    })
+}
+
+/// Whether all modules of some rule are in this process.
+pub(super) fn is_any_rule_here(plan: &Plan) -> bool {
+    let is_here = |module: u32| address_of(module as usize, 0).is_some();
+    (0..plan.view.rules()).any(|index| {
+        let rule = plan.view.rule(index);
+        let mut frames = plan.view.frames(&rule);
+        if rule.frames == 0 {
+            is_here(rule.module)
+        } else {
+            frames.all(|frame| is_here(frame.module))
+        }
+    })
+}
+
+/// The rule whose path this thread's call path begins with; of several the longest.
+pub(super) fn rule(plan: &Plan, bytes: usize) -> Option<usize> {
+    look_at_modules(plan);
+    let began_ns = interpose::now_ns();
+    if bytes < ALWAYS_LOOKED_AT && is_too_costly(began_ns) {
+        plan.status.add(Total::Unseen, 1);
+        return None;
+    }
+    let mut path = [PlanFrame {
+        module: 0,
+        address: 0,
+    }; MOST_FRAMES];
+    let mut length = 0;
+    interpose::backtrace(&mut |address| {
+        if let Some(frame) = frame_at(address) {
+            path[length] = frame;
+            length += 1;
+        }
+        length < MOST_FRAMES
+    });
+    WALKED_NS.fetch_add(
+        interpose::now_ns().saturating_sub(began_ns),
+        Ordering::Relaxed,
+    );
+    longest_match(plan, &path[..length])
+}
+
+fn frame_at(address: usize) -> Option<PlanFrame> {
+    let holds = |place: &&Place| {
+        let begin = place.begin.load(Ordering::Relaxed);
+        // A return address behind the last call of a module is its end.
+        begin != 0 && address > begin && address <= place.end.load(Ordering::Relaxed)
+    };
+    let index = PLACES.iter().position(|place| holds(&place))?;
+    let bias = PLACES[index].bias.load(Ordering::Relaxed);
+    Some(PlanFrame {
+        module: index as u32,
+        address: address.wrapping_sub(bias) as u64,
+    })
+}
+
+fn longest_match(plan: &Plan, path: &[PlanFrame]) -> Option<usize> {
+    let matches = |index: &usize| {
+        let rule = plan.view.rule(*index);
+        let length = rule.frames as usize;
+        length > 0
+            && length <= path.len()
+            && plan
+                .view
+                .frames(&rule)
+                .zip(path)
+                .all(|(wanted, found)| wanted == *found)
+    };
+    (0..plan.view.rules())
+        .filter(matches)
+        .max_by_key(|&index| plan.view.rule(index).frames)
+}
+
+fn is_too_costly(now_ns: u64) -> bool {
+    let began = BEGAN_NS.load(Ordering::Relaxed);
+    if began == 0 {
+        BEGAN_NS.store(now_ns, Ordering::Relaxed);
+        return false;
+    }
+    let since = now_ns.saturating_sub(began);
+    // The first millisecond of walks is free: few allocations decide the plan.
+    WALKED_NS.load(Ordering::Relaxed) > 1_000_000 + since / COST_SHARE
+}

@@ -1,0 +1,145 @@
+//! One object that is swept: its sweep, whether reading ahead helps, and the system calls.
+
+use std::ops::Range;
+
+use pagewise_abi::status::OfRule;
+use pagewise_abi::status::Why;
+use pagewise_interpose as interpose;
+use pagewise_interpose::Fault;
+use pagewise_interpose::system;
+
+use super::calls;
+use super::gain::Gain;
+use super::loaded::Plan;
+use super::locks;
+use super::objects::Object;
+use super::objects::PAGE;
+use super::sweep::Sizes;
+use super::sweep::Step;
+use super::sweep::Sweep;
+
+const FIRST_CHUNK: usize = 1 << 20;
+const SMALLEST_CHUNK: usize = 128 << 10;
+const LARGEST_CHUNK: usize = 4 << 20;
+/// A chunk takes between these times: shorter ones cost calls, longer ones come too late.
+const SHORT_NS: u64 = 300_000;
+const LONG_NS: u64 = 3_000_000;
+/// Where no limit is known.
+const LEAD_WITHOUT_LIMIT: usize = 16 << 20;
+
+pub(super) struct Follower {
+    number: usize,
+    rule: usize,
+    sweep: Sweep,
+    gain: Gain,
+    sizes: Sizes,
+    chunk_is_given: bool,
+    phase: usize,
+}
+
+impl Follower {
+    pub(super) fn new(plan: &Plan, object: &Object) -> Self {
+        let rule = plan.view.rule(object.rule);
+        let pages = object.pages();
+        // The fixed part is at the start: it raises no faults.
+        let region = (pages.start + object.locked as usize).min(pages.end)..pages.end;
+        let whole = |bytes: u64| (bytes as usize / PAGE * PAGE).max(PAGE);
+        let lead = match (rule.lead_bytes, plan.view.sizes().limit_bytes) {
+            (0, 0) => LEAD_WITHOUT_LIMIT,
+            (0, limit) => whole(locks::reserve(limit) / 2),
+            (given, _) => whole(given),
+        };
+        let chunk = match rule.chunk_bytes {
+            0 => FIRST_CHUNK.min(lead / 4 / PAGE * PAGE).max(PAGE),
+            given => whole(given).min(lead),
+        };
+        Self {
+            number: object.number,
+            rule: object.rule,
+            sweep: Sweep::new(region),
+            gain: Gain::new(),
+            sizes: Sizes { chunk, lead },
+            chunk_is_given: rule.chunk_bytes > 0,
+            phase: calls::phase(),
+        }
+    }
+
+    pub(super) fn number(&self) -> usize {
+        self.number
+    }
+
+    pub(super) fn region(&self) -> &Range<usize> {
+        self.sweep.region()
+    }
+
+    pub(super) fn note(&mut self, plan: &Plan, fault: Fault) {
+        if self.phase != calls::phase() {
+            // What did not help before may help now.
+            self.phase = calls::phase();
+            self.gain = Gain::new();
+        }
+        let Some(progress) = self.sweep.note(fault) else {
+            return;
+        };
+        if !self.sweep.is_any() {
+            return;
+        }
+        match self.gain.note(progress, fault.time_ns) {
+            Some(None) => {
+                self.sweep.begin(self.sizes);
+                plan.status.add_to_rule(self.rule, OfRule::Started, 1);
+            }
+            Some(Some(why)) => self.stopped(plan, why),
+            None => {}
+        }
+    }
+
+    fn stopped(&self, plan: &Plan, why: Why) {
+        plan.status.add_to_rule(self.rule, OfRule::Stopped, 1);
+        plan.status.set_of_rule(self.rule, OfRule::Why, why as u64);
+    }
+
+    /// Does the next thing that is due, if any.
+    pub(super) fn act(&mut self, plan: &Plan) -> bool {
+        if !self.gain.is_active() {
+            return false;
+        }
+        let Some(step) = self.sweep.next(self.sizes) else {
+            return false;
+        };
+        match step {
+            Step::Read(ranges) => {
+                let began_ns = interpose::now_ns();
+                self.advise(plan, &ranges, system::WILL_NEED, OfRule::ReadAhead);
+                self.fit_chunk(interpose::now_ns().saturating_sub(began_ns));
+            }
+            Step::Drop(ranges) => self.advise(plan, &ranges, system::PAGE_OUT, OfRule::Dropped),
+        }
+        true
+    }
+
+    fn advise(&self, plan: &Plan, ranges: &[Range<usize>; 2], advice: i32, counts: OfRule) {
+        for range in ranges.iter().filter(|range| !range.is_empty()) {
+            match system::advise(range.start, range.len(), advice) {
+                Ok(()) => plan
+                    .status
+                    .add_to_rule(self.rule, counts, (range.len() / PAGE) as u64),
+                Err(errno) => plan.status.refused(self.rule, errno),
+            }
+        }
+    }
+
+    fn fit_chunk(&mut self, took_ns: u64) {
+        if self.chunk_is_given {
+            return;
+        }
+        let chunk = match took_ns {
+            ..SHORT_NS => self.sizes.chunk * 2,
+            LONG_NS.. => self.sizes.chunk / 2,
+            _ => return,
+        };
+        let most = LARGEST_CHUNK.min(self.sizes.lead / 4);
+        let chunk = chunk.clamp(SMALLEST_CHUNK.min(most), most) / PAGE * PAGE;
+        self.sizes.chunk = chunk.max(PAGE);
+    }
+}

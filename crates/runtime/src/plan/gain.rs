@@ -1,0 +1,148 @@
+//! Whether reading ahead helps: the pace of a sweep with it against the pace without.
+
+use pagewise_abi::status::Why;
+
+use super::sweep::Progress;
+
+/// Pages of a measurement without and with it.
+const PAGES_BEFORE: u64 = 1024;
+const PAGES_WITH: u64 = 4096;
+/// It must save this share of the time: one in so many.
+const LEAST_SHARE: u64 = 32;
+/// Measurements in a row that may fall short.
+const PATIENCE: u32 = 4;
+/// Rest after the first failure, doubled with each, ns.
+const FIRST_REST_NS: u64 = 1_000_000_000;
+const MOST_DOUBLINGS: u32 = 6;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Resting { until_ns: u64 },
+    Measuring,
+    Active,
+}
+
+pub(super) struct Gain {
+    state: State,
+    seen: Progress,
+    /// Without reading ahead: ns for 1024 pages.
+    before: u64,
+    /// The first measurement with it begins before it has an effect.
+    skips: bool,
+    short: u32,
+    failures: u32,
+}
+
+impl Gain {
+    pub(super) const fn new() -> Self {
+        Self {
+            state: State::Measuring,
+            seen: Progress { pages: 0, ns: 0 },
+            before: 0,
+            skips: false,
+            short: 0,
+            failures: 0,
+        }
+    }
+
+    pub(super) fn is_active(&self) -> bool {
+        self.state == State::Active
+    }
+
+    /// A sweep got on. `Some`: reading ahead begins (`None` inside), or stops for that reason.
+    pub(super) fn note(&mut self, progress: Progress, now_ns: u64) -> Option<Option<Why>> {
+        if let State::Resting { until_ns } = self.state {
+            if now_ns < until_ns {
+                return None;
+            }
+            self.measure_again(State::Measuring);
+        }
+        self.seen.pages += progress.pages;
+        self.seen.ns += progress.ns;
+        let wanted = if self.is_active() {
+            PAGES_WITH
+        } else {
+            PAGES_BEFORE
+        };
+        if self.seen.pages < wanted {
+            return None;
+        }
+        let pace = self.seen.ns * PAGES_BEFORE / self.seen.pages;
+        if self.state == State::Measuring {
+            self.before = pace;
+            self.measure_again(State::Active);
+            self.skips = true;
+            return Some(None);
+        }
+        self.seen = Progress { pages: 0, ns: 0 };
+        if std::mem::take(&mut self.skips) {
+            return None;
+        }
+        if pace < self.before - self.before / LEAST_SHARE {
+            self.short = 0;
+            return None;
+        }
+        self.short += 1;
+        if self.short < PATIENCE {
+            return None;
+        }
+        self.rest(now_ns);
+        Some(Some(Why::NoGain))
+    }
+
+    fn rest(&mut self, now_ns: u64) {
+        let rest = FIRST_REST_NS << self.failures.min(MOST_DOUBLINGS);
+        self.failures += 1;
+        self.measure_again(State::Resting {
+            until_ns: now_ns + rest,
+        });
+    }
+
+    fn measure_again(&mut self, state: State) {
+        self.state = state;
+        self.seen = Progress { pages: 0, ns: 0 };
+        self.short = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Feeds pages at a pace and returns what was decided.
+    fn feed(gain: &mut Gain, pages: u64, ns_a_page: u64, now_ns: &mut u64) -> Vec<Option<Why>> {
+        (0..pages)
+            .filter_map(|_| {
+                *now_ns += ns_a_page;
+                let progress = Progress {
+                    pages: 1,
+                    ns: ns_a_page,
+                };
+                gain.note(progress, *now_ns)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn it_goes_on_while_it_is_faster() {
+        let (mut gain, mut now) = (Gain::new(), 0);
+        assert_eq!(feed(&mut gain, 1024, 4000, &mut now), [None]);
+        assert!(gain.is_active());
+        assert_eq!(feed(&mut gain, 100_000, 2000, &mut now), []);
+        // A disturbance is no reason to stop.
+        assert_eq!(feed(&mut gain, 5000, 9000, &mut now), []);
+        assert_eq!(feed(&mut gain, 100_000, 2000, &mut now), []);
+        assert!(gain.is_active());
+    }
+
+    #[test]
+    fn it_stops_when_it_does_not_help_and_tries_again_ever_later() {
+        let (mut gain, mut now) = (Gain::new(), 0);
+        assert_eq!(feed(&mut gain, 1024, 4000, &mut now), [None]);
+        assert_eq!(feed(&mut gain, 20_480, 4000, &mut now), [Some(Why::NoGain)]);
+        assert!(!gain.is_active());
+        let tries = feed(&mut gain, 10_000_000, 4000, &mut now);
+        let begun = tries.iter().filter(|why| why.is_none()).count();
+        assert!((3..=6).contains(&begun), "{begun} times in 40 s");
+    }
+}

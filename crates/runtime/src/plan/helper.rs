@@ -1,0 +1,240 @@
+//! The helper thread: follows sweeps by the program's own faults, reads ahead of them and drops behind; pages cold objects
+//! out.
+//!
+//! It sleeps while the program does not swap. It takes none of the program's locks and does not allocate.
+
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering;
+
+use pagewise_abi::plan::PlanAction;
+use pagewise_abi::status::OfRule;
+use pagewise_abi::status::Total;
+use pagewise_interpose as interpose;
+use pagewise_interpose::FaultEvents;
+use pagewise_interpose::system;
+
+use super::follower::Follower;
+use super::loaded;
+use super::loaded::Plan;
+use super::objects;
+use super::objects::Object;
+
+/// Objects that are swept at once, at most.
+const MOST_FOLLOWED: usize = 16;
+/// Major faults between two looks that mean swapping.
+const SWAPPING: u64 = 32;
+const ASLEEP_NS: u64 = 5_000_000;
+const BETWEEN_FAULTS_NS: u64 = 50_000;
+const WITHOUT_FAULTS_NS: u64 = 500_000;
+/// Threads are looked for so often.
+const THREADS_EVERY_NS: u64 = 20_000_000;
+/// Without faults for so long, the program has stopped swapping.
+const CALM_NS: u64 = 1_000_000_000;
+/// Cold objects are paged out again after so long, doubled each time.
+const COLD_AGAIN_NS: u64 = 250_000_000;
+
+const NONE: u32 = 0;
+const RUNNING: u32 = 1;
+static STATE: AtomicU32 = AtomicU32::new(NONE);
+
+/// Starts it, once. Only where no allocator's lock is held.
+pub(super) fn start(plan: &Plan) {
+    if STATE.swap(RUNNING, Ordering::Relaxed) == NONE
+        && let Err(errno) = interpose::spawn(run)
+    {
+        plan.status.set(Total::ThreadErrno, errno as u64);
+    }
+}
+
+/// A forked child has no such thread.
+pub(super) fn forget() {
+    STATE.store(NONE, Ordering::Relaxed);
+}
+
+fn run() {
+    if let Some(plan) = loaded::plan() {
+        Helper::new(plan).run();
+    }
+}
+
+struct Helper {
+    plan: &'static Plan,
+    events: FaultEvents,
+    is_following: bool,
+    /// The kernel refused to tell of faults.
+    is_blind: bool,
+    followers: [Option<Follower>; MOST_FOLLOWED],
+    majors: u64,
+    threads_seen_ns: u64,
+    newest_ns: u64,
+    cold_due_ns: u64,
+    cold_rest_ns: u64,
+    spent_ns: u64,
+}
+
+impl Helper {
+    fn new(plan: &'static Plan) -> Self {
+        Self {
+            plan,
+            events: FaultEvents::new(),
+            is_following: false,
+            is_blind: false,
+            followers: [const { None }; MOST_FOLLOWED],
+            majors: system::major_faults(),
+            threads_seen_ns: 0,
+            newest_ns: 0,
+            cold_due_ns: 0,
+            cold_rest_ns: COLD_AGAIN_NS,
+            spent_ns: 0,
+        }
+    }
+
+    fn run(mut self) {
+        loop {
+            let now_ns = interpose::now_ns();
+            self.look_at_objects();
+            let pause_ns = if self.is_following {
+                self.follow(now_ns)
+            } else {
+                self.wait_for_swapping(now_ns);
+                ASLEEP_NS
+            };
+            if pause_ns > 0 {
+                self.tell_time();
+                system::pause_ns(pause_ns);
+            }
+        }
+    }
+
+    fn tell_time(&mut self) {
+        let spent_ns = system::thread_time_ns();
+        self.plan
+            .status
+            .add(Total::ThreadNs, spent_ns - self.spent_ns);
+        self.spent_ns = spent_ns;
+    }
+
+    fn action(&self, object: &Object) -> PlanAction {
+        self.plan.view.action(&self.plan.view.rule(object.rule))
+    }
+
+    /// Followers for objects that have come, none for those that have gone.
+    fn look_at_objects(&mut self) {
+        let mut alive = [Object::new(0, 0, 0); MOST_FOLLOWED];
+        let is_swept = |object: &Object| {
+            matches!(
+                self.action(object),
+                PlanAction::Stream | PlanAction::Prefetch
+            )
+        };
+        let count = objects::list(&mut alive, is_swept);
+        let alive = &alive[..count];
+        for place in &mut self.followers {
+            let is_alive = |follower: &Follower| {
+                alive
+                    .iter()
+                    .any(|object| object.number == follower.number())
+            };
+            if place.as_ref().is_some_and(|follower| !is_alive(follower)) {
+                *place = None;
+            }
+        }
+        for object in alive {
+            let known = self.followers.iter().flatten();
+            if known
+                .into_iter()
+                .any(|follower| follower.number() == object.number)
+            {
+                continue;
+            }
+            if let Some(free) = self.followers.iter_mut().find(|place| place.is_none()) {
+                *free = Some(Follower::new(self.plan, object));
+            }
+        }
+    }
+
+    fn wait_for_swapping(&mut self, now_ns: u64) {
+        let majors = system::major_faults();
+        let is_swapping = majors.saturating_sub(self.majors) >= SWAPPING;
+        self.majors = majors;
+        if !is_swapping {
+            return;
+        }
+        self.page_cold_out(now_ns);
+        if !self.is_blind && self.followers.iter().any(Option::is_some) {
+            self.look_for_threads(now_ns);
+            self.is_following = !self.is_blind;
+            self.newest_ns = now_ns;
+        }
+    }
+
+    fn look_for_threads(&mut self, now_ns: u64) {
+        self.threads_seen_ns = now_ns;
+        if let Err(errno) = self.events.look_for_threads() {
+            self.plan.status.set(Total::PerfErrno, errno as u64);
+            self.is_blind = true;
+        }
+    }
+
+    /// One round while the program swaps; how long to sleep after it, ns.
+    fn follow(&mut self, now_ns: u64) -> u64 {
+        if now_ns > self.threads_seen_ns + THREADS_EVERY_NS {
+            self.look_for_threads(now_ns);
+            self.wait_for_swapping_of_cold(now_ns);
+        }
+        let (followers, plan) = (&mut self.followers, self.plan);
+        let mut newest_ns = self.newest_ns;
+        self.events.drain(&mut |fault| {
+            newest_ns = newest_ns.max(fault.time_ns);
+            if let Some(follower) = followers
+                .iter_mut()
+                .flatten()
+                .find(|follower| follower.region().contains(&fault.address))
+            {
+                follower.note(plan, fault);
+            }
+        });
+        self.newest_ns = newest_ns;
+        let mut worked = false;
+        for follower in self.followers.iter_mut().flatten() {
+            worked |= follower.act(self.plan);
+        }
+        let calm_ns = now_ns.saturating_sub(self.newest_ns);
+        if calm_ns > CALM_NS || self.followers.iter().all(Option::is_none) {
+            self.events.stop();
+            self.is_following = false;
+            self.majors = system::major_faults();
+        }
+        match (worked, calm_ns > 4 * BETWEEN_FAULTS_NS) {
+            (true, _) => 0,
+            (false, false) => BETWEEN_FAULTS_NS,
+            (false, true) => WITHOUT_FAULTS_NS,
+        }
+    }
+
+    fn wait_for_swapping_of_cold(&mut self, now_ns: u64) {
+        let majors = system::major_faults();
+        if majors.saturating_sub(self.majors) >= SWAPPING {
+            self.page_cold_out(now_ns);
+        }
+        self.majors = majors;
+    }
+
+    fn page_cold_out(&mut self, now_ns: u64) {
+        if now_ns < self.cold_due_ns {
+            return;
+        }
+        let mut cold = [Object::new(0, 0, 0); MOST_FOLLOWED];
+        let count = objects::list(&mut cold, |object| self.action(object) == PlanAction::Cold);
+        for object in &cold[..count] {
+            let pages = object.pages();
+            let status = &self.plan.status;
+            match system::advise(pages.start, pages.len(), system::PAGE_OUT) {
+                Ok(()) => status.add_to_rule(object.rule, OfRule::Advised, pages.len() as u64),
+                Err(errno) => status.refused(object.rule, errno),
+            }
+        }
+        self.cold_due_ns = now_ns + self.cold_rest_ns;
+        self.cold_rest_ns = self.cold_rest_ns.saturating_mul(2);
+    }
+}

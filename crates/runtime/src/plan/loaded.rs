@@ -1,0 +1,63 @@
+//! The plan in this process: asked for once, at start, and mapped for life.
+
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering;
+
+use pagewise_abi::plan::PLAN_VARIABLE;
+use pagewise_abi::plan::PlanAction;
+use pagewise_abi::plan::PlanView;
+use pagewise_abi::status::STATUS_BYTES;
+use pagewise_interpose as interpose;
+
+use super::status::Status;
+use crate::settings;
+
+static PLAN: OnceLock<Plan> = OnceLock::new();
+
+pub(super) struct Plan {
+    pub(super) view: PlanView<'static>,
+    pub(super) status: Status,
+    generation: AtomicU32,
+}
+
+/// Asks the launcher for it. `None`: there is no launcher, or it does not answer: the program runs without a plan.
+pub(super) fn load() -> Option<&'static Plan> {
+    let socket = settings::environment_variable(PLAN_VARIABLE)?;
+    let (start, bytes) = interpose::request_file(socket)?;
+    let plan_bytes = bytes.checked_sub(STATUS_BYTES)?;
+    // SAFETY: the mapping of `bytes` bytes lives for ever; nobody writes to its first part.
+    let text = unsafe { std::slice::from_raw_parts(start, plan_bytes) };
+    // SAFETY: the part of STATUS_BYTES behind it, written by atomic operations only.
+    let status = unsafe { Status::at(start.add(plan_bytes)) }?;
+    let view = PlanView::decode(text)?;
+    let plan = Plan {
+        view,
+        status,
+        generation: AtomicU32::new(interpose::process_generation()),
+    };
+    Some(PLAN.get_or_init(|| plan))
+}
+
+pub(super) fn plan() -> Option<&'static Plan> {
+    PLAN.get()
+}
+
+impl Plan {
+    /// Whether this process was forked since the last time it was asked, in a way that runs no handlers.
+    pub(super) fn is_forked(&self) -> bool {
+        let now = interpose::process_generation();
+        self.generation.swap(now, Ordering::Relaxed) != now
+    }
+
+    /// Whether there is something to do beside the program.
+    pub(super) fn needs_helper(&self) -> bool {
+        (0..self.view.rules()).any(|index| {
+            let action = self.view.action(&self.view.rule(index));
+            matches!(
+                action,
+                PlanAction::Stream | PlanAction::Prefetch | PlanAction::Cold
+            )
+        })
+    }
+}

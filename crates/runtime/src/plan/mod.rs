@@ -1,0 +1,224 @@
+//! A plan put into force: what the hooks call. Without a plan each costs a load and a comparison.
+//!
+//! ```text
+//!   hook -> call_path: which rule? -> objects: who lives where -> locks: keep it
+//!                                                    |
+//!                                      helper thread: sweep -> reads ahead, drops behind
+//! ```
+
+mod call_path;
+pub(crate) mod calls;
+mod follower;
+mod gain;
+mod helper;
+mod loaded;
+mod locks;
+mod objects;
+mod status;
+mod sweep;
+
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+
+use pagewise_abi::plan::CALLS;
+use pagewise_abi::plan::PLAN_THRESHOLD;
+use pagewise_abi::plan::PlanAction;
+use pagewise_abi::status::OfRule;
+use pagewise_abi::status::Total;
+use pagewise_interpose as interpose;
+use pagewise_interpose::Entered;
+use pagewise_interpose::system;
+
+use self::loaded::Plan;
+use self::objects::Object;
+
+/// Smaller allocations are nobody's business; without a plan, all are smaller.
+static THRESHOLD: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// Who asks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hook {
+    /// `malloc` and kin, called by the program: no allocator's lock is held.
+    Allocator,
+    /// `mmap` and kin: an allocator may be who called.
+    Mapping,
+}
+
+/// Whether [`allocated`] wants to hear of this allocation.
+#[inline(always)]
+pub(crate) fn wants(bytes: usize) -> bool {
+    bytes >= THRESHOLD.load(Ordering::Relaxed)
+}
+
+/// Run when this library is loaded.
+#[used]
+#[cfg_attr(not(test), unsafe(link_section = ".init_array"))]
+static AT_START: extern "C" fn() = at_start;
+
+extern "C" fn at_start() {
+    let Some(_entered) = Entered::enter() else {
+        return;
+    };
+    interpose::keeping_errno(|| {
+        let Some(plan) = loaded::load() else {
+            return;
+        };
+        // SAFETY: the handler is a function of this library, which is never unloaded.
+        unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+        plan.status.add(Total::Processes, 1);
+        locks::begin(plan);
+        call_path::look_at_modules(plan);
+        match_globals(plan);
+        if plan.needs_helper() && call_path::is_any_rule_here(plan) {
+            helper::start(plan);
+        }
+        THRESHOLD.store(PLAN_THRESHOLD, Ordering::Release);
+    });
+}
+
+extern "C" fn in_child() {
+    forget_parents();
+}
+
+/// A forked child has none of its parent's locks and threads.
+fn forget_parents() {
+    objects::forget();
+    helper::forget();
+}
+
+fn match_globals(plan: &'static Plan) {
+    for index in 0..plan.view.rules() {
+        let rule = plan.view.rule(index);
+        if rule.frames == 0
+            && let Some(start) = call_path::address_of(rule.module as usize, rule.address)
+        {
+            begin_object(plan, start, rule.bytes as usize, index);
+        }
+    }
+}
+
+/// An allocation was made that is wanted.
+#[cold]
+pub(crate) fn allocated(address: usize, bytes: usize, hook: Hook, inherited: Option<usize>) {
+    if address == 0 {
+        return;
+    }
+    with_plan(|plan| {
+        let rule = call_path::rule(plan, bytes).or(inherited);
+        if let Some(rule) = rule {
+            begin_object(plan, address, bytes, rule);
+            if hook == Hook::Allocator && plan.needs_helper() {
+                helper::start(plan);
+            }
+        }
+    });
+}
+
+/// A block is about to be released; the rule it had.
+#[inline(always)]
+pub(crate) fn releasing(address: usize) -> Option<usize> {
+    if objects::may_start_at(address) {
+        released(address)
+    } else {
+        None
+    }
+}
+
+#[cold]
+fn released(address: usize) -> Option<usize> {
+    let mut rule = None;
+    with_plan(|plan| {
+        if let Some(object) = objects::remove_at(address) {
+            rule = Some(object.rule);
+            locks::release(plan, &object);
+        }
+    });
+    rule
+}
+
+/// A range is about to be unmapped, moved, locked or advised by the program itself: from here on it is its own. The rule
+/// of an object that starts there.
+#[inline(always)]
+pub(crate) fn leaving(start: usize, bytes: usize, by_advice: bool) -> Option<usize> {
+    if objects::is_any() {
+        left(start, bytes, by_advice)
+    } else {
+        None
+    }
+}
+
+#[cold]
+fn left(start: usize, bytes: usize, by_advice: bool) -> Option<usize> {
+    let mut rule = None;
+    with_plan(|plan| rule = end_objects(plan, start, bytes, by_advice));
+    rule
+}
+
+fn end_objects(plan: &Plan, start: usize, bytes: usize, by_advice: bool) -> Option<usize> {
+    let mut rule = None;
+    while let Some(object) = objects::remove_overlapping(start, bytes) {
+        if object.start == start {
+            rule = Some(object.rule);
+        }
+        if by_advice && object.rule != CALLS {
+            plan.status.add_to_rule(object.rule, OfRule::TakenOver, 1);
+        }
+        locks::release(plan, &object);
+    }
+    rule
+}
+
+/// The program locks all its memory, or unlocks it: nothing of ours is left.
+#[cold]
+pub(crate) fn locked_all() {
+    if THRESHOLD.swap(usize::MAX, Ordering::Relaxed) == usize::MAX {
+        return;
+    }
+    with_plan(|plan| plan.status.set(Total::LockedAll, 1));
+    left(0, usize::MAX, true);
+}
+
+fn begin_object(plan: &'static Plan, address: usize, bytes: usize, index: usize) {
+    let rule = plan.view.rule(index);
+    let status = &plan.status;
+    status.add_to_rule(index, OfRule::Objects, 1);
+    status.add_to_rule(index, OfRule::Bytes, bytes as u64);
+    // Released without our being told, and handed out again.
+    end_objects(plan, address, bytes, false);
+    let mut object = Object::new(address, bytes, index);
+    match plan.view.action(&rule) {
+        PlanAction::Nothing => return,
+        PlanAction::Lock | PlanAction::Stream => locks::lock(plan, &rule, &mut object),
+        PlanAction::Huge => advise_huge(plan, &object),
+        PlanAction::Prefetch | PlanAction::Cold => {}
+    }
+    if !objects::insert(object) {
+        locks::release(plan, &object);
+    }
+}
+
+fn advise_huge(plan: &Plan, object: &Object) {
+    let pages = object.pages();
+    match system::advise(pages.start, pages.len(), system::HUGE) {
+        Ok(()) => plan
+            .status
+            .add_to_rule(object.rule, OfRule::Advised, pages.len() as u64),
+        Err(errno) => plan.status.refused(object.rule, errno),
+    }
+}
+
+/// Outside of our own work, with the plan, in the process whose objects are known.
+fn with_plan(body: impl FnOnce(&'static Plan)) {
+    let Some(_entered) = Entered::enter() else {
+        return;
+    };
+    let Some(plan) = loaded::plan() else {
+        return;
+    };
+    interpose::keeping_errno(|| {
+        if plan.is_forked() {
+            forget_parents();
+        }
+        body(plan);
+    });
+}

@@ -1,0 +1,172 @@
+//! The objects that match a rule and are alive.
+
+use std::ops::Range;
+use std::sync::atomic::AtomicU8;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+
+use pagewise_interpose::Spin;
+
+pub(super) const PAGE: usize = 4096;
+/// More at once are left alone.
+const MOST_OBJECTS: usize = 512;
+const FILTER: usize = 4096;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Object {
+    pub(super) start: usize,
+    pub(super) bytes: usize,
+    pub(super) rule: usize,
+    /// Bytes that count against the budget.
+    pub(super) locked: u64,
+    /// Tells it from an earlier one at the same place.
+    pub(super) number: usize,
+}
+
+struct Table {
+    objects: [Option<Object>; MOST_OBJECTS],
+    next_number: usize,
+}
+
+static TABLE: Spin<Table> = Spin::new(Table {
+    objects: [None; MOST_OBJECTS],
+    next_number: 1,
+});
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+/// How many objects start at addresses of this hash: 0 answers nearly every release.
+static STARTS: [AtomicU8; FILTER] = [const { AtomicU8::new(0) }; FILTER];
+
+impl Object {
+    pub(super) fn new(start: usize, bytes: usize, rule: usize) -> Self {
+        Self {
+            start,
+            bytes,
+            rule,
+            locked: 0,
+            number: 0,
+        }
+    }
+
+    /// The whole pages in it: those at its ends may be others' too.
+    pub(super) fn pages(&self) -> Range<usize> {
+        let start = self.start.next_multiple_of(PAGE);
+        start..(self.start.saturating_add(self.bytes) / PAGE * PAGE).max(start)
+    }
+}
+
+fn place(address: usize) -> &'static AtomicU8 {
+    let hash = (address as u64 >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    &STARTS[(hash >> 52) as usize]
+}
+
+#[inline(always)]
+pub(super) fn may_start_at(address: usize) -> bool {
+    place(address).load(Ordering::Relaxed) != 0
+}
+
+#[inline(always)]
+pub(super) fn is_any() -> bool {
+    COUNT.load(Ordering::Relaxed) != 0
+}
+
+/// False: no room.
+pub(super) fn insert(mut object: Object) -> bool {
+    let Some(mut table) = TABLE.lock() else {
+        return false;
+    };
+    let Some(free) = table.objects.iter().position(Option::is_none) else {
+        return false;
+    };
+    object.number = table.next_number;
+    table.next_number += 1;
+    table.objects[free] = Some(object);
+    COUNT.fetch_add(1, Ordering::Relaxed);
+    // At most 512 of them, but a counter holds 255: then it stays.
+    let _ = place(object.start).fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
+        count.checked_add(1)
+    });
+    true
+}
+
+pub(super) fn remove_at(address: usize) -> Option<Object> {
+    remove(|object| object.start == address)
+}
+
+/// One of those that have a byte in this range.
+pub(super) fn remove_overlapping(start: usize, bytes: usize) -> Option<Object> {
+    let end = start.saturating_add(bytes);
+    remove(|object| object.start < end && start < object.start + object.bytes)
+}
+
+fn remove(is_meant: impl Fn(&Object) -> bool) -> Option<Object> {
+    let mut table = TABLE.lock()?;
+    let slot = table
+        .objects
+        .iter_mut()
+        .find(|slot| slot.as_ref().is_some_and(&is_meant))?;
+    let object = slot.take()?;
+    COUNT.fetch_sub(1, Ordering::Relaxed);
+    let _ = place(object.start).fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
+        (count != u8::MAX).then(|| count.saturating_sub(1))
+    });
+    Some(object)
+}
+
+/// Copies those that are alive, as far as there is room, and returns how many.
+pub(super) fn list(places: &mut [Object], is_meant: impl Fn(&Object) -> bool) -> usize {
+    let Some(table) = TABLE.lock() else {
+        return 0;
+    };
+    let alive = table
+        .objects
+        .iter()
+        .flatten()
+        .filter(|object| is_meant(object));
+    places
+        .iter_mut()
+        .zip(alive)
+        .map(|(place, object)| *place = *object)
+        .count()
+}
+
+/// In a forked child: its parent's objects are not looked after here.
+pub(super) fn forget() {
+    TABLE.break_open();
+    if let Some(mut table) = TABLE.lock() {
+        table.objects = [None; MOST_OBJECTS];
+    }
+    COUNT.store(0, Ordering::Relaxed);
+    for counter in &STARTS {
+        counter.store(0, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_are_found_by_start_and_by_overlap() {
+        let base = 0x7000_0000_0000;
+        assert!(insert(Object::new(base + 16, 100_000, 1)));
+        assert!(insert(Object::new(base + 200_000, 70_000, 2)));
+        assert!(may_start_at(base + 16) && is_any());
+        assert!(remove_at(base).is_none());
+        assert!(remove_overlapping(base + 100_016, 99_984).is_none());
+        assert_eq!(
+            remove_overlapping(base + 100_015, 1).map(|object| object.rule),
+            Some(1)
+        );
+        assert!(!may_start_at(base + 16));
+        assert_eq!(remove_at(base + 200_000).map(|object| object.rule), Some(2));
+    }
+
+    #[test]
+    fn only_whole_pages_are_touched() {
+        assert_eq!(
+            Object::new(PAGE + 16, 3 * PAGE, 0).pages(),
+            2 * PAGE..4 * PAGE
+        );
+        assert!(Object::new(PAGE + 16, 100, 0).pages().is_empty());
+    }
+}

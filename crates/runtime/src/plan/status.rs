@@ -1,0 +1,69 @@
+//! What became of the plan, for the launcher to tell.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
+
+use pagewise_abi::status::FIRST_PROCESS_WORD;
+use pagewise_abi::status::OfRule;
+use pagewise_abi::status::PROCESSES;
+use pagewise_abi::status::STATUS_BYTES;
+use pagewise_abi::status::Total;
+use pagewise_abi::status::rule_word;
+
+/// Words shared by all processes of the program.
+pub(super) struct Status(&'static [AtomicU64]);
+
+impl Status {
+    /// # Safety
+    /// `start` must have [`STATUS_BYTES`] bytes of memory for life, used as atomic words only.
+    pub(super) unsafe fn at(start: *mut u8) -> Option<Self> {
+        let start = start.cast::<AtomicU64>();
+        // SAFETY: our caller's promise; aligned as checked.
+        start
+            .is_aligned()
+            .then(|| Self(unsafe { std::slice::from_raw_parts(start, STATUS_BYTES / 8) }))
+    }
+
+    pub(super) fn add(&self, word: Total, more: u64) {
+        self.0[word as usize].fetch_add(more, Ordering::Relaxed);
+    }
+
+    pub(super) fn set(&self, word: Total, value: u64) {
+        self.0[word as usize].store(value, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_bit(&self, word: Total, bit: usize) {
+        self.0[word as usize].fetch_or(1 << bit, Ordering::Relaxed);
+    }
+
+    pub(super) fn add_to_rule(&self, rule: usize, word: OfRule, more: u64) {
+        self.0[rule_word(rule, word)].fetch_add(more, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_of_rule(&self, rule: usize, word: OfRule, value: u64) {
+        self.0[rule_word(rule, word)].store(value, Ordering::Relaxed);
+    }
+
+    /// The kernel refused something.
+    pub(super) fn refused(&self, rule: usize, errno: i32) {
+        self.add_to_rule(rule, OfRule::Refusals, 1);
+        self.set_of_rule(rule, OfRule::Errno, errno.unsigned_abs().into());
+    }
+
+    /// So much more of a rule is locked, or (`more` false) less.
+    pub(super) fn locked(&self, rule: usize, bytes: u64, more: bool) {
+        let now = &self.0[rule_word(rule, OfRule::LockedNow)];
+        if more {
+            let now = now.fetch_add(bytes, Ordering::Relaxed) + bytes;
+            self.0[rule_word(rule, OfRule::Locked)].fetch_max(now, Ordering::Relaxed);
+        } else {
+            now.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// The places where processes state what they have locked: number and bytes.
+    pub(super) fn processes(&self) -> impl Iterator<Item = (&AtomicU64, &AtomicU64)> {
+        let words = &self.0[FIRST_PROCESS_WORD..][..2 * PROCESSES];
+        words.chunks_exact(2).map(|pair| (&pair[0], &pair[1]))
+    }
+}

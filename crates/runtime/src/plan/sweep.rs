@@ -1,0 +1,420 @@
+//! Follows sweeps through an object by its faults, and says what to read in ahead and what to drop behind. Pure: addresses
+//! and times in, ranges out.
+//!
+//! The object is seen as a ring, as a sweep mostly begins again. Up to four places are followed, each in its direction:
+//!
+//! ```text
+//!     dropped |<-- behind -->| position |<-- ahead -->| still in swap
+//! ```
+
+use std::ops::Range;
+
+use pagewise_interpose::Fault;
+
+use super::objects::PAGE;
+
+const CURSORS: usize = 4;
+/// Forward steps before a place counts as a sweep.
+const STEPS: u32 = 32;
+/// A step is at most so long, bytes,
+const LONGEST_STEP: usize = 1 << 20;
+/// and of the object this share.
+const STEP_SHARE: usize = 256;
+/// Of the faults, at most one in so many may lie elsewhere.
+const MOST_JUMPS: u32 = 4;
+/// The counts of steps and jumps are halved when there are so many.
+const MEMORY: u32 = 256;
+/// Chunks behind the sweep that are dropped in hindsight.
+const MOST_DEBT: usize = 16;
+/// A place without faults for so long is left.
+const FORGOTTEN_NS: u64 = 1_000_000_000;
+
+/// How far to read ahead, bytes, multiples of pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sizes {
+    pub(super) chunk: usize,
+    pub(super) lead: usize,
+}
+
+/// What to do next; up to two ranges of addresses, as a ring has a seam.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Read([Range<usize>; 2]),
+    Drop([Range<usize>; 2]),
+}
+
+/// How fast a sweep got on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Progress {
+    pub(super) pages: u64,
+    pub(super) ns: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Cursor {
+    /// Bytes from the start of the region.
+    position: usize,
+    /// Of its direction, once there was a second fault.
+    forward: Option<bool>,
+    steps: u32,
+    /// How far behind the position it still touches pages.
+    back: usize,
+    ahead: usize,
+    behind: usize,
+    dropped_last: bool,
+    time_ns: u64,
+}
+
+pub(super) struct Sweep {
+    region: Range<usize>,
+    cursors: [Option<Cursor>; CURSORS],
+    hits: u32,
+    jumps: u32,
+    newest_ns: u64,
+}
+
+impl Sweep {
+    /// Of a region of whole pages.
+    pub(super) fn new(region: Range<usize>) -> Self {
+        Self {
+            region,
+            cursors: [None; CURSORS],
+            hits: 0,
+            jumps: 0,
+            newest_ns: 0,
+        }
+    }
+
+    pub(super) fn region(&self) -> &Range<usize> {
+        &self.region
+    }
+
+    fn length(&self) -> usize {
+        self.region.len()
+    }
+
+    /// From one place to another, going in a direction.
+    fn distance(&self, from: usize, to: usize, forward: bool) -> usize {
+        let (from, to) = if forward { (from, to) } else { (to, from) };
+        if to >= from {
+            to - from
+        } else {
+            to + self.length() - from
+        }
+    }
+
+    /// A page of the region was touched that had to be brought in or mapped.
+    pub(super) fn note(&mut self, fault: Fault) -> Option<Progress> {
+        let offset = fault.address.checked_sub(self.region.start)? / PAGE * PAGE;
+        if offset >= self.length() {
+            return None;
+        }
+        self.newest_ns = self.newest_ns.max(fault.time_ns);
+        if self.hits + self.jumps > MEMORY {
+            self.hits /= 2;
+            self.jumps /= 2;
+        }
+        for index in 0..CURSORS {
+            if let Some(progress) = self.advance(index, offset, fault.time_ns) {
+                self.hits += 1;
+                return progress;
+            }
+        }
+        self.jumps += 1;
+        self.begin_at(offset, fault.time_ns);
+        None
+    }
+
+    /// `None`: the fault is not near this cursor.
+    fn advance(&mut self, index: usize, offset: usize, now_ns: u64) -> Option<Option<Progress>> {
+        let mut cursor = self.cursors[index]?;
+        let near = (self.length() / STEP_SHARE).clamp(PAGE, LONGEST_STEP);
+        let ahead = self.distance(cursor.position, offset, true);
+        let forward = match cursor.forward {
+            Some(forward) => forward,
+            None if ahead <= near => true,
+            None if self.length() - ahead <= near => false,
+            None => return None,
+        };
+        cursor.forward = Some(forward);
+        let step = self.distance(cursor.position, offset, forward);
+        let mut progress = None;
+        if step <= cursor.ahead + near {
+            let ns = now_ns.saturating_sub(cursor.time_ns);
+            // Over the seam lies a part without faults, or a pause.
+            let crosses = (offset > cursor.position) != forward && step > 0;
+            let pages = (step / PAGE) as u64;
+            progress = (!crosses && pages > 0).then_some(Progress { pages, ns });
+            cursor.position = offset;
+            cursor.steps = cursor.steps.saturating_add(1);
+            cursor.ahead = cursor.ahead.saturating_sub(step);
+            cursor.behind = (cursor.behind + step).min(self.length() - cursor.ahead);
+        } else {
+            let back = self.length() - step;
+            if back
+                > near
+                    .max(cursor.back)
+                    .max(LONGEST_STEP.min(self.length() / 16))
+            {
+                return None;
+            }
+            cursor.back = cursor.back.max(back);
+        }
+        cursor.time_ns = now_ns;
+        self.cursors[index] = Some(cursor);
+        Some(progress)
+    }
+
+    fn begin_at(&mut self, offset: usize, now_ns: u64) {
+        let oldest = self
+            .cursors
+            .iter_mut()
+            .min_by_key(|cursor| cursor.map_or(0, |cursor| cursor.time_ns + 1));
+        if let Some(place) = oldest {
+            *place = Some(Cursor {
+                position: offset,
+                forward: None,
+                steps: 0,
+                back: 0,
+                ahead: 0,
+                behind: 0,
+                dropped_last: false,
+                time_ns: now_ns,
+            });
+        }
+    }
+
+    fn is_sweeping(&self, cursor: &Cursor) -> bool {
+        cursor.steps >= STEPS
+            && self.jumps * MOST_JUMPS <= self.hits
+            && self.newest_ns - cursor.time_ns < FORGOTTEN_NS
+    }
+
+    /// Whether there is a sweep to follow.
+    pub(super) fn is_any(&self) -> bool {
+        self.cursors
+            .iter()
+            .flatten()
+            .any(|cursor| self.is_sweeping(cursor))
+    }
+
+    /// Reading ahead begins: what was just swept is what is needed last, and makes room.
+    pub(super) fn begin(&mut self, sizes: Sizes) {
+        let most = self.length() / 4;
+        for cursor in self.cursors.iter_mut().flatten() {
+            cursor.ahead = 0;
+            cursor.behind = (sizes.lead + 2 * sizes.chunk).min(most);
+        }
+    }
+
+    /// The next thing to do; `None`: all is read in as far as it shall be.
+    pub(super) fn next(&mut self, sizes: Sizes) -> Option<Step> {
+        let sweeping = self.cursors.iter().flatten();
+        let count = sweeping.filter(|cursor| self.is_sweeping(cursor)).count();
+        for index in 0..CURSORS {
+            let Some(mut cursor) = self.cursors[index].filter(|cursor| self.is_sweeping(cursor))
+            else {
+                continue;
+            };
+            let step = self.step_of(&mut cursor, sizes, sizes.lead / count);
+            self.cursors[index] = Some(cursor);
+            if step.is_some() {
+                return step;
+            }
+        }
+        None
+    }
+
+    fn step_of(&self, cursor: &mut Cursor, sizes: Sizes, lead: usize) -> Option<Step> {
+        let kept = cursor.back + sizes.chunk;
+        let drops = cursor.behind >= kept + sizes.chunk;
+        if cursor.ahead == 0 {
+            // It is at work on these itself.
+            cursor.ahead = sizes.chunk / 4 / PAGE * PAGE;
+        }
+        let reads = cursor.ahead + sizes.chunk <= lead.min(self.length() / 2);
+        // In turn: what is read in must not push others out; but what was read in ahead is clean, and cheaper to drop than
+        // what the program had to bring in itself, so that reading must not wait until all is dropped.
+        if drops && !(reads && cursor.dropped_last) {
+            // Far behind, the kernel has been at it.
+            cursor.behind = cursor.behind.min(kept + MOST_DEBT * sizes.chunk);
+            let bytes = (cursor.behind - kept).min(2 * sizes.chunk);
+            let from = self.length() - cursor.behind;
+            cursor.behind -= bytes;
+            cursor.dropped_last = true;
+            return Some(Step::Drop(self.ranges(cursor, from, bytes)));
+        }
+        cursor.dropped_last = false;
+        if !reads {
+            return None;
+        }
+        let from = cursor.ahead + PAGE;
+        cursor.ahead += sizes.chunk;
+        Some(Step::Read(self.ranges(cursor, from, sizes.chunk)))
+    }
+
+    /// So many bytes from so far ahead of a cursor.
+    fn ranges(&self, cursor: &Cursor, from: usize, bytes: usize) -> [Range<usize>; 2] {
+        let length = self.length();
+        let start = if cursor.forward == Some(false) {
+            // The page at the cursor is the last of what lies before it.
+            (cursor.position + PAGE + 2 * length - from - bytes) % length
+        } else {
+            (cursor.position + from) % length
+        };
+        let first = bytes.min(length - start);
+        let at = |offset: usize| self.region.start + offset;
+        [at(start)..at(start + first), at(0)..at(bytes - first)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: usize = 0x7000_0000_0000;
+    const PAGES: usize = 10_000;
+    const SIZES: Sizes = Sizes {
+        chunk: 64 * PAGE,
+        lead: 1024 * PAGE,
+    };
+
+    fn sweep() -> Sweep {
+        Sweep::new(BASE..BASE + PAGES * PAGE)
+    }
+
+    fn touch(sweep: &mut Sweep, page: usize, time_ns: u64) -> Option<Progress> {
+        sweep.note(Fault {
+            time_ns,
+            address: BASE + page * PAGE + 8,
+        })
+    }
+
+    /// What is to be read and dropped until there is nothing more to do, pages.
+    fn all(sweep: &mut Sweep) -> (Vec<usize>, Vec<usize>) {
+        let (mut read, mut dropped) = (Vec::new(), Vec::new());
+        while let Some(step) = sweep.next(SIZES) {
+            let (list, ranges) = match step {
+                Step::Read(ranges) => (&mut read, ranges),
+                Step::Drop(ranges) => (&mut dropped, ranges),
+            };
+            for range in ranges {
+                assert!(
+                    range.is_empty() || BASE <= range.start && range.end <= BASE + PAGES * PAGE
+                );
+                list.extend(range.step_by(PAGE).map(|address| (address - BASE) / PAGE));
+            }
+        }
+        (read, dropped)
+    }
+
+    #[test]
+    fn a_sweep_is_read_ahead_of_and_dropped_behind() {
+        let mut sweep = sweep();
+        for page in 0..2000 {
+            touch(&mut sweep, page, page as u64);
+            assert_eq!(sweep.is_any(), page >= 32);
+        }
+        let (read, dropped) = all(&mut sweep);
+        let ahead: Vec<usize> = (1999 + 1 + 16..1999 + 1 + 16 + 15 * 64).collect();
+        assert_eq!(read, ahead);
+        assert_eq!(dropped, (1999 - 17 * 64..1999 - 64).collect::<Vec<_>>());
+        assert_eq!(all(&mut sweep), (vec![], vec![]));
+        // The next chunk is due when one has been used.
+        (2000..2064).for_each(|page| {
+            touch(&mut sweep, page, page as u64);
+        });
+        let (read, dropped) = all(&mut sweep);
+        assert_eq!(
+            read,
+            (ahead.len() + 2016..ahead.len() + 2080).collect::<Vec<_>>()
+        );
+        assert_eq!(dropped, (1935..1999).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn it_goes_over_the_end_and_backwards_too() {
+        let mut there = sweep();
+        (9000..10_000).for_each(|page| {
+            touch(&mut there, page, page as u64);
+        });
+        let (read, _) = all(&mut there);
+        assert_eq!(read.first(), Some(&16), "{read:?}");
+        assert!(
+            touch(&mut there, 0, 20_000).is_none(),
+            "the seam is no progress"
+        );
+        assert!(touch(&mut there, 1, 20_001).is_some());
+
+        let mut back = sweep();
+        (5000..7000).rev().for_each(|page| {
+            touch(&mut back, page, 9000 - page as u64);
+        });
+        let (read, dropped) = all(&mut back);
+        let (most, least) = (read.iter().max(), read.iter().min());
+        assert_eq!(
+            (most, least),
+            (Some(&(4999 - 16)), Some(&(4999 - 16 - 15 * 64 + 1)))
+        );
+        assert_eq!(
+            (dropped.iter().max(), dropped.iter().min()),
+            (Some(&(5000 + 17 * 64)), Some(&(5000 + 65)))
+        );
+    }
+
+    #[test]
+    fn random_faults_are_no_sweep() {
+        let mut sweep = sweep();
+        let mut random = 1u64;
+        for time_ns in 0..20_000 {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            touch(&mut sweep, (random >> 33) as usize % PAGES, time_ns);
+            assert!(!sweep.is_any());
+        }
+    }
+
+    #[test]
+    fn threads_that_share_an_object_are_followed_each() {
+        let mut sweep = sweep();
+        for page in 0..500 {
+            for thread in 0..4 {
+                touch(&mut sweep, thread * 2500 + page, (page * 4 + thread) as u64);
+            }
+        }
+        let (read, _) = all(&mut sweep);
+        for thread in 0..4 {
+            assert!(read.contains(&(thread * 2500 + 600)), "{thread}");
+        }
+        assert!(read.len() <= SIZES.lead / PAGE);
+    }
+
+    #[test]
+    fn what_is_touched_again_behind_is_not_dropped() {
+        let mut sweep = sweep();
+        for page in 0..2000 {
+            touch(&mut sweep, page, page as u64);
+            if page > 30 {
+                touch(&mut sweep, page - 30, page as u64);
+            }
+        }
+        let (_, dropped) = all(&mut sweep);
+        assert_eq!(dropped.last(), Some(&(1999 - 64 - 30 - 1)));
+    }
+
+    #[test]
+    fn addresses_elsewhere_are_nobodys() {
+        let mut sweep = sweep();
+        assert!(
+            sweep
+                .note(Fault {
+                    time_ns: 1,
+                    address: BASE - 1
+                })
+                .is_none()
+        );
+        assert!(touch(&mut sweep, PAGES, 1).is_none());
+        assert!(sweep.next(SIZES).is_none());
+    }
+}
