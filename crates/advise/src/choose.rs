@@ -209,7 +209,8 @@ pub(crate) fn words(
             pagewise_report::bytes(extra)
         ),
         None => {
-            "do nothing: no placement would help much here, and how much memory would is not known".to_owned()
+            "do nothing: no placement would help much here, and how much memory would is not known"
+                .to_owned()
         }
     }
 }

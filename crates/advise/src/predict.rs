@@ -75,7 +75,9 @@ pub(crate) fn without_small_gains(
     for choice in &mut choices {
         let alone = of_choice(choice, objects, run).speedup;
         if choice.action != Action::Nothing && (in_vain || alone < LEAST_SPEEDUP_OF_RULE) {
-            choice.why = format!("a rule would make the run {alone:.2} times as fast: too little to tell from noise");
+            choice.why = format!(
+                "a rule would make the run {alone:.2} times as fast: too little to tell from noise"
+            );
             choice.action = Action::Nothing;
             choice.kept_bytes = 0;
         }

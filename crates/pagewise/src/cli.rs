@@ -12,6 +12,7 @@ use pagewise_host::MemorySize;
 use pagewise_host::SwapRequest;
 
 use crate::apply::ApplyArguments;
+use crate::compare::CompareArguments;
 use crate::export::ExportArguments;
 use crate::import::ImportArguments;
 use crate::observe::Running;
@@ -45,6 +46,8 @@ pub(crate) enum Command {
     Plan(PlanArguments),
     /// Run a program with a plan in force: objects locked, streamed or paged out as it says
     Apply(Box<ApplyArguments>),
+    /// Prove a plan by runs with and without it in turn
+    Compare(Box<CompareArguments>),
     /// Write a recording in another tool's format
     Export(ExportArguments),
     /// Make a recording from another tool's file

@@ -5,6 +5,7 @@
 mod apply;
 mod check;
 mod cli;
+mod compare;
 mod export;
 mod failure;
 mod import;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         Command::Report(arguments) => report::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
         Command::Export(arguments) => export::run(&arguments),
         Command::Import(arguments) => import::run(&arguments),
     };

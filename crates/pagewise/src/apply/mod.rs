@@ -10,12 +10,17 @@ mod outcome;
 mod server;
 mod session;
 
+pub(crate) use self::session::InForce;
+pub(crate) use self::session::execute;
+
 use std::ffi::OsString;
+use std::path::Path;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use pagewise_host::MemorySize;
+use pagewise_host::Program;
 use pagewise_host::SwapRequest;
 use pagewise_host::page_bytes;
 use pagewise_plan::Plan;
@@ -25,6 +30,9 @@ use crate::output::tell;
 use crate::record;
 use crate::record::setting::Setting;
 use crate::record::setting::Surroundings;
+use crate::record::signals::Signals;
+
+use self::outcome::Outcome;
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -77,7 +85,7 @@ pub(crate) fn run(arguments: &ApplyArguments) -> Result<ExitCode, Failure> {
         swap_size: arguments.swap_size,
     };
     let mut setting = Setting::prepare(&surroundings, peak)?;
-    let ran = session::run(arguments, &plan, &library, &mut setting);
+    let ran = run_with(arguments, &plan, &library, &setting);
     record::restore(&mut setting);
     let (code, outcome) = ran?;
     for line in outcome.lines() {
@@ -92,4 +100,21 @@ pub(crate) fn run(arguments: &ApplyArguments) -> Result<ExitCode, Failure> {
         })?;
     }
     Ok(ExitCode::from(code))
+}
+
+/// The program's exit code, and what became of the plan.
+fn run_with(
+    arguments: &ApplyArguments,
+    plan: &Plan,
+    library: &Path,
+    setting: &Setting,
+) -> Result<(u8, Outcome), Failure> {
+    let signals = Signals::catch()?;
+    let program = Program::new(&arguments.program)
+        .as_root(arguments.as_root)
+        .env_remove(pagewise_host::cgroup::DELEGATED);
+    let in_force = InForce::new(plan, &program, setting)?;
+    in_force.tell_differences(&program)?;
+    let run = execute(&in_force.given_to(program, library), setting, &signals)?;
+    Ok((run.exit_code, in_force.outcome(run)))
 }

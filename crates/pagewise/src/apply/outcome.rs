@@ -16,13 +16,13 @@ const SCHEMA: &str = "pagewise.apply/1";
 
 /// About the run as a whole.
 #[derive(Debug, Default)]
-pub(super) struct Run {
-    pub(super) wall_ns: u64,
-    pub(super) exit_code: u8,
-    pub(super) limit_bytes: Option<u64>,
+pub(crate) struct Run {
+    pub(crate) wall_ns: u64,
+    pub(crate) exit_code: u8,
+    pub(crate) limit_bytes: Option<u64>,
     /// On cgroup v1, where reclaim gave up.
-    pub(super) limit_raised_times: u64,
-    pub(super) killed: Option<String>,
+    pub(crate) limit_raised_times: u64,
+    pub(crate) killed: Option<String>,
 }
 
 #[derive(Debug, Serialize)]

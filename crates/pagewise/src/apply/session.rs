@@ -13,7 +13,7 @@ use pagewise_plan::Plan;
 use pagewise_report::bytes;
 use rustix::process::Signal;
 
-use super::ApplyArguments;
+use super::compile::Compiled;
 use super::compile::compile;
 use super::outcome::Outcome;
 use super::outcome::Run;
@@ -29,26 +29,60 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// After a signal to us, how long the program may take to end.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// Its exit code, and what became of the plan.
-pub(super) fn run(
-    arguments: &ApplyArguments,
-    plan: &Plan,
-    library: &Path,
-    setting: &mut Setting,
-) -> Result<(u8, Outcome), Failure> {
-    let signals = Signals::catch()?;
-    let limit_bytes = limit(setting);
-    // The file is known once the program is started, the plan must be there before: its name is looked up twice.
-    let executable = Program::new(&arguments.program).executable()?;
-    let compiled = compile(plan, &executable, limit_bytes);
-    tell_differences(plan, &executable, limit_bytes);
-    let server = PlanServer::start(&compiled.bytes)?;
-    let mut launched = Program::new(&arguments.program)
-        .as_root(arguments.as_root)
-        .env_remove(pagewise_host::cgroup::DELEGATED)
-        .preload(library)
-        .env(PLAN_VARIABLE, server.socket())
-        .start()?;
+/// A plan that is served to the processes of a program.
+pub(crate) struct InForce<'plan> {
+    plan: &'plan Plan,
+    compiled: Compiled,
+    server: PlanServer,
+    limit_bytes: Option<u64>,
+}
+
+impl<'plan> InForce<'plan> {
+    /// Looks the plan's rules up in the program as it is now.
+    pub(crate) fn new(
+        plan: &'plan Plan,
+        program: &Program,
+        setting: &Setting,
+    ) -> Result<Self, Failure> {
+        let limit_bytes = limit(setting);
+        // The file is known once the program is started, the plan must be there before: its name is looked up twice.
+        let executable = program.executable()?;
+        let compiled = compile(plan, &executable, limit_bytes);
+        Ok(Self {
+            plan,
+            server: PlanServer::start(&compiled.bytes)?,
+            compiled,
+            limit_bytes,
+        })
+    }
+
+    /// Says where the run is not the one that the plan was made for.
+    pub(crate) fn tell_differences(&self, program: &Program) -> Result<(), Failure> {
+        tell_differences(self.plan, &program.executable()?, self.limit_bytes);
+        Ok(())
+    }
+
+    /// The program with the plan.
+    pub(crate) fn given_to(&self, program: Program, library: &Path) -> Program {
+        program
+            .preload(library)
+            .env(PLAN_VARIABLE, self.server.socket())
+    }
+
+    /// What became of it in a run that has ended.
+    pub(super) fn outcome(&self, mut run: Run) -> Outcome {
+        run.limit_bytes = self.limit_bytes;
+        Outcome::new(self.plan, &self.compiled.rules, self.server.words(), run)
+    }
+}
+
+/// Runs a program to its end in these surroundings. A signal to us is for it, too.
+pub(crate) fn execute(
+    program: &Program,
+    setting: &Setting,
+    signals: &Signals,
+) -> Result<Run, Failure> {
+    let mut launched = program.start()?;
     if let Some(cgroup) = &setting.cgroup {
         cgroup.add(launched.pid())?;
     }
@@ -57,14 +91,9 @@ pub(super) fn run(
     let relief = setting.cgroup.as_ref().zip(setting.limit.bytes);
     let mut relief = relief.and_then(|(cgroup, limit)| OomRelief::hold(cgroup, limit));
     let mut run = Run::default();
-    let code = wait(&mut launched, relief.as_mut(), &signals, setting, &mut run)?;
+    run.exit_code = wait(&mut launched, relief.as_mut(), signals, setting, &mut run)?;
     run.wall_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    run.limit_bytes = limit_bytes;
-    run.exit_code = code;
-    Ok((
-        code,
-        Outcome::new(plan, &compiled.rules, server.words(), run),
-    ))
+    Ok(run)
 }
 
 fn wait(

@@ -140,11 +140,15 @@ impl Comparison {
             )
         });
         match self.verdict() {
-            Verdict::Faster => format!("the plan makes it {value:.2} times as fast ({interval}){closed}"),
+            Verdict::Faster => {
+                format!("the plan makes it {value:.2} times as fast ({interval}){closed}")
+            }
             Verdict::Slower => format!(
                 "the plan makes it slower, {value:.2} times as fast ({interval}): do not use it here"
             ),
-            _ => format!("no difference that these runs could show: {value:.2} times as fast ({interval})"),
+            _ => format!(
+                "no difference that these runs could show: {value:.2} times as fast ({interval})"
+            ),
         }
     }
 }
@@ -180,7 +184,11 @@ pub(super) mod tests {
     #[test]
     fn verdicts_follow_the_interval() {
         let of = |plan: &[u64]| {
-            comparison(&[(ArmKind::Baseline, &[100, 101, 99, 100, 102]), (ArmKind::Plan, plan)]).verdict()
+            comparison(&[
+                (ArmKind::Baseline, &[100, 101, 99, 100, 102]),
+                (ArmKind::Plan, plan),
+            ])
+            .verdict()
         };
         assert_eq!(of(&[50, 51, 49, 50, 52]), Verdict::Faster);
         assert_eq!(of(&[120, 121, 119, 120, 122]), Verdict::Slower);

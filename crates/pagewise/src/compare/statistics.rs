@@ -98,7 +98,10 @@ mod tests {
         let noisy = ratio_of_medians(&[10.0, 16.0, 7.0, 11.0, 9.0], &[5.0, 8.0, 3.0, 4.0, 6.0]);
         let (calm, noisy) = (calm.expect("a ratio"), noisy.expect("a ratio"));
         for ratio in [calm, noisy] {
-            assert!(ratio.low <= ratio.value && ratio.value <= ratio.high, "{ratio:?}");
+            assert!(
+                ratio.low <= ratio.value && ratio.value <= ratio.high,
+                "{ratio:?}"
+            );
         }
         assert!(noisy.high - noisy.low > 5.0 * (calm.high - calm.low));
     }
@@ -112,7 +115,8 @@ mod tests {
         let held = (0..40).filter(|_| {
             let over: Vec<f64> = (0..9).map(|_| 2.0 * uniform()).collect();
             let under: Vec<f64> = (0..9).map(|_| uniform()).collect();
-            ratio_of_medians(&over, &under).is_some_and(|ratio| ratio.low <= 2.0 && 2.0 <= ratio.high)
+            ratio_of_medians(&over, &under)
+                .is_some_and(|ratio| ratio.low <= 2.0 && 2.0 <= ratio.high)
         });
         let held = held.count();
         assert!((33..=40).contains(&held), "{held} of 40");

@@ -29,7 +29,9 @@ pub(super) fn render(comparisons: &[Comparison], style: Style) -> String {
         let mut lines = vec![HEADER.map(str::to_owned).to_vec()];
         lines.extend(comparison.arms.iter().map(fields));
         if comparison.arms.iter().all(|arm| arm.killed == 0) {
-            lines.iter_mut().for_each(|line| line.truncate(HEADER.len() - 1));
+            lines
+                .iter_mut()
+                .for_each(|line| line.truncate(HEADER.len() - 1));
         }
         text.push_str(&format!(
             "{}\n{}{}\n",
@@ -57,7 +59,11 @@ fn output_remark(comparison: &Comparison) -> &'static str {
 
 /// The speed-up by memory size, and its mean.
 fn together(comparisons: &[Comparison]) -> String {
-    let mut lines = vec![["memory", "baseline", "plan", "speed-up", "95 % interval"].map(str::to_owned).to_vec()];
+    let mut lines = vec![
+        ["memory", "baseline", "plan", "speed-up", "95 % interval"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
     let mut speedups = Vec::new();
     for comparison in comparisons {
         let time = |kind| {
@@ -72,7 +78,9 @@ fn together(comparisons: &[Comparison]) -> String {
             time(ArmKind::Baseline),
             time(ArmKind::Plan),
             ratio.map_or("?".to_owned(), |ratio| format!("{:.2}", ratio.value)),
-            ratio.map_or("?".to_owned(), |ratio| format!("{:.2} to {:.2}", ratio.low, ratio.high)),
+            ratio.map_or("?".to_owned(), |ratio| {
+                format!("{:.2} to {:.2}", ratio.low, ratio.high)
+            }),
         ]);
     }
     let mean = geometric_mean(&speedups).map_or(String::new(), |mean| {
@@ -105,7 +113,13 @@ fn fields(arm: &Arm) -> Vec<String> {
 /// The first column to the left, the others to the right.
 fn aligned(lines: &[Vec<String>]) -> String {
     let columns = lines.first().map_or(0, Vec::len);
-    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+    let width = |column: usize| {
+        lines
+            .iter()
+            .map(|line| line[column].chars().count())
+            .max()
+            .unwrap_or(0)
+    };
     let widths: Vec<usize> = (0..columns).map(width).collect();
     let mut text = String::new();
     for line in lines {
@@ -125,19 +139,39 @@ mod tests {
     use super::super::comparison::tests::comparison;
     use super::*;
 
+    fn plain() -> Style {
+        Style {
+            width: 100,
+            color: false,
+            unicode: false,
+            objects: 20,
+            library_frames: false,
+            whole_paths: false,
+        }
+    }
+
     #[test]
     fn a_table_and_a_sentence_for_each_size_and_the_mean_of_several() {
         let one = comparison(&[
             (ArmKind::Baseline, &[4_000_000_000, 4_100_000_000]),
             (ArmKind::Plan, &[2_000_000_000, 2_100_000_000]),
         ]);
-        let single = render(std::slice::from_ref(&one), Style::plain());
+        let single = render(std::slice::from_ref(&one), plain());
         assert!(single.starts_with("memory 64 MiB\narm"), "{single}");
         assert!(single.contains("baseline"), "{single}");
-        assert!(single.contains("the plan makes it 1.98 times as fast"), "{single}");
-        assert!(!single.contains("killed") && !single.contains("geometric"), "{single}");
-        let two = render(&[one.clone(), one], Style::plain());
-        assert!(two.ends_with("geometric mean of the speed-ups: 1.98\n"), "{two}");
+        assert!(
+            single.contains("the plan makes it 1.98 times as fast"),
+            "{single}"
+        );
+        assert!(
+            !single.contains("killed") && !single.contains("geometric"),
+            "{single}"
+        );
+        let two = render(&[one.clone(), one], plain());
+        assert!(
+            two.ends_with("geometric mean of the speed-ups: 1.98\n"),
+            "{two}"
+        );
     }
 
     #[test]
@@ -145,7 +179,7 @@ mod tests {
         let mut compared = comparison(&[(ArmKind::Baseline, &[10, 11]), (ArmKind::Plan, &[5, 6])]);
         compared.arms[1].runs[0].output = [1; 32];
         compared.arms[1].killed = 2;
-        let text = render(&[compared], Style::plain());
+        let text = render(&[compared], plain());
         assert!(text.contains("was not the same in all runs"), "{text}");
         assert!(text.contains('?') && text.contains("killed"), "{text}");
     }

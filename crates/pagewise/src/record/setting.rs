@@ -47,7 +47,7 @@ pub(crate) struct Setting {
     restorer: Option<Restorer>,
     pub(crate) cgroup: Option<MemoryCgroup>,
     pub(crate) limit: trace::Limit,
-    pub(super) swap: trace::Swap,
+    pub(crate) swap: trace::Swap,
 }
 
 impl Setting {

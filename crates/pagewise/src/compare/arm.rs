@@ -1,0 +1,162 @@
+//! One run of the program in one arm.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::mpsc::Receiver;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use pagewise_host::Program;
+use pagewise_host::counters;
+use pagewise_host::counters::Counters;
+use pagewise_host::page_bytes;
+use pagewise_plan::Plan;
+use rustix::pipe::PipeFlags;
+use rustix::pipe::pipe_with;
+use sha2::Digest;
+use sha2::Sha256;
+
+use super::CompareArguments;
+use super::comparison::ArmKind;
+use super::comparison::Run;
+use crate::apply::InForce;
+use crate::apply::execute;
+use crate::failure::Failure;
+use crate::record;
+use crate::record::setting::Setting;
+use crate::record::setting::Surroundings;
+use crate::record::signals::Signals;
+
+/// How long the output may stay open after the program's end: what it left running may hold it.
+const OUTPUT_PATIENCE: Duration = Duration::from_secs(1);
+
+/// What all runs have in common.
+pub(super) struct Runner<'run> {
+    pub(super) arguments: &'run CompareArguments,
+    pub(super) plan: &'run Plan,
+    pub(super) library: &'run Path,
+    pub(super) peak_bytes: Option<u64>,
+    pub(super) signals: &'run Signals,
+}
+
+/// How a run ended.
+pub(super) enum Ran {
+    Done(Run),
+    /// By the limit, in words.
+    Killed(String),
+}
+
+impl Runner<'_> {
+    /// Sets all up, runs the program to its end, and puts everything back.
+    pub(super) fn run(&self, kind: ArmKind, memory_bytes: u64) -> Result<Ran, Failure> {
+        let limited = kind != ArmKind::Unlimited;
+        let surroundings = Surroundings {
+            memory: limited.then_some(pagewise_host::MemorySize::Bytes(memory_bytes)),
+            swap: self.arguments.swap.clone().filter(|_| limited),
+            swap_size: self.arguments.swap_size.filter(|_| limited),
+        };
+        let mut setting = Setting::prepare(&surroundings, self.peak_bytes)?;
+        let ran = self.run_in(kind, &setting);
+        record::restore(&mut setting);
+        ran
+    }
+
+    fn run_in(&self, kind: ArmKind, setting: &Setting) -> Result<Ran, Failure> {
+        let (output, digest) = hashed_output()?;
+        let mut program = Program::new(&self.arguments.program)
+            .as_root(self.arguments.as_root)
+            .env_remove(pagewise_host::cgroup::DELEGATED)
+            .output(output);
+        let in_force = match kind {
+            ArmKind::Plan => Some(InForce::new(self.plan, &program, setting)?),
+            _ => None,
+        };
+        if let Some(in_force) = &in_force {
+            program = in_force.given_to(program, self.library);
+        }
+        let before = counters::vmstat().unwrap_or_default();
+        let ended = execute(&program, setting, self.signals)?;
+        let after = counters::vmstat().unwrap_or_default();
+        if self.signals.told().is_some() {
+            return Err(Failure::new("interrupted: nothing was compared"));
+        }
+        if let Some(why) = ended.killed {
+            return Ok(Ran::Killed(why));
+        }
+        // Ours is the last end of the pipe.
+        drop(program);
+        let moved = counters::increase(&before, &after);
+        Ok(Ran::Done(Run {
+            wall_ns: ended.wall_ns,
+            swap_ins: sum(&moved, "pswpin", "swpin_zero"),
+            evictions: sum(&moved, "pswpout", "swpout_zero"),
+            written_bytes: moved.get("pswpout").map(|pages| pages * page_bytes()),
+            memory_bytes: held_bytes(setting),
+            exit_code: ended.exit_code,
+            output: digest.finish(),
+        }))
+    }
+}
+
+/// Pages that moved; those of zeros are counted apart, by kernels that know them.
+fn sum(moved: &Counters, all: &str, zeros: &str) -> Option<u64> {
+    let zeros = moved.get(zeros).copied().unwrap_or(0);
+    moved.get(all).map(|pages| pages + zeros)
+}
+
+/// The most that the cgroup held, and zram for it.
+fn held_bytes(setting: &Setting) -> Option<u64> {
+    let peak = setting.cgroup.as_ref()?.peak()?;
+    Some(peak + zram_peak(setting).unwrap_or(0))
+}
+
+/// `mem_used_max`, the fifth number of `mm_stat` (Documentation/admin-guide/blockdev/zram.rst).
+fn zram_peak(setting: &Setting) -> Option<u64> {
+    let device = setting.swap.path.as_deref()?.strip_prefix("/dev/")?;
+    if !device.starts_with("zram") {
+        return None;
+    }
+    let text = std::fs::read_to_string(format!("/sys/block/{device}/mm_stat")).ok()?;
+    text.split_whitespace().nth(4)?.parse().ok()
+}
+
+/// What has been read of an output so far.
+struct OutputDigest {
+    hash: Arc<Mutex<Sha256>>,
+    ended: Receiver<()>,
+}
+
+/// A pipe's writing end, and who reads the other one.
+fn hashed_output() -> Result<(OwnedFd, OutputDigest), Failure> {
+    let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)
+        .map_err(|error| Failure::new(format!("cannot make a pipe: {error}")))?;
+    let hash = Arc::new(Mutex::new(Sha256::new()));
+    let (end, ended) = channel();
+    let shared = Arc::clone(&hash);
+    std::thread::spawn(move || {
+        let mut reader = File::from(reader);
+        let mut buffer = vec![0; 1 << 16];
+        while let Ok(length) = reader.read(&mut buffer) {
+            if length == 0 {
+                break;
+            }
+            let mut hash = shared.lock().unwrap_or_else(PoisonError::into_inner);
+            hash.update(&buffer[..length]);
+        }
+        let _ = end.send(());
+    });
+    Ok((writer, OutputDigest { hash, ended }))
+}
+
+impl OutputDigest {
+    fn finish(self) -> [u8; 32] {
+        let _ = self.ended.recv_timeout(OUTPUT_PATIENCE);
+        let hash = self.hash.lock().unwrap_or_else(PoisonError::into_inner);
+        hash.clone().finalize().into()
+    }
+}

@@ -1,0 +1,208 @@
+//! `pagewise compare`: what a plan brings, by runs with and without it in turn.
+//!
+//! ```text
+//!   for each memory size, round by round: arm: baseline, plan, unlimited --> comparison --statistics--> verdict
+//! ```
+
+mod arm;
+mod comparison;
+mod json;
+mod statistics;
+mod table;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use pagewise_host::MemorySize;
+use pagewise_host::SwapRequest;
+use pagewise_host::page_bytes;
+use pagewise_plan::Plan;
+use pagewise_report::bytes;
+use pagewise_report::duration;
+use pagewise_report::text::ColorChoice;
+use pagewise_report::text::Style;
+
+use self::arm::Ran;
+use self::arm::Runner;
+use self::comparison::Arm;
+use self::comparison::ArmKind;
+use self::comparison::Comparison;
+use self::comparison::Verdict;
+use crate::failure::Failure;
+use crate::output::print;
+use crate::output::tell;
+use crate::record;
+use crate::record::signals::Signals;
+
+/// A run that the limit killed is done again so often.
+const MOST_KILLED: u32 = 5;
+/// The plan is slower, beyond the interval.
+const SLOWER: u8 = 1;
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct CompareArguments {
+    /// The plan
+    #[arg(value_name = "PLAN")]
+    plan: PathBuf,
+    /// Memory the program may use: 512M, 60% (of its peak, as the plan or --peak states it); several, comma-separated,
+    /// are compared one after the other [default: what the plan is made for]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        value_delimiter = ',',
+        allow_negative_numbers = true
+    )]
+    memory: Vec<MemorySize>,
+    /// The program's peak memory, which percentages refer to
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
+    peak: Option<MemorySize>,
+    /// Swap to use: `auto`, `zram[:ALGORITHM]`, `file[:PATH]`, `existing`; set up anew for each run [default: auto]
+    #[arg(long, value_name = "KIND")]
+    swap: Option<SwapRequest>,
+    /// Size of the swap that is set up [default: enough for the program's peak, or all of memory]
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
+    swap_size: Option<MemorySize>,
+    /// Rounds that count, each with a run of every arm
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: u32,
+    /// Rounds before them that do not
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=100))]
+    warm_up: u32,
+    /// Leave out the runs without a limit
+    #[arg(long)]
+    no_unlimited: bool,
+    /// Print JSON (schema pagewise.compare/1) in place of a table
+    #[arg(long)]
+    json: bool,
+    /// Under sudo, run the program as root and not as the calling user
+    #[arg(long)]
+    as_root: bool,
+    /// The program and its arguments; its standard output is compared between the runs, and goes nowhere else
+    #[arg(last = true, required = true, value_name = "CMD")]
+    program: Vec<OsString>,
+}
+
+const EXAMPLES: &str =
+    "Exit code: 0, 1 if the plan is slower beyond the interval, 125 if pagewise fails.
+
+Examples:
+  pagewise compare plan.toml -- ./solver input.txt
+  pagewise compare plan.toml --memory 25%,50%,75%,90% --runs 9 --swap file -- ./solver input.txt";
+
+pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
+    let plan = Plan::read(&arguments.plan)?;
+    let library = record::runtime_library().map_err(|why| {
+        Failure::new(format!(
+            "no plan without the preloaded library: {why}; type: make build"
+        ))
+    })?;
+    let peak_bytes = match arguments.peak {
+        Some(peak) => Some(peak.resolve(None, page_bytes())?),
+        None => plan.memory.peak_bytes,
+    };
+    let sizes = sizes(arguments, &plan, peak_bytes)?;
+    let signals = Signals::catch()?;
+    let runner = Runner {
+        arguments,
+        plan: &plan,
+        library: &library,
+        peak_bytes,
+        signals: &signals,
+    };
+    let compared: Result<Vec<Comparison>, Failure> = sizes
+        .iter()
+        .map(|&memory_bytes| compare(&runner, memory_bytes))
+        .collect();
+    let compared = compared?;
+    if arguments.json {
+        let text = json::render(&compared)
+            .map_err(|error| Failure::new(format!("cannot render JSON: {error}")))?;
+        print(&text)?;
+    } else {
+        print(&table::render(
+            &compared,
+            Style::of_stdout(ColorChoice::Auto),
+        ))?;
+    }
+    let slower = compared.iter().any(|one| one.verdict() == Verdict::Slower);
+    Ok(if slower {
+        ExitCode::from(SLOWER)
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+fn sizes(
+    arguments: &CompareArguments,
+    plan: &Plan,
+    peak_bytes: Option<u64>,
+) -> Result<Vec<u64>, Failure> {
+    if arguments.memory.is_empty() {
+        return Ok(vec![plan.memory.bytes]);
+    }
+    let resolved = arguments
+        .memory
+        .iter()
+        .map(|size| size.resolve(peak_bytes, page_bytes()));
+    Ok(resolved.collect::<Result<_, _>>()?)
+}
+
+/// All rounds at one memory size: in each, one run of every arm, so that what disturbs the machine disturbs them alike.
+fn compare(runner: &Runner<'_>, memory_bytes: u64) -> Result<Comparison, Failure> {
+    let mut kinds = vec![ArmKind::Baseline, ArmKind::Plan];
+    if !runner.arguments.no_unlimited {
+        kinds.push(ArmKind::Unlimited);
+    }
+    let mut comparison = Comparison {
+        memory_bytes,
+        arms: kinds.into_iter().map(Arm::new).collect(),
+    };
+    let warm_up = runner.arguments.warm_up;
+    for round in 0..warm_up + runner.arguments.runs {
+        let mut times = Vec::new();
+        for arm in &mut comparison.arms {
+            let run = run_unless_killed(runner, arm, memory_bytes)?;
+            times.push(format!("{} {}", arm.kind.name(), duration(run.wall_ns)));
+            if round >= warm_up {
+                arm.runs.push(run);
+            }
+        }
+        let counted = match round.checked_sub(warm_up) {
+            Some(number) => format!("round {} of {}", number + 1, runner.arguments.runs),
+            None => "warm-up".to_owned(),
+        };
+        tell!(
+            "pagewise: {}, {counted}: {}",
+            bytes(memory_bytes),
+            times.join(", ")
+        );
+    }
+    Ok(comparison)
+}
+
+fn run_unless_killed(
+    runner: &Runner<'_>,
+    arm: &mut Arm,
+    memory_bytes: u64,
+) -> Result<comparison::Run, Failure> {
+    let mut killed = 0;
+    loop {
+        match runner.run(arm.kind, memory_bytes)? {
+            Ran::Done(run) => return Ok(run),
+            Ran::Killed(why) if killed == MOST_KILLED => {
+                return Err(Failure::new(format!(
+                    "{why}, {} times in a row (arm {}): give it more with --memory",
+                    killed + 1,
+                    arm.kind.name()
+                )));
+            }
+            Ran::Killed(_) => {
+                killed += 1;
+                arm.killed += 1;
+            }
+        }
+    }
+}
