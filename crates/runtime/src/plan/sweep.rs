@@ -230,7 +230,7 @@ impl Sweep {
         let drops = cursor.behind >= kept + sizes.chunk;
         if cursor.ahead == 0 {
             // It is at work on these itself.
-            cursor.ahead = sizes.chunk / 4 / PAGE * PAGE;
+            cursor.ahead = sizes.chunk / 2 / PAGE * PAGE;
         }
         let reads = cursor.ahead + sizes.chunk <= lead.min(self.length() / 2);
         // In turn: what is read in must not push others out; but what was read in ahead is clean, and cheaper to drop than
@@ -316,7 +316,7 @@ mod tests {
             assert_eq!(sweep.is_any(), page >= 32);
         }
         let (read, dropped) = all(&mut sweep);
-        let ahead: Vec<usize> = (1999 + 1 + 16..1999 + 1 + 16 + 15 * 64).collect();
+        let ahead: Vec<usize> = (1999 + 1 + 32..1999 + 1 + 32 + 15 * 64).collect();
         assert_eq!(read, ahead);
         assert_eq!(dropped, (1999 - 17 * 64..1999 - 64).collect::<Vec<_>>());
         assert_eq!(all(&mut sweep), (vec![], vec![]));
@@ -327,7 +327,7 @@ mod tests {
         let (read, dropped) = all(&mut sweep);
         assert_eq!(
             read,
-            (ahead.len() + 2016..ahead.len() + 2080).collect::<Vec<_>>()
+            (ahead.len() + 2032..ahead.len() + 2096).collect::<Vec<_>>()
         );
         assert_eq!(dropped, (1935..1999).collect::<Vec<_>>());
     }
@@ -339,7 +339,7 @@ mod tests {
             touch(&mut there, page, page as u64);
         });
         let (read, _) = all(&mut there);
-        assert_eq!(read.first(), Some(&16), "{read:?}");
+        assert_eq!(read.first(), Some(&32), "{read:?}");
         assert!(
             touch(&mut there, 0, 20_000).is_none(),
             "the seam is no progress"
@@ -354,7 +354,7 @@ mod tests {
         let (most, least) = (read.iter().max(), read.iter().min());
         assert_eq!(
             (most, least),
-            (Some(&(4999 - 16)), Some(&(4999 - 16 - 15 * 64 + 1)))
+            (Some(&(4999 - 32)), Some(&(4999 - 32 - 15 * 64 + 1)))
         );
         assert_eq!(
             (dropped.iter().max(), dropped.iter().min()),
