@@ -148,7 +148,7 @@ fn an_object_is_kept_and_the_programs_end_is_its_own() {
     let folder = planned(&[], &LOCK);
     let ended = apply(folder.path(), "", "./planned plain").expect_code(0);
     assert_eq!(ended.stdout, "ok\n");
-    ended.expect_told(&["of make: lock (8 MiB), kept 8"]);
+    ended.expect_told(&["of make: lock (8.0 MiB), kept 8.0 MiB"]);
     let outcome = outcome(folder.path());
     assert_eq!(outcome["schema"], "pagewise.apply/1");
     let rule = &outcome["rules"][0];

@@ -46,7 +46,7 @@ impl Follower {
         let whole = |bytes: u64| (bytes as usize / PAGE * PAGE).max(PAGE);
         let lead = match (rule.lead_bytes, plan.view.sizes().limit_bytes) {
             (0, 0) => LEAD_WITHOUT_LIMIT,
-            (0, limit) => whole(locks::reserve(limit) / 2),
+            (0, limit) => whole((locks::reserve(limit) / 2).min(limit / 8)),
             (given, _) => whole(given),
         };
         let chunk = match rule.chunk_bytes {
