@@ -7,6 +7,7 @@ use pagewise_abi::status::Why;
 use pagewise_interpose as interpose;
 use pagewise_interpose::Fault;
 use pagewise_interpose::system;
+use pagewise_interpose::system::PageMap;
 
 use super::calls;
 use super::gain::Gain;
@@ -14,6 +15,7 @@ use super::loaded::Plan;
 use super::locks;
 use super::objects::Object;
 use super::objects::PAGE;
+use super::probes::Probes;
 use super::sweep::Sizes;
 use super::sweep::Step;
 use super::sweep::Sweep;
@@ -31,6 +33,7 @@ pub(super) struct Follower {
     number: usize,
     rule: usize,
     sweep: Sweep,
+    probes: Probes,
     gain: Gain,
     sizes: Sizes,
     chunk_is_given: bool,
@@ -56,7 +59,8 @@ impl Follower {
         Self {
             number: object.number,
             rule: object.rule,
-            sweep: Sweep::new(region),
+            sweep: Sweep::new(region.clone()),
+            probes: Probes::new(region),
             gain: Gain::new(),
             sizes: Sizes { chunk, lead },
             chunk_is_given: rule.chunk_bytes > 0,
@@ -92,6 +96,19 @@ impl Follower {
             Some(Some(why)) => self.stopped(plan, why),
             None => {}
         }
+    }
+
+    /// Where faults are not told: looks for pages that have come. The time of the newest.
+    pub(super) fn look(&mut self, plan: &Plan, map: &PageMap) -> Option<u64> {
+        let mut probes = std::mem::replace(&mut self.probes, Probes::new(0..0));
+        let mut newest_ns = None;
+        self.sweep.be_coarse();
+        probes.look(map, &mut |fault| {
+            newest_ns = Some(fault.time_ns);
+            self.note(plan, fault);
+        });
+        self.probes = probes;
+        newest_ns
     }
 
     fn stopped(&self, plan: &Plan, why: Why) {

@@ -18,7 +18,7 @@ const CURSORS: usize = 4;
 const STEPS: u32 = 32;
 /// A step is at most so long, bytes,
 const LONGEST_STEP: usize = 1 << 20;
-/// and of the object this share.
+/// and of the object at most this share.
 const STEP_SHARE: usize = 256;
 /// Of the faults, at most one in so many may lie elsewhere.
 const MOST_JUMPS: u32 = 4;
@@ -71,6 +71,7 @@ pub(super) struct Sweep {
     hits: u32,
     jumps: u32,
     newest_ns: u64,
+    longest_step: usize,
 }
 
 impl Sweep {
@@ -82,7 +83,13 @@ impl Sweep {
             hits: 0,
             jumps: 0,
             newest_ns: 0,
+            longest_step: LONGEST_STEP,
         }
+    }
+
+    /// Only one in so many pages is told of: steps are as long as the share of the object allows.
+    pub(super) fn be_coarse(&mut self) {
+        self.longest_step = usize::MAX;
     }
 
     pub(super) fn region(&self) -> &Range<usize> {
@@ -128,7 +135,7 @@ impl Sweep {
     /// `None`: the fault is not near this cursor.
     fn advance(&mut self, index: usize, offset: usize, now_ns: u64) -> Option<Option<Progress>> {
         let mut cursor = self.cursors[index]?;
-        let near = (self.length() / STEP_SHARE).clamp(PAGE, LONGEST_STEP);
+        let near = (self.length() / STEP_SHARE).clamp(PAGE, self.longest_step.max(PAGE));
         let ahead = self.distance(cursor.position, offset, true);
         let forward = match cursor.forward {
             Some(forward) => forward,
