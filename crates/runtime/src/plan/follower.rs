@@ -29,6 +29,9 @@ const LONG_NS: u64 = 3_000_000;
 /// Where no limit is known.
 const LEAD_WITHOUT_LIMIT: usize = 16 << 20;
 
+/// Without faults for so long, nothing is read in.
+const STANDS_STILL_NS: u64 = 5_000_000;
+
 pub(super) struct Follower {
     number: usize,
     rule: usize,
@@ -38,6 +41,7 @@ pub(super) struct Follower {
     sizes: Sizes,
     chunk_is_given: bool,
     phase: usize,
+    newest_ns: u64,
 }
 
 impl Follower {
@@ -49,7 +53,7 @@ impl Follower {
         let whole = |bytes: u64| (bytes as usize / PAGE * PAGE).max(PAGE);
         let lead = match (rule.lead_bytes, plan.view.sizes().limit_bytes) {
             (0, 0) => LEAD_WITHOUT_LIMIT,
-            (0, limit) => whole((locks::reserve(limit) / 2).min(limit / 8)),
+            (0, limit) => whole((locks::reserve(limit) / 4).min(limit / 16)),
             (given, _) => whole(given),
         };
         let chunk = match rule.chunk_bytes {
@@ -65,6 +69,7 @@ impl Follower {
             sizes: Sizes { chunk, lead },
             chunk_is_given: rule.chunk_bytes > 0,
             phase: calls::phase(),
+            newest_ns: 0,
         }
     }
 
@@ -82,6 +87,7 @@ impl Follower {
             self.phase = calls::phase();
             self.gain = Gain::new();
         }
+        self.newest_ns = self.newest_ns.max(fault.time_ns);
         let Some(progress) = self.sweep.note(fault) else {
             return;
         };
@@ -119,6 +125,11 @@ impl Follower {
     /// Does the next thing that is due, if any.
     pub(super) fn act(&mut self, plan: &Plan) -> bool {
         if !self.gain.is_active() {
+            return false;
+        }
+        // A program that stands still may wait for memory: it must not be taken from it (on cgroup v1, that ends in its being
+        // killed).
+        if interpose::now_ns().saturating_sub(self.newest_ns) > STANDS_STILL_NS {
             return false;
         }
         let Some(step) = self.sweep.next(self.sizes) else {
