@@ -174,7 +174,10 @@ impl Helper {
         if self.is_blind {
             return;
         }
-        if let Err(errno) = self.events.look_for_threads() {
+        // At the limit there may be no memory for a ring just now: asked again with the next look.
+        if let Err(errno) = self.events.look_for_threads()
+            && errno != libc::ENOMEM
+        {
             self.plan.status.set(Total::PerfErrno, errno as u64);
             self.is_blind = true;
         }
