@@ -10,7 +10,7 @@ EXAMPLE_FLAGS = -O2 -g -Wall -Wextra -Werror
 STEP = scripts/step
 BINARY = target/release/pagewise
 EXAMPLES = build/examples/mincostflow build/examples/sweep build/examples/matmul build/examples/pattern \
-	build/examples/hotcold build/examples/churn
+	build/examples/hotcold build/examples/churn build/examples/hinted
 
 # The paths below hold whatever the caller's environment says.
 export CARGO_TARGET_DIR = $(CURDIR)/target
@@ -65,6 +65,10 @@ build/examples/hotcold: examples/hotcold.c
 build/examples/churn: examples/churn.c
 	@mkdir -p build/examples
 	@$(STEP) 'build $@' $(CC) -std=c11 -D_GNU_SOURCE $(EXAMPLE_FLAGS) -o $@ examples/churn.c
+
+build/examples/hinted: examples/hinted.c include/pagewise.h
+	@mkdir -p build/examples
+	@$(STEP) 'build $@' $(CC) -std=c11 -D_GNU_SOURCE $(EXAMPLE_FLAGS) -o $@ examples/hinted.c
 
 demo: setup build examples
 	@$(STEP) demo scripts/demo

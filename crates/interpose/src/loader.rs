@@ -92,10 +92,12 @@ unsafe extern "C" fn one_module(
         )
     };
     // SAFETY: null or a C string that lives as long as the module.
-    let path = match unsafe { info.dlpi_name.as_ref() } {
-        Some(name) => unsafe { std::ffi::CStr::from_ptr(name) }.to_bytes(),
-        None => &[],
+    let path = unsafe {
+        info.dlpi_name
+            .as_ref()
+            .map(|name| std::ffi::CStr::from_ptr(name))
     };
+    let path = path.map_or(&[][..], std::ffi::CStr::to_bytes);
     let bias = info.dlpi_addr as usize;
     // SAFETY: the linker states how many headers there are.
     let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };

@@ -73,6 +73,48 @@ pub fn lockable_bytes() -> Option<u64> {
     }
 }
 
+/// This process's page tables, as the kernel shows them. Open only as long as it is used: descriptors are the program's.
+pub struct PageMap(c_long);
+
+impl PageMap {
+    /// `None`: it cannot be opened.
+    pub fn open() -> Option<Self> {
+        // SAFETY: the path is a C string.
+        let file = unsafe {
+            libc::syscall(
+                libc::SYS_openat,
+                c_long::from(libc::AT_FDCWD),
+                c"/proc/self/pagemap".as_ptr(),
+                c_long::from(libc::O_RDONLY | libc::O_CLOEXEC),
+            )
+        };
+        (file >= 0).then_some(Self(file))
+    }
+
+    /// Whether a page, by its number, is mapped now; `None`: the kernel does not say.
+    pub fn is_present(&self, page: usize) -> Option<bool> {
+        let mut entry = 0u64;
+        // SAFETY: the buffer is a word.
+        let bytes = unsafe {
+            libc::syscall(
+                libc::SYS_pread64,
+                self.0,
+                &raw mut entry,
+                8 as c_long,
+                page * 8,
+            )
+        };
+        (bytes == 8).then_some(entry >> 63 == 1)
+    }
+}
+
+impl Drop for PageMap {
+    fn drop(&mut self) {
+        // SAFETY: opened by `open`, closed once.
+        unsafe { libc::syscall(libc::SYS_close, self.0) };
+    }
+}
+
 /// Major faults of this process so far.
 pub fn major_faults() -> u64 {
     // SAFETY: all zeros is a valid rusage.

@@ -176,7 +176,7 @@ impl Outcome {
         }
         if let Some(errno) = self.faults_errno {
             lines.push(format!(
-                "faults could not be followed ({}), so nothing was read ahead; type: sysctl kernel.perf_event_paranoid=2",
+                "faults were not told ({}), sweeps were followed by looking at page tables, which is coarser; type: sysctl kernel.perf_event_paranoid=2",
                 error_text(errno)
             ));
         }

@@ -7,6 +7,7 @@ use pagewise_abi::status::Why;
 use pagewise_interpose as interpose;
 use pagewise_interpose::Fault;
 use pagewise_interpose::system;
+use pagewise_interpose::system::PageMap;
 
 use super::calls;
 use super::gain::Gain;
@@ -14,6 +15,7 @@ use super::loaded::Plan;
 use super::locks;
 use super::objects::Object;
 use super::objects::PAGE;
+use super::probes::Probes;
 use super::sweep::Sizes;
 use super::sweep::Step;
 use super::sweep::Sweep;
@@ -27,14 +29,19 @@ const LONG_NS: u64 = 3_000_000;
 /// Where no limit is known.
 const LEAD_WITHOUT_LIMIT: usize = 16 << 20;
 
+/// Without faults for so long, nothing is read in.
+const STANDS_STILL_NS: u64 = 5_000_000;
+
 pub(super) struct Follower {
     number: usize,
     rule: usize,
     sweep: Sweep,
+    probes: Probes,
     gain: Gain,
     sizes: Sizes,
     chunk_is_given: bool,
     phase: usize,
+    newest_ns: u64,
 }
 
 impl Follower {
@@ -46,7 +53,7 @@ impl Follower {
         let whole = |bytes: u64| (bytes as usize / PAGE * PAGE).max(PAGE);
         let lead = match (rule.lead_bytes, plan.view.sizes().limit_bytes) {
             (0, 0) => LEAD_WITHOUT_LIMIT,
-            (0, limit) => whole(locks::reserve(limit) / 2),
+            (0, limit) => whole((locks::reserve(limit) / 4).min(limit / 16)),
             (given, _) => whole(given),
         };
         let chunk = match rule.chunk_bytes {
@@ -56,11 +63,13 @@ impl Follower {
         Self {
             number: object.number,
             rule: object.rule,
-            sweep: Sweep::new(region),
+            sweep: Sweep::new(region.clone()),
+            probes: Probes::new(region),
             gain: Gain::new(),
             sizes: Sizes { chunk, lead },
             chunk_is_given: rule.chunk_bytes > 0,
             phase: calls::phase(),
+            newest_ns: 0,
         }
     }
 
@@ -78,6 +87,7 @@ impl Follower {
             self.phase = calls::phase();
             self.gain = Gain::new();
         }
+        self.newest_ns = self.newest_ns.max(fault.time_ns);
         let Some(progress) = self.sweep.note(fault) else {
             return;
         };
@@ -94,6 +104,19 @@ impl Follower {
         }
     }
 
+    /// Where faults are not told: looks for pages that have come. The time of the newest.
+    pub(super) fn look(&mut self, plan: &Plan, map: &PageMap) -> Option<u64> {
+        let mut probes = std::mem::replace(&mut self.probes, Probes::new(0..0));
+        let mut newest_ns = None;
+        self.sweep.be_coarse();
+        probes.look(map, &mut |fault| {
+            newest_ns = Some(fault.time_ns);
+            self.note(plan, fault);
+        });
+        self.probes = probes;
+        newest_ns
+    }
+
     fn stopped(&self, plan: &Plan, why: Why) {
         plan.status.add_to_rule(self.rule, OfRule::Stopped, 1);
         plan.status.set_of_rule(self.rule, OfRule::Why, why as u64);
@@ -102,6 +125,11 @@ impl Follower {
     /// Does the next thing that is due, if any.
     pub(super) fn act(&mut self, plan: &Plan) -> bool {
         if !self.gain.is_active() {
+            return false;
+        }
+        // A program that stands still may wait for memory: it must not be taken from it (on cgroup v1, that ends in its being
+        // killed).
+        if interpose::now_ns().saturating_sub(self.newest_ns) > STANDS_STILL_NS {
             return false;
         }
         let Some(step) = self.sweep.next(self.sizes) else {

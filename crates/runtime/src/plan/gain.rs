@@ -5,12 +5,10 @@ use pagewise_abi::status::Why;
 use super::sweep::Progress;
 
 /// Pages of a measurement without and with it.
-const PAGES_BEFORE: u64 = 1024;
+const PAGES_BEFORE: u64 = 2048;
 const PAGES_WITH: u64 = 4096;
-/// It must save this share of the time: one in so many.
-const LEAST_SHARE: u64 = 32;
 /// Measurements in a row that may fall short.
-const PATIENCE: u32 = 4;
+const PATIENCE: u32 = 8;
 /// Rest after the first failure, doubled with each, ns.
 const FIRST_REST_NS: u64 = 1_000_000_000;
 const MOST_DOUBLINGS: u32 = 6;
@@ -25,7 +23,7 @@ enum State {
 pub(super) struct Gain {
     state: State,
     seen: Progress,
-    /// Without reading ahead: ns for 1024 pages.
+    /// Without reading ahead: ns for so many pages.
     before: u64,
     /// The first measurement with it begins before it has an effect.
     skips: bool,
@@ -78,7 +76,7 @@ impl Gain {
         if std::mem::take(&mut self.skips) {
             return None;
         }
-        if pace < self.before - self.before / LEAST_SHARE {
+        if pace < self.before {
             self.short = 0;
             return None;
         }
@@ -126,7 +124,7 @@ mod tests {
     #[test]
     fn it_goes_on_while_it_is_faster() {
         let (mut gain, mut now) = (Gain::new(), 0);
-        assert_eq!(feed(&mut gain, 1024, 4000, &mut now), [None]);
+        assert_eq!(feed(&mut gain, 2048, 4000, &mut now), [None]);
         assert!(gain.is_active());
         assert_eq!(feed(&mut gain, 100_000, 2000, &mut now), []);
         // A disturbance is no reason to stop.
@@ -138,8 +136,11 @@ mod tests {
     #[test]
     fn it_stops_when_it_does_not_help_and_tries_again_ever_later() {
         let (mut gain, mut now) = (Gain::new(), 0);
-        assert_eq!(feed(&mut gain, 1024, 4000, &mut now), [None]);
-        assert_eq!(feed(&mut gain, 20_480, 4000, &mut now), [Some(Why::NoGain)]);
+        assert_eq!(feed(&mut gain, 2048, 4000, &mut now), [None]);
+        assert_eq!(
+            feed(&mut gain, 9 * 4096, 4000, &mut now),
+            [Some(Why::NoGain)]
+        );
         assert!(!gain.is_active());
         let tries = feed(&mut gain, 10_000_000, 4000, &mut now);
         let begun = tries.iter().filter(|why| why.is_none()).count();

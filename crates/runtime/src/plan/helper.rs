@@ -12,6 +12,7 @@ use pagewise_abi::status::Total;
 use pagewise_interpose as interpose;
 use pagewise_interpose::FaultEvents;
 use pagewise_interpose::system;
+use pagewise_interpose::system::PageMap;
 
 use super::follower::Follower;
 use super::loaded;
@@ -161,16 +162,22 @@ impl Helper {
             return;
         }
         self.page_cold_out(now_ns);
-        if !self.is_blind && self.followers.iter().any(Option::is_some) {
+        if self.followers.iter().any(Option::is_some) {
             self.look_for_threads(now_ns);
-            self.is_following = !self.is_blind;
+            self.is_following = true;
             self.newest_ns = now_ns;
         }
     }
 
     fn look_for_threads(&mut self, now_ns: u64) {
         self.threads_seen_ns = now_ns;
-        if let Err(errno) = self.events.look_for_threads() {
+        if self.is_blind {
+            return;
+        }
+        // At the limit there may be no memory for a ring just now: asked again with the next look.
+        if let Err(errno) = self.events.look_for_threads()
+            && errno != libc::ENOMEM
+        {
             self.plan.status.set(Total::PerfErrno, errno as u64);
             self.is_blind = true;
         }
@@ -182,19 +189,11 @@ impl Helper {
             self.look_for_threads(now_ns);
             self.wait_for_swapping_of_cold(now_ns);
         }
-        let (followers, plan) = (&mut self.followers, self.plan);
-        let mut newest_ns = self.newest_ns;
-        self.events.drain(&mut |fault| {
-            newest_ns = newest_ns.max(fault.time_ns);
-            if let Some(follower) = followers
-                .iter_mut()
-                .flatten()
-                .find(|follower| follower.region().contains(&fault.address))
-            {
-                follower.note(plan, fault);
-            }
-        });
-        self.newest_ns = newest_ns;
+        if self.is_blind {
+            self.look_at_pages();
+        } else {
+            self.hear_of_faults();
+        }
         let mut worked = false;
         for follower in self.followers.iter_mut().flatten() {
             worked |= follower.act(self.plan);
@@ -205,10 +204,37 @@ impl Helper {
             self.is_following = false;
             self.majors = system::major_faults();
         }
-        match (worked, calm_ns > 4 * BETWEEN_FAULTS_NS) {
+        match (worked, calm_ns > 4 * BETWEEN_FAULTS_NS || self.is_blind) {
             (true, _) => 0,
             (false, false) => BETWEEN_FAULTS_NS,
             (false, true) => WITHOUT_FAULTS_NS,
+        }
+    }
+
+    fn hear_of_faults(&mut self) {
+        let (followers, plan) = (&mut self.followers, self.plan);
+        let mut newest_ns = self.newest_ns;
+        self.events.drain(&mut |fault| {
+            newest_ns = newest_ns.max(fault.time_ns);
+            let mut followers = followers.iter_mut().flatten();
+            if let Some(follower) =
+                followers.find(|follower| follower.region().contains(&fault.address))
+            {
+                follower.note(plan, fault);
+            }
+        });
+        self.newest_ns = newest_ns;
+    }
+
+    /// A look costs some 100 us: in rounds, as long as it sees something.
+    fn look_at_pages(&mut self) {
+        let Some(map) = PageMap::open() else {
+            return;
+        };
+        for follower in self.followers.iter_mut().flatten() {
+            if let Some(newest_ns) = follower.look(self.plan, &map) {
+                self.newest_ns = newest_ns;
+            }
         }
     }
 

@@ -14,6 +14,7 @@ mod helper;
 mod loaded;
 mod locks;
 mod objects;
+mod probes;
 mod status;
 mod sweep;
 

@@ -18,7 +18,7 @@ const CURSORS: usize = 4;
 const STEPS: u32 = 32;
 /// A step is at most so long, bytes,
 const LONGEST_STEP: usize = 1 << 20;
-/// and of the object this share.
+/// and of the object at most this share.
 const STEP_SHARE: usize = 256;
 /// Of the faults, at most one in so many may lie elsewhere.
 const MOST_JUMPS: u32 = 4;
@@ -71,6 +71,7 @@ pub(super) struct Sweep {
     hits: u32,
     jumps: u32,
     newest_ns: u64,
+    longest_step: usize,
 }
 
 impl Sweep {
@@ -82,7 +83,13 @@ impl Sweep {
             hits: 0,
             jumps: 0,
             newest_ns: 0,
+            longest_step: LONGEST_STEP,
         }
+    }
+
+    /// Only one in so many pages is told of: steps are as long as the share of the object allows.
+    pub(super) fn be_coarse(&mut self) {
+        self.longest_step = usize::MAX;
     }
 
     pub(super) fn region(&self) -> &Range<usize> {
@@ -128,7 +135,7 @@ impl Sweep {
     /// `None`: the fault is not near this cursor.
     fn advance(&mut self, index: usize, offset: usize, now_ns: u64) -> Option<Option<Progress>> {
         let mut cursor = self.cursors[index]?;
-        let near = (self.length() / STEP_SHARE).clamp(PAGE, LONGEST_STEP);
+        let near = (self.length() / STEP_SHARE).clamp(PAGE, self.longest_step.max(PAGE));
         let ahead = self.distance(cursor.position, offset, true);
         let forward = match cursor.forward {
             Some(forward) => forward,
@@ -230,7 +237,7 @@ impl Sweep {
         let drops = cursor.behind >= kept + sizes.chunk;
         if cursor.ahead == 0 {
             // It is at work on these itself.
-            cursor.ahead = sizes.chunk / 4 / PAGE * PAGE;
+            cursor.ahead = sizes.chunk / 2 / PAGE * PAGE;
         }
         let reads = cursor.ahead + sizes.chunk <= lead.min(self.length() / 2);
         // In turn: what is read in must not push others out; but what was read in ahead is clean, and cheaper to drop than
@@ -316,7 +323,7 @@ mod tests {
             assert_eq!(sweep.is_any(), page >= 32);
         }
         let (read, dropped) = all(&mut sweep);
-        let ahead: Vec<usize> = (1999 + 1 + 16..1999 + 1 + 16 + 15 * 64).collect();
+        let ahead: Vec<usize> = (1999 + 1 + 32..1999 + 1 + 32 + 15 * 64).collect();
         assert_eq!(read, ahead);
         assert_eq!(dropped, (1999 - 17 * 64..1999 - 64).collect::<Vec<_>>());
         assert_eq!(all(&mut sweep), (vec![], vec![]));
@@ -327,7 +334,7 @@ mod tests {
         let (read, dropped) = all(&mut sweep);
         assert_eq!(
             read,
-            (ahead.len() + 2016..ahead.len() + 2080).collect::<Vec<_>>()
+            (ahead.len() + 2032..ahead.len() + 2096).collect::<Vec<_>>()
         );
         assert_eq!(dropped, (1935..1999).collect::<Vec<_>>());
     }
@@ -339,7 +346,7 @@ mod tests {
             touch(&mut there, page, page as u64);
         });
         let (read, _) = all(&mut there);
-        assert_eq!(read.first(), Some(&16), "{read:?}");
+        assert_eq!(read.first(), Some(&32), "{read:?}");
         assert!(
             touch(&mut there, 0, 20_000).is_none(),
             "the seam is no progress"
@@ -354,7 +361,7 @@ mod tests {
         let (most, least) = (read.iter().max(), read.iter().min());
         assert_eq!(
             (most, least),
-            (Some(&(4999 - 16)), Some(&(4999 - 16 - 15 * 64 + 1)))
+            (Some(&(4999 - 32)), Some(&(4999 - 32 - 15 * 64 + 1)))
         );
         assert_eq!(
             (dropped.iter().max(), dropped.iter().min()),
