@@ -97,6 +97,23 @@ fn apply(folder: &Path, options: &str, program: &str) -> Ended {
     run(folder, &arguments)
 }
 
+/// Under a limit of its own. On cgroup v1 reclaim gives up now and then with swap almost empty, also without a plan: a run
+/// that the limit killed so is done again.
+fn apply_limited(folder: &Path, limit: &str, program: &str) -> Ended {
+    let options = format!("--memory {limit} --swap zram --swap-size 512M");
+    for _ in 0..5 {
+        let ended = apply(folder, &options, program);
+        let killed = outcome(folder)["killed"].take();
+        let by_reclaim = killed
+            .as_str()
+            .is_some_and(|why| why.contains("swap still free"));
+        if !by_reclaim {
+            return ended;
+        }
+    }
+    panic!("killed five times by a limit of {limit}");
+}
+
 fn outcome(folder: &Path) -> Value {
     let text = fs::read_to_string(folder.join("outcome.json")).expect("written");
     serde_json::from_str(&text).expect("JSON")
@@ -249,7 +266,7 @@ fn a_sweep_beyond_memory_is_followed_and_nothing_is_lost() {
         return;
     };
     let folder = planned(&[], &STREAM);
-    let ended = apply(folder.path(), "--memory 64M --swap zram", "./planned sweep").expect_code(0);
+    let ended = apply_limited(folder.path(), "64M", "./planned sweep").expect_code(0);
     assert_eq!(ended.stdout, "ok\n");
     let outcome = outcome(folder.path());
     let rule = &outcome["rules"][0];
@@ -269,13 +286,13 @@ fn a_limit_too_small_for_locks_has_none() {
         return;
     };
     let folder = planned(&[], &LOCK);
-    let ended = apply(folder.path(), "--memory 20M --swap zram", "./planned sweep").expect_code(0);
+    let ended = apply_limited(folder.path(), "20M", "./planned sweep").expect_code(0);
     ended.expect_told(&["were not locked: the budget is 0 B"]);
     let outcome = outcome(folder.path());
     assert_eq!(number(&outcome["rules"][0]["locked_bytes"]), 0);
     assert!(number(&outcome["rules"][0]["beyond_budget_bytes"]) > 90 << 20);
     // And what reads ahead finds its way with as little.
     write(folder.path(), &STREAM);
-    apply(folder.path(), "--memory 20M --swap zram", "./planned sweep").expect_code(0);
+    apply_limited(folder.path(), "20M", "./planned sweep").expect_code(0);
     machine.assert_restored();
 }

@@ -25,7 +25,7 @@ fn a_sweep_is_streamed_and_swaps_less_with_the_same_output() {
         return;
     };
     let folder = tempdir().expect("a folder");
-    let plan = plan_of(folder.path(), "./twofold swept 160 3");
+    let plan = plan_of(folder.path(), "./twofold swept 128 3");
     let rule = &plan["rules"][0];
     assert_eq!(plan["schema"], "pagewise.plan/1");
     assert_eq!(rule["action"], "stream", "{plan:#}");
@@ -41,7 +41,7 @@ fn a_sweep_is_streamed_and_swaps_less_with_the_same_output() {
         "{plan:#}"
     );
 
-    let arguments = "compare plan.toml --swap zram --swap-size 512M --runs 2 --warm-up 0 --json -- ./twofold swept 160 3";
+    let arguments = "compare plan.toml --swap zram --swap-size 512M --runs 1 --warm-up 0 --json -- ./twofold swept 128 3";
     let ended = run(folder.path(), &arguments.split(' ').collect::<Vec<_>>());
     machine.assert_restored();
     let compared = ended.json();
@@ -73,7 +73,7 @@ fn random_access_gets_no_plan_but_the_memory_that_would_help() {
         return;
     }
     let folder = tempdir().expect("a folder");
-    let plan = plan_of(folder.path(), "./twofold random 128 4");
+    let plan = plan_of(folder.path(), "./twofold random 128 3");
     let words = plan["words"].as_str().expect("words");
     assert!(
         words.starts_with("do nothing") && words.contains("MiB more"),
