@@ -15,6 +15,7 @@ use crate::ages::Ages;
 use crate::error::PredictError;
 use crate::history::History;
 use crate::history::page_bytes;
+use crate::history::page_shift;
 use crate::objects::Objects;
 use crate::rates::Rates;
 use crate::strings;
@@ -78,7 +79,8 @@ impl Model {
         let objects = Objects::read(trace, &history)?;
         let found = sweeps::find(&history, |page| objects.around(page));
         let known = strings::known(&history, &found);
-        let rates = Rates::read(trace, &history, &found, &known)?;
+        let looks = trace.accesses()?;
+        let rates = Rates::new(&history, &found, &known, looks, page_shift(trace))?;
         let build = |(share, unnoticed)| {
             let ages = Ages::new(&history, share);
             strings::build(&history, &known, &rates, &ages, unnoticed, SEED)
@@ -191,7 +193,7 @@ fn check(trace: &Trace) -> Result<(), PredictError> {
     }
 }
 
-fn swap_ins(steps: &[Step], pages: u64) -> u64 {
+pub(crate) fn swap_ins(steps: &[Step], pages: u64) -> u64 {
     // Costs do not matter to what is counted here.
     let storage = Models::built_in()
         .storage("ufs3.1", "zram-lz4", Level::Typical)

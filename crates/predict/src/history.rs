@@ -48,7 +48,7 @@ pub(crate) struct History {
     pub(crate) swap_ins: u64,
 }
 
-type Known = HashMap<u64, Vec<(u64, What)>, RandomState>;
+pub(crate) type Known = HashMap<u64, Vec<(u64, What)>, RandomState>;
 
 impl History {
     pub(crate) fn read(trace: &Trace) -> Result<History, TraceError> {
@@ -81,7 +81,12 @@ impl History {
         Ok(History::assemble(known, clock, end.max(last), swap_ins))
     }
 
-    fn assemble(known: Known, clock: Clock, end: u64, swap_ins: u64) -> History {
+    /// Whether all addresses from one page to a later one are known pages.
+    pub(crate) fn are_contiguous(&self, first: u32, last: u32) -> bool {
+        self.keys[last as usize] - self.keys[first as usize] == u64::from(last - first)
+    }
+
+    pub(crate) fn assemble(known: Known, clock: Clock, end: u64, swap_ins: u64) -> History {
         let mut keys: Vec<u64> = known.keys().copied().collect();
         keys.sort_unstable();
         let mut moments = Vec::new();

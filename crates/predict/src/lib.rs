@@ -22,6 +22,8 @@ mod objects;
 mod rates;
 mod strings;
 mod sweeps;
+#[cfg(test)]
+mod tests;
 
 pub use curve::Device;
 pub use curve::Model;

@@ -6,13 +6,12 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use pagewise_trace::Trace;
+use pagewise_trace::Access;
 use pagewise_trace::TraceError;
 
 use crate::history::History;
 use crate::history::What;
 use crate::history::key;
-use crate::history::page_shift;
 use crate::strings::Step;
 use crate::sweeps::Sweeps;
 
@@ -41,11 +40,13 @@ pub(crate) struct Rates {
 }
 
 impl Rates {
-    pub(crate) fn read(
-        trace: &Trace,
+    /// `looks`: those at accessed bits, of pages of `1 << page_shift` bytes.
+    pub(crate) fn new(
         history: &History,
         sweeps: &Sweeps,
         known: &[Step],
+        looks: impl Iterator<Item = Result<Access, TraceError>>,
+        page_shift: u32,
     ) -> Result<Rates, TraceError> {
         let begin = history.moments.first().map_or(0, |moment| moment.at);
         let window = (history.end - begin) / WINDOWS + 1;
@@ -63,7 +64,7 @@ impl Rates {
             whole: Vec::new(),
         };
         rates.count_faults(history, sweeps);
-        rates.count_looks(trace, history, known)?;
+        rates.count_looks(looks, page_shift, history, known)?;
         rates.sum();
         Ok(rates)
     }
@@ -110,14 +111,14 @@ impl Rates {
     /// `steps`: the accesses that are known, in order of time. What they explain is no access at random.
     fn count_looks(
         &mut self,
-        trace: &Trace,
+        looks: impl Iterator<Item = Result<Access, TraceError>>,
+        shift: u32,
         history: &History,
         steps: &[Step],
     ) -> Result<(), TraceError> {
-        let shift = page_shift(trace);
         let mut last = vec![0; history.keys.len()];
         let mut steps = steps.iter().peekable();
-        for look in trace.accesses()? {
+        for look in looks {
             let look = look?;
             let at = history.clock.own(look.time_ns);
             let since = history

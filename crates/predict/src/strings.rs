@@ -28,6 +28,15 @@ pub(crate) struct Step {
 }
 
 impl Step {
+    pub(crate) fn access(at: u64, page: u32) -> Step {
+        Step {
+            at,
+            order: u32::MAX,
+            page,
+            gone: false,
+        }
+    }
+
     pub(crate) fn reference(&self) -> Option<Reference> {
         Reference::new(self.page, true, false)
     }

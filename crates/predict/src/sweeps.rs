@@ -43,7 +43,7 @@ struct Head {
     pending: Vec<Passing>,
 }
 
-/// `first_of` and `after_of` bound the object around a page: a sweep begins and ends with it.
+/// `bounds` are the first page of the object around a page and the page after its last: a sweep begins and ends there.
 pub(crate) fn find(history: &History, bounds: impl Fn(u32) -> (u32, u32)) -> Sweeps {
     let mut found = Sweeps {
         passings: Vec::new(),
@@ -70,10 +70,11 @@ pub(crate) fn find(history: &History, bounds: impl Fn(u32) -> (u32, u32)) -> Swe
                     .next_back()
                     .map_or(0, |below| below + 1);
                 let (first, _) = bounds(page);
-                let from = below.max(first);
-                let head = heads.range(from..page).next_back();
+                let from = below.max(first.min(page));
+                let head = heads.range(below..page).next_back();
                 let last = head
                     .filter(|(_, head)| faults - head.fault <= PATIENCE)
+                    .filter(|(last, _)| history.are_contiguous(**last, page))
                     .map(|(&last, _)| last);
                 let mut head = match last {
                     Some(last) => {
