@@ -28,6 +28,7 @@ pub(crate) struct Step {
 }
 
 impl Step {
+    #[cfg(test)]
     pub(crate) fn access(at: u64, page: u32) -> Step {
         Step {
             at,
