@@ -19,6 +19,7 @@ use crate::observe::Running;
 use crate::observe::Window;
 use crate::plan::PlanArguments;
 use crate::record::SampleBytes;
+use crate::report::Question;
 use crate::simulate::SimulateArguments;
 
 /// Sees and explains what memory pressure does to a program, page by page.
@@ -237,6 +238,10 @@ pub(crate) struct ReportArguments {
         conflicts_with_all = ["diff", "json"]
     )]
     pub(crate) source: Option<String>,
+    /// Say how it would be with another size of memory (% of its peak) or another swap device: memory=512M,
+    /// memory=80%,swap=nvme, or curve; may be given several times
+    #[arg(long, value_name = "QUESTION", conflicts_with_all = ["diff", "source", "html"])]
+    pub(crate) what_if: Vec<Question>,
     /// Take a folder off the paths of source files, and show the rest of them; may be given several times
     #[arg(long, value_name = "FOLDER")]
     pub(crate) strip_prefix: Vec<String>,
@@ -252,6 +257,7 @@ const REPORT_EXAMPLES: &str = "Examples:
   pagewise report
   pagewise report --source solver.cpp
   pagewise report --diff before.data after.data
+  pagewise report --what-if memory=80% --what-if curve
   pagewise report --json --strip-prefix /home/me/solver";
 
 /// When to use colour.

@@ -15,6 +15,7 @@ use pagewise_trace::Meta;
 use serde::Serialize;
 
 use crate::text::own_frames;
+use crate::what_if::WhatIf;
 
 /// More than a reader looks through; a recursive program has thousands.
 const MOST_FAULT_PATHS: usize = 100;
@@ -29,6 +30,7 @@ pub struct Report {
     latency: Latency,
     write_latency: Latency,
     memory_need: JsonMemoryNeed,
+    what_if: Option<WhatIf>,
     working_set: Vec<JsonWorkingSet>,
     reconciliation: BTreeMap<String, Reconciled>,
     losses: BTreeMap<String, u64>,
@@ -220,6 +222,7 @@ impl Report {
             latency: Latency::new(&findings.latency),
             write_latency: Latency::new(&findings.write_latency),
             memory_need: JsonMemoryNeed::new(findings),
+            what_if: None,
             working_set: findings
                 .working_set
                 .iter()
@@ -242,6 +245,11 @@ impl Report {
             },
             complete: meta.recovered.is_none() && meta.end_monotonic_ns.is_some(),
         }
+    }
+
+    /// With answers on other sizes of memory.
+    pub fn with_what_if(self, what_if: Option<WhatIf>) -> Self {
+        Self { what_if, ..self }
     }
 
     /// As text, indented.

@@ -9,6 +9,7 @@ pub mod source;
 mod strip;
 pub mod text;
 mod units;
+pub mod what_if;
 
 pub use strip::strip_prefixes;
 pub use units::bytes;

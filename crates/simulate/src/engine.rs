@@ -30,6 +30,7 @@ pub(crate) trait Run: Send {
     fn feed(&mut self, references: &[Reference]);
     fn outcome(&self) -> Outcome;
     fn resident(&self) -> u32;
+    fn forget(&mut self, page: u32) -> bool;
 }
 
 impl<P: Policy> Engine<P> {
@@ -114,5 +115,16 @@ impl<P: Policy> Run for Engine<P> {
 
     fn resident(&self) -> u32 {
         self.memory.resident()
+    }
+
+    fn forget(&mut self, page: u32) -> bool {
+        if page as usize >= self.memory.len() {
+            return true;
+        }
+        let can = self.policy.forget(page, &mut self.memory);
+        if can {
+            self.memory.forget(page);
+        }
+        can
     }
 }

@@ -144,6 +144,13 @@ impl Memory {
         self.resident -= 1;
     }
 
+    /// The page ceases to be, in memory or not; what was in it needs no writing. A later access is its first touch.
+    pub(crate) fn forget(&mut self, page: u32) {
+        let state = &mut self.pages[page as usize];
+        self.resident -= u32::from(*state & RESIDENT != 0);
+        *state &= !(RESIDENT | SEEN | DIRTY);
+    }
+
     /// Writes all dirty file pages, as the kernel's flusher threads do.
     pub(crate) fn flush(&mut self) {
         for page in self.unflushed.drain(..) {

@@ -32,4 +32,9 @@ pub(crate) trait Policy: Send {
     /// A page not in memory was referenced: it must be in memory afterwards ([`Memory::admit`]), and no more pages than
     /// there are frames ([`Memory::evict`]).
     fn miss(&mut self, reference: Reference, memory: &mut Memory);
+
+    /// The program gave a page back: the policy forgets it. Returns whether it can.
+    fn forget(&mut self, _page: u32, _memory: &mut Memory) -> bool {
+        false
+    }
 }

@@ -107,6 +107,12 @@ impl Simulation {
         self.run.feed(references);
     }
 
+    /// The program gave a page back: it takes no memory any more, and when it is accessed again, it is new. Returns
+    /// whether the policy can do that: `linux` can; with the others the page stays until it is evicted.
+    pub fn forget(&mut self, page: u32) -> bool {
+        self.run.forget(page)
+    }
+
     /// What was counted up to now.
     pub fn outcome(&self) -> Outcome {
         self.run.outcome()

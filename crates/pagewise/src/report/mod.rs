@@ -1,6 +1,7 @@
 //! `pagewise report`.
 
 mod source;
+mod what_if;
 
 use std::io::Write;
 use std::path::Path;
@@ -28,6 +29,8 @@ use crate::output::tell;
 use crate::target::Contents;
 use crate::target::Target;
 
+pub(crate) use what_if::Question;
+
 pub(crate) fn run(arguments: &ReportArguments) -> Result<ExitCode, Failure> {
     if let Some(path) = &arguments.html {
         return html(arguments, path);
@@ -47,10 +50,17 @@ fn report(mut findings: Findings, arguments: &ReportArguments) -> Result<String,
         return source::render(&findings, wanted, style);
     }
     strip_prefixes(&mut findings, &arguments.strip_prefix);
-    match arguments.json {
-        true => json_text(Report::new(&findings).to_text()),
-        false => Ok(text::render(&findings, style)),
+    let trace = Trace::open(&arguments.trace)?;
+    let unasked = arguments.what_if.is_empty() && arguments.json;
+    let what_if = match unasked {
+        true => None,
+        false => what_if::answers(&trace, &arguments.what_if)?,
+    };
+    if arguments.json {
+        return json_text(Report::new(&findings).with_what_if(what_if).to_text());
     }
+    let lines = what_if.map_or(String::new(), |answers| answers.to_text());
+    Ok(text::render(&findings, style) + &lines)
 }
 
 /// Writes the report as a page for browsers.

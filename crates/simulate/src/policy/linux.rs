@@ -105,6 +105,15 @@ impl Policy for Linux {
         memory.set_bits(reference.page(), YOUNG);
     }
 
+    fn forget(&mut self, page: u32, memory: &mut Memory) -> bool {
+        if memory.is_resident(page) {
+            self.unlist(page);
+            memory.set_bits(page, 0);
+        }
+        self.flags[page as usize] = 0;
+        true
+    }
+
     fn miss(&mut self, reference: Reference, memory: &mut Memory) {
         let page = reference.page();
         // The charge comes before the shadow entry is read.

@@ -49,19 +49,19 @@ impl Linux {
         let lists = self.inactive.iter().chain(&self.active);
         let oldest = lists.map(|list| list.oldest()).find(|&page| page != NONE);
         let page = oldest.expect("a full memory has pages");
-        let (kind, flags) = self.kind_and_flags(page);
-        let list = if flags & ACTIVE != 0 {
+        self.unlist(page);
+        self.evict(page, memory);
+    }
+
+    /// Takes a page in memory off its list.
+    pub(super) fn unlist(&mut self, page: u32) {
+        let flags = self.flags[page as usize];
+        let lists = if flags & ACTIVE != 0 {
             &mut self.active
         } else {
             &mut self.inactive
         };
-        list[kind].remove(page, &mut self.links);
-        self.evict(page, memory);
-    }
-
-    fn kind_and_flags(&self, page: u32) -> (usize, u8) {
-        let flags = self.flags[page as usize];
-        (usize::from(flags & FILE != 0), flags)
+        lists[usize::from(flags & FILE != 0)].remove(page, &mut self.links);
     }
 
     /// `try_to_free_mem_cgroup_pages`: passes of growing depth until a cluster is free.

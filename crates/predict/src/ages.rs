@@ -1,0 +1,103 @@
+//! How long a page stays in memory that is not accessed any more: counted in pages that came in meanwhile, as that is what
+//! drives pages out. It changes with how much of memory the program keeps in use.
+
+use crate::history::History;
+use crate::history::What;
+
+/// Evictions that are looked at together.
+const BATCH: usize = 1024;
+/// Points of the run at which ages are kept.
+const GRID: u64 = 4096;
+
+/// The age at eviction of pages that were not accessed.
+pub(crate) struct Ages {
+    /// When each page came in, in own time.
+    arrivals: Vec<u64>,
+    /// Ends of batches in own time, and the age in arrivals.
+    batches: Vec<(u64, usize)>,
+    begin: u64,
+    step: u64,
+    /// The longest that a page can have stayed from there on, ns.
+    longest: Vec<u64>,
+}
+
+impl Ages {
+    /// Of the evicted pages, `share` in a hundred are taken not to have been accessed after they came in.
+    pub(crate) fn new(history: &History, share: usize) -> Ages {
+        let mut came = vec![None; history.keys.len()];
+        let (mut arrivals, mut batches) = (Vec::new(), Vec::new());
+        let mut batch = Vec::with_capacity(BATCH);
+        for moment in &history.moments {
+            let came = &mut came[moment.page as usize];
+            match moment.what {
+                What::Faulted | What::Touched => {
+                    *came = Some(arrivals.len());
+                    arrivals.push(moment.at);
+                }
+                What::Gone => *came = None,
+                What::Evicted => batch.extend(came.take().map(|came| arrivals.len() - came)),
+            }
+            if batch.len() == BATCH {
+                batch.sort_unstable();
+                batches.push((moment.at, batch[BATCH * share / 100]));
+                batch.clear();
+            }
+        }
+        let begin = history.moments.first().map_or(0, |moment| moment.at);
+        let step = (history.end - begin) / GRID + 1;
+        let mut ages = Ages {
+            arrivals,
+            batches,
+            begin,
+            step,
+            longest: Vec::new(),
+        };
+        let points = (0..=GRID).map(|point| begin + point * step);
+        ages.longest = points
+            .map(|at| ages.reaches(at).saturating_sub(at))
+            .collect();
+        ages
+    }
+
+    fn age(&self, at: u64) -> Option<usize> {
+        let after = self.batches.partition_point(|&(end, _)| end < at);
+        let batch = self.batches.get(after).or(self.batches.last());
+        batch.map(|&(_, age)| age)
+    }
+
+    /// Until when a page stays that is accessed at `at` and not any more.
+    fn reaches(&self, at: u64) -> u64 {
+        let Some(age) = self.age(at) else {
+            return u64::MAX;
+        };
+        let arrived = self.arrivals.partition_point(|&other| other < at);
+        self.arrivals
+            .get(arrived + age)
+            .copied()
+            .unwrap_or(u64::MAX)
+    }
+
+    /// Of a page that came in at `came` and was evicted at `left`: when it was last accessed, if later than it came.
+    pub(crate) fn last_access(&self, came: u64, left: u64) -> Option<u64> {
+        let age = self.age(left)?;
+        let arrived = |at| self.arrivals.partition_point(|&other| other < at);
+        let (from, to) = (arrived(came), arrived(left));
+        // Reclaim is no exact queue: a quarter more may be chance.
+        (to - from > age + age / 4).then(|| self.arrivals[to - age])
+    }
+
+    /// Until when a page that came in at `came` and left at `left` can have been accessed without staying any longer: while
+    /// its accessed bit was still set from when it came, which is the first half of its age.
+    pub(crate) fn unnoticed(&self, came: u64, left: u64) -> Option<u64> {
+        let age = self.age(left)?;
+        let arrived = self.arrivals.partition_point(|&other| other < came);
+        let until = self.arrivals.get(arrived + age / 2).copied();
+        Some(until.unwrap_or(left).min(left))
+    }
+
+    /// How long at most a page stayed without access from `at` on, ns.
+    pub(crate) fn longest(&self, at: u64) -> u64 {
+        let point = at.saturating_sub(self.begin) / self.step;
+        self.longest[(point as usize).min(self.longest.len() - 1)]
+    }
+}

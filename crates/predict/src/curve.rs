@@ -1,0 +1,217 @@
+//! From a recording to swap-ins and run time at each size of memory.
+
+use pagewise_simulate::Cost;
+use pagewise_simulate::Level;
+use pagewise_simulate::Models;
+use pagewise_simulate::PolicyKind;
+use pagewise_simulate::Reference;
+use pagewise_simulate::Settings;
+use pagewise_simulate::Simulation;
+use pagewise_trace::EventCount;
+use pagewise_trace::Trace;
+
+use crate::account::Account;
+use crate::ages::Ages;
+use crate::error::PredictError;
+use crate::history::History;
+use crate::history::page_bytes;
+use crate::history::page_shift;
+use crate::objects::Objects;
+use crate::rates::Rates;
+use crate::strings;
+use crate::strings::Step;
+use crate::sweeps;
+
+/// Evictions without which nothing is predicted.
+const LEAST_EVICTIONS: u64 = 1000;
+/// What is assumed of pages in memory: the share of evicted pages that were not accessed after they came (percent), and
+/// whether accesses that left no mark are made up. The first is the best guess, the others bound it.
+const ASSUMPTIONS: [(usize, bool); 3] = [(40, true), (20, true), (60, false)];
+const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
+/// References given to the simulator at once.
+const CHUNK: usize = 4096;
+
+/// What would happen with so much memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Point {
+    /// Memory limit, in bytes.
+    pub memory_bytes: u64,
+    /// Swap-ins.
+    pub swap_ins: u64,
+    /// The fewest under other assumptions on what was not seen, and by how far the model errs at the recorded size.
+    pub swap_ins_low: u64,
+    /// The most, likewise.
+    pub swap_ins_high: u64,
+    /// Time waited for them, in ns; `None` if no latency is known.
+    pub stall_ns: Option<u64>,
+    /// Run time, in ns, waiting included; `None` as above.
+    pub wall_ns: Option<u64>,
+}
+
+/// A recorded program, ready to be asked.
+pub struct Model {
+    strings: Vec<Vec<Step>>,
+    page_bytes: u64,
+    /// Memory that the limit holds beside the program's anonymous pages: page tables, files, what is being reclaimed.
+    overhead_pages: u64,
+    most_pages: u64,
+    limit_bytes: Option<u64>,
+    swap_ins: u64,
+    /// Run time without waiting for swap-ins, ns.
+    own_ns: Option<u64>,
+    swap_in_ns: Option<u64>,
+    simulated: u64,
+    off: f64,
+}
+
+impl Model {
+    /// Reads a recording.
+    ///
+    /// # Errors
+    /// [`PredictError`]: the recording cannot be read, or has not what a prediction needs.
+    pub fn read(trace: &Trace) -> Result<Model, PredictError> {
+        check(trace)?;
+        let history = History::read(trace)?;
+        let account = Account::new(&history);
+        if account.evictions < LEAST_EVICTIONS {
+            return Err(PredictError::NoPressure);
+        }
+        let objects = Objects::read(trace, &history)?;
+        let found = sweeps::find(&history, |page| objects.around(page));
+        let known = strings::known(&history, &found);
+        let looks = trace.accesses()?;
+        let rates = Rates::new(&history, &found, &known, looks, page_shift(trace))?;
+        let build = |(share, unnoticed)| {
+            let ages = Ages::new(&history, share);
+            strings::build(&history, &known, &rates, &ages, unnoticed, SEED)
+        };
+        let page_bytes = page_bytes(trace);
+        let limit_bytes = trace.meta().limit.bytes;
+        let limit_pages = limit_bytes.map_or(account.fit, |limit| limit / page_bytes);
+        let waited = history.clock.waited();
+        let mut model = Model {
+            strings: ASSUMPTIONS.map(build).into(),
+            page_bytes,
+            overhead_pages: limit_pages.saturating_sub(account.fit),
+            most_pages: account.most,
+            limit_bytes,
+            swap_ins: history.swap_ins,
+            own_ns: trace.meta().wall_ns.map(|wall| wall.saturating_sub(waited)),
+            swap_in_ns: (waited > 0).then(|| waited / history.swap_ins.max(1)),
+            simulated: 0,
+            off: 0.0,
+        };
+        model.simulated = swap_ins(&model.strings[0], account.fit);
+        model.off = (model.swap_ins as f64 / model.simulated.max(1) as f64 - 1.0).abs();
+        Ok(model)
+    }
+
+    /// The least memory in which nothing is swapped, in bytes: all that the program ever had at once.
+    pub fn peak_bytes(&self) -> u64 {
+        (self.most_pages + self.overhead_pages) * self.page_bytes
+    }
+
+    /// The limit it was recorded with.
+    pub fn recorded_bytes(&self) -> Option<u64> {
+        self.limit_bytes
+    }
+
+    /// Swap-ins that were recorded.
+    pub fn recorded_swap_ins(&self) -> u64 {
+        self.swap_ins
+    }
+
+    /// Swap-ins that the model has at the recorded size: how far off it is there.
+    pub fn simulated_swap_ins(&self) -> u64 {
+        self.simulated
+    }
+
+    /// With this much memory; on another `device` if given, else swap-ins take as long as they did.
+    pub fn at(&self, memory_bytes: u64, device: Option<&Device>) -> Point {
+        let pages = (memory_bytes / self.page_bytes)
+            .saturating_sub(self.overhead_pages)
+            .max(1);
+        let counts: Vec<u64> = self
+            .strings
+            .iter()
+            .map(|steps| swap_ins(steps, pages))
+            .collect();
+        let best = counts[0];
+        let low = counts.iter().copied().min().unwrap_or(best) as f64 * (1.0 - self.off);
+        let high = counts.iter().copied().max().unwrap_or(best) as f64 * (1.0 + self.off);
+        let each = device.map(|device| device.swap_in_ns).or(self.swap_in_ns);
+        let stall_ns = each.map(|each| each.saturating_mul(best));
+        Point {
+            memory_bytes,
+            swap_ins: best,
+            swap_ins_low: low.max(0.0) as u64,
+            swap_ins_high: high as u64,
+            stall_ns,
+            wall_ns: self
+                .own_ns
+                .zip(stall_ns)
+                .map(|(own, stall)| own.saturating_add(stall)),
+        }
+    }
+
+    /// The curve at 10, 20, ... 100 % of the [peak](Self::peak_bytes).
+    pub fn curve(&self, device: Option<&Device>) -> Vec<Point> {
+        (1..=10)
+            .map(|tenths| self.at(self.peak_bytes() * tenths / 10, device))
+            .collect()
+    }
+}
+
+/// A swap device other than the recorded one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Device {
+    swap_in_ns: u64,
+}
+
+impl Device {
+    /// By its cost per page and the kernel's own work at each fault, from a storage model. Writes are taken to be done
+    /// meanwhile, as the kernel does on all but memory.
+    pub fn new(cost: Cost, fault_ns: u64) -> Device {
+        Device {
+            swap_in_ns: cost.read_ns + fault_ns,
+        }
+    }
+}
+
+/// Whether the recording has what is needed.
+fn check(trace: &Trace) -> Result<(), PredictError> {
+    for sensor in ["faults", "residency"] {
+        let state = trace.meta().sensors.get(sensor);
+        if state.is_none_or(|state| state != "on") {
+            return Err(PredictError::NotRecorded(sensor));
+        }
+    }
+    match trace.rows::<EventCount>()?.next() {
+        None => Ok(()),
+        Some(Ok(_)) => Err(PredictError::OnlyCounted),
+        Some(Err(error)) => Err(error.into()),
+    }
+}
+
+pub(crate) fn swap_ins(steps: &[Step], pages: u64) -> u64 {
+    // Costs do not matter to what is counted here.
+    let storage = Models::built_in()
+        .storage("ufs3.1", "zram-lz4", Level::Typical)
+        .expect("they are built in");
+    let frames = pages.clamp(1, u64::from(pagewise_simulate::MAX_PAGES)) as u32;
+    let settings = Settings::new(PolicyKind::Linux, frames, storage);
+    let mut simulation = Simulation::new(&settings).expect("some memory, and a policy of the past");
+    let mut chunk: Vec<Reference> = Vec::with_capacity(CHUNK);
+    for step in steps {
+        if step.gone || chunk.len() == CHUNK {
+            simulation.feed(&chunk);
+            chunk.clear();
+        }
+        match step.gone {
+            true => _ = simulation.forget(step.page),
+            false => chunk.extend(step.reference()),
+        }
+    }
+    simulation.feed(&chunk);
+    simulation.outcome().swap_reads
+}

@@ -1,0 +1,216 @@
+//! What is known of each page from a recording: when it was first touched, left memory, came back, ceased to be.
+
+use std::collections::BTreeMap;
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use pagewise_trace::EventKind;
+use pagewise_trace::PageState;
+use pagewise_trace::Residency;
+use pagewise_trace::Trace;
+use pagewise_trace::TraceError;
+
+use crate::clock::Clock;
+
+/// Addresses have 57 bits at most, pages of 4 KiB 45; the address space's number goes above.
+const SPACE_SHIFT: u32 = 45;
+
+/// What happened to a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum What {
+    /// It came into being. When exactly is known to the interval between two scans.
+    Touched,
+    /// It left memory.
+    Evicted,
+    /// It was accessed and came back.
+    Faulted,
+    /// It was given back.
+    Gone,
+}
+
+/// Something that happened to a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Moment {
+    /// When, in ns of the program's own time ([`Clock`]).
+    pub(crate) at: u64,
+    pub(crate) page: u32,
+    pub(crate) what: What,
+}
+
+/// Everything that happened, in order of time. Pages are numbered by address: neighbours have adjacent numbers.
+pub(crate) struct History {
+    pub(crate) moments: Vec<Moment>,
+    /// The address space and page number of each page.
+    pub(crate) keys: Vec<u64>,
+    pub(crate) clock: Clock,
+    /// The end, in the program's own time.
+    pub(crate) end: u64,
+    pub(crate) swap_ins: u64,
+}
+
+pub(crate) type Known = HashMap<u64, Vec<(u64, What)>, RandomState>;
+
+impl History {
+    pub(crate) fn read(trace: &Trace) -> Result<History, TraceError> {
+        let shift = page_shift(trace);
+        let mut events = Vec::new();
+        for event in trace.events()? {
+            let event = event?;
+            let what = match event.kind {
+                EventKind::SwapIn | EventKind::SwapCacheHit => What::Faulted,
+                EventKind::Eviction => What::Evicted,
+                EventKind::PageWritten | EventKind::ZeroFilled => continue,
+            };
+            let key = key(event.space, event.address >> shift);
+            events.push((event.time_ns, event.latency_ns.unwrap_or(0), key, what));
+        }
+        events.sort_by_key(|event| event.0);
+        let faults = events.iter().filter(|event| event.3 == What::Faulted);
+        let clock = Clock::new(faults.clone().map(|event| (event.0, event.1)));
+        let swap_ins = faults.count() as u64;
+        let mut known = Known::default();
+        for (time, _, key, what) in events {
+            // A fault's access was where the program's own time stood still.
+            known.entry(key).or_default().push((clock.own(time), what));
+        }
+        let last = add_scans(trace, shift, &clock, &mut known)?;
+        let end = trace
+            .meta()
+            .end_monotonic_ns
+            .map_or(0, |end| clock.own(end));
+        Ok(History::assemble(known, clock, end.max(last), swap_ins))
+    }
+
+    /// Whether all addresses from one page to a later one are known pages.
+    pub(crate) fn are_contiguous(&self, first: u32, last: u32) -> bool {
+        self.keys[last as usize] - self.keys[first as usize] == u64::from(last - first)
+    }
+
+    pub(crate) fn assemble(known: Known, clock: Clock, end: u64, swap_ins: u64) -> History {
+        let mut keys: Vec<u64> = known.keys().copied().collect();
+        keys.sort_unstable();
+        let mut moments = Vec::new();
+        let mut end = end;
+        for (page, key) in keys.iter().enumerate() {
+            let mut exists = false;
+            for &(at, what) in &known[key] {
+                let page = page as u32;
+                if !exists && what != What::Touched && what != What::Gone {
+                    moments.push(Moment {
+                        at,
+                        page,
+                        what: What::Touched,
+                    });
+                }
+                exists = what != What::Gone;
+                moments.push(Moment { at, page, what });
+                end = end.max(at);
+            }
+        }
+        moments.sort_by_key(|moment| moment.at);
+        History {
+            moments,
+            keys,
+            clock,
+            end,
+            swap_ins,
+        }
+    }
+}
+
+/// The size of a page in bytes.
+pub(crate) fn page_bytes(trace: &Trace) -> u64 {
+    1 << page_shift(trace)
+}
+
+pub(crate) fn page_shift(trace: &Trace) -> u32 {
+    let bytes = trace.meta().host.page_bytes;
+    bytes.and_then(u64::checked_ilog2).unwrap_or(12)
+}
+
+pub(crate) fn key(space: u32, page: u64) -> u64 {
+    u64::from(space) << SPACE_SHIFT | page & ((1 << SPACE_SHIFT) - 1)
+}
+
+/// First touches and ends, as the scans of page tables saw them. Returns the time of the last scan.
+fn add_scans(
+    trace: &Trace,
+    shift: u32,
+    clock: &Clock,
+    known: &mut Known,
+) -> Result<u64, TraceError> {
+    let mut before: BTreeMap<u32, u64> = BTreeMap::new();
+    for space in trace.spaces()? {
+        before.entry(space.space).or_insert(space.begin_ns);
+    }
+    let mut last = 0;
+    let mut scan: Vec<Residency> = Vec::new();
+    for row in trace.residency()? {
+        let row = row?;
+        if scan
+            .first()
+            .is_some_and(|first| (first.space, first.time_ns) != (row.space, row.time_ns))
+        {
+            last = last.max(add_scan(&scan, shift, clock, &mut before, known));
+            scan.clear();
+        }
+        scan.push(row);
+    }
+    Ok(last.max(add_scan(&scan, shift, clock, &mut before, known)))
+}
+
+/// New pages came one after the other, in order of address, since the scan before.
+fn add_scan(
+    scan: &[Residency],
+    shift: u32,
+    clock: &Clock,
+    before: &mut BTreeMap<u32, u64>,
+    known: &mut Known,
+) -> u64 {
+    let Some(first) = scan.first() else {
+        return 0;
+    };
+    let now = clock.own(first.time_ns);
+    let since = before.insert(first.space, first.time_ns);
+    let since = since.map_or(now, |time| clock.own(time)).min(now);
+    let mut new = Vec::new();
+    for row in scan {
+        let from = row.address >> shift;
+        let pages = (from..from + (row.bytes >> shift)).map(|page| key(row.space, page));
+        match row.state {
+            PageState::Absent => pages.for_each(|key| {
+                if let Some(moments) = known.get_mut(&key) {
+                    let at = moments.partition_point(|&(at, _)| at <= now);
+                    if at == moments.len() || moments[at].1 != What::Gone {
+                        moments.insert(at, (now, What::Gone));
+                    }
+                }
+            }),
+            PageState::Zero => {}
+            PageState::Resident | PageState::Huge | PageState::Swapped => {
+                if row.file != Some(true) {
+                    new.extend(pages.filter(|key| !exists(known.get(key), since)));
+                }
+            }
+        }
+    }
+    new.sort_unstable();
+    let count = new.len() as u64;
+    for (number, key) in (0..).zip(new) {
+        let spread = since + (now - since) * number / count;
+        let moments = known.entry(key).or_default();
+        let at = moments.partition_point(|&(at, _)| at <= since);
+        let bound = moments.get(at).map_or(now, |&(at, _)| at);
+        moments.insert(at, (spread.min(bound), What::Touched));
+    }
+    now
+}
+
+/// Whether the page was there before this scan's interval, and is not new since.
+fn exists(moments: Option<&Vec<(u64, What)>>, since: u64) -> bool {
+    let Some(moments) = moments else {
+        return false;
+    };
+    let before = moments.partition_point(|&(at, _)| at <= since);
+    before > 0 && moments[before - 1].1 != What::Gone
+}

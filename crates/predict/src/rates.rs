@@ -1,0 +1,218 @@
+//! How often pages are accessed, from those of them that were not in memory: while a page is away, no access is missed.
+//!
+//! Of pages of one 2 MiB region in one part of the run it is the number of faults (those of sweeps apart) over the time
+//! they were away, whatever was in memory meanwhile. Where nothing was away it is told from looks at accessed bits.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use pagewise_trace::Access;
+use pagewise_trace::TraceError;
+
+use crate::history::History;
+use crate::history::What;
+use crate::history::key;
+use crate::strings::Step;
+use crate::sweeps::Sweeps;
+
+/// Parts of the run.
+const WINDOWS: u64 = 24;
+const REGION_SHIFT: u32 = 9;
+
+/// What was seen of a region in a window.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    faults: f64,
+    /// Page-nanoseconds away.
+    away: f64,
+    /// Of pages in memory at looks, and of those accessed, times the looks' length.
+    looked: f64,
+    accessed: f64,
+    interval: f64,
+}
+
+pub(crate) struct Rates {
+    begin: u64,
+    window: u64,
+    regions: Vec<u32>,
+    seen: Vec<[Seen; WINDOWS as usize]>,
+    whole: Vec<Seen>,
+}
+
+impl Rates {
+    /// `looks`: those at accessed bits, of pages of `1 << page_shift` bytes.
+    pub(crate) fn new(
+        history: &History,
+        sweeps: &Sweeps,
+        known: &[Step],
+        looks: impl Iterator<Item = Result<Access, TraceError>>,
+        page_shift: u32,
+    ) -> Result<Rates, TraceError> {
+        let begin = history.moments.first().map_or(0, |moment| moment.at);
+        let window = (history.end - begin) / WINDOWS + 1;
+        let mut numbers: HashMap<u64, u32, RandomState> = HashMap::default();
+        let mut regions = Vec::new();
+        for key in &history.keys {
+            let next = numbers.len() as u32;
+            regions.push(*numbers.entry(key >> REGION_SHIFT).or_insert(next));
+        }
+        let mut rates = Rates {
+            begin,
+            window,
+            regions,
+            seen: vec![[Seen::default(); WINDOWS as usize]; numbers.len()],
+            whole: Vec::new(),
+        };
+        rates.count_faults(history, sweeps);
+        rates.count_looks(looks, page_shift, history, known)?;
+        rates.sum();
+        Ok(rates)
+    }
+
+    fn window_of(&self, at: u64) -> usize {
+        (at.saturating_sub(self.begin) / self.window).min(WINDOWS - 1) as usize
+    }
+
+    fn count_faults(&mut self, history: &History, sweeps: &Sweeps) {
+        const HERE: u64 = u64::MAX;
+        let mut away_since = vec![HERE; history.keys.len()];
+        for (moment, swept) in history.moments.iter().zip(&sweeps.swept) {
+            let page = moment.page as usize;
+            let since = std::mem::replace(&mut away_since[page], HERE);
+            if since != HERE {
+                self.count_away(page, since, moment.at);
+            }
+            match moment.what {
+                What::Evicted => away_since[page] = moment.at,
+                What::Faulted if !swept => {
+                    let window = self.window_of(moment.at);
+                    self.seen[self.regions[page] as usize][window].faults += 1.0;
+                }
+                _ => {}
+            }
+        }
+        for (page, &since) in away_since.iter().enumerate() {
+            if since != HERE {
+                self.count_away(page, since, history.end);
+            }
+        }
+    }
+
+    fn count_away(&mut self, page: usize, since: u64, until: u64) {
+        let (first, last) = (self.window_of(since), self.window_of(until));
+        for window in first..=last {
+            let begin = self.begin + window as u64 * self.window;
+            let from = since.max(begin);
+            let to = until.min(begin + self.window);
+            self.seen[self.regions[page] as usize][window].away += to.saturating_sub(from) as f64;
+        }
+    }
+
+    /// `steps`: the accesses that are known, in order of time. What they explain is no access at random.
+    fn count_looks(
+        &mut self,
+        looks: impl Iterator<Item = Result<Access, TraceError>>,
+        shift: u32,
+        history: &History,
+        steps: &[Step],
+    ) -> Result<(), TraceError> {
+        let mut last = vec![0; history.keys.len()];
+        let mut steps = steps.iter().peekable();
+        for look in looks {
+            let look = look?;
+            let at = history.clock.own(look.time_ns);
+            let since = history
+                .clock
+                .own(look.time_ns.saturating_sub(look.interval_ns));
+            while let Some(step) = steps.next_if(|step| step.at <= at) {
+                last[step.page as usize] = step.at + 1;
+            }
+            let first = key(look.space, look.address >> shift);
+            let first = history.keys.partition_point(|&key| key < first);
+            let Some(&region) = self.regions.get(first) else {
+                continue;
+            };
+            let pages = self.regions[first..]
+                .iter()
+                .take_while(|&&other| other == region)
+                .count();
+            let known = last[first..first + pages]
+                .iter()
+                .filter(|&&last| last > since)
+                .count() as f64;
+            let window = self.window_of(at);
+            let seen = &mut self.seen[region as usize][window];
+            let looked = f64::from(look.resident_pages) - known;
+            let accessed = f64::from(look.accessed_pages) - known;
+            if looked > 0.0 {
+                seen.looked += looked;
+                seen.accessed += accessed.max(0.0);
+                seen.interval += looked * (at - since) as f64;
+            }
+        }
+        Ok(())
+    }
+
+    fn sum(&mut self) {
+        for windows in &self.seen {
+            let mut whole = Seen::default();
+            for seen in windows {
+                whole.add(seen);
+            }
+            self.whole.push(whole);
+        }
+    }
+
+    /// Accesses to `page` at own time `at`, for each ns; and until when that holds.
+    pub(crate) fn rate(&self, page: u32, at: u64) -> (f64, u64) {
+        let window = self.window_of(at);
+        let region = self.regions[page as usize] as usize;
+        let until = self.begin + (window as u64 + 1) * self.window;
+        let seen = &self.seen[region][window];
+        let whole = &self.whole[region];
+        let enough = |seen: &Seen| seen.away >= self.window as f64 * LEAST_AWAY;
+        let always = whole.always_accessed() && !enough(whole);
+        let rate = if enough(seen) {
+            seen.faults / seen.away
+        } else if seen.looked >= ENOUGH_LOOKED && !always {
+            seen.looked_rate()
+        } else if always {
+            f64::INFINITY
+        } else if enough(whole) {
+            whole.faults / whole.away
+        } else if whole.looked >= ENOUGH_LOOKED {
+            whole.looked_rate()
+        } else {
+            0.0
+        };
+        (rate, until)
+    }
+}
+
+/// Looks at a page that tell anything.
+const ENOUGH_LOOKED: f64 = 64.0;
+/// Looks at a page that tell that it is accessed all the time.
+const PAGES_TO_TELL: f64 = 1024.0;
+/// Pages that were away for all of a window.
+const LEAST_AWAY: f64 = 4.0;
+
+impl Seen {
+    fn add(&mut self, other: &Seen) {
+        self.faults += other.faults;
+        self.away += other.away;
+        self.looked += other.looked;
+        self.accessed += other.accessed;
+        self.interval += other.interval;
+    }
+
+    /// Whether each page was accessed whenever anyone looked.
+    fn always_accessed(&self) -> bool {
+        self.looked >= PAGES_TO_TELL && self.accessed == self.looked
+    }
+
+    /// A page that is accessed at random times is seen to be with a probability of 1 - exp(-rate x interval).
+    fn looked_rate(&self) -> f64 {
+        let untouched = (1.0 - self.accessed / self.looked).max(0.5 / self.looked);
+        -untouched.ln() / (self.interval / self.looked)
+    }
+}

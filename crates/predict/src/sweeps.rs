@@ -1,0 +1,166 @@
+//! Sweeps: faults that go from page to page of those that were missing, so that the program must have passed over the
+//! pages between them, which were in memory.
+//!
+//! A fault goes on with a sweep if the sweep's last page lies below it and no page between them was missing. Faults in no
+//! order do that rarely: of all pages, few are the next missing one above one of the last faults.
+
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+
+use crate::history::History;
+use crate::history::What;
+
+/// Faults after which a sweep that did not go on has ended.
+const PATIENCE: u64 = 256;
+/// Faults in a row that make a sweep.
+const ENOUGH: usize = 5;
+
+/// Pages that were accessed in passing, one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Passing {
+    pub(crate) first: u32,
+    /// The page after the last.
+    pub(crate) after: u32,
+    /// From when to when, in own time.
+    pub(crate) begin: u64,
+    pub(crate) end: u64,
+}
+
+/// What was found.
+pub(crate) struct Sweeps {
+    pub(crate) passings: Vec<Passing>,
+    /// Of each moment, whether it is a fault of a sweep.
+    pub(crate) swept: Vec<bool>,
+}
+
+/// A sweep that may go on.
+struct Head {
+    fault: u64,
+    at: u64,
+    /// Moments of its faults, until they are enough; then `None`.
+    doubtful: Option<Vec<usize>>,
+    /// What it passed over, until then.
+    pending: Vec<Passing>,
+}
+
+/// `bounds` are the first page of the object around a page and the page after its last: a sweep begins and ends there.
+pub(crate) fn find(history: &History, bounds: impl Fn(u32) -> (u32, u32)) -> Sweeps {
+    let mut found = Sweeps {
+        passings: Vec::new(),
+        swept: vec![false; history.moments.len()],
+    };
+    let mut missing: BTreeSet<u32> = BTreeSet::new();
+    let mut heads: BTreeMap<u32, Head> = BTreeMap::new();
+    let mut faults = 0;
+    for (index, moment) in history.moments.iter().enumerate() {
+        let page = moment.page;
+        match moment.what {
+            What::Touched => {}
+            What::Evicted => {
+                missing.insert(page);
+            }
+            What::Gone => {
+                missing.remove(&page);
+            }
+            What::Faulted => {
+                faults += 1;
+                missing.remove(&page);
+                let below = missing
+                    .range(..page)
+                    .next_back()
+                    .map_or(0, |below| below + 1);
+                let (first, _) = bounds(page);
+                let from = below.max(first.min(page));
+                let head = heads.range(below..page).next_back();
+                let last = head
+                    .filter(|(_, head)| faults - head.fault <= PATIENCE)
+                    .filter(|(last, _)| history.are_contiguous(**last, page))
+                    .map(|(&last, _)| last);
+                let mut head = match last {
+                    Some(last) => {
+                        let mut head = heads.remove(&last).expect("it was just found");
+                        head.pass(last + 1, page, head.at, moment.at, &mut found);
+                        head
+                    }
+                    None => {
+                        let mut head = Head {
+                            fault: faults,
+                            at: moment.at,
+                            doubtful: Some(Vec::new()),
+                            pending: Vec::new(),
+                        };
+                        head.pass(from, page, moment.at, moment.at, &mut found);
+                        head
+                    }
+                };
+                (head.fault, head.at) = (faults, moment.at);
+                head.count(index, &mut found);
+                heads.insert(page, head);
+                if faults % PATIENCE == 0 {
+                    heads.retain(|&last, head| {
+                        let goes_on = faults - head.fault <= PATIENCE;
+                        if !goes_on {
+                            head.finish(last, &missing, &bounds, &mut found);
+                        }
+                        goes_on
+                    });
+                }
+            }
+        }
+    }
+    for (last, mut head) in heads {
+        head.finish(last, &missing, &bounds, &mut found);
+    }
+    found
+}
+
+impl Head {
+    fn pass(&mut self, first: u32, after: u32, begin: u64, end: u64, found: &mut Sweeps) {
+        if first >= after {
+            return;
+        }
+        let passing = Passing {
+            first,
+            after,
+            begin,
+            end,
+        };
+        match self.doubtful {
+            None => found.passings.push(passing),
+            Some(_) => self.pending.push(passing),
+        }
+    }
+
+    /// One more fault of it.
+    fn count(&mut self, index: usize, found: &mut Sweeps) {
+        let Some(doubtful) = &mut self.doubtful else {
+            found.swept[index] = true;
+            return;
+        };
+        doubtful.push(index);
+        if doubtful.len() >= ENOUGH {
+            for &index in doubtful.iter() {
+                found.swept[index] = true;
+            }
+            found.passings.append(&mut self.pending);
+            self.doubtful = None;
+        }
+    }
+
+    /// It has ended: over what was in memory behind its last fault.
+    fn finish(
+        &mut self,
+        last: u32,
+        missing: &BTreeSet<u32>,
+        bounds: &impl Fn(u32) -> (u32, u32),
+        found: &mut Sweeps,
+    ) {
+        if self.doubtful.is_some() {
+            return;
+        }
+        let (_, after) = bounds(last);
+        let next = missing.range(last + 1..).next().copied();
+        let until = next.unwrap_or(u32::MAX).min(after);
+        self.pass(last + 1, until, self.at, self.at, found);
+    }
+}
