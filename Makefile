@@ -10,18 +10,19 @@ EXAMPLE_FLAGS = -O2 -g -Wall -Wextra -Werror
 STEP = scripts/step
 BINARY = target/release/pagewise
 EXAMPLES = build/examples/mincostflow build/examples/sweep build/examples/matmul build/examples/pattern \
-	build/examples/hotcold build/examples/churn
+	build/examples/hotcold build/examples/churn build/examples/lattice
 
 # The paths below hold whatever the caller's environment says.
 export CARGO_TARGET_DIR = $(CURDIR)/target
 
-.PHONY: help setup build examples access-states demo test test-kernels bench clean
+.PHONY: help setup build examples access-states demo gallery test test-kernels bench clean
 
 help:
 	@echo 'make setup         install the system packages that are missing (Debian, Ubuntu)'
 	@echo 'make build         $(BINARY) and the preload library beside it'
 	@echo 'make examples      the example programs, into build/examples'
 	@echo 'make demo          all of that, then record and report an example under memory pressure'
+	@echo 'make gallery       record eight programs under memory pressure, and write docs/gallery.md'
 	@echo 'make test          what a change must pass; needs root or sudo for the packages and the sensors'
 	@echo 'make test-kernels  the recorder on other kernels, emulated'
 	@echo 'make bench         what recording costs'
@@ -66,8 +67,16 @@ build/examples/churn: examples/churn.c
 	@mkdir -p build/examples
 	@$(STEP) 'build $@' $(CC) -std=c11 -D_GNU_SOURCE $(EXAMPLE_FLAGS) -o $@ examples/churn.c
 
+build/examples/lattice: examples/lattice.c
+	@mkdir -p build/examples
+	@$(STEP) 'build $@' $(CC) -std=c11 -D_GNU_SOURCE $(EXAMPLE_FLAGS) -o $@ examples/lattice.c -lm
+
 demo: setup build examples
 	@$(STEP) demo scripts/demo
+
+gallery: build examples
+	@$(STEP) setup scripts/setup --gallery
+	@$(STEP) gallery bench/gallery/run
 
 # Cheap checks first. clippy, doc and the tests share the dev profile's build scripts and macros; what needs
 # the release binary comes last.

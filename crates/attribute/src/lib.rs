@@ -47,5 +47,5 @@ pub use globals::{Global, globals};
 pub use jit::generated_code_names;
 pub use maps::{Mapping, parse_maps};
 pub use modules::{Module, ModuleTable};
-pub use naming::{Namer, Site, is_runtime};
+pub use naming::{Namer, Site, is_allocator_by_name, is_runtime};
 pub use symbolize::Symbolizer;

@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use arrow_array::Array;
 use arrow_array::ArrayRef;
-use arrow_array::cast::AsArray;
 use arrow_array::BooleanArray;
-use arrow_array::builder::BooleanBuilder;
 use arrow_array::PrimitiveArray;
-use arrow_array::builder::PrimitiveBuilder;
 use arrow_array::StringArray;
+use arrow_array::builder::BooleanBuilder;
+use arrow_array::builder::PrimitiveBuilder;
 use arrow_array::builder::StringBuilder;
+use arrow_array::cast::AsArray;
 use arrow_array::types::ArrowPrimitiveType;
-use arrow_schema::DataType;
 use arrow_array::types::UInt16Type;
 use arrow_array::types::UInt32Type;
 use arrow_array::types::UInt64Type;
+use arrow_schema::DataType;
 
 /// A Rust type that fills one column.
 ///

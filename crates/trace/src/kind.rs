@@ -66,12 +66,12 @@ use std::sync::Arc;
 
 use arrow_array::Array;
 use arrow_array::ArrayRef;
-use arrow_array::cast::AsArray;
 use arrow_array::DictionaryArray;
 use arrow_array::Int8Array;
 use arrow_array::StringArray;
-use arrow_schema::DataType;
+use arrow_array::cast::AsArray;
 use arrow_array::types::Int8Type;
+use arrow_schema::DataType;
 
 use crate::cell::check;
 use crate::cell::missing;

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use arrow_array::cast::AsArray;
 use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 
 use crate::table;

@@ -11,8 +11,8 @@ use std::vec::IntoIter;
 
 use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
-use arrow_schema::SchemaRef;
 use arrow_ipc::reader::StreamDecoder;
+use arrow_schema::SchemaRef;
 
 use crate::error::Result;
 use crate::error::TraceError;

@@ -8,14 +8,14 @@ use std::path::Path;
 use std::path::PathBuf;
 
 use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
-use arrow_schema::ArrowError;
 use arrow_ipc::writer::DictionaryTracker;
 use arrow_ipc::writer::EncodedData;
 use arrow_ipc::writer::IpcDataGenerator;
 use arrow_ipc::writer::IpcWriteContext;
 use arrow_ipc::writer::IpcWriteOptions;
 use arrow_ipc::writer::write_message;
+use arrow_schema::ArrowError;
+use arrow_schema::SchemaRef;
 
 use crate::error::Result;
 use crate::error::TraceError;

@@ -284,8 +284,7 @@ fn a_stream_of_another_version_is_read_closed_and_not_extended() {
     let other = Arc::new(UInt64Array::from(vec![7; 5]));
     let batch = with(&without(&batch, "latency_ns"), "numa_node", other);
     let mut bytes = Vec::new();
-    let mut writer =
-        arrow_ipc::writer::StreamWriter::try_new(&mut bytes, &batch.schema()).unwrap();
+    let mut writer = arrow_ipc::writer::StreamWriter::try_new(&mut bytes, &batch.schema()).unwrap();
     writer.write(&batch).unwrap();
     drop(writer);
     fs::write(&path, &bytes).unwrap();
