@@ -8,6 +8,7 @@ CC = gcc
 CXX = g++
 EXAMPLE_FLAGS = -O2 -g -Wall -Wextra -Werror
 STEP = scripts/step
+PREFIX = /usr/local
 BINARY = target/release/pagewise
 EXAMPLES = build/examples/mincostflow build/examples/sweep build/examples/matmul build/examples/pattern \
 	build/examples/hotcold build/examples/churn build/examples/lattice
@@ -15,11 +16,12 @@ EXAMPLES = build/examples/mincostflow build/examples/sweep build/examples/matmul
 # The paths below hold whatever the caller's environment says.
 export CARGO_TARGET_DIR = $(CURDIR)/target
 
-.PHONY: help setup build examples access-states demo gallery test test-kernels bench clean
+.PHONY: help setup build install examples access-states demo gallery test test-kernels bench clean
 
 help:
 	@echo 'make setup         install the system packages that are missing (Debian, Ubuntu)'
 	@echo 'make build         $(BINARY) and the preload library beside it'
+	@echo 'make install       all of it, with manual pages and completions, into PREFIX ($(PREFIX)), below DESTDIR'
 	@echo 'make examples      the example programs, into build/examples'
 	@echo 'make demo          all of that, then record and report an example under memory pressure'
 	@echo 'make gallery       record eight programs under memory pressure, and write docs/gallery.md'
@@ -36,6 +38,18 @@ build:
 	@$(STEP) 'build pagewise' $(CARGO) build --release -p pagewise
 	@$(STEP) 'build the preload library' $(CARGO) build --profile preload -p pagewise-runtime
 	@install -m 755 target/preload/libpagewise_runtime.so target/release/libpagewise_runtime.so
+
+# The library stays beside the executable, which looks for it there.
+install: build
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pagewise $(DESTDIR)$(PREFIX)/share/man/man1 \
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions \
+		$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+	install -m 755 $(BINARY) target/release/libpagewise_runtime.so $(DESTDIR)$(PREFIX)/lib/pagewise
+	ln -sf ../lib/pagewise/pagewise $(DESTDIR)$(PREFIX)/bin/pagewise
+	$(BINARY) man $(DESTDIR)$(PREFIX)/share/man/man1
+	$(BINARY) completions bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/pagewise
+	$(BINARY) completions zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_pagewise
+	$(BINARY) completions fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/pagewise.fish
 
 examples: $(EXAMPLES)
 

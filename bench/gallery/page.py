@@ -17,23 +17,10 @@ def duration(ns):
     return f"{ns} ns"
 
 
-def base(path):
-    return pathlib.PurePath(path).name
-
-
 def named(item):
-    """An object as a reader would ask for it: variable and line, else the function or place that made it."""
-    code = item["site"][0] if item["site"] else {}
-    where = f"{base(item['file'])}:{item['line']}" if item["file"] and item["line"] else None
-    made = item["function"] or code.get("function")
-    if not made and code.get("module_offset") is not None:
-        made = f"{base(code['module'])}+{code['module_offset']:#x}"
-    name = base(item["name"]) if item["kind"] == "file" and item["name"] else item["name"]
-    if name:
-        return f"`{name}`" + (f" ({where})" if where else "")
-    if made:
-        return f"made in `{made}`" + (f" ({where})" if where else "")
-    return {"heap": "heap", "stack": "stack", "unknown": "not known"}.get(item["kind"], item["kind"])
+    """As the report calls it; of a file its last part."""
+    label = pathlib.PurePath(item["label"]).name if item["kind"] == "file" else item["label"]
+    return f"`{label}`"
 
 
 def events(item):
@@ -63,7 +50,7 @@ def section(program, report):
         f"## {program['name']}", "",
         f"For {program['spec']}: {program['what']}.", "",
         f"    {program['command']}", "",
-        f"![Swap-ins and evictions of {program['name']}, by address and time](gallery/{program['name']}.png)", "",
+        f"![Swap-ins and evictions of {program['name']}, by address and time](gallery/{program['name']}.webp)", "",
         f"{program['words']}", "",
         f"Limit {mib(summary['limit_bytes'])}; waited {duration(summary['stall_ns'])} of {duration(summary['wall_ns'])} in "
         f"{summary['swap_ins']:,} swap-ins, {summary['evictions']:,} evictions; "

@@ -7,6 +7,7 @@ mod cli;
 mod export;
 mod failure;
 mod import;
+mod manual;
 mod observe;
 mod output;
 mod record;
@@ -43,6 +44,8 @@ fn main() -> ExitCode {
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Export(arguments) => export::run(&arguments),
         Command::Import(arguments) => import::run(&arguments),
+        Command::Completions(arguments) => manual::completions(arguments.shell),
+        Command::Man(arguments) => manual::pages(&arguments.folder),
     };
     match result {
         Ok(code) => code,
