@@ -7,7 +7,10 @@ MOST, LEAST = 6, 0.01
 
 
 def mib(bytes_):
-    return f"{bytes_ / (1 << 20):,.0f} MiB" if bytes_ is not None else "?"
+    if bytes_ is None:
+        return "?"
+    size = bytes_ / (1 << 20)
+    return f"{size:,.0f} MiB" if size >= 10 else f"{size:.1f} MiB"
 
 
 def duration(ns):
