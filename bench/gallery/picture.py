@@ -17,7 +17,8 @@ return [box.left + scrollX, box.top + scrollY, box.width, box.height];
 def take(html, path):
     """Writes the picture of one report."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with Browser(WIDTH, HEIGHT) as browser:
+    # Taking the picture would remove a scrollbar, and the map would grow beyond what was measured.
+    with Browser(WIDTH, HEIGHT, ["--hide-scrollbars"]) as browser:
         browser.open(html)
         browser.wait("document.getElementById('map').dataset.state === 'complete'")
         x, y, width, height = browser.run(FRAME)
