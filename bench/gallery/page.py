@@ -76,7 +76,7 @@ def render(programs, reports):
         "Eight programs under memory pressure: free stand-ins for those of SPEC CPU2006 in Fig. 3.2 and Table 3.1 of the swpTracer thesis,",
         "each recorded once at 60 % of its peak memory. `make gallery` records them again and writes this page.", "",
         f"Linux {platform.release().split('-')[0]}, {cpu}, swap on zram. A dot of a picture is a page that came back from swap (orange) or left",
-        "memory (blue), each object in a band of its own ([how to read it](report.md#what-it-shows)). *Swap events* are swap-ins and evictions.", "",
+        "memory (blue), each object in a band of its own ([how to read it](report.md#what-it-shows)). *Swap events* are swap-ins and evictions. One\nrecording each, on a machine shared with other work: times are longer than they need be.", "",
         "| program | for | peak | in the thesis | limit | swap events | most of the stall |", "|---|---|--:|--:|--:|--:|---|",
     ]
     for program in programs:
