@@ -29,7 +29,7 @@ pub(super) fn finish(recorded: Recorded) -> Result<ExitCode, Failure> {
     writer.close()?;
     if let Some((modules, first)) = pagewise_attribute::debuginfod_failures() {
         tell!(
-            "pagewise: no debug information from servers for {modules} modules; one of them: {first}"
+            "pagewise: modules that servers have no debug information for: {modules}; of one of them: {first}"
         );
     }
     summarize(&folder)?;
