@@ -8,20 +8,23 @@ CC = gcc
 CXX = g++
 EXAMPLE_FLAGS = -O2 -g -Wall -Wextra -Werror
 STEP = scripts/step
+PREFIX = /usr/local
 BINARY = target/release/pagewise
 EXAMPLES = build/examples/mincostflow build/examples/sweep build/examples/matmul build/examples/pattern \
-	build/examples/hotcold build/examples/churn build/examples/hinted
+	build/examples/hotcold build/examples/churn build/examples/hinted build/examples/lattice
 
 # The paths below hold whatever the caller's environment says.
 export CARGO_TARGET_DIR = $(CURDIR)/target
 
-.PHONY: help setup build examples access-states demo test test-kernels bench clean
+.PHONY: help setup build install examples access-states demo gallery test test-kernels bench clean
 
 help:
 	@echo 'make setup         install the system packages that are missing (Debian, Ubuntu)'
 	@echo 'make build         $(BINARY) and the preload library beside it'
+	@echo 'make install       all of it, with manual pages and completions, into PREFIX ($(PREFIX)), below DESTDIR'
 	@echo 'make examples      the example programs, into build/examples'
 	@echo 'make demo          all of that, then record and report an example under memory pressure'
+	@echo 'make gallery       record eight programs under memory pressure, and write docs/gallery.md'
 	@echo 'make test          what a change must pass; needs root or sudo for the packages and the sensors'
 	@echo 'make test-kernels  the recorder on other kernels, emulated'
 	@echo 'make bench         what recording costs'
@@ -35,6 +38,18 @@ build:
 	@$(STEP) 'build pagewise' $(CARGO) build --release -p pagewise
 	@$(STEP) 'build the preload library' $(CARGO) build --profile preload -p pagewise-runtime
 	@install -m 755 target/preload/libpagewise_runtime.so target/release/libpagewise_runtime.so
+
+# The library stays beside the executable, which looks for it there.
+install: build
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pagewise $(DESTDIR)$(PREFIX)/share/man/man1 \
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions \
+		$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+	install -m 755 $(BINARY) target/release/libpagewise_runtime.so $(DESTDIR)$(PREFIX)/lib/pagewise
+	ln -sf ../lib/pagewise/pagewise $(DESTDIR)$(PREFIX)/bin/pagewise
+	$(BINARY) man $(DESTDIR)$(PREFIX)/share/man/man1
+	$(BINARY) completions bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/pagewise
+	$(BINARY) completions zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_pagewise
+	$(BINARY) completions fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/pagewise.fish
 
 examples: $(EXAMPLES)
 
@@ -70,8 +85,16 @@ build/examples/hinted: examples/hinted.c include/pagewise.h
 	@mkdir -p build/examples
 	@$(STEP) 'build $@' $(CC) -std=c11 -D_GNU_SOURCE $(EXAMPLE_FLAGS) -o $@ examples/hinted.c
 
+build/examples/lattice: examples/lattice.c
+	@mkdir -p build/examples
+	@$(STEP) 'build $@' $(CC) -std=c11 -D_GNU_SOURCE $(EXAMPLE_FLAGS) -o $@ examples/lattice.c -lm
+
 demo: setup build examples
 	@$(STEP) demo scripts/demo
+
+gallery: build examples
+	@$(STEP) setup scripts/setup --gallery
+	@$(STEP) gallery bench/gallery/run
 
 # Cheap checks first. clippy, doc and the tests share the dev profile's build scripts and macros; what needs
 # the release binary comes last.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::HashMap;
 
+use pagewise_trace::Frame;
 use pagewise_trace::Meta;
 use pagewise_trace::StackFrame;
 use pagewise_trace::Trace;
@@ -246,15 +247,29 @@ fn worst_paths<S>(
 /// # Errors
 /// If a table cannot be read.
 pub fn frames_by_stack(trace: &Trace) -> Result<HashMap<u32, Vec<ObjectFrame>>, TraceError> {
+    frames_of(trace, |_| true)
+}
+
+/// The same of some of them.
+pub(crate) fn frames_of(
+    trace: &Trace,
+    wanted: impl Fn(u32) -> bool,
+) -> Result<HashMap<u32, Vec<ObjectFrame>>, TraceError> {
     let mut offsets: HashMap<(u32, u16), u64> = HashMap::new();
     for frame in trace.rows::<StackFrame>()? {
         let frame = frame?;
-        if let Some(offset) = frame.module_offset {
+        if let Some(offset) = frame.module_offset
+            && wanted(frame.stack)
+        {
             offsets.insert((frame.stack, frame.depth), offset);
         }
     }
     let mut frames: HashMap<u32, Vec<ObjectFrame>> = HashMap::new();
-    for frame in trace.frames()? {
+    for frame in trace.rows::<Frame>()? {
+        let frame = frame?;
+        if !wanted(frame.stack) {
+            continue;
+        }
         let offset = offsets.get(&(frame.stack, frame.depth)).copied();
         frames.entry(frame.stack).or_default().push(ObjectFrame {
             function: frame.function,

@@ -49,6 +49,8 @@ pub struct Identity {
     pub function: Option<String>,
     /// Tells sites apart of which nothing else is known: their call path.
     pub stack: Option<u32>,
+    /// Without variable and line: the code that allocates, as a name (`solver+0x4f10 < solver+0x2210`).
+    pub code: Option<String>,
 }
 
 impl Identity {
@@ -60,6 +62,7 @@ impl Identity {
             line: None,
             function: None,
             stack: None,
+            code: None,
         }
     }
 
@@ -73,6 +76,7 @@ impl Identity {
             function: site.function.clone(),
             // Without a line, a function may hold many sites.
             stack: nameless.then_some(paths.whole(site.stack)),
+            code: None,
         }
     }
 
@@ -129,9 +133,10 @@ impl Identity {
                 Some(function) => format!("{function} ({place})"),
                 None => place,
             },
-            (_, None, None) => match function {
-                Some(function) => format!("{function} (no line known)"),
-                None => "allocation of unknown origin".to_owned(),
+            (_, None, None) => match (&self.code, function) {
+                (Some(code), _) => code.clone(),
+                (None, Some(function)) => format!("{function} (no line known)"),
+                (None, None) => "allocation of unknown origin".to_owned(),
             },
         }
     }

@@ -15,6 +15,7 @@ mod address_map;
 mod apportion;
 mod attribution;
 mod call_paths;
+mod code_places;
 mod counted;
 mod counts;
 mod fault_paths;

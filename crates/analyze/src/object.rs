@@ -80,6 +80,24 @@ impl Object {
 }
 
 impl ObjectFrame {
+    /// Whether it only allocates for others: of an allocator, a language's runtime, or a function that by its name wraps one.
+    pub(crate) fn is_allocator(&self) -> bool {
+        self.is_runtime()
+            || self
+                .function
+                .as_deref()
+                .is_some_and(pagewise_attribute::is_allocator_by_name)
+    }
+
+    fn is_runtime(&self) -> bool {
+        pagewise_attribute::is_runtime(&pagewise_attribute::Frame {
+            function: self.function.clone(),
+            file: self.file.clone(),
+            module: self.module.clone(),
+            ..Default::default()
+        })
+    }
+
     /// Whether it is of an allocator, a language's runtime or the system's shared libraries, not of the program.
     pub fn is_library(&self) -> bool {
         let module = self.module.as_deref().unwrap_or("");
@@ -94,15 +112,7 @@ impl ObjectFrame {
         let in_system = of_system.iter().any(|folder| module.starts_with(folder));
         // Where the C library begins a program (crt1.o).
         let start = self.file.is_none() && self.function.as_deref() == Some("_start");
-        shared && in_system
-            || module == "[vdso]"
-            || start
-            || pagewise_attribute::is_runtime(&pagewise_attribute::Frame {
-                function: self.function.clone(),
-                file: self.file.clone(),
-                module: self.module.clone(),
-                ..Default::default()
-            })
+        shared && in_system || module == "[vdso]" || start || self.is_runtime()
     }
 }
 

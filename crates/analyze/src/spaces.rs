@@ -1,6 +1,7 @@
 //! All address spaces of a trace, moved forward in time: page -> object.
 
 use std::collections::HashMap;
+use std::collections::HashSet;
 
 use foldhash::fast::RandomState;
 use pagewise_trace::Allocation;
@@ -17,6 +18,7 @@ use pagewise_trace::TraceError;
 use crate::address_map::Range;
 use crate::apportion::Apportion;
 use crate::call_paths::WholePaths;
+use crate::code_places::code_places;
 use crate::heat::Heat;
 use crate::heat::Rates;
 use crate::identity::Identity;
@@ -184,8 +186,11 @@ impl Spaces {
         }
         changes.extend(trace.mappings()?.into_iter().map(Change::Mapping));
         let mut sampled = false;
+        // Most call paths may be those of faults; they make no objects.
+        let mut made_by: HashSet<u32, RandomState> = HashSet::default();
         for allocation in trace.allocations()? {
             let allocation = allocation?;
+            made_by.extend(allocation.stack);
             sampled |= allocation.estimated_bytes.is_some();
             changes.push(Change::Allocation(allocation));
         }
@@ -214,8 +219,16 @@ impl Spaces {
         };
         result.unknown = result.object(Identity::plain(ObjectKind::Unknown));
         let paths = WholePaths::read(trace)?;
-        for site in trace.sites()? {
-            let object = result.object(Identity::of_site(&site, &paths));
+        let mut sites = trace.sites()?;
+        sites.retain(|site| made_by.contains(&site.stack));
+        let nameless = sites
+            .iter()
+            .filter_map(|site| Identity::of_site(site, &paths).stack);
+        let codes = code_places(trace, &nameless.collect())?;
+        for site in sites {
+            let mut identity = Identity::of_site(&site, &paths);
+            identity.code = identity.stack.and_then(|stack| codes.get(&stack).cloned());
+            let object = result.object(identity);
             result.by_stack.insert(site.stack, object);
             result.stacks.entry(object).or_insert(site.stack);
         }

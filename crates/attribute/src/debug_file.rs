@@ -3,8 +3,9 @@
 //! Distributions strip their binaries and keep the rest apart, found by build id
 //! (`/usr/lib/debug/.build-id/ab/cdef.debug`) or by name (`.gnu_debuglink`); what several such
 //! files share lives in a third one (`.gnu_debugaltlink`, written by dwz). The places searched are
-//! those of GDB ("Debugging Information in Separate Files").
+//! those of GDB ("Debugging Information in Separate Files"); servers come last, and only if the user asked for that.
 
+use crate::debuginfod;
 use crate::elf;
 use object::Object;
 use std::ffi::OsStr;
@@ -47,17 +48,20 @@ fn separate_file(path: &Path) -> Option<PathBuf> {
     if let Some(found) = build_id.and_then(by_build_id) {
         return Some(found);
     }
-    let (name, checksum) = file.gnu_debuglink().ok()??;
-    let candidates = debuglink_candidates(path, Path::new(OsStr::from_bytes(name)));
-    candidates.into_iter().find(|candidate| match build_id {
-        Some(id) => build_id_of(candidate).is_none_or(|other| other == id) && is_elf(candidate),
-        None => crc32_of(candidate) == Some(checksum),
-    })
+    let link = file.gnu_debuglink().ok().flatten();
+    let linked = link.and_then(|(name, checksum)| {
+        let candidates = debuglink_candidates(path, Path::new(OsStr::from_bytes(name)));
+        candidates.into_iter().find(|candidate| match build_id {
+            Some(id) => build_id_of(candidate).is_none_or(|other| other == id) && is_elf(candidate),
+            None => crc32_of(candidate) == Some(checksum),
+        })
+    });
+    linked.or_else(|| debuginfod::find(&hexadecimal(build_id?)))
 }
 
 fn by_build_id(id: &[u8]) -> Option<PathBuf> {
     let (first, rest) = id.split_first()?;
-    let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let rest = hexadecimal(rest);
     let path = Path::new(GLOBAL_DIRECTORY)
         .join(".build-id")
         .join(format!("{first:02x}"))
@@ -103,8 +107,11 @@ fn is_elf(path: &Path) -> bool {
 /// The GNU build id of a file, as lower-case hexadecimal digits; `None` if it is no ELF file or has none.
 #[must_use]
 pub fn build_id(path: &Path) -> Option<String> {
-    let id = build_id_of(path)?;
-    Some(id.iter().map(|byte| format!("{byte:02x}")).collect())
+    Some(hexadecimal(&build_id_of(path)?))
+}
+
+fn hexadecimal(id: &[u8]) -> String {
+    id.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn build_id_of(path: &Path) -> Option<Vec<u8>> {

@@ -14,7 +14,7 @@
 //! Addresses in a process and addresses stated in a file (SVMA) differ by the module's bias; the
 //! names of fields and parameters say which is meant. All files are read on the machine where
 //! the process ran. The crate does no I/O but reading modules, debug information and sources, and
-//! contains no `unsafe` code.
+//! asking debuginfod servers if it is told to; it contains no `unsafe` code.
 //!
 //! Code generated at run time is named by the files its maker leaves for profilers.
 //!
@@ -24,6 +24,7 @@
 #![forbid(unsafe_code)]
 
 mod debug_file;
+mod debuginfod;
 mod declared;
 mod demangle;
 mod dwarf;
@@ -40,6 +41,7 @@ mod symbolize;
 pub mod unwind;
 
 pub use debug_file::build_id;
+pub use debuginfod::{debuginfod_failures, use_debuginfod};
 pub use demangle::demangle;
 pub use elf::{ElfCache, ElfImage, Segment};
 pub use error::{Error, Result};
@@ -48,5 +50,5 @@ pub use globals::{Global, globals};
 pub use jit::generated_code_names;
 pub use maps::{Mapping, parse_maps};
 pub use modules::{Module, ModuleTable};
-pub use naming::{Namer, Site, is_runtime};
+pub use naming::{Namer, Site, is_allocator_by_name, is_runtime};
 pub use symbolize::Symbolizer;

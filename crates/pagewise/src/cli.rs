@@ -53,6 +53,29 @@ pub(crate) enum Command {
     Export(ExportArguments),
     /// Make a recording from another tool's file
     Import(ImportArguments),
+    /// Print what a shell needs to complete this command's options
+    Completions(CompletionsArguments),
+    /// Write the manual pages into a folder
+    Man(ManArguments),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = COMPLETIONS_EXAMPLES)]
+pub(crate) struct CompletionsArguments {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+const COMPLETIONS_EXAMPLES: &str = "Examples:
+  pagewise completions bash > /etc/bash_completion.d/pagewise
+  pagewise completions zsh > ~/.zfunc/_pagewise
+  pagewise completions fish > ~/.config/fish/completions/pagewise.fish";
+
+#[derive(Debug, Args)]
+pub(crate) struct ManArguments {
+    /// An existing folder, for example /usr/local/share/man/man1
+    #[arg(value_name = "FOLDER")]
+    pub(crate) folder: PathBuf,
 }
 
 #[derive(Debug, Args)]
@@ -121,6 +144,9 @@ pub(crate) struct RecordArguments {
     /// Overwrite the folder given with -o
     #[arg(short, long)]
     pub(crate) force: bool,
+    /// Ask the servers in DEBUGINFOD_URLS for the debug information of modules that have none here
+    #[arg(long)]
+    pub(crate) debuginfod: bool,
     /// Under sudo, run the program as root and not as the calling user
     #[arg(long)]
     pub(crate) as_root: bool,

@@ -9,6 +9,7 @@ mod compare;
 mod export;
 mod failure;
 mod import;
+mod manual;
 mod observe;
 mod output;
 mod plan;
@@ -49,6 +50,8 @@ fn main() -> ExitCode {
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Export(arguments) => export::run(&arguments),
         Command::Import(arguments) => import::run(&arguments),
+        Command::Completions(arguments) => manual::completions(arguments.shell),
+        Command::Man(arguments) => manual::pages(&arguments.folder),
     };
     match result {
         Ok(code) => code,

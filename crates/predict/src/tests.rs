@@ -74,9 +74,7 @@ fn random(state: &mut u64) -> u64 {
 
 /// All pages once, then accesses as `next` says.
 fn string(accesses: u64, mut next: impl FnMut(u64) -> u64) -> Vec<u64> {
-    (0..PAGES)
-        .chain((0..accesses).map(&mut next))
-        .collect()
+    (0..PAGES).chain((0..accesses).map(&mut next)).collect()
 }
 
 #[track_caller]

@@ -83,6 +83,7 @@ struct JsonWorkingSet {
 
 #[derive(Debug, Serialize)]
 struct JsonObject {
+    label: String,
     name: Option<String>,
     file: Option<String>,
     line: Option<u32>,
@@ -315,6 +316,7 @@ impl JsonObject {
         let seen = |count: u64| observed.then_some(count);
         let swap_in = |count: u64| findings.swap_ins_observed().then_some(count);
         Self {
+            label: identity.to_string(),
             name: identity.name.clone(),
             file: identity.file.clone(),
             line: identity.line,

@@ -2,12 +2,16 @@
 
 use pagewise_analyze::Findings;
 use pagewise_analyze::ObjectFrame;
+use pagewise_analyze::ObjectKind;
 
-/// Takes the first of the prefixes that fits off every source path. Whole parts only: `/home/me` is no prefix of
+/// Takes the first of the prefixes that fits off every path of a source or of a mapped file. Whole parts only: `/home/me` is no prefix of
 /// `/home/meg/a.c`.
 pub fn strip_prefixes(findings: &mut Findings, prefixes: &[String]) {
     for object in &mut findings.objects {
         strip(&mut object.identity.file, prefixes);
+        if object.identity.kind == ObjectKind::File {
+            strip(&mut object.identity.name, prefixes);
+        }
         strip_frames(&mut object.site, prefixes);
     }
     for path in &mut findings.fault_paths {

@@ -33,7 +33,7 @@ fn page_of(meta: Meta, fill: impl FnOnce(&mut TraceWriter)) -> String {
     let trace = Trace::open(&dir).expect("opened");
     let findings = analyze(&trace).expect("analysed");
     let mut out = Vec::new();
-    html::write(&trace, &findings, &mut out).expect("written");
+    html::write(&trace, findings, &[], &mut out).expect("written");
     String::from_utf8(out).expect("UTF-8")
 }
 

@@ -17,7 +17,7 @@ use crate::declared::Declarations;
 use crate::elf::FileStamp;
 use crate::frame::{Frame, display_file};
 use function_name::simple_name;
-pub use runtime::is_runtime;
+pub use runtime::{is_allocator_by_name, is_runtime};
 use sources::Sources;
 use std::collections::HashMap;
 use std::path::Path;
@@ -213,10 +213,17 @@ impl Namer {
 fn site_without_lines(frames: &[Frame]) -> Site {
     let own = |&index: &usize| !is_runtime(&frames[index]);
     let named = |&index: &usize| frames[index].function.is_some() && own(&index);
+    let wraps = |index: usize| {
+        frames[index]
+            .function
+            .as_deref()
+            .is_some_and(is_allocator_by_name)
+    };
     let indices = 0..frames.len();
     let found = indices
         .clone()
-        .find(named)
+        .find(|index| named(index) && !wraps(*index))
+        .or_else(|| indices.clone().find(named))
         .or_else(|| indices.clone().find(own));
     let fallback = found.or(frames.len().checked_sub(1));
     fallback.map_or_else(Site::default, |index| site(frames, index, None))

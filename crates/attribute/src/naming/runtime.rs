@@ -167,6 +167,23 @@ fn is_runtime_namespace(function: &str) -> bool {
     starts_in_runtime(&qualified_name(function))
 }
 
+/// Whether a function by its name only allocates for its callers (`xmalloc`, `g_malloc0`, `x264_malloc`): for code without debug
+/// information, whose source does not tell.
+#[must_use]
+pub fn is_allocator_by_name(function: &str) -> bool {
+    const WORDS: &[&str] = &[
+        "malloc",
+        "calloc",
+        "realloc",
+        "memalign",
+        "aligned_alloc",
+        "strdup",
+        "memdup",
+    ];
+    let name = qualified_name(function).to_ascii_lowercase();
+    WORDS.iter().any(|word| name.contains(word)) || name.ends_with("_alloc") || name == "alloc"
+}
+
 fn starts_in_runtime(path: &str) -> bool {
     let path = path.trim_start_matches("mut ").trim_start_matches("dyn ");
     CPP_NAMESPACES
@@ -225,6 +242,29 @@ mod tests {
                 !is_runtime(&frame(Some(module), None, Some("f"))),
                 "{module}"
             );
+        }
+    }
+
+    #[test]
+    fn wrappers_are_told_by_name() {
+        for name in [
+            "xmalloc",
+            "g_malloc0",
+            "x264_malloc",
+            "av_realloc_f",
+            "my_alloc",
+            "g_strdup",
+        ] {
+            assert!(is_allocator_by_name(name), "{name}");
+        }
+        for name in [
+            "main",
+            "reprice",
+            "x264_encoder_open",
+            "allocate_grid",
+            "alloc_page",
+        ] {
+            assert!(!is_allocator_by_name(name), "{name}");
         }
     }
 

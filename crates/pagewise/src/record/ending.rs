@@ -27,6 +27,11 @@ pub(super) fn finish(recorded: Recorded) -> Result<ExitCode, Failure> {
         Err(error) => return Err(error.into()),
     }
     writer.close()?;
+    if let Some((modules, first)) = pagewise_attribute::debuginfod_failures() {
+        tell!(
+            "pagewise: modules that servers have no debug information for: {modules}; of one of them: {first}"
+        );
+    }
     summarize(&folder)?;
     Ok(ExitCode::from(code))
 }

@@ -56,6 +56,10 @@ const DEFAULT_FOLDER: &str = "pagewise.data";
 
 pub(crate) fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
     require_sense(arguments)?;
+    if arguments.debuginfod {
+        pagewise_attribute::use_debuginfod()
+            .map_err(|why| Failure::new(format!("--debuginfod: {why}")))?;
+    }
     let (folder, overwrite) = destination(arguments)?;
     delegation::seek(arguments);
     let peak_bytes = peak::peak_bytes(arguments)?;

@@ -73,11 +73,10 @@ fn html(arguments: &ReportArguments, path: &Path) -> Result<ExitCode, Failure> {
     let target = Target::choose(path, &contents, arguments.force)?;
     complete(&arguments.trace)?;
     let trace = Trace::open(&arguments.trace)?;
-    let mut findings = pagewise_analyze::analyze(&trace)?;
-    strip_prefixes(&mut findings, &arguments.strip_prefix);
+    let findings = pagewise_analyze::analyze(&trace)?;
     target.write("--html", |out| {
         let mut out = std::io::BufWriter::with_capacity(1 << 16, out);
-        pagewise_report::html::write(&trace, &findings, &mut out)?;
+        pagewise_report::html::write(&trace, findings, &arguments.strip_prefix, &mut out)?;
         out.flush()?;
         Ok::<_, HtmlError>(())
     })?;

@@ -81,6 +81,13 @@ function drawStalls(x, rates) {
     plot('stalls', { label: 'waiting', write: percent }, series, data);
 }
 
+/** 0 and powers of ten up to the largest: of many only some, or their labels overlap. */
+function decades(most) {
+    const powers = Math.floor(Math.log10(Math.max(1, most)));
+    const step = Math.max(1, Math.ceil((powers + 1) / 5));
+    return [0, ...Array.from({ length: Math.floor(powers / step) + 1 }, (_, number) => 10 ** (powers % step + number * step))];
+}
+
 /** Swap-ins by latency; four steps to an octave. */
 function drawLatency(codes) {
     if (!codes) return;
@@ -107,7 +114,7 @@ function drawLatency(codes) {
     plots.latency = new uPlot({
         width: Math.max(200, holder.clientWidth), height: 170,
         scales: { x: { time: false, distr: 3, log: 10 }, y: { distr: 4, asinh: 1, range: (u, least, most) => [0, Math.max(10, most)] } },
-        axes: [axis('latency', (u, values) => values.map(v => v === null ? '' : duration(v)), { size: 36 }), axis('swap-ins', (u, values) => values.map(count), { size: 74, splits: (u, number, least, most) => [0, ...Array.from({ length: 16 }, (_, power) => 10 ** power).filter(value => value <= most)] })],
+        axes: [axis('latency', (u, values) => values.map(v => v === null ? '' : duration(v)), { size: 36 }), axis('swap-ins', (u, values) => values.map(count), { size: 74, splits: (u, number, least, most) => decades(most) })],
         series: [{ label: 'from', value: (u, v) => v === null ? '-' : duration(v) }, {
             label: 'swap-ins', stroke: css('--swap-in'), fill: `${css('--swap-in').trim()}55`, paths: uPlot.paths.stepped({ align: 1 }), points: { show: false },
             value: (u, v) => v === null ? '-' : count(v),

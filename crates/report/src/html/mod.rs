@@ -22,6 +22,7 @@ mod tables;
 use std::io;
 use std::io::Write;
 
+use crate::strip_prefixes;
 use pagewise_analyze::Findings;
 use pagewise_analyze::Timeline;
 use pagewise_trace::Trace;
@@ -44,15 +45,23 @@ pub enum HtmlError {
     Output(#[from] io::Error),
 }
 
-/// Writes the report of a recording, whose findings these are.
+/// Writes the report of a recording, whose findings these are; paths are shown without these prefixes.
 ///
 /// Memory grows with events, up to about six million of them; of more, some are left out of the picture (not of the
 /// sums), and the page says so. The file stays below 30 MiB.
 ///
 /// # Errors
 /// If a table cannot be read, or `out` takes no more. What was written before is then incomplete.
-pub fn write(trace: &Trace, findings: &Findings, out: &mut dyn Write) -> Result<(), HtmlError> {
-    let points = Points::read(trace, findings)?;
+pub fn write(
+    trace: &Trace,
+    mut findings: Findings,
+    prefixes: &[String],
+    out: &mut dyn Write,
+) -> Result<(), HtmlError> {
+    // Before names are shortened: by them, objects and paths are found again in the trace.
+    let points = Points::read(trace, &findings)?;
+    strip_prefixes(&mut findings, prefixes);
+    let findings = &findings;
     let timeline = Timeline::read(trace)?;
     let window = window(findings, &points, &timeline);
     let bands = Bands::of(&points.points, findings);

@@ -21,6 +21,7 @@ use super::pack::Packed;
 use super::pack::Window;
 use super::pack::compress;
 use super::pack::push_varint;
+use crate::text::Style;
 
 /// More moments than this of a curve are thinned out.
 const MOST_MOMENTS: usize = 4_000;
@@ -143,7 +144,7 @@ impl<'findings> Model<'findings> {
 impl ModelBand {
     fn new(band: &Band, findings: &Findings) -> std::io::Result<Self> {
         let label = match band.object {
-            Some(object) => visible(&findings.objects[object].identity.to_string()),
+            Some(object) => Style::PAGE.name_of(&findings.objects[object]),
             None => "(all other objects)".to_owned(),
         };
         let mut data = Vec::new();

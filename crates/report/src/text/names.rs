@@ -2,26 +2,13 @@
 
 use pagewise_analyze::Object;
 use pagewise_analyze::ObjectFrame;
-use pagewise_analyze::ObjectKind;
-use pagewise_analyze::bare;
 
 use super::Style;
 
 impl Style {
     /// What an object is called.
     pub(crate) fn name_of(self, object: &Object) -> String {
-        let identity = &object.identity;
-        if identity.kind == ObjectKind::Allocation && identity.line.is_none() {
-            // Without debug information: where the code is that allocates.
-            let place = own_frames(&object.site).next().and_then(place_in_module);
-            let name = identity.name.as_deref().or(identity.function.as_deref());
-            match (name.map(bare), place) {
-                (Some(name), Some(place)) => return self.clean(&format!("{name} ({place})")),
-                (None, Some(place)) => return self.clean(&place),
-                (_, None) => {}
-            }
-        }
-        self.clean(&identity.name_with(|file| self.file(file)))
+        self.clean(&object.identity.name_with(|file| self.file(file)))
     }
 
     /// A source file.

@@ -29,6 +29,7 @@ pub(crate) fn object(name: Option<&str>, line: Option<u32>, stall_ns: u64) -> Ob
             line,
             function: Some("solve(int)".to_owned()),
             stack: None,
+            code: None,
         },
         bytes: Some(190 << 20),
         allocations: 1,

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 
 use pagewise_analyze::Findings;
 use pagewise_analyze::Object;
+use pagewise_analyze::Phase;
 use pagewise_analyze::SampledSwapIn;
 
 use super::Style;
@@ -108,13 +109,8 @@ fn phases(object: &Object, findings: &Findings) -> Vec<String> {
         .map(|(phase, facts)| {
             let words = in_words(&facts, findings.page_bytes());
             let sure = how_sure(&facts);
-            let at = |ns: u64| duration(ns.saturating_sub(begin));
             match several {
-                true => format!(
-                    "{} to {}: {words} ({sure})",
-                    at(phase.begin_ns),
-                    at(phase.end_ns)
-                ),
+                true => format!("{}: {words} ({sure})", when(phase, begin)),
                 false => format!("{words} ({sure})"),
             }
         })
@@ -125,6 +121,19 @@ fn phases(object: &Object, findings: &Findings) -> Vec<String> {
         phases.push(format!("{more} more changes"));
     }
     phases
+}
+
+/// `2.1 s to 3.4 s`; of a short time late in a long run, which would begin and end at the same, `at 26 s for 380 ms`.
+fn when(phase: &Phase, zero_ns: u64) -> String {
+    let at = |ns: u64| duration(ns.saturating_sub(zero_ns));
+    let (begin, end) = (at(phase.begin_ns), at(phase.end_ns));
+    match begin == end {
+        true => format!(
+            "at {begin} for {}",
+            duration(phase.end_ns.saturating_sub(phase.begin_ns))
+        ),
+        false => format!("{begin} to {end}"),
+    }
 }
 
 fn rows(text: &mut String, canvas: &Canvas, band: &Band, marks: Marks, style: Style) {
