@@ -47,6 +47,8 @@ enum Code {
 #[derive(Debug)]
 struct Part {
     code: Code,
+    /// Module and offset, also of a function.
+    place: Option<String>,
     is_own: bool,
 }
 
@@ -54,6 +56,7 @@ fn parts(frames: &[ObjectFrame]) -> Vec<Part> {
     let part = |frame: &ObjectFrame| {
         Some(Part {
             code: Code::of(frame)?,
+            place: place(frame).map(|(module, offset)| format!("{module}+{offset:#x}")),
             is_own: !frame.is_library(),
         })
     };
@@ -71,10 +74,15 @@ impl Code {
         if let Some(function) = &frame.function {
             return Some(Self::Function(bare(function).to_owned()));
         }
-        let module = frame.module.as_deref()?;
-        let module = module.rsplit('/').next().unwrap_or(module);
-        Some(Self::Offset(module.to_owned(), frame.module_offset?))
+        let (module, offset) = place(frame)?;
+        Some(Self::Offset(module, offset))
     }
+}
+
+fn place(frame: &ObjectFrame) -> Option<(String, u64)> {
+    let module = frame.module.as_deref()?;
+    let module = module.rsplit('/').next().unwrap_or(module);
+    Some((module.to_owned(), frame.module_offset?))
 }
 
 /// Gives each path a name, and those that would be called the same the callers in which they differ.
@@ -139,13 +147,16 @@ fn telling(parts: &[Part]) -> BTreeSet<usize> {
     [Some(0), named, own].into_iter().flatten().collect()
 }
 
-/// The frames at these depths, innermost first; of a module that was just named, the offset only.
+/// The frames at these depths, innermost first, which has symbol and offset; of a module that was just named, the offset only.
 fn name(parts: &[Part], shown: &BTreeSet<usize>) -> String {
     let mut last = None;
     let texts = shown.iter().map(|&depth| match &parts[depth].code {
         Code::Function(function) => {
             last = None;
-            function.clone()
+            match &parts[depth].place {
+                Some(place) if depth == 0 => format!("{function} ({place})"),
+                _ => function.clone(),
+            }
         }
         Code::Offset(module, offset) if last.replace(module) == Some(module) => {
             format!("+{offset:#x}")
@@ -230,6 +241,6 @@ mod tests {
     #[test]
     fn of_nothing_but_an_allocator_its_first_frame_is_told() {
         let found = names(&[&[frame("/usr/lib/libc.so.6", 0x1, Some("malloc"))]]);
-        assert_eq!(found, ["malloc"]);
+        assert_eq!(found, ["malloc (libc.so.6+0x1)"]);
     }
 }
