@@ -63,10 +63,8 @@ fn line_of_grid(folder: &Path) -> Option<u64> {
 fn servers_are_asked_when_the_user_says_so_and_only_then() {
     let folder = tempdir().expect("a folder");
     stripped(folder.path());
-    let client = format!(
-        "echo \"$@\" >> asked; [ \"$1 $2\" = \"debuginfo $(cat id)\" ] && echo \"$PWD/grid.debug\" && exit 0; [ \"$1\" = --version ] && exit 0; echo \"Server query failed: No such file or directory\" >&2; exit 1"
-    );
-    let path = fake_client(folder.path(), &client);
+    let client = "echo \"$@\" >> asked; [ \"$1 $2\" = \"debuginfo $(cat id)\" ] && echo \"$PWD/grid.debug\" && exit 0; [ \"$1\" = --version ] && exit 0; echo \"Server query failed: No such file or directory\" >&2; exit 1";
+    let path = fake_client(folder.path(), client);
     let id = pagewise_attribute::build_id(&folder.path().join("grid")).expect("a build id");
     fs::write(folder.path().join("id"), &id).expect("written");
     for asked in [false, true] {
