@@ -138,22 +138,6 @@ proptest! {
     }
 
     #[test]
-    fn policies_that_go_by_writes(trace in traces(), frames in frames()) {
-        for (policy, mut model) in [
-            (PolicyKind::LruWsr, models::Written::lru_wsr(frames)),
-            (PolicyKind::CfLru, models::Written::cflru(frames)),
-        ] {
-            let mut simulation = simulation(policy, frames, &trace);
-            for (position, &reference) in trace.iter().enumerate() {
-                let misses = simulation.outcome().misses();
-                simulation.feed(&[reference]);
-                let hit = simulation.outcome().misses() == misses;
-                prop_assert_eq!(hit, model.access(reference), "{} at {}", policy, position);
-            }
-        }
-    }
-
-    #[test]
     fn belady(trace in traces(), frames in frames()) {
         // Which of several pages that are not used again leaves is open, so only the misses are compared.
         let mut model = models::Belady::new(frames, &trace);
@@ -316,22 +300,4 @@ fn costs_decide_which_kind_of_page_stays() {
             "{policy}"
         );
     }
-}
-
-#[test]
-fn a_page_that_was_given_back_is_new() {
-    let page = |number| Reference::new(number, true, false).expect("a small number");
-    let mut simulation = simulation(PolicyKind::Linux, 2, &[]);
-    simulation.feed(&[page(0), page(1)]);
-    assert!(simulation.forget(0), "linux can");
-    assert!(simulation.forget(77), "never seen");
-    assert_eq!(simulation.resident(), 1);
-    simulation.feed(&[page(2), page(0)]);
-    let outcome = simulation.outcome();
-    assert_eq!(
-        (outcome.evictions, outcome.swap_reads),
-        (1, 0),
-        "there was room for 2, and 0 is new"
-    );
-    assert_eq!(outcome.first_touches, 4);
 }

@@ -4,10 +4,6 @@ use std::collections::HashMap;
 
 use pagewise_simulate::Reference;
 
-mod dirty;
-
-pub(crate) use dirty::Written;
-
 pub(crate) trait Model {
     fn access(&mut self, page: u32);
     fn resident(&self) -> Vec<u32>;
