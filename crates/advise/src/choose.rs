@@ -17,8 +17,8 @@ use crate::facts::RunFacts;
 const LEAST_STALL_SHARE: f64 = 0.01;
 /// Below this share of the run, waiting is not worth a plan.
 pub(crate) const LEAST_STALLED: f64 = 0.02;
-/// Left to the kernel and to what no rule is about: an eighth, at least 8 MiB.
-const LEAST_RESERVE: u64 = 8 << 20;
+/// Left to the kernel and to what no rule is about: an eighth, at least 24 MiB. The preloaded library leaves as much.
+const LEAST_RESERVE: u64 = 24 << 20;
 /// What a stream needs beside what it keeps: read ahead and not yet dropped.
 const STREAM_WINDOW: u64 = 16 << 20;
 /// A page that comes back this often on average is used again and again.

@@ -12,6 +12,8 @@ use pagewise_advise::NoAdvice;
 use pagewise_analyze::analyze;
 use pagewise_host::MemorySize;
 use pagewise_host::page_bytes;
+use pagewise_plan::CurvePoint;
+use pagewise_predict::Model;
 use pagewise_report::text::ColorChoice;
 use pagewise_report::text::Style;
 use pagewise_trace::Trace;
@@ -58,7 +60,14 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode, Failure> {
     complete(&arguments.trace)?;
     let trace = Trace::open(&arguments.trace)?;
     let findings = analyze(&trace)?;
-    let advice = advise(arguments, &trace, &findings)?;
+    let mut advice = advise(arguments, &trace, &findings)?;
+    let no_curve = match Model::read(&trace) {
+        Ok(model) => {
+            advice.plan.curve = curve(&model);
+            None
+        }
+        Err(why) => Some(why.to_string()),
+    };
     let text = advice.plan.to_toml();
     let text = text.map_err(|error| Failure::new(error.to_string()))?;
     target.write("-o", |out| out.write_all(text.as_bytes()))?;
@@ -72,8 +81,25 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode, Failure> {
     } else {
         print(&text::render(&advice, Style::of_stdout(ColorChoice::Auto)))?;
     }
+    if let Some(why) = no_curve {
+        tell!("pagewise: {why}");
+    }
     tell_next(arguments, &advice);
     Ok(ExitCode::SUCCESS)
+}
+
+/// What is predicted without the plan at 10 to 100 % of what the program needs.
+fn curve(model: &Model) -> Vec<CurvePoint> {
+    let points = model.curve(None).into_iter();
+    points
+        .filter_map(|point| {
+            Some(CurvePoint {
+                memory_bytes: point.memory_bytes,
+                swap_ins: point.swap_ins,
+                wall_ns: point.wall_ns?,
+            })
+        })
+        .collect()
 }
 
 fn advise(

@@ -2,9 +2,12 @@
 
 use pagewise_advise::Advice;
 use pagewise_plan::Action;
+use pagewise_plan::CurvePoint;
 use pagewise_plan::Prediction;
 use pagewise_plan::Rule;
 use pagewise_report::bytes;
+use pagewise_report::count;
+use pagewise_report::duration;
 use pagewise_report::text::Style;
 
 /// What to do, what it promises, and why.
@@ -35,8 +38,27 @@ pub(super) fn render(advice: &Advice, style: Style) -> String {
             text.push_str(&format!("  alone: {}\n", promise(&predicted)));
         }
     }
+    text.push_str(&curve(&plan.curve, style));
     for (name, why) in &advice.unnamed {
         text.push_str(&format!("\nNo rule for {}: {why}\n", clean(name)));
+    }
+    text
+}
+
+/// What other sizes of memory would bring, without the plan.
+fn curve(points: &[CurvePoint], style: Style) -> String {
+    if points.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("\n{}\n", style.bold("Without a plan, as predicted:"));
+    text.push_str("     memory     swap-ins      time\n");
+    for point in points {
+        text.push_str(&format!(
+            "{:>11}  {:>11}  {:>8}\n",
+            bytes(point.memory_bytes),
+            count(point.swap_ins),
+            duration(point.wall_ns)
+        ));
     }
     text
 }
