@@ -182,6 +182,8 @@ fn without_debug_information_there_is_symbol_and_offset() {
     let mut findings = named("solver");
     findings.objects[1].identity.name = None;
     findings.objects[1].identity.function = Some("solve(int)".to_owned());
+    findings.objects[1].identity.file = None;
+    findings.objects[1].identity.line = None;
     findings.objects[1].identity.code = Some("solve (solver+0x4f10)".to_owned());
     let text = render(&findings, style(100));
     assert!(text.contains("solve (solver+0x4f10)"), "{text}");
