@@ -14,6 +14,8 @@ mod facts;
 mod predict;
 mod targets;
 
+use std::fmt;
+
 use pagewise_analyze::Findings;
 use pagewise_plan::Action;
 use pagewise_plan::Memory;
@@ -49,6 +51,17 @@ pub enum NoAdvice {
     /// It has not what is needed: in words, with what to type.
     Lacks(String),
 }
+
+impl fmt::Display for NoAdvice {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Trace(error) => error.fmt(formatter),
+            Self::Lacks(why) => formatter.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for NoAdvice {}
 
 impl From<TraceError> for NoAdvice {
     fn from(error: TraceError) -> Self {

@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use pagewise_analyze::Identity;
+use pagewise_analyze::ObjectFrame;
 use pagewise_analyze::ObjectKind;
 use pagewise_attribute::demangle;
-use pagewise_attribute::is_runtime;
 use pagewise_plan::Frame;
 use pagewise_plan::ModuleFile;
 use pagewise_plan::Target;
@@ -170,10 +170,9 @@ impl Targets {
 
 /// Frames there are of the allocator, the language's runtime or a library of the system: they change with its updates.
 fn is_system_library(module: &str) -> bool {
-    let of_system = ["/usr/lib", "/lib/", "/lib64/", "/usr/local/lib"];
-    is_runtime(&pagewise_attribute::Frame {
+    let frame = ObjectFrame {
         module: Some(module.to_owned()),
-        ..Default::default()
-    }) || module.contains(".so") && of_system.iter().any(|folder| module.starts_with(folder))
-        || module.starts_with('[')
+        ..ObjectFrame::default()
+    };
+    frame.is_library() || module.starts_with('[')
 }

@@ -5,6 +5,7 @@
 mod apply;
 mod check;
 mod cli;
+mod columns;
 mod compare;
 mod export;
 mod failure;

@@ -133,6 +133,20 @@ pub enum Action {
     Nothing,
 }
 
+impl Action {
+    /// The word for it in plans, JSON and output.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Lock { .. } => "lock",
+            Self::Stream { .. } => "stream",
+            Self::Prefetch(_) => "prefetch",
+            Self::Cold => "cold",
+            Self::Huge => "huge",
+            Self::Nothing => "nothing",
+        }
+    }
+}
+
 /// Sizes that the runtime shall not choose itself, bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadAhead {

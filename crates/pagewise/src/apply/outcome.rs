@@ -4,7 +4,6 @@ use pagewise_abi::plan::CALLS;
 use pagewise_abi::status::OfRule;
 use pagewise_abi::status::Total;
 use pagewise_abi::status::Why;
-use pagewise_plan::Action;
 use pagewise_plan::Plan;
 use pagewise_report::bytes;
 use pagewise_report::count;
@@ -211,7 +210,7 @@ fn of_rule(rule: &pagewise_plan::Rule, sent: &Result<usize, String>, words: &Wor
     });
     RuleOutcome {
         target: rule.name.clone(),
-        action: action_name(&rule.action),
+        action: rule.action.name(),
         site: rule.target.site().map(|site| site.to_string()),
         unmatched,
         objects,
@@ -269,17 +268,6 @@ impl RuleOutcome {
             ));
         }
         format!("{target}: {}", parts.join(", "))
-    }
-}
-
-fn action_name(action: &Action) -> &'static str {
-    match action {
-        Action::Lock { .. } => "lock",
-        Action::Stream { .. } => "stream",
-        Action::Prefetch(_) => "prefetch",
-        Action::Cold => "cold",
-        Action::Huge => "huge",
-        Action::Nothing => "nothing",
     }
 }
 

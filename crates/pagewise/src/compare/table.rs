@@ -9,6 +9,7 @@ use super::comparison::Arm;
 use super::comparison::ArmKind;
 use super::comparison::Comparison;
 use super::statistics::geometric_mean;
+use crate::columns::aligned;
 
 const HEADER: [&str; 8] = [
     "arm",
@@ -108,30 +109,6 @@ fn fields(arm: &Arm) -> Vec<String> {
         shown(arm.median_of(|run| run.memory_bytes), bytes),
         arm.killed.to_string(),
     ]
-}
-
-/// The first column to the left, the others to the right.
-fn aligned(lines: &[Vec<String>]) -> String {
-    let columns = lines.first().map_or(0, Vec::len);
-    let width = |column: usize| {
-        lines
-            .iter()
-            .map(|line| line[column].chars().count())
-            .max()
-            .unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut text = String::new();
-    for line in lines {
-        let fields = line.iter().zip(&widths).enumerate();
-        let padded = fields.map(|(column, (field, width))| match column {
-            0 => format!("{field:<width$}"),
-            _ => format!("  {field:>width$}"),
-        });
-        text.push_str(padded.collect::<String>().trim_end());
-        text.push('\n');
-    }
-    text
 }
 
 #[cfg(test)]

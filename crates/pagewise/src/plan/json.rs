@@ -4,8 +4,6 @@ use pagewise_advise::Advice;
 use pagewise_plan::Prediction;
 use serde::Serialize;
 
-use super::text::action;
-
 #[derive(Serialize)]
 struct Document<'advice> {
     schema: &'static str,
@@ -69,7 +67,7 @@ pub(super) fn render(advice: &Advice) -> Result<String, serde_json::Error> {
         file: rule.place.file.as_deref(),
         line: rule.place.line,
         function: rule.place.function.as_deref(),
-        action: action(&rule.action),
+        action: rule.action.name(),
         why: &rule.why,
         predicted: rule.predicted.map(Predicted::from),
     });

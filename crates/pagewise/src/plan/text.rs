@@ -27,8 +27,8 @@ pub(super) fn render(advice: &Advice, style: Style) -> String {
     for rule in &plan.rules {
         text.push_str(&format!(
             "\n{}  {}\n",
-            style.bold(action(&rule.action)),
-            clean(&rule.name)
+            style.bold(rule.action.name()),
+            style.clean(&rule.name)
         ));
         text.push_str(&format!("  why: {}\n", rule.why));
         if let Some(details) = details(rule) {
@@ -40,7 +40,7 @@ pub(super) fn render(advice: &Advice, style: Style) -> String {
     }
     text.push_str(&curve(&plan.curve, style));
     for (name, why) in &advice.unnamed {
-        text.push_str(&format!("\nNo rule for {}: {why}\n", clean(name)));
+        text.push_str(&format!("\nNo rule for {}: {why}\n", style.clean(name)));
     }
     text
 }
@@ -82,21 +82,4 @@ fn details(rule: &Rule) -> Option<String> {
         } => Some(format!("kept in memory: {}", bytes(*keep))),
         _ => None,
     }
-}
-
-/// The word for it in a plan.
-pub(super) fn action(action: &Action) -> &'static str {
-    match action {
-        Action::Lock { .. } => "lock",
-        Action::Stream { .. } => "stream",
-        Action::Prefetch(_) => "prefetch",
-        Action::Cold => "cold",
-        Action::Huge => "huge",
-        Action::Nothing => "nothing",
-    }
-}
-
-/// Names come from others' programs.
-fn clean(name: &str) -> String {
-    name.replace(char::is_control, " ")
 }

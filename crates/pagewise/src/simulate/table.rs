@@ -8,6 +8,7 @@ use pagewise_report::text::Style;
 use super::curves::Curve;
 use super::outcome::Findings;
 use super::outcome::Row;
+use crate::columns::aligned;
 
 /// What was simulated, then a table for each memory size.
 pub(super) fn render(findings: &Findings<'_>, style: Style) -> String {
@@ -174,28 +175,4 @@ fn change(ratio: Option<f64>) -> String {
         Some(ratio) => format!("{:+.1} %", ((ratio - 1.0) * 1e3).round() / 10.0 + 0.0),
         None => "?".to_owned(),
     }
-}
-
-/// The first column to the left, the others to the right.
-fn aligned(lines: &[Vec<String>]) -> String {
-    let columns = lines.first().map_or(0, Vec::len);
-    let width = |column: usize| {
-        lines
-            .iter()
-            .map(|line| line[column].len())
-            .max()
-            .unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut text = String::new();
-    for line in lines {
-        let fields = line.iter().zip(&widths).enumerate();
-        let padded = fields.map(|(column, (field, width))| match column {
-            0 => format!("{field:<width$}"),
-            _ => format!("  {field:>width$}"),
-        });
-        text.push_str(padded.collect::<String>().trim_end());
-        text.push('\n');
-    }
-    text
 }

@@ -88,15 +88,13 @@ fn write_rule(out: &mut Text, rule: &Rule) {
 }
 
 fn write_action(out: &mut Text, action: &Action) {
-    let (name, keep, ahead) = match action {
-        Action::Lock { keep_bytes, .. } => ("lock", *keep_bytes, None),
-        Action::Stream { keep_bytes, ahead } => ("stream", *keep_bytes, Some(ahead)),
-        Action::Prefetch(ahead) => ("prefetch", None, Some(ahead)),
-        Action::Cold => ("cold", None, None),
-        Action::Huge => ("huge", None, None),
-        Action::Nothing => ("nothing", None, None),
+    let (keep, ahead) = match action {
+        Action::Lock { keep_bytes, .. } => (*keep_bytes, None),
+        Action::Stream { keep_bytes, ahead } => (*keep_bytes, Some(ahead)),
+        Action::Prefetch(ahead) => (None, Some(ahead)),
+        Action::Cold | Action::Huge | Action::Nothing => (None, None),
     };
-    out.text("action", name);
+    out.text("action", action.name());
     out.optional_size("keep_bytes", keep, "kept in memory");
     if let Some(ahead) = ahead {
         out.optional_size("chunk_bytes", ahead.chunk_bytes, "read in at a time");

@@ -82,7 +82,7 @@ impl Style {
     }
 
     /// A name as it may be shown.
-    pub(crate) fn clean(self, name: &str) -> String {
+    pub fn clean(self, name: &str) -> String {
         clean(name, !self.unicode, LONGEST_NAME)
     }
 
