@@ -53,9 +53,9 @@ install: build
 
 examples: $(EXAMPLES)
 
-# What the kernels' test compares page tables with.
+# What the kernels' test compares page tables with. In the profile of the tests, which have built it already.
 access-states:
-	@$(STEP) 'build access_states' $(CARGO) build --release -p pagewise-collect --example access_states
+	@$(STEP) 'build access_states' $(CARGO) build --workspace --example access_states
 
 build/examples/mincostflow: examples/mincostflow.cpp
 	@mkdir -p build/examples
@@ -103,10 +103,10 @@ test:
 	@$(STEP) format $(CARGO) fmt --all --check
 	@$(STEP) clippy $(CARGO) clippy --workspace --all-targets -- -D warnings
 	@RUSTDOCFLAGS='-D warnings' $(STEP) doc $(CARGO) doc --workspace --no-deps
-	@$(MAKE) build examples access-states
-	@$(STEP) 'unit tests' $(CARGO) test --workspace
+	@$(MAKE) build examples
+	@$(STEP) 'unit tests' $(CARGO) test --workspace --no-fail-fast
 	@$(STEP) 'integration tests' scripts/test-integration
-	@$(STEP) kernels scripts/test-kernels
+	@$(MAKE) test-kernels
 
 test-kernels: build examples access-states
 	@$(STEP) kernels scripts/test-kernels

@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::command::assert_nothing_lost;
 use common::command::record;
 use common::command::report;
 use common::machine::Machine;
@@ -50,8 +51,7 @@ impl Measured {
     }
 
     fn assert_nothing_lost(&self) {
-        let losses = self.report["losses"].as_object().expect("losses");
-        assert!(losses.values().all(|count| count == 0), "{losses:?}");
+        assert_nothing_lost(&self.report);
     }
 
     /// Within 1 % of the kernel's own counters over the same time, which are those of the whole machine.

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use common::command::Ended;
+use common::command::assert_nothing_lost;
 use common::command::command;
 use common::command::record;
 use common::command::report;
@@ -38,17 +39,12 @@ fn allocations(report: &Value, name: &str) -> u64 {
         .sum()
 }
 
-fn assert_no_losses(report: &Value) {
-    let losses = report["losses"].as_object().expect("losses");
-    assert!(losses.values().all(|count| count == 0), "{losses:?}");
-}
-
 /// Records a kind of the odd program in which `work` is done so often, and checks that all of it was seen.
 fn assert_recorded(options: &str, kind: &str, times: u64) {
     let folder = with_program();
     record(folder.path(), options, &format!("./odd {kind}")).expect_code(0);
     let report = report(folder.path());
-    assert_no_losses(&report);
+    assert_nothing_lost(&report);
     assert_eq!(report["sensors"]["allocations"], "on");
     assert_eq!(allocations(&report, "kept"), times, "{kind}");
     assert_eq!(allocations(&report, "early"), 1, "{kind}");
@@ -104,7 +100,7 @@ fn a_child_forked_while_threads_allocate_does_not_hang() {
 fn memory_by_sbrk_is_the_heaps() {
     let folder = with_program();
     record(folder.path(), ALLOCATIONS, "./odd sbrk").expect_code(0);
-    assert_no_losses(&report(folder.path()));
+    assert_nothing_lost(&report(folder.path()));
 }
 
 #[test]
@@ -142,7 +138,7 @@ fn a_stripped_program_is_recorded_without_lines() {
     );
     record(folder.path(), ALLOCATIONS, "./odd plain").expect_code(0);
     let report = report(folder.path());
-    assert_no_losses(&report);
+    assert_nothing_lost(&report);
     assert_eq!(report["sensors"]["allocations"], "on");
     let objects = report["objects"].as_array().expect("objects");
     assert!(objects.len() >= 3, "{objects:#?}");

@@ -8,6 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use common::command::Running;
+use common::command::assert_nothing_lost;
 use common::command::command;
 use common::command::report;
 use common::command::run;
@@ -73,8 +74,7 @@ fn assert_storm(report: &Value) {
         "{}",
         report["sensors"]
     );
-    let losses = report["losses"].as_object().expect("losses");
-    assert!(losses.values().all(|lost| lost == 0), "{losses:?}");
+    assert_nothing_lost(report);
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod common;
 use std::fs;
 use std::path::Path;
 
+use common::command::assert_nothing_lost;
 use common::command::record;
 use common::command::report;
 use common::machine::Machine;
@@ -54,8 +55,7 @@ fn recorded_with_delays(folder: &Path, options: &str, program: &str) -> Option<V
     drop(accounting);
     machine.assert_restored();
     let report = report(folder);
-    let losses = report["losses"].as_object().expect("losses");
-    assert!(losses.values().all(|count| count == 0), "{losses:?}");
+    assert_nothing_lost(&report);
     assert_eq!(report["sensors"]["stalls"], "on");
     assert_eq!(report["sensors"]["delays"], "on");
     let pair = &report["reconciliation"]["reclaims"];

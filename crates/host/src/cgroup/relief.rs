@@ -4,6 +4,14 @@
 //! until reclaim has caught up.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use std::time::Instant;
 
 use super::CgroupVersion;
 use super::MemoryCgroup;
@@ -15,25 +23,30 @@ const STEP: u64 = 1 << 20;
 /// Beyond this the limit is too low for what cannot be swapped: then the killer is right.
 const MOST_SHARE: u64 = 8;
 const MOST_AT_LEAST: u64 = 8 << 20;
-/// Calls in a row that find the program stuck beyond that, before the killer is let go: about a second.
-const PATIENCE: u32 = 100;
+/// How long a program may be stuck beyond that, before the killer is let go.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// Attempts to reclaim a step.
 const SQUEEZES: usize = 16;
 /// Less free swap than this is none.
 const SWAP_LEFT: u64 = 1 << 20;
+/// How long a program that is stuck may wait for help; a look is one file read.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
 
-/// Holds the killer of a v1 cgroup. Call [`OomRelief::tick`] often.
+/// Holds the killer of a v1 cgroup, and looks after its program until it is dropped. In a thread of its own: who
+/// records has other work just when the program is stuck, and a program that waits for it is not reclaimed from.
 #[derive(Debug)]
 pub struct OomRelief {
-    control: PathBuf,
-    limit_file: PathBuf,
-    limit: u64,
-    raised_by: u64,
-    /// Calls in a row that could not help.
-    helpless: u32,
-    held: bool,
-    nudges: u64,
-    free_swap_at_the_end: Option<u64>,
+    seen: Arc<Seen>,
+    /// Closed to end the thread.
+    end: Option<mpsc::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the thread tells.
+#[derive(Debug, Default)]
+struct Seen {
+    nudges: AtomicU64,
+    free_swap_at_the_end: OnceLock<u64>,
 }
 
 impl OomRelief {
@@ -44,30 +57,86 @@ impl OomRelief {
             return None;
         }
         let limit_file = cgroup.path().join("memory.limit_in_bytes");
+        let seen = Arc::<Seen>::default();
+        let mut helper = Helper::new(control, limit_file, limit, seen.clone());
+        let (end, ended) = mpsc::channel::<()>();
+        let look_after = move || {
+            while ended.recv_timeout(LOOK_EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
+                helper.look();
+            }
+        };
+        let name = "oom-relief".to_owned();
+        // Where no thread can be had, the killer is let go again with what was to look after the program.
+        let thread = std::thread::Builder::new().name(name).spawn(look_after);
         Some(Self {
+            seen,
+            end: Some(end),
+            thread: Some(thread.ok()?),
+        })
+    }
+
+    /// Bytes of swap that were free when nothing helped any more and the killer was let go; `None`: it was not. After
+    /// the kill it is too late to look: what the program had swapped is free again.
+    pub fn free_swap_at_the_end(&self) -> Option<u64> {
+        self.seen.free_swap_at_the_end.get().copied()
+    }
+
+    /// How often the program was helped on: by reclaiming 1 MiB for it, or by raising the limit by as much for a moment.
+    pub fn nudges(&self) -> u64 {
+        self.seen.nudges.load(Ordering::Relaxed)
+    }
+}
+
+/// Who holds the killer must look after the program: whoever leaves, also by an error, lets go of it first.
+impl Drop for OomRelief {
+    fn drop(&mut self) {
+        drop(self.end.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The thread's part.
+#[derive(Debug)]
+struct Helper {
+    control: PathBuf,
+    limit_file: PathBuf,
+    limit: u64,
+    raised_by: u64,
+    /// Since when nothing could be done for it.
+    helpless_since: Option<Instant>,
+    held: bool,
+    seen: Arc<Seen>,
+}
+
+impl Helper {
+    fn new(control: PathBuf, limit_file: PathBuf, limit: u64, seen: Arc<Seen>) -> Self {
+        Self {
             control,
             limit_file,
             limit,
             raised_by: 0,
-            helpless: 0,
+            helpless_since: None,
             held: true,
-            nudges: 0,
-            free_swap_at_the_end: None,
-        })
+            seen,
+        }
     }
 
     /// Helps a stuck program on, or lets the killer have it when nothing helps. Lowers the limit again as soon as
     /// that is possible.
-    pub fn tick(&mut self) {
+    fn look(&mut self) {
         if !self.held {
             return;
         }
         if is_stuck(&files::read_optional(&self.control).unwrap_or_default()) {
             self.nudge();
-        } else if self.raised_by > 0
-            && files::write(&self.limit_file, &self.limit.to_string()).is_ok()
-        {
-            self.raised_by = 0;
+        } else {
+            self.helpless_since = None;
+            if self.raised_by > 0 && files::write(&self.limit_file, &self.limit.to_string()).is_ok()
+            {
+                self.raised_by = 0;
+            }
         }
     }
 
@@ -78,17 +147,17 @@ impl OomRelief {
             return;
         }
         if free_swap < SWAP_LEFT || self.raised_by + STEP > most {
-            self.helpless += 1;
-            if free_swap < SWAP_LEFT || self.helpless > PATIENCE {
+            let since = *self.helpless_since.get_or_insert_with(Instant::now);
+            if free_swap < SWAP_LEFT || since.elapsed() > PATIENCE {
                 self.held = false;
-                self.free_swap_at_the_end = Some(free_swap);
+                let _ = self.seen.free_swap_at_the_end.set(free_swap);
                 let _ = files::write(&self.control, "0");
             }
             return;
         }
-        self.helpless = 0;
+        self.helpless_since = None;
         self.raised_by += STEP;
-        self.nudges += 1;
+        self.count();
         let _ = files::write(&self.limit_file, &(self.limit + self.raised_by).to_string());
     }
 
@@ -102,25 +171,17 @@ impl OomRelief {
             return false;
         }
         self.raised_by = 0;
-        self.helpless = 0;
-        self.nudges += 1;
+        self.helpless_since = None;
+        self.count();
         files::write(&self.limit_file, &self.limit.to_string()).is_ok()
     }
 
-    /// Bytes of swap that were free when nothing helped any more and the killer was let go; `None`: it was not. After
-    /// the kill it is too late to look: what the program had swapped is free again.
-    pub fn free_swap_at_the_end(&self) -> Option<u64> {
-        self.free_swap_at_the_end
-    }
-
-    /// How often the program was helped on: by reclaiming 1 MiB for it, or by raising the limit by as much for a moment.
-    pub fn nudges(&self) -> u64 {
-        self.nudges
+    fn count(&self) {
+        self.seen.nudges.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// Who holds the killer must look after the program: whoever leaves, also by an error, lets go of it first.
-impl Drop for OomRelief {
+impl Drop for Helper {
     fn drop(&mut self) {
         if self.held {
             let _ = files::write_if_present(&self.control, "0");
@@ -141,17 +202,10 @@ fn free_swap() -> u64 {
 mod tests {
     use super::*;
 
-    fn relief(folder: &std::path::Path, limit: u64) -> OomRelief {
-        OomRelief {
-            control: folder.join("memory.oom_control"),
-            limit_file: folder.join("memory.limit_in_bytes"),
-            limit,
-            raised_by: 0,
-            helpless: 0,
-            held: true,
-            nudges: 0,
-            free_swap_at_the_end: None,
-        }
+    fn helper(folder: &std::path::Path, limit: u64) -> Helper {
+        let control = folder.join("memory.oom_control");
+        let limit_file = folder.join("memory.limit_in_bytes");
+        Helper::new(control, limit_file, limit, Arc::default())
     }
 
     #[test]
@@ -166,10 +220,10 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("memory.oom_control"), "under_oom 0\n").expect("written");
         std::fs::write(folder.path().join("memory.limit_in_bytes"), "68157440\n").expect("written");
-        let mut relief = relief(folder.path(), 64 << 20);
-        relief.raised_by = STEP;
-        relief.tick();
-        assert_eq!(relief.raised_by, 0);
+        let mut helper = helper(folder.path(), 64 << 20);
+        helper.raised_by = STEP;
+        helper.look();
+        assert_eq!(helper.raised_by, 0);
         let limit =
             std::fs::read_to_string(folder.path().join("memory.limit_in_bytes")).expect("written");
         assert_eq!(limit.trim(), (64u64 << 20).to_string());
@@ -180,10 +234,10 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let control = folder.path().join("memory.oom_control");
         std::fs::write(&control, "under_oom 1\n").expect("written");
-        let mut relief = relief(folder.path(), 8 << 20);
-        relief.raised_by = MOST_AT_LEAST;
-        relief.tick();
-        assert!(!relief.held);
+        let mut helper = helper(folder.path(), 8 << 20);
+        helper.raised_by = MOST_AT_LEAST;
+        helper.look();
+        assert!(!helper.held);
         assert_eq!(
             std::fs::read_to_string(&control).expect("written").trim(),
             "0"

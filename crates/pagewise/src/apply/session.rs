@@ -89,16 +89,16 @@ pub(crate) fn execute(
     let began = Instant::now();
     launched.release()?;
     let relief = setting.cgroup.as_ref().zip(setting.limit.bytes);
-    let mut relief = relief.and_then(|(cgroup, limit)| OomRelief::hold(cgroup, limit));
+    let relief = relief.and_then(|(cgroup, limit)| OomRelief::hold(cgroup, limit));
     let mut run = Run::default();
-    run.exit_code = wait(&mut launched, relief.as_mut(), signals, setting, &mut run)?;
+    run.exit_code = wait(&mut launched, relief.as_ref(), signals, setting, &mut run)?;
     run.wall_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
     Ok(run)
 }
 
 fn wait(
     launched: &mut Launched,
-    mut relief: Option<&mut OomRelief>,
+    relief: Option<&OomRelief>,
     signals: &Signals,
     setting: &Setting,
     run: &mut Run,
@@ -107,15 +107,12 @@ fn wait(
     let mut told: Option<(Signal, Instant)> = None;
     loop {
         if let Some(exit) = launched.wait_timeout(LOOK_EVERY)? {
-            let nudges = relief.map_or(0, |relief| relief.nudges());
+            let nudges = relief.map_or(0, OomRelief::nudges);
             run.limit_raised_times = nudges;
             run.killed = why_killed(Some(exit.how), setting, free_swap, nudges);
             return Ok(exit.code());
         }
         free_swap = FreeSwap::now();
-        if let Some(relief) = &mut relief {
-            relief.tick();
-        }
         let first = told.is_none();
         told = told.or_else(|| signals.told());
         let Some((signal, since)) = told else {

@@ -50,7 +50,8 @@ where
 /// The program after its recording: it keeps its limit and swap, and we are there until its end.
 pub(super) struct Rest {
     launched: Box<Launched>,
-    relief: Option<OomRelief>,
+    /// Looks after it.
+    _relief: Option<OomRelief>,
     signals: Signals,
 }
 
@@ -64,7 +65,7 @@ impl Rest {
         match subject {
             Subject::Program(launched) => Some(Self {
                 launched,
-                relief,
+                _relief: relief,
                 signals,
             }),
             Subject::Running(_) => None,
@@ -77,9 +78,6 @@ impl Rest {
         loop {
             if let Some(exit) = self.launched.wait_timeout(LOOK_EVERY)? {
                 return Ok(exit.code());
-            }
-            if let Some(relief) = &mut self.relief {
-                relief.tick();
             }
             told = told.or_else(|| self.signals.told());
             let Some((signal, since)) = told else {

@@ -79,7 +79,7 @@ pub(super) fn record(
     writer.settle()?;
     // Only now: nobody looks after a program that is stuck in its exec, so there the killer has to.
     let relief = setting.cgroup.as_ref().zip(setting.limit.bytes);
-    let mut relief = relief.and_then(|(cgroup, limit)| OomRelief::hold(cgroup, limit));
+    let relief = relief.and_then(|(cgroup, limit)| OomRelief::hold(cgroup, limit));
     let mut translator = Translator::new(page_bytes(), sensors.announce_processes())
         .with_anonymous_mappings(arguments.running.is_meant())
         .within(max_bytes(arguments)?.filter(|_| snapshots.is_none()));
@@ -94,7 +94,6 @@ pub(super) fn record(
         snapshots: snapshots.as_mut(),
         limit_bytes: setting.limit.bytes,
         limited_by_us: setting.cgroup.is_some(),
-        relief: relief.as_mut(),
         waits,
         peak_bytes: 0,
         free_swap: FreeSwap::now(),
@@ -179,7 +178,6 @@ struct Run<'run> {
     snapshots: Option<&'run mut Snapshots>,
     limit_bytes: Option<u64>,
     limited_by_us: bool,
-    relief: Option<&'run mut OomRelief>,
     waits: Waits,
     peak_bytes: u64,
     free_swap: FreeSwap,
@@ -222,9 +220,6 @@ impl Run<'_> {
             if self.window.is_open() {
                 sensors.look_at_processes(translator, writer)?;
                 sensors.look_for_accesses(translator, writer)?;
-            }
-            if let Some(relief) = &mut self.relief {
-                relief.tick();
             }
             if flushed.elapsed() >= FLUSH_EVERY {
                 flushed = Instant::now();

@@ -194,6 +194,14 @@ pub(crate) fn record_arguments<'text>(options: &'text str, program: &'text str) 
     arguments
 }
 
+/// Asserts that nothing was lost of what the report counts. Call paths apart: the first faults of a program come faster
+/// than their paths are learnt, and how many that are depends on how busy the machine is.
+pub(crate) fn assert_nothing_lost(report: &serde_json::Value) {
+    let losses = report["losses"].as_object().expect("losses");
+    let lost = |(what, count): (&String, &serde_json::Value)| what != "call_paths" && *count != 0;
+    assert!(!losses.iter().any(lost), "{losses:?}");
+}
+
 /// What `pagewise report --json` says of the recording in this folder.
 pub(crate) fn report(folder: &Path) -> serde_json::Value {
     run(folder, &["report", "--json"]).expect_code(0).json()

@@ -4,10 +4,6 @@ use std::path::Path;
 use std::process::Child;
 use std::process::Command;
 use std::process::Stdio;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use pagewise_host::LimitKind;
@@ -23,7 +19,8 @@ use super::within;
 pub(crate) struct Limited {
     pub(crate) cgroup: MemoryCgroup,
     children: Vec<Child>,
-    relief: Option<Relief>,
+    /// cgroup v1 kills a program at its limit with swap almost empty, now and then.
+    relief: Option<OomRelief>,
     _restorer: Restorer,
 }
 
@@ -67,7 +64,7 @@ impl Limited {
     pub(crate) fn limit(&mut self, bytes: u64) {
         self.signal(Signal::STOP);
         let limited = self.cgroup.set_limit(bytes, LimitKind::Max);
-        self.relief = OomRelief::hold(&self.cgroup, bytes).map(Relief::start);
+        self.relief = OomRelief::hold(&self.cgroup, bytes);
         self.signal(Signal::CONT);
         limited.expect("limited");
     }
@@ -102,37 +99,5 @@ impl Limited {
 impl Drop for Limited {
     fn drop(&mut self) {
         self.end();
-    }
-}
-
-/// cgroup v1 kills a program at its limit with swap almost empty, now and then.
-struct Relief {
-    ended: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Relief {
-    fn start(mut relief: OomRelief) -> Self {
-        let ended = Arc::<AtomicBool>::default();
-        let told = ended.clone();
-        let thread = std::thread::spawn(move || {
-            while !told.load(Ordering::Relaxed) {
-                relief.tick();
-                std::thread::sleep(Duration::from_millis(5));
-            }
-        });
-        Self {
-            ended,
-            thread: Some(thread),
-        }
-    }
-}
-
-impl Drop for Relief {
-    fn drop(&mut self) {
-        self.ended.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
