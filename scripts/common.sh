@@ -18,4 +18,11 @@ as_root() {
     fi
 }
 
+# Runs an example of the workspace ($1) as `cargo test --workspace` has built it: of one package alone, its dependencies
+# would be built again with other features.
+run_example() {
+    cargo build -q --workspace --example "$1"
+    "${CARGO_TARGET_DIR:-target}/debug/examples/$1" "${@:2}"
+}
+
 apt_update() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -q update </dev/null >&2; }

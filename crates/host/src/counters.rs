@@ -43,13 +43,7 @@ pub fn machine_memory() -> MachineMemory {
 }
 
 fn parse_meminfo(text: &str) -> MachineMemory {
-    let bytes = |key: &str| {
-        let rest = text
-            .lines()
-            .find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
-        let kib: u64 = rest.trim().strip_suffix("kB")?.trim().parse().ok()?;
-        kib.checked_mul(1024)
-    };
+    let bytes = |key| files::bytes_of(key, text);
     MachineMemory {
         total_bytes: bytes("MemTotal"),
         available_bytes: bytes("MemAvailable"),

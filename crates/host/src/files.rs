@@ -38,6 +38,14 @@ pub(crate) fn require_number(path: &Path) -> Result<u64> {
     })
 }
 
+/// Bytes in a line `key:  number kB`, as /proc has them.
+pub(crate) fn bytes_of(key: &str, text: &str) -> Option<u64> {
+    let mut lines = text.lines();
+    let rest = lines.find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
+    let kib: u64 = rest.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kib.checked_mul(1024)
+}
+
 /// Writes to a file that exists, in one write, as the kernel's settings want it.
 pub(crate) fn write(path: &Path, contents: &str) -> Result<()> {
     let mut open = OpenOptions::new();

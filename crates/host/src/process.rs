@@ -168,13 +168,7 @@ fn ticks_to_ns(ticks: u64, per_second: u64) -> u64 {
 }
 
 fn parse_status(text: &str) -> Memory {
-    let bytes = |key: &str| {
-        let rest = text
-            .lines()
-            .find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
-        let kib: u64 = rest.trim().strip_suffix("kB")?.trim().parse().ok()?;
-        kib.checked_mul(1024)
-    };
+    let bytes = |key| files::bytes_of(key, text);
     Memory {
         resident_bytes: bytes("VmRSS"),
         peak_resident_bytes: bytes("VmHWM"),

@@ -16,7 +16,7 @@ use common::command::record_arguments;
 use common::command::report;
 use common::command::start;
 use common::machine::Machine;
-use common::programs::compile;
+use common::programs::folder_with;
 use common::within;
 use rustix::process::Pid;
 use rustix::process::Signal;
@@ -25,18 +25,12 @@ use tempfile::tempdir;
 
 const LIMIT: &str = "--memory 16M --swap zram --swap-size 256M";
 
-fn with_program() -> TempDir {
-    let folder = tempdir().expect("a folder");
-    compile(folder.path(), "ends.c");
-    folder
-}
-
 #[test]
 fn a_success_is_a_success_and_standard_output_is_the_programs() {
     let Some(machine) = Machine::reserve() else {
         return;
     };
-    let folder = with_program();
+    let folder = folder_with("ends.c");
     let ended = record(folder.path(), LIMIT, "./ends 24 2 code 0").expect_code(0);
     machine.assert_restored();
     assert_eq!(ended.stdout.lines().count(), 1);
@@ -67,7 +61,7 @@ fn the_programs_code_is_ours() {
     let Some(machine) = Machine::reserve() else {
         return;
     };
-    let folder = with_program();
+    let folder = folder_with("ends.c");
     record(folder.path(), LIMIT, "./ends 1 1 code 42").expect_code(42);
     machine.assert_restored();
     assert_eq!(report(folder.path())["exit"]["code"], 42);
@@ -78,7 +72,7 @@ fn a_crash_is_128_and_the_signal() {
     let Some(machine) = Machine::reserve() else {
         return;
     };
-    let folder = with_program();
+    let folder = folder_with("ends.c");
     for (way, signal) in [("abort", 6), ("segfault", 11)] {
         record(folder.path(), LIMIT, &format!("./ends 24 1 {way}")).expect_code(128 + signal);
         machine.assert_restored();
@@ -117,7 +111,7 @@ struct Endless {
 
 impl Endless {
     fn start(way: &str) -> Self {
-        let folder = with_program();
+        let folder = folder_with("ends.c");
         // The shell is replaced, so that the program is the recorded one.
         let script = format!("exec ./ends 48 0 {way} > pid");
         fs::write(folder.path().join("script"), script).expect("written");
@@ -270,7 +264,7 @@ fn closed_standard_streams_do_no_harm() {
     let Some(machine) = Machine::reserve() else {
         return;
     };
-    let folder = with_program();
+    let folder = folder_with("ends.c");
     let closed =
         "exec \"$0\" record --memory 16M --swap zram -o closed -- ./ends 24 1 code 7 >&- 2>&- <&-";
     let mut shell = std::process::Command::new("sh");
@@ -289,7 +283,7 @@ fn a_standard_error_that_nobody_reads_does_no_harm() {
     let Some(machine) = Machine::reserve() else {
         return;
     };
-    let folder = with_program();
+    let folder = folder_with("ends.c");
     let (reader, writer) = pipe().expect("a pipe");
     drop(reader);
     let mut command = command(

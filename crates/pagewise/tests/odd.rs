@@ -17,18 +17,12 @@ use common::command::start;
 use common::machine::Machine;
 use common::programs::compile;
 use common::programs::compile_with;
+use common::programs::folder_with;
 use serde_json::Value;
-use tempfile::TempDir;
 use tempfile::tempdir;
 
 /// Without a limit, and without sensors that need root.
 const ALLOCATIONS: &str = "--sensors allocations";
-
-fn with_program() -> TempDir {
-    let folder = tempdir().expect("a folder");
-    compile(folder.path(), "odd.c");
-    folder
-}
 
 /// Its number of allocations, an estimate where they are sampled.
 fn allocations(report: &Value, name: &str) -> u64 {
@@ -41,7 +35,7 @@ fn allocations(report: &Value, name: &str) -> u64 {
 
 /// Records a kind of the odd program in which `work` is done so often, and checks that all of it was seen.
 fn assert_recorded(options: &str, kind: &str, times: u64) {
-    let folder = with_program();
+    let folder = folder_with("odd.c");
     record(folder.path(), options, &format!("./odd {kind}")).expect_code(0);
     let report = report(folder.path());
     assert_nothing_lost(&report);
@@ -90,7 +84,7 @@ fn children_of_a_bare_clone_are_recorded() {
 
 #[test]
 fn a_child_forked_while_threads_allocate_does_not_hang() {
-    let folder = with_program();
+    let folder = folder_with("odd.c");
     let program = "./odd fork-among-threads 50";
     record(folder.path(), ALLOCATIONS, program).expect_code(0);
     assert!(allocations(&report(folder.path()), "kept") > 0);
@@ -98,7 +92,7 @@ fn a_child_forked_while_threads_allocate_does_not_hang() {
 
 #[test]
 fn memory_by_sbrk_is_the_heaps() {
-    let folder = with_program();
+    let folder = folder_with("odd.c");
     record(folder.path(), ALLOCATIONS, "./odd sbrk").expect_code(0);
     assert_nothing_lost(&report(folder.path()));
 }
@@ -127,7 +121,7 @@ fn every_new_has_the_line_that_asked() {
 
 #[test]
 fn a_stripped_program_is_recorded_without_lines() {
-    let folder = with_program();
+    let folder = folder_with("odd.c");
     let program = folder.path().join("odd");
     assert!(
         Command::new("strip")
@@ -192,7 +186,7 @@ fn a_set_user_id_program_is_told_so() {
         println!("skipped: needs root");
         return;
     }
-    let folder = with_program();
+    let folder = folder_with("odd.c");
     let open = fs::Permissions::from_mode(0o755);
     fs::set_permissions(folder.path(), open).expect("set");
     let program = folder.path().join("odd");
@@ -255,7 +249,7 @@ fn rates_that_make_no_sense_are_refused() {
 
 #[test]
 fn nonsense_in_the_environment_leaves_the_defaults() {
-    let folder = with_program();
+    let folder = folder_with("odd.c");
     let arguments = ["record", "--sensors", "allocations", "--", "./odd", "plain"];
     let mut command = command(folder.path(), &arguments);
     command

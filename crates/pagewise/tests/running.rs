@@ -15,24 +15,17 @@ use common::command::run;
 use common::command::start;
 use common::limited::Limited;
 use common::machine::Machine;
-use common::programs::compile;
+use common::programs::folder_with;
 use common::within;
 use pagewise_trace::Space;
 use pagewise_trace::Trace;
 use rustix::process::Pid;
 use rustix::process::Signal;
 use serde_json::Value;
-use tempfile::TempDir;
 use tempfile::tempdir;
 
 const SWAP: [&str; 5] = ["record", "--swap", "zram", "--swap-size", "256M"];
 const LIMIT: u64 = 16 << 20;
-
-fn with_program() -> TempDir {
-    let folder = tempdir().expect("a folder");
-    compile(folder.path(), "ends.c");
-    folder
-}
 
 fn recorder(folder: &Path, arguments: &[&str]) -> Running {
     let arguments: Vec<&str> = SWAP.iter().chain(arguments).copied().collect();
@@ -82,7 +75,7 @@ fn a_running_process_is_recorded_and_goes_on() {
     let Some(machine) = Machine::reserve() else {
         return;
     };
-    let folder = with_program();
+    let folder = folder_with("ends.c");
     let mut limited = Limited::create("pid");
     let program = limited.run(folder.path(), "./ends 24 0 forever");
     let pid = number(program).to_string();
@@ -113,7 +106,7 @@ fn children_that_are_there_and_those_to_come_belong_to_it() {
     let Some(machine) = Machine::reserve() else {
         return;
     };
-    let folder = with_program();
+    let folder = folder_with("ends.c");
     let mut limited = Limited::create("family");
     let script = "./ends 1 0 forever >first & while [ ! -e go ]; do sleep 0.05; done; ./ends 1 1 code >second; \
                   sh -c 'exec ./ends 1 1 code' >third; touch done; wait";
@@ -155,7 +148,7 @@ fn a_cgroup_is_recorded_with_those_that_join_it() {
     let Some(machine) = Machine::reserve() else {
         return;
     };
-    let folder = with_program();
+    let folder = folder_with("ends.c");
     let mut limited = Limited::create("group");
     let first = limited.run(folder.path(), "./ends 24 0 forever");
     let name = limited
@@ -191,7 +184,7 @@ fn after_a_kill_of_the_recorder_the_process_lives_and_the_trace_is_readable() {
     let Some(machine) = Machine::reserve() else {
         return;
     };
-    let folder = with_program();
+    let folder = folder_with("ends.c");
     let mut limited = Limited::create("killed");
     let program = limited.run(folder.path(), "./ends 24 0 forever");
     let pid = number(program).to_string();

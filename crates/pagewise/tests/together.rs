@@ -15,28 +15,21 @@ use common::command::start;
 use common::install::pagewise;
 use common::limited::Limited;
 use common::machine::Machine;
-use common::programs::compile;
+use common::programs::folder_with;
 use pagewise_host::LimitKind;
 use pagewise_host::Restorer;
 use pagewise_host::SwapRequest;
 use pagewise_host::TemporarySwap;
-use tempfile::TempDir;
 use tempfile::tempdir;
 
 const LIMIT: &str = "--memory 16M --swap zram --swap-size 256M";
-
-fn with_program() -> TempDir {
-    let folder = tempdir().expect("a folder");
-    compile(folder.path(), "ends.c");
-    folder
-}
 
 #[test]
 fn two_recorders_at_once_both_record_and_clean_up() {
     let Some(machine) = Machine::reserve() else {
         return;
     };
-    let folders = [with_program(), with_program()];
+    let folders = [folder_with("ends.c"), folder_with("ends.c")];
     let both = folders.each_ref().map(|folder| {
         start(command(
             folder.path(),
@@ -86,7 +79,7 @@ fn swap_that_is_on_already_is_used_and_left_on() {
     let Some(machine) = Machine::reserve() else {
         return;
     };
-    let folder = with_program();
+    let folder = folder_with("ends.c");
     let mut restorer = Restorer::without_keeper();
     let request = SwapRequest::Zram { algorithm: None };
     TemporarySwap::set_up(&request, 256 << 20, &mut restorer).expect("swap");
@@ -123,7 +116,7 @@ fn a_lower_limit_around_is_told_and_counts() {
     let Some(machine) = Machine::reserve() else {
         return;
     };
-    let folder = with_program();
+    let folder = folder_with("ends.c");
     let outer = Limited::create("outer");
     // Generous to the recorder itself, which is in it too.
     outer

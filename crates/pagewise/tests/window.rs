@@ -16,21 +16,14 @@ use common::command::run;
 use common::command::start;
 use common::install::pagewise;
 use common::machine::Machine;
-use common::programs::compile;
 use common::programs::compile_pattern;
+use common::programs::folder_with;
 use common::within;
 use rustix::process::Signal;
 use serde_json::Value;
-use tempfile::TempDir;
 use tempfile::tempdir;
 
 const LIMIT: &str = "--memory 16M --swap zram --swap-size 256M";
-
-fn with_program() -> TempDir {
-    let folder = tempdir().expect("a folder");
-    compile(folder.path(), "ends.c");
-    folder
-}
 
 #[test]
 fn times_and_sizes_that_make_no_sense_are_refused() {
@@ -59,7 +52,7 @@ fn after_the_duration_the_program_goes_on_to_its_own_end() {
     let Some(machine) = Machine::reserve() else {
         return;
     };
-    let folder = with_program();
+    let folder = folder_with("ends.c");
     let options = format!("{LIMIT} --duration 500ms");
     let mut recorder = start(command(
         folder.path(),
@@ -87,7 +80,7 @@ fn the_delay_leaves_out_the_start_and_keeps_the_names() {
     let Some(machine) = Machine::reserve() else {
         return;
     };
-    let folder = with_program();
+    let folder = folder_with("ends.c");
     let options = format!("{LIMIT} --delay 500ms --duration 1");
     let recorder = start(command(
         folder.path(),
@@ -197,7 +190,7 @@ fn snapshots_are_written_when_asked_for_and_at_the_end() {
     let Some(machine) = Machine::reserve() else {
         return;
     };
-    let folder = with_program();
+    let folder = folder_with("ends.c");
     let options = format!("{LIMIT} --snapshot=1s");
     let recorder = start(command(
         folder.path(),
@@ -241,7 +234,7 @@ fn a_full_disk_ends_the_recording_and_not_the_program() {
     let Some(machine) = Machine::reserve() else {
         return;
     };
-    let folder = with_program();
+    let folder = folder_with("ends.c");
     // A limit of file sizes stands for a full disk: it comes in the midst of a storm. The allocation stream's ring,
     // which is a file too, is smaller.
     let mut limited = Command::new("prlimit");

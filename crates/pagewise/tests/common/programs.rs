@@ -3,6 +3,16 @@
 use std::path::Path;
 use std::process::Command;
 
+use tempfile::TempDir;
+use tempfile::tempdir;
+
+/// A folder with a program of tests/programs.
+pub(crate) fn folder_with(source: &str) -> TempDir {
+    let folder = tempdir().expect("a folder");
+    compile(folder.path(), source);
+    folder
+}
+
 /// Compiles a source file of tests/programs, with debug information, to an executable of its name in the folder.
 pub(crate) fn compile(folder: &Path, source: &str) {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
