@@ -100,21 +100,37 @@ impl ClockPro {
         }
     }
 
-    /// Demotes the next hot page not used, and ends the test periods of cold pages on the way.
+    /// Demotes the next hot page not used, and stops at the hot page behind it.
     fn run_hot(&mut self, memory: &mut Memory) {
-        loop {
-            let page = self.ring.step(HAND_HOT);
-            let bits = memory.bits(page);
-            if bits & KIND != HOT {
-                self.end_test(page, memory);
-            } else if bits & USED != 0 {
-                memory.set_bits(page, HOT);
-            } else {
-                memory.set_bits(page, COLD);
-                self.hot -= 1;
-                self.cold += 1;
-                return;
-            }
+        let before = self.hot;
+        while self.hot == before || self.hot > 0 && !self.at_hot(memory) {
+            self.pass_hot(memory);
+        }
+    }
+
+    fn at_hot(&self, memory: &Memory) -> bool {
+        memory.bits(self.ring.hands[HAND_HOT]) & KIND == HOT
+    }
+
+    /// The hot hand leaves a page behind, at the list's head: a hot page demoted if it was not used, a cold page without
+    /// its test period, as the test hand would. The other hands must not stay behind with a page that is not theirs.
+    fn pass_hot(&mut self, memory: &mut Memory) {
+        let page = self.ring.step(HAND_HOT);
+        let bits = memory.bits(page);
+        if self.ring.hands[HAND_TEST] == page {
+            self.ring.step(HAND_TEST);
+        }
+        if self.ring.hands[HAND_COLD] == page && bits & KIND != COLD {
+            self.ring.step(HAND_COLD);
+        }
+        if bits & KIND != HOT {
+            self.end_test(page, memory);
+        } else if bits & USED != 0 {
+            memory.set_bits(page, HOT);
+        } else {
+            memory.set_bits(page, COLD);
+            self.hot -= 1;
+            self.cold += 1;
         }
     }
 
