@@ -59,7 +59,8 @@ impl Model for CfLru {
             return;
         }
         if self.list.len() == self.frames {
-            let window = &self.list[..self.frames / 2];
+            // Of an odd number of frames the odd one is the window's, so that one frame is a window.
+            let window = &self.list[..self.frames.div_ceil(2)];
             let clean = window.iter().position(|page| !page.dirty);
             self.list.remove(clean.unwrap_or(0));
         }
