@@ -144,7 +144,7 @@ impl Linux {
         let mut nr = targets;
         let mut reclaimed = 0;
         while nr[INACTIVE_ANON] > 0 || nr[ACTIVE_FILE] > 0 || nr[INACTIVE_FILE] > 0 {
-            for list in 0..4 {
+            for list in [INACTIVE_ANON, ACTIVE_ANON, INACTIVE_FILE, ACTIVE_FILE] {
                 let to_scan = nr[list].min(SWAP_CLUSTER_MAX);
                 nr[list] -= to_scan;
                 if to_scan > 0 {
@@ -176,7 +176,7 @@ impl Linux {
     }
 
     fn shrink_list(&mut self, list: usize, to_scan: u64, sc: &mut ScanControl) -> u64 {
-        if list % 2 == 0 {
+        if list == INACTIVE_ANON || list == INACTIVE_FILE {
             return self.shrink_inactive_list(list, to_scan);
         }
         if sc.may_deactivate[list / 2] {
