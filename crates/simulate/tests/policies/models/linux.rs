@@ -68,7 +68,6 @@ impl Linux {
         }
     }
 
-    /// The program unmaps the page.
     pub(crate) fn forget(&mut self, page: u32) {
         for list in &mut self.lists {
             list.retain(|folio| folio.page != page);
@@ -113,9 +112,8 @@ impl Linux {
     }
 
     fn inactive_is_low(&self, file: usize) -> bool {
-        let (inactive, active) = (self.size(2 * file), self.size(2 * file + 1));
         // Below 1 GiB inactive_ratio is 1.
-        inactive < active
+        self.size(2 * file) < self.size(2 * file + 1)
     }
 
     fn get_scan_count(&self, sc: &ScanControl) -> [u64; 4] {
