@@ -1,8 +1,8 @@
-//! Replays an oracleGeneral file and prints one line of JSON: what bench/simulate measures.
-//! usage: replay FILE POLICY FRAMES
+//! Replays a trace, read as the command reads it, and prints one line of JSON: what bench/simulate measures.
+//! usage: replay FILE POLICY FRAMES (`-` is standard input)
 //!
-//! The time is the thread's processor time, from opening the file to the last reference simulated; the memory is by how
-//! much the peak of resident memory grew meanwhile.
+//! The time is the processor time of all threads, from opening the file to the last reference simulated; the memory is by
+//! how much the peak of resident memory grew meanwhile.
 
 mod common;
 
@@ -32,9 +32,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let cpu_ns = cpu_ns() - begin;
     let outcome = simulation.outcome();
     println!(
-        "{{\"policy\": \"{policy}\", \"references\": {}, \"misses\": {}, \"cpu_ns\": {cpu_ns}, \"bytes\": {}}}",
+        "{{\"policy\": \"{policy}\", \"references\": {}, \"misses\": {}, \"swap_reads\": {}, \"cpu_ns\": {cpu_ns}, \"bytes\": {}}}",
         outcome.references,
         outcome.misses(),
+        outcome.swap_reads,
         peak_bytes()? - before,
     );
     Ok(())

@@ -80,6 +80,21 @@ impl List {
         self.len += 1;
     }
 
+    /// Puts a page that is in no list in at the old end.
+    #[inline]
+    pub(crate) fn push_oldest(&mut self, page: u32, links: &mut Links) {
+        links.links[page as usize] = Link {
+            newer: self.oldest,
+            older: NONE,
+        };
+        match self.oldest {
+            NONE => self.newest = page,
+            oldest => links.links[oldest as usize].older = page,
+        }
+        self.oldest = page;
+        self.len += 1;
+    }
+
     /// Takes a page of this list out.
     #[inline]
     pub(crate) fn remove(&mut self, page: u32, links: &mut Links) {

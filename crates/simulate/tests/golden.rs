@@ -4,9 +4,12 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::collections::HashSet;
+use std::sync::Mutex;
+use std::thread;
 
 use pagewise_simulate::Cost;
 use pagewise_simulate::PolicyKind;
+use pagewise_simulate::Reference;
 use pagewise_simulate::Settings;
 use pagewise_simulate::Simulation;
 use pagewise_simulate::Storage;
@@ -32,44 +35,69 @@ fn tolerance(policy: PolicyKind) -> f64 {
     }
 }
 
+/// A row of the table: trace, references, pages, percentage, frames, policy, miss ratio.
+type Row<'a> = Vec<&'a str>;
+
+/// What is wrong with the row, if anything.
+fn check(row: &Row, trace: &[Reference]) -> Option<String> {
+    let (name, frames) = (row[0], row[4].parse().expect("frames"));
+    let policy = match row[5] {
+        "s3fifo" => PolicyKind::S3Fifo,
+        known => known.parse().expect("a policy"),
+    };
+    let settings = Settings::new(policy, frames, FREE);
+    let mut simulation = Simulation::with_future(&settings, trace).expect("settings");
+    simulation.feed(trace);
+    let ratio = simulation.outcome().miss_ratio().expect("references");
+    let golden: f64 = row[6].parse().expect("ratio");
+    let allowed = 0.000_05 + 1e-9 + tolerance(policy) * golden;
+    ((ratio - golden).abs() > allowed)
+        .then(|| format!("{name} {frames} {policy}: {ratio:.5} for {golden:.4}"))
+}
+
+/// Does the work of each item on all processors.
+fn on_all_processors<T: Send>(items: impl Iterator<Item = T> + Send, work: impl Fn(T) + Sync) {
+    let items = Mutex::new(items);
+    let next = || items.lock().expect("no panic inside").next();
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some(item) = next() {
+                    work(item);
+                }
+            });
+        }
+    });
+}
+
 #[test]
 fn miss_ratios_are_those_of_an_independent_simulator() {
     let Some(folder) = common::folder() else {
         return;
     };
     let table = std::fs::read_to_string(folder.join("golden-misses.tsv")).expect("table");
-    let mut rows_by_trace = BTreeMap::<&str, Vec<Vec<&str>>>::new();
-    for row in table.lines().skip(1) {
-        let fields: Vec<&str> = row.split('\t').collect();
-        rows_by_trace.entry(fields[0]).or_default().push(fields);
-    }
-    let mut wrong = Vec::new();
-    let mut checked = 0;
-    for (name, rows) in rows_by_trace {
+    let rows: Vec<Row> = (table.lines().skip(1))
+        .map(|row| row.split('\t').collect())
+        .collect();
+    assert!(rows.len() >= 216, "only {} rows", rows.len());
+    let names: HashSet<&str> = rows.iter().map(|row| row[0]).collect();
+    let traces = Mutex::new(BTreeMap::new());
+    on_all_processors(names.into_iter(), |name| {
         let trace = common::trace(name).expect("there");
+        traces.lock().expect("no panic inside").insert(name, trace);
+    });
+    let traces = traces.into_inner().expect("no panic inside");
+    for row in &rows {
+        let trace = &traces[row[0]];
         let distinct: HashSet<u32> = trace.iter().map(|reference| reference.page()).collect();
-        assert_eq!(trace.len().to_string(), rows[0][1], "references of {name}");
-        assert_eq!(distinct.len().to_string(), rows[0][2], "pages of {name}");
-        for row in rows {
-            let policy = match row[5] {
-                "s3fifo" => PolicyKind::S3Fifo,
-                known => known.parse().expect("a policy"),
-            };
-            let frames = row[4].parse().expect("frames");
-            let settings = Settings::new(policy, frames, FREE);
-            let mut simulation = Simulation::with_future(&settings, &trace).expect("settings");
-            simulation.feed(&trace);
-            let ratio = simulation.outcome().miss_ratio().expect("references");
-            let golden: f64 = row[6].parse().expect("ratio");
-            let off = (ratio - golden).abs();
-            checked += 1;
-            if off > 0.000_05 + 1e-9 + tolerance(policy) * golden {
-                wrong.push(format!(
-                    "{name} {frames} {policy}: {ratio:.5} for {golden:.4}"
-                ));
-            }
-        }
+        assert_eq!(trace.len().to_string(), row[1], "references of {}", row[0]);
+        assert_eq!(distinct.len().to_string(), row[2], "pages of {}", row[0]);
     }
-    assert!(checked >= 216, "only {checked} rows");
+    let wrong = Mutex::new(Vec::new());
+    on_all_processors(rows.iter(), |row| {
+        let found = check(row, &traces[row[0]]);
+        wrong.lock().expect("no panic inside").extend(found);
+    });
+    let wrong = wrong.into_inner().expect("no panic inside");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

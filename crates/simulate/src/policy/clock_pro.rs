@@ -100,22 +100,66 @@ impl ClockPro {
         }
     }
 
-    /// Demotes the next hot page not used, and ends the test periods of cold pages on the way.
+    /// Demotes the next hot page not used, and stops at the hot page behind it.
     fn run_hot(&mut self, memory: &mut Memory) {
-        loop {
-            let page = self.ring.step(HAND_HOT);
-            let bits = memory.bits(page);
-            if bits & KIND != HOT {
-                self.end_test(page, memory);
-            } else if bits & USED != 0 {
-                memory.set_bits(page, HOT);
-            } else {
-                memory.set_bits(page, COLD);
-                self.hot -= 1;
-                self.cold += 1;
-                return;
-            }
+        let before = self.hot;
+        while self.hot == before || self.hot > 0 && !self.at_hot(memory) {
+            self.pass_hot(memory);
         }
+    }
+
+    fn at_hot(&self, memory: &Memory) -> bool {
+        memory.bits(self.ring.hands[HAND_HOT]) & KIND == HOT
+    }
+
+    /// The hot hand leaves a page behind, at the list's head: a hot page demoted if it was not used, a cold page without
+    /// its test period, as the test hand would.
+    fn pass_hot(&mut self, memory: &mut Memory) {
+        self.settle(memory);
+        let page = self.ring.step(HAND_HOT);
+        let bits = memory.bits(page);
+        if self.ring.hands[HAND_TEST] == page {
+            self.ring.step(HAND_TEST);
+        }
+        if bits & KIND != HOT {
+            self.end_test(page, memory);
+        } else if bits & USED != 0 {
+            memory.set_bits(page, HOT);
+        } else {
+            self.meet_first(page);
+            memory.set_bits(page, COLD);
+            self.hot -= 1;
+            self.cold += 1;
+        }
+    }
+
+    /// The cold hand stops at a resident cold page and the test hand at a cold page, if there are any. That matters only
+    /// when a page is about to come to the list's head or the hot hand to pass, so it is done then.
+    fn settle(&mut self, memory: &Memory) {
+        while self.cold > 0 && memory.bits(self.ring.hands[HAND_COLD]) & KIND != COLD {
+            self.ring.step(HAND_COLD);
+        }
+        let cold_or_gone = self.cold + self.gone > 0;
+        while cold_or_gone && memory.bits(self.ring.hands[HAND_TEST]) & KIND == HOT {
+            self.ring.step(HAND_TEST);
+        }
+    }
+
+    /// A page came to the list's head: a hand without a page of its kind points to it.
+    fn meet_first(&mut self, page: u32) {
+        if self.cold == 0 {
+            self.ring.hands[HAND_COLD] = page;
+        }
+        if self.cold + self.gone == 0 {
+            self.ring.hands[HAND_TEST] = page;
+        }
+    }
+
+    /// Puts a page in that is not counted yet.
+    fn insert(&mut self, page: u32, memory: &Memory) {
+        self.settle(memory);
+        self.ring.insert(page);
+        self.meet_first(page);
     }
 
     /// Ends test periods until a non-resident page is forgotten.
@@ -151,12 +195,13 @@ impl ClockPro {
             return;
         }
         self.ring.remove(page);
-        self.ring.insert(page);
-        if bits & TESTED == 0 {
-            return memory.set_bits(page, COLD | TESTED);
-        }
         self.cold -= 1;
-        self.make_hot(page, memory);
+        self.insert(page, memory);
+        if bits & TESTED != 0 {
+            return self.make_hot(page, memory);
+        }
+        memory.set_bits(page, COLD | TESTED);
+        self.cold += 1;
     }
 
     /// A page was used within its test period: it is hot, and cold pages get more room.
@@ -197,7 +242,7 @@ impl Policy for ClockPro {
             self.run_cold(memory);
         }
         memory.admit(page);
-        self.ring.insert(page);
+        self.insert(page, memory);
         if remembered {
             self.make_hot(page, memory);
         } else {

@@ -1,5 +1,5 @@
 //! A model of Linux' multi-generational LRU: pages age in generations, a walk of the page tables moves what was used to
-//! the youngest, the oldest is evicted.
+//! the youngest there is before a new one begins, the oldest is evicted.
 //!
 //! After mm/vmscan.c of Linux 6.12 (`lru_gen`): up to four generations, at least two; a page faulted in is of the youngest;
 //! evicting looks at the reference bit once more. The kind to evict is the one with the older generation, else the one
@@ -7,6 +7,7 @@
 
 use crate::lists::Links;
 use crate::lists::List;
+use crate::lists::NONE;
 use crate::memory::Memory;
 use crate::policy::Policy;
 use crate::reference::Reference;
@@ -73,38 +74,51 @@ impl Mglru {
         }
     }
 
-    /// A new youngest generation, and into it all pages used since the last one.
+    /// The walk of the page tables moves what was used since the last one to the youngest generation; then a new one
+    /// begins, for what faults in (`try_to_inc_max_seq`).
     fn age(&mut self, memory: &mut Memory) {
         for kind in [ANON, FILES] {
-            // No room for a fifth: the oldest joins the second oldest.
+            self.walk(kind, memory);
             if self.youngest + 1 - self.oldest[kind] >= MOST {
-                let mut oldest = std::mem::replace(self.list(kind, self.oldest[kind]), List::new());
-                self.oldest[kind] += 1;
-                let into = self.oldest[kind] % MOST;
-                while !oldest.is_empty() {
-                    let page = oldest.pop(&mut self.links);
-                    self.generations[kind][into as usize].push(page, &mut self.links);
-                    let kept = memory.bits(page) & (YOUNG | FILE);
-                    memory.set_bits(page, kept | (into as u8) << GENERATION_SHIFT);
-                }
+                self.merge_oldest(kind, memory);
             }
         }
         self.youngest += 1;
-        for kind in [ANON, FILES] {
-            for generation in self.oldest[kind]..self.youngest {
-                let mut list = std::mem::replace(self.list(kind, generation), List::new());
-                let mut unused = List::new();
-                while !list.is_empty() {
-                    let page = list.pop(&mut self.links);
-                    if memory.bits(page) & YOUNG != 0 {
-                        self.push(page, kind, 0, memory);
-                    } else {
-                        unused.push(page, &mut self.links);
-                    }
+        self.advance(ANON);
+        self.advance(FILES);
+    }
+
+    fn walk(&mut self, kind: usize, memory: &mut Memory) {
+        let mut page = self.list(kind, self.youngest).oldest();
+        while page != NONE {
+            memory.set_bits(page, memory.bits(page) & !YOUNG);
+            page = self.links.newer(page);
+        }
+        for generation in self.oldest[kind]..self.youngest {
+            let mut list = std::mem::replace(self.list(kind, generation), List::new());
+            let mut unused = List::new();
+            while !list.is_empty() {
+                let page = list.pop(&mut self.links);
+                if memory.bits(page) & YOUNG != 0 {
+                    self.push(page, kind, 0, memory);
+                } else {
+                    unused.push(page, &mut self.links);
                 }
-                *self.list(kind, generation) = unused;
             }
-            self.advance(kind);
+            *self.list(kind, generation) = unused;
+        }
+    }
+
+    /// There is no room for a fifth generation: the oldest joins the next, at its old end (`inc_min_seq`).
+    fn merge_oldest(&mut self, kind: usize, memory: &mut Memory) {
+        let mut oldest = std::mem::replace(self.list(kind, self.oldest[kind]), List::new());
+        self.oldest[kind] += 1;
+        let into = self.oldest[kind] % MOST;
+        while !oldest.is_empty() {
+            let page = oldest.pop(&mut self.links);
+            self.generations[kind][into as usize].push_oldest(page, &mut self.links);
+            let kept = memory.bits(page) & (YOUNG | FILE);
+            memory.set_bits(page, kept | (into as u8) << GENERATION_SHIFT);
         }
     }
 

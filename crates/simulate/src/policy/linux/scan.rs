@@ -133,7 +133,6 @@ impl Linux {
         let mut left = self.targets(pass);
         let (inactive, active) = (left.inactive, left.active);
         let mut freed = 0;
-        let mut adjusted = false;
         while left.inactive[ANON] > 0 || left.active[FILES] > 0 || left.inactive[FILES] > 0 {
             for kind in [ANON, FILES] {
                 let count = left.inactive[kind].min(u64::from(CLUSTER));
@@ -147,13 +146,12 @@ impl Linux {
                     pass.skipped_deactivate |= count > 0;
                 }
             }
-            if freed >= CLUSTER && !adjusted {
+            if freed >= CLUSTER {
                 let rest = [ANON, FILES].map(|kind| left.inactive[kind] + left.active[kind]);
                 if rest[ANON] == 0 || rest[FILES] == 0 {
                     break;
                 }
                 left.finish(rest, inactive, active);
-                adjusted = true;
             }
         }
         if self.inactive_is_low(ANON) {
@@ -165,7 +163,11 @@ impl Linux {
     /// `shrink_inactive_list` and `shrink_folio_list`.
     fn shrink_inactive(&mut self, kind: usize, count: u32, memory: &mut Memory) -> u32 {
         let count = count.min(self.inactive[kind].len());
-        let (mut freed, mut written) = (0, 0);
+        if count == 0 {
+            // Nothing was taken off the list, so nothing fades what its reclaim has cost.
+            return 0;
+        }
+        let (mut freed, mut written, mut activated) = (0, 0, 0);
         for _ in 0..count {
             let page = self.inactive[kind].pop(&mut self.links);
             let young = memory.bits(page) & YOUNG != 0;
@@ -180,10 +182,12 @@ impl Linux {
                 self.inactive[kind].push(page, &mut self.links);
             } else {
                 *flags |= ACTIVE;
-                self.age = self.age.wrapping_add(1);
+                activated += 1;
                 self.active[kind].push(page, &mut self.links);
             }
         }
+        // The lists age when what stays is put back (`move_folios_to_lru`), after the evictions.
+        self.age = self.age.wrapping_add(activated);
         let listed = self.listed();
         let rotations = u64::from(count - freed);
         self.balance.note(kind, written, rotations, listed);
