@@ -57,10 +57,8 @@ impl PathTallies {
             swap_ins,
             stall_ns,
         };
-        let mut paths: Vec<(&[u32], FaultPath)> = by_names
-            .into_iter()
-            .map(|sum| (sum.0, path(sum)))
-            .collect();
+        let mut paths: Vec<(&[u32], FaultPath)> =
+            by_names.into_iter().map(|sum| (sum.0, path(sum))).collect();
         paths.sort_by(|(_, a), (_, b)| {
             (b.stall_ns, b.swap_ins)
                 .cmp(&(a.stall_ns, a.swap_ins))

@@ -21,9 +21,10 @@ impl Spaces {
         if !self.paths.is_in_call(stack) {
             return None;
         }
-        let layers = self.layers.get(&event.space)?;
         let (start, end) = self.page_of(event.address);
-        if layers.blocks.exact.overlapping(start, end).next().is_some() {
+        let layers = self.layers.get(&event.space);
+        let in_use = |layers: &Layers| layers.blocks.exact.overlapping(start, end).next().is_some();
+        if layers.is_some_and(in_use) {
             return None;
         }
         let made = self.changes.next_of_thread(event.space, tid)?;
@@ -35,7 +36,7 @@ impl Spaces {
             return Some(range);
         }
         match made.kind {
-            AllocationKind::Realloc => copied_from(layers, start, end),
+            AllocationKind::Realloc => copied_from(layers?, start, end),
             _ => None,
         }
     }
