@@ -95,8 +95,8 @@ pub fn advise(
                 rules.push(Rule {
                     name: object.identity.to_string(),
                     place: SourcePlace {
-                        function: object.identity.function.clone(),
-                        file: object.identity.file.clone(),
+                        function: object.identity.function.as_deref().map(str::to_owned),
+                        file: object.identity.file.as_deref().map(str::to_owned),
                         line: object.identity.line,
                     },
                     target,

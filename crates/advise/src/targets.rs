@@ -94,7 +94,8 @@ impl Targets {
     fn global(&self, identity: &Identity) -> Result<Target, String> {
         let name = identity.name.as_deref().unwrap_or_default();
         let of_name = |global: &&Global| {
-            global.name == name && (identity.file.is_none() || global.file == identity.file)
+            global.name == name
+                && (identity.file.is_none() || global.file.as_deref() == identity.file.as_deref())
         };
         let global = self.globals.iter().find(of_name);
         let global = global.ok_or("the recording does not say where it lies")?;
@@ -117,10 +118,10 @@ impl Targets {
             Some(stack) => vec![stack],
             None => {
                 let place = (
-                    identity.name.clone(),
-                    identity.file.clone(),
+                    identity.name.as_deref().map(str::to_owned),
+                    identity.file.as_deref().map(str::to_owned),
                     identity.line,
-                    identity.function.clone(),
+                    identity.function.as_deref().map(str::to_owned),
                 );
                 self.paths.get(&place).cloned().unwrap_or_default()
             }

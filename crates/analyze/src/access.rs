@@ -1,12 +1,9 @@
 //! What was accessed: the working set over time, and the share of each object that was in use.
 
-use std::collections::HashMap;
-
 use pagewise_trace::Access;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
-use crate::identity::Identity;
 use crate::spaces::Spaces;
 
 const REGION_PAGES: u64 = 512;
@@ -30,7 +27,8 @@ pub struct WorkingSet {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Accesses {
     pub(crate) working_set: Vec<WorkingSet>,
-    shares: HashMap<Identity, Share>,
+    /// By the objects' numbers.
+    shares: Vec<Share>,
 }
 
 /// Pages times ns.
@@ -41,34 +39,28 @@ struct Share {
 }
 
 impl Accesses {
-    pub(crate) fn read(trace: &Trace) -> Result<Self, TraceError> {
+    /// Goes through `spaces` once more.
+    pub(crate) fn read(trace: &Trace, spaces: &mut Spaces) -> Result<Self, TraceError> {
         let mut rows = trace.accesses()?.peekable();
         let mut accesses = Self::default();
         if rows.peek().is_none() {
             return Ok(accesses);
         }
         let page_bytes = trace.meta().host.page_bytes.unwrap_or(4096);
-        let mut spaces = Spaces::read(trace)?;
-        let mut shares: Vec<Share> = Vec::new();
+        spaces.rewind();
         for row in rows {
             let row = row?;
             spaces.advance(row.time_ns);
             accesses.add_to_working_set(&row, page_bytes);
-            add_to_shares(&row, &spaces, page_bytes, &mut shares);
+            add_to_shares(&row, spaces, page_bytes, &mut accesses.shares);
         }
-        accesses.shares = spaces
-            .objects
-            .iter()
-            .zip(shares)
-            .map(|((identity, _), share)| (identity.clone(), share))
-            .collect();
         Ok(accesses)
     }
 
     /// The share of the object's resident pages that was accessed in an interval, over all looks, each weighted by its
     /// interval. `None`: it was never looked at, or never resident.
-    pub(crate) fn share(&self, identity: &Identity) -> Option<f64> {
-        let share = self.shares.get(identity)?;
+    pub(crate) fn share(&self, object: usize) -> Option<f64> {
+        let share = self.shares.get(object)?;
         (share.resident > 0).then(|| share.accessed as f64 / share.resident as f64)
     }
 

@@ -22,7 +22,7 @@ impl std::fmt::Debug for Attribution {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
             .debug_struct("Attribution")
-            .field("objects", &self.spaces.objects.len())
+            .field("objects", &self.spaces.catalogue.len())
             .finish_non_exhaustive()
     }
 }
@@ -53,7 +53,7 @@ impl Attribution {
     /// Where an event happened. Events must come in the order of the table.
     pub fn locate(&mut self, event: &Event) -> Located {
         self.spaces.advance(event.time_ns);
-        let place = self.spaces.find(event.space, event.address, event.kind);
+        let place = self.spaces.place_of(event);
         let within = match self.identity(place.object).kind {
             ObjectKind::Unknown | ObjectKind::Heap => None,
             _ => Some(place.page & ((1 << PAGE_BITS) - 1)).filter(|_| place.within),
@@ -93,11 +93,11 @@ impl Attribution {
     /// # Panics
     /// For a number that [`locate`](Self::locate) did not give.
     pub fn identity(&self, object: usize) -> &Identity {
-        &self.spaces.objects[object].0
+        self.spaces.catalogue.identity(object)
     }
 
     /// How many objects are known so far; their numbers are those below.
     pub fn objects(&self) -> usize {
-        self.spaces.objects.len()
+        self.spaces.catalogue.len()
     }
 }

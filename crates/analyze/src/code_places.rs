@@ -8,11 +8,12 @@ use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
-use crate::findings::frames_of;
+use crate::frame_paths::FramePaths;
 use crate::identity::bare;
 use crate::object::ObjectFrame;
 
@@ -27,10 +28,10 @@ pub(crate) fn code_places(
     if stacks.is_empty() {
         return Ok(HashMap::new());
     }
-    let frames = frames_of(trace, |stack| stacks.contains(&stack))?;
+    let frames = FramePaths::read(trace, |stack| stacks.contains(&stack))?;
     let paths: BTreeMap<u32, Vec<Part>> = frames
-        .iter()
-        .map(|(&stack, frames)| (stack, parts(frames)))
+        .stacks()
+        .map(|stack| (stack, parts(&frames.frames(frames.numbers(stack)))))
         .filter(|(_, parts)| !parts.is_empty())
         .collect();
     Ok(told_apart(&paths))
@@ -52,8 +53,8 @@ struct Part {
     is_own: bool,
 }
 
-fn parts(frames: &[ObjectFrame]) -> Vec<Part> {
-    let part = |frame: &ObjectFrame| {
+fn parts(frames: &[Arc<ObjectFrame>]) -> Vec<Part> {
+    let part = |frame: &Arc<ObjectFrame>| {
         Some(Part {
             code: Code::of(frame)?,
             place: place(frame).map(|(module, offset)| format!("{module}+{offset:#x}")),
@@ -181,7 +182,10 @@ mod tests {
     }
 
     fn names(paths: &[&[ObjectFrame]]) -> Vec<String> {
-        let numbered = (0..).zip(paths.iter().map(|frames| parts(frames)));
+        let shared = |frames: &[ObjectFrame]| -> Vec<Arc<ObjectFrame>> {
+            frames.iter().cloned().map(Arc::new).collect()
+        };
+        let numbered = (0..).zip(paths.iter().map(|frames| parts(&shared(frames))));
         let names = told_apart(&numbered.collect());
         (0..paths.len() as u32)
             .map(|stack| names[&stack].clone())

@@ -76,7 +76,7 @@ impl Pages {
 
     fn look_again(&mut self, row: &EventCount, page_bytes: u64, spaces: &mut Spaces) {
         for (page, object) in self.0.iter_mut().enumerate() {
-            if *object == spaces.unknown() {
+            if *object == spaces.catalogue.unknown() {
                 let address = row.address.saturating_add(page as u64 * page_bytes);
                 *object = spaces.find(row.space, address, row.kind).object;
             }

@@ -1,16 +1,19 @@
 //! Where in the code a program waits: swap-in faults by call path.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
+use foldhash::fast::RandomState;
 use pagewise_trace::Event;
 
+use crate::frame_paths::FramePaths;
 use crate::object::ObjectFrame;
 
 /// Swap-in faults of one call path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaultPath {
-    /// Innermost first: the first frame touched the page. Empty: the call path is not known.
-    pub frames: Vec<ObjectFrame>,
+    /// Innermost first: the first frame touched the page. Empty: the call path is not known. Paths share their frames.
+    pub frames: Vec<Arc<ObjectFrame>>,
     /// Faults that found a swap entry.
     pub swap_ins: u64,
     /// Time spent in them, ns.
@@ -19,7 +22,7 @@ pub struct FaultPath {
 
 /// Sums while events go by.
 #[derive(Default)]
-pub(crate) struct PathTallies(HashMap<Option<u32>, (u64, u64)>);
+pub(crate) struct PathTallies(HashMap<Option<u32>, (u64, u64), RandomState>);
 
 impl PathTallies {
     pub(crate) fn swap_in(&mut self, event: &Event) {
@@ -28,49 +31,49 @@ impl PathTallies {
         *stall_ns += event.latency_ns.unwrap_or(0);
     }
 
+    /// Whether a fault was on the path of this number.
+    pub(crate) fn has(&self, stack: u32) -> bool {
+        self.0.contains_key(&Some(stack))
+    }
+
     /// Most stall first, and which of them each stack is. Paths with equal names are one: they differ in nothing a reader
     /// could see.
     pub(crate) fn finish(
         self,
-        frames: &HashMap<u32, Vec<ObjectFrame>>,
+        frames: &FramePaths,
     ) -> (Vec<FaultPath>, HashMap<Option<u32>, usize>) {
         if self.0.keys().all(Option::is_none) {
             return Default::default();
         }
-        let none = Vec::new();
-        let names_of = |stack: &Option<u32>| {
-            let path = stack.and_then(|stack| frames.get(&stack));
-            path.unwrap_or(&none).as_slice()
-        };
-        let mut by_names: HashMap<&[ObjectFrame], (u64, u64)> = HashMap::new();
+        let names_of = |stack: &Option<u32>| stack.map_or(&[][..], |stack| frames.numbers(stack));
+        let mut by_names: HashMap<&[u32], (u64, u64), RandomState> = HashMap::default();
         for (stack, (swap_ins, stall_ns)) in &self.0 {
             let sum = by_names.entry(names_of(stack)).or_default();
             sum.0 += swap_ins;
             sum.1 += stall_ns;
         }
-        let mut paths: Vec<FaultPath> = by_names
-            .iter()
-            .map(|(frames, (swap_ins, stall_ns))| FaultPath {
-                frames: frames.to_vec(),
-                swap_ins: *swap_ins,
-                stall_ns: *stall_ns,
-            })
-            .collect();
-        paths.sort_by(|a, b| {
+        let path = |(numbers, (swap_ins, stall_ns))| FaultPath {
+            frames: frames.frames(numbers),
+            swap_ins,
+            stall_ns,
+        };
+        let mut paths: Vec<(&[u32], FaultPath)> =
+            by_names.into_iter().map(|sum| (sum.0, path(sum))).collect();
+        paths.sort_by(|(_, a), (_, b)| {
             (b.stall_ns, b.swap_ins)
                 .cmp(&(a.stall_ns, a.swap_ins))
                 .then_with(|| a.frames.cmp(&b.frames))
         });
         let places = paths.iter().enumerate();
-        let places: HashMap<&[ObjectFrame], usize> = places
-            .map(|(place, path)| (path.frames.as_slice(), place))
+        let places: HashMap<&[u32], usize, RandomState> = places
+            .map(|(place, (numbers, _))| (*numbers, place))
             .collect();
         let of_stack = self.0.keys().filter_map(|stack| {
             let place = places.get(names_of(stack))?;
             Some((*stack, *place))
         });
         let of_stack = of_stack.collect();
-        (paths, of_stack)
+        (paths.into_iter().map(|(_, path)| path).collect(), of_stack)
     }
 }
 
@@ -100,11 +103,11 @@ mod tests {
 
     #[test]
     fn paths_of_equal_names_are_one_and_the_unknown_is_shown() {
-        let frames = HashMap::from([
-            (1, vec![frame("sweep"), frame("main")]),
-            (2, vec![frame("sweep"), frame("main")]),
-            (3, vec![frame("fill"), frame("main")]),
-        ]);
+        let mut frames = FramePaths::default();
+        for (stack, innermost) in [(1, "sweep"), (2, "sweep"), (3, "fill")] {
+            frames.add(stack, frame(innermost));
+            frames.add(stack, frame("main"));
+        }
         let mut tallies = PathTallies::default();
         for (stack, ns) in [(Some(1), 10), (Some(2), 20), (Some(3), 5), (None, 50)] {
             tallies.swap_in(&event(stack, ns));
@@ -126,6 +129,6 @@ mod tests {
     fn without_any_path_there_is_nothing_to_say() {
         let mut tallies = PathTallies::default();
         tallies.swap_in(&event(None, 10));
-        assert_eq!(tallies.finish(&HashMap::new()).0, []);
+        assert_eq!(tallies.finish(&FramePaths::default()).0, []);
     }
 }

@@ -1,25 +1,24 @@
 //! Totals and objects of a trace.
 
-use std::collections::BTreeMap;
 use std::collections::HashMap;
+use std::collections::HashSet;
 
-use pagewise_trace::Frame;
+use foldhash::fast::RandomState;
 use pagewise_trace::Meta;
-use pagewise_trace::StackFrame;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
 use crate::access::Accesses;
 use crate::access::WorkingSet;
-use crate::call_paths::WholePaths;
 use crate::counts::Counts;
 use crate::fault_paths::FaultPath;
+use crate::frame_paths::FramePaths;
 use crate::histogram::Histogram;
 use crate::identity::Identity;
+use crate::identity::ObjectKind;
 use crate::length::observed_ns;
 use crate::memory_need::MemoryNeed;
 use crate::object::Object;
-use crate::object::ObjectFrame;
 use crate::object::WorstPath;
 use crate::pattern;
 use crate::residency;
@@ -49,6 +48,8 @@ pub struct Findings {
     pub latency: Histogram,
     /// Where in the code the faults were, most stall first; empty if call paths were not recorded.
     pub fault_paths: Vec<FaultPath>,
+    /// Which of these each call path of the trace is, by its number there.
+    pub fault_path_of_stack: HashMap<u32, usize>,
     /// Latencies of writes to a slow swap device, ns, by page.
     pub write_latency: Histogram,
     /// Waiting outside swap-in faults, and what the kernel says.
@@ -109,81 +110,99 @@ impl Findings {
 pub fn analyze(trace: &Trace) -> Result<Findings, TraceError> {
     let mut spaces = Spaces::read_and_learn(trace)?;
     let page_bytes = spaces.page_bytes;
-    let tallies = Tallies::read(trace, &mut spaces)?;
-    let known = std::mem::take(&mut spaces.objects);
-    let stacks = std::mem::take(&mut spaces.stacks);
-    drop(spaces);
-    let frames = frames_by_stack(trace)?;
-    let paths = WholePaths::read(trace)?;
-    let site = |number: usize| {
-        let stack = stacks.get(&number).map(|&stack| paths.whole(stack));
-        stack.and_then(|stack| frames.get(&stack)).cloned()
+    let mut tallies = Tallies::read(trace, &mut spaces)?;
+    let extents = spaces.take_extents();
+    let writes_observed = trace.meta().sensors.get("faults");
+    let writes_observed = writes_observed.is_none_or(|state| state == "on");
+    let mut page_states = residency::measure(trace, &mut spaces, writes_observed)?;
+    page_states.shares.resize(extents.len(), None);
+    let accesses = Accesses::read(trace, &mut spaces)?;
+    let order = by_stall(&tallies, &extents);
+    let site = |&number: &usize| {
+        let stack = spaces.catalogue.stack(number)?;
+        Some(spaces.paths.whole(stack))
     };
-    let (fault_paths, path_of_stack) = tallies.paths.finish(&frames);
-    let worst_paths = worst_paths(&tallies.paths_of_objects, &path_of_stack);
-    let observed = trace.meta().sensors.get("faults");
-    let writes_observed = observed.is_none_or(|state| state == "on");
-    let mut page_states = residency::measure(trace, writes_observed)?;
-    page_states.shares.resize(known.len(), None);
+    let sites: Vec<Option<u32>> = order.iter().map(site).collect();
+    let mut identities = spaces.into_identities();
+    let frames = read_frames(trace, &sites, &tallies)?;
+    let (fault_paths, path_of_stack) = std::mem::take(&mut tallies.paths).finish(&frames);
+    let worst_paths = worst_paths(&tallies.paths_of_objects, &path_of_stack, extents.len());
     let readahead = readahead_pages(trace.meta());
-    let accesses = Accesses::read(trace)?;
-    let mut objects: Vec<(usize, Object)> = known
-        .into_iter()
-        .zip(tallies.objects)
-        .zip(page_states.shares)
-        .enumerate()
-        .filter(|(_, (((_, extent), tally), _))| {
-            let counts = &tally.counts;
-            counts.swap_ins + counts.evictions + extent.rounded_allocations() > 0
-        })
-        .map(|(number, (((identity, extent), tally), resident_share))| {
-            let object = Object {
-                accessed_share: accesses.share(&identity),
-                resident_share,
-                extra_bytes: tally.need.extra_bytes(page_bytes),
-                worst_path: worst_paths.get(&(number as u32)).copied(),
-                site: site(number).unwrap_or_default(),
-                ..object(identity, extent, &tally, readahead)
-            };
-            (number, object)
-        })
-        .collect();
-    objects.sort_by_key(|(_, object)| {
-        let counts = &object.counts;
-        std::cmp::Reverse((counts.stall_ns, counts.swap_ins, counts.evictions))
+    let objects = order.iter().zip(&sites).map(|(&number, site)| {
+        // Taken out, so that nothing of a million objects is there twice.
+        let tally = std::mem::take(&mut tallies.objects[number]);
+        let nameless = Identity::plain(ObjectKind::Unknown);
+        let identity = std::mem::replace(&mut identities[number], nameless);
+        let site = site.map_or(&[][..], |stack| frames.numbers(stack));
+        Object {
+            accessed_share: accesses.share(number),
+            resident_share: page_states.shares[number],
+            extra_bytes: tally.need.extra_bytes(page_bytes),
+            worst_path: worst_paths[number],
+            site: frames.frames(site),
+            ..object(identity, extents[number], &tally, readahead)
+        }
     });
-    let mut index_of = vec![
-        0;
-        objects
-            .iter()
-            .map(|(number, _)| number + 1)
-            .max()
-            .unwrap_or(0)
-    ];
-    for (index, (number, _)) in objects.iter().enumerate() {
-        index_of[*number] = index;
-    }
-    let objects: Vec<Object> = objects.into_iter().map(|(_, object)| object).collect();
+    let objects: Vec<Object> = objects.collect();
     let mut meta = trace.meta().clone();
     if meta.end_monotonic_ns.is_none() {
         meta.wall_ns = observed_ns(trace)?;
     }
-    let unattributed_swap_ins = objects.iter().map(Object::unattributed_swap_ins).sum();
     Ok(Findings {
         totals: objects.iter().map(|object| &object.counts).sum(),
         dropped_without_write: page_states.dropped_without_write,
         estimated_swap_ins: tallies.estimated_swap_ins,
-        unattributed_swap_ins,
+        unattributed_swap_ins: objects.iter().map(Object::unattributed_swap_ins).sum(),
         objects,
         latency: tallies.latency,
         fault_paths,
+        fault_path_of_stack: path_of_stack
+            .into_iter()
+            .filter_map(|(stack, path)| Some((stack?, path)))
+            .collect(),
         write_latency: tallies.write_latency,
         waits: Waits::read(trace)?,
         working_set: accesses.working_set,
         counted_events: tallies.counted_events,
         memory_need: tallies.need.need(page_bytes, meta.limit.bytes),
-        sample: tallies.sampler.finish(&index_of),
+        sample: tallies.sampler.finish(&places(&order, extents.len())),
         meta,
+    })
+}
+
+/// The numbers of the objects that something happened to, most stall first.
+fn by_stall(tallies: &Tallies, extents: &[Extent]) -> Vec<usize> {
+    let counts = |number: usize| &tallies.objects[number].counts;
+    let something = |&number: &usize| {
+        let (counts, extent) = (counts(number), &extents[number]);
+        counts.swap_ins + counts.evictions + extent.rounded_allocations() > 0
+    };
+    let mut order: Vec<usize> = (0..extents.len()).filter(something).collect();
+    order.sort_by_key(|&number| {
+        let counts = counts(number);
+        std::cmp::Reverse((counts.stall_ns, counts.swap_ins, counts.evictions))
+    });
+    order
+}
+
+/// Of each object's number, its place in the order.
+fn places(order: &[usize], objects: usize) -> Vec<usize> {
+    let mut places = vec![0; objects];
+    for (place, &number) in order.iter().enumerate() {
+        places[number] = place;
+    }
+    places
+}
+
+/// The call paths that made objects, and those of faults.
+fn read_frames(
+    trace: &Trace,
+    sites: &[Option<u32>],
+    tallies: &Tallies,
+) -> Result<FramePaths, TraceError> {
+    let made: HashSet<u32, RandomState> = sites.iter().flatten().copied().collect();
+    FramePaths::read(trace, |stack| {
+        made.contains(&stack) || tallies.paths.has(stack)
     })
 }
 
@@ -221,64 +240,26 @@ fn object(identity: Identity, extent: Extent, tally: &Tally, readahead: u64) -> 
 fn worst_paths<S>(
     stalls: &HashMap<(u32, Option<u32>), u64, S>,
     path_of_stack: &HashMap<Option<u32>, usize>,
-) -> HashMap<u32, WorstPath> {
-    let mut sums: BTreeMap<(u32, usize), u64> = BTreeMap::new();
-    for ((object, stack), stall_ns) in stalls {
-        if let Some(&path) = path_of_stack.get(stack) {
-            *sums.entry((*object, path)).or_default() += stall_ns;
-        }
-    }
-    let mut worst: HashMap<u32, WorstPath> = HashMap::new();
-    for ((object, fault_path), stall_ns) in sums {
+    objects: usize,
+) -> Vec<Option<WorstPath>> {
+    let named = stalls.iter().filter_map(|((object, stack), stall_ns)| {
+        let path = path_of_stack.get(stack)?;
+        Some((*object, *path, *stall_ns))
+    });
+    let mut named: Vec<(u32, usize, u64)> = named.collect();
+    named.sort_unstable();
+    let mut worst: Vec<Option<WorstPath>> = vec![None; objects];
+    for of_path in named.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+        let (object, fault_path, _) = of_path[0];
+        let stall_ns = of_path.iter().map(|(_, _, stall_ns)| stall_ns).sum();
         let found = WorstPath {
             fault_path,
             stall_ns,
         };
-        let of_object = worst.entry(object).or_insert(found);
-        if of_object.stall_ns < stall_ns {
-            *of_object = found;
+        let of_object = &mut worst[object as usize];
+        if of_object.is_none_or(|before| before.stall_ns < stall_ns) {
+            *of_object = Some(found);
         }
     }
     worst
-}
-
-/// The frames of each call path, by its number in the trace, innermost first.
-///
-/// # Errors
-/// If a table cannot be read.
-pub fn frames_by_stack(trace: &Trace) -> Result<HashMap<u32, Vec<ObjectFrame>>, TraceError> {
-    frames_of(trace, |_| true)
-}
-
-/// The same of some of them.
-pub(crate) fn frames_of(
-    trace: &Trace,
-    wanted: impl Fn(u32) -> bool,
-) -> Result<HashMap<u32, Vec<ObjectFrame>>, TraceError> {
-    let mut offsets: HashMap<(u32, u16), u64> = HashMap::new();
-    for frame in trace.rows::<StackFrame>()? {
-        let frame = frame?;
-        if let Some(offset) = frame.module_offset
-            && wanted(frame.stack)
-        {
-            offsets.insert((frame.stack, frame.depth), offset);
-        }
-    }
-    let mut frames: HashMap<u32, Vec<ObjectFrame>> = HashMap::new();
-    for frame in trace.rows::<Frame>()? {
-        let frame = frame?;
-        if !wanted(frame.stack) {
-            continue;
-        }
-        let offset = offsets.get(&(frame.stack, frame.depth)).copied();
-        frames.entry(frame.stack).or_default().push(ObjectFrame {
-            function: frame.function,
-            file: frame.file,
-            line: frame.line,
-            module: frame.module,
-            module_offset: offset.filter(|_| frame.line.is_none()),
-            inlined: frame.inlined,
-        });
-    }
-    Ok(frames)
 }

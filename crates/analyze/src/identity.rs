@@ -1,7 +1,10 @@
 //! What an object is called.
 
-use crate::call_paths::WholePaths;
 use std::fmt;
+use std::sync::Arc;
+
+use crate::call_paths::CallPaths;
+use crate::strings::Strings;
 
 /// What sort of memory an object is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -40,17 +43,17 @@ pub struct Identity {
     /// What sort of memory it is.
     pub kind: ObjectKind,
     /// Variable, or the path of a file mapping.
-    pub name: Option<String>,
+    pub name: Option<Arc<str>>,
     /// Source file, as the debug information has it.
-    pub file: Option<String>,
+    pub file: Option<Arc<str>>,
     /// Line in it, from 1.
     pub line: Option<u32>,
     /// Function that allocates.
-    pub function: Option<String>,
+    pub function: Option<Arc<str>>,
     /// Tells sites apart of which nothing else is known: their call path.
     pub stack: Option<u32>,
     /// Without variable and line: the code that allocates, as a name (`solver+0x4f10 < solver+0x2210`).
-    pub code: Option<String>,
+    pub code: Option<Arc<str>>,
 }
 
 impl Identity {
@@ -66,14 +69,18 @@ impl Identity {
         }
     }
 
-    pub(crate) fn of_site(site: &pagewise_trace::Site, paths: &WholePaths) -> Self {
+    pub(crate) fn of_site(
+        site: &pagewise_trace::Site,
+        paths: &CallPaths,
+        strings: &mut Strings,
+    ) -> Self {
         let nameless = site.line.is_none() && site.name.is_none();
         Self {
             kind: ObjectKind::Allocation,
-            name: site.name.clone(),
-            file: site.file.clone(),
+            name: site.name.as_deref().map(Arc::from),
+            file: strings.shared(site.file.as_deref()),
             line: site.line,
-            function: site.function.clone(),
+            function: strings.shared(site.function.as_deref()),
             // Without a line, a function may hold many sites.
             stack: nameless.then_some(paths.whole(site.stack)),
             code: None,
@@ -82,8 +89,8 @@ impl Identity {
 
     pub(crate) fn of_global(global: &pagewise_trace::Global) -> Self {
         Self {
-            name: Some(global.name.clone()),
-            file: global.file.clone(),
+            name: Some(global.name.as_str().into()),
+            file: global.file.as_deref().map(Arc::from),
             line: global.line,
             ..Self::plain(ObjectKind::Global)
         }
@@ -95,11 +102,11 @@ impl Identity {
             "[heap]" => Self::plain(ObjectKind::Heap),
             _ if path.starts_with("[stack") => Self::plain(ObjectKind::Stack),
             _ if path.starts_with("[anonymous") => Self {
-                name: Some(path.to_owned()),
+                name: Some(path.into()),
                 ..Self::plain(ObjectKind::Unknown)
             },
             _ => Self {
-                name: Some(path.to_owned()),
+                name: Some(path.into()),
                 ..Self::plain(ObjectKind::File)
             },
         }
@@ -134,7 +141,7 @@ impl Identity {
                 None => place,
             },
             (_, None, None) => match (&self.code, function) {
-                (Some(code), _) => code.clone(),
+                (Some(code), _) => code.to_string(),
                 (None, Some(function)) => format!("{function} (no line known)"),
                 (None, None) => "allocation of unknown origin".to_owned(),
             },

@@ -1,5 +1,7 @@
 //! What lies where in one address space, at one moment.
 
+use std::collections::VecDeque;
+
 use pagewise_trace::Trace;
 
 use crate::address_map::AddressMap;
@@ -14,6 +16,9 @@ const HEAP_REACH: u64 = 64 << 30;
 const REACH_IN_SAMPLES: u64 = 16;
 const LEAST_REACH: u64 = 64 << 10;
 
+/// Freed blocks to remember: `realloc` still copies from one while other threads free theirs.
+const MOST_FREED: usize = 8;
+
 /// What lies where, by how well it is known: an allocation says more than the mapping it is in.
 #[derive(Clone, Default)]
 pub(crate) struct Layers {
@@ -23,6 +28,8 @@ pub(crate) struct Layers {
     pub(crate) mmaps: AddressMap,
     pub(crate) globals: AddressMap,
     pub(crate) mappings: AddressMap,
+    /// Blocks freed last, the latest at the end.
+    pub(crate) freed: VecDeque<Range>,
     pub(crate) heap_start: Option<u64>,
 }
 
@@ -45,6 +52,10 @@ impl Layers {
     /// `free`: only an allocator's block begins there.
     pub(crate) fn free(&mut self, address: u64) -> Gone {
         let blocks: Vec<Range> = self.blocks.exact.take(address).into_iter().collect();
+        if self.freed.len() + blocks.len() > MOST_FREED {
+            self.freed.pop_front();
+        }
+        self.freed.extend(&blocks);
         let sample = blocks.is_empty().then(|| self.blocks.samples.take(address));
         Gone {
             blocks,

@@ -85,12 +85,11 @@ fn name_stacks(trace: &Trace, writer: &mut TraceWriter) -> Result<(), TraceError
 }
 
 /// The preloaded library's own frames: where the program called it is what counts.
-fn is_ours(frame: &StackFrame) -> bool {
-    const LIBRARY: &str = "/libpagewise_runtime.so";
+pub(crate) fn is_ours(frame: &StackFrame) -> bool {
     frame
         .module
         .as_deref()
-        .is_some_and(|module| module.ends_with(LIBRARY))
+        .is_some_and(|module| module.ends_with(PRELOADED))
 }
 
 fn symbolize(symbolizer: &mut Symbolizer, frame: &StackFrame) -> Vec<attribute::Frame> {

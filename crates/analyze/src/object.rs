@@ -1,5 +1,7 @@
 //! An object as the report shows it.
 
+use std::sync::Arc;
+
 use crate::counts::Counts;
 use crate::identity::Identity;
 use crate::identity::ObjectKind;
@@ -38,8 +40,8 @@ pub struct Object {
     pub extra_bytes: Option<u64>,
     /// The call path with the most of its stall.
     pub worst_path: Option<WorstPath>,
-    /// Its call path, innermost first: of its allocations, the path that was named.
-    pub site: Vec<ObjectFrame>,
+    /// Its call path, innermost first: of its allocations, the path that was named. Paths share their frames.
+    pub site: Vec<Arc<ObjectFrame>>,
 }
 
 /// The call path whose faults on an object's pages took longest.
@@ -90,12 +92,11 @@ impl ObjectFrame {
     }
 
     fn is_runtime(&self) -> bool {
-        pagewise_attribute::is_runtime(&pagewise_attribute::Frame {
-            function: self.function.clone(),
-            file: self.file.clone(),
-            module: self.module.clone(),
-            ..Default::default()
-        })
+        pagewise_attribute::is_runtime_code(
+            self.function.as_deref(),
+            self.file.as_deref(),
+            self.module.as_deref(),
+        )
     }
 
     /// Whether it is of an allocator, a language's runtime or the system's shared libraries, not of the program.

@@ -39,11 +39,16 @@ enum Step {
     SpaceEnds(u32),
 }
 
-/// Goes through a trace; `writes_observed`: whether the events tell of each page that was written.
+/// Goes through a trace, and through `spaces` once more; `writes_observed`: whether the events tell of each page that was
+/// written.
 ///
 /// # Errors
 /// If a table cannot be read.
-pub(crate) fn measure(trace: &Trace, writes_observed: bool) -> Result<PageStates, TraceError> {
+pub(crate) fn measure(
+    trace: &Trace,
+    spaces: &mut Spaces,
+    writes_observed: bool,
+) -> Result<PageStates, TraceError> {
     let on = trace.meta().sensors.get("residency");
     if on.is_none_or(|state| state != "on") {
         return Ok(PageStates::default());
@@ -57,7 +62,7 @@ pub(crate) fn measure(trace: &Trace, writes_observed: bool) -> Result<PageStates
     // One scan after the other was recorded, so the rows are in order of time: they are not kept.
     let mut rows = trace.residency()?.peekable();
     let mut end_ns = 0;
-    for (time_ns, step) in steps(trace)? {
+    for (time_ns, step) in steps(trace, spaces)? {
         end_ns = end_ns.max(time_ns);
         let bound = time_ns.saturating_add(u64::from(matches!(step, Step::ScanEnds(_))));
         let is_due = |row: &Result<Residency, TraceError>| match row {
@@ -136,9 +141,9 @@ fn count_drops(trace: &Trace, mut drops: Drops) -> Result<u64, TraceError> {
     Ok(drops.finish())
 }
 
-fn steps(trace: &Trace) -> Result<Vec<(u64, Step)>, TraceError> {
+fn steps(trace: &Trace, spaces: &mut Spaces) -> Result<Vec<(u64, Step)>, TraceError> {
     let mut steps = Vec::new();
-    for life in Spaces::read(trace)?.into_lives() {
+    for life in spaces.lives() {
         steps.push((life.time_ns, Step::Life(life)));
     }
     for scan in trace.residency_scans()? {

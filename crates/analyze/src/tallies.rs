@@ -67,14 +67,15 @@ impl Tallies {
                     .given_back(given.space, given.first_page, given.end_page);
             }
             ends.up_to(event.time_ns, |space| tallies.swapped.ended(space));
-            let place = spaces.find(event.space, event.address, event.kind);
+            let place = spaces.place_of(&event);
             tallies.add(&event, place);
         }
         tallies.add_counted(trace, spaces)?;
+        (tallies.visits, tallies.swapped) = Default::default();
         spaces.finish();
         tallies
             .objects
-            .resize_with(spaces.objects.len(), Tally::default);
+            .resize_with(spaces.catalogue.len(), Tally::default);
         Ok(tallies)
     }
 

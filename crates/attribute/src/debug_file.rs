@@ -28,8 +28,13 @@ impl DebugFiles {
     /// Finds them for the module at `path`. A module without any gets itself: its symbol table
     /// still serves.
     pub(crate) fn locate(path: &Path) -> Self {
-        let main = separate_file(path).unwrap_or_else(|| path.to_owned());
-        let supplementary = supplementary_file(&main);
+        Self::locate_below(Path::new(GLOBAL_DIRECTORY), path)
+    }
+
+    /// The same with the distribution's debug information in another folder.
+    fn locate_below(global: &Path, path: &Path) -> Self {
+        let main = separate_file(global, path).unwrap_or_else(|| path.to_owned());
+        let supplementary = supplementary_file(global, &main);
         Self {
             main,
             supplementary,
@@ -38,19 +43,19 @@ impl DebugFiles {
 }
 
 /// The separate debug file, if the module has no debug information of its own.
-fn separate_file(path: &Path) -> Option<PathBuf> {
+fn separate_file(global: &Path, path: &Path) -> Option<PathBuf> {
     let cache = elf::open(path).ok()?;
     let file = elf::parse(path, &cache).ok()?;
     if file.section_by_name(".debug_info").is_some() {
         return None;
     }
     let build_id = file.build_id().ok().flatten();
-    if let Some(found) = build_id.and_then(by_build_id) {
+    if let Some(found) = build_id.and_then(|id| by_build_id(global, id)) {
         return Some(found);
     }
     let link = file.gnu_debuglink().ok().flatten();
     let linked = link.and_then(|(name, checksum)| {
-        let candidates = debuglink_candidates(path, Path::new(OsStr::from_bytes(name)));
+        let candidates = debuglink_candidates(global, path, Path::new(OsStr::from_bytes(name)));
         candidates.into_iter().find(|candidate| match build_id {
             Some(id) => build_id_of(candidate).is_none_or(|other| other == id) && is_elf(candidate),
             None => crc32_of(candidate) == Some(checksum),
@@ -59,24 +64,24 @@ fn separate_file(path: &Path) -> Option<PathBuf> {
     linked.or_else(|| debuginfod::find(&hexadecimal(build_id?)))
 }
 
-fn by_build_id(id: &[u8]) -> Option<PathBuf> {
+fn by_build_id(global: &Path, id: &[u8]) -> Option<PathBuf> {
     let (first, rest) = id.split_first()?;
     let rest = hexadecimal(rest);
-    let path = Path::new(GLOBAL_DIRECTORY)
+    let path = global
         .join(".build-id")
         .join(format!("{first:02x}"))
         .join(format!("{rest}.debug"));
     path.is_file().then_some(path)
 }
 
-fn debuglink_candidates(module: &Path, name: &Path) -> Vec<PathBuf> {
+fn debuglink_candidates(global: &Path, module: &Path, name: &Path) -> Vec<PathBuf> {
     let real = module.canonicalize().unwrap_or_else(|_| module.to_owned());
     let folder = real.parent().unwrap_or(Path::new("/"));
     let below_root = folder.strip_prefix("/").unwrap_or(folder);
     let mut candidates = vec![
         folder.join(name),
         folder.join(".debug").join(name),
-        Path::new(GLOBAL_DIRECTORY).join(below_root).join(name),
+        global.join(below_root).join(name),
     ];
     // A link to itself is what `strip` leaves when both names are the same.
     candidates.retain(|candidate| candidate != &real);
@@ -84,7 +89,7 @@ fn debuglink_candidates(module: &Path, name: &Path) -> Vec<PathBuf> {
 }
 
 /// The file named by `.gnu_debugaltlink`: relative to the file that names it, or by build id.
-fn supplementary_file(path: &Path) -> Option<PathBuf> {
+fn supplementary_file(global: &Path, path: &Path) -> Option<PathBuf> {
     let cache = elf::open(path).ok()?;
     let file = elf::parse(path, &cache).ok()?;
     let (name, id) = file.gnu_debugaltlink().ok()??;
@@ -96,7 +101,7 @@ fn supplementary_file(path: &Path) -> Option<PathBuf> {
     if build_id_of(&named).as_deref() == Some(id) {
         Some(named)
     } else {
-        by_build_id(id)
+        by_build_id(global, id)
     }
 }
 
@@ -136,10 +141,43 @@ fn crc32_of(path: &Path) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
+    use std::process::Command;
+
+    fn candidates(name: &str) -> Vec<PathBuf> {
+        let global = Path::new(GLOBAL_DIRECTORY);
+        debuglink_candidates(global, Path::new("/opt/x/tool"), Path::new(name))
+    }
+
+    fn run(command: &str, arguments: &[&dyn AsRef<OsStr>]) {
+        let status = Command::new(command).args(arguments).status().unwrap();
+        assert!(status.success(), "{command}");
+    }
+
+    #[test]
+    fn a_build_id_finds_what_was_stripped() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let (source, program, debug) = (at("a.c"), at("a"), at("a.debug"));
+        fs::write(&source, "int main(void) { return 0; }\n").unwrap();
+        run("gcc", &[&"-g", &"-Wl,--build-id", &"-o", &program, &source]);
+        run("objcopy", &[&"--only-keep-debug", &program, &debug]);
+        run("objcopy", &[&"--strip-all", &program]);
+        let id = build_id(&program).unwrap();
+        let kept = at("global").join(".build-id").join(&id[..2]);
+        fs::create_dir_all(&kept).unwrap();
+        // Another program's is not its own.
+        fs::copy(&debug, kept.join("0123456789abcdef.debug")).unwrap();
+        let found = || DebugFiles::locate_below(&at("global"), &program).main;
+        assert_eq!(found(), program);
+        let kept = kept.join(format!("{}.debug", &id[2..]));
+        fs::rename(&debug, &kept).unwrap();
+        assert_eq!(found(), kept);
+    }
 
     #[test]
     fn candidates_are_those_of_gdb() {
-        let found = debuglink_candidates(Path::new("/opt/x/tool"), Path::new("tool.debug"));
+        let found = candidates("tool.debug");
         let expected = [
             "/opt/x/tool.debug",
             "/opt/x/.debug/tool.debug",
@@ -150,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_link_to_itself_is_not_followed() {
-        let found = debuglink_candidates(Path::new("/opt/x/tool"), Path::new("tool"));
+        let found = candidates("tool");
         assert!(!found.contains(&PathBuf::from("/opt/x/tool")));
     }
 

@@ -1,6 +1,7 @@
 //! Each event as a line of text (RFC 4180, with a header).
 
 use std::io::Write;
+use std::sync::Arc;
 
 use csv::Terminator;
 use csv::WriterBuilder;
@@ -41,7 +42,7 @@ pub(crate) fn write(events: &mut Events, out: &mut impl Write) -> Result<(), Exp
         let (event, place) = (&located.event, located.place);
         let identity = events.identity(place.object);
         let number = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
-        let text = |value: &Option<String>| value.as_deref().unwrap_or_default().to_owned();
+        let text = |value: &Option<Arc<str>>| value.as_deref().unwrap_or_default().to_owned();
         lines.write_record([
             event.time_ns.to_string(),
             event.space.to_string(),

@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use pagewise_analyze::Findings;
 use pagewise_analyze::ObjectFrame;
 use pagewise_report::source;
@@ -116,7 +118,7 @@ fn a_fault_in_a_library_is_charged_to_the_line_that_called_it() {
         module: Some("/usr/lib/x86_64-linux-gnu/libc.so.6".to_owned()),
         ..ObjectFrame::default()
     };
-    findings.fault_paths[0].frames.insert(0, memcpy);
+    findings.fault_paths[0].frames.insert(0, memcpy.into());
     let files = source::files(&findings);
     assert_eq!(files.len(), 1);
     assert_eq!(files[0].lines[&107].swap_ins, 3_000_000);
@@ -126,7 +128,8 @@ fn a_fault_in_a_library_is_charged_to_the_line_that_called_it() {
 fn without_lines_there_are_no_files() {
     let mut findings = findings();
     for path in &mut findings.fault_paths {
-        path.frames.iter_mut().for_each(|frame| frame.line = None);
+        let frames = path.frames.iter_mut();
+        frames.for_each(|frame| Arc::make_mut(frame).line = None);
     }
     findings.objects.clear();
     assert!(source::files(&findings).is_empty());

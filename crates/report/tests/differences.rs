@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use pagewise_analyze::Findings;
 use pagewise_analyze::Object;
 use pagewise_analyze::ObjectFrame;
@@ -78,11 +80,11 @@ fn without_names_the_call_path_tells() {
         let mut object = object(None, None, stall_ns);
         object.identity.function = None;
         object.identity.stack = Some(stall_ns as u32);
-        object.site = vec![ObjectFrame {
+        object.site = vec![Arc::new(ObjectFrame {
             function: Some(function.to_owned()),
             module: Some(format!("/build-{stall_ns}/solver")),
             ..ObjectFrame::default()
-        }];
+        })];
         object
     };
     let before = with(vec![

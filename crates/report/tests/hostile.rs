@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use pagewise_analyze::Findings;
 use pagewise_analyze::SampledSwapIn;
 use pagewise_analyze::SwapInSample;
@@ -30,19 +32,20 @@ fn named(name: &str) -> Findings {
     let mut findings = findings();
     let some = || Some(name.to_owned());
     for object in &mut findings.objects {
-        object.identity.name = some();
-        object.identity.file = some();
-        object.identity.function = some();
+        object.identity.name = Some(name.into());
+        object.identity.file = Some(name.into());
+        object.identity.function = Some(name.into());
     }
     for path in &mut findings.fault_paths {
-        for frame in &mut path.frames {
+        for frame in path.frames.iter_mut().map(Arc::make_mut) {
             (frame.function, frame.file, frame.module) = (some(), some(), some());
         }
     }
     // One without debug information.
     findings.objects[1].identity.line = None;
     findings.objects[1].site = findings.fault_paths[0].frames.clone();
-    for frame in &mut findings.objects[1].site {
+    let site = &mut findings.objects[1].site;
+    for frame in site.iter_mut().map(Arc::make_mut) {
         (frame.line, frame.module_offset) = (None, Some(0x4f10));
     }
     let meta = &mut findings.meta;
@@ -181,10 +184,10 @@ fn documents_hold_names_as_they_are() {
 fn without_debug_information_there_is_symbol_and_offset() {
     let mut findings = named("solver");
     findings.objects[1].identity.name = None;
-    findings.objects[1].identity.function = Some("solve(int)".to_owned());
+    findings.objects[1].identity.function = Some("solve(int)".into());
     findings.objects[1].identity.file = None;
     findings.objects[1].identity.line = None;
-    findings.objects[1].identity.code = Some("solve (solver+0x4f10)".to_owned());
+    findings.objects[1].identity.code = Some("solve (solver+0x4f10)".into());
     let text = render(&findings, style(100));
     assert!(text.contains("solve (solver+0x4f10)"), "{text}");
 }

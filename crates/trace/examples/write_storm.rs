@@ -2,7 +2,7 @@
 //! through objects in known patterns, under a memory that keeps the most recently used pages. Nothing of it was measured.
 //!
 //! ```text
-//! cargo run --release -p pagewise-trace --example write_storm -- FOLDER [EVENTS [SMALL_OBJECTS]]
+//! cargo run --release -p pagewise-trace --example write_storm -- FOLDER [EVENTS [SMALL_OBJECTS [CALL_PATHS]]]
 //! ```
 
 use std::collections::HashMap;
@@ -27,6 +27,10 @@ const HEAP: u64 = 0x7f00_0000_0000;
 const SMALL_HEAP: u64 = 0x7e00_0000_0000;
 const BEGIN_NS: u64 = 81_234_567_890_123;
 const LIMIT_PAGES: usize = 131_072;
+/// Numbers of call paths of faults: of each object one, and deep ones.
+const PATHS: u32 = 1_000_000_000;
+const DEEP_PATHS: u32 = 2_000_000_000;
+const DEEP_FRAMES: u16 = 60;
 
 /// In what order a thread goes through an object.
 #[derive(Clone, Copy)]
@@ -125,9 +129,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let folder = arguments
         .next()
-        .ok_or("usage: write_storm FOLDER [EVENTS [SMALL_OBJECTS]]")?;
+        .ok_or("usage: write_storm FOLDER [EVENTS [SMALL_OBJECTS [CALL_PATHS]]]")?;
     let events: u64 = arguments.next().map_or(Ok(5_000_000), |n| n.parse())?;
     let small: u64 = arguments.next().map_or(Ok(0), |n| n.parse())?;
+    let deep: u32 = arguments.next().map_or(Ok(0), |n| n.parse())?;
     let mut meta = Meta {
         command: vec!["./storm".to_owned(), "input.txt".to_owned()],
         ..Meta::default()
@@ -141,7 +146,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut writer = TraceWriter::create(Path::new(&folder), meta, Overwrite::Replace)?;
     let mut parts = parts();
     write_program(&mut writer, &parts, small)?;
-    let end_ns = write_events(&mut writer, &mut parts, events, small)?;
+    for path in 0..deep {
+        write_deep_path(&mut writer, path)?;
+    }
+    let end_ns = write_events(&mut writer, &mut parts, events, (small, deep))?;
     writer.update_meta(|meta| {
         meta.end_monotonic_ns = Some(end_ns);
         meta.wall_ns = Some(end_ns - BEGIN_NS);
@@ -177,7 +185,7 @@ fn write_program(
             part.name.to_owned(),
             part.line,
         )?;
-        write_fault_path(writer, 1_000_000_000 + number as u32, part)?;
+        write_fault_path(writer, PATHS + number as u32, part)?;
         address += bytes;
     }
     for number in 0..small {
@@ -252,12 +260,40 @@ fn write_fault_path(
     Ok(())
 }
 
+/// A path of a recursive search, as of a stripped program: there are as many as there are ways through its functions.
+fn write_deep_path(writer: &mut TraceWriter, path: u32) -> Result<(), Box<dyn Error>> {
+    let stack = DEEP_PATHS + path;
+    let module = Some("/usr/games/storm".to_owned());
+    for depth in 0..DEEP_FRAMES {
+        let offset = 0x4000 + 16 * (scatter(u64::from(path / (u32::from(depth) + 1))) % 256);
+        writer.stacks.push(StackFrame {
+            stack,
+            depth,
+            address: 0x40_0000 + offset,
+            module: module.clone(),
+            module_offset: Some(offset),
+            truncated: false,
+        })?;
+        writer.frames.push(Frame {
+            stack,
+            depth,
+            inline_index: 0,
+            function: None,
+            file: None,
+            line: None,
+            module: module.clone(),
+            inlined: false,
+        })?;
+    }
+    Ok(())
+}
+
 /// Returns when it ends.
 fn write_events(
     writer: &mut TraceWriter,
     parts: &mut [Part],
     events: u64,
-    small: u64,
+    (small, deep): (u64, u32),
 ) -> Result<u64, Box<dyn Error>> {
     let turns: Vec<usize> = parts
         .iter()
@@ -295,7 +331,11 @@ fn write_events(
         if written.contains(&page) {
             let latency_ns = 2_500 + scatter(turn as u64) % 2_000;
             time_ns += latency_ns;
-            let of = Some((number as u32, latency_ns));
+            let stack = match deep {
+                0 => PATHS + number as u32,
+                _ => DEEP_PATHS + (scatter(!(turn as u64)) % u64::from(deep)) as u32,
+            };
+            let of = Some((number as u32, stack, latency_ns));
             push(writer, time_ns, EventKind::SwapIn, HEAP + page * PAGE, of)?;
             done += 1;
         }
@@ -307,7 +347,7 @@ fn write_events(
                 time_ns,
                 EventKind::SwapIn,
                 address,
-                Some((0, 3_000)),
+                Some((0, PATHS, 3_000)),
             )?;
             next_small += 1;
             done += 2;
@@ -321,15 +361,15 @@ fn push(
     time_ns: u64,
     kind: EventKind,
     address: u64,
-    fault: Option<(u32, u64)>,
+    fault: Option<(u32, u32, u64)>,
 ) -> Result<(), Box<dyn Error>> {
     Ok(writer.events.push(Event {
         time_ns,
         space: 0,
-        tid: fault.map(|(part, _)| 4242 + part),
+        tid: fault.map(|(part, ..)| 4242 + part),
         kind,
         address,
-        latency_ns: fault.map(|(_, latency_ns)| latency_ns),
-        stack: fault.map(|(part, _)| 1_000_000_000 + part),
+        latency_ns: fault.map(|(.., latency_ns)| latency_ns),
+        stack: fault.map(|(_, stack, _)| stack),
     })?)
 }

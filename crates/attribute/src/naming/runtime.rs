@@ -127,11 +127,21 @@ const RUST_PATHS: &[&str] = &[
 /// library is that library's vector.
 #[must_use]
 pub fn is_runtime(frame: &Frame) -> bool {
-    frame.module.as_deref().is_some_and(is_runtime_library)
-        || frame.file.as_deref().is_some_and(is_runtime_source)
-        || frame.function.as_deref().is_some_and(|name| {
+    is_runtime_code(
+        frame.function.as_deref(),
+        frame.file.as_deref(),
+        frame.module.as_deref(),
+    )
+}
+
+/// The same of a function by its name, source file and module.
+#[must_use]
+pub fn is_runtime_code(function: Option<&str>, file: Option<&str>, module: Option<&str>) -> bool {
+    module.is_some_and(is_runtime_library)
+        || file.is_some_and(is_runtime_source)
+        || function.is_some_and(|name| {
             // A specialization of a standard template in the user's own file is the user's.
-            frame.file.is_none() && is_runtime_namespace(name) || is_allocation_function(name)
+            file.is_none() && is_runtime_namespace(name) || is_allocation_function(name)
         })
 }
 

@@ -36,18 +36,19 @@ pub(crate) fn run(arguments: &ReportArguments) -> Result<ExitCode, Failure> {
         return html(arguments, path);
     }
     let after = findings(&arguments.trace)?;
-    let text = match &arguments.diff {
-        Some(before) => difference(findings(before)?, after, arguments)?,
+    match &arguments.diff {
+        Some(before) => {
+            output::print(&difference(findings(before)?, after, arguments)?)?;
+        }
         None => report(after, arguments)?,
-    };
-    output::print(&text)?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-fn report(mut findings: Findings, arguments: &ReportArguments) -> Result<String, Failure> {
+fn report(mut findings: Findings, arguments: &ReportArguments) -> Result<(), Failure> {
     let style = style(arguments);
     if let Some(wanted) = &arguments.source {
-        return source::render(&findings, wanted, style);
+        return output::print(&source::render(&findings, wanted, style)?);
     }
     strip_prefixes(&mut findings, &arguments.strip_prefix);
     let trace = Trace::open(&arguments.trace)?;
@@ -57,10 +58,14 @@ fn report(mut findings: Findings, arguments: &ReportArguments) -> Result<String,
         false => what_if::answers(&trace, &arguments.what_if)?,
     };
     if arguments.json {
-        return json_text(Report::new(&findings).with_what_if(what_if).to_text());
+        let document = Report::new(&findings).with_what_if(what_if);
+        return output::print_by(|out| {
+            document.write(&mut *out)?;
+            out.write_all(b"\n")
+        });
     }
     let lines = what_if.map_or(String::new(), |answers| answers.to_text());
-    Ok(text::render(&findings, style) + &lines)
+    output::print(&(text::render(&findings, style) + &lines))
 }
 
 /// Writes the report as a page for browsers.

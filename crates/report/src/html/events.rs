@@ -5,8 +5,6 @@ use std::collections::HashMap;
 use pagewise_analyze::Attribution;
 use pagewise_analyze::Findings;
 use pagewise_analyze::Identity;
-use pagewise_analyze::ObjectFrame;
-use pagewise_analyze::frames_by_stack;
 use pagewise_trace::EventKind;
 use pagewise_trace::Space;
 use pagewise_trace::Trace;
@@ -83,7 +81,7 @@ impl Points {
             .zip(&findings.objects)
             .map(|(index, object)| (&object.identity, index))
             .collect();
-        let paths = path_numbers(trace, findings)?;
+        let paths = path_numbers(findings);
         let mut spaces = Spaces::read(trace)?;
         // Of each number that the attribution gives, the index in the findings.
         let mut object_of: Vec<u32> = Vec::new();
@@ -142,25 +140,12 @@ pub(super) fn is_kept(number: u64, every: u64) -> bool {
 }
 
 /// Of each call path's number in the trace, its place in the findings, where paths of equal names are one.
-fn path_numbers(trace: &Trace, findings: &Findings) -> Result<HashMap<u32, u16>, TraceError> {
-    let by_names: HashMap<&[ObjectFrame], usize> = findings
-        .fault_paths
-        .iter()
-        .enumerate()
-        .map(|(index, path)| (path.frames.as_slice(), index))
-        .collect();
-    let number = |(stack, frames): (u32, Vec<ObjectFrame>)| {
-        let index = *by_names.get(frames.as_slice())?;
-        let number = match index < MOST_PATHS {
-            true => index as u16,
-            false => OTHER_PATH,
-        };
-        Some((stack, number))
+fn path_numbers(findings: &Findings) -> HashMap<u32, u16> {
+    let number = |(&stack, &index): (&u32, &usize)| match index < MOST_PATHS {
+        true => (stack, index as u16),
+        false => (stack, OTHER_PATH),
     };
-    Ok(frames_by_stack(trace)?
-        .into_iter()
-        .filter_map(number)
-        .collect())
+    findings.fault_path_of_stack.iter().map(number).collect()
 }
 
 /// Gives address spaces small numbers in the order in which they are met.

@@ -1,6 +1,7 @@
 //! What the page's scripts are given, as JSON.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use pagewise_analyze::Findings;
 use pagewise_analyze::MemoryUse;
@@ -173,7 +174,7 @@ impl ModelBand {
 fn call_paths(findings: &Findings) -> (Vec<ModelFrame>, Vec<ModelPath>) {
     let mut numbers: HashMap<ModelFrame, usize> = HashMap::new();
     let mut frames = Vec::new();
-    let mut number = |frame: &ObjectFrame| {
+    let mut number = |frame: &Arc<ObjectFrame>| {
         let frame = ModelFrame::new(frame);
         *numbers.entry(frame.clone()).or_insert_with(|| {
             frames.push(frame);

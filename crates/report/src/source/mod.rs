@@ -99,7 +99,7 @@ fn charged(path: &FaultPath) -> Option<(&ObjectFrame, &str, u32)> {
     let with_line =
         |frame: &'_ &ObjectFrame| frame.file.is_some() && frame.line.is_some_and(|line| line > 0);
     let own = own_frames(&path.frames).find(with_line);
-    let frame = own.or_else(|| path.frames.iter().find(with_line))?;
+    let frame = own.or_else(|| path.frames.iter().map(AsRef::as_ref).find(with_line))?;
     Some((frame, frame.file.as_deref()?, frame.line?))
 }
 

@@ -46,20 +46,33 @@ fn lines(paths: &[FaultPath], style: Style) -> Vec<(String, u64)> {
 
 /// The place that touched the page, and who called it.
 pub(crate) fn path_line(path: &FaultPath, style: Style) -> String {
-    let frames = style.frames_of(&path.frames);
-    let Some(innermost) = frames.first() else {
+    let mut frames = style.frames_of(&path.frames);
+    let Some(innermost) = frames.next() else {
         return "(call path unknown)".to_owned();
     };
-    let mut names: Vec<String> = frames.iter().map(|frame| style.function(frame)).collect();
-    names.dedup(); // recursion
     let most = match style.library_frames {
         true => CALLERS_WITH_LIBRARIES,
         false => CALLERS,
     };
-    let callers = names.iter().skip(1).take(most);
-    let mut line = callers.fold(style.frame(innermost), |line, caller| line + " < " + caller);
-    if names.len() > most + 1 {
-        line.push_str(" < ...");
+    let mut line = style.frame(innermost);
+    let (mut last, mut name, mut callers) = (innermost, style.function(innermost), 0);
+    for frame in frames {
+        // Recursion: mostly it is the very same place.
+        if std::ptr::eq(frame, last) {
+            continue;
+        }
+        let caller = style.function(frame);
+        last = frame;
+        if caller == name {
+            continue;
+        }
+        if callers == most {
+            line.push_str(" < ...");
+            break;
+        }
+        callers += 1;
+        line = line + " < " + &caller;
+        name = caller;
     }
     line
 }

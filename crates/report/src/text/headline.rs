@@ -76,8 +76,8 @@ fn worst(findings: &Findings, style: Style) -> Option<String> {
 /// The line that waited most for an object.
 fn place(object: &Object, findings: &Findings, style: Style) -> Option<String> {
     let path = findings.fault_paths.get(object.worst_path?.fault_path)?;
-    let frames = style.frames_of(&path.frames);
-    frames.first().map(|frame| style.frame(frame))
+    let mut frames = style.frames_of(&path.frames);
+    frames.next().map(|frame| style.frame(frame))
 }
 
 fn need(findings: &Findings) -> Option<String> {

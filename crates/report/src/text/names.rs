@@ -1,5 +1,7 @@
 //! What objects, functions and places in the source are called in a line of text.
 
+use std::sync::Arc;
+
 use pagewise_analyze::Object;
 use pagewise_analyze::ObjectFrame;
 
@@ -46,18 +48,17 @@ impl Style {
     }
 
     /// The frames of a call path to show: all, or the program's own; all too if it has none.
-    pub(crate) fn frames_of(self, path: &[ObjectFrame]) -> Vec<&ObjectFrame> {
-        let own: Vec<&ObjectFrame> = own_frames(path).collect();
-        match self.library_frames || own.is_empty() {
-            true => path.iter().collect(),
-            false => own,
-        }
+    pub(crate) fn frames_of(self, path: &[Arc<ObjectFrame>]) -> impl Iterator<Item = &ObjectFrame> {
+        let all = self.library_frames || own_frames(path).next().is_none();
+        let frames = path.iter().map(AsRef::as_ref);
+        frames.filter(move |frame: &&ObjectFrame| all || !frame.is_library())
     }
 }
 
 /// The frames that are not a library's.
-pub(crate) fn own_frames(path: &[ObjectFrame]) -> impl Iterator<Item = &ObjectFrame> {
-    path.iter().filter(|frame| !frame.is_library())
+pub(crate) fn own_frames(path: &[Arc<ObjectFrame>]) -> impl Iterator<Item = &ObjectFrame> {
+    let frames = path.iter().map(AsRef::as_ref);
+    frames.filter(|frame: &&ObjectFrame| !frame.is_library())
 }
 
 pub(crate) fn last_part(path: &str) -> &str {

@@ -2,6 +2,9 @@
 
 #![allow(dead_code)] // each test takes what it needs
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use pagewise_analyze::Counts;
 use pagewise_analyze::FaultPath;
 use pagewise_analyze::Findings;
@@ -24,10 +27,10 @@ pub(crate) fn object(name: Option<&str>, line: Option<u32>, stall_ns: u64) -> Ob
     Object {
         identity: Identity {
             kind: ObjectKind::Allocation,
-            name: name.map(str::to_owned),
-            file: line.map(|_| "/home/me/src/solver.cpp".to_owned()),
+            name: name.map(Into::into),
+            file: line.map(|_| "/home/me/src/solver.cpp".into()),
             line,
-            function: Some("solve(int)".to_owned()),
+            function: Some("solve(int)".into()),
             stack: None,
             code: None,
         },
@@ -108,6 +111,7 @@ pub(crate) fn findings() -> Findings {
             ),
             fault_path(&[], 1_000_000_000),
         ],
+        fault_path_of_stack: HashMap::new(),
         write_latency: Histogram::default(),
         waits: Waits::default(),
         working_set: Vec::new(),
@@ -136,7 +140,7 @@ pub(crate) fn fault_path(frames: &[(&str, u32)], stall_ns: u64) -> FaultPath {
         inlined: false,
     };
     FaultPath {
-        frames: frames.iter().map(frame).collect(),
+        frames: frames.iter().map(frame).map(Arc::new).collect(),
         swap_ins: stall_ns / 1000,
         stall_ns,
     }

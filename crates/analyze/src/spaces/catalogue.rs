@@ -1,0 +1,132 @@
+//! All objects of a trace, by number, and which call path makes which.
+
+use std::collections::HashMap;
+use std::collections::HashSet;
+use std::hash::BuildHasher;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+use pagewise_trace::Site;
+use pagewise_trace::Trace;
+use pagewise_trace::TraceError;
+
+use crate::call_paths::CallPaths;
+use crate::code_places::code_places;
+use crate::identity::Identity;
+use crate::identity::ObjectKind;
+use crate::strings::Strings;
+
+/// Grows while the trace is gone through: mappings and nameless allocations are met on the way. What has a number keeps it.
+pub(crate) struct Catalogue {
+    identities: Vec<Identity>,
+    numbers: HashTable<u32>,
+    hasher: RandomState,
+    by_stack: HashMap<u32, u32, RandomState>,
+    /// One call path of each object that has any.
+    stacks: Vec<Option<u32>>,
+    unknown: usize,
+}
+
+impl Catalogue {
+    /// The sites of these call paths; the others make no objects, as most may be those of faults.
+    pub(super) fn read(
+        trace: &Trace,
+        made_by: &HashSet<u32, RandomState>,
+        paths: &CallPaths,
+    ) -> Result<Self, TraceError> {
+        let mut catalogue = Self::empty();
+        let (mut strings, mut nameless) = (Strings::default(), Vec::new());
+        for site in trace.rows::<Site>()? {
+            let site = site?;
+            if !made_by.contains(&site.stack) {
+                continue;
+            }
+            let identity = Identity::of_site(&site, paths, &mut strings);
+            match identity.stack {
+                None => catalogue.add(site.stack, identity),
+                Some(_) => nameless.push((site.stack, identity)),
+            }
+        }
+        let wanted = nameless.iter().filter_map(|(_, identity)| identity.stack);
+        let codes = code_places(trace, &wanted.collect())?;
+        for (stack, mut identity) in nameless {
+            let code = identity.stack.and_then(|stack| codes.get(&stack));
+            identity.code = code.map(|code| code.as_str().into());
+            catalogue.add(stack, identity);
+        }
+        Ok(catalogue)
+    }
+
+    fn empty() -> Self {
+        let mut catalogue = Self {
+            identities: Vec::new(),
+            numbers: HashTable::new(),
+            hasher: RandomState::default(),
+            by_stack: HashMap::default(),
+            stacks: Vec::new(),
+            unknown: 0,
+        };
+        catalogue.unknown = catalogue.number(Identity::plain(ObjectKind::Unknown));
+        catalogue
+    }
+
+    fn add(&mut self, stack: u32, identity: Identity) {
+        let object = self.number(identity);
+        self.by_stack.insert(stack, object as u32);
+        if self.stacks.len() <= object {
+            self.stacks.resize(object + 1, None);
+        }
+        self.stacks[object].get_or_insert(stack);
+    }
+
+    /// The number of the object of this identity, a new one if need be.
+    pub(crate) fn number(&mut self, identity: Identity) -> usize {
+        if let Some(known) = self.find(&identity) {
+            return known;
+        }
+        let number = self.identities.len();
+        let (hasher, identities) = (&self.hasher, &mut self.identities);
+        let hash = hasher.hash_one(&identity);
+        identities.push(identity);
+        let rehash = |&number: &u32| hasher.hash_one(&identities[number as usize]);
+        self.numbers.insert_unique(hash, number as u32, rehash);
+        number
+    }
+
+    /// The number of the object of this identity, if there is one.
+    pub(crate) fn find(&self, identity: &Identity) -> Option<usize> {
+        let is_it = |&number: &u32| self.identities[number as usize] == *identity;
+        let found = self.numbers.find(self.hasher.hash_one(identity), is_it);
+        found.map(|&number| number as usize)
+    }
+
+    /// The object that allocations of this call path are; `None`: it was not named.
+    pub(crate) fn of_stack(&self, stack: u32) -> Option<usize> {
+        self.by_stack.get(&stack).map(|&object| object as usize)
+    }
+
+    /// One call path that made allocations of this object.
+    pub(crate) fn stack(&self, object: usize) -> Option<u32> {
+        self.stacks.get(object).copied().flatten()
+    }
+
+    /// The object of memory that nobody told of.
+    pub(crate) fn unknown(&self) -> usize {
+        self.unknown
+    }
+
+    /// How many there are so far; their numbers are those below.
+    pub(crate) fn len(&self) -> usize {
+        self.identities.len()
+    }
+
+    /// What the object of this number is called.
+    pub(crate) fn identity(&self, object: usize) -> &Identity {
+        &self.identities[object]
+    }
+
+    /// All names, by number.
+    pub(crate) fn into_identities(self) -> Vec<Identity> {
+        self.identities
+    }
+}

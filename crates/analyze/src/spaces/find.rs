@@ -1,0 +1,123 @@
+//! Whose page it is.
+
+use pagewise_trace::Event;
+use pagewise_trace::EventKind;
+
+use super::PAGE_BITS;
+use super::Place;
+use super::Spaces;
+use crate::address_map::Range;
+use crate::identity::Identity;
+use crate::identity::ObjectKind;
+use crate::layers::Layers;
+
+impl Spaces {
+    /// Whose page this event was on, now.
+    pub(crate) fn place_of(&mut self, event: &Event) -> Place {
+        match self.in_call(event) {
+            Some(range) => self.place(&range, event.address),
+            None => self.find(event.space, event.address, event.kind),
+        }
+    }
+
+    pub(super) fn page_of(&self, address: u64) -> (u64, u64) {
+        let start = address / self.page_bytes * self.page_bytes;
+        (start, start.saturating_add(self.page_bytes))
+    }
+
+    /// Whose page this is, now, for an event of this kind. A page that several objects share is now the one's, now the
+    /// other's.
+    pub(crate) fn find(&mut self, space: u32, address: u64, kind: EventKind) -> Place {
+        let start = address / self.page_bytes * self.page_bytes;
+        let Some(layers) = self.layers.get(&space) else {
+            return self.place_of_none(self.catalogue.unknown(), address);
+        };
+        let around = layers.surroundings(start, self.page_bytes, self.reach);
+        let page = layers
+            .blocks
+            .page(start, self.page_bytes, around, &self.rates);
+        if let Some(object) = self.apportion.give(kind, &page.shares) {
+            let exact = layers
+                .blocks
+                .exact
+                .overlapping(start, start.saturating_add(self.page_bytes));
+            let place = match exact.into_iter().find(|range| range.object == object) {
+                Some(range) => self.place(range, address),
+                None => self.place_of_none(object, address),
+            };
+            return Place {
+                estimated: page.estimated,
+                ..place
+            };
+        }
+        match layers.known_mapping(address, self.page_bytes) {
+            Some(range) => self.place(range, address),
+            None => self.place_of_none(self.grown_heap(layers, address), address),
+        }
+    }
+
+    /// Whose the page at this address is, as far as that is known for certain, and up to where the pages after it are
+    /// the same object's.
+    pub(crate) fn find_run(&self, space: u32, address: u64) -> (usize, u64) {
+        let Some(layers) = self.layers.get(&space) else {
+            return (self.catalogue.unknown(), u64::MAX);
+        };
+        let maps = [
+            &layers.blocks.exact,
+            &layers.mmaps,
+            &layers.globals,
+            &layers.mappings,
+        ];
+        let boundaries = maps.map(|map| map.next_boundary(address));
+        let boundary = boundaries.into_iter().flatten().min().unwrap_or(u64::MAX);
+        // A page that a boundary cuts may be another's.
+        let end = (boundary & !(self.page_bytes - 1)).max(address.saturating_add(self.page_bytes));
+        let block = layers.blocks.exact.find(address, self.page_bytes);
+        let known = block.or_else(|| layers.known_mapping(address, self.page_bytes));
+        let object = known.map(|range| range.object);
+        (
+            object.unwrap_or_else(|| self.grown_heap(layers, address)),
+            end,
+        )
+    }
+
+    /// Notes an event, on the way through that only learns.
+    pub(super) fn learn(&mut self, space: u32, address: u64) {
+        self.heat.tick();
+        let start = address / self.page_bytes * self.page_bytes;
+        if let Some(layers) = self.layers.get(&space) {
+            layers.blocks.learn(start, self.page_bytes, &mut self.heat);
+        }
+    }
+
+    fn place(&self, range: &Range, address: u64) -> Place {
+        let offset = (address / self.page_bytes).wrapping_sub(range.origin / self.page_bytes);
+        Place {
+            object: range.object,
+            page: range.allocation << PAGE_BITS | (offset & ((1 << PAGE_BITS) - 1)),
+            within: true,
+            stack: range.stack,
+            estimated: false,
+        }
+    }
+
+    /// A place that is known by its address only.
+    fn place_of_none(&self, object: usize, address: u64) -> Place {
+        Place {
+            object,
+            page: address / self.page_bytes,
+            within: false,
+            stack: self.catalogue.stack(object),
+            estimated: false,
+        }
+    }
+
+    /// What a page of no listed mapping is: the heap, grown since, or nobody's.
+    fn grown_heap(&self, layers: &Layers, address: u64) -> usize {
+        let heap = layers
+            .is_in_heap(address)
+            .then(|| self.catalogue.find(&Identity::plain(ObjectKind::Heap)))
+            .flatten();
+        heap.unwrap_or(self.catalogue.unknown())
+    }
+}

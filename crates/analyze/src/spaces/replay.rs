@@ -1,0 +1,210 @@
+//! What each change does to an address space.
+
+use pagewise_trace::Allocation;
+use pagewise_trace::AllocationKind;
+use pagewise_trace::Mapping;
+use pagewise_trace::Move;
+use pagewise_trace::Release;
+use pagewise_trace::Space;
+
+use super::Spaces;
+use super::changes::Change;
+use super::witness::BLOCKS;
+use super::witness::GLOBALS;
+use super::witness::MAPPINGS;
+use super::witness::MMAPS;
+use crate::address_map::Range;
+use crate::identity::Identity;
+use crate::identity::ObjectKind;
+use crate::layers::Gone;
+use crate::layers::Layers;
+
+impl Spaces {
+    pub(super) fn apply(&mut self, change: &Change) {
+        let mut layers = self.layers.remove(&change.space()).unwrap_or_default();
+        match change {
+            Change::Fork(child) => layers = self.fork(child, layers),
+            Change::Mapping(mapping) => self.map(&mut layers, mapping),
+            Change::Allocation(allocation) => self.allocate(&mut layers, allocation),
+            Change::Release(release) => self.release(&mut layers, release),
+            Change::Move(moved) => self.move_range(&mut layers, moved),
+        }
+        self.layers.insert(change.space(), layers);
+    }
+
+    /// A child has what its parent has, but its own globals, which were placed before all.
+    fn fork(&mut self, child: &Space, own: Layers) -> Layers {
+        let parent = child
+            .parent_space
+            .and_then(|parent| self.layers.get(&parent));
+        let mut layers = parent.cloned().unwrap_or_default();
+        let mut copied = vec![
+            (BLOCKS, layers.blocks.exact.clone()),
+            (MMAPS, layers.mmaps.clone()),
+            (MAPPINGS, layers.mappings.clone()),
+        ];
+        if own.globals.ranges().next().is_some() {
+            layers.globals = own.globals;
+        } else {
+            copied.push((GLOBALS, layers.globals.clone()));
+        }
+        for (layer, map) in copied {
+            let ranges: Vec<Range> = map.ranges().copied().collect();
+            let at = (child.begin_ns, child.space);
+            self.witness.note(at, layer, &ranges, true);
+        }
+        layers
+    }
+
+    fn map(&mut self, layers: &mut Layers, mapping: &Mapping) {
+        let identity = Identity::of_mapping(&mapping.path);
+        if identity.kind == ObjectKind::Heap {
+            layers.heap_start.get_or_insert(mapping.start);
+        }
+        let object = self.catalogue.number(identity);
+        let (start, end) = (mapping.start, mapping.end.max(mapping.start));
+        let range = Range {
+            start,
+            end,
+            object,
+            allocation: 0,
+            stack: None,
+            origin: start,
+            stands_for: end - start,
+        };
+        let at = (mapping.time_ns, mapping.space);
+        let gone = layers.mappings.insert(range);
+        self.witness.note(at, MAPPINGS, &gone, false);
+        self.witness.note(at, MAPPINGS, &[range], true);
+        self.shrink(&gone);
+        self.extents.of(object).grow(end - start);
+    }
+
+    fn allocate(&mut self, layers: &mut Layers, allocation: &Allocation) {
+        let object = allocation
+            .stack
+            .and_then(|stack| self.catalogue.of_stack(stack));
+        let object = object.unwrap_or_else(|| self.nameless(allocation.stack));
+        let range = range_of(allocation, object);
+        let at = (allocation.time_ns, allocation.space);
+        // What it covers must have been released without our being told.
+        let mut gone = Gone {
+            blocks: layers.blocks.exact.remove(range.start, range.end),
+            samples: layers.blocks.samples.remove(range.start, range.end),
+            mmaps: Vec::new(),
+        };
+        let is_sampled = allocation.estimated_bytes.is_some();
+        let layer = match (allocation.kind, is_sampled) {
+            (AllocationKind::Mmap | AllocationKind::Brk, _) => {
+                gone.mmaps.extend(layers.mmaps.insert(range));
+                Some(MMAPS)
+            }
+            (_, true) => {
+                gone.samples.extend(layers.blocks.samples.insert(range));
+                None
+            }
+            (_, false) => {
+                gone.blocks.extend(layers.blocks.exact.insert(range));
+                Some(BLOCKS)
+            }
+        };
+        self.forget(at, &gone);
+        if let Some(layer) = layer {
+            self.witness.note(at, layer, &[range], true);
+        }
+        if range.is_sample() {
+            let pages = range.pages(self.page_bytes) as f64;
+            self.heat.change_pages(object, pages);
+        }
+        let extent = self.extents.of(object);
+        extent.grow(range.stands_for);
+        extent.allocations += range.stands_for as f64 / allocation.bytes.max(1) as f64;
+        extent.sampled |= is_sampled;
+    }
+
+    fn release(&mut self, layers: &mut Layers, release: &Release) {
+        let at = (release.time_ns, release.space);
+        let gone = match release.bytes {
+            None => {
+                let gone = layers.free(release.address);
+                self.witness
+                    .give_back_mapped(release.space, &gone.blocks, self.page_bytes);
+                gone
+            }
+            Some(bytes) => {
+                let end = release.address.saturating_add(bytes);
+                self.give_back(release.space, release.address, end);
+                layers.unmap(release.address, bytes)
+            }
+        };
+        self.forget(at, &gone);
+    }
+
+    fn move_range(&mut self, layers: &mut Layers, moved: &Move) {
+        let end = moved.new_address.saturating_add(moved.new_bytes);
+        let at = (moved.time_ns, moved.space);
+        let gone = layers.unmap(moved.old_address, moved.old_bytes);
+        self.forget(at, &gone);
+        let old_end = moved.old_address.saturating_add(moved.old_bytes);
+        self.give_back(moved.space, moved.old_address, old_end);
+        let Some(first) = gone.first() else { return };
+        let origin = moved
+            .new_address
+            .wrapping_sub(first.start.wrapping_sub(first.origin));
+        let range = Range {
+            start: moved.new_address,
+            end,
+            origin,
+            stands_for: moved.new_bytes,
+            ..*first
+        };
+        let covered = layers.mmaps.insert(range);
+        self.witness.note(at, MMAPS, &covered, false);
+        self.witness.note(at, MMAPS, &[range], true);
+        self.extents.of(first.object).grow(moved.new_bytes);
+    }
+
+    /// An allocation whose call path was not taken, or not named (the recorder died before).
+    fn nameless(&mut self, stack: Option<u32>) -> usize {
+        self.catalogue.number(Identity {
+            stack,
+            ..Identity::plain(ObjectKind::Allocation)
+        })
+    }
+
+    fn give_back(&mut self, space: u32, start: u64, end: u64) {
+        self.witness.give_back(space, (start, end), self.page_bytes);
+    }
+
+    fn forget(&mut self, at: (u64, u32), gone: &Gone) {
+        self.witness.note(at, BLOCKS, &gone.blocks, false);
+        self.witness.note(at, MMAPS, &gone.mmaps, false);
+        for ranges in [&gone.mmaps, &gone.blocks, &gone.samples] {
+            self.shrink(ranges);
+        }
+    }
+
+    fn shrink(&mut self, gone: &[Range]) {
+        for range in gone {
+            self.extents.of(range.object).shrink(range.stands_for);
+            if range.is_sample() {
+                let pages = range.pages(self.page_bytes);
+                self.heat.change_pages(range.object, -(pages as f64));
+            }
+        }
+    }
+}
+
+/// Where an allocation lies, as one of that object.
+pub(super) fn range_of(allocation: &Allocation, object: usize) -> Range {
+    let (start, bytes) = (allocation.address, allocation.bytes);
+    Range {
+        start,
+        end: start.saturating_add(bytes),
+        object,
+        allocation: allocation.allocation,
+        stack: allocation.stack,
+        origin: start,
+        stands_for: allocation.estimated_bytes.unwrap_or(bytes),
+    }
+}
