@@ -20,6 +20,7 @@ mod counted;
 mod counts;
 mod fault_paths;
 mod findings;
+mod given_names;
 mod heap_page;
 mod heat;
 mod histogram;

@@ -19,6 +19,7 @@ use crate::address_map::Range;
 use crate::apportion::Apportion;
 use crate::call_paths::WholePaths;
 use crate::code_places::code_places;
+use crate::given_names::GivenNames;
 use crate::heat::Heat;
 use crate::heat::Rates;
 use crate::identity::Identity;
@@ -135,6 +136,8 @@ pub(crate) struct Spaces {
     by_stack: HashMap<u32, usize, RandomState>,
     /// One call path of each object that has any.
     pub(crate) stacks: HashMap<usize, u32, RandomState>,
+    /// What the program itself calls allocations.
+    given_names: GivenNames,
     unknown: usize,
     /// When which range was alive, if someone wants to know.
     lives: Option<Vec<Life>>,
@@ -213,6 +216,7 @@ impl Spaces {
             by_identity: HashMap::default(),
             by_stack: HashMap::default(),
             stacks: HashMap::default(),
+            given_names: GivenNames::read(trace)?,
             unknown: 0,
             lives: None,
             given_back: None,
@@ -417,6 +421,10 @@ impl Spaces {
             .stack
             .and_then(|stack| self.by_stack.get(&stack).copied());
         let object = object.unwrap_or_else(|| self.nameless(allocation.stack));
+        let object = match self.given_names.of(allocation.allocation) {
+            Some(name) => self.renamed(object, name, allocation.stack),
+            None => object,
+        };
         let (start, bytes) = (allocation.address, allocation.bytes);
         let stands_for = allocation.estimated_bytes.unwrap_or(bytes);
         let range = Range {
@@ -489,6 +497,20 @@ impl Spaces {
             ..Identity::plain(ObjectKind::Allocation)
         };
         self.object(identity)
+    }
+
+    /// The object that this one is if the program calls it so.
+    fn renamed(&mut self, object: usize, name: String, stack: Option<u32>) -> usize {
+        let identity = Identity {
+            name: Some(name),
+            code: None,
+            ..self.objects[object].0.clone()
+        };
+        let object = self.object(identity);
+        if let Some(stack) = stack {
+            self.stacks.entry(object).or_insert(stack);
+        }
+        object
     }
 
     fn grow(&mut self, object: usize, bytes: u64) {
