@@ -242,7 +242,9 @@ fn container<'tree>(source: &Source, node: Node<'tree>) -> Option<Allocation<'tr
         "init_declarator" => node
             .child_by_field_name("value")
             .filter(|value| value.kind() == "argument_list"),
-        _ => node.child_by_field_name("parameters"),
+        _ => node
+            .child_by_field_name("parameters")
+            .filter(|parameters| !children(*parameters).into_iter().any(has_plain_type)),
     };
     let name = node.child_by_field_name("declarator")?;
     if name.kind() != "identifier" || children(sizes?).is_empty() {
@@ -255,6 +257,12 @@ fn container<'tree>(source: &Source, node: Node<'tree>) -> Option<Allocation<'tr
         size: Size::OfContainer,
         size_from: Vec::new(),
     })
+}
+
+/// `int n`, and not the `n` of `x(n)`: then a function is declared.
+fn has_plain_type(parameter: Node<'_>) -> bool {
+    let kind = parameter.child_by_field_name("type");
+    kind.is_some_and(|kind| matches!(kind.kind(), "primitive_type" | "sized_type_specifier"))
 }
 
 /// Names that are declared as containers of contiguous memory somewhere in the file.

@@ -18,6 +18,7 @@ use crate::expression::function_around;
 use crate::expression::last_name;
 use crate::macros::Macros;
 use crate::source::Source;
+use crate::source::ancestors;
 use crate::source::descendants;
 use crate::statement::Statement;
 
@@ -238,11 +239,13 @@ impl<'source> Patch<'source> {
 
     /// Behind the last `#include` that is always taken and comes before the first call; else before all code.
     fn include_header(&mut self, first: usize) {
-        let root = self.source.root();
-        let mut cursor = root.walk();
-        let items: Vec<Node<'_>> = root
-            .children(&mut cursor)
-            .take_while(|item| item.end_byte() <= first)
+        let is_unconditional = |item: &Node<'_>| {
+            ancestors(*item).all(|around| around.is_error() || around.kind() == "translation_unit")
+        };
+        let items: Vec<Node<'_>> = descendants(self.source.root())
+            .take_while(|item| item.start_byte() < first)
+            .filter(|item| matches!(item.kind(), "preproc_include" | "comment"))
+            .filter(is_unconditional)
             .collect();
         let is_include = |item: &&Node<'_>| item.kind() == "preproc_include";
         let mut includes = items.iter().filter(is_include);

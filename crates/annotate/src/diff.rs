@@ -110,7 +110,10 @@ fn script(bytes: &[u8], insertions: &Insertions) -> Vec<Line> {
         let mark = if changed.is_some() { b'-' } else { b' ' };
         let text = line.to_vec();
         script.push(Line { mark, text });
-        script.extend(changed.map(|text| Line { mark: b'+', text }));
+        for text in changed.iter().flat_map(|text| lines_of(text)) {
+            let text = text.to_vec();
+            script.push(Line { mark: b'+', text });
+        }
         start = end;
     }
     script

@@ -140,7 +140,17 @@ fn is_understood(statement: Node<'_>) -> bool {
     let neighbours = [statement.prev_named_sibling(), statement.next_named_sibling()];
     !statement.has_error()
         && !neighbours.into_iter().flatten().any(|node| node.is_error() || has_missing_end(node))
-        && !ancestors(statement).any(|node| node.is_error())
+        && is_in_sound_function(statement)
+}
+
+/// What is wrong elsewhere in the file does no harm to a function that was understood.
+fn is_in_sound_function(statement: Node<'_>) -> bool {
+    for node in ancestors(statement) {
+        if node.is_error() || node.kind() == "function_definition" {
+            return !node.is_error();
+        }
+    }
+    true
 }
 
 /// `FOREACH(i) p = malloc(n);`: the parser supposes a semicolon.

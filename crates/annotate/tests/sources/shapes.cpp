@@ -68,6 +68,7 @@ int run(int n) {
     std::vector<int> v(n), w(n, 7); // named v, named w
     std::string text(n, ' '); // named text
     v.resize(2 * n); // named v
+    std::string declared(int number);
     int (*grid)[4] = new int[n][4]; // refused
     alignas(Table) char place[sizeof(Table)];
     auto *placed = new (place) Table(n);
