@@ -472,7 +472,8 @@ mod tests {
         assert_eq!(decode(&bytes), Err(RecordError::Length));
         bytes[4] = Kind::Name as u8;
         for (length, error) in [(200, RecordError::Length), (257, RecordError::Content)] {
-            bytes[RECORD_HEADER + 16..RECORD_HEADER + 24].copy_from_slice(&u64::to_le_bytes(length));
+            bytes[RECORD_HEADER + 16..RECORD_HEADER + 24]
+                .copy_from_slice(&u64::to_le_bytes(length));
             assert_eq!(decode(&bytes), Err(error));
         }
     }

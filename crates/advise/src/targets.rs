@@ -143,7 +143,8 @@ impl Targets {
     fn of_line(&self, identity: &Identity) -> Vec<u32> {
         let is_there = |place: &&Place| {
             let (_, file, line, function) = place;
-            line.is_some() && (file, line, function) == (&identity.file, &identity.line, &identity.function)
+            line.is_some()
+                && (file, line, function) == (&identity.file, &identity.line, &identity.function)
         };
         let places = self.paths.keys().filter(is_there);
         places.flat_map(|place| self.paths[place].clone()).collect()

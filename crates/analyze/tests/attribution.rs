@@ -9,9 +9,9 @@ use pagewise_trace::AllocationKind;
 use pagewise_trace::Event;
 use pagewise_trace::EventCount;
 use pagewise_trace::EventKind;
+use pagewise_trace::GivenName;
 use pagewise_trace::Mapping;
 use pagewise_trace::Meta;
-use pagewise_trace::GivenName;
 use pagewise_trace::Move;
 use pagewise_trace::Overwrite;
 use pagewise_trace::Release;
@@ -235,7 +235,13 @@ fn what_the_program_calls_an_allocation_it_is_called_from_its_beginning() {
         .objects
         .iter()
         .filter(|object| object.counts.swap_ins > 0)
-        .map(|object| (object.identity.name.as_deref(), object.identity.line, object.counts.swap_ins))
+        .map(|object| {
+            (
+                object.identity.name.as_deref(),
+                object.identity.line,
+                object.counts.swap_ins,
+            )
+        })
         .collect();
     let line = named(&findings, "first").identity.line;
     assert_eq!(names, [(Some("first"), line, 2), (Some("cells"), line, 1)]);

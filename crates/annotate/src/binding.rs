@@ -1,14 +1,14 @@
 //! Where an allocation's memory is kept, and by which statement.
 
-use std::collections::HashSet;
-
 use tree_sitter::Node;
 
 use crate::allocator::Allocation;
 use crate::allocator::Outlet;
 use crate::allocator::Size;
-use crate::allocator::is_container_type;
+use crate::declared::Declared;
 use crate::expression::arguments;
+use crate::expression::cast_to;
+use crate::expression::changed_in;
 use crate::expression::last_name;
 use crate::expression::name_of;
 use crate::expression::on_one_line;
@@ -16,7 +16,6 @@ use crate::expression::variables;
 use crate::expression::why_not_again;
 use crate::source::Source;
 use crate::source::children;
-use crate::source::descendants;
 use crate::statement::Statement;
 
 /// An allocation whose memory can be told again behind its statement.
@@ -29,68 +28,6 @@ pub(crate) struct Binding<'tree> {
     pub(crate) name: String,
     /// What the call follows.
     pub(crate) statement: Statement<'tree>,
-}
-
-/// What is known of names from the whole file.
-pub(crate) struct Declared {
-    /// Raw pointers wherever they are declared.
-    pointers: HashSet<String>,
-    /// Containers of contiguous memory.
-    pub(crate) containers: HashSet<String>,
-}
-
-impl Declared {
-    pub(crate) fn read(source: &Source) -> Self {
-        let mut declared = Self {
-            pointers: HashSet::new(),
-            containers: HashSet::new(),
-        };
-        let mut others = HashSet::new();
-        for node in descendants(source.root()) {
-            let is_declaration = matches!(
-                node.kind(),
-                "declaration"
-                    | "field_declaration"
-                    | "parameter_declaration"
-                    | "optional_parameter_declaration"
-            );
-            let Some(kind) = node.child_by_field_name("type").filter(|_| is_declaration) else {
-                continue;
-            };
-            let mut cursor = node.walk();
-            for declarator in node.children_by_field_name("declarator", &mut cursor) {
-                let inner = match declarator.kind() {
-                    "init_declarator" | "function_declarator" => {
-                        declarator.child_by_field_name("declarator")
-                    }
-                    _ => Some(declarator),
-                };
-                let Some(inner) = inner else { continue };
-                let Some(name) = declared_name(source, inner) else {
-                    continue;
-                };
-                if is_container_type(source, kind) {
-                    declared.containers.insert(name.to_owned());
-                }
-                if inner.kind() == "pointer_declarator" {
-                    declared.pointers.insert(name.to_owned());
-                } else {
-                    others.insert(name.to_owned());
-                }
-            }
-        }
-        declared.pointers.retain(|name| !others.contains(name));
-        declared
-    }
-}
-
-/// The name that a declarator without an initializer declares.
-fn declared_name<'text>(source: &'text Source, declarator: Node<'_>) -> Option<&'text str> {
-    let mut node = declarator;
-    while let Some(inner) = node.child_by_field_name("declarator") {
-        node = inner;
-    }
-    matches!(node.kind(), "identifier" | "field_identifier").then(|| source.text(node))
 }
 
 /// Where the memory is kept, or why a call cannot follow.
@@ -176,13 +113,17 @@ fn target<'tree>(
                 }
                 .ok_or("its first argument is incomplete")?;
             }
-            let is_address = argument.kind() == "pointer_expression"
-                && source.text(argument).starts_with('&');
+            let is_address =
+                argument.kind() == "pointer_expression" && source.text(argument).starts_with('&');
             let pointer = argument
                 .child_by_field_name("argument")
                 .filter(|_| is_address);
             let pointer = pointer.ok_or("it is not told where the pointer is put")?;
-            Ok((pointer, allocation.node, kept_as(source, declared, pointer, true)))
+            Ok((
+                pointer,
+                allocation.node,
+                kept_as(source, declared, pointer, true),
+            ))
         }
     }
 }
@@ -254,16 +195,6 @@ fn why_not_kept(kind: &str) -> &'static str {
     }
 }
 
-/// Whether a call is `static_cast` or kin, and then whether to a pointer.
-fn cast_to(source: &Source, call: Node<'_>) -> Option<bool> {
-    let function = call
-        .child_by_field_name("function")
-        .filter(|function| function.kind() == "template_function")?;
-    last_name(source, function)
-        .filter(|name| name.ends_with("_cast"))
-        .map(|_| source.text(function).contains('*'))
-}
-
 /// Memory that goes straight to somebody: smart pointers keep it where it can be told.
 fn handed_on<'tree>(
     source: &Source,
@@ -283,7 +214,9 @@ fn handed_on<'tree>(
         }
     }
     if call.kind() == "field_initializer" {
-        return Err("it is in a constructor's initializer list: place the call in its body".to_owned());
+        return Err(
+            "it is in a constructor's initializer list: place the call in its body".to_owned(),
+        );
     }
     let function = call.child_by_field_name("function");
     let name = function.and_then(|function| last_name(source, function));
@@ -361,17 +294,4 @@ fn kept_as(source: &Source, declared: &Declared, target: Node<'_>, is_pointer: b
         (false, true) => KeptAs::Pointer,
         (false, false) => KeptAs::Number,
     }
-}
-
-/// Plain variables that a statement changes.
-fn changed_in<'text>(source: &'text Source, statement: Node<'_>) -> Vec<&'text str> {
-    let changed = descendants(statement).filter_map(|node| match node.kind() {
-        "assignment_expression" => node.child_by_field_name("left"),
-        "update_expression" => node.child_by_field_name("argument"),
-        _ => None,
-    });
-    changed
-        .filter(|node| node.kind() == "identifier")
-        .map(|node| source.text(node))
-        .collect()
 }

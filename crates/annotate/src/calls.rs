@@ -43,9 +43,14 @@ pub(crate) fn of_action(action: &Action, binding: &Binding<'_>) -> Result<Vec<St
         Action::Stream { keep_bytes, .. } => {
             let bytes = bytes()?;
             let keep = keep_bytes.map_or_else(|| bytes.clone(), |keep| keep.to_string());
-            Ok(vec![format!("pagewise_stream({pointer}, {bytes}, {keep});")])
+            Ok(vec![format!(
+                "pagewise_stream({pointer}, {bytes}, {keep});"
+            )])
         }
-        Action::Prefetch(_) => Ok(vec![format!("pagewise_stream({pointer}, {}, 0);", bytes()?)]),
+        Action::Prefetch(_) => Ok(vec![format!(
+            "pagewise_stream({pointer}, {}, 0);",
+            bytes()?
+        )]),
         Action::Cold | Action::Huge => Err(format!(
             "{} has no call for the source: leave it to pagewise apply",
             action.name()

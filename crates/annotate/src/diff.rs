@@ -44,7 +44,11 @@ pub(crate) fn lines_of(bytes: &[u8]) -> Vec<&[u8]> {
 
 /// A line's end: what it has, or that of the file's first line.
 pub(crate) fn line_end(line: &[u8]) -> &'static [u8] {
-    if line.ends_with(b"\r\n") { b"\r\n" } else { b"\n" }
+    if line.ends_with(b"\r\n") {
+        b"\r\n"
+    } else {
+        b"\n"
+    }
 }
 
 /// A line of the output.
@@ -66,11 +70,17 @@ pub(crate) fn unified(name: &str, bytes: &[u8], insertions: &Insertions) -> Vec<
     for hunk in hunks(&script) {
         let before = |mark: u8| {
             let other = if mark == b'-' { b'+' } else { b'-' };
-            script[..hunk.start].iter().filter(|line| line.mark != other).count()
+            script[..hunk.start]
+                .iter()
+                .filter(|line| line.mark != other)
+                .count()
         };
         let within = |mark: u8| {
             let other = if mark == b'-' { b'+' } else { b'-' };
-            script[hunk.clone()].iter().filter(|line| line.mark != other).count()
+            script[hunk.clone()]
+                .iter()
+                .filter(|line| line.mark != other)
+                .count()
         };
         // With no line of it, a range is told by the line before.
         let start = |mark: u8| before(mark) + usize::from(within(mark) > 0);
@@ -144,7 +154,10 @@ fn changed(line: &[u8], start: usize, insertions: &Insertions) -> Option<Vec<u8>
 /// Ranges of lines with changes and their context.
 fn hunks(script: &[Line]) -> Vec<std::ops::Range<usize>> {
     let mut hunks: Vec<std::ops::Range<usize>> = Vec::new();
-    let changes = script.iter().enumerate().filter(|(_, line)| line.mark != b' ');
+    let changes = script
+        .iter()
+        .enumerate()
+        .filter(|(_, line)| line.mark != b' ');
     for (index, _) in changes {
         let start = index.saturating_sub(CONTEXT);
         let end = (index + 1 + CONTEXT).min(script.len());

@@ -15,7 +15,10 @@ pub(crate) fn why_not_again(source: &Source, expression: Node<'_>) -> Option<&'s
     descendants(expression).find_map(|node| match node.kind() {
         "update_expression" | "assignment_expression" => Some("changes something"),
         "call_expression" if !is_pure(source, node) => Some("calls a function"),
-        "new_expression" | "lambda_expression" | "compound_statement" | "co_await_expression"
+        "new_expression"
+        | "lambda_expression"
+        | "compound_statement"
+        | "co_await_expression"
         | "delete_expression" => Some("does more than compute"),
         "comment" => Some("has a comment in it"),
         kind if kind.starts_with("preproc") || node.is_error() => Some("has a directive in it"),
@@ -83,8 +86,13 @@ pub(crate) fn last_name<'text>(source: &'text Source, node: Node<'_>) -> Option<
     let mut node = node;
     loop {
         node = match node.kind() {
-            "identifier" | "field_identifier" | "type_identifier" | "primitive_type"
-            | "namespace_identifier" | "operator_name" | "destructor_name" => {
+            "identifier"
+            | "field_identifier"
+            | "type_identifier"
+            | "primitive_type"
+            | "namespace_identifier"
+            | "operator_name"
+            | "destructor_name" => {
                 return Some(source.text(node));
             }
             "field_expression" => node.child_by_field_name("field")?,
@@ -121,8 +129,7 @@ pub(crate) fn arguments(call: Node<'_>) -> Vec<Node<'_>> {
 
 /// The simple name of the function around a node.
 pub(crate) fn function_around<'text>(source: &'text Source, node: Node<'_>) -> Option<&'text str> {
-    let definition =
-        ancestors(node).find(|node| node.kind() == "function_definition")?;
+    let definition = ancestors(node).find(|node| node.kind() == "function_definition")?;
     let mut declarator = definition.child_by_field_name("declarator")?;
     while let Some(inner) = declarator
         .child_by_field_name("declarator")
@@ -138,4 +145,27 @@ fn reference_inner(declarator: Node<'_>) -> Option<Node<'_>> {
     (declarator.kind() == "reference_declarator")
         .then(|| declarator.named_child(0))
         .flatten()
+}
+
+/// Plain variables that a statement changes.
+pub(crate) fn changed_in<'text>(source: &'text Source, statement: Node<'_>) -> Vec<&'text str> {
+    let changed = descendants(statement).filter_map(|node| match node.kind() {
+        "assignment_expression" => node.child_by_field_name("left"),
+        "update_expression" => node.child_by_field_name("argument"),
+        _ => None,
+    });
+    changed
+        .filter(|node| node.kind() == "identifier")
+        .map(|node| source.text(node))
+        .collect()
+}
+
+/// Whether a call is `static_cast` or kin, and then whether to a pointer.
+pub(crate) fn cast_to(source: &Source, call: Node<'_>) -> Option<bool> {
+    let function = call
+        .child_by_field_name("function")
+        .filter(|function| function.kind() == "template_function")?;
+    last_name(source, function)
+        .filter(|name| name.ends_with("_cast"))
+        .map(|_| source.text(function).contains('*'))
 }

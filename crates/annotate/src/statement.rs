@@ -17,7 +17,16 @@ pub(crate) struct Statement<'tree> {
 
 /// Functions that do not return.
 const ENDS: &[&str] = &[
-    "exit", "_exit", "_Exit", "abort", "quick_exit", "err", "errx", "die", "longjmp", "terminate",
+    "exit",
+    "_exit",
+    "_Exit",
+    "abort",
+    "quick_exit",
+    "err",
+    "errx",
+    "die",
+    "longjmp",
+    "terminate",
 ];
 
 impl<'tree> Statement<'tree> {
@@ -49,8 +58,13 @@ fn enclosing<'tree>(source: &Source, node: Node<'tree>) -> Result<Node<'tree>, S
         }
         let parent = node.parent().ok_or("it is outside of any function")?;
         match parent.kind() {
-            "parenthesized_expression" | "cast_expression" | "comma_expression"
-            | "expression_statement" | "declaration" | "init_declarator" | "condition_clause" => {}
+            "parenthesized_expression"
+            | "cast_expression"
+            | "comma_expression"
+            | "expression_statement"
+            | "declaration"
+            | "init_declarator"
+            | "condition_clause" => {}
             "assignment_expression" if parent.child_by_field_name("right") == Some(node) => {}
             "unary_expression" => is_tested = true,
             "binary_expression" => {
@@ -88,7 +102,9 @@ fn why_not_in(source: &Source, parent: Node<'_>, kind: &str) -> String {
                 name.unwrap_or("a call")
             )
         }
-        "return_statement" => "it is in a return expression: keep it in a variable first".to_owned(),
+        "return_statement" => {
+            "it is in a return expression: keep it in a variable first".to_owned()
+        }
         "conditional_expression" => "it is one branch of ?: - use if and else".to_owned(),
         _ => "it is part of a larger expression: keep it in a variable first".to_owned(),
     }
@@ -137,9 +153,15 @@ fn leaves(source: &Source, statement: Node<'_>) -> bool {
 
 /// Whether neither the statement nor its neighbours nor what they are in are in error.
 fn is_understood(statement: Node<'_>) -> bool {
-    let neighbours = [statement.prev_named_sibling(), statement.next_named_sibling()];
+    let neighbours = [
+        statement.prev_named_sibling(),
+        statement.next_named_sibling(),
+    ];
     !statement.has_error()
-        && !neighbours.into_iter().flatten().any(|node| node.is_error() || has_missing_end(node))
+        && !neighbours
+            .into_iter()
+            .flatten()
+            .any(|node| node.is_error() || has_missing_end(node))
         && is_in_sound_function(statement)
 }
 

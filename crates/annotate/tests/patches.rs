@@ -68,7 +68,10 @@ impl Case {
     }
 
     fn of_file(path: &Path) -> Self {
-        let name = path.file_name().and_then(|name| name.to_str()).expect("a name");
+        let name = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .expect("a name");
         Self::new(name, &fs::read(path).expect("a source"))
     }
 
@@ -84,7 +87,11 @@ impl Case {
     fn build(&self, version: &str, options: &[&str]) -> PathBuf {
         let source = self.path(version);
         let program = source.with_extension("out");
-        let compiler = if self.name.ends_with(".c") { "gcc" } else { "g++" };
+        let compiler = if self.name.ends_with(".c") {
+            "gcc"
+        } else {
+            "g++"
+        };
         run(Command::new(compiler)
             .args(FLAGS)
             .arg("-I")
@@ -102,9 +109,7 @@ impl Case {
     fn runs_the_same(&self, options: &[&str], arguments: &[&str]) {
         let printed = |version: &str| {
             let program = self.build(version, options);
-            let output = run(Command::new(program)
-                .args(arguments)
-                .stdin(Stdio::null()));
+            let output = run(Command::new(program).args(arguments).stdin(Stdio::null()));
             String::from_utf8_lossy(&output.stdout).into_owned()
         };
         assert_eq!(printed("before"), printed("after"), "{}", self.name);
@@ -148,7 +153,11 @@ impl Case {
             .filter_map(|refusal| refusal.line)
             .collect();
         told.dedup();
-        assert_eq!(told, refused, "{}: {:#?}", self.name, self.annotated.refusals);
+        assert_eq!(
+            told, refused,
+            "{}: {:#?}",
+            self.name, self.annotated.refusals
+        );
     }
 }
 
@@ -202,7 +211,8 @@ fn old_c_tabs_and_no_last_end_of_line() {
     let case = whole("tight.c", C11);
     assert!(!case.text("after").ends_with('\n'));
     assert!(
-        case.text("after").contains("\t \tpagewise_name(a, \"a\");\n"),
+        case.text("after")
+            .contains("\t \tpagewise_name(a, \"a\");\n"),
         "{}",
         case.text("after")
     );
@@ -212,7 +222,13 @@ fn old_c_tabs_and_no_last_end_of_line() {
 fn what_the_parser_does_not_understand_is_left_alone() {
     whole("broken.c", C11);
     // No source at all, but its name says so.
-    for text in ["}}}} malloc( (((", "int f( { char *p = malloc(3)", "\"", "#if\n#else", ""] {
+    for text in [
+        "}}}} malloc( (((",
+        "int f( { char *p = malloc(3)",
+        "\"",
+        "#if\n#else",
+        "",
+    ] {
         let source = Source::parse(Path::new("a.c"), text.into()).expect("parsed");
         assert_eq!(hints(&source).diff(&source, "a.c"), b"", "{text}");
     }
@@ -240,7 +256,10 @@ fn other_ends_of_lines_and_other_characters() {
     let marked = b"\xef\xbb\xbfextern void *malloc(unsigned long);\nint main(void) { char *gr\xc3\xbcn = malloc(3ul); return !gr\xc3\xbcn; }\n";
     let case = Case::new("marked.c", marked);
     case.runs_the_same(C11, &[]);
-    assert!(case.text("after").contains("pagewise_name(gr\u{fc}n, \"gr\u{fc}n\");"));
+    assert!(
+        case.text("after")
+            .contains("pagewise_name(gr\u{fc}n, \"gr\u{fc}n\");")
+    );
 }
 
 #[test]
@@ -250,7 +269,10 @@ fn a_line_of_a_megabyte() {
         "#include <stdio.h>\n#include <stdlib.h>\nint main(void) {{ volatile int sum = 0; char *p = malloc(70000); {filler} printf(\"%d\\n\", sum); return !p; }}"
     );
     let case = Case::new("long.c", text.as_bytes());
-    assert!(case.text("after").contains("char *p = malloc(70000); pagewise_name(p, \"p\"); sum"));
+    assert!(
+        case.text("after")
+            .contains("char *p = malloc(70000); pagewise_name(p, \"p\"); sum")
+    );
     case.is_done();
 }
 
@@ -260,7 +282,11 @@ fn the_examples() {
     let runs: &[(&str, Option<&[&str]>, &[&str])] = &[
         ("hinted.c", Some(&["4"]), C11),
         ("hotcold.c", None, C11),
-        ("lattice.c", Some(&["4", "1", "1"]), &["-std=c11", "-D_GNU_SOURCE", "-lm"]),
+        (
+            "lattice.c",
+            Some(&["4", "1", "1"]),
+            &["-std=c11", "-D_GNU_SOURCE", "-lm"],
+        ),
         ("matmul.c", Some(&["64"]), C11),
         ("sweep.c", None, C11),
         ("churn.c", None, C11),

@@ -42,12 +42,26 @@ fn build(folder: &Path, patch: &str) {
     let mut apply = Command::new("patch");
     apply.args(["--fuzz=0", "-s", "-p1", "-i", patch]);
     let mut compile = Command::new("gcc");
-    compile.args(["-O2", "-Wall", "-Wextra", "-Werror", "-s", "-o", "annotated", SOURCE, "-I"]);
+    compile.args([
+        "-O2",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-s",
+        "-o",
+        "annotated",
+        SOURCE,
+        "-I",
+    ]);
     compile.arg(include);
     for command in [&mut apply, &mut compile] {
         let output = command.current_dir(folder).output().expect("it runs");
         let said = [output.stdout, output.stderr].concat();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&said));
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&said)
+        );
     }
 }
 
@@ -97,9 +111,12 @@ fn the_recorder_hears_the_names_of_a_patch() {
     };
     let folder = folder();
     let folder = folder.path();
-    run(folder, &["annotate", "--hints", SOURCE, "-o", "hints.patch"])
-        .expect_code(0)
-        .expect_told(&["allocations patched: 2, refused: 0"]);
+    run(
+        folder,
+        &["annotate", "--hints", SOURCE, "-o", "hints.patch"],
+    )
+    .expect_code(0)
+    .expect_told(&["allocations patched: 2, refused: 0"]);
     build(folder, "hints.patch");
     let options = "--memory 48M --swap zram --swap-size 512M";
     record(folder, options, "./annotated").expect_code(0);
@@ -109,8 +126,14 @@ fn the_recorder_hears_the_names_of_a_patch() {
     let objects = report["objects"].as_array().expect("objects");
     let array = objects.iter().find(|object| object["name"] == "array");
     let swap_ins = array.and_then(|object| object["swap_ins"].as_u64());
-    assert!(all > 10_000 && swap_ins > Some(all * 9 / 10), "{objects:#?}");
-    assert!(objects.iter().any(|object| object["name"] == "table"), "{objects:#?}");
+    assert!(
+        all > 10_000 && swap_ins > Some(all * 9 / 10),
+        "{objects:#?}"
+    );
+    assert!(
+        objects.iter().any(|object| object["name"] == "table"),
+        "{objects:#?}"
+    );
 }
 
 #[test]
@@ -124,7 +147,7 @@ fn a_plans_calls_are_obeyed() {
         keep_bytes: Some(8 << 20),
         ahead: ReadAhead::default(),
     };
-    let rules = vec![rule("table", 9, LOCK), rule("array", 10, stream)];
+    let rules = vec![rule("table", 10, LOCK), rule("array", 11, stream)];
     write_plan(folder, "plan.toml", rules);
     write_plan(folder, "empty.toml", Vec::new());
     run(folder, &["annotate", "plan.toml", "-o", "plan.patch"]).expect_code(0);
@@ -166,16 +189,20 @@ fn what_cannot_be_patched_is_told_and_the_rest_is_patched() {
     let folder = folder();
     let folder = folder.path();
     let json = |arguments: &[&str], code| {
-        let all: Vec<&str> = ["annotate", "--json"].iter().chain(arguments).copied().collect();
+        let all: Vec<&str> = ["annotate", "--json"]
+            .iter()
+            .chain(arguments)
+            .copied()
+            .collect();
         run(folder, &all).expect_code(code).json()
     };
-    let moved = rule("array", 12, LOCK);
+    let moved = rule("array", 13, LOCK);
     let other = Rule {
         place: SourcePlace {
             function: Some("solve".to_owned()),
-            ..rule("table", 9, LOCK).place
+            ..rule("table", 10, LOCK).place
         },
-        ..rule("table", 9, LOCK)
+        ..rule("table", 10, LOCK)
     };
     let lost = Rule {
         place: SourcePlace {
@@ -189,11 +216,11 @@ fn what_cannot_be_patched_is_told_and_the_rest_is_patched() {
         ranges: vec![4096..8192],
     };
     let rules = vec![
-        rule("table", 9, Action::Cold),
+        rule("table", 10, Action::Cold),
         moved,
         other,
         lost,
-        rule("array", 10, hot),
+        rule("array", 11, hot),
         rule("sum", 15, Action::Nothing),
     ];
     // Rules of one object twice are no plan: each has its own frame.
@@ -217,9 +244,9 @@ fn what_cannot_be_patched_is_told_and_the_rest_is_patched() {
         .map(|refusal| format!("{}:{} {}", refusal["file"], refusal["line"], refusal["why"]))
         .collect();
     for words in [
-        ["annotated.c\":9", "cold has no call"],
-        ["annotated.c\":12", "nothing on this line allocates"],
-        ["annotated.c\":9", "in main, and was in solve"],
+        ["annotated.c\":10", "cold has no call"],
+        ["annotated.c\":13", "nothing on this line allocates"],
+        ["annotated.c\":10", "in main, and was in solve"],
         ["lost/elsewhere.c\":null", "--source-root"],
     ] {
         let told = |line: &String| words.iter().all(|word| line.contains(word));
@@ -232,15 +259,25 @@ fn what_cannot_be_patched_is_told_and_the_rest_is_patched() {
     // The source is never written, whatever -o says.
     run(folder, &["annotate", "--hints", SOURCE, "-f", "-o", SOURCE])
         .expect_refusal(125, &[SOURCE, "name another file with -o"]);
-    fs::write(folder.join("made.c"), "/* Generated by a tool. */\nint x;\n").expect("written");
+    fs::write(
+        folder.join("made.c"),
+        "/* Generated by a tool. */\nint x;\n",
+    )
+    .expect("written");
     fs::write(folder.join("binary.c"), b"\x7fELF\0\0").expect("written");
     let found = json(&["--hints", "made.c", "binary.c", SOURCE], 1);
     assert_eq!(found["refusals"][0]["line"], 1);
     assert_eq!(found["refusals"][1]["why"], "a binary file, not a source");
     assert_eq!(found["allocations"].as_array().map(Vec::len), Some(2));
     for (arguments, words) in [
-        (&["--hints", "gone.c"][..], ["cannot read gone.c", "No such file"]),
-        (&["--hints", "plan.toml"], ["plan.toml", "neither C nor C++"]),
+        (
+            &["--hints", "gone.c"][..],
+            ["cannot read gone.c", "No such file"],
+        ),
+        (
+            &["--hints", "plan.toml"],
+            ["plan.toml", "neither C nor C++"],
+        ),
         (&[SOURCE], ["is a source", "--hints"]),
         (&["gone.toml"], ["cannot read the plan", "gone.toml"]),
     ] {

@@ -91,11 +91,7 @@ fn hints(places: &Places<'_>, paths: &[PathBuf]) -> Result<Vec<Patched>, Failure
     paths.iter().map(patch).collect()
 }
 
-fn planned(
-    places: &Places<'_>,
-    plan: &Path,
-    sources: &[PathBuf],
-) -> Result<Vec<Patched>, Failure> {
+fn planned(places: &Places<'_>, plan: &Path, sources: &[PathBuf]) -> Result<Vec<Patched>, Failure> {
     if Source::is_named_so(plan) {
         return Err(Failure::new(format!(
             "{} is a source: for names without a plan type: pagewise annotate --hints {}",
@@ -130,7 +126,8 @@ fn planned(
         let one = match sources.is_empty() && !path.exists() {
             true => refused(
                 &path.display().to_string(),
-                "there is no such file: name the sources, or where they are with --source-root".to_owned(),
+                "there is no such file: name the sources, or where they are with --source-root"
+                    .to_owned(),
             ),
             false => patch(places, &path, from_plan)?,
         };
@@ -212,7 +209,11 @@ fn conclude(patched: &[Patched]) -> ExitCode {
                 None => tell!("pagewise: {}: {}", one.name, refusal.why),
             }
         }
-        let with_calls = one.annotated.found.iter().filter(|found| !found.calls.is_empty());
+        let with_calls = one
+            .annotated
+            .found
+            .iter()
+            .filter(|found| !found.calls.is_empty());
         for found in with_calls {
             match found.already {
                 true => already += 1,

@@ -37,7 +37,10 @@ impl Places<'_> {
     }
 
     fn stripped<'path>(&self, path: &'path Path) -> &'path Path {
-        let rests = self.strip.iter().filter_map(|prefix| path.strip_prefix(prefix).ok());
+        let rests = self
+            .strip
+            .iter()
+            .filter_map(|prefix| path.strip_prefix(prefix).ok());
         rests
             .min_by_key(|rest| rest.as_os_str().len())
             .unwrap_or(path)
