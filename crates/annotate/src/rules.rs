@@ -7,7 +7,6 @@ use tree_sitter::Node;
 
 use crate::allocator::Allocation;
 use crate::annotate::Annotated;
-use crate::annotate::Patch;
 use crate::annotate::Refusal;
 use crate::annotate::allocations;
 use crate::binding::Binding;
@@ -15,6 +14,7 @@ use crate::binding::bind;
 use crate::calls;
 use crate::declared::Declared;
 use crate::expression::function_around;
+use crate::patch::Patch;
 use crate::source::Source;
 use crate::source::ancestors;
 
