@@ -30,6 +30,7 @@ pub use record::FIRST_STACK_BYTES;
 pub use record::Kind;
 pub use record::Maps;
 pub use record::Move;
+pub use record::Name;
 pub use record::Record;
 pub use record::RecordError;
 pub use record::Release;
@@ -39,7 +40,7 @@ pub use record::decode;
 /// First word of a ring: tells it apart from any other file.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"PGWSRING");
 /// Version of these forms. A library and a recorder of different versions do not talk to each other.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Bytes in front of the ring.
 pub const HEADER_BYTES: usize = 4096;
 /// Offsets in the header, bytes.

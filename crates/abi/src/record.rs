@@ -14,6 +14,8 @@ pub enum Kind {
     Move = 4,
     /// [`Maps`].
     Maps = 5,
+    /// [`Name`].
+    Name = 6,
 }
 
 /// Who made an allocation.
@@ -116,6 +118,17 @@ pub struct Maps<'ring> {
     pub text: &'ring [u8],
 }
 
+/// The program says what an allocation is called (`pagewise_name` of `pagewise.h`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Name<'ring> {
+    /// When, ns.
+    pub time_ns: u64,
+    /// Somewhere in the allocation.
+    pub address: u64,
+    /// The name, as the program has it.
+    pub text: &'ring [u8],
+}
+
 /// Any record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record<'ring> {
@@ -129,6 +142,8 @@ pub enum Record<'ring> {
     Move(Move),
     /// See [`Maps`].
     Maps(Maps<'ring>),
+    /// See [`Name`].
+    Name(Name<'ring>),
 }
 
 /// Why bytes are not a record.
@@ -145,6 +160,7 @@ const ALLOCATION_FIXED: usize = RECORD_HEADER + 8 * 6 + 16;
 const RELEASE_BYTES: usize = RECORD_HEADER + 8 * 3;
 const MOVE_BYTES: usize = RECORD_HEADER + 8 * 5;
 const MAPS_FIXED: usize = RECORD_HEADER + 16;
+const NAME_FIXED: usize = RECORD_HEADER + 8 * 3;
 
 /// Length of a record that carries `extra` bytes behind a fixed part.
 const fn padded(fixed: usize, extra: usize) -> usize {
@@ -257,6 +273,25 @@ impl Maps<'_> {
     }
 }
 
+impl Name<'_> {
+    /// Longer names are cut, bytes.
+    pub const LONGEST: usize = 256;
+
+    /// Bytes of the record for so much text.
+    pub const fn wire_bytes(text: usize) -> usize {
+        padded(NAME_FIXED, text)
+    }
+
+    /// Writes all but the length.
+    pub fn encode(&self, bytes: &mut [u8]) {
+        let mut fields = Fields::new(bytes, Kind::Name);
+        for value in [self.time_ns, self.address, self.text.len() as u64] {
+            fields.word(value);
+        }
+        fields.raw(self.text);
+    }
+}
+
 fn word_at(bytes: &[u8], at: usize) -> Result<u64, RecordError> {
     let bytes = bytes.get(at..at + 8).ok_or(RecordError::Length)?;
     Ok(u64::from_le_bytes(
@@ -294,6 +329,11 @@ pub fn decode(bytes: &[u8]) -> Result<Record<'_>, RecordError> {
             new_bytes: field(4)?,
         })),
         5 => decode_maps(bytes).map(Record::Maps),
+        6 => Ok(Record::Name(Name {
+            time_ns: field(0)?,
+            address: field(1)?,
+            text: decode_name(bytes, field(2)?)?,
+        })),
         _ => Err(RecordError::Content),
     }
 }
@@ -336,6 +376,16 @@ fn decode_maps(bytes: &[u8]) -> Result<Maps<'_>, RecordError> {
             .get(MAPS_FIXED..MAPS_FIXED + length)
             .ok_or(RecordError::Length)?,
     })
+}
+
+fn decode_name(bytes: &[u8], length: u64) -> Result<&[u8], RecordError> {
+    let length = usize::try_from(length)
+        .ok()
+        .filter(|&length| length <= Name::LONGEST)
+        .ok_or(RecordError::Content)?;
+    bytes
+        .get(NAME_FIXED..NAME_FIXED + length)
+        .ok_or(RecordError::Length)
 }
 
 #[cfg(test)]
@@ -395,6 +445,17 @@ mod tests {
             decode(&bytes[..Maps::wire_bytes(14)]),
             Ok(Record::Maps(maps))
         );
+
+        let name = Name {
+            time_ns: 1,
+            address: 2,
+            text: b"grid",
+        };
+        name.encode(&mut bytes);
+        assert_eq!(
+            decode(&bytes[..Name::wire_bytes(4)]),
+            Ok(Record::Name(name))
+        );
     }
 
     #[test]
@@ -409,6 +470,12 @@ mod tests {
         bytes[RECORD_HEADER + 8..RECORD_HEADER + 12].copy_from_slice(&4000u32.to_le_bytes());
         bytes[RECORD_HEADER + 12..RECORD_HEADER + 16].fill(0);
         assert_eq!(decode(&bytes), Err(RecordError::Length));
+        bytes[4] = Kind::Name as u8;
+        for (length, error) in [(200, RecordError::Length), (257, RecordError::Content)] {
+            bytes[RECORD_HEADER + 16..RECORD_HEADER + 24]
+                .copy_from_slice(&u64::to_le_bytes(length));
+            assert_eq!(decode(&bytes), Err(error));
+        }
     }
 
     /// A cheap stand-in for a fuzzer that runs on every change: random bytes never panic.
@@ -423,7 +490,7 @@ mod tests {
                 state ^= state << 17;
                 chunk.copy_from_slice(&state.to_le_bytes());
             }
-            bytes[4..8].copy_from_slice(&u32::to_le_bytes(round % 7));
+            bytes[4..8].copy_from_slice(&u32::to_le_bytes(round % 8));
             let length = (state as usize >> 8) % bytes.len();
             let _ = decode(&bytes[..length]);
         }

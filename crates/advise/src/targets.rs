@@ -123,7 +123,8 @@ impl Targets {
                     identity.line,
                     identity.function.as_deref().map(str::to_owned),
                 );
-                self.paths.get(&place).cloned().unwrap_or_default()
+                let paths = self.paths.get(&place).cloned();
+                paths.unwrap_or_else(|| self.of_line(identity))
             }
         };
         let mut paths = stacks.iter().map(|stack| self.path(*stack));
@@ -137,6 +138,17 @@ impl Targets {
             return Err("its allocations have no call path in common".to_owned());
         }
         Ok(Target::Allocation(common))
+    }
+
+    /// Where the program itself has named the object, its line tells its call paths.
+    fn of_line(&self, identity: &Identity) -> Vec<u32> {
+        let is_there = |place: &&Place| {
+            let (_, file, line, function) = place;
+            line.is_some()
+                && (file, line, function) == (&identity.file, &identity.line, &identity.function)
+        };
+        let places = self.paths.keys().filter(is_there);
+        places.flat_map(|place| self.paths[place].clone()).collect()
     }
 
     /// The return addresses of the program and its own libraries.

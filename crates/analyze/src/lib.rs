@@ -21,6 +21,7 @@ mod counts;
 mod fault_paths;
 mod findings;
 mod frame_paths;
+mod given_names;
 mod heap_page;
 mod heat;
 mod histogram;

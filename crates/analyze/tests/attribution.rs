@@ -9,6 +9,7 @@ use pagewise_trace::AllocationKind;
 use pagewise_trace::Event;
 use pagewise_trace::EventCount;
 use pagewise_trace::EventKind;
+use pagewise_trace::GivenName;
 use pagewise_trace::Mapping;
 use pagewise_trace::Meta;
 use pagewise_trace::Move;
@@ -205,6 +206,45 @@ fn a_size_is_the_most_that_was_alive_at_once() {
     assert_eq!(named(&findings, "first").bytes, Some(MIB));
     assert_eq!(named(&findings, "first").allocations, 10);
     assert_eq!(named(&findings, "second").bytes, Some(2 * MIB));
+}
+
+#[test]
+fn what_the_program_calls_an_allocation_it_is_called_from_its_beginning() {
+    let findings = findings(|writer| {
+        let mut name = |time_ns, address, name: &str| {
+            let row = GivenName {
+                time_ns,
+                space: 1,
+                address,
+                name: name.to_owned(),
+            };
+            writer.given_names.push(row).expect("pushed");
+        };
+        name(12, BASE + 8, "grid");
+        name(14, BASE, "cells");
+        name(35, BASE, "nobody's: it was released");
+        name(36, BASE + 9 * MIB, "of nothing");
+        allocate(writer, 1, 10, BASE, 0);
+        swap_in(writer, 1, 11, BASE);
+        release(writer, 30, BASE, None);
+        allocate(writer, 1, 40, BASE, 0);
+        swap_in(writer, 1, 50, BASE);
+        swap_in(writer, 1, 60, BASE + 4096);
+    });
+    let names: Vec<_> = findings
+        .objects
+        .iter()
+        .filter(|object| object.counts.swap_ins > 0)
+        .map(|object| {
+            (
+                object.identity.name.as_deref(),
+                object.identity.line,
+                object.counts.swap_ins,
+            )
+        })
+        .collect();
+    let line = named(&findings, "first").identity.line;
+    assert_eq!(names, [(Some("first"), line, 2), (Some("cells"), line, 1)]);
 }
 
 #[test]

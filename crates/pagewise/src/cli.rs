@@ -11,6 +11,7 @@ use clap::ValueEnum;
 use pagewise_host::MemorySize;
 use pagewise_host::SwapRequest;
 
+use crate::annotate::AnnotateArguments;
 use crate::apply::ApplyArguments;
 use crate::compare::CompareArguments;
 use crate::export::ExportArguments;
@@ -47,6 +48,8 @@ pub(crate) enum Command {
     Plan(PlanArguments),
     /// Run a program with a plan in force: objects locked, streamed or paged out as it says
     Apply(Box<ApplyArguments>),
+    /// Write a patch for C and C++ sources: names for allocations, or the calls that a plan stands for
+    Annotate(AnnotateArguments),
     /// Prove a plan by runs with and without it in turn
     Compare(Box<CompareArguments>),
     /// Write a recording in another tool's format

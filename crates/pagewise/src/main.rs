@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod annotate;
 mod apply;
 mod check;
 mod cli;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         Err(error) => return refuse(&error),
     };
     let result = match cli.command {
+        Command::Annotate(arguments) => annotate::run(&arguments),
         Command::Apply(arguments) => apply::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Record(arguments) => record::run(&arguments),

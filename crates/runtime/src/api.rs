@@ -1,8 +1,10 @@
 //! What `pagewise.h` finds by name: requests of programs that know this library.
 
+use std::ffi::CStr;
 use std::ffi::c_char;
 use std::ffi::c_void;
 
+use crate::blocks;
 use crate::plan::calls;
 
 /// Locks a range as far as the budget goes; how many bytes.
@@ -27,6 +29,26 @@ pub extern "C" fn pagewise_runtime_prefetch(start: *const c_void, bytes: usize) 
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub extern "C" fn pagewise_runtime_release(start: *const c_void, bytes: usize) {
     calls::release(start as usize, bytes);
+}
+
+/// A range is swept again and again: keeps at most so many bytes of it and reads the rest ahead of the sweep.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub extern "C" fn pagewise_runtime_stream(start: *const c_void, bytes: usize, keep: usize) {
+    calls::stream(start as usize, bytes, keep);
+}
+
+/// Says what the allocation that `start` points into is called.
+///
+/// # Safety
+/// `name` is a C string.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn pagewise_runtime_name(start: *const c_void, name: *const c_char) {
+    if start.is_null() || name.is_null() {
+        return;
+    }
+    // SAFETY: the caller's word.
+    let name = unsafe { CStr::from_ptr(name) };
+    blocks::named(start as usize, name.to_bytes());
 }
 
 /// A phase begins: what did not help before may help now. Its name is for people who read the source.

@@ -100,6 +100,18 @@ fn seed() -> u64 {
     settings::seed() ^ thread << 32 ^ u64::from(process)
 }
 
+/// What the program calls the block that this address is in: told if the block may be a recorded one. Arrays of C++ with a
+/// destructor begin behind their length; mappings begin at a page.
+pub(crate) fn named(address: usize, name: &[u8]) {
+    const PAGE: usize = 4096;
+    let may_be_recorded = [0, 8, 16]
+        .iter()
+        .any(|before| RECORDED.may_hold(address.wrapping_sub(*before)));
+    if may_be_recorded || address.is_multiple_of(PAGE) {
+        stream::named(address, name);
+    }
+}
+
 /// A block is about to be released. True: it was recorded.
 #[inline(always)]
 pub(crate) fn releasing(address: usize) -> bool {

@@ -81,6 +81,19 @@ pub(crate) fn releasing(address: usize, bytes: usize) {
     });
 }
 
+/// The program says what the allocation that holds this address is called.
+pub(crate) fn named(address: usize, name: &[u8]) {
+    record(|ring| {
+        let name = abi::Name {
+            time_ns: interpose::now_ns(),
+            address: address as u64,
+            text: &name[..name.len().min(abi::Name::LONGEST)],
+        };
+        let bytes = abi::Name::wire_bytes(name.text.len());
+        write(ring, bytes, false, |place| name.encode(place));
+    });
+}
+
 /// A mapping was moved or resized.
 pub(crate) fn moved(old_address: usize, old_bytes: usize, new_address: usize, new_bytes: usize) {
     record(|ring| {

@@ -95,6 +95,12 @@ fn write_program(writer: &mut TraceWriter) -> Result<(), Box<dyn Error>> {
         new_address: HEAP - 65_536,
         new_bytes: 8192,
     })?;
+    writer.given_names.push(pagewise_trace::GivenName {
+        time_ns: 11,
+        space: 0,
+        address: HEAP,
+        name: "array".to_owned(),
+    })?;
     writer.mappings.push(pagewise_trace::Mapping {
         space: 0,
         time_ns: 1,

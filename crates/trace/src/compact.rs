@@ -2,11 +2,13 @@
 //! released before it is not, nor what belonged to an address space that ended before it, and of states of a page the
 //! last is enough.
 
+use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::collections::HashSet;
 
 use crate::page_states;
 use crate::tables::Allocation;
+use crate::tables::GivenName;
 use crate::tables::Mapping;
 use crate::tables::Move;
 use crate::tables::Release;
@@ -21,6 +23,7 @@ pub(crate) struct Lasting {
     pub(crate) moves: Vec<Move>,
     pub(crate) mappings: Vec<Mapping>,
     pub(crate) residency: Vec<Residency>,
+    pub(crate) given_names: Vec<GivenName>,
 }
 
 impl Lasting {
@@ -35,6 +38,7 @@ impl Lasting {
         let residency = std::mem::take(&mut self.residency);
         self.residency = page_states::fold(residency, &needed, before_ns);
         self.forget_released(before_ns);
+        self.forget_names(before_ns);
     }
 
     /// Those that did not end before, and those they were forked from: a child has what its parent had.
@@ -110,6 +114,25 @@ impl Lasting {
     }
 }
 
+impl Lasting {
+    /// Removes names of what is not there any more. What was moved has its name where it was.
+    fn forget_names(&mut self, before_ns: u64) {
+        let mut ranges: HashMap<u32, BTreeMap<u64, u64>> = HashMap::new();
+        for row in &self.allocations {
+            let end = row.address.saturating_add(row.bytes);
+            let longest = ranges.entry(row.space).or_default();
+            let known = longest.entry(row.address).or_default();
+            *known = end.max(*known);
+        }
+        let is_there = |row: &GivenName| {
+            let mut below = ranges.get(&row.space)?.range(..=row.address);
+            below.next_back().filter(|(_, end)| row.address < **end)
+        };
+        self.given_names
+            .retain(|row| row.time_ns >= before_ns || is_there(row).is_some());
+    }
+}
+
 fn keep_others<T>(rows: &mut Vec<T>, without: &HashSet<usize>) {
     let mut index = 0;
     rows.retain(|_| {
@@ -174,6 +197,7 @@ mod tests {
             moves: Vec::new(),
             mappings: Vec::new(),
             residency: Vec::new(),
+            given_names: Vec::new(),
         }
     }
 
@@ -190,6 +214,23 @@ mod tests {
         rows.releases = vec![release(1, 20, 0x1000), release(1, 60, 0x2000)];
         rows.forget(50);
         assert_eq!(times(&rows), (vec![11, 12, 30], vec![60]));
+    }
+
+    #[test]
+    fn names_go_with_what_they_name() {
+        let mut rows = lasting(vec![space(1, None, 0, None)]);
+        rows.allocations = vec![allocation(1, 10, 0x1000), allocation(1, 11, 0x3000)];
+        rows.releases = vec![release(1, 20, 0x1000)];
+        let name = |time_ns, address| GivenName {
+            time_ns,
+            space: 1,
+            address,
+            name: "grid".to_owned(),
+        };
+        rows.given_names = vec![name(12, 0x1000), name(13, 0x3008), name(60, 0x9000)];
+        rows.forget(50);
+        let times: Vec<u64> = rows.given_names.iter().map(|row| row.time_ns).collect();
+        assert_eq!(times, [13, 60]);
     }
 
     #[test]

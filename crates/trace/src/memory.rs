@@ -10,7 +10,14 @@ use crate::table;
 use crate::table::Codec;
 
 /// Tables whose rows say what is there from then on: they are needed for what happens later, however old they are.
-const LASTING: &[&str] = &["allocations", "releases", "moves", "mappings", "residency"];
+const LASTING: &[&str] = &[
+    "allocations",
+    "releases",
+    "moves",
+    "mappings",
+    "residency",
+    "given_names",
+];
 
 /// The batches of one table, oldest first.
 #[derive(Default)]

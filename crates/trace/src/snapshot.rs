@@ -177,6 +177,7 @@ impl TraceWriter {
             self.moves.memory(),
             self.mappings.memory(),
             self.residency.memory(),
+            self.given_names.memory(),
         ];
         tables.into_iter().flatten().map(Memory::bytes).sum()
     }
@@ -196,6 +197,7 @@ impl TraceWriter {
             moves: self.moves.kept_rows(),
             mappings: self.mappings.kept_rows(),
             residency: self.residency.kept_rows(),
+            given_names: self.given_names.kept_rows(),
         };
         lasting.forget(before_ns);
         self.spaces.replace_kept(lasting.spaces);
@@ -204,6 +206,7 @@ impl TraceWriter {
         self.moves.replace_kept(lasting.moves);
         self.mappings.replace_kept(lasting.mappings);
         self.residency.replace_kept(lasting.residency);
+        self.given_names.replace_kept(lasting.given_names);
         self.log.forgotten.lasting_bytes = self.lasting_bytes();
     }
 }

@@ -29,6 +29,7 @@ macro_rules! with_all_tables {
             residency_scans: ResidencyScan,
             thread_faults: ThreadFaults,
             event_counts: EventCount,
+            given_names: GivenName,
         }
     };
 }
@@ -492,5 +493,19 @@ table! {
         events: u64 => Delta,
         /// The latencies together, in ns; `None` where none was known.
         latency_ns: Option<u64> => Delta,
+    }
+}
+
+table! {
+    /// What the program itself says that an allocation is called (`pagewise_name` of `pagewise.h`).
+    pub struct GivenName in "given_names" {
+        /// When.
+        time_ns: u64 => Delta,
+        /// The address space.
+        space: u32 => Dictionary,
+        /// An address in the allocation.
+        address: u64 => Delta,
+        /// Its name from its beginning on; of several the last counts.
+        name: String => Dictionary,
     }
 }

@@ -177,6 +177,7 @@ streamed! {
     residency: Residency,
     residency_scans: ResidencyScan,
     thread_faults: ThreadFaults,
+    given_names: GivenName,
 }
 
 macro_rules! whole {

@@ -76,6 +76,7 @@ fn named_methods_read_the_same_tables() {
             .unwrap()
             .map(Result::unwrap)
             .collect(),
+        given_names: trace.given_names().unwrap().map(Result::unwrap).collect(),
         thread_faults: trace.thread_faults().unwrap().map(Result::unwrap).collect(),
     };
     assert_eq!(read, tables);

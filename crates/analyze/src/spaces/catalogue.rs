@@ -6,12 +6,14 @@ use std::hash::BuildHasher;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
+use pagewise_trace::Allocation;
 use pagewise_trace::Site;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
 use crate::call_paths::CallPaths;
 use crate::code_places::code_places;
+use crate::given_names::GivenNames;
 use crate::identity::Identity;
 use crate::identity::ObjectKind;
 use crate::strings::Strings;
@@ -22,6 +24,8 @@ pub(crate) struct Catalogue {
     numbers: HashTable<u32>,
     hasher: RandomState,
     by_stack: HashMap<u32, u32, RandomState>,
+    /// Of allocations that the program itself has named.
+    by_allocation: HashMap<u64, u32, RandomState>,
     /// One call path of each object that has any.
     stacks: Vec<Option<u32>>,
     unknown: usize,
@@ -54,7 +58,25 @@ impl Catalogue {
             identity.code = code.map(|code| code.as_str().into());
             catalogue.add(stack, identity);
         }
+        catalogue.rename(GivenNames::read(trace)?, &mut strings);
         Ok(catalogue)
+    }
+
+    /// Allocations of one site with names of their own are objects of their own.
+    fn rename(&mut self, given_names: GivenNames, strings: &mut Strings) {
+        for (allocation, given) in given_names.into_all() {
+            let object = given.stack.and_then(|stack| self.of_stack(stack));
+            let object = object.unwrap_or_else(|| self.nameless(given.stack));
+            let object = self.number(Identity {
+                name: strings.shared(Some(&given.name)),
+                code: None,
+                ..self.identities[object].clone()
+            });
+            self.by_allocation.insert(allocation, object as u32);
+            if let Some(stack) = given.stack {
+                self.note_stack(object, stack);
+            }
+        }
     }
 
     fn empty() -> Self {
@@ -63,6 +85,7 @@ impl Catalogue {
             numbers: HashTable::new(),
             hasher: RandomState::default(),
             by_stack: HashMap::default(),
+            by_allocation: HashMap::default(),
             stacks: Vec::new(),
             unknown: 0,
         };
@@ -73,6 +96,10 @@ impl Catalogue {
     fn add(&mut self, stack: u32, identity: Identity) {
         let object = self.number(identity);
         self.by_stack.insert(stack, object as u32);
+        self.note_stack(object, stack);
+    }
+
+    fn note_stack(&mut self, object: usize, stack: u32) {
         if self.stacks.len() <= object {
             self.stacks.resize(object + 1, None);
         }
@@ -98,6 +125,21 @@ impl Catalogue {
         let is_it = |&number: &u32| self.identities[number as usize] == *identity;
         let found = self.numbers.find(self.hasher.hash_one(identity), is_it);
         found.map(|&number| number as usize)
+    }
+
+    /// An allocation whose call path was not taken, or not named (the recorder died before).
+    pub(super) fn nameless(&mut self, stack: Option<u32>) -> usize {
+        self.number(Identity {
+            stack,
+            ..Identity::plain(ObjectKind::Allocation)
+        })
+    }
+
+    /// The object that this allocation is; `None`: its call path was not named.
+    pub(super) fn of_allocation(&self, allocation: &Allocation) -> Option<usize> {
+        let renamed = self.by_allocation.get(&allocation.allocation);
+        let renamed = renamed.map(|&object| object as usize);
+        renamed.or_else(|| self.of_stack(allocation.stack?))
     }
 
     /// The object that allocations of this call path are; `None`: it was not named.

@@ -31,7 +31,7 @@ impl Spaces {
         if !self.paths.is_same_call(stack, made.stack?) {
             return None;
         }
-        let range = range_of(made, self.catalogue.of_stack(made.stack?)?);
+        let range = range_of(made, self.catalogue.of_allocation(made)?);
         if range.start < end && range.end > start {
             return Some(range);
         }

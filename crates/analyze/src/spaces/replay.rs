@@ -81,10 +81,8 @@ impl Spaces {
     }
 
     fn allocate(&mut self, layers: &mut Layers, allocation: &Allocation) {
-        let object = allocation
-            .stack
-            .and_then(|stack| self.catalogue.of_stack(stack));
-        let object = object.unwrap_or_else(|| self.nameless(allocation.stack));
+        let known = self.catalogue.of_allocation(allocation);
+        let object = known.unwrap_or_else(|| self.catalogue.nameless(allocation.stack));
         let range = range_of(allocation, object);
         let at = (allocation.time_ns, allocation.space);
         // What it covers must have been released without our being told.
@@ -162,14 +160,6 @@ impl Spaces {
         self.witness.note(at, MMAPS, &covered, false);
         self.witness.note(at, MMAPS, &[range], true);
         self.extents.of(first.object).grow(moved.new_bytes);
-    }
-
-    /// An allocation whose call path was not taken, or not named (the recorder died before).
-    fn nameless(&mut self, stack: Option<u32>) -> usize {
-        self.catalogue.number(Identity {
-            stack,
-            ..Identity::plain(ObjectKind::Allocation)
-        })
     }
 
     fn give_back(&mut self, space: u32, start: u64, end: u64) {

@@ -11,6 +11,8 @@ use pagewise_abi::status::Total;
 use pagewise_interpose::system;
 
 use super::end_objects;
+use super::helper;
+use super::loaded::Plan;
 use super::locks;
 use super::objects;
 use super::objects::Object;
@@ -36,22 +38,54 @@ pub(crate) fn end_phase() {
 /// Locks a range, as far as the budget goes, and returns how many bytes.
 pub(crate) fn lock(start: usize, bytes: usize) -> usize {
     let mut locked = 0;
-    with_plan(|plan| {
-        // The program's own word wins over a rule's.
-        end_objects(plan, start, bytes, true);
-        let mut object = Object::new(start, bytes, CALLS);
-        plan.status.add_to_rule(CALLS, OfRule::Objects, 1);
-        locks::lock(plan, &PlanRule::default(), &mut object);
-        if objects::insert(object) {
-            locked = object.locked as usize;
-        } else {
-            locks::release(plan, &object);
-        }
-    });
+    if is_range(start, bytes) {
+        with_plan(|plan| locked = begin(plan, Object::new(start, bytes, CALLS), bytes));
+    }
     locked
 }
 
+/// Keeps at most so many bytes of a range, and reads the rest ahead of the sweeps over it.
+pub(crate) fn stream(start: usize, bytes: usize, keep: usize) {
+    if !is_range(start, bytes) {
+        return;
+    }
+    with_plan(|plan| {
+        let object = Object {
+            streamed: true,
+            ..Object::new(start, bytes, CALLS)
+        };
+        begin(plan, object, keep);
+        helper::start(plan);
+    });
+}
+
+/// NULL, and what `mmap` returns when it fails, are no memory.
+fn is_range(start: usize, bytes: usize) -> bool {
+    start != 0 && bytes != 0 && start.checked_add(bytes).is_some()
+}
+
+/// An object of the program's own word, which wins over a rule's. Returns how many bytes of it are locked.
+fn begin(plan: &Plan, mut object: Object, keep: usize) -> usize {
+    end_objects(plan, object.start, object.bytes, true);
+    plan.status.add_to_rule(CALLS, OfRule::Objects, 1);
+    if keep > 0 {
+        let rule = PlanRule {
+            keep_bytes: keep as u64,
+            ..PlanRule::default()
+        };
+        locks::lock(plan, &rule, &mut object);
+    }
+    if objects::insert(object) {
+        return object.locked as usize;
+    }
+    locks::release(plan, &object);
+    0
+}
+
 pub(crate) fn unlock(start: usize, bytes: usize) {
+    if !is_range(start, bytes) {
+        return;
+    }
     with_plan(|plan| {
         end_objects(plan, start, bytes, true);
     });
@@ -59,16 +93,17 @@ pub(crate) fn unlock(start: usize, bytes: usize) {
 
 /// Reads a range in, without waiting for it.
 pub(crate) fn prefetch(start: usize, bytes: usize) {
-    advise(around(start, bytes), system::WILL_NEED, OfRule::ReadAhead);
+    if is_range(start, bytes) {
+        advise(around(start, bytes), system::WILL_NEED, OfRule::ReadAhead);
+    }
 }
 
 /// Pages a range out: it is not needed for a while.
 pub(crate) fn release(start: usize, bytes: usize) {
-    advise(
-        Object::new(start, bytes, CALLS).pages(),
-        system::PAGE_OUT,
-        OfRule::Dropped,
-    );
+    if is_range(start, bytes) {
+        let pages = Object::new(start, bytes, CALLS).pages();
+        advise(pages, system::PAGE_OUT, OfRule::Dropped);
+    }
 }
 
 /// The pages that a range touches.
@@ -89,4 +124,17 @@ fn advise(pages: Range<usize>, advice: i32, counts: OfRule) {
             Err(errno) => plan.status.refused(CALLS, errno),
         },
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_memory_is_no_range() {
+        assert!(is_range(4096, 1));
+        for (start, bytes) in [(0, 4096), (4096, 0), (usize::MAX, 4096), (4096, usize::MAX)] {
+            assert!(!is_range(start, bytes), "{start:#x} {bytes}");
+        }
+    }
 }

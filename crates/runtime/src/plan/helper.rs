@@ -123,10 +123,8 @@ impl Helper {
     fn look_at_objects(&mut self) {
         let mut alive = [Object::new(0, 0, 0); MOST_FOLLOWED];
         let is_swept = |object: &Object| {
-            matches!(
-                self.action(object),
-                PlanAction::Stream | PlanAction::Prefetch
-            )
+            let action = self.action(object);
+            object.streamed || matches!(action, PlanAction::Stream | PlanAction::Prefetch)
         };
         let count = objects::list(&mut alive, is_swept);
         let alive = &alive[..count];

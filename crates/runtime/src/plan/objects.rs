@@ -21,6 +21,8 @@ pub(super) struct Object {
     pub(super) locked: u64,
     /// Tells it from an earlier one at the same place.
     pub(super) number: usize,
+    /// The program says that it is swept, whatever the rule does.
+    pub(super) streamed: bool,
 }
 
 struct Table {
@@ -44,6 +46,7 @@ impl Object {
             rule,
             locked: 0,
             number: 0,
+            streamed: false,
         }
     }
 

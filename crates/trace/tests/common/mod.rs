@@ -42,6 +42,7 @@ pub(crate) struct Tables {
     pub(crate) residency_scans: Vec<ResidencyScan>,
     pub(crate) thread_faults: Vec<ThreadFaults>,
     pub(crate) event_counts: Vec<EventCount>,
+    pub(crate) given_names: Vec<GivenName>,
 }
 
 /// Calls a macro with the name of each table.
@@ -67,7 +68,8 @@ macro_rules! for_tables {
             residency,
             residency_scans,
             thread_faults,
-            event_counts
+            event_counts,
+            given_names
         )
     };
 }
@@ -222,6 +224,12 @@ impl Tables {
             bytes: 2 << 20,
             events: n,
             latency_ns: some(n),
+        });
+        self.given_names.push(GivenName {
+            time_ns: n,
+            space: number % 3,
+            address: n << 12,
+            name: format!("name {number}"),
         });
         let states = PageState::ALL;
         self.residency.push(Residency {

@@ -32,6 +32,7 @@ impl Translator {
             abi::Record::Release(release) => release.time_ns,
             abi::Record::Move(moved) => moved.time_ns,
             abi::Record::Maps(maps) => maps.time_ns,
+            abi::Record::Name(name) => name.time_ns,
         };
         if !self.announced && !self.spaces_of.contains_key(&pid) {
             self.introduce(pid, time_ns, writer)?;
@@ -58,6 +59,12 @@ impl Translator {
                 new_bytes: moved.new_bytes,
             }),
             abi::Record::Maps(maps) => self.maps_piece(pid, space, maps, writer),
+            abi::Record::Name(name) => writer.given_names.push(trace::GivenName {
+                time_ns,
+                space,
+                address: name.address,
+                name: String::from_utf8_lossy(name.text).into_owned(),
+            }),
         }
     }
 

@@ -1,0 +1,297 @@
+//! Where an allocation's memory is kept, and by which statement.
+
+use tree_sitter::Node;
+
+use crate::allocator::Allocation;
+use crate::allocator::Outlet;
+use crate::allocator::Size;
+use crate::declared::Declared;
+use crate::expression::arguments;
+use crate::expression::cast_to;
+use crate::expression::changed_in;
+use crate::expression::last_name;
+use crate::expression::name_of;
+use crate::expression::on_one_line;
+use crate::expression::variables;
+use crate::expression::why_not_again;
+use crate::source::Source;
+use crate::source::children;
+use crate::statement::Statement;
+
+/// An allocation whose memory can be told again behind its statement.
+pub(crate) struct Binding<'tree> {
+    /// The pointer, as the inserted call is given it.
+    pub(crate) pointer: String,
+    /// Its size in bytes, likewise, or why it is not known.
+    pub(crate) bytes: Result<String, String>,
+    /// What people call it.
+    pub(crate) name: String,
+    /// What the call follows.
+    pub(crate) statement: Statement<'tree>,
+}
+
+/// Where the memory is kept, or why a call cannot follow.
+pub(crate) fn bind<'tree>(
+    source: &Source,
+    declared: &Declared,
+    allocation: &Allocation<'tree>,
+) -> Result<Binding<'tree>, String> {
+    let (target, from, kept_as) = target(source, declared, allocation)?;
+    if let Some(why) = why_not_again(source, target) {
+        return Err(format!(
+            "what it is assigned to {why}: keep it in a variable first"
+        ));
+    }
+    let statement = Statement::around(source, from)?;
+    let changed = changed_in(source, statement.node);
+    let why_changed =
+        |name: &str| format!("{name} is changed in the same statement: divide it in two");
+    let target_from = variables(source, target);
+    let is_base = |name: &&&str| {
+        source.text(target) != **name && target_from.iter().any(|used| used == **name)
+    };
+    if let Some(name) = changed.iter().find(is_base) {
+        return Err(why_changed(name));
+    }
+    let in_size = |name: &&&str| allocation.size_from.iter().any(|used| used == **name);
+    let size_changed = changed.iter().find(in_size);
+    let not_text = || "it is not UTF-8".to_owned();
+    let expression = on_one_line(source, target).ok_or_else(not_text)?;
+    let expression = match &allocation.outlet {
+        Outlet::Container(_, true) => format!("*{expression}"),
+        _ => expression,
+    };
+    let bytes = match &allocation.size {
+        Size::Bytes(bytes) => match size_changed {
+            Some(name) => Err(why_changed(name)),
+            None => Ok(bytes.clone()),
+        },
+        Size::OfContainer => Ok(format!("pagewise_bytes({expression})")),
+        Size::Unknown(why) => Err(why.clone()),
+    };
+    let pointer = match kept_as {
+        KeptAs::Pointer => expression,
+        KeptAs::Number => format!("(const void *){expression}"),
+        KeptAs::Object => format!("pagewise_data({expression})"),
+    };
+    Ok(Binding {
+        pointer,
+        bytes,
+        name: name_of(source, target).ok_or_else(not_text)?,
+        statement,
+    })
+}
+
+/// As what a variable has an address.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum KeptAs {
+    Pointer,
+    /// An integer, or a type whose name does not tell.
+    Number,
+    /// In C++, a smart pointer, a container, or a type whose name does not tell.
+    Object,
+}
+
+type Target<'tree> = (Node<'tree>, Node<'tree>, KeptAs);
+
+/// The variable, the node from which to look for the statement, and as what it is kept.
+fn target<'tree>(
+    source: &Source,
+    declared: &Declared,
+    allocation: &Allocation<'tree>,
+) -> Result<Target<'tree>, String> {
+    match allocation.outlet {
+        Outlet::Value => assigned(source, declared, allocation.node),
+        Outlet::Container(object, _) => Ok((object, allocation.node, KeptAs::Object)),
+        Outlet::Argument(argument) => {
+            let mut argument = argument;
+            loop {
+                argument = match argument.kind() {
+                    "cast_expression" => argument.child_by_field_name("value"),
+                    "parenthesized_expression" => argument.named_child(0),
+                    _ => break,
+                }
+                .ok_or("its first argument is incomplete")?;
+            }
+            let is_address =
+                argument.kind() == "pointer_expression" && source.text(argument).starts_with('&');
+            let pointer = argument
+                .child_by_field_name("argument")
+                .filter(|_| is_address);
+            let pointer = pointer.ok_or("it is not told where the pointer is put")?;
+            Ok((
+                pointer,
+                allocation.node,
+                kept_as(source, declared, pointer, true),
+            ))
+        }
+    }
+}
+
+/// What a value is assigned to.
+fn assigned<'tree>(
+    source: &Source,
+    declared: &Declared,
+    value: Node<'tree>,
+) -> Result<Target<'tree>, String> {
+    let mut node = value;
+    let mut is_pointer = true;
+    loop {
+        let parent = node.parent().ok_or("it is outside of any function")?;
+        match parent.kind() {
+            "parenthesized_expression" => {}
+            "cast_expression" => {
+                let to = parent.child_by_field_name("type");
+                is_pointer = to.is_some_and(|to| source.text(to).contains('*'));
+            }
+            "argument_list" => {
+                let call = parent.parent().ok_or("it is outside of any function")?;
+                match cast_to(source, call) {
+                    Some(to_pointer) => {
+                        is_pointer = to_pointer;
+                        node = call;
+                        continue;
+                    }
+                    None => return handed_on(source, parent, call),
+                }
+            }
+            "init_declarator" => {
+                let declarator = parent
+                    .child_by_field_name("declarator")
+                    .ok_or("its declaration is incomplete")?;
+                return initialized(source, parent, declarator, is_pointer);
+            }
+            "assignment_expression" => {
+                let operator = parent.child_by_field_name("operator");
+                if operator.is_none_or(|operator| source.text(operator) != "=")
+                    || parent.child_by_field_name("right") != Some(node)
+                {
+                    return Err("it is part of a larger expression".to_owned());
+                }
+                let left = parent
+                    .child_by_field_name("left")
+                    .ok_or("its assignment is incomplete")?;
+                let left = chained(left, parent)?;
+                return Ok((left, parent, kept_as(source, declared, left, is_pointer)));
+            }
+            kind => return Err(why_not_kept(kind).to_owned()),
+        }
+        node = parent;
+    }
+}
+
+fn why_not_kept(kind: &str) -> &'static str {
+    match kind {
+        "return_statement" => "it is returned at once: keep it in a variable first",
+        "initializer_list" | "initializer_pair" => {
+            "it is in an initializer list: place the call by hand"
+        }
+        "field_declaration" => "it is a member's default value: place the call in the constructor",
+        "conditional_expression" => "it is one branch of ?: - use if and else",
+        "expression_statement" => "its result is not kept",
+        "condition_clause" | "if_statement" | "while_statement" => "it is in a condition",
+        "optional_parameter_declaration" => "it is a default argument",
+        _ => "it is part of a larger expression: keep it in a variable first",
+    }
+}
+
+/// Memory that goes straight to somebody: smart pointers keep it where it can be told.
+fn handed_on<'tree>(
+    source: &Source,
+    list: Node<'tree>,
+    call: Node<'tree>,
+) -> Result<Target<'tree>, String> {
+    let is_only = children(list).len() == 1;
+    if call.kind() == "init_declarator" && is_only {
+        let declarator = call.child_by_field_name("declarator");
+        let kind = call
+            .parent()
+            .and_then(|declaration| declaration.child_by_field_name("type"))
+            .and_then(|kind| last_name(source, kind));
+        let is_smart = matches!(kind, Some("unique_ptr" | "shared_ptr"));
+        if let Some(name) = declarator.filter(|name| is_smart && name.kind() == "identifier") {
+            return Ok((name, call, KeptAs::Object));
+        }
+    }
+    if call.kind() == "field_initializer" {
+        return Err(
+            "it is in a constructor's initializer list: place the call in its body".to_owned(),
+        );
+    }
+    let function = call.child_by_field_name("function");
+    let name = function.and_then(|function| last_name(source, function));
+    let receiver = function
+        .filter(|function| function.kind() == "field_expression")
+        .filter(|function| !source.text(*function).contains("->"))
+        .and_then(|function| function.child_by_field_name("argument"));
+    if let (Some("reset"), Some(receiver)) = (name, receiver)
+        && arguments(call).len() == 1
+    {
+        return Ok((receiver, call, KeptAs::Object));
+    }
+    Err(match name {
+        Some(name) => format!("its result goes straight to {name}(): keep it in a variable first"),
+        None => "its result goes straight to a constructor: keep it in a variable first".to_owned(),
+    })
+}
+
+/// Of `a = b = malloc(n)` that which is a plain variable: the other may depend on it.
+fn chained<'tree>(left: Node<'tree>, assignment: Node<'tree>) -> Result<Node<'tree>, String> {
+    let outer = assignment
+        .parent()
+        .filter(|parent| parent.kind() == "assignment_expression");
+    if outer.is_none() || left.kind() == "identifier" {
+        return Ok(left);
+    }
+    let outer = outer.and_then(|outer| outer.child_by_field_name("left"));
+    outer
+        .filter(|outer| outer.kind() == "identifier")
+        .ok_or_else(|| "it is assigned to several places at once: divide the statement".to_owned())
+}
+
+/// The variable of `T *p = malloc(n)`.
+fn initialized<'tree>(
+    source: &Source,
+    initializer: Node<'tree>,
+    declarator: Node<'tree>,
+    is_pointer: bool,
+) -> Result<Target<'tree>, String> {
+    let mut name = declarator;
+    while name.kind() == "pointer_declarator" {
+        name = name
+            .child_by_field_name("declarator")
+            .ok_or("its declaration is incomplete")?;
+    }
+    if name.kind() != "identifier" {
+        return Err("it is no plain variable that is declared: keep it in one first".to_owned());
+    }
+    let kind = initializer
+        .parent()
+        .and_then(|declaration| declaration.child_by_field_name("type"));
+    let is_auto = kind.is_some_and(|kind| source.text(kind) == "auto");
+    let is_macro = kind.is_some_and(|kind| kind.kind() == "macro_type_specifier");
+    if is_macro {
+        return Err("a macro stands before it: place the call by hand".to_owned());
+    }
+    let by_new = initializer
+        .child_by_field_name("value")
+        .is_some_and(|value| value.kind() == "new_expression");
+    let kept_as = match (declarator.kind(), source.is_cpp()) {
+        ("pointer_declarator", _) => KeptAs::Pointer,
+        (_, true) if is_auto && is_pointer && by_new => KeptAs::Pointer,
+        (_, true) => KeptAs::Object,
+        (_, false) => KeptAs::Number,
+    };
+    Ok((name, initializer, kept_as))
+}
+
+fn kept_as(source: &Source, declared: &Declared, target: Node<'_>, is_pointer: bool) -> KeptAs {
+    let is_declared = matches!(target.kind(), "identifier" | "field_expression")
+        && last_name(source, target).is_some_and(|name| declared.pointers.contains(name));
+    match (source.is_cpp(), is_pointer) {
+        (true, _) if is_declared => KeptAs::Pointer,
+        (true, _) => KeptAs::Object,
+        (false, true) => KeptAs::Pointer,
+        (false, false) => KeptAs::Number,
+    }
+}

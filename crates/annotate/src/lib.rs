@@ -1,0 +1,34 @@
+//! Patches for C and C++ sources: hints that name each allocation to the recorder, or a plan's locks and sweeps at the
+//! lines that allocate.
+//!
+//! ```text
+//!   Source: bytes, syntax tree -> allocator: what allocates -> binding: kept where, by which statement
+//!                                                                   |
+//!       unified diff <- diff: inserted text by line <- statement: may a call follow it?  <- hints | rules: which call
+//! ```
+//!
+//! Nothing is ever written to a source. What cannot be patched safely is refused, with its line, and the rest is patched.
+
+#![forbid(unsafe_code)]
+
+mod allocator;
+mod annotate;
+mod binding;
+mod calls;
+mod declared;
+mod diff;
+mod error;
+mod expression;
+mod macros;
+mod patch;
+mod rules;
+mod source;
+mod statement;
+
+pub use annotate::Annotated;
+pub use annotate::Found;
+pub use annotate::Refusal;
+pub use annotate::hints;
+pub use error::SourceError;
+pub use rules::from_plan;
+pub use source::Source;

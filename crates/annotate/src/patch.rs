@@ -1,0 +1,227 @@
+//! What is put where in a source: calls behind statements, and the header they need.
+
+use tree_sitter::Node;
+
+use crate::allocator::Allocation;
+use crate::allocator::is_wrapper;
+use crate::annotate::Annotated;
+use crate::annotate::Found;
+use crate::annotate::Refusal;
+use crate::binding::Binding;
+use crate::calls::HEADER;
+use crate::diff::lines_of;
+use crate::expression::function_around;
+use crate::macros::Macros;
+use crate::source::Source;
+use crate::source::ancestors;
+use crate::source::descendants;
+use crate::statement::Statement;
+
+/// What comes of a source.
+pub(crate) struct Patch<'source> {
+    source: &'source Source,
+    annotated: Annotated,
+    /// Where the first call is used.
+    first: Option<usize>,
+}
+
+impl<'source> Patch<'source> {
+    pub(crate) fn new(source: &'source Source) -> Self {
+        Self {
+            source,
+            annotated: Annotated::default(),
+            first: None,
+        }
+    }
+
+    pub(crate) fn refuse(&mut self, allocation: &Allocation<'_>, why: String) {
+        let found = self.found(allocation);
+        let by = &allocation.by;
+        self.refuse_line(allocation.node.start_position().row, format!("{by}: {why}"));
+        self.annotated.found.push(found);
+    }
+
+    pub(crate) fn refuse_line(&mut self, row: usize, why: String) {
+        self.annotated.refusals.push(Refusal {
+            line: Some(row + 1),
+            why,
+        });
+    }
+
+    /// Macros that allocate, where they are defined and where they are used.
+    pub(crate) fn refuse_macros(&mut self) {
+        let source = self.source;
+        let macros = Macros::read(source);
+        for (row, name) in &macros.defined {
+            self.refuse_line(
+                *row,
+                format!("the macro {name} allocates: place the call in it by hand"),
+            );
+        }
+        if macros.defined.is_empty() {
+            return;
+        }
+        for node in descendants(source.root()) {
+            if let Some(name) = macros.used(source, node)
+                && !is_wrapper(name)
+            {
+                self.refuse_line(
+                    node.start_position().row,
+                    format!("{name} is a macro that allocates: place the call by hand"),
+                );
+            }
+        }
+    }
+
+    fn found(&self, allocation: &Allocation<'_>) -> Found {
+        Found {
+            line: allocation.node.start_position().row + 1,
+            function: function_around(self.source, allocation.node).map(str::to_owned),
+            variable: None,
+            by: allocation.by.clone(),
+            bytes: None,
+            calls: Vec::new(),
+            already: false,
+        }
+    }
+
+    pub(crate) fn insert(
+        &mut self,
+        allocation: &Allocation<'_>,
+        binding: &Binding<'_>,
+        calls: Vec<String>,
+    ) {
+        let already = calls
+            .iter()
+            .all(|call| self.follows(binding.statement, call));
+        if !already {
+            self.place(binding.statement, &calls);
+        }
+        self.annotated.found.push(Found {
+            variable: Some(binding.name.clone()),
+            bytes: binding.bytes.clone().ok(),
+            calls,
+            already,
+            ..self.found(allocation)
+        });
+    }
+
+    /// Whether this very call follows the statement, other calls of ours between them.
+    fn follows(&self, statement: Statement<'_>, call: &str) -> bool {
+        let next = std::iter::successors(statement.node.next_named_sibling(), |node| {
+            node.next_named_sibling()
+        });
+        next.filter(|node| node.kind() != "comment")
+            .map(|node| self.source.exact(node).unwrap_or_default())
+            .take_while(|text| text.starts_with("pagewise_"))
+            .any(|text| text == call)
+    }
+
+    fn place(&mut self, statement: Statement<'_>, calls: &[String]) {
+        let (start, end) = (statement.node.start_byte(), statement.node.end_byte());
+        self.first = Some(self.first.map_or(start, |first| first.min(start)));
+        let insertions = &mut self.annotated.insertions;
+        if statement.needs_braces {
+            insertions.insert_first(start, "{ ");
+            insertions.insert_within(end, &format!(" {} }}", calls.join(" ")));
+        } else if is_last_on_line(&self.source.bytes()[end..]) {
+            let indent = indent(self.source, statement.node);
+            for call in calls {
+                let line = [indent, call.as_bytes()].concat();
+                insertions.insert_line(statement.node.end_position().row + 1, line);
+            }
+        } else {
+            insertions.insert_within(end, &format!(" {}", calls.join(" ")));
+        }
+    }
+
+    pub(crate) fn finish(mut self) -> Annotated {
+        if let Some(first) = self.first {
+            self.include_header(first);
+        }
+        let annotated = &mut self.annotated;
+        annotated.found.sort_by_key(|found| found.line);
+        annotated.refusals.sort();
+        annotated.refusals.dedup();
+        self.annotated
+    }
+
+    /// Behind the last `#include` that is always taken and comes before the first call; else before all code.
+    fn include_header(&mut self, first: usize) {
+        let is_unconditional = |item: &Node<'_>| {
+            ancestors(*item).all(|around| around.is_error() || around.kind() == "translation_unit")
+        };
+        let items: Vec<Node<'_>> = descendants(self.source.root())
+            .take_while(|item| item.start_byte() < first)
+            .filter(|item| matches!(item.kind(), "preproc_include" | "comment"))
+            .filter(is_unconditional)
+            .collect();
+        let is_include = |item: &&Node<'_>| item.kind() == "preproc_include";
+        let mut includes = items.iter().filter(is_include);
+        let is_ours = |item: &Node<'_>| self.source.text(*item).contains(HEADER);
+        if includes.clone().any(is_ours) {
+            return;
+        }
+        let line = format!("#include \"{HEADER}\"");
+        let row = match includes.next_back() {
+            Some(last) => row_behind(&items, last.start_position().row),
+            None => row_of_code(self.source, first),
+        };
+        let insertions = &mut self.annotated.insertions;
+        match self.source.bytes().strip_prefix(b"\xef\xbb\xbf") {
+            // Nothing may come before a byte order mark.
+            Some(_) if row == 0 => insertions.insert_first(3, &format!("{line}\n")),
+            _ => insertions.insert_line(row, line.into_bytes()),
+        }
+    }
+}
+
+/// The row behind one, and behind a comment that begins there.
+fn row_behind(items: &[Node<'_>], row: usize) -> usize {
+    let comments = items
+        .iter()
+        .filter(|item| item.kind() == "comment" && item.start_position().row == row);
+    comments
+        .map(|comment| comment.end_position().row)
+        .max()
+        .unwrap_or(row)
+        + 1
+}
+
+/// The first row with something other than comments and directives: what a file without includes begins with.
+fn row_of_code(source: &Source, first: usize) -> usize {
+    let root = source.root();
+    let mut cursor = root.walk();
+    let is_code = |item: &Node<'_>| {
+        item.kind() != "comment" && !item.kind().starts_with("preproc_") || item.end_byte() > first
+    };
+    root.children(&mut cursor)
+        .find(is_code)
+        .map_or(0, |item| item.start_position().row)
+}
+
+/// Whether nothing but blanks and a comment follows on the line.
+fn is_last_on_line(rest: &[u8]) -> bool {
+    let line = lines_of(rest).first().copied().unwrap_or_default();
+    // Of a file without a last end of line, the last line is changed, not followed.
+    let ends = line.ends_with(b"\n");
+    let line = line.trim_ascii();
+    let is_comment = match line {
+        [] => true,
+        [b'/', b'/', ..] => !line.ends_with(b"\\"),
+        [b'/', b'*', text @ .., b'*', b'/'] => !text.windows(2).any(|pair| pair == b"*/"),
+        _ => false,
+    };
+    ends && is_comment
+}
+
+/// The blanks in front of the line that a statement begins on.
+fn indent<'text>(source: &'text Source, statement: Node<'_>) -> &'text [u8] {
+    let start = statement.start_byte() - statement.start_position().column;
+    let line = &source.bytes()[start..];
+    let length = line
+        .iter()
+        .take_while(|&&byte| byte == b' ' || byte == b'\t')
+        .count();
+    &line[..length]
+}

@@ -1,0 +1,120 @@
+//! A plan's rules at the lines that allocate.
+
+use pagewise_plan::Action;
+use pagewise_plan::Rule;
+use pagewise_plan::Target;
+use tree_sitter::Node;
+
+use crate::allocator::Allocation;
+use crate::annotate::Annotated;
+use crate::annotate::Refusal;
+use crate::annotate::allocations;
+use crate::binding::Binding;
+use crate::binding::bind;
+use crate::calls;
+use crate::declared::Declared;
+use crate::expression::function_around;
+use crate::patch::Patch;
+use crate::source::Source;
+use crate::source::ancestors;
+
+/// Places the calls of rules whose objects this source allocates.
+pub fn from_plan(source: &Source, rules: &[&Rule]) -> Annotated {
+    let mut patch = Patch::new(source);
+    let declared = Declared::read(source);
+    let allocations = allocations(source);
+    let mut whole = Vec::new();
+    for rule in rules.iter().filter(|rule| rule.action != Action::Nothing) {
+        if let Err(why) = place(&mut patch, source, &declared, &allocations, rule) {
+            let why = format!("{}: {why}", rule.name);
+            match rule.place.line {
+                Some(line) => patch.refuse_line((line as usize).saturating_sub(1), why),
+                None => whole.push(Refusal { line: None, why }),
+            }
+        }
+    }
+    let mut annotated = patch.finish();
+    annotated.refusals.splice(0..0, whole);
+    annotated
+}
+
+fn place(
+    patch: &mut Patch<'_>,
+    source: &Source,
+    declared: &Declared,
+    allocations: &[Allocation<'_>],
+    rule: &Rule,
+) -> Result<(), String> {
+    if let Target::Global { symbol, .. } = &rule.target {
+        return Err(format!(
+            "it is a variable: write pagewise_lock(&{symbol}, sizeof {symbol}); where the program starts"
+        ));
+    }
+    let line = rule.place.line.ok_or("the plan does not tell its line")?;
+    let (allocation, binding) = at_line(source, declared, allocations, rule, line as usize)?;
+    let calls = calls::of_action(&rule.action, &binding)?;
+    patch.insert(allocation, &binding, calls);
+    Ok(())
+}
+
+/// The allocation that a rule means.
+fn at_line<'list, 'tree>(
+    source: &Source,
+    declared: &Declared,
+    allocations: &'list [Allocation<'tree>],
+    rule: &Rule,
+    line: usize,
+) -> Result<(&'list Allocation<'tree>, Binding<'tree>), String> {
+    let here: Vec<&Allocation<'_>> = allocations
+        .iter()
+        .filter(|allocation| is_on(allocation.node, line))
+        .collect();
+    let first = here.first().ok_or(
+        "nothing on this line allocates (malloc and kin, new, mmap, a container): has the source changed since it \
+         was recorded? else place the call by hand",
+    )?;
+    let function = function_around(source, first.node);
+    if let (Some(now), Some(then)) = (function, rule.place.function.as_deref().map(simple))
+        && now != then
+    {
+        return Err(format!(
+            "this line is in {now}, and was in {then} when it was recorded: record it again"
+        ));
+    }
+    let mut why = String::new();
+    let mut bound = Vec::new();
+    for allocation in here {
+        match bind(source, declared, allocation) {
+            Ok(binding) => bound.push((allocation, binding)),
+            Err(refused) => why = format!("{}: {refused}", allocation.by),
+        }
+    }
+    let variable = rule.name.split(" (").next().unwrap_or_default();
+    if bound.len() > 1 {
+        bound.retain(|(_, binding)| binding.name == variable);
+        why = format!("several allocations on this line, and not one is called {variable}");
+    }
+    match bound.len() {
+        1 => bound.pop().ok_or(why),
+        _ => Err(why),
+    }
+}
+
+/// Whether the statement that a node is in reaches over a line.
+fn is_on(node: Node<'_>, line: usize) -> bool {
+    let statement = ancestors(node).find(|node| {
+        matches!(
+            node.kind(),
+            "expression_statement" | "declaration" | "return_statement" | "field_initializer"
+        )
+    });
+    let node = statement.unwrap_or(node);
+    (node.start_position().row..=node.end_position().row).contains(&(line.saturating_sub(1)))
+}
+
+/// A function's name without scope, parameters and template arguments.
+fn simple(function: &str) -> &str {
+    let end = function.find(['(', '<']).unwrap_or(function.len());
+    let name = &function[..end];
+    name.rsplit("::").next().unwrap_or(name).trim()
+}

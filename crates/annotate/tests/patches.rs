@@ -1,0 +1,319 @@
+//! Patches that are applied: the patched programs compile with the same flags, print the same, and are not patched again.
+
+use std::fs;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Command;
+use std::process::Output;
+use std::process::Stdio;
+
+use pagewise_annotate::Annotated;
+use pagewise_annotate::Source;
+use pagewise_annotate::hints;
+use tempfile::TempDir;
+use tempfile::tempdir;
+
+/// Those of the Makefile.
+const FLAGS: &[&str] = &["-O2", "-g", "-Wall", "-Wextra", "-Werror"];
+const C11: &[&str] = &["-std=c11", "-D_GNU_SOURCE"];
+const CPP17: &[&str] = &["-std=c++17"];
+/// What C was before it had prototypes: its own declarations of what the compiler knows better.
+const OLD: &[&str] = &["-std=gnu89", "-fno-builtin"];
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn run(command: &mut Command) -> Output {
+    let output = command.output();
+    let output = output.unwrap_or_else(|error| panic!("{command:?} is needed: {error}"));
+    let said = [&output.stdout[..], &output.stderr[..]].concat();
+    assert!(
+        output.status.success(),
+        "{command:?}: {}",
+        String::from_utf8_lossy(&said)
+    );
+    output
+}
+
+/// A source before and after, each in a folder of its own.
+struct Case {
+    folder: TempDir,
+    name: String,
+    annotated: Annotated,
+}
+
+impl Case {
+    fn new(name: &str, bytes: &[u8]) -> Self {
+        let folder = tempdir().expect("a folder");
+        for version in ["before", "after"] {
+            let folder = folder.path().join(version);
+            fs::create_dir(&folder).expect("a folder");
+            fs::write(folder.join(name), bytes).expect("written");
+        }
+        let source = Source::read(&folder.path().join("after").join(name)).expect("a source");
+        let annotated = hints(&source);
+        let diff = annotated.diff(&source, name);
+        let patch = folder.path().join("hints.patch");
+        fs::write(&patch, &diff).expect("written");
+        run(Command::new("patch")
+            .args(["--fuzz=0", "-s", "-p1", "-i"])
+            .arg(&patch)
+            .current_dir(folder.path().join("after")));
+        Self {
+            folder,
+            name: name.to_owned(),
+            annotated,
+        }
+    }
+
+    fn of_file(path: &Path) -> Self {
+        let name = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .expect("a name");
+        Self::new(name, &fs::read(path).expect("a source"))
+    }
+
+    fn path(&self, version: &str) -> PathBuf {
+        self.folder.path().join(version).join(&self.name)
+    }
+
+    fn text(&self, version: &str) -> String {
+        let bytes = fs::read(self.path(version)).expect("a source");
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    fn build(&self, version: &str, options: &[&str]) -> PathBuf {
+        let source = self.path(version);
+        let program = source.with_extension("out");
+        let compiler = if self.name.ends_with(".c") {
+            "gcc"
+        } else {
+            "g++"
+        };
+        run(Command::new(compiler)
+            .args(FLAGS)
+            .arg("-I")
+            .arg(repository().join("include"))
+            // Where the examples look for it.
+            .arg("-I")
+            .arg(repository().join("examples"))
+            .arg("-o")
+            .args([&program, &source])
+            .args(options));
+        program
+    }
+
+    /// Both print the same.
+    fn runs_the_same(&self, options: &[&str], arguments: &[&str]) {
+        let printed = |version: &str| {
+            let program = self.build(version, options);
+            let output = run(Command::new(program).args(arguments).stdin(Stdio::null()));
+            String::from_utf8_lossy(&output.stdout).into_owned()
+        };
+        assert_eq!(printed("before"), printed("after"), "{}", self.name);
+    }
+
+    /// A second patch is empty.
+    fn is_done(&self) {
+        let source = Source::read(&self.path("after")).expect("a source");
+        let again = hints(&source).diff(&source, &self.name);
+        assert_eq!(String::from_utf8_lossy(&again), "", "{}", self.name);
+    }
+
+    /// All is found, named and refused as the comments of the source say.
+    fn is_as_marked(&self) {
+        let text = self.text("before");
+        let lines = || (1..).zip(text.lines());
+        let mut named: Vec<(usize, String)> = Vec::new();
+        for (line, text) in lines() {
+            for marker in ["* named ", "/ named ", ", named "] {
+                let names = text.split(marker).skip(1);
+                let names = names.map(|rest| rest.split([',', ' ', '\r']).next().unwrap_or(rest));
+                named.extend(names.map(|name| (line, name.to_owned())));
+            }
+        }
+        named.sort();
+        let found = self.annotated.found.iter();
+        let mut found: Vec<(usize, String)> = found
+            .filter_map(|found| Some((found.line, found.variable.clone()?)))
+            .collect();
+        found.sort();
+        assert_eq!(found, named, "{}", self.name);
+        let is_refused = |text: &str| text.contains("* refused") || text.contains("/ refused");
+        let refused: Vec<usize> = lines()
+            .filter(|(_, text)| is_refused(text))
+            .map(|(line, _)| line)
+            .collect();
+        let mut told: Vec<usize> = self
+            .annotated
+            .refusals
+            .iter()
+            .filter_map(|refusal| refusal.line)
+            .collect();
+        told.dedup();
+        assert_eq!(
+            told, refused,
+            "{}: {:#?}",
+            self.name, self.annotated.refusals
+        );
+    }
+}
+
+fn source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/sources")
+        .join(name)
+}
+
+fn whole(name: &str, options: &[&str]) -> Case {
+    let case = Case::of_file(&source(name));
+    case.is_as_marked();
+    case.runs_the_same(options, &[]);
+    case.is_done();
+    case
+}
+
+#[test]
+fn c() {
+    let case = whole("shapes.c", C11);
+    let text = case.text("after");
+    for expected in [
+        "                       goes on */\n#include <sys/mman.h>\n#include \"pagewise.h\"\n",
+        "    if (how) { p = malloc(n); pagewise_name(p, \"p\"); } /* named p */\n",
+        "pagewise_name((const void *)number, \"number\");\n",
+        "    if (posix_memalign(&aligned, 64, n)) return 1; /* named aligned */\n    pagewise_name(aligned, \"aligned\");\n",
+        "again: { p = malloc(n); pagewise_name(p, \"p\"); }",
+        "    char *c; c = malloc(n); pagewise_name(c, \"c\"); count(c);",
+    ] {
+        assert!(text.contains(expected), "no {expected} in {text}");
+    }
+}
+
+#[test]
+fn cpp() {
+    let case = whole("shapes.cpp", CPP17);
+    let text = case.text("after");
+    for expected in [
+        "    int *a = new int[n]; // named a\n    pagewise_name(a, \"a\");\n",
+        "    pagewise_name(pagewise_data(d), \"d\");\n",
+        "    pagewise_name(pagewise_data(v), \"v\");\n",
+        "auto job = [&] { w.resize(3 * n); pagewise_name(pagewise_data(w), \"w\"); a[0] = 1; };",
+    ] {
+        assert!(text.contains(expected), "no {expected} in {text}");
+    }
+}
+
+#[test]
+fn old_c_tabs_and_no_last_end_of_line() {
+    whole("old.c", OLD);
+    let case = whole("tight.c", C11);
+    assert!(!case.text("after").ends_with('\n'));
+    assert!(
+        case.text("after")
+            .contains("\t \tpagewise_name(a, \"a\");\n"),
+        "{}",
+        case.text("after")
+    );
+}
+
+#[test]
+fn what_the_parser_does_not_understand_is_left_alone() {
+    whole("broken.c", C11);
+    // No source at all, but its name says so.
+    for text in [
+        "}}}} malloc( (((",
+        "int f( { char *p = malloc(3)",
+        "\"",
+        "#if\n#else",
+        "",
+    ] {
+        let source = Source::parse(Path::new("a.c"), text.into()).expect("parsed");
+        assert_eq!(hints(&source).diff(&source, "a.c"), b"", "{text}");
+    }
+    let deep = format!("int x = {}1{};", "(".repeat(20_000), ")".repeat(20_000));
+    let source = Source::parse(Path::new("a.c"), deep.into()).expect("parsed");
+    assert_eq!(hints(&source).found, []);
+}
+
+#[test]
+fn other_ends_of_lines_and_other_characters() {
+    let text = fs::read_to_string(source("shapes.c")).expect("a source");
+    let case = Case::new("crlf.c", text.replace('\n', "\r\n").as_bytes());
+    case.build("after", &["-std=c11", "-D_GNU_SOURCE", "-fsyntax-only"]);
+    case.is_done();
+    let text = case.text("after");
+    assert!(text.contains("pagewise_name(p, \"p\");\r\n"), "{text}");
+    assert!(!text.replace("\r\n", "").contains(['\r', '\n']));
+
+    // Latin-1 in a comment and a string, and a byte order mark.
+    let text = b"/* gr\xfc\xdfe */\n#include <stdio.h>\n#include <stdlib.h>\nint main(void) {\n    \
+                 char *gr = malloc(9); /* \xe4 */\n    puts(gr ? \"\xe4\" : \"\");\n    return 0;\n}\n";
+    let case = Case::new("latin.c", text);
+    case.runs_the_same(C11, &[]);
+    assert_eq!(case.annotated.refusals, []);
+    let marked = b"\xef\xbb\xbfextern void *malloc(unsigned long);\nint main(void) { char *gr\xc3\xbcn = malloc(3ul); return !gr\xc3\xbcn; }\n";
+    let case = Case::new("marked.c", marked);
+    case.runs_the_same(C11, &[]);
+    assert!(
+        case.text("after")
+            .contains("pagewise_name(gr\u{fc}n, \"gr\u{fc}n\");")
+    );
+}
+
+#[test]
+fn a_line_of_a_megabyte() {
+    let filler = "sum += 1; ".repeat(100_000);
+    let text = format!(
+        "#include <stdio.h>\n#include <stdlib.h>\nint main(void) {{ volatile int sum = 0; char *p = malloc(70000); {filler} printf(\"%d\\n\", sum); return !p; }}"
+    );
+    let case = Case::new("long.c", text.as_bytes());
+    assert!(
+        case.text("after")
+            .contains("char *p = malloc(70000); pagewise_name(p, \"p\"); sum")
+    );
+    case.is_done();
+}
+
+/// An example, its arguments if it prints the same each time, and options to compile it with.
+type Run = (
+    &'static str,
+    Option<&'static [&'static str]>,
+    &'static [&'static str],
+);
+
+#[test]
+fn the_examples() {
+    // Small enough to take no time; some measure it, and print what differs each time.
+    let runs: &[Run] = &[
+        ("hinted.c", Some(&["4"]), C11),
+        ("hotcold.c", None, C11),
+        (
+            "lattice.c",
+            Some(&["4", "1", "1"]),
+            &["-std=c11", "-D_GNU_SOURCE", "-lm"],
+        ),
+        ("matmul.c", Some(&["64"]), C11),
+        ("sweep.c", None, C11),
+        ("churn.c", None, C11),
+        ("pattern.c", None, C11),
+    ];
+    for (name, arguments, options) in runs {
+        let case = Case::of_file(&repository().join("examples").join(name));
+        match arguments {
+            Some(arguments) => case.runs_the_same(options, arguments),
+            None => drop(case.build("after", options)),
+        }
+        assert!(!case.annotated.found.is_empty(), "{name}");
+        case.is_done();
+    }
+}
+
+#[test]
+fn the_flow_solver() {
+    let case = Case::of_file(&repository().join("examples/mincostflow.cpp"));
+    // Compiled once: its library takes the compiler long.
+    case.build("after", &["-std=c++17", "-fsyntax-only"]);
+    case.is_done();
+}
