@@ -1,5 +1,6 @@
 //! One run of the program in one arm.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::OwnedFd;
@@ -24,10 +25,12 @@ use sha2::Sha256;
 use super::CompareArguments;
 use super::comparison::ArmKind;
 use super::comparison::Run;
+use super::in_place_of;
 use crate::apply::InForce;
 use crate::apply::execute;
 use crate::failure::Failure;
 use crate::record;
+use crate::record::setting::ROOMY_SWAP_MARGIN;
 use crate::record::setting::Setting;
 use crate::record::setting::Surroundings;
 use crate::record::signals::Signals;
@@ -59,6 +62,7 @@ impl Runner<'_> {
             memory: limited.then_some(pagewise_host::MemorySize::Bytes(memory_bytes)),
             swap: self.arguments.swap.clone().filter(|_| limited),
             swap_size: self.arguments.swap_size.filter(|_| limited),
+            swap_margin: ROOMY_SWAP_MARGIN,
         };
         let mut setting = Setting::prepare(&surroundings, self.peak_bytes)?;
         let ran = self.run_in(kind, &setting);
@@ -72,10 +76,16 @@ impl Runner<'_> {
             .as_root(self.arguments.as_root)
             .env_remove(pagewise_host::cgroup::DELEGATED)
             .output(output);
-        let in_force = match kind {
-            ArmKind::Plan => Some(InForce::new(self.plan, &program, setting)?),
-            _ => None,
+        let plan = match kind {
+            ArmKind::Plan => Some(Cow::Borrowed(self.plan)),
+            ArmKind::Mlock => Some(Cow::Owned(in_place_of::mlock(self.plan))),
+            ArmKind::Madvise => Some(Cow::Owned(in_place_of::madvise(self.plan))),
+            ArmKind::Baseline | ArmKind::Unlimited => None,
         };
+        let in_force = plan
+            .as_deref()
+            .map(|plan| InForce::new(plan, &program, setting))
+            .transpose()?;
         if let Some(in_force) = &in_force {
             program = in_force.given_to(program, self.library);
         }

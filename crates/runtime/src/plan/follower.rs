@@ -11,6 +11,8 @@ use pagewise_interpose::system::PageMap;
 
 use super::calls;
 use super::gain::Gain;
+use super::hand;
+use super::hand::Work;
 use super::loaded::Plan;
 use super::locks;
 use super::objects::Object;
@@ -135,26 +137,25 @@ impl Follower {
         let Some(step) = self.sweep.next(self.sizes) else {
             return false;
         };
-        match step {
-            Step::Read(ranges) => {
-                let began_ns = interpose::now_ns();
-                self.advise(plan, &ranges, system::WILL_NEED, OfRule::ReadAhead);
+        let (ranges, advice, counts) = match step {
+            Step::Read(ranges) => (ranges, system::WILL_NEED, OfRule::ReadAhead),
+            Step::Drop(ranges) => (ranges, system::PAGE_OUT, OfRule::Dropped),
+        };
+        let work = Work {
+            rule: self.rule,
+            ranges,
+            advice,
+            counts,
+        };
+        hand::wake();
+        if let Some(work) = hand::give(work) {
+            let began_ns = interpose::now_ns();
+            work.perform(plan);
+            if advice == system::WILL_NEED {
                 self.fit_chunk(interpose::now_ns().saturating_sub(began_ns));
             }
-            Step::Drop(ranges) => self.advise(plan, &ranges, system::PAGE_OUT, OfRule::Dropped),
         }
         true
-    }
-
-    fn advise(&self, plan: &Plan, ranges: &[Range<usize>; 2], advice: i32, counts: OfRule) {
-        for range in ranges.iter().filter(|range| !range.is_empty()) {
-            match system::advise(range.start, range.len(), advice) {
-                Ok(()) => plan
-                    .status
-                    .add_to_rule(self.rule, counts, (range.len() / PAGE) as u64),
-                Err(errno) => plan.status.refused(self.rule, errno),
-            }
-        }
     }
 
     fn fit_chunk(&mut self, took_ns: u64) {
