@@ -43,7 +43,7 @@ fn a_sweep_is_streamed_and_swaps_less_with_the_same_output() {
         "{plan:#}"
     );
 
-    let arguments = "compare plan.toml --arms mlock,madvise --html page.html --swap zram --swap-size 512M --runs 1 --warm-up 0 --json -- ./twofold swept 128 3";
+    let arguments = "compare plan.toml --arms mlock,madvise --latencies --html page.html --swap zram --swap-size 512M --runs 1 --warm-up 0 --json -- ./twofold swept 128 3";
     let ended = run(folder.path(), &arguments.split(' ').collect::<Vec<_>>());
     machine.assert_restored();
     let compared = ended.json();
@@ -54,6 +54,11 @@ fn a_sweep_is_streamed_and_swaps_less_with_the_same_output() {
     let arms = compared["arms"].as_array().expect("arms");
     let names: Vec<&str> = arms.iter().filter_map(|arm| arm["name"].as_str()).collect();
     assert_eq!(names, ["baseline", "plan", "mlock", "madvise", "unlimited"]);
+    for arm in &arms[..4] {
+        let latency = &arm["latency"];
+        let order = ["half_ns", "p99_ns", "p999_ns"].map(|key| latency[key].as_u64());
+        assert!(order.is_sorted() && order[0] > Some(0), "{compared:#}");
+    }
     let page = fs::read_to_string(folder.path().join("page.html")).expect("written");
     assert!(
         names

@@ -1,5 +1,6 @@
 //! What was measured at one memory size, and what it says.
 
+use super::latency::Latency;
 use super::statistics::Ratio;
 use super::statistics::geometric_mean;
 use super::statistics::median;
@@ -56,6 +57,8 @@ pub(super) struct Arm {
     pub(super) runs: Vec<Run>,
     /// Runs that the limit killed, and that were done again.
     pub(super) killed: u32,
+    /// How long swap-ins took in a run that was recorded; `None`: not asked for, or unknown.
+    pub(super) latency: Option<Latency>,
 }
 
 impl Arm {
@@ -64,6 +67,7 @@ impl Arm {
             kind,
             runs: Vec::new(),
             killed: 0,
+            latency: None,
         }
     }
 
@@ -195,6 +199,7 @@ pub(super) mod tests {
             kind,
             runs: walls.iter().map(|&wall_ns| run(wall_ns)).collect(),
             killed: 0,
+            latency: None,
         });
         Comparison {
             memory_bytes: 64 << 20,

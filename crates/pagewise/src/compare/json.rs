@@ -48,6 +48,15 @@ struct JsonArm {
     memory_bytes: Vec<Option<u64>>,
     exit_codes: Vec<u8>,
     killed: u32,
+    latency: Option<JsonLatency>,
+}
+
+#[derive(Clone, Serialize)]
+struct JsonLatency {
+    swap_ins: u64,
+    half_ns: u64,
+    p99_ns: u64,
+    p999_ns: u64,
 }
 
 /// The keys of the first size stand at the top, too. There is at least one.
@@ -108,6 +117,12 @@ fn json_arm(arm: &Arm, ratio: Option<Ratio>) -> JsonArm {
         memory_bytes: all(|run| run.memory_bytes),
         exit_codes: arm.runs.iter().map(|run| run.exit_code).collect(),
         killed: arm.killed,
+        latency: arm.latency.map(|latency| JsonLatency {
+            swap_ins: latency.swap_ins,
+            half_ns: latency.half_ns,
+            p99_ns: latency.p99_ns,
+            p999_ns: latency.p999_ns,
+        }),
     }
 }
 

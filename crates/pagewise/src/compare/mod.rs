@@ -9,6 +9,7 @@ mod comparison;
 mod html;
 mod in_place_of;
 mod json;
+mod latency;
 mod statistics;
 mod table;
 
@@ -80,6 +81,9 @@ pub(crate) struct CompareArguments {
     /// `madvise` (sequential) of what it streams
     #[arg(long, value_name = "ARM", value_delimiter = ',')]
     arms: Vec<MoreArm>,
+    /// Record one more run of each arm with a limit, and tell how long its swap-ins took
+    #[arg(long)]
+    latencies: bool,
     /// Leave out the runs without a limit
     #[arg(long)]
     no_unlimited: bool,
@@ -225,6 +229,12 @@ fn compare(runner: &Runner<'_>, memory_bytes: u64) -> Result<Comparison, Failure
             bytes(memory_bytes),
             times.join(", ")
         );
+    }
+    if runner.arguments.latencies {
+        let limited = |arm: &&mut Arm| arm.kind != ArmKind::Unlimited;
+        for arm in comparison.arms.iter_mut().filter(limited) {
+            arm.latency = latency::measure(runner, arm.kind, memory_bytes)?;
+        }
     }
     Ok(comparison)
 }

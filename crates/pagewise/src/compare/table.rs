@@ -42,6 +42,7 @@ pub(super) fn render(comparisons: &[Comparison], style: Style) -> String {
             comparison.words()
         ));
         text.push_str(&others(comparison));
+        text.push_str(&latencies(comparison));
         text.push_str(output_remark(comparison));
         text.push('\n');
     }
@@ -63,6 +64,20 @@ fn others(comparison: &Comparison) -> String {
         }
     }
     text
+}
+
+/// How long swap-ins took, where runs were recorded.
+fn latencies(comparison: &Comparison) -> String {
+    let line = |arm: &Arm| {
+        let latency = arm.latency?;
+        let [half, p99, p999] = [latency.half_ns, latency.p99_ns, latency.p999_ns].map(duration);
+        Some(format!(
+            "swap-ins of {}: half within {half}, 99 % within {p99}, 99.9 % within {p999} ({} waited for, recorded)\n",
+            arm.kind.name(),
+            count(latency.swap_ins)
+        ))
+    };
+    comparison.arms.iter().filter_map(line).collect()
 }
 
 fn output_remark(comparison: &Comparison) -> &'static str {

@@ -193,7 +193,8 @@ fn lower_around(asked: u64) -> u64 {
     around.bytes
 }
 
-fn swap_bytes(arguments: &Surroundings, peak: Option<u64>) -> Result<u64, Failure> {
+/// The size of swap that is set up.
+pub(crate) fn swap_bytes(arguments: &Surroundings, peak: Option<u64>) -> Result<u64, Failure> {
     if let Some(size) = arguments.swap_size {
         return Ok(size.resolve(peak, page_bytes())?);
     }

@@ -44,6 +44,8 @@ pub(super) struct Follower {
     chunk_is_given: bool,
     phase: usize,
     newest_ns: u64,
+    /// Room is made behind the first filling of the object.
+    makes_room: bool,
 }
 
 impl Follower {
@@ -72,6 +74,7 @@ impl Follower {
             chunk_is_given: rule.chunk_bytes > 0,
             phase: calls::phase(),
             newest_ns: 0,
+            makes_room: false,
         }
     }
 
@@ -83,7 +86,8 @@ impl Follower {
         self.sweep.region()
     }
 
-    pub(super) fn note(&mut self, plan: &Plan, fault: Fault) {
+    /// `is_filling`: no page has had to come back yet.
+    pub(super) fn note(&mut self, plan: &Plan, fault: Fault, is_filling: bool) {
         if self.phase != calls::phase() {
             // What did not help before may help now.
             self.phase = calls::phase();
@@ -96,6 +100,14 @@ impl Follower {
         if !self.sweep.is_any() {
             return;
         }
+        if is_filling {
+            // There is nothing to read yet, nor a pace to compare with.
+            if !std::mem::replace(&mut self.makes_room, true) {
+                self.sweep.begin(self.sizes);
+            }
+            return;
+        }
+        self.makes_room = false;
         match self.gain.note(progress, fault.time_ns) {
             Some(None) => {
                 self.sweep.begin(self.sizes);
@@ -113,7 +125,7 @@ impl Follower {
         self.sweep.be_coarse();
         probes.look(map, &mut |fault| {
             newest_ns = Some(fault.time_ns);
-            self.note(plan, fault);
+            self.note(plan, fault, false);
         });
         self.probes = probes;
         newest_ns
@@ -125,8 +137,9 @@ impl Follower {
     }
 
     /// Does the next thing that is due, if any.
-    pub(super) fn act(&mut self, plan: &Plan) -> bool {
-        if !self.gain.is_active() {
+    pub(super) fn act(&mut self, plan: &Plan, is_filling: bool) -> bool {
+        let makes_room = self.makes_room && is_filling;
+        if !self.gain.is_active() && !makes_room {
             return false;
         }
         // A program that stands still may wait for memory: it must not be taken from it (on cgroup v1, that ends in its being
@@ -134,7 +147,11 @@ impl Follower {
         if interpose::now_ns().saturating_sub(self.newest_ns) > STANDS_STILL_NS {
             return false;
         }
-        let Some(step) = self.sweep.next(self.sizes) else {
+        let step = match makes_room {
+            true => self.sweep.next_drop(self.sizes),
+            false => self.sweep.next(self.sizes),
+        };
+        let Some(step) = step else {
             return false;
         };
         let (ranges, advice, counts) = match step {

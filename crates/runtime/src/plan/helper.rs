@@ -68,6 +68,8 @@ struct Helper {
     majors: u64,
     /// Pages of the program have been in swap.
     has_swapped: bool,
+    /// The program has waited for none of them yet.
+    is_filling: bool,
     threads_seen_ns: u64,
     newest_ns: u64,
     cold_due_ns: u64,
@@ -85,6 +87,7 @@ impl Helper {
             followers: [const { None }; MOST_FOLLOWED],
             majors: system::major_faults(),
             has_swapped: false,
+            is_filling: true,
             threads_seen_ns: 0,
             newest_ns: 0,
             cold_due_ns: 0,
@@ -162,6 +165,7 @@ impl Helper {
         let is_swapping = majors.saturating_sub(self.majors) >= SWAPPING;
         self.majors = majors;
         if is_swapping {
+            self.is_filling = false;
             self.page_cold_out(now_ns);
         }
         let is_any = self.followers.iter().any(Option::is_some);
@@ -208,7 +212,7 @@ impl Helper {
         }
         let mut worked = false;
         for follower in self.followers.iter_mut().flatten() {
-            worked |= follower.act(self.plan);
+            worked |= follower.act(self.plan, self.is_filling);
         }
         let calm_ns = now_ns.saturating_sub(self.newest_ns);
         if calm_ns > CALM_NS || self.followers.iter().all(Option::is_none) {
@@ -225,6 +229,7 @@ impl Helper {
 
     fn hear_of_faults(&mut self) {
         let (followers, plan) = (&mut self.followers, self.plan);
+        let is_filling = self.is_filling;
         let mut newest_ns = self.newest_ns;
         self.events.drain(&mut |fault| {
             newest_ns = newest_ns.max(fault.time_ns);
@@ -232,7 +237,7 @@ impl Helper {
             if let Some(follower) =
                 followers.find(|follower| follower.region().contains(&fault.address))
             {
-                follower.note(plan, fault);
+                follower.note(plan, fault, is_filling);
             }
         });
         self.newest_ns = newest_ns;
@@ -253,6 +258,7 @@ impl Helper {
     fn wait_for_swapping_of_cold(&mut self, now_ns: u64) {
         let majors = system::major_faults();
         if majors.saturating_sub(self.majors) >= SWAPPING {
+            self.is_filling = false;
             self.page_cold_out(now_ns);
         }
         self.majors = majors;
