@@ -44,7 +44,9 @@ pub(super) struct Follower {
     chunk_is_given: bool,
     phase: usize,
     newest_ns: u64,
-    /// Room is made behind the first filling of the object.
+    /// What lies behind the sweep is dropped, also while its pace without reading ahead is measured, and while the object
+    /// is filled: where the program has to make room itself, reclaim finds nothing but pages just used, and on cgroup v1
+    /// gives up.
     makes_room: bool,
 }
 
@@ -100,20 +102,19 @@ impl Follower {
         if !self.sweep.is_any() {
             return;
         }
+        if !std::mem::replace(&mut self.makes_room, true) {
+            self.sweep.begin(self.sizes);
+        }
         if is_filling {
             // There is nothing to read yet, nor a pace to compare with.
-            if !std::mem::replace(&mut self.makes_room, true) {
-                self.sweep.begin(self.sizes);
-            }
             return;
         }
-        self.makes_room = false;
         match self.gain.note(progress, fault.time_ns) {
-            Some(None) => {
-                self.sweep.begin(self.sizes);
-                plan.status.add_to_rule(self.rule, OfRule::Started, 1);
+            Some(None) => plan.status.add_to_rule(self.rule, OfRule::Started, 1),
+            Some(Some(why)) => {
+                self.makes_room = false;
+                self.stopped(plan, why);
             }
-            Some(Some(why)) => self.stopped(plan, why),
             None => {}
         }
     }
@@ -137,9 +138,8 @@ impl Follower {
     }
 
     /// Does the next thing that is due, if any.
-    pub(super) fn act(&mut self, plan: &Plan, is_filling: bool) -> bool {
-        let makes_room = self.makes_room && is_filling;
-        if !self.gain.is_active() && !makes_room {
+    pub(super) fn act(&mut self, plan: &Plan) -> bool {
+        if !self.makes_room || self.gain.is_resting() {
             return false;
         }
         // A program that stands still may wait for memory: it must not be taken from it (on cgroup v1, that ends in its being
@@ -147,9 +147,9 @@ impl Follower {
         if interpose::now_ns().saturating_sub(self.newest_ns) > STANDS_STILL_NS {
             return false;
         }
-        let step = match makes_room {
-            true => self.sweep.next_drop(self.sizes),
-            false => self.sweep.next(self.sizes),
+        let step = match self.gain.is_active() {
+            true => self.sweep.next(self.sizes),
+            false => self.sweep.next_drop(self.sizes),
         };
         let Some(step) = step else {
             return false;

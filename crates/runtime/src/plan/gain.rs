@@ -54,6 +54,11 @@ impl Gain {
         self.state == State::Active
     }
 
+    /// It did not help, and is not tried for a while.
+    pub(super) fn is_resting(&self) -> bool {
+        matches!(self.state, State::Resting { .. })
+    }
+
     /// A sweep got on. `Some`: reading ahead begins (`None` inside), or stops for that reason.
     pub(super) fn note(&mut self, progress: Progress, now_ns: u64) -> Option<Option<Why>> {
         if let State::Resting { until_ns } = self.state {

@@ -212,7 +212,7 @@ impl Helper {
         }
         let mut worked = false;
         for follower in self.followers.iter_mut().flatten() {
-            worked |= follower.act(self.plan, self.is_filling);
+            worked |= follower.act(self.plan);
         }
         let calm_ns = now_ns.saturating_sub(self.newest_ns);
         if calm_ns > CALM_NS || self.followers.iter().all(Option::is_none) {
