@@ -77,12 +77,15 @@ impl Heat {
         let most = usize::try_from(budget / self.cell_bytes.max(1)).ok()?;
         // Without a rest there is nothing to be hotter than.
         let most = most.min(hottest.len().saturating_sub(1));
-        let (mut part, mut rest) = (Cell::default(), Cell::default());
-        self.cells.iter().for_each(|cell| rest.add(cell));
+        let mut part = Cell::default();
         let mut best: Option<(usize, f64, Cell, f64)> = None;
         for (count, &at) in hottest[..most].iter().enumerate() {
+            let rest = self.sum(&hottest[count + 1..]);
+            // From here on it is chance which of the cells seems hotter.
+            if self.cells[at].rate() < HOT * rest.rate() {
+                break;
+            }
             part.add(&self.cells[at]);
-            rest = self.sum(&hottest[count + 1..]);
             let taken = rest.stall_ns as f64 * part.out_ns / rest.out_ns.max(1.0);
             let saved = part.stall_ns as f64 - taken;
             if best.is_none_or(|(_, most, ..)| saved > most) {
@@ -90,7 +93,7 @@ impl Heat {
             }
         }
         let (count, saved, part, times) = best.filter(|&(_, saved, ..)| saved > 0.0)?;
-        (times >= HOT).then(|| HotPart {
+        Some(HotPart {
             ranges: self.ranges(&hottest[..count]),
             bytes: count as u64 * self.cell_bytes,
             stall_ns: part.stall_ns,

@@ -66,7 +66,11 @@ mod tests {
             predicted: None,
         });
         Plan {
-            program: Program::default(),
+            program: Program {
+                executable: String::new(),
+                build_id: None,
+                arguments: Vec::new(),
+            },
             memory: Memory {
                 bytes: 1 << 30,
                 peak_bytes: None,
