@@ -23,7 +23,7 @@ help:
 	@echo 'make build         $(BINARY) and the preload library beside it'
 	@echo 'make install       all of it, with manual pages and completions, into PREFIX ($(PREFIX)), below DESTDIR'
 	@echo 'make examples      the example programs, into build/examples'
-	@echo 'make demo          all of that, then record and report an example under memory pressure'
+	@echo 'make demo          all of that, then record, report, plan and compare an example under memory pressure'
 	@echo 'make gallery       record eight programs under memory pressure, and write docs/gallery.md'
 	@echo 'make test          what a change must pass; needs root or sudo for the packages and the sensors'
 	@echo 'make test-kernels  the recorder on other kernels, emulated'

@@ -54,6 +54,8 @@ pub enum PlanAction {
     Huge = 5,
     /// Leave alone.
     Nothing = 6,
+    /// Tell the kernel that it is swept.
+    Sequential = 7,
 }
 
 impl PlanAction {
@@ -65,6 +67,7 @@ impl PlanAction {
             Self::Cold,
             Self::Huge,
             Self::Nothing,
+            Self::Sequential,
         ];
         all.into_iter().find(|action| *action as u32 == number)
     }

@@ -4,7 +4,8 @@
 //! - What is swept again and again and does not fit is **streamed**. The kernel's least-recently-used order then keeps
 //!   exactly the pages that come last; a fixed part that is kept saves a share of each round, and the rest is read ahead.
 //! - What is swept once is **prefetched**.
-//! - What is used in no order and does not fit is left alone: whichever part is kept, the others miss as often.
+//! - What is used in no order and does not fit has a hot part that is **locked**, or is left alone: whichever part is kept,
+//!   the others miss as often.
 
 use pagewise_analyze::MemoryNeed;
 use pagewise_plan::Action;
@@ -12,6 +13,7 @@ use pagewise_plan::ReadAhead;
 
 use crate::facts::ObjectFacts;
 use crate::facts::RunFacts;
+use crate::heat::HotPart;
 
 /// An object whose share of the waiting is below this gets no rule.
 const LEAST_STALL_SHARE: f64 = 0.01;
@@ -21,6 +23,7 @@ pub(crate) const LEAST_STALLED: f64 = 0.02;
 const LEAST_RESERVE: u64 = 24 << 20;
 /// What a stream needs beside what it keeps: read ahead and not yet dropped.
 const STREAM_WINDOW: u64 = 16 << 20;
+
 /// A page that comes back this often on average is used again and again.
 const RETURNS: f64 = 1.5;
 
@@ -33,6 +36,8 @@ pub(crate) struct Choice {
     pub(crate) why: String,
     /// Of it, what will be in memory all the time.
     pub(crate) kept_bytes: u64,
+    /// If only that is locked.
+    pub(crate) hot: Option<HotPart>,
 }
 
 /// How much all rules together may lock in so much memory, bytes.
@@ -65,6 +70,14 @@ pub(crate) fn choose(objects: &[ObjectFacts], run: &RunFacts, memory_bytes: u64)
         if !object.is_swept() && object.returns >= RETURNS && object.bytes <= left {
             left -= object.bytes;
             choices[at] = Some(lock(at, object));
+        }
+    }
+    for at in by_density(objects, &chosen) {
+        let object = &objects[at];
+        let heat = object.heat.as_ref().filter(|_| choices[at].is_none());
+        if let Some(hot) = heat.and_then(|heat| heat.hot_part(left)) {
+            left -= hot.bytes;
+            choices[at] = Some(lock_hot(at, hot));
         }
     }
     let swept: Vec<usize> = chosen
@@ -113,6 +126,7 @@ fn stream(objects: &[ObjectFacts], swept: &[usize], budget: u64, choices: &mut [
                 action: Action::Prefetch(ReadAhead::default()),
                 why: "swept once: its pages can be read in ahead of their turn".to_owned(),
                 kept_bytes: 0,
+                hot: None,
             }
         });
     }
@@ -130,6 +144,24 @@ fn lock(at: usize, object: &ObjectFacts) -> Choice {
             object.returns
         ),
         kept_bytes: object.bytes,
+        hot: None,
+    }
+}
+
+fn lock_hot(at: usize, hot: HotPart) -> Choice {
+    Choice {
+        object: at,
+        action: Action::Lock {
+            keep_bytes: None,
+            ranges: hot.ranges.clone(),
+        },
+        why: format!(
+            "{} of it are accessed {:.0} times as often as the rest, by page, and were pushed out by it",
+            pagewise_report::bytes(hot.bytes),
+            hot.times
+        ),
+        kept_bytes: hot.bytes,
+        hot: Some(hot),
     }
 }
 
@@ -146,6 +178,7 @@ fn stream_of(at: usize, object: &ObjectFacts, keep: u64) -> Choice {
             object.returns.max(1.0)
         ),
         kept_bytes: keep,
+        hot: None,
     }
 }
 
@@ -153,13 +186,15 @@ fn nothing(at: usize, object: &ObjectFacts) -> Choice {
     let why = if object.returns < RETURNS {
         "its pages come back once, in no order: there is nothing to foresee and nothing to keep"
     } else {
-        "used in no order and larger than what is left: whichever part is kept, the rest misses as often"
+        "used in no order, larger than what is left, and nowhere much more than elsewhere: whichever part is kept, the rest \
+         misses as often"
     };
     Choice {
         object: at,
         action: Action::Nothing,
         why: why.to_owned(),
         kept_bytes: 0,
+        hot: None,
     }
 }
 
@@ -218,6 +253,8 @@ pub(crate) fn words(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::heat::Cell;
+    use crate::heat::Heat;
     use pagewise_analyze::Pattern;
 
     const MIB: u64 = 1 << 20;
@@ -232,6 +269,8 @@ mod tests {
             pattern: Some(pattern),
             resident_share: Some(0.5),
             can_have_rule: true,
+            is_one_block: true,
+            heat: None,
         }
     }
 
@@ -284,6 +323,25 @@ mod tests {
             actions(&[object("table", 512, 900, 9.0, Pattern::Random)], 256),
             [Action::Nothing]
         );
+    }
+
+    #[test]
+    fn of_random_access_beyond_memory_the_hot_part_is_locked() {
+        let mut table = object("table", 512, 900, 9.0, Pattern::Random);
+        let cell = |out_ns| Cell {
+            swap_ins: 1000,
+            stall_ns: 10_000_000,
+            out_ns,
+        };
+        let cells = (0..64).map(|at| cell(if at < 16 { 1e8 } else { 1e10 }));
+        table.heat = Some(Heat {
+            cells: cells.collect(),
+            cell_bytes: 8 * MIB,
+        });
+        let [Action::Lock { ranges, .. }] = &actions(&[table], 256)[..] else {
+            panic!("no lock");
+        };
+        assert_eq!((ranges.len(), &ranges[0]), (1, &(0..128 * MIB)));
     }
 
     #[test]

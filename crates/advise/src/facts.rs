@@ -5,6 +5,8 @@ use pagewise_analyze::Object;
 use pagewise_analyze::ObjectKind;
 use pagewise_analyze::Pattern;
 
+use crate::heat::Heat;
+
 /// A block below this is not looked at by the preloaded library: the allocators keep such ones on shared pages.
 const SMALLEST_BLOCK: u64 = 64 << 10;
 /// Objects below this are not worth a rule.
@@ -26,6 +28,10 @@ pub(crate) struct ObjectFacts {
     pub(crate) resident_share: Option<f64>,
     /// Whether a rule can be made for it at all.
     pub(crate) can_have_rule: bool,
+    /// Whether it is one block, so that a part of it is the same part all the time.
+    pub(crate) is_one_block: bool,
+    /// Which parts of it are accessed most; `None`: that was not looked at.
+    pub(crate) heat: Option<Heat>,
 }
 
 impl ObjectFacts {
@@ -48,7 +54,14 @@ impl ObjectFacts {
                 && !object.sampled
                 && bytes >= SMALLEST_OBJECT
                 && (block >= SMALLEST_BLOCK || object.identity.kind == ObjectKind::Global),
+            is_one_block: object.allocations <= 1,
+            heat: None,
         }
+    }
+
+    /// Whether a part of it may be used again and again while the rest is not, in no order.
+    pub(crate) fn may_have_hot_part(&self) -> bool {
+        self.can_have_rule && self.is_one_block && !self.is_swept()
     }
 
     /// Whether it is passed over in the order of its pages: a page's turn can be foreseen.

@@ -11,6 +11,7 @@
 
 mod choose;
 mod facts;
+mod heat;
 mod predict;
 mod targets;
 
@@ -80,8 +81,8 @@ pub fn advise(
 ) -> Result<Advice, NoAdvice> {
     let memory = memory(trace, findings, memory_bytes)?;
     let targets = Targets::read(trace)?;
-    let facts: Vec<ObjectFacts> = findings.objects.iter().map(ObjectFacts::of).collect();
     let run = facts::RunFacts::of(findings);
+    let facts = facts(trace, findings)?;
     let choices = choose::choose(&facts, &run, memory.bytes);
     let choices = predict::without_small_gains(choices, &facts, &run);
     let mut rules = Vec::new();
@@ -121,6 +122,26 @@ pub fn advise(
         words,
         unnamed,
     })
+}
+
+/// Of all objects; where accesses go is looked at only where that may matter.
+fn facts(trace: &Trace, findings: &Findings) -> Result<Vec<ObjectFacts>, TraceError> {
+    let mut facts: Vec<ObjectFacts> = findings.objects.iter().map(ObjectFacts::of).collect();
+    let looked_at: Vec<usize> = (0..facts.len())
+        .filter(|&at| facts[at].may_have_hot_part())
+        .collect();
+    let wanted: Vec<heat::Wanted<'_>> = looked_at
+        .iter()
+        .map(|&at| heat::Wanted {
+            identity: &findings.objects[at].identity,
+            bytes: facts[at].bytes,
+            swap_ins: facts[at].swap_ins,
+        })
+        .collect();
+    for (heat, at) in heat::read(trace, &wanted)?.into_iter().zip(looked_at) {
+        facts[at].heat = Some(heat);
+    }
+    Ok(facts)
 }
 
 fn memory(trace: &Trace, findings: &Findings, asked: Option<u64>) -> Result<Memory, NoAdvice> {

@@ -1,6 +1,7 @@
 //! What rules promise: the run's time without the waiting that they save.
 //!
-//! Of a lock: the object's waiting goes; what it takes from the others comes back as theirs. Of a stream: only what is not
+//! Of a lock: the object's waiting goes; what it takes from the others comes back as theirs. Of a lock of a hot part: what
+//! `heat.rs` says. Of a stream: only what is not
 //! kept comes in each round, and of the waiting for those pages a part is left, as they are in the swap cache by then. How
 //! large that part is depends on the machine: on zram a minor fault takes 0.37 of a swap-in, on a device far less, but the
 //! program may outrun the reader.
@@ -97,7 +98,17 @@ fn prediction(saved: Saved, run: &RunFacts) -> Prediction {
 
 fn saved(choice: &Choice, objects: &[ObjectFacts], run: &RunFacts) -> Saved {
     let object = &objects[choice.object];
-    let share = object.stall_ns as f64 / run.stall_ns.max(1) as f64;
+    let share_of = |stall_ns: u64| stall_ns as f64 / run.stall_ns.max(1) as f64;
+    let share = share_of(object.stall_ns);
+    if let Some(hot) = &choice.hot
+        && choice.action != Action::Nothing
+    {
+        return Saved {
+            likely: 0.8 * share_of(hot.saved_ns),
+            least: 0.3 * share_of(hot.saved_ns),
+            most: share_of(hot.stall_ns),
+        };
+    }
     match choice.action {
         Action::Lock { .. } => {
             let taken = object.bytes.saturating_sub(object.resident_bytes());
@@ -125,7 +136,7 @@ fn saved(choice: &Choice, objects: &[ObjectFacts], run: &RunFacts) -> Saved {
                 most: share * (1.0 - comes * left.least),
             }
         }
-        Action::Cold | Action::Huge | Action::Nothing => Saved::default(),
+        Action::Cold | Action::Huge | Action::Sequential | Action::Nothing => Saved::default(),
     }
 }
 
@@ -145,6 +156,8 @@ mod tests {
             pattern: Some(Pattern::Loop),
             resident_share: Some(0.5),
             can_have_rule: true,
+            is_one_block: true,
+            heat: None,
         };
         let run = RunFacts {
             wall_ns: 1_000_000_000,
@@ -162,6 +175,7 @@ mod tests {
             action,
             why: String::new(),
             kept_bytes,
+            hot: None,
         }
     }
 

@@ -10,6 +10,8 @@ pub const PAGE_OUT: i32 = libc::MADV_PAGEOUT;
 pub const COLD: i32 = libc::MADV_COLD;
 /// Huge pages, where they fit.
 pub const HUGE: i32 = libc::MADV_HUGEPAGE;
+/// Pages are wanted in order.
+pub const SEQUENTIAL: i32 = libc::MADV_SEQUENTIAL;
 
 const MLOCK_ONFAULT: c_long = 1;
 
@@ -26,7 +28,7 @@ fn result(value: c_long) -> Result<(), i32> {
 /// # Errors
 /// The errno.
 pub fn advise(start: usize, bytes: usize, advice: i32) -> Result<(), i32> {
-    debug_assert!([WILL_NEED, PAGE_OUT, COLD, HUGE].contains(&advice));
+    debug_assert!([WILL_NEED, PAGE_OUT, COLD, HUGE, SEQUENTIAL].contains(&advice));
     // SAFETY: none of these changes what memory holds; addresses without memory are refused.
     result(unsafe { libc::syscall(libc::SYS_madvise, start, bytes, c_long::from(advice)) })
 }
@@ -115,6 +117,36 @@ impl Drop for PageMap {
     }
 }
 
+/// Whether any page of this process is in swap; `None`: the kernel does not say.
+pub fn has_swapped() -> Option<bool> {
+    let mut text = [0u8; 4096];
+    // SAFETY: the path is a C string; the descriptor is closed below.
+    let file = unsafe {
+        libc::syscall(
+            libc::SYS_openat,
+            c_long::from(libc::AT_FDCWD),
+            c"/proc/self/status".as_ptr(),
+            c_long::from(libc::O_RDONLY | libc::O_CLOEXEC),
+        )
+    };
+    if file < 0 {
+        return None;
+    }
+    // SAFETY: the buffer has that length; the descriptor was opened above, and is closed once.
+    let bytes = unsafe {
+        let bytes = libc::syscall(libc::SYS_read, file, text.as_mut_ptr(), text.len());
+        libc::syscall(libc::SYS_close, file);
+        bytes
+    };
+    let text = text.get(..usize::try_from(bytes).ok()?)?;
+    let key = b"\nVmSwap:";
+    let at = text.windows(key.len()).position(|piece| piece == key)?;
+    let value = text[at + key.len()..].iter();
+    let first = value.into_iter().find(|byte| byte.is_ascii_digit())?;
+    // Written without leading zeros.
+    Some(*first != b'0')
+}
+
 /// Major faults of this process so far.
 pub fn major_faults() -> u64 {
     // SAFETY: all zeros is a valid rusage.
@@ -122,6 +154,19 @@ pub fn major_faults() -> u64 {
     // SAFETY: a valid place for the answer.
     unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
     usage.ru_majflt as u64
+}
+
+/// Processors that this thread may run on; 1 if the kernel does not say.
+pub fn processors() -> usize {
+    // SAFETY: all zeros is a valid set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: a valid place for the answer, and its size.
+    let told = unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) };
+    if told != 0 {
+        return 1;
+    }
+    // SAFETY: a set.
+    unsafe { libc::CPU_COUNT(&set) as usize }
 }
 
 /// Processor time of this thread, ns.
@@ -154,6 +199,19 @@ mod tests {
         assert_eq!(advise(0x1000, 4096, WILL_NEED), Err(libc::ENOMEM));
         assert_eq!(lock_on_fault(0x1000, 4096), Err(libc::ENOMEM));
         assert_eq!(unlock(0x1000, 4096), Err(libc::ENOMEM));
+    }
+
+    #[test]
+    fn what_was_paged_out_is_in_swap_where_there_is_any() {
+        let is_known = has_swapped().is_some();
+        assert!(is_known);
+        let memory = vec![1u8; 64 * 4096];
+        let page = (memory.as_ptr() as usize).next_multiple_of(4096);
+        assert_eq!(advise(page, 32 * 4096, PAGE_OUT), Ok(()));
+        let map = PageMap::open().expect("one's own page map");
+        if map.is_present(page / 4096) == Some(false) {
+            assert_eq!(has_swapped(), Some(true));
+        }
     }
 
     #[test]

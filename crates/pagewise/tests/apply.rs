@@ -281,6 +281,37 @@ fn a_sweep_beyond_memory_is_followed_and_nothing_is_lost() {
 }
 
 #[test]
+fn where_faults_are_not_told_sweeps_are_followed_all_the_same() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = planned(&[], &STREAM);
+    let ended = apply_limited(folder.path(), "64M", "./planned blind").expect_code(0);
+    assert_eq!(ended.stdout, "ok\n");
+    ended.expect_told(&["faults were not told", "kernel.perf_event_paranoid=2"]);
+    assert_eq!(number(&outcome(folder.path())["faults_errno"]), 13);
+    machine.assert_restored();
+}
+
+#[test]
+fn no_more_is_locked_than_the_user_may() {
+    let folder = planned(&[], &LOCK);
+    // Who may not lock as much as it likes, be it root.
+    let without_privilege = match rustix::process::geteuid().is_root() {
+        true => "setpriv --bounding-set=-ipc_lock --inh-caps=-ipc_lock",
+        false => "",
+    };
+    let program = format!("prlimit --memlock=1048576:1048576 {without_privilege} ./planned plain");
+    let ended = apply(folder.path(), "", &program).expect_code(0);
+    assert_eq!(ended.stdout, "ok\n");
+    ended.expect_told(&["this user may lock 1.0 MiB", "ulimit -l unlimited"]);
+    let outcome = outcome(folder.path());
+    assert_eq!(outcome["lock_budget_is_rlimit"], true);
+    assert_eq!(number(&outcome["rules"][0]["locked_bytes"]), 1 << 20);
+    assert_eq!(number(&outcome["rules"][0]["refusals"]), 0);
+}
+
+#[test]
 fn a_limit_too_small_for_locks_has_none() {
     let Some(machine) = Machine::reserve() else {
         return;

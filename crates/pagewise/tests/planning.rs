@@ -9,6 +9,8 @@ use common::command::record;
 use common::command::run;
 use common::machine::Machine;
 use common::programs::compile;
+use pagewise_plan::Action;
+use pagewise_plan::Plan;
 use tempfile::tempdir;
 
 const LIMIT: &str = "--memory 64M --swap zram --swap-size 512M";
@@ -41,7 +43,7 @@ fn a_sweep_is_streamed_and_swaps_less_with_the_same_output() {
         "{plan:#}"
     );
 
-    let arguments = "compare plan.toml --swap zram --swap-size 512M --runs 1 --warm-up 0 --json -- ./twofold swept 128 3";
+    let arguments = "compare plan.toml --arms mlock --latencies --html page.html --swap zram --swap-size 512M --runs 1 --warm-up 0 --json -- ./twofold swept 128 3";
     let ended = run(folder.path(), &arguments.split(' ').collect::<Vec<_>>());
     machine.assert_restored();
     let compared = ended.json();
@@ -51,7 +53,18 @@ fn a_sweep_is_streamed_and_swaps_less_with_the_same_output() {
     assert_eq!(ended.code, Some(i32::from(slower)), "{compared:#}");
     let arms = compared["arms"].as_array().expect("arms");
     let names: Vec<&str> = arms.iter().filter_map(|arm| arm["name"].as_str()).collect();
-    assert_eq!(names, ["baseline", "plan", "unlimited"]);
+    assert_eq!(names, ["baseline", "plan", "mlock", "unlimited"]);
+    for arm in &arms[..3] {
+        let latency = &arm["latency"];
+        let order = ["half_ns", "p99_ns", "p999_ns"].map(|key| latency[key].as_u64());
+        assert!(order.is_sorted() && order[0] > Some(0), "{compared:#}");
+    }
+    let page = fs::read_to_string(folder.path().join("page.html")).expect("written");
+    assert!(
+        names
+            .iter()
+            .all(|name| page.contains(&format!("<rect class=\"{name}\"")))
+    );
     let swap_ins = |arm: usize| -> Vec<u64> {
         let runs = arms[arm]["swap_ins"].as_array().expect("runs");
         runs.iter()
@@ -62,7 +75,7 @@ fn a_sweep_is_streamed_and_swaps_less_with_the_same_output() {
     let most = swap_ins(1).into_iter().max();
     assert!(most < least, "{compared:#}");
     assert!(
-        swap_ins(2).iter().all(|&pages| pages < 1000),
+        swap_ins(3).iter().all(|&pages| pages < 1000),
         "{compared:#}"
     );
 }
@@ -85,6 +98,29 @@ fn random_access_gets_no_plan_but_the_memory_that_would_help() {
         !text.contains("\"stream\"") && !text.contains("\"lock\""),
         "{text}"
     );
+}
+
+#[test]
+fn the_hot_part_of_what_does_not_fit_is_locked() {
+    if Machine::reserve().is_none() {
+        return;
+    }
+    let folder = tempdir().expect("a folder");
+    let plan = plan_of(folder.path(), "./twofold hot 128 4");
+    assert_eq!(plan["rules"][0]["action"], "lock", "{plan:#}");
+    let text = fs::read_to_string(folder.path().join("plan.toml")).expect("written");
+    let read = Plan::read(&folder.path().join("plan.toml")).expect("a plan");
+    let Action::Lock { ranges, .. } = &read.rules[0].action else {
+        panic!("{text}");
+    };
+    // The third eighth of 128 MiB, but for cells at its ends or that chance left out.
+    let within = |at: u64| at.clamp(32 << 20, 48 << 20);
+    let right: u64 = ranges
+        .iter()
+        .map(|range| within(range.end) - within(range.start))
+        .sum();
+    let all: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+    assert!(right > 12 << 20 && all < 20 << 20, "{text}");
 }
 
 #[test]

@@ -129,6 +129,8 @@ pub enum Action {
     Cold,
     /// Backs it by huge pages.
     Huge,
+    /// Tells the kernel that it is swept (`MADV_SEQUENTIAL`), and no more.
+    Sequential,
     /// Leaves it alone: nothing would help.
     Nothing,
 }
@@ -142,6 +144,7 @@ impl Action {
             Self::Prefetch(_) => "prefetch",
             Self::Cold => "cold",
             Self::Huge => "huge",
+            Self::Sequential => "sequential",
             Self::Nothing => "nothing",
         }
     }

@@ -1,7 +1,9 @@
 //! cgroup v1 kills a program at its limit while swap is almost empty: when all anonymous pages are on the active list,
-//! its reclaim gives up after too few rounds (seen on 6.18: 3 of 13 runs of a solver at 60 % of its peak). So hold the
-//! killer, and when the program is stuck, reclaim a little for it; where even that fails, raise the limit by a little
-//! until reclaim has caught up.
+//! its reclaim gives up after too few rounds (seen on 6.18: 3 of 13 runs of a solver at 60 % of its peak). Whether pages
+//! shall leave that list it decides by counters that are up to some seconds old (`mem_cgroup_flush_stats_ratelimited`,
+//! mm/vmscan.c): so have them brought up to date while the program is at its limit. And hold the killer, and when the
+//! program is stuck all the same, reclaim a little for it; where even that fails, raise the limit by a little until
+//! reclaim has caught up.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -31,6 +33,10 @@ const SQUEEZES: usize = 16;
 const SWAP_LEFT: u64 = 1 << 20;
 /// How long a program that is stuck may wait for help; a look is one file read.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
+/// One in so many looks brings the counters up to date: 100 us.
+const LOOKS_A_FLUSH: u32 = 4;
+/// With less than this share of the limit left, the program is at its limit.
+const AT_LIMIT_SHARE: u64 = 8;
 
 /// Holds the killer of a v1 cgroup, and looks after its program until it is dropped. In a thread of its own: who
 /// records has other work just when the program is stuck, and a program that waits for it is not reclaimed from.
@@ -102,6 +108,9 @@ impl Drop for OomRelief {
 struct Helper {
     control: PathBuf,
     limit_file: PathBuf,
+    usage_file: PathBuf,
+    counters: PathBuf,
+    looks: u32,
     limit: u64,
     raised_by: u64,
     /// Since when nothing could be done for it.
@@ -113,6 +122,9 @@ struct Helper {
 impl Helper {
     fn new(control: PathBuf, limit_file: PathBuf, limit: u64, seen: Arc<Seen>) -> Self {
         Self {
+            usage_file: limit_file.with_file_name("memory.usage_in_bytes"),
+            counters: limit_file.with_file_name("memory.stat"),
+            looks: 0,
             control,
             limit_file,
             limit,
@@ -129,6 +141,10 @@ impl Helper {
         if !self.held {
             return;
         }
+        self.looks = self.looks.wrapping_add(1);
+        if self.looks.is_multiple_of(LOOKS_A_FLUSH) && self.is_at_limit() {
+            self.flush();
+        }
         if is_stuck(&files::read_optional(&self.control).unwrap_or_default()) {
             self.nudge();
         } else {
@@ -140,7 +156,19 @@ impl Helper {
         }
     }
 
+    fn is_at_limit(&self) -> bool {
+        let usage = files::read_optional(&self.usage_file).unwrap_or_default();
+        let usage = usage.trim().parse::<u64>();
+        usage.is_ok_and(|usage| usage.saturating_add(self.limit / AT_LIMIT_SHARE) > self.limit)
+    }
+
+    /// Who reads the counters gets them as they are now, and so does reclaim afterwards.
+    fn flush(&self) {
+        let _ = files::read_optional(&self.counters);
+    }
+
     fn nudge(&mut self) {
+        self.flush();
         let most = (self.limit / MOST_SHARE).max(MOST_AT_LEAST);
         let free_swap = free_swap();
         if free_swap >= SWAP_LEFT && self.squeeze() {

@@ -138,6 +138,7 @@ fn of_action(action: &Action) -> wire::PlanRule {
         Action::Prefetch(ahead) => (PlanAction::Prefetch, None, Some(ahead)),
         Action::Cold => (PlanAction::Cold, None, None),
         Action::Huge => (PlanAction::Huge, None, None),
+        Action::Sequential => (PlanAction::Sequential, None, None),
         Action::Nothing => (PlanAction::Nothing, None, None),
     };
     wire::PlanRule {

@@ -28,6 +28,7 @@ use pagewise_plan::Plan;
 use crate::failure::Failure;
 use crate::output::tell;
 use crate::record;
+use crate::record::setting::ROOMY_SWAP_MARGIN;
 use crate::record::setting::Setting;
 use crate::record::setting::Surroundings;
 use crate::record::signals::Signals;
@@ -83,6 +84,7 @@ pub(crate) fn run(arguments: &ApplyArguments) -> Result<ExitCode, Failure> {
         memory: arguments.memory,
         swap: arguments.swap.clone(),
         swap_size: arguments.swap_size,
+        swap_margin: ROOMY_SWAP_MARGIN,
     };
     let mut setting = Setting::prepare(&surroundings, peak)?;
     let ran = run_with(arguments, &plan, &library, &setting);

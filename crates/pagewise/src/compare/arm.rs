@@ -1,5 +1,6 @@
 //! One run of the program in one arm.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::OwnedFd;
@@ -24,12 +25,15 @@ use sha2::Sha256;
 use super::CompareArguments;
 use super::comparison::ArmKind;
 use super::comparison::Run;
+use super::in_place_of;
 use crate::apply::InForce;
 use crate::apply::execute;
 use crate::failure::Failure;
 use crate::record;
+use crate::record::setting::ROOMY_SWAP_MARGIN;
 use crate::record::setting::Setting;
 use crate::record::setting::Surroundings;
+use crate::record::setting::swap_bytes;
 use crate::record::signals::Signals;
 
 /// How long the output may stay open after the program's end: what it left running may hold it.
@@ -52,14 +56,37 @@ pub(super) enum Ran {
 }
 
 impl Runner<'_> {
+    /// What is in force in an arm.
+    pub(super) fn plan_of(&self, kind: ArmKind) -> Option<Cow<'_, Plan>> {
+        match kind {
+            ArmKind::Plan => Some(Cow::Borrowed(self.plan)),
+            ArmKind::Mlock => Some(Cow::Owned(in_place_of::mlock(self.plan))),
+            ArmKind::Madvise => Some(Cow::Owned(in_place_of::madvise(self.plan))),
+            ArmKind::Baseline | ArmKind::Unlimited => None,
+        }
+    }
+
+    fn surroundings(&self, memory_bytes: u64) -> Surroundings {
+        Surroundings {
+            memory: Some(pagewise_host::MemorySize::Bytes(memory_bytes)),
+            swap: self.arguments.swap.clone(),
+            swap_size: self.arguments.swap_size,
+            swap_margin: ROOMY_SWAP_MARGIN,
+        }
+    }
+
+    /// The size of the swap that limited runs get.
+    pub(super) fn swap_bytes(&self, memory_bytes: u64) -> Result<u64, Failure> {
+        swap_bytes(&self.surroundings(memory_bytes), self.peak_bytes)
+    }
+
     /// Sets all up, runs the program to its end, and puts everything back.
     pub(super) fn run(&self, kind: ArmKind, memory_bytes: u64) -> Result<Ran, Failure> {
         let limited = kind != ArmKind::Unlimited;
-        let surroundings = Surroundings {
-            memory: limited.then_some(pagewise_host::MemorySize::Bytes(memory_bytes)),
-            swap: self.arguments.swap.clone().filter(|_| limited),
-            swap_size: self.arguments.swap_size.filter(|_| limited),
-        };
+        let mut surroundings = self.surroundings(memory_bytes);
+        if !limited {
+            (surroundings.memory, surroundings.swap) = (None, None);
+        }
         let mut setting = Setting::prepare(&surroundings, self.peak_bytes)?;
         let ran = self.run_in(kind, &setting);
         record::restore(&mut setting);
@@ -72,10 +99,11 @@ impl Runner<'_> {
             .as_root(self.arguments.as_root)
             .env_remove(pagewise_host::cgroup::DELEGATED)
             .output(output);
-        let in_force = match kind {
-            ArmKind::Plan => Some(InForce::new(self.plan, &program, setting)?),
-            _ => None,
-        };
+        let plan = self.plan_of(kind);
+        let in_force = plan
+            .as_deref()
+            .map(|plan| InForce::new(plan, &program, setting))
+            .transpose()?;
         if let Some(in_force) = &in_force {
             program = in_force.given_to(program, self.library);
         }

@@ -1,6 +1,8 @@
 //! What was measured at one memory size, and what it says.
 
+use super::latency::Latency;
 use super::statistics::Ratio;
+use super::statistics::geometric_mean;
 use super::statistics::median;
 use super::statistics::ratio_of_medians;
 
@@ -28,6 +30,10 @@ pub(super) enum ArmKind {
     Baseline,
     /// With the plan.
     Plan,
+    /// What one types first in place of the plan: what it keeps or streams is locked, as far as memory goes.
+    Mlock,
+    /// As above: the kernel is told of what is swept, and nothing is kept.
+    Madvise,
     /// Without a limit: nothing can be faster.
     Unlimited,
 }
@@ -37,6 +43,8 @@ impl ArmKind {
         match self {
             Self::Baseline => "baseline",
             Self::Plan => "plan",
+            Self::Mlock => "mlock",
+            Self::Madvise => "madvise",
             Self::Unlimited => "unlimited",
         }
     }
@@ -49,6 +57,8 @@ pub(super) struct Arm {
     pub(super) runs: Vec<Run>,
     /// Runs that the limit killed, and that were done again.
     pub(super) killed: u32,
+    /// How long swap-ins took in a run that was recorded; `None`: not asked for, or unknown.
+    pub(super) latency: Option<Latency>,
 }
 
 impl Arm {
@@ -57,6 +67,7 @@ impl Arm {
             kind,
             runs: Vec::new(),
             killed: 0,
+            latency: None,
         }
     }
 
@@ -97,8 +108,26 @@ impl Comparison {
 
     /// The baseline's time over the plan's.
     pub(super) fn speedup(&self) -> Option<Ratio> {
+        self.speedup_of(ArmKind::Plan)
+    }
+
+    /// The baseline's time over that of an arm.
+    pub(super) fn speedup_of(&self, kind: ArmKind) -> Option<Ratio> {
+        self.ratio(ArmKind::Baseline, kind)
+    }
+
+    /// The time of one arm over that of another.
+    pub(super) fn ratio(&self, over: ArmKind, under: ArmKind) -> Option<Ratio> {
         let wall = |kind| self.arm(kind).map(Arm::wall);
-        ratio_of_medians(&wall(ArmKind::Baseline)?, &wall(ArmKind::Plan)?)
+        ratio_of_medians(&wall(over)?, &wall(under)?)
+    }
+
+    /// The arms beside baseline and plan: what they bring.
+    pub(super) fn compared(&self) -> Vec<ArmKind> {
+        let kinds = self.arms.iter().map(|arm| arm.kind);
+        kinds
+            .filter(|kind| !matches!(kind, ArmKind::Baseline | ArmKind::Plan))
+            .collect()
     }
 
     pub(super) fn verdict(&self) -> Verdict {
@@ -153,6 +182,14 @@ impl Comparison {
     }
 }
 
+/// The geometric mean of an arm's speed-ups over all memory sizes; `None` if one is unknown.
+pub(super) fn mean_speedup(comparisons: &[Comparison], kind: ArmKind) -> Option<f64> {
+    let speedups = comparisons
+        .iter()
+        .map(|one| Some(one.speedup_of(kind)?.value));
+    geometric_mean(&speedups.collect::<Option<Vec<f64>>>()?)
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
@@ -162,6 +199,7 @@ pub(super) mod tests {
             kind,
             runs: walls.iter().map(|&wall_ns| run(wall_ns)).collect(),
             killed: 0,
+            latency: None,
         });
         Comparison {
             memory_bytes: 64 << 20,

@@ -1,12 +1,16 @@
 //! The document pagewise.compare/1, described in docs/json.md.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::comparison::Arm;
+use super::comparison::ArmKind;
 use super::comparison::Comparison;
 use super::comparison::Run;
 use super::comparison::Verdict;
-use super::statistics::geometric_mean;
+use super::comparison::mean_speedup;
+use super::statistics::Ratio;
 
 #[derive(Serialize)]
 struct Document {
@@ -14,6 +18,7 @@ struct Document {
     #[serde(flatten)]
     first: Size,
     mean_speedup: Option<f64>,
+    mean_speedups: BTreeMap<&'static str, Option<f64>>,
     sizes: Vec<Size>,
 }
 
@@ -33,6 +38,9 @@ struct Size {
 #[derive(Clone, Serialize)]
 struct JsonArm {
     name: &'static str,
+    speedup: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
     wall_ns: Vec<u64>,
     swap_ins: Vec<Option<u64>>,
     evictions: Vec<Option<u64>>,
@@ -40,19 +48,32 @@ struct JsonArm {
     memory_bytes: Vec<Option<u64>>,
     exit_codes: Vec<u8>,
     killed: u32,
+    latency: Option<JsonLatency>,
+}
+
+#[derive(Clone, Serialize)]
+struct JsonLatency {
+    swap_ins: u64,
+    half_ns: u64,
+    p99_ns: u64,
+    p999_ns: u64,
 }
 
 /// The keys of the first size stand at the top, too. There is at least one.
 pub(super) fn render(comparisons: &[Comparison]) -> Result<String, serde_json::Error> {
     let sizes: Vec<Size> = comparisons.iter().map(size).collect();
-    let speedups: Option<Vec<f64>> = sizes.iter().map(|size| size.speedup).collect();
     let Some(first) = sizes.first().cloned() else {
         return Ok(String::new());
     };
     let document = Document {
         schema: "pagewise.compare/1",
         first,
-        mean_speedup: speedups.and_then(|speedups| geometric_mean(&speedups)),
+        mean_speedup: mean_speedup(comparisons, ArmKind::Plan),
+        mean_speedups: comparisons
+            .iter()
+            .flat_map(|one| &one.arms)
+            .map(|arm| (arm.kind.name(), mean_speedup(comparisons, arm.kind)))
+            .collect(),
         sizes,
     };
     Ok(serde_json::to_string_pretty(&document)? + "\n")
@@ -74,14 +95,21 @@ fn size(comparison: &Comparison) -> Size {
         words: comparison.words(),
         gap_closed: comparison.gap_closed(),
         output_identical: comparison.output_identical(),
-        arms: comparison.arms.iter().map(json_arm).collect(),
+        arms: comparison
+            .arms
+            .iter()
+            .map(|arm| json_arm(arm, comparison.speedup_of(arm.kind)))
+            .collect(),
     }
 }
 
-fn json_arm(arm: &Arm) -> JsonArm {
+fn json_arm(arm: &Arm, ratio: Option<Ratio>) -> JsonArm {
     let all = |of: fn(&Run) -> Option<u64>| arm.runs.iter().map(of).collect();
     JsonArm {
         name: arm.kind.name(),
+        speedup: ratio.map(|ratio| ratio.value),
+        low: ratio.map(|ratio| ratio.low),
+        high: ratio.map(|ratio| ratio.high),
         wall_ns: arm.runs.iter().map(|run| run.wall_ns).collect(),
         swap_ins: all(|run| run.swap_ins),
         evictions: all(|run| run.evictions),
@@ -89,12 +117,17 @@ fn json_arm(arm: &Arm) -> JsonArm {
         memory_bytes: all(|run| run.memory_bytes),
         exit_codes: arm.runs.iter().map(|run| run.exit_code).collect(),
         killed: arm.killed,
+        latency: arm.latency.map(|latency| JsonLatency {
+            swap_ins: latency.swap_ins,
+            half_ns: latency.half_ns,
+            p99_ns: latency.p99_ns,
+            p999_ns: latency.p999_ns,
+        }),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::comparison::ArmKind;
     use super::super::comparison::tests::comparison;
     use super::*;
 

@@ -6,7 +6,10 @@
 
 mod arm;
 mod comparison;
+mod html;
+mod in_place_of;
 mod json;
+mod latency;
 mod statistics;
 mod table;
 
@@ -15,6 +18,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use clap::ValueEnum;
 use pagewise_host::MemorySize;
 use pagewise_host::SwapRequest;
 use pagewise_host::page_bytes;
@@ -35,6 +39,8 @@ use crate::output::print;
 use crate::output::tell;
 use crate::record;
 use crate::record::signals::Signals;
+use crate::target::Contents;
+use crate::target::Target;
 
 /// A run that the limit killed is done again so often.
 const MOST_KILLED: u32 = 5;
@@ -71,12 +77,25 @@ pub(crate) struct CompareArguments {
     /// Rounds before them that do not
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=100))]
     warm_up: u32,
+    /// Also compare with what one would type without a plan: `mlock` of what it keeps or streams, as far as it fits,
+    /// `madvise` (sequential) of what it streams
+    #[arg(long, value_name = "ARM", value_delimiter = ',')]
+    arms: Vec<MoreArm>,
+    /// Record one more run of each arm with a limit, and tell how long its swap-ins took
+    #[arg(long)]
+    latencies: bool,
     /// Leave out the runs without a limit
     #[arg(long)]
     no_unlimited: bool,
     /// Print JSON (schema pagewise.compare/1) in place of a table
     #[arg(long)]
     json: bool,
+    /// Write a page with pictures, too: one file that needs nothing else
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Overwrite the file given with --html
+    #[arg(short, long, requires = "html")]
+    force: bool,
     /// Under sudo, run the program as root and not as the calling user
     #[arg(long)]
     as_root: bool,
@@ -90,7 +109,15 @@ const EXAMPLES: &str =
 
 Examples:
   pagewise compare plan.toml -- ./solver input.txt
-  pagewise compare plan.toml --memory 25%,50%,75%,90% --runs 9 --swap file -- ./solver input.txt";
+  pagewise compare plan.toml --memory 25%,50%,75%,90% --runs 9 --swap file -- ./solver input.txt
+  pagewise compare plan.toml --arms mlock,madvise --html compare.html -- ./solver input.txt";
+
+/// An arm on request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum MoreArm {
+    Mlock,
+    Madvise,
+}
 
 pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
     let plan = Plan::read(&arguments.plan)?;
@@ -104,6 +131,8 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
         None => plan.memory.peak_bytes,
     };
     let sizes = sizes(arguments, &plan, peak_bytes)?;
+    // Refused before the runs, not after them.
+    let page = page(arguments)?;
     let signals = Signals::catch()?;
     let runner = Runner {
         arguments,
@@ -117,6 +146,10 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
         .map(|&memory_bytes| compare(&runner, memory_bytes))
         .collect();
     let compared = compared?;
+    if let Some(page) = page {
+        let text = html::render(&compared, &arguments.program);
+        page.write("--html", |out| out.write_all(text.as_bytes()))?;
+    }
     if arguments.json {
         let text = json::render(&compared)
             .map_err(|error| Failure::new(format!("cannot render JSON: {error}")))?;
@@ -133,6 +166,17 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
     } else {
         ExitCode::SUCCESS
     })
+}
+
+fn page(arguments: &CompareArguments) -> Result<Option<Target>, Failure> {
+    let contents = Contents {
+        name: "page".to_owned(),
+        is_text: false,
+        option: "--html",
+    };
+    let path = arguments.html.as_deref();
+    path.map(|path| Target::choose(path, &contents, arguments.force))
+        .transpose()
 }
 
 fn sizes(
@@ -153,6 +197,12 @@ fn sizes(
 /// All rounds at one memory size: in each, one run of every arm, so that what disturbs the machine disturbs them alike.
 fn compare(runner: &Runner<'_>, memory_bytes: u64) -> Result<Comparison, Failure> {
     let mut kinds = vec![ArmKind::Baseline, ArmKind::Plan];
+    for (asked, kind) in [
+        (MoreArm::Mlock, ArmKind::Mlock),
+        (MoreArm::Madvise, ArmKind::Madvise),
+    ] {
+        kinds.extend(Some(kind).filter(|_| runner.arguments.arms.contains(&asked)));
+    }
     if !runner.arguments.no_unlimited {
         kinds.push(ArmKind::Unlimited);
     }
@@ -179,6 +229,12 @@ fn compare(runner: &Runner<'_>, memory_bytes: u64) -> Result<Comparison, Failure
             bytes(memory_bytes),
             times.join(", ")
         );
+    }
+    if runner.arguments.latencies {
+        let limited = |arm: &&mut Arm| arm.kind != ArmKind::Unlimited;
+        for arm in comparison.arms.iter_mut().filter(limited) {
+            arm.latency = latency::measure(runner, arm.kind, memory_bytes)?;
+        }
     }
     Ok(comparison)
 }

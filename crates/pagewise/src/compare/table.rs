@@ -8,10 +8,11 @@ use pagewise_report::text::Style;
 use super::comparison::Arm;
 use super::comparison::ArmKind;
 use super::comparison::Comparison;
-use super::statistics::geometric_mean;
+use super::comparison::mean_speedup;
+use super::statistics::Ratio;
 use crate::columns::aligned;
 
-const HEADER: [&str; 8] = [
+pub(super) const HEADER: [&str; 8] = [
     "arm",
     "time",
     "range",
@@ -40,6 +41,8 @@ pub(super) fn render(comparisons: &[Comparison], style: Style) -> String {
             aligned(&lines),
             comparison.words()
         ));
+        text.push_str(&others(comparison));
+        text.push_str(&latencies(comparison));
         text.push_str(output_remark(comparison));
         text.push('\n');
     }
@@ -47,6 +50,34 @@ pub(super) fn render(comparisons: &[Comparison], style: Style) -> String {
         text.push_str(&together(comparisons));
     }
     text
+}
+
+/// How the plan does against what one would type without it.
+fn others(comparison: &Comparison) -> String {
+    let mut text = String::new();
+    for kind in [ArmKind::Mlock, ArmKind::Madvise] {
+        if let Some(Ratio { value, low, high }) = comparison.ratio(kind, ArmKind::Plan) {
+            let name = kind.name();
+            text.push_str(&format!(
+                "{value:.2} times as fast as with {name} alone (95 % interval {low:.2} to {high:.2})\n"
+            ));
+        }
+    }
+    text
+}
+
+/// How long swap-ins took, where runs were recorded.
+fn latencies(comparison: &Comparison) -> String {
+    let line = |arm: &Arm| {
+        let latency = arm.latency?;
+        let [half, p99, p999] = [latency.half_ns, latency.p99_ns, latency.p999_ns].map(duration);
+        Some(format!(
+            "swap-ins of {}: half within {half}, 99 % within {p99}, 99.9 % within {p999} ({} waited for, recorded)\n",
+            arm.kind.name(),
+            count(latency.swap_ins)
+        ))
+    };
+    comparison.arms.iter().filter_map(line).collect()
 }
 
 fn output_remark(comparison: &Comparison) -> &'static str {
@@ -60,12 +91,12 @@ fn output_remark(comparison: &Comparison) -> &'static str {
 
 /// The speed-up by memory size, and its mean.
 fn together(comparisons: &[Comparison]) -> String {
-    let mut lines = vec![
-        ["memory", "baseline", "plan", "speed-up", "95 % interval"]
-            .map(str::to_owned)
-            .to_vec(),
-    ];
-    let mut speedups = Vec::new();
+    let kinds = comparisons[0].compared();
+    let mut header = ["memory", "baseline", "plan", "speed-up", "95 % interval"]
+        .map(str::to_owned)
+        .to_vec();
+    header.extend(kinds.iter().map(|kind| format!("of {}", kind.name())));
+    let mut lines = vec![header];
     for comparison in comparisons {
         let time = |kind| {
             let arm = comparison.arm(kind);
@@ -73,24 +104,34 @@ fn together(comparisons: &[Comparison]) -> String {
             median.map_or("?".to_owned(), |ns| duration(ns as u64))
         };
         let ratio = comparison.speedup();
-        speedups.extend(ratio.map(|ratio| ratio.value));
-        lines.push(vec![
+        let shown = |ratio: Option<Ratio>| {
+            ratio.map_or("?".to_owned(), |ratio| format!("{:.2}", ratio.value))
+        };
+        let mut line = vec![
             bytes(comparison.memory_bytes),
             time(ArmKind::Baseline),
             time(ArmKind::Plan),
-            ratio.map_or("?".to_owned(), |ratio| format!("{:.2}", ratio.value)),
+            shown(ratio),
             ratio.map_or("?".to_owned(), |ratio| {
                 format!("{:.2} to {:.2}", ratio.low, ratio.high)
             }),
-        ]);
+        ];
+        line.extend(kinds.iter().map(|&kind| shown(comparison.speedup_of(kind))));
+        lines.push(line);
     }
-    let mean = geometric_mean(&speedups).map_or(String::new(), |mean| {
+    let mut mean = mean_speedup(comparisons, ArmKind::Plan).map_or(String::new(), |mean| {
         format!("geometric mean of the speed-ups: {mean:.2}\n")
     });
+    for &kind in &kinds {
+        if let Some(of_arm) = mean_speedup(comparisons, kind) {
+            mean.push_str(&format!("of {}: {of_arm:.2}\n", kind.name()));
+        }
+    }
     format!("{}{mean}", aligned(&lines))
 }
 
-fn fields(arm: &Arm) -> Vec<String> {
+/// Those of [`HEADER`].
+pub(super) fn fields(arm: &Arm) -> Vec<String> {
     let shown = |value: Option<f64>, show: fn(u64) -> String| {
         value.map_or("?".to_owned(), |value| show(value.round() as u64))
     };

@@ -23,6 +23,9 @@ use crate::output::tell;
 
 /// Room beyond the peak: fragmentation, page tables, the program's children.
 const SWAP_MARGIN: f64 = 1.25;
+/// Where a plan is in force: once swap is half full, the kernel takes a page's place in it away as soon as the page is
+/// read in (`vm_swap_full`, include/linux/swap.h), and what a sweep only reads is written again and again.
+pub(crate) const ROOMY_SWAP_MARGIN: f64 = 2.25;
 const SMALLEST_SWAP: u64 = 64 << 20;
 const SWAP_WITHOUT_A_PEAK: u64 = 8 << 30;
 
@@ -31,6 +34,8 @@ pub(crate) struct Surroundings {
     pub(crate) memory: Option<MemorySize>,
     pub(crate) swap: Option<SwapRequest>,
     pub(crate) swap_size: Option<MemorySize>,
+    /// Swap that is set up without a size given, as a multiple of the peak.
+    pub(crate) swap_margin: f64,
 }
 
 impl Surroundings {
@@ -39,6 +44,7 @@ impl Surroundings {
             memory: arguments.memory,
             swap: arguments.swap.clone(),
             swap_size: arguments.swap_size,
+            swap_margin: SWAP_MARGIN,
         }
     }
 }
@@ -74,11 +80,7 @@ impl Setting {
         }
         let keeper = Keeper::start(std::path::Path::new("/proc/self/exe"))?;
         let mut restorer = Restorer::new(keeper);
-        setting.set_swap(
-            &request,
-            swap_bytes(arguments.swap_size, peak)?,
-            &mut restorer,
-        )?;
+        setting.set_swap(&request, swap_bytes(arguments, peak)?, &mut restorer)?;
         if let Some(bytes) = limit {
             setting.set_limit(bytes, &mut restorer)?;
         }
@@ -191,12 +193,13 @@ fn lower_around(asked: u64) -> u64 {
     around.bytes
 }
 
-fn swap_bytes(asked: Option<MemorySize>, peak: Option<u64>) -> Result<u64, Failure> {
-    if let Some(size) = asked {
+/// The size of swap that is set up.
+pub(crate) fn swap_bytes(arguments: &Surroundings, peak: Option<u64>) -> Result<u64, Failure> {
+    if let Some(size) = arguments.swap_size {
         return Ok(size.resolve(peak, page_bytes())?);
     }
     if let Some(peak) = peak {
-        return Ok(((peak as f64 * SWAP_MARGIN) as u64).max(SMALLEST_SWAP));
+        return Ok(((peak as f64 * arguments.swap_margin) as u64).max(SMALLEST_SWAP));
     }
     let memory = counters::machine_memory()
         .total_bytes

@@ -1,4 +1,5 @@
-/* Goes through an array again and again, in order or not: `twofold swept|random [MIB [ROUNDS]]`. Says the same each time. */
+/* Goes through an array again and again, in order or not: `twofold swept|random|hot [MIB [ROUNDS]]`; hot: mostly through its
+ * third eighth. Says the same each time. */
 
 #include <stdint.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@ static uint64_t next(uint64_t *state) {
 
 int main(int count, char **values) {
     int swept = count > 1 && strcmp(values[1], "swept") == 0;
+    int hot = count > 1 && strcmp(values[1], "hot") == 0;
     size_t pages = (count > 2 ? strtoul(values[2], NULL, 10) : 64) * 256;
     size_t rounds = count > 3 ? strtoul(values[3], NULL, 10) : 4;
     uint64_t *words = malloc(pages * PAGE_WORDS * sizeof *words);
@@ -28,6 +30,9 @@ int main(int count, char **values) {
     for (size_t round = 0; round < rounds; round++) {
         for (size_t i = 0; i < pages; i++) {
             size_t page = swept ? i : next(&state) % pages;
+            if (hot && next(&state) % 8 != 0) {
+                page = pages / 4 + page / 8;
+            }
             sum += words[page * PAGE_WORDS]++;
         }
     }

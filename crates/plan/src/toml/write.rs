@@ -92,7 +92,7 @@ fn write_action(out: &mut Text, action: &Action) {
         Action::Lock { keep_bytes, .. } => (*keep_bytes, None),
         Action::Stream { keep_bytes, ahead } => (*keep_bytes, Some(ahead)),
         Action::Prefetch(ahead) => (None, Some(ahead)),
-        Action::Cold | Action::Huge | Action::Nothing => (None, None),
+        Action::Cold | Action::Huge | Action::Sequential | Action::Nothing => (None, None),
     };
     out.text("action", action.name());
     out.optional_size("keep_bytes", keep, "kept in memory");

@@ -99,6 +99,7 @@ fn action() -> impl Strategy<Value = Action> {
         ahead().prop_map(Action::Prefetch),
         Just(Action::Cold),
         Just(Action::Huge),
+        Just(Action::Sequential),
         Just(Action::Nothing),
     ]
 }

@@ -5,7 +5,7 @@ const LONGEST: usize = 240;
 
 /// As text or as the value of an attribute in double quotes. Characters that a reader could not see, or that change the
 /// order of those that follow, are written as escapes.
-pub(super) fn html(text: &str) -> String {
+pub fn html(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in visible(text).chars() {
         match character {

@@ -28,6 +28,8 @@ use pagewise_analyze::Timeline;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
+pub use escape::html as escaped;
+
 use bands::Bands;
 use events::Points;
 use model::Model;

@@ -11,6 +11,8 @@ use pagewise_interpose::system::PageMap;
 
 use super::calls;
 use super::gain::Gain;
+use super::hand;
+use super::hand::Work;
 use super::loaded::Plan;
 use super::locks;
 use super::objects::Object;
@@ -42,6 +44,10 @@ pub(super) struct Follower {
     chunk_is_given: bool,
     phase: usize,
     newest_ns: u64,
+    /// What lies behind the sweep is dropped, also while its pace without reading ahead is measured, and while the object
+    /// is filled: where the program has to make room itself, reclaim finds nothing but pages just used, and on cgroup v1
+    /// gives up.
+    makes_room: bool,
 }
 
 impl Follower {
@@ -70,6 +76,7 @@ impl Follower {
             chunk_is_given: rule.chunk_bytes > 0,
             phase: calls::phase(),
             newest_ns: 0,
+            makes_room: false,
         }
     }
 
@@ -81,7 +88,8 @@ impl Follower {
         self.sweep.region()
     }
 
-    pub(super) fn note(&mut self, plan: &Plan, fault: Fault) {
+    /// `is_filling`: no page has had to come back yet.
+    pub(super) fn note(&mut self, plan: &Plan, fault: Fault, is_filling: bool) {
         if self.phase != calls::phase() {
             // What did not help before may help now.
             self.phase = calls::phase();
@@ -94,12 +102,19 @@ impl Follower {
         if !self.sweep.is_any() {
             return;
         }
+        if !std::mem::replace(&mut self.makes_room, true) {
+            self.sweep.begin(self.sizes);
+        }
+        if is_filling {
+            // There is nothing to read yet, nor a pace to compare with.
+            return;
+        }
         match self.gain.note(progress, fault.time_ns) {
-            Some(None) => {
-                self.sweep.begin(self.sizes);
-                plan.status.add_to_rule(self.rule, OfRule::Started, 1);
+            Some(None) => plan.status.add_to_rule(self.rule, OfRule::Started, 1),
+            Some(Some(why)) => {
+                self.makes_room = false;
+                self.stopped(plan, why);
             }
-            Some(Some(why)) => self.stopped(plan, why),
             None => {}
         }
     }
@@ -111,7 +126,7 @@ impl Follower {
         self.sweep.be_coarse();
         probes.look(map, &mut |fault| {
             newest_ns = Some(fault.time_ns);
-            self.note(plan, fault);
+            self.note(plan, fault, false);
         });
         self.probes = probes;
         newest_ns
@@ -124,7 +139,7 @@ impl Follower {
 
     /// Does the next thing that is due, if any.
     pub(super) fn act(&mut self, plan: &Plan) -> bool {
-        if !self.gain.is_active() {
+        if !self.makes_room || self.gain.is_resting() {
             return false;
         }
         // A program that stands still may wait for memory: it must not be taken from it (on cgroup v1, that ends in its being
@@ -132,29 +147,32 @@ impl Follower {
         if interpose::now_ns().saturating_sub(self.newest_ns) > STANDS_STILL_NS {
             return false;
         }
-        let Some(step) = self.sweep.next(self.sizes) else {
+        let step = match self.gain.is_active() {
+            true => self.sweep.next(self.sizes),
+            false => self.sweep.next_drop(self.sizes),
+        };
+        let Some(step) = step else {
             return false;
         };
-        match step {
-            Step::Read(ranges) => {
-                let began_ns = interpose::now_ns();
-                self.advise(plan, &ranges, system::WILL_NEED, OfRule::ReadAhead);
+        let (ranges, advice, counts) = match step {
+            Step::Read(ranges) => (ranges, system::WILL_NEED, OfRule::ReadAhead),
+            Step::Drop(ranges) => (ranges, system::PAGE_OUT, OfRule::Dropped),
+        };
+        let work = Work {
+            rule: self.rule,
+            ranges,
+            advice,
+            counts,
+        };
+        hand::wake();
+        if let Some(work) = hand::give(work) {
+            let began_ns = interpose::now_ns();
+            work.perform(plan);
+            if advice == system::WILL_NEED {
                 self.fit_chunk(interpose::now_ns().saturating_sub(began_ns));
             }
-            Step::Drop(ranges) => self.advise(plan, &ranges, system::PAGE_OUT, OfRule::Dropped),
         }
         true
-    }
-
-    fn advise(&self, plan: &Plan, ranges: &[Range<usize>; 2], advice: i32, counts: OfRule) {
-        for range in ranges.iter().filter(|range| !range.is_empty()) {
-            match system::advise(range.start, range.len(), advice) {
-                Ok(()) => plan
-                    .status
-                    .add_to_rule(self.rule, counts, (range.len() / PAGE) as u64),
-                Err(errno) => plan.status.refused(self.rule, errno),
-            }
-        }
     }
 
     fn fit_chunk(&mut self, took_ns: u64) {

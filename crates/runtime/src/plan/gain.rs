@@ -8,16 +8,23 @@ use super::sweep::Progress;
 const PAGES_BEFORE: u64 = 2048;
 const PAGES_WITH: u64 = 4096;
 /// Measurements in a row that may fall short.
-const PATIENCE: u32 = 8;
+const PATIENCE: u32 = 4;
 /// Rest after the first failure, doubled with each, ns.
 const FIRST_REST_NS: u64 = 1_000_000_000;
 const MOST_DOUBLINGS: u32 = 6;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    Resting { until_ns: u64 },
+    Resting {
+        until_ns: u64,
+    },
     Measuring,
     Active,
+    /// It was not faster than it once was without: is it still so fast without?
+    Checking {
+        /// With it: ns for [`PAGES_BEFORE`].
+        with: u64,
+    },
 }
 
 pub(super) struct Gain {
@@ -47,6 +54,11 @@ impl Gain {
         self.state == State::Active
     }
 
+    /// It did not help, and is not tried for a while.
+    pub(super) fn is_resting(&self) -> bool {
+        matches!(self.state, State::Resting { .. })
+    }
+
     /// A sweep got on. `Some`: reading ahead begins (`None` inside), or stops for that reason.
     pub(super) fn note(&mut self, progress: Progress, now_ns: u64) -> Option<Option<Why>> {
         if let State::Resting { until_ns } = self.state {
@@ -57,20 +69,27 @@ impl Gain {
         }
         self.seen.pages += progress.pages;
         self.seen.ns += progress.ns;
-        let wanted = if self.is_active() {
-            PAGES_WITH
-        } else {
-            PAGES_BEFORE
+        let wanted = match self.state {
+            State::Measuring => PAGES_BEFORE,
+            _ => PAGES_WITH,
         };
         if self.seen.pages < wanted {
             return None;
         }
         let pace = self.seen.ns * PAGES_BEFORE / self.seen.pages;
-        if self.state == State::Measuring {
-            self.before = pace;
-            self.measure_again(State::Active);
-            self.skips = true;
-            return Some(None);
+        match self.state {
+            State::Checking { with } if pace <= with => {
+                self.rest(now_ns);
+                return Some(Some(Why::NoGain));
+            }
+            // The machine, or the sweep, has become slower meanwhile.
+            State::Measuring | State::Checking { .. } => {
+                self.before = pace;
+                self.measure_again(State::Active);
+                self.skips = true;
+                return Some(None);
+            }
+            _ => {}
         }
         self.seen = Progress { pages: 0, ns: 0 };
         if std::mem::take(&mut self.skips) {
@@ -81,11 +100,10 @@ impl Gain {
             return None;
         }
         self.short += 1;
-        if self.short < PATIENCE {
-            return None;
+        if self.short == PATIENCE {
+            self.measure_again(State::Checking { with: pace });
         }
-        self.rest(now_ns);
-        Some(Some(Why::NoGain))
+        None
     }
 
     fn rest(&mut self, now_ns: u64) {
@@ -134,11 +152,24 @@ mod tests {
     }
 
     #[test]
+    fn a_machine_that_has_become_slower_is_no_reason_to_stop() {
+        let (mut gain, mut now) = (Gain::new(), 0);
+        assert_eq!(feed(&mut gain, 2048, 4000, &mut now), [None]);
+        feed(&mut gain, 4096, 2000, &mut now);
+        assert_eq!(feed(&mut gain, 4 * 4096, 9000, &mut now), []);
+        // Without it, it would be even slower.
+        assert!(!gain.is_active());
+        assert_eq!(feed(&mut gain, 4096, 15_000, &mut now), [None]);
+        assert!(gain.is_active());
+        assert_eq!(feed(&mut gain, 100_000, 9000, &mut now), []);
+    }
+
+    #[test]
     fn it_stops_when_it_does_not_help_and_tries_again_ever_later() {
         let (mut gain, mut now) = (Gain::new(), 0);
         assert_eq!(feed(&mut gain, 2048, 4000, &mut now), [None]);
         assert_eq!(
-            feed(&mut gain, 9 * 4096, 4000, &mut now),
+            feed(&mut gain, 6 * 4096, 4000, &mut now),
             [Some(Why::NoGain)]
         );
         assert!(!gain.is_active());

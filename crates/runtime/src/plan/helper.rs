@@ -66,6 +66,10 @@ struct Helper {
     is_blind: bool,
     followers: [Option<Follower>; MOST_FOLLOWED],
     majors: u64,
+    /// Pages of the program have been in swap.
+    has_swapped: bool,
+    /// The program has waited for none of them yet.
+    is_filling: bool,
     threads_seen_ns: u64,
     newest_ns: u64,
     cold_due_ns: u64,
@@ -82,6 +86,8 @@ impl Helper {
             is_blind: false,
             followers: [const { None }; MOST_FOLLOWED],
             majors: system::major_faults(),
+            has_swapped: false,
+            is_filling: true,
             threads_seen_ns: 0,
             newest_ns: 0,
             cold_due_ns: 0,
@@ -156,15 +162,25 @@ impl Helper {
         let majors = system::major_faults();
         let is_swapping = majors.saturating_sub(self.majors) >= SWAPPING;
         self.majors = majors;
-        if !is_swapping {
-            return;
+        if is_swapping {
+            self.is_filling = false;
+            self.page_cold_out(now_ns);
         }
-        self.page_cold_out(now_ns);
-        if self.followers.iter().any(Option::is_some) {
+        let is_any = self.followers.iter().any(Option::is_some);
+        if is_any && (is_swapping || self.is_first_swapped_now()) {
             self.look_for_threads(now_ns);
             self.is_following = true;
             self.newest_ns = now_ns;
         }
+    }
+
+    /// Who fills more than fits waits for room before it ever waits for a page: what it leaves behind can be dropped for it.
+    fn is_first_swapped_now(&mut self) -> bool {
+        if self.has_swapped {
+            return false;
+        }
+        self.has_swapped = system::has_swapped().unwrap_or(true);
+        self.has_swapped
     }
 
     fn look_for_threads(&mut self, now_ns: u64) {
@@ -211,6 +227,7 @@ impl Helper {
 
     fn hear_of_faults(&mut self) {
         let (followers, plan) = (&mut self.followers, self.plan);
+        let is_filling = self.is_filling;
         let mut newest_ns = self.newest_ns;
         self.events.drain(&mut |fault| {
             newest_ns = newest_ns.max(fault.time_ns);
@@ -218,7 +235,7 @@ impl Helper {
             if let Some(follower) =
                 followers.find(|follower| follower.region().contains(&fault.address))
             {
-                follower.note(plan, fault);
+                follower.note(plan, fault, is_filling);
             }
         });
         self.newest_ns = newest_ns;
@@ -239,6 +256,7 @@ impl Helper {
     fn wait_for_swapping_of_cold(&mut self, now_ns: u64) {
         let majors = system::major_faults();
         if majors.saturating_sub(self.majors) >= SWAPPING {
+            self.is_filling = false;
             self.page_cold_out(now_ns);
         }
         self.majors = majors;

@@ -10,6 +10,7 @@ mod call_path;
 pub(crate) mod calls;
 mod follower;
 mod gain;
+mod hand;
 mod helper;
 mod loaded;
 mod locks;
@@ -85,6 +86,7 @@ extern "C" fn in_child() {
 fn forget_parents() {
     objects::forget();
     helper::forget();
+    hand::forget();
 }
 
 fn match_globals(plan: &'static Plan) {
@@ -190,7 +192,8 @@ fn begin_object(plan: &'static Plan, address: usize, bytes: usize, index: usize)
     match plan.view.action(&rule) {
         PlanAction::Nothing => return,
         PlanAction::Lock | PlanAction::Stream => locks::lock(plan, &rule, &mut object),
-        PlanAction::Huge => advise_huge(plan, &object),
+        PlanAction::Huge => advise_whole(plan, &object, system::HUGE),
+        PlanAction::Sequential => advise_whole(plan, &object, system::SEQUENTIAL),
         PlanAction::Prefetch | PlanAction::Cold => {}
     }
     if !objects::insert(object) {
@@ -198,9 +201,9 @@ fn begin_object(plan: &'static Plan, address: usize, bytes: usize, index: usize)
     }
 }
 
-fn advise_huge(plan: &Plan, object: &Object) {
+fn advise_whole(plan: &Plan, object: &Object, advice: i32) {
     let pages = object.pages();
-    match system::advise(pages.start, pages.len(), system::HUGE) {
+    match system::advise(pages.start, pages.len(), advice) {
         Ok(()) => plan
             .status
             .add_to_rule(object.rule, OfRule::Advised, pages.len() as u64),

@@ -232,6 +232,12 @@ impl Sweep {
         None
     }
 
+    /// What to drop behind, where there is nothing to read.
+    pub(super) fn next_drop(&mut self, sizes: Sizes) -> Option<Step> {
+        let nothing_ahead = Sizes { lead: 0, ..sizes };
+        self.next(nothing_ahead)
+    }
+
     fn step_of(&self, cursor: &mut Cursor, sizes: Sizes, lead: usize) -> Option<Step> {
         let kept = cursor.back + sizes.chunk;
         let drops = cursor.behind >= kept + sizes.chunk;

@@ -1,0 +1,117 @@
+//! A second thread for the helper's calls. Where reading a page in is work and not waiting, one thread brings in fewer pages
+//! than a program passes over. A program that gets ahead faults pages in itself; these have lost their place in swap, and
+//! whoever drops them has to write them again: the helper falls behind for good.
+
+use std::ops::Range;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering;
+
+use pagewise_abi::status::OfRule;
+use pagewise_abi::status::Total;
+use pagewise_interpose as interpose;
+use pagewise_interpose::Spin;
+use pagewise_interpose::system;
+
+use super::loaded;
+use super::loaded::Plan;
+use super::objects::PAGE;
+
+/// Between two looks while there is work,
+const AWAKE_NS: u64 = 50_000;
+/// and otherwise.
+const ASLEEP_NS: u64 = 5_000_000;
+/// Without work for so long, it goes to sleep.
+const CALM_NS: u64 = 100_000_000;
+
+const NONE: u32 = 0;
+const SLEEPS: u32 = 1;
+const WAKES: u32 = 2;
+const CANNOT: u32 = 3;
+static STATE: AtomicU32 = AtomicU32::new(NONE);
+/// What it shall do next.
+static NEXT: Spin<Option<Work>> = Spin::new(None);
+
+/// Ranges to be read in or dropped.
+#[derive(Clone, Debug)]
+pub(super) struct Work {
+    pub(super) rule: usize,
+    pub(super) ranges: [Range<usize>; 2],
+    pub(super) advice: i32,
+    /// What their pages count as.
+    pub(super) counts: OfRule,
+}
+
+impl Work {
+    pub(super) fn perform(&self, plan: &Plan) {
+        for range in self.ranges.iter().filter(|range| !range.is_empty()) {
+            match system::advise(range.start, range.len(), self.advice) {
+                Ok(()) => {
+                    let pages = (range.len() / PAGE) as u64;
+                    plan.status.add_to_rule(self.rule, self.counts, pages);
+                }
+                Err(errno) => plan.status.refused(self.rule, errno),
+            }
+        }
+    }
+}
+
+/// There will be work soon. By the helper thread only.
+pub(super) fn wake() {
+    let state = match STATE.load(Ordering::Relaxed) {
+        // With one processor it would only take the program's time.
+        NONE if system::processors() > 1 && interpose::spawn(run).is_ok() => WAKES,
+        NONE | CANNOT => CANNOT,
+        _ => WAKES,
+    };
+    STATE.store(state, Ordering::Relaxed);
+}
+
+/// A forked child has no such thread.
+pub(super) fn forget() {
+    STATE.store(NONE, Ordering::Relaxed);
+    NEXT.break_open();
+    if let Some(mut next) = NEXT.lock() {
+        *next = None;
+    }
+}
+
+/// Hands work over; returns it if there is nobody to do it, or enough to do.
+pub(super) fn give(work: Work) -> Option<Work> {
+    if STATE.load(Ordering::Relaxed) != WAKES {
+        return Some(work);
+    }
+    match NEXT.lock() {
+        Some(mut next) if next.is_none() => {
+            *next = Some(work);
+            None
+        }
+        _ => Some(work),
+    }
+}
+
+fn run() {
+    let Some(plan) = loaded::plan() else {
+        return;
+    };
+    let (mut worked_ns, mut spent_ns) = (interpose::now_ns(), 0);
+    loop {
+        let work = NEXT.lock().and_then(|mut next| next.take());
+        if let Some(work) = work {
+            work.perform(plan);
+            worked_ns = interpose::now_ns();
+            continue;
+        }
+        let now_ns = system::thread_time_ns();
+        plan.status.add(Total::ThreadNs, now_ns - spent_ns);
+        spent_ns = now_ns;
+        if STATE.load(Ordering::Relaxed) == SLEEPS {
+            system::pause_ns(ASLEEP_NS);
+            worked_ns = interpose::now_ns();
+            continue;
+        }
+        if interpose::now_ns().saturating_sub(worked_ns) > CALM_NS {
+            STATE.store(SLEEPS, Ordering::Relaxed);
+        }
+        system::pause_ns(AWAKE_NS);
+    }
+}
