@@ -145,7 +145,9 @@ impl Targets {
         let is_there = |place: &&Place| {
             let (_, file, line, function) = place;
             line.is_some()
-                && (file, line, function) == (&identity.file, &identity.line, &identity.function)
+                && *line == identity.line
+                && file.as_deref() == identity.file.as_deref()
+                && function.as_deref() == identity.function.as_deref()
         };
         let places = self.paths.keys().filter(is_there);
         places.flat_map(|place| self.paths[place].clone()).collect()
