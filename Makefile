@@ -104,7 +104,7 @@ test:
 	@$(STEP) clippy $(CARGO) clippy --workspace --all-targets -- -D warnings
 	@RUSTDOCFLAGS='-D warnings' $(STEP) doc $(CARGO) doc --workspace --no-deps
 	@$(MAKE) build examples
-	@$(STEP) 'unit tests' $(CARGO) test --workspace --no-fail-fast
+	@$(STEP) 'unit tests' scripts/test-units
 	@$(STEP) 'integration tests' scripts/test-integration
 	@$(MAKE) test-kernels
 

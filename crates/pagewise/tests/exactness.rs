@@ -138,8 +138,10 @@ fn sweeps_on_zram() {
         return;
     };
     measured.assert_shares();
-    assert_eq!(measured.total("zero_filled"), 0);
-    assert_eq!(measured.total("swap_cache_hits"), 0);
+    // The program's own pages are never zero, and are read past the swap cache; a page of its loader may be otherwise.
+    for count in ["zero_filled", "swap_cache_hits"] {
+        assert!(measured.total(count) < 8, "{count}: {}", measured.report);
+    }
 }
 
 #[test]

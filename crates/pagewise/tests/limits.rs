@@ -9,6 +9,7 @@ use common::programs::compile;
 use tempfile::tempdir;
 
 const KILLED: i32 = 128 + 9;
+const SEGMENTATION_FAULT: i32 = 128 + 11;
 
 #[test]
 fn a_limit_below_what_cannot_be_swapped_is_told_and_the_trace_kept() {
@@ -17,22 +18,20 @@ fn a_limit_below_what_cannot_be_swapped_is_told_and_the_trace_kept() {
     };
     let folder = tempdir().expect("a folder");
     compile(folder.path(), "ends.c");
-    record(
-        folder.path(),
-        "--memory 16M --swap zram --swap-size 256M",
-        "./ends 32768 1 sparse",
-    )
-    .expect_code(KILLED)
-    .expect_told(&[
-        "killed by its memory limit of 16",
-        "reclaim failed",
-        "larger --memory",
-    ]);
+    let options = "--memory 16M --swap zram --swap-size 256M";
+    let ended = record(folder.path(), options, "./ends 32768 1 sparse");
+    // On cgroup v1 the kernel's own access to a page of the program (rseq) may be what fails first.
+    let (signal, words) = match ended.code {
+        Some(SEGMENTATION_FAULT) => (11, "reclaim had given up at its limit of 16"),
+        _ => (9, "reclaim failed"),
+    };
+    let told = ended.expect_code(128 + signal);
+    told.expect_told(&["limit of 16", words, "larger --memory"]);
     machine.assert_restored();
     let report = report(folder.path());
-    assert_eq!(report["exit"]["signal"], 9);
+    assert_eq!(report["exit"]["signal"], signal);
     let reason = report["exit"]["reason"].as_str().expect("a reason");
-    assert!(reason.contains("reclaim failed"), "{reason}");
+    assert!(reason.contains(words), "{reason}");
 }
 
 #[test]
