@@ -123,10 +123,10 @@ fn a_large_dictionary_in_python() {
         return;
     };
     let folder = tempdir().expect("a folder");
-    let source = "d = {i: str(i) * 3 for i in range(600000)}\n\
-                  print(sum(len(d[i * 7919 % 600000]) for i in range(300000)))\n";
+    let source = "d = {i: str(i) * 3 for i in range(300000)}\n\
+                  print(sum(len(d[i * 7919 % 300000]) for i in range(150000)))\n";
     std::fs::write(folder.path().join("big.py"), source).expect("written");
-    let options = "--memory 60M --swap zram --swap-size 512M";
+    let options = "--memory 32M --swap zram --swap-size 512M";
     run_to_its_end(folder.path(), &record_arguments(options, "python3 big.py"));
     machine.assert_restored();
     assert_sound(&report(folder.path()), 1_000);
@@ -139,16 +139,16 @@ fn sqlite_sorts_a_table() {
     };
     let folder = tempdir().expect("a folder");
     let statements = "PRAGMA temp_store = memory; PRAGMA cache_size = -400000;\n\
-        CREATE TABLE t AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 600000)\n\
-        SELECT x, (x * 7919) % 600011 AS k, printf('%064d', x) AS payload FROM c;\n\
+        CREATE TABLE t AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 300000)\n\
+        SELECT x, (x * 7919) % 300007 AS k, printf('%064d', x) AS payload FROM c;\n\
         CREATE TABLE sorted AS SELECT * FROM t ORDER BY k;\n\
         SELECT count(*), max(k) FROM sorted;\n";
     std::fs::write(folder.path().join("sort.sql"), statements).expect("written");
-    let options = "--memory 48M --swap zram --swap-size 1G";
+    let options = "--memory 24M --swap zram --swap-size 1G";
     let mut arguments = record_arguments(options, "sqlite3 :memory:");
     arguments.push(".read sort.sql");
     let ended = run_to_its_end(folder.path(), &arguments);
-    assert_eq!(ended.stdout.trim(), "600000|600010");
+    assert_eq!(ended.stdout.trim(), "300000|300006");
     machine.assert_restored();
     let report = report(folder.path());
     assert_sound(&report, 1_000);
