@@ -164,15 +164,17 @@ fn memory(trace: &Trace, findings: &Findings, asked: Option<u64>) -> Result<Memo
     })
 }
 
-/// The most memory and swap that the program had at once, by samples, bytes; `None`: there is no sample.
+/// The most memory and swap that the program had at once, by samples, and no less than its peak resident memory, bytes;
+/// `None`: neither is known.
 ///
 /// # Errors
 /// If the table cannot be read.
 pub fn peak_bytes(trace: &Trace) -> Result<Option<u64>, TraceError> {
     let samples = trace.samples()?.into_iter();
-    Ok(samples
+    let sampled = samples
         .filter_map(|sample| Some(sample.rss_bytes?.saturating_add(sample.swap_bytes?)))
-        .max())
+        .max();
+    Ok(sampled.max(trace.meta().peak_rss_bytes))
 }
 
 impl Advice {
