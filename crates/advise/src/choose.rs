@@ -23,7 +23,6 @@ pub(crate) const LEAST_STALLED: f64 = 0.02;
 const LEAST_RESERVE: u64 = 24 << 20;
 /// What a stream needs beside what it keeps: read ahead and not yet dropped.
 const STREAM_WINDOW: u64 = 16 << 20;
-
 /// A page that comes back this often on average is used again and again.
 const RETURNS: f64 = 1.5;
 

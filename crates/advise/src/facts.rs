@@ -6,6 +6,7 @@ use pagewise_analyze::ObjectKind;
 use pagewise_analyze::Pattern;
 
 use crate::heat::Heat;
+use crate::heat::SWAP_INS_OF_CELL;
 
 /// A block below this is not looked at by the preloaded library: the allocators keep such ones on shared pages.
 const SMALLEST_BLOCK: u64 = 64 << 10;
@@ -59,9 +60,10 @@ impl ObjectFacts {
         }
     }
 
-    /// Whether a part of it may be used again and again while the rest is not, in no order.
+    /// Whether a part of it may be used again and again while the rest is not, in no order, and could be told from it.
     pub(crate) fn may_have_hot_part(&self) -> bool {
-        self.can_have_rule && self.is_one_block && !self.is_swept()
+        let can_be_told = self.swap_ins >= 2 * SWAP_INS_OF_CELL;
+        self.can_have_rule && self.is_one_block && can_be_told && !self.is_swept()
     }
 
     /// Whether it is passed over in the order of its pages: a page's turn can be foreseen.

@@ -23,7 +23,7 @@ use pagewise_trace::TraceError;
 /// An object is looked at in so many cells at most,
 const MOST_CELLS: u64 = 256;
 /// that saw so many swap-ins on average: else the differences are chance.
-const SWAP_INS_OF_CELL: u64 = 64;
+pub(crate) const SWAP_INS_OF_CELL: u64 = 64;
 /// A hot part is accessed so many times as often as the rest, by page.
 const HOT: f64 = 2.0;
 

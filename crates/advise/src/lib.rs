@@ -18,7 +18,6 @@ mod targets;
 use std::fmt;
 
 use pagewise_analyze::Findings;
-use pagewise_plan::Action;
 use pagewise_plan::Memory;
 use pagewise_plan::Plan;
 use pagewise_plan::Prediction;
@@ -175,14 +174,6 @@ pub fn peak_bytes(trace: &Trace) -> Result<Option<u64>, TraceError> {
         .filter_map(|sample| Some(sample.rss_bytes?.saturating_add(sample.swap_bytes?)))
         .max();
     Ok(sampled.max(trace.meta().peak_rss_bytes))
-}
-
-impl Advice {
-    /// Whether any rule changes anything.
-    pub fn does_something(&self) -> bool {
-        let rules = &self.plan.rules;
-        rules.iter().any(|rule| rule.action != Action::Nothing)
-    }
 }
 
 impl Targets {

@@ -1,6 +1,5 @@
 //! A plan's rules at the lines that allocate.
 
-use pagewise_plan::Action;
 use pagewise_plan::Rule;
 use pagewise_plan::Target;
 use tree_sitter::Node;
@@ -18,13 +17,13 @@ use crate::patch::Patch;
 use crate::source::Source;
 use crate::source::ancestors;
 
-/// Places the calls of rules whose objects this source allocates.
+/// Places the calls of rules that act ([`pagewise_plan::Plan::acting_rules`]) on objects that this source allocates.
 pub fn from_plan(source: &Source, rules: &[&Rule]) -> Annotated {
     let mut patch = Patch::new(source);
     let declared = Declared::read(source);
     let allocations = allocations(source);
     let mut whole = Vec::new();
-    for rule in rules.iter().filter(|rule| rule.action != Action::Nothing) {
+    for rule in rules {
         if let Err(why) = place(&mut patch, source, &declared, &allocations, rule) {
             let why = format!("{}: {why}", rule.name);
             match rule.place.line {

@@ -17,6 +17,19 @@ pub struct Plan {
     pub curve: Vec<CurvePoint>,
 }
 
+impl Plan {
+    /// The rules that are more than a word about an object.
+    pub fn acting_rules(&self) -> impl Iterator<Item = &Rule> {
+        let acts = |rule: &&Rule| rule.action != Action::Nothing;
+        self.rules.iter().filter(acts)
+    }
+
+    /// Whether any rule changes anything.
+    pub fn does_something(&self) -> bool {
+        self.acting_rules().next().is_some()
+    }
+}
+
 /// The program that was recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {

@@ -12,7 +12,6 @@ use pagewise_annotate::Annotated;
 use pagewise_annotate::Refusal;
 use pagewise_annotate::Source;
 use pagewise_annotate::SourceError;
-use pagewise_plan::Action;
 use pagewise_plan::Plan;
 use pagewise_plan::Rule;
 
@@ -100,11 +99,10 @@ fn planned(places: &Places<'_>, plan: &Path, sources: &[PathBuf]) -> Result<Vec<
         )));
     }
     let plan = Plan::read(plan)?;
-    let does_something = |rule: &&Rule| rule.action != Action::Nothing;
     let mut of_files: Vec<(PathBuf, Vec<&Rule>)> = Vec::new();
     let mut patched = Vec::new();
     let mut elsewhere = 0;
-    for rule in plan.rules.iter().filter(does_something) {
+    for rule in plan.acting_rules() {
         let Some(file) = &rule.place.file else {
             let why = "the plan does not tell in which file it is made".to_owned();
             patched.push(refused(&rule.name, why));

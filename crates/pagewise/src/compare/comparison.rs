@@ -87,7 +87,7 @@ impl Arm {
 pub(super) enum Verdict {
     Faster,
     Slower,
-    /// The interval holds 1.
+    /// The interval holds 1, or the plan does nothing.
     NoDifference,
     /// Too few runs.
     Unknown,
@@ -98,6 +98,9 @@ pub(super) enum Verdict {
 pub(super) struct Comparison {
     /// What the limited arms might use, bytes.
     pub(super) memory_bytes: u64,
+    /// Whether the plan may change something: a rule acts, or there is none, as for a program that calls `pagewise.h`.
+    /// If not, what differs is chance.
+    pub(super) plan_acts: bool,
     pub(super) arms: Vec<Arm>,
 }
 
@@ -133,14 +136,19 @@ impl Comparison {
     pub(super) fn verdict(&self) -> Verdict {
         match self.speedup() {
             None => Verdict::Unknown,
+            Some(_) if !self.plan_acts => Verdict::NoDifference,
             Some(ratio) if ratio.low > 1.0 => Verdict::Faster,
             Some(ratio) if ratio.high < 1.0 => Verdict::Slower,
             Some(_) => Verdict::NoDifference,
         }
     }
 
-    /// The share of the time lost for want of memory that the plan gives back; `None` if nothing was lost.
+    /// The share of the time lost for want of memory that the plan gives back; `None` if nothing was lost, or the plan
+    /// does nothing.
     pub(super) fn gap_closed(&self) -> Option<f64> {
+        if !self.plan_acts {
+            return None;
+        }
         let wall = |kind| median(&self.arm(kind)?.wall());
         let (baseline, plan) = (wall(ArmKind::Baseline)?, wall(ArmKind::Plan)?);
         let lost = baseline - wall(ArmKind::Unlimited)?;
@@ -162,6 +170,11 @@ impl Comparison {
         };
         let Ratio { value, low, high } = ratio;
         let interval = format!("95 % interval {low:.2} to {high:.2}");
+        if !self.plan_acts {
+            return format!(
+                "no rule of the plan does anything, so what differs is chance: {value:.2} times as fast ({interval})"
+            );
+        }
         let closed = self.gap_closed().map_or(String::new(), |closed| {
             format!(
                 "; it gives back {:.0} % of what the missing memory costs",
@@ -203,6 +216,7 @@ pub(super) mod tests {
         });
         Comparison {
             memory_bytes: 64 << 20,
+            plan_acts: true,
             arms: arms.collect(),
         }
     }
@@ -217,6 +231,19 @@ pub(super) mod tests {
             exit_code: 0,
             output: [7; 32],
         }
+    }
+
+    #[test]
+    fn of_a_plan_that_does_nothing_no_difference_is_told() {
+        let mut drifted = comparison(&[
+            (ArmKind::Baseline, &[15, 13, 12]),
+            (ArmKind::Plan, &[14, 12, 11]),
+        ]);
+        assert_eq!(drifted.verdict(), Verdict::Faster);
+        drifted.plan_acts = false;
+        assert_eq!(drifted.verdict(), Verdict::NoDifference);
+        assert!(drifted.words().contains("is chance"), "{}", drifted.words());
+        assert_eq!(drifted.gap_closed(), None);
     }
 
     #[test]

@@ -8,11 +8,7 @@ use pagewise_plan::Plan;
 pub(super) fn mlock(plan: &Plan) -> Plan {
     let is_streamed =
         |action: &Action| matches!(action, Action::Stream { .. } | Action::Prefetch(_));
-    let does_something = plan
-        .rules
-        .iter()
-        .filter(|rule| rule.action != Action::Nothing);
-    let is_single = does_something.count() == 1;
+    let is_single = plan.acting_rules().count() == 1;
     with_actions(plan, |action| match action {
         Action::Lock { .. } => action.clone(),
         Action::Stream { keep_bytes, .. } if !is_single => match keep_bytes {

@@ -208,6 +208,7 @@ fn compare(runner: &Runner<'_>, memory_bytes: u64) -> Result<Comparison, Failure
     }
     let mut comparison = Comparison {
         memory_bytes,
+        plan_acts: runner.plan.does_something() || runner.plan.rules.is_empty(),
         arms: kinds.into_iter().map(Arm::new).collect(),
     };
     let warm_up = runner.arguments.warm_up;

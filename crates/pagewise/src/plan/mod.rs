@@ -121,7 +121,7 @@ fn advise(
 fn tell_next(arguments: &PlanArguments, advice: &Advice) {
     let file = arguments.output.display();
     let program = &advice.plan.program;
-    if advice.does_something() {
+    if advice.plan.does_something() {
         tell!(
             "pagewise: prove it with: pagewise compare {file} -- {} {}",
             program.executable,

@@ -21,7 +21,7 @@ pub(super) fn render(advice: &Advice, style: Style) -> String {
             advice.words
         ))
     );
-    if advice.does_something() {
+    if advice.plan.does_something() {
         text.push_str(&format!("Predicted: {}.\n", promise(&advice.predicted)));
     }
     for rule in &plan.rules {
