@@ -239,15 +239,17 @@ fn signals_are_as_usual_in_the_program() {
         .wait()
         .expect("waited");
     assert_eq!(exit.how, HowEnded::Signal(13));
-    let mut launched = start(&shell("kill -INT $$; exit 1"));
-    launched.release().expect("released");
-    common::kill(std::process::id(), rustix::process::Signal::INT);
-    // Who starts the tests in the background of a script has them ignore it, and what they start.
+    // Who starts the tests in the background of a script has them ignore it, and what they start. Asked before the
+    // launch: while a program runs, this process ignores it in any case.
     let usual = if is_ignored(2) {
         HowEnded::Code(1)
     } else {
         HowEnded::Signal(2)
     };
+    let mut launched = start(&shell("kill -INT $$; exit 1"));
+    assert!(is_ignored(2));
+    launched.release().expect("released");
+    common::kill(std::process::id(), rustix::process::Signal::INT);
     assert_eq!(launched.wait().expect("waited").how, usual);
 }
 
