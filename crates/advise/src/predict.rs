@@ -1,10 +1,10 @@
 //! What rules promise: the run's time without the waiting that they save.
 //!
 //! Of a lock: the object's waiting goes; what it takes from the others comes back as theirs. Of a lock of a hot part: what
-//! `heat.rs` says. Of a stream: only what is not
-//! kept comes in each round, and of the waiting for those pages a part is left, as they are in the swap cache by then. How
-//! large that part is depends on the machine: on zram a minor fault takes 0.37 of a swap-in, on a device far less, but the
-//! program may outrun the reader.
+//! `heat.rs` says, less what swap-ins cannot show of pages that stayed. Of a stream: only what is not kept comes in each
+//! round, and of the waiting for those pages a part is left, as they are in the swap cache by then. How large that part is
+//! depends on the machine: on zram a minor fault takes 0.37 of a swap-in, on a device far less, but the program may outrun
+//! the reader.
 
 use pagewise_plan::Action;
 use pagewise_plan::Prediction;
@@ -36,6 +36,16 @@ const ALONE: Left = Left {
     least: 0.8,
     most: 1.1,
 };
+
+/// Of the waiting that `heat.rs` says a lock on a hot part saves, what does go: the rest of the object has less memory
+/// then. At most all waiting for the hot part goes.
+const LIKELY_OF_HOT: f64 = 0.8;
+const LEAST_OF_HOT: f64 = 0.3;
+/// Of the waiting for an object that is locked as a whole, what does go: its pages are locked as they first come in.
+const LIKELY_OF_LOCKED: f64 = 0.97;
+const LEAST_OF_LOCKED: f64 = 0.9;
+/// Of the waiting that a lock brings the others by what it takes from them; at most all of it.
+const LIKELY_LOSS: f64 = 0.5;
 
 /// What a plan has to promise to be made at all.
 const LEAST_SPEEDUP: f64 = 1.05;
@@ -104,8 +114,8 @@ fn saved(choice: &Choice, objects: &[ObjectFacts], run: &RunFacts) -> Saved {
         && choice.action != Action::Nothing
     {
         return Saved {
-            likely: 0.8 * share_of(hot.saved_ns),
-            least: 0.3 * share_of(hot.saved_ns),
+            likely: LIKELY_OF_HOT * share_of(hot.saved_ns),
+            least: LEAST_OF_HOT * share_of(hot.saved_ns),
             most: share_of(hot.stall_ns),
         };
     }
@@ -115,8 +125,8 @@ fn saved(choice: &Choice, objects: &[ObjectFacts], run: &RunFacts) -> Saved {
             let in_use: u64 = objects.iter().map(ObjectFacts::resident_bytes).sum();
             let loss = (1.0 - share) * (taken as f64 / in_use.max(1) as f64).min(1.0);
             Saved {
-                likely: 0.97 * share - loss * 0.5,
-                least: 0.9 * share - loss,
+                likely: LIKELY_OF_LOCKED * share - LIKELY_LOSS * loss,
+                least: LEAST_OF_LOCKED * share - loss,
                 most: share,
             }
         }

@@ -89,7 +89,7 @@ pub(super) enum Verdict {
     Slower,
     /// The interval holds 1, or the plan does nothing.
     NoDifference,
-    /// Too few runs.
+    /// One round or none.
     Unknown,
 }
 
@@ -137,6 +137,7 @@ impl Comparison {
         match self.speedup() {
             None => Verdict::Unknown,
             Some(_) if !self.plan_acts => Verdict::NoDifference,
+            Some(ratio) if ratio.rounds < 2 => Verdict::Unknown,
             Some(ratio) if ratio.low > 1.0 => Verdict::Faster,
             Some(ratio) if ratio.high < 1.0 => Verdict::Slower,
             Some(_) => Verdict::NoDifference,
@@ -168,11 +169,10 @@ impl Comparison {
         let Some(ratio) = self.speedup() else {
             return "too few runs to tell".to_owned();
         };
-        let Ratio { value, low, high } = ratio;
-        let interval = format!("95 % interval {low:.2} to {high:.2}");
+        let value = ratio.value;
         if !self.plan_acts {
             return format!(
-                "no rule of the plan does anything, so what differs is chance: {value:.2} times as fast ({interval})"
+                "no rule of the plan does anything, so what differs is chance: {value:.2} times as fast ({ratio})"
             );
         }
         let closed = self.gap_closed().map_or(String::new(), |closed| {
@@ -183,13 +183,14 @@ impl Comparison {
         });
         match self.verdict() {
             Verdict::Faster => {
-                format!("the plan makes it {value:.2} times as fast ({interval}){closed}")
+                format!("the plan makes it {value:.2} times as fast ({ratio}){closed}")
             }
             Verdict::Slower => format!(
-                "the plan makes it slower, {value:.2} times as fast ({interval}): do not use it here"
+                "the plan makes it slower, {value:.2} times as fast ({ratio}): do not use it here"
             ),
-            _ => format!(
-                "no difference that these runs could show: {value:.2} times as fast ({interval})"
+            Verdict::Unknown => format!("too few runs to tell: {value:.2} times as fast ({ratio})"),
+            Verdict::NoDifference => format!(
+                "no difference that these runs could show: {value:.2} times as fast ({ratio})"
             ),
         }
     }

@@ -62,7 +62,7 @@ pub(super) fn render(comparisons: &[Comparison], program: &[OsString]) -> String
     let _ = write!(
         page,
         "<h2>Speed-up</h2>\n<p class=\"faint\">Median run time of the baseline over that of each arm, with its 95 % \
-         interval.</p>\n{}",
+         interval, or of less than six rounds, their range.</p>\n{}",
         chart(&speedups(comparisons), |value| format!("{value:.1}"))
     );
     let _ = write!(

@@ -28,6 +28,7 @@ struct Size {
     speedup: Option<f64>,
     low: Option<f64>,
     high: Option<f64>,
+    interval: Option<&'static str>,
     verdict: &'static str,
     words: String,
     gap_closed: Option<f64>,
@@ -86,6 +87,10 @@ fn size(comparison: &Comparison) -> Size {
         speedup: ratio.map(|ratio| ratio.value),
         low: ratio.map(|ratio| ratio.low),
         high: ratio.map(|ratio| ratio.high),
+        interval: ratio.map(|ratio| match ratio.is_resampled() {
+            true => "95 %",
+            false => "range",
+        }),
         verdict: match comparison.verdict() {
             Verdict::Faster => "faster",
             Verdict::Slower => "slower",
@@ -140,6 +145,7 @@ mod tests {
         for place in [&document, &document["sizes"][0]] {
             assert_eq!(place["speedup"], 2.0);
             assert_eq!((&place["low"], &place["high"]), (&2.0.into(), &2.0.into()));
+            assert_eq!(place["interval"], "range");
             assert_eq!(place["verdict"], "faster");
             assert_eq!(place["output_identical"], true);
             assert_eq!(place["arms"][1]["name"], "plan");

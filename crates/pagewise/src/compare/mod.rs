@@ -72,7 +72,7 @@ pub(crate) struct CompareArguments {
     #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
     swap_size: Option<MemorySize>,
     /// Rounds that count, each with a run of every arm
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
     /// Rounds before them that do not
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=100))]

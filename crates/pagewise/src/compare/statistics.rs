@@ -1,13 +1,39 @@
-//! How sure a ratio of medians is: by resampling the rounds it was measured in.
+//! How sure a ratio of medians is: by resampling the rounds it was measured in, or if they are too few, by their range.
 
-/// A ratio of run times with its 95 % interval.
+use std::fmt;
+
+/// A ratio of run times, and where it may lie.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Ratio {
     pub(super) value: f64,
     pub(super) low: f64,
     pub(super) high: f64,
+    /// What the ratio was measured in.
+    pub(super) rounds: usize,
 }
 
+impl Ratio {
+    /// Whether `low` and `high` are a 95 % interval, and not the range of too few rounds for one.
+    pub(super) fn is_resampled(&self) -> bool {
+        self.rounds >= FEWEST_TO_RESAMPLE
+    }
+}
+
+/// How sure it is, in words.
+impl fmt::Display for Ratio {
+    fn fmt(&self, into: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { low, high, .. } = self;
+        match self.rounds {
+            1 => write!(into, "one round, which says nothing of chance"),
+            _ if self.is_resampled() => write!(into, "95 % interval {low:.2} to {high:.2}"),
+            few => write!(into, "{low:.2} to {high:.2} in {few} rounds"),
+        }
+    }
+}
+
+/// From that many rounds on, all of them fall on the same side of the true median in less than 5 % of all cases (2 of
+/// 2^6); with fewer there is no 95 % interval, and resampling them would feign one.
+const FEWEST_TO_RESAMPLE: usize = 6;
 const RESAMPLES: usize = 10_000;
 /// Any number: the same runs give the same interval.
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -25,16 +51,44 @@ pub(super) fn median(values: &[f64]) -> Option<f64> {
 }
 
 /// The median of `over` divided by that of `under`, which were measured in the same rounds, one after the other: what
-/// disturbed a round disturbed both. The interval is that of the percentile bootstrap (B. Efron, An Introduction to the
-/// Bootstrap, 1993, chapter 13). `None` without a round, or with a median of zero.
+/// disturbed a round disturbed both. `low` and `high` are the percentile bootstrap's 95 % interval (B. Efron, An
+/// Introduction to the Bootstrap, 1993, chapter 13), or of less than six rounds, the least and greatest ratio of a round.
+/// `None` without a round, or with a time of zero.
 pub(super) fn ratio_of_medians(over: &[f64], under: &[f64]) -> Option<Ratio> {
     let rounds = over.len().min(under.len());
     let (over, under) = (&over[..rounds], &under[..rounds]);
-    let divide = |over: &[f64], under: &[f64]| {
-        let under = median(under).filter(|&under| under > 0.0)?;
-        Some(median(over)? / under)
-    };
     let value = divide(over, under)?;
+    let mut ratio = Ratio {
+        value,
+        low: value,
+        high: value,
+        rounds,
+    };
+    (ratio.low, ratio.high) = match ratio.is_resampled() {
+        true => bootstrap(over, under)?,
+        false => range(value, over, under)?,
+    };
+    Some(ratio)
+}
+
+fn divide(over: &[f64], under: &[f64]) -> Option<f64> {
+    let under = median(under).filter(|&under| under > 0.0)?;
+    Some(median(over)? / under)
+}
+
+/// Of the single rounds' ratios, and of the medians' ratio, which may lie outside of them.
+fn range(value: f64, over: &[f64], under: &[f64]) -> Option<(f64, f64)> {
+    let single = over.iter().zip(under);
+    single.map(|(over, under)| over / under).try_fold(
+        (value, value),
+        |(low, high): (f64, f64), ratio| {
+            ratio.is_finite().then(|| (low.min(ratio), high.max(ratio)))
+        },
+    )
+}
+
+fn bootstrap(over: &[f64], under: &[f64]) -> Option<(f64, f64)> {
+    let rounds = over.len();
     let mut random = Random(SEED);
     let mut ratios: Vec<f64> = (0..RESAMPLES)
         .filter_map(|_| {
@@ -48,11 +102,7 @@ pub(super) fn ratio_of_medians(over: &[f64], under: &[f64]) -> Option<Ratio> {
         let last = ratios.len().saturating_sub(1);
         ratios.get((share * last as f64).round() as usize).copied()
     };
-    Some(Ratio {
-        value,
-        low: at(0.025)?,
-        high: at(0.975)?,
-    })
+    Some((at(0.025)?, at(0.975)?))
 }
 
 /// The geometric mean. `None` of nothing, or with a value that has no logarithm.
@@ -93,9 +143,26 @@ mod tests {
     }
 
     #[test]
+    fn few_rounds_are_told_by_their_range() {
+        let ratio = ratio_of_medians(&[2.0, 4.0, 3.0], &[1.0, 1.0, 2.0]).expect("a ratio");
+        assert_eq!((ratio.value, ratio.low, ratio.high), (3.0, 1.5, 4.0));
+        assert_eq!(ratio.to_string(), "1.50 to 4.00 in 3 rounds");
+        let one = ratio_of_medians(&[2.0], &[1.0]).expect("a ratio");
+        assert!(one.to_string().starts_with("one round"), "{one}");
+        let six = ratio_of_medians(&[2.0; 6], &[1.0; 6]).expect("a ratio");
+        assert_eq!(six.to_string(), "95 % interval 2.00 to 2.00");
+    }
+
+    #[test]
     fn noise_widens_the_interval_around_the_ratio() {
-        let calm = ratio_of_medians(&[10.0, 10.1, 9.9, 10.0, 10.2], &[5.0, 5.1, 4.9, 5.0, 5.0]);
-        let noisy = ratio_of_medians(&[10.0, 16.0, 7.0, 11.0, 9.0], &[5.0, 8.0, 3.0, 4.0, 6.0]);
+        let calm = ratio_of_medians(
+            &[10.0, 10.1, 9.9, 10.0, 10.2, 9.8],
+            &[5.0, 5.1, 4.9, 5.0, 5.0, 5.1],
+        );
+        let noisy = ratio_of_medians(
+            &[10.0, 16.0, 7.0, 11.0, 9.0, 12.0],
+            &[5.0, 8.0, 3.0, 4.0, 6.0, 5.0],
+        );
         let (calm, noisy) = (calm.expect("a ratio"), noisy.expect("a ratio"));
         for ratio in [calm, noisy] {
             assert!(

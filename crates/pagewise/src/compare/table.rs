@@ -56,10 +56,10 @@ pub(super) fn render(comparisons: &[Comparison], style: Style) -> String {
 fn others(comparison: &Comparison) -> String {
     let mut text = String::new();
     for kind in [ArmKind::Mlock, ArmKind::Madvise] {
-        if let Some(Ratio { value, low, high }) = comparison.ratio(kind, ArmKind::Plan) {
-            let name = kind.name();
+        if let Some(ratio) = comparison.ratio(kind, ArmKind::Plan) {
+            let (value, name) = (ratio.value, kind.name());
             text.push_str(&format!(
-                "{value:.2} times as fast as with {name} alone (95 % interval {low:.2} to {high:.2})\n"
+                "{value:.2} times as fast as with {name} alone ({ratio})\n"
             ));
         }
     }
@@ -92,7 +92,7 @@ fn output_remark(comparison: &Comparison) -> &'static str {
 /// The speed-up by memory size, and its mean.
 fn together(comparisons: &[Comparison]) -> String {
     let kinds = comparisons[0].compared();
-    let mut header = ["memory", "baseline", "plan", "speed-up", "95 % interval"]
+    let mut header = ["memory", "baseline", "plan", "speed-up", "from, to"]
         .map(str::to_owned)
         .to_vec();
     header.extend(kinds.iter().map(|kind| format!("of {}", kind.name())));

@@ -24,25 +24,50 @@ pub(super) fn render(advice: &Advice, style: Style) -> String {
     if advice.plan.does_something() {
         text.push_str(&format!("Predicted: {}.\n", promise(&advice.predicted)));
     }
-    for rule in &plan.rules {
-        text.push_str(&format!(
-            "\n{}  {}\n",
-            style.bold(rule.action.name()),
-            style.clean(&rule.name)
+    for rule in plan.acting_rules() {
+        text.push_str(&entry(
+            rule.action.name(),
+            &style.clean(&rule.name),
+            &rule.why,
+            style,
         ));
-        text.push_str(&format!("  why: {}\n", rule.why));
         if let Some(details) = details(rule) {
             text.push_str(&format!("  {details}\n"));
         }
-        if let Some(predicted) = rule.predicted.filter(|_| rule.action != Action::Nothing) {
+        if let Some(predicted) = rule.predicted {
             text.push_str(&format!("  alone: {}\n", promise(&predicted)));
         }
+    }
+    for (why, names) in left_alone(&plan.rules) {
+        let names: Vec<_> = names.into_iter().map(|name| style.clean(name)).collect();
+        text.push_str(&entry(
+            Action::Nothing.name(),
+            &names.join("\n         "),
+            why,
+            style,
+        ));
     }
     text.push_str(&curve(&plan.curve, style));
     for (name, why) in &advice.unnamed {
         text.push_str(&format!("\nNo rule for {}: {why}\n", style.clean(name)));
     }
     text
+}
+
+fn entry(action: &str, names: &str, why: &str, style: Style) -> String {
+    format!("\n{}  {names}\n  why: {why}\n", style.bold(action))
+}
+
+/// What the plan does nothing about, by the reason, in the plan's order.
+fn left_alone(rules: &[Rule]) -> Vec<(&str, Vec<&str>)> {
+    let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
+    for rule in rules.iter().filter(|rule| rule.action == Action::Nothing) {
+        match found.iter_mut().find(|(why, _)| *why == rule.why) {
+            Some((_, names)) => names.push(&rule.name),
+            None => found.push((&rule.why, vec![&rule.name])),
+        }
+    }
+    found
 }
 
 /// What other sizes of memory would bring, without the plan.
@@ -81,5 +106,35 @@ fn details(rule: &Rule) -> Option<String> {
             ..
         } => Some(format!("kept in memory: {}", bytes(*keep))),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagewise_plan::SourcePlace;
+    use pagewise_plan::Target;
+
+    #[test]
+    fn what_is_left_alone_for_one_reason_is_one_entry() {
+        let rule = |name: &str, action, why: &str| Rule {
+            name: name.to_owned(),
+            place: SourcePlace::default(),
+            target: Target::Global {
+                module: "program".to_owned(),
+                symbol: name.to_owned(),
+            },
+            action,
+            why: why.to_owned(),
+            predicted: None,
+        };
+        let rules = [
+            rule("a", Action::Nothing, "too little"),
+            rule("b", Action::Cold, "unused"),
+            rule("c", Action::Nothing, "once"),
+            rule("d", Action::Nothing, "too little"),
+        ];
+        let expected = vec![("too little", vec!["a", "d"]), ("once", vec!["c"])];
+        assert_eq!(left_alone(&rules), expected);
     }
 }
