@@ -288,14 +288,14 @@ fn the_examples() {
     // Small enough to take no time; some measure it, and print what differs each time.
     let runs: &[Run] = &[
         ("hinted.c", Some(&["4"]), C11),
-        ("hotcold.c", None, C11),
+        ("hotcold.c", Some(&["4", "1", "1000"]), C11),
         (
             "lattice.c",
             Some(&["4", "1", "1"]),
             &["-std=c11", "-D_GNU_SOURCE", "-lm"],
         ),
         ("matmul.c", Some(&["64"]), C11),
-        ("sweep.c", None, C11),
+        ("sweep.c", Some(&["4", "1"]), C11),
         ("churn.c", None, C11),
         ("pattern.c", None, C11),
     ];
