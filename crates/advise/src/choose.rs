@@ -19,8 +19,10 @@ use crate::heat::HotPart;
 const LEAST_STALL_SHARE: f64 = 0.01;
 /// Below this share of the run, waiting is not worth a plan.
 pub(crate) const LEAST_STALLED: f64 = 0.02;
-/// Left to the kernel and to what no rule is about: an eighth, at least 24 MiB. The preloaded library leaves as much.
-const LEAST_RESERVE: u64 = 24 << 20;
+/// Left to the kernel and to what no rule is about: an eighth, at least 6 MiB. The preloaded library leaves as much.
+const LEAST_RESERVE: u64 = 6 << 20;
+/// In less memory, what is not reserved is too little to keep anything or to read ahead.
+const LEAST_MEMORY: u64 = 12 << 20;
 /// What a stream needs beside what it keeps: read ahead and not yet dropped.
 const STREAM_WINDOW: u64 = 16 << 20;
 /// A page that comes back this often on average is used again and again.
@@ -57,6 +59,10 @@ pub(crate) fn choose(objects: &[ObjectFacts], run: &RunFacts, memory_bytes: u64)
     let chosen: Vec<usize> = (0..objects.len())
         .filter(|&at| costly(&objects[at]))
         .collect();
+    if memory_bytes < LEAST_MEMORY {
+        let why = "in so little memory there is no room to keep anything or to read ahead";
+        return chosen.into_iter().map(|at| nothing(at, why)).collect();
+    }
     // Others that are in memory although it is short are in use.
     let others: u64 = (0..objects.len())
         .filter(|at| !chosen.contains(at))
@@ -86,7 +92,7 @@ pub(crate) fn choose(objects: &[ObjectFacts], run: &RunFacts, memory_bytes: u64)
         .collect();
     stream(objects, &swept, left, &mut choices);
     for &at in &chosen {
-        choices[at].get_or_insert_with(|| nothing(at, &objects[at]));
+        choices[at].get_or_insert_with(|| nothing(at, why_nothing(&objects[at])));
     }
     choices.into_iter().flatten().collect()
 }
@@ -181,13 +187,16 @@ fn stream_of(at: usize, object: &ObjectFacts, keep: u64) -> Choice {
     }
 }
 
-fn nothing(at: usize, object: &ObjectFacts) -> Choice {
-    let why = if object.returns < RETURNS {
+fn why_nothing(object: &ObjectFacts) -> &'static str {
+    if object.returns < RETURNS {
         "its pages come back once, in no order: there is nothing to foresee and nothing to keep"
     } else {
         "used in no order, larger than what is left, and nowhere much more than elsewhere: whichever part is kept, the rest \
          misses as often"
-    };
+    }
+}
+
+fn nothing(at: usize, why: &str) -> Choice {
     Choice {
         object: at,
         action: Action::Nothing,
@@ -347,6 +356,13 @@ mod tests {
     fn who_hardly_waits_needs_no_plan() {
         let objects = [object("a", 512, 9, 3.0, Pattern::Loop)];
         assert!(choose(&objects, &run(&objects, 1000), 256 * MIB).is_empty());
+    }
+
+    #[test]
+    fn in_very_little_memory_nothing_is_done() {
+        let objects = [object("a", 32, 900, 20.0, Pattern::Loop)];
+        assert_eq!(actions(&objects, 10), [Action::Nothing]);
+        assert!(matches!(actions(&objects, 20)[..], [Action::Stream { .. }]));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::objects::PAGE;
 /// Of the limit, this share stays free of locks,
 const FREE_SHARE: u64 = 8;
 /// and so many bytes at least.
-const FREE_AT_LEAST: u64 = 24 << 20;
+const FREE_AT_LEAST: u64 = 6 << 20;
 /// After a refusal, half is tried, down to so many bytes.
 const LEAST: usize = 1 << 20;
 
@@ -173,8 +173,8 @@ mod tests {
     #[test]
     fn of_every_limit_some_memory_stays_free() {
         assert_eq!(reserve(1 << 30), 128 << 20);
-        assert_eq!(reserve(64 << 20), 24 << 20);
+        assert_eq!(reserve(32 << 20), 6 << 20);
         // Too little to lock anything.
-        assert_eq!((16u64 << 20).saturating_sub(reserve(16 << 20)), 0);
+        assert_eq!((5u64 << 20).saturating_sub(reserve(5 << 20)), 0);
     }
 }
