@@ -86,12 +86,14 @@ pub enum Why {
     NoSweep = 2,
     /// Too little memory was left to read ahead into.
     NoMemory = 3,
+    /// What lies ahead is in memory without it.
+    Fits = 4,
 }
 
 impl Why {
     /// From its number.
     pub fn from_number(number: u64) -> Option<Self> {
-        [Self::NoGain, Self::NoSweep, Self::NoMemory]
+        [Self::NoGain, Self::NoSweep, Self::NoMemory, Self::Fits]
             .into_iter()
             .find(|why| *why as u64 == number)
     }

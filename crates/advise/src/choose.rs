@@ -27,6 +27,11 @@ const LEAST_MEMORY: u64 = 12 << 20;
 const STREAM_WINDOW: u64 = 16 << 20;
 /// A page that comes back this often on average is used again and again.
 const RETURNS: f64 = 1.5;
+/// An object of which more is in memory all the time is mostly found there: swap-ins do not tell how often. One that is swept
+/// and never found has less, unless it is alone with the memory.
+const MOSTLY_RESIDENT: f64 = 0.85;
+/// What is used again and again and is not mostly in memory does not fit for sure if it is so many times what is left for it.
+const CLEARLY: f64 = 1.2;
 
 /// One rule to be.
 #[derive(Clone, Debug)]
@@ -68,33 +73,80 @@ pub(crate) fn choose(objects: &[ObjectFacts], run: &RunFacts, memory_bytes: u64)
         .filter(|at| !chosen.contains(at))
         .map(|at| objects[at].resident_bytes())
         .sum();
-    let mut left = lock_budget(memory_bytes).saturating_sub(others.min(memory_bytes / 2));
+    let mut budget = Budget {
+        left: lock_budget(memory_bytes).saturating_sub(others.min(memory_bytes / 2)),
+        unlocked: memory_bytes,
+    };
     let mut choices: Vec<Option<Choice>> = vec![None; objects.len()];
     for at in by_density(objects, &chosen) {
         let object = &objects[at];
-        if !object.is_swept() && object.returns >= RETURNS && object.bytes <= left {
-            left -= object.bytes;
+        if !object.is_swept()
+            && object.returns >= RETURNS
+            && object.bytes <= budget.left
+            && is_thrashing_beside(objects, at, &budget)
+        {
+            budget.take(object.bytes);
             choices[at] = Some(lock(at, object));
         }
     }
     for at in by_density(objects, &chosen) {
         let object = &objects[at];
         let heat = object.heat.as_ref().filter(|_| choices[at].is_none());
-        if let Some(hot) = heat.and_then(|heat| heat.hot_part(left)) {
-            left -= hot.bytes;
+        if let Some(hot) = heat.and_then(|heat| heat.hot_part(budget.left)) {
+            budget.take(hot.bytes);
             choices[at] = Some(lock_hot(at, hot));
         }
     }
     let swept: Vec<usize> = chosen
         .iter()
         .copied()
-        .filter(|&at| objects[at].is_swept())
+        .filter(|&at| objects[at].is_swept() && !is_kept_by_the_kernel(&objects[at], memory_bytes))
         .collect();
-    stream(objects, &swept, left, &mut choices);
+    stream(objects, &swept, budget, &mut choices);
     for &at in &chosen {
         choices[at].get_or_insert_with(|| nothing(at, why_nothing(&objects[at])));
     }
     choices.into_iter().flatten().collect()
+}
+
+/// What may still be locked, and what is not.
+struct Budget {
+    left: u64,
+    unlocked: u64,
+}
+
+impl Budget {
+    fn take(&mut self, bytes: u64) {
+        self.left -= bytes;
+        self.unlocked -= bytes;
+    }
+}
+
+/// Whether beside an object there are others that miss whatever memory is left for them. A lock takes memory from the others: if
+/// these just fit, they no longer do, and miss far more often than before. That their pages are used while they are in memory
+/// leaves no trace in swap-ins, so that it must be shown that they do not fit.
+fn is_thrashing_beside(objects: &[ObjectFacts], at: usize, budget: &Budget) -> bool {
+    let rest = budget.unlocked.saturating_sub(objects[at].bytes);
+    let others = (0..objects.len()).filter(|&other| other != at);
+    let misses = |object: &ObjectFacts| {
+        object.returns >= RETURNS
+            && object
+                .resident_share
+                .is_none_or(|share| share <= MOSTLY_RESIDENT)
+    };
+    let bytes: u64 = others
+        .filter(|&other| misses(&objects[other]))
+        .map(|other| objects[other].bytes)
+        .sum();
+    bytes as f64 >= CLEARLY * rest as f64
+}
+
+/// A sweep of which most is found in memory: to drop what lies behind it would do harm.
+fn is_kept_by_the_kernel(object: &ObjectFacts, memory_bytes: u64) -> bool {
+    object.bytes < memory_bytes / 2
+        && object
+            .resident_share
+            .is_some_and(|share| share > MOSTLY_RESIDENT)
 }
 
 /// Most stall per byte first.
@@ -107,33 +159,45 @@ fn by_density(objects: &[ObjectFacts], chosen: &[usize]) -> Vec<usize> {
 
 /// Shares what is left among the swept objects: a byte kept saves a page per round wherever it is, so those of most
 /// stall per byte get theirs first.
-fn stream(objects: &[ObjectFacts], swept: &[usize], budget: u64, choices: &mut [Option<Choice>]) {
-    let mut left = budget;
+fn stream(
+    objects: &[ObjectFacts],
+    swept: &[usize],
+    mut budget: Budget,
+    choices: &mut [Option<Choice>],
+) {
     for at in by_density(objects, swept) {
         let object = &objects[at];
         let again = object.returns >= RETURNS;
-        choices[at] = Some(if again && object.bytes <= left {
-            left -= object.bytes;
-            Choice {
-                why: format!(
-                    "swept about {:.0} times and fits into what is left: kept whole",
-                    object.returns.max(1.0)
-                ),
-                ..lock(at, object)
-            }
+        choices[at] = if again && object.bytes <= budget.left {
+            is_thrashing_beside(objects, at, &budget).then(|| {
+                budget.take(object.bytes);
+                lock_swept(at, object)
+            })
         } else if again {
-            let keep = left.saturating_sub(STREAM_WINDOW.min(left / 4));
-            left -= keep;
-            stream_of(at, object, keep)
+            let keep = budget
+                .left
+                .saturating_sub(STREAM_WINDOW.min(budget.left / 4));
+            budget.take(keep);
+            Some(stream_of(at, object, keep))
         } else {
-            Choice {
+            Some(Choice {
                 object: at,
                 action: Action::Prefetch(ReadAhead::default()),
                 why: "swept once: its pages can be read in ahead of their turn".to_owned(),
                 kept_bytes: 0,
                 hot: None,
-            }
-        });
+            })
+        };
+    }
+}
+
+fn lock_swept(at: usize, object: &ObjectFacts) -> Choice {
+    Choice {
+        why: format!(
+            "swept about {:.0} times and fits into what is left: kept whole",
+            object.returns.max(1.0)
+        ),
+        ..lock(at, object)
     }
 }
 
@@ -188,7 +252,12 @@ fn stream_of(at: usize, object: &ObjectFacts, keep: u64) -> Choice {
 }
 
 fn why_nothing(object: &ObjectFacts) -> &'static str {
-    if object.returns < RETURNS {
+    if object
+        .resident_share
+        .is_some_and(|share| share > MOSTLY_RESIDENT)
+    {
+        "mostly in memory as it is, beside others that are, too: what it got, they would lose"
+    } else if object.returns < RETURNS {
         "its pages come back once, in no order: there is nothing to foresee and nothing to keep"
     } else {
         "used in no order, larger than what is left, and nowhere much more than elsewhere: whichever part is kept, the rest \
@@ -356,6 +425,26 @@ mod tests {
     fn who_hardly_waits_needs_no_plan() {
         let objects = [object("a", 512, 9, 3.0, Pattern::Loop)];
         assert!(choose(&objects, &run(&objects, 1000), 256 * MIB).is_empty());
+    }
+
+    #[test]
+    fn of_what_just_fits_together_nothing_is_locked() {
+        let used = |name, pattern| ObjectFacts {
+            resident_share: Some(0.9),
+            ..object(name, 64, 200, 3.0, pattern)
+        };
+        let mut objects = vec![
+            used("a", Pattern::Random),
+            used("b", Pattern::Random),
+            used("c", Pattern::Loop),
+            used("d", Pattern::Random),
+        ];
+        assert_eq!(actions(&objects, 256), [const { Action::Nothing }; 4]);
+        // Beside what does not fit they lose what it wins nothing by.
+        objects.push(object("sweep", 1024, 900, 3.0, Pattern::Loop));
+        let actions = actions(&objects, 256);
+        assert!(matches!(actions[0], Action::Lock { .. }), "{actions:?}");
+        assert!(matches!(actions[4], Action::Stream { .. }), "{actions:?}");
     }
 
     #[test]

@@ -207,6 +207,7 @@ fn of_rule(rule: &pagewise_plan::Rule, sent: &Result<usize, String>, words: &Wor
         Why::NoGain => "it was not faster",
         Why::NoSweep => "the accesses were no sweep",
         Why::NoMemory => "too little memory was left",
+        Why::Fits => "what lay ahead was in memory by itself",
     });
     RuleOutcome {
         target: rule.name.clone(),

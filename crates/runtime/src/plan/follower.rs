@@ -21,6 +21,7 @@ use super::probes::Probes;
 use super::sweep::Sizes;
 use super::sweep::Step;
 use super::sweep::Sweep;
+use super::trial::Trial;
 
 const FIRST_CHUNK: usize = 1 << 20;
 const SMALLEST_CHUNK: usize = 128 << 10;
@@ -31,6 +32,11 @@ const LONG_NS: u64 = 3_000_000;
 /// Where no limit is known.
 const LEAD_WITHOUT_LIMIT: usize = 16 << 20;
 
+/// Pages that are looked at to see whether a range is in memory.
+const LOOKED_AT: usize = 32;
+/// Of the object, what is looked at in a trial.
+const TRIAL_SHARE: usize = 16;
+
 /// Without faults for so long, nothing is read in.
 const STANDS_STILL_NS: u64 = 5_000_000;
 
@@ -40,7 +46,10 @@ pub(super) struct Follower {
     sweep: Sweep,
     probes: Probes,
     gain: Gain,
+    trial: Trial,
     sizes: Sizes,
+    /// Filling it pushes others out in any case.
+    is_large: bool,
     chunk_is_given: bool,
     phase: usize,
     newest_ns: u64,
@@ -70,6 +79,8 @@ impl Follower {
             number: object.number,
             rule: object.rule,
             sweep: Sweep::new(region.clone()),
+            is_large: region.len() as u64 > plan.view.sizes().limit_bytes / 2,
+            trial: Trial::new((region.len() / PAGE) as u64),
             probes: Probes::new(region),
             gain: Gain::new(),
             sizes: Sizes { chunk, lead },
@@ -102,11 +113,23 @@ impl Follower {
         if !self.sweep.is_any() {
             return;
         }
-        if !std::mem::replace(&mut self.makes_room, true) {
+        if self.gain.rests_at(fault.time_ns) || is_filling && !self.is_large {
+            return;
+        }
+        if !self.makes_room {
+            if self.is_in_memory(0, self.sizes.lead) {
+                self.rest(plan, fault.time_ns);
+                return;
+            }
+            self.makes_room = true;
             self.sweep.begin(self.sizes);
         }
         if is_filling {
             // There is nothing to read yet, nor a pace to compare with.
+            return;
+        }
+        self.try_without(plan, progress.pages, fault.time_ns);
+        if self.trial.is_on() || !self.makes_room {
             return;
         }
         match self.gain.note(progress, fault.time_ns) {
@@ -117,6 +140,41 @@ impl Follower {
             }
             None => {}
         }
+    }
+
+    fn try_without(&mut self, plan: &Plan, pages: u64, now_ns: u64) {
+        let Some(ago) = self.trial.note(pages) else {
+            return;
+        };
+        let length = self.region().len();
+        let is_there = self.is_in_memory(length - ago as usize * PAGE, length / TRIAL_SHARE);
+        match self.trial.seen(is_there) {
+            Some(true) => self.rest(plan, now_ns),
+            Some(false) => self.sweep.begin(self.sizes),
+            None => {}
+        }
+    }
+
+    /// The kernel keeps it.
+    fn rest(&mut self, plan: &Plan, now_ns: u64) {
+        self.makes_room = false;
+        self.gain.rest(now_ns);
+        self.stopped(plan, Why::Fits);
+    }
+
+    /// Whether most of what lies so far ahead of the sweep is in memory; unknown is no.
+    fn is_in_memory(&self, from: usize, bytes: usize) -> bool {
+        let (Some(ranges), Some(map)) = (self.sweep.ahead(from, bytes), PageMap::open()) else {
+            return false;
+        };
+        let pages = ranges.into_iter().flat_map(|range| range.step_by(PAGE));
+        let looked_at = pages.step_by((bytes / PAGE / LOOKED_AT).max(1));
+        let (mut present, mut all) = (0, 0);
+        for address in looked_at {
+            all += 1;
+            present += usize::from(map.is_present(address / PAGE) == Some(true));
+        }
+        2 * present > all
     }
 
     /// Where faults are not told: looks for pages that have come. The time of the newest.
@@ -139,7 +197,7 @@ impl Follower {
 
     /// Does the next thing that is due, if any.
     pub(super) fn act(&mut self, plan: &Plan) -> bool {
-        if !self.makes_room || self.gain.is_resting() {
+        if !self.makes_room || self.gain.is_resting() || self.trial.is_on() {
             return false;
         }
         // A program that stands still may wait for memory: it must not be taken from it (on cgroup v1, that ends in its being

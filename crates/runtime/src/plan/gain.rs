@@ -59,6 +59,11 @@ impl Gain {
         matches!(self.state, State::Resting { .. })
     }
 
+    /// As [`Gain::is_resting`]; the rest may be over by now.
+    pub(super) fn rests_at(&self, now_ns: u64) -> bool {
+        matches!(self.state, State::Resting { until_ns } if now_ns < until_ns)
+    }
+
     /// A sweep got on. `Some`: reading ahead begins (`None` inside), or stops for that reason.
     pub(super) fn note(&mut self, progress: Progress, now_ns: u64) -> Option<Option<Why>> {
         if let State::Resting { until_ns } = self.state {
@@ -106,7 +111,8 @@ impl Gain {
         None
     }
 
-    fn rest(&mut self, now_ns: u64) {
+    /// It is not needed: it is tried again after a while, ever longer.
+    pub(super) fn rest(&mut self, now_ns: u64) {
         let rest = FIRST_REST_NS << self.failures.min(MOST_DOUBLINGS);
         self.failures += 1;
         self.measure_again(State::Resting {

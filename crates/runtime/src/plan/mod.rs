@@ -18,6 +18,7 @@ mod objects;
 mod probes;
 mod status;
 mod sweep;
+mod trial;
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;

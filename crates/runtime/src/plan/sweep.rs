@@ -205,6 +205,15 @@ impl Sweep {
             .any(|cursor| self.is_sweeping(cursor))
     }
 
+    /// What lies so far ahead of the sweep that got on last, or a round less so far behind it, bytes.
+    pub(super) fn ahead(&self, from: usize, bytes: usize) -> Option<[Range<usize>; 2]> {
+        let cursors = self.cursors.iter().flatten();
+        let newest = cursors
+            .filter(|cursor| self.is_sweeping(cursor))
+            .max_by_key(|cursor| cursor.time_ns)?;
+        Some(self.ranges(newest, from, bytes.min(self.length())))
+    }
+
     /// Reading ahead begins: what was just swept is what is needed last, and makes room.
     pub(super) fn begin(&mut self, sizes: Sizes) {
         let most = self.length() / 4;
