@@ -37,7 +37,9 @@ struct Function {
 /// knows it itself.
 #[must_use]
 pub fn generated_code_names(root: &str, pid: u32, mappings: &[Mapping]) -> String {
-    let paths = mappings.iter().filter_map(|mapping| mapping.path.as_deref());
+    let paths = mappings
+        .iter()
+        .filter_map(|mapping| mapping.path.as_deref());
     let mut dumps = paths.filter(|path| is_dump(path.rsplit('/').next().unwrap_or(path)));
     let map = || format!("{root}/tmp/perf-{pid}.map");
     dumps.next().map_or_else(map, str::to_owned)

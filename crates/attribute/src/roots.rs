@@ -93,7 +93,13 @@ mod tests {
 
     #[test]
     fn other_paths_stay_as_they_are() {
-        for path in ["/usr/lib/libc.so.6", "/proc/self/exe", "/proc/1/maps", "/proc/1/root", ""] {
+        for path in [
+            "/usr/lib/libc.so.6",
+            "/proc/self/exe",
+            "/proc/1/maps",
+            "/proc/1/root",
+            "",
+        ] {
             assert_eq!(reachable(Path::new(path)), Path::new(path));
             assert_eq!(path_inside(path), path);
         }

@@ -139,9 +139,11 @@ fn load(path: &Path) -> Result<Loader> {
     let files = DebugFiles::locate(path);
     let load = |main: &Path, supplementary: Option<&Path>| {
         let supplementary = supplementary.map(reachable);
-        Loader::new_with_sup(reachable(main), supplementary).map_err(|source| Error::DebugInformation {
-            path: main.to_owned(),
-            source: source.to_string().into(),
+        Loader::new_with_sup(reachable(main), supplementary).map_err(|source| {
+            Error::DebugInformation {
+                path: main.to_owned(),
+                source: source.to_string().into(),
+            }
         })
     };
     match load(&files.main, files.supplementary.as_deref()) {
