@@ -37,7 +37,7 @@ fn a_program_in_a_container_has_the_names_of_its_own_files_though_it_has_ended()
     limited.start(folder.path(), &unshare);
     let inside = || {
         let mut processes = limited.cgroup.processes().into_iter();
-        processes.find(|&pid| process::comm(pid).as_deref() == Some("env\n"))
+        processes.find(|&pid| process::comm(pid).as_deref() == Some("env"))
     };
     assert!(within(Duration::from_secs(10), || inside().is_some()));
     let program = inside().expect("just seen");
