@@ -49,7 +49,6 @@ fn a_go_program_has_its_call_paths_and_no_allocations() {
     assert!(built.status.success(), "{built:?}");
     let options = "--memory 24M --swap zram --swap-size 256M";
     record(folder.path(), options, "./sweep").expect_code(0);
-    machine.assert_restored();
     let report = report(folder.path());
     let allocations = report["sensors"]["allocations"].as_str().expect("a state");
     assert!(allocations.contains("static program"), "{allocations}");
@@ -57,6 +56,7 @@ fn a_go_program_has_its_call_paths_and_no_allocations() {
         let own = ["main.sweep", "main.main", "runtime.main"];
         path.windows(own.len()).any(|frames| frames == own)
     });
+    machine.assert_restored();
 }
 
 /// The virtual machine itself is a C++ program like others; its generated code has names from when it ends.
@@ -78,7 +78,6 @@ fn a_program_of_a_java_virtual_machine_has_the_names_it_leaves() {
     let program = "java -Xmx200m -XX:+UseSerialGC -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions \
                    -XX:+DumpPerfMapAtExit -cp . Tree";
     record(folder.path(), options, program).expect_code(0);
-    machine.assert_restored();
     assert_eq!(
         report(folder.path())["sensors"]["allocations"],
         "on",
@@ -111,4 +110,5 @@ fn a_program_of_a_java_virtual_machine_has_the_names_it_leaves() {
         "{found} of {all}"
     );
     assert_eq!(files.len(), 1, "{files:?}");
+    machine.assert_restored();
 }
