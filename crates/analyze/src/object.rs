@@ -101,7 +101,7 @@ impl ObjectFrame {
 
     /// Whether it is of an allocator, a language's runtime or the system's shared libraries, not of the program.
     pub fn is_library(&self) -> bool {
-        let module = self.module.as_deref().unwrap_or("");
+        let module = pagewise_attribute::path_inside(self.module.as_deref().unwrap_or(""));
         let shared = module.ends_with(".so") || module.contains(".so.") || module == "[vdso]";
         let of_system = [
             "/usr/lib",
@@ -132,6 +132,7 @@ mod tests {
         for (module, file) in [
             ("/usr/lib/x86_64-linux-gnu/libc.so.6", None),
             ("/lib64/libcairo.so.2", None),
+            ("/proc/4711/root/usr/lib/libcairo.so.2", None),
             ("[vdso]", None),
             (
                 "/home/me/solver",

@@ -7,6 +7,7 @@
 
 use crate::debuginfod;
 use crate::elf;
+use crate::roots::{is_elsewhere, reachable};
 use object::Object;
 use std::ffi::OsStr;
 use std::io::Read;
@@ -75,7 +76,7 @@ fn by_build_id(global: &Path, id: &[u8]) -> Option<PathBuf> {
 }
 
 fn debuglink_candidates(global: &Path, module: &Path, name: &Path) -> Vec<PathBuf> {
-    let real = module.canonicalize().unwrap_or_else(|_| module.to_owned());
+    let real = real_path(module);
     let folder = real.parent().unwrap_or(Path::new("/"));
     let below_root = folder.strip_prefix("/").unwrap_or(folder);
     let mut candidates = vec![
@@ -88,12 +89,18 @@ fn debuglink_candidates(global: &Path, module: &Path, name: &Path) -> Vec<PathBu
     candidates
 }
 
+/// Without symbolic links, as far as they can be followed from here.
+fn real_path(path: &Path) -> PathBuf {
+    let followed = (!is_elsewhere(path)).then(|| path.canonicalize().ok());
+    followed.flatten().unwrap_or_else(|| path.to_owned())
+}
+
 /// The file named by `.gnu_debugaltlink`: relative to the file that names it, or by build id.
 fn supplementary_file(global: &Path, path: &Path) -> Option<PathBuf> {
     let cache = elf::open(path).ok()?;
     let file = elf::parse(path, &cache).ok()?;
     let (name, id) = file.gnu_debugaltlink().ok()??;
-    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let real = real_path(path);
     let named = real
         .parent()
         .unwrap_or(Path::new("/"))
@@ -127,7 +134,7 @@ fn build_id_of(path: &Path) -> Option<Vec<u8>> {
 
 /// The checksum `.gnu_debuglink` carries: CRC-32 of the whole file.
 fn crc32_of(path: &Path) -> Option<u32> {
-    let mut file = std::fs::File::open(path).ok()?;
+    let mut file = std::fs::File::open(reachable(path)).ok()?;
     let mut hasher = crc32fast::Hasher::new();
     let mut chunk = vec![0; 1 << 16];
     loop {

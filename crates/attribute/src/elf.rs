@@ -1,6 +1,7 @@
 //! What an ELF file says about where it is loaded, and which file it is.
 
 use crate::error::{Error, Result};
+use crate::roots::reachable;
 use object::read::ReadCache;
 use object::{Object, ObjectSegment, SegmentFlags, elf};
 use std::collections::HashMap;
@@ -108,7 +109,7 @@ pub(crate) fn open(path: &Path) -> Result<ReadCache<File>> {
         path: path.to_owned(),
         source,
     };
-    let file = File::open(path).map_err(read_error)?;
+    let file = File::open(reachable(path)).map_err(read_error)?;
     // A fifo or a device would block or never end.
     if !file.metadata().map_err(read_error)?.is_file() {
         return Err(read_error(std::io::ErrorKind::InvalidInput.into()));
@@ -139,7 +140,7 @@ pub(crate) struct FileStamp {
 impl FileStamp {
     /// The stamp of the file now at `path`, or `None` if there is none.
     pub(crate) fn of(path: &Path) -> Option<Self> {
-        let metadata = std::fs::metadata(path).ok()?;
+        let metadata = std::fs::metadata(reachable(path)).ok()?;
         Some(Self {
             device: metadata.dev(),
             inode: metadata.ino(),

@@ -7,6 +7,7 @@
 use crate::demangle::readable;
 use crate::frame::Frame;
 use crate::maps::Mapping;
+use crate::roots::reachable;
 use linux_perf_data::jitdump::{JitDumpReader, JitDumpRecord};
 use std::collections::BTreeMap;
 use std::fs;
@@ -28,19 +29,20 @@ struct Function {
     lines: Vec<(u64, String, u32)>,
 }
 
-/// The file that names the code a process generates at run time, if there is one by now: a jitdump that it has mapped
-/// (which is how such a program tells of it), else `/tmp/perf-PID.map`. It serves as a module whose bias is 0.
+/// The file that names the code a process generates at run time: a jitdump that it has mapped (which is how such a program
+/// tells of it), else `/tmp/perf-PID.map`, which may still come: a JVM writes it when it ends. It serves as a module
+/// whose bias is 0.
+///
+/// `root` is what the paths of the process begin with here ([`crate::hold_root`]; mostly nothing), `pid` its number as it
+/// knows it itself.
 #[must_use]
-pub fn generated_code_names(pid: u32, mappings: &[Mapping]) -> Option<String> {
-    let dump = mappings
+pub fn generated_code_names(root: &str, pid: u32, mappings: &[Mapping]) -> String {
+    let paths = mappings
         .iter()
-        .filter_map(|mapping| mapping.path.as_deref())
-        .find(|path| is_dump(path.rsplit('/').next().unwrap_or(path)));
-    if let Some(dump) = dump {
-        return Some(dump.to_owned());
-    }
-    let map = format!("/tmp/perf-{pid}.map");
-    Path::new(&map).is_file().then_some(map)
+        .filter_map(|mapping| mapping.path.as_deref());
+    let mut dumps = paths.filter(|path| is_dump(path.rsplit('/').next().unwrap_or(path)));
+    let map = || format!("{root}/tmp/perf-{pid}.map");
+    dumps.next().map_or_else(map, str::to_owned)
 }
 
 /// Whether a module's path is that of a file of names.
@@ -65,19 +67,21 @@ fn numbered(name: &str, prefix: &str, suffix: &str) -> bool {
 }
 
 impl JitNames {
-    /// Reads either kind of file; what cannot be read or understood has no names.
-    pub(crate) fn load(path: &Path) -> Self {
+    /// Reads either kind of file; what cannot be read or understood has no names. `None`: there is no such file.
+    pub(crate) fn load(path: &Path) -> Option<Self> {
+        let file = reachable(path);
+        let facts = fs::metadata(&file).ok()?;
         let mut names = Self::default();
-        if fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= MOST_BYTES) {
+        if facts.is_file() && facts.len() <= MOST_BYTES {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             if is_dump(&name) {
-                names.read_dump(path);
+                names.read_dump(&file);
             } else {
-                let text = fs::read(path).unwrap_or_default();
+                let text = fs::read(&file).unwrap_or_default();
                 names.read_map(&String::from_utf8_lossy(&text));
             }
         }
-        names
+        Some(names)
     }
 
     fn read_map(&mut self, text: &str) {
@@ -231,7 +235,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("jit-1234.dump");
         fs::write(&path, &dump).expect("written");
-        let names = JitNames::load(&path);
+        let names = JitNames::load(&path).expect("a file");
         let frame = names.frame(0x500c).expect("a frame");
         assert_eq!(frame.function.as_deref(), Some("walk"));
         assert_eq!(

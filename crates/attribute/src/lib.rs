@@ -37,6 +37,7 @@ mod jit;
 mod maps;
 mod modules;
 mod naming;
+mod roots;
 mod symbolize;
 pub mod unwind;
 
@@ -51,4 +52,5 @@ pub use jit::generated_code_names;
 pub use maps::{Mapping, parse_maps};
 pub use modules::{Module, ModuleTable};
 pub use naming::{Namer, Site, is_allocator_by_name, is_runtime, is_runtime_code};
+pub use roots::{hold_root, path_inside};
 pub use symbolize::Symbolizer;

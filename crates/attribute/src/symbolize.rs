@@ -5,6 +5,7 @@ use crate::demangle::{demangle, readable};
 use crate::error::{Error, Result};
 use crate::frame::Frame;
 use crate::jit::{JitNames, is_names_file};
+use crate::roots::reachable;
 use addr2line::Loader;
 use std::collections::HashMap;
 use std::path::Path;
@@ -19,7 +20,7 @@ const MAX_ADDRESSES: usize = 200_000;
 #[derive(Default)]
 pub struct Symbolizer {
     modules: HashMap<Arc<str>, Result<Loader>>,
-    jit: HashMap<Arc<str>, JitNames>,
+    jit: HashMap<Arc<str>, Option<JitNames>>,
     addresses: HashMap<(Arc<str>, u64), Arc<[Frame]>>,
 }
 
@@ -87,6 +88,10 @@ impl Symbolizer {
                 .jit
                 .entry(path)
                 .or_insert_with(|| JitNames::load(Path::new(&**module)));
+            // Without such a file, it was a guess that there would be one.
+            let Some(names) = names else {
+                return vec![Frame::default()];
+            };
             let found = names.frame(svma).unwrap_or_default();
             return vec![Frame {
                 module: here.module,
@@ -133,9 +138,12 @@ fn load(path: &Path) -> Result<Loader> {
     crate::elf::parse(path, &crate::elf::open(path)?)?;
     let files = DebugFiles::locate(path);
     let load = |main: &Path, supplementary: Option<&Path>| {
-        Loader::new_with_sup(main, supplementary).map_err(|source| Error::DebugInformation {
-            path: main.to_owned(),
-            source: source.to_string().into(),
+        let supplementary = supplementary.map(reachable);
+        Loader::new_with_sup(reachable(main), supplementary).map_err(|source| {
+            Error::DebugInformation {
+                path: main.to_owned(),
+                source: source.to_string().into(),
+            }
         })
     };
     match load(&files.main, files.supplementary.as_deref()) {

@@ -7,6 +7,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::FileExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -82,6 +83,18 @@ pub fn thread_group(pid: u32) -> Option<u32> {
     let text = files::read_optional(&proc_file(pid, "status"))?;
     let group = text.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
     group.trim().parse().ok()
+}
+
+/// What tells its mount namespace from others; `None` when gone or not permitted.
+pub fn mount_namespace(pid: u32) -> Option<u64> {
+    Some(fs::metadata(proc_file(pid, "ns/mnt")).ok()?.ino())
+}
+
+/// Its number as it knows it itself: another one in a container (`NSpid`).
+pub fn pid_inside(pid: u32) -> Option<u32> {
+    let text = files::read_optional(&proc_file(pid, "status"))?;
+    let numbers = text.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    numbers.split_ascii_whitespace().last()?.parse().ok()
 }
 
 /// The kernel's flags of its main thread (`PF_*` of include/linux/sched.h), field 9 of `/proc/PID/stat`.
@@ -237,6 +250,7 @@ mod tests {
         assert!(memory(me).and_then(|memory| memory.resident_bytes) > Some(0));
         assert!(maps(me).is_some_and(|maps| maps.contains("[stack]")));
         assert_eq!(exe(me), std::env::current_exe().ok());
+        assert!(mount_namespace(me).is_some() && pid_inside(me) > Some(0));
 
         let mut child = std::process::Command::new("sleep")
             .arg("60")
@@ -247,6 +261,10 @@ mod tests {
         child.kill().expect("kill");
         child.wait().expect("wait");
         assert_eq!(stat(child.id()), None);
+        assert_eq!(
+            (mount_namespace(child.id()), pid_inside(child.id())),
+            (None, None)
+        );
         assert_eq!(
             (maps(child.id()), comm(child.id()), exe(child.id())),
             (None, None, None)

@@ -8,6 +8,7 @@ use std::path::Path;
 use common::command::record;
 use common::command::report;
 use common::machine::Machine;
+use common::paths::swap_ins_of;
 use common::programs::compile;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -68,17 +69,7 @@ impl Checked {
 
     /// Swap-ins of paths, innermost function first.
     fn swap_ins(&self, wanted: impl Fn(&[&str]) -> bool) -> u64 {
-        let paths = self.report["fault_paths"].as_array().expect("a list");
-        let is_wanted = |path: &&Value| {
-            let frames = path["path"].as_array().expect("frames");
-            let names: Vec<&str> = frames
-                .iter()
-                .map(|frame| frame["function"].as_str().unwrap_or("?"))
-                .collect();
-            wanted(&names)
-        };
-        let chosen = paths.iter().filter(is_wanted);
-        chosen.filter_map(|path| path["swap_ins"].as_u64()).sum()
+        swap_ins_of(&self.report, wanted)
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::elf::{self, FileStamp, Segment};
 use crate::error::Result;
 use crate::modules::Module;
+use crate::roots::reachable;
 use framehop::ExplicitModuleSectionInfo;
 use object::{Object, ObjectSection};
 use std::collections::HashMap;
@@ -33,7 +34,7 @@ pub(super) fn code_begins_with(module: &Module, svma: u64, code: &[u8]) -> bool 
     };
     let mut found = vec![0; code.len()];
     let offset = segment.file_offset.saturating_add(svma - segment.svma);
-    let file = std::fs::File::open(&*module.path);
+    let file = std::fs::File::open(reachable(Path::new(&*module.path)));
     file.is_ok_and(|file| file.read_exact_at(&mut found, offset).is_ok()) && found == code
 }
 

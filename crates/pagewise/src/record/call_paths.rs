@@ -11,7 +11,6 @@ use pagewise_attribute::ElfCache;
 use pagewise_attribute::Mapping;
 use pagewise_attribute::ModuleTable;
 use pagewise_attribute::generated_code_names;
-use pagewise_attribute::parse_maps;
 use pagewise_attribute::unwind::CallPath;
 use pagewise_attribute::unwind::Evidence;
 use pagewise_attribute::unwind::ProcessUnwinder;
@@ -20,11 +19,14 @@ use pagewise_attribute::unwind::WalkEnd;
 use pagewise_attribute::unwind::arch::Registers;
 use pagewise_trace::StackFrame;
 
+use super::mapped::Mapped;
+
 /// Equal in this, equal in names: modules may lie elsewhere in each process.
 type Key = Vec<(Option<Arc<str>>, u64)>;
 
 #[derive(Default)]
 pub(super) struct CallPaths {
+    pub(super) mapped: Mapped,
     elf: ElfCache,
     unwind: UnwindCache,
     processes: HashMap<u32, Process>,
@@ -36,6 +38,8 @@ pub(super) struct CallPaths {
 struct Process {
     code: Vec<Mapping>,
     modules: Arc<ModuleTable>,
+    /// Where code that is in no file has its names.
+    generated_code: Arc<str>,
     unwinder: ProcessUnwinder,
     /// When its mappings were last read for a stack's sake.
     looked: Option<Instant>,
@@ -90,7 +94,9 @@ impl CallPaths {
         let modules = Arc::new(ModuleTable::new(mappings, &mut self.elf));
         let known = self.processes.get(&pid);
         let walks = known.map_or(Walks::default(), |before| before.walks);
+        let (root, inside) = self.mapped.root_and_number(pid);
         let process = Process {
+            generated_code: generated_code_names(root, inside, &code).into(),
             code,
             walks,
             unwinder: ProcessUnwinder::new(Arc::clone(&modules)),
@@ -178,12 +184,10 @@ impl CallPaths {
         if looked.is_some_and(|at| at.elapsed() < LOOK_AGAIN) {
             return false;
         }
-        let Some(mappings) = pagewise_host::process::maps(pid)
-            .and_then(|text| parse_maps(&text).ok())
-            .filter(|mappings| !mappings.is_empty())
-        else {
+        let mappings = self.mapped.now(pid);
+        if mappings.is_empty() {
             return false;
-        };
+        }
         self.set_mappings(pid, &mappings);
         if let Some(process) = self.processes.get_mut(&pid) {
             process.looked = Some(Instant::now());
@@ -205,10 +209,10 @@ impl CallPaths {
             .iter()
             .map(|&address| place(&process.modules, address))
             .collect();
-        if key.iter().any(|(module, _)| module.is_none()) {
-            let names = generated_code_names(pid, &process.code).map(Arc::from);
-            for (module, _) in key.iter_mut().filter(|(module, _)| module.is_none()) {
-                module.clone_from(&names);
+        let is_generated = |address| process.modules.is_code(address);
+        for (place, &address) in key.iter_mut().zip(&addresses) {
+            if place.0.is_none() && is_generated(address) {
+                place.0 = Some(Arc::clone(&process.generated_code));
             }
         }
         if let Some(&number) = self.numbers.get(&key) {

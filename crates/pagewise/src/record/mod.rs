@@ -14,6 +14,7 @@ mod delegation;
 mod ending;
 mod facts;
 mod fault_paths;
+mod mapped;
 mod outcome;
 mod peak;
 mod preloadable;

@@ -5,6 +5,7 @@
 //!   limited   processes that run already, in a cgroup with a limit
 //!   machine   root, one test at a time, and everything as before afterwards
 //!   command   runs of the command, each with a time limit
+//!   paths     call paths of faults, as a report tells them
 //!   programs  small programs to record, compiled here
 //!   resample  what a sampled recording would have been
 //! ```
@@ -15,6 +16,7 @@ pub(crate) mod command;
 pub(crate) mod install;
 pub(crate) mod limited;
 pub(crate) mod machine;
+pub(crate) mod paths;
 pub(crate) mod programs;
 pub(crate) mod resample;
 

@@ -1,4 +1,5 @@
-/* Touches an array from code made at run time, which it names for profilers as such programs do. */
+/* usage: generated [PASSES]   touches an array from code made at run time, which it names for profilers as such programs
+   do. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,8 @@ static const unsigned char CODE[] = {
 
 typedef void (*touch_function)(unsigned char *);
 
-int main(void) {
+int main(int count, char **arguments) {
+    int passes = count > 1 ? atoi(arguments[1]) : PASSES;
     unsigned char *code = mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     unsigned char *bytes = malloc(BYTES);
     if (code == MAP_FAILED || bytes == NULL) {
@@ -42,7 +44,7 @@ int main(void) {
     for (size_t offset = 0; offset < BYTES; offset += PAGE) {
         memset(bytes + offset, (int)(offset / PAGE % 251), PAGE / 2);
     }
-    for (int pass = 0; pass < PASSES; pass++) {
+    for (int pass = 0; pass < passes; pass++) {
         for (size_t offset = 0; offset < BYTES; offset += PAGE) {
             touch(bytes + offset);
         }

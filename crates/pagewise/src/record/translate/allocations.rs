@@ -2,7 +2,6 @@
 
 use pagewise_abi as abi;
 use pagewise_attribute::Mapping;
-use pagewise_attribute::parse_maps;
 use pagewise_trace as trace;
 use pagewise_trace::TraceError;
 use pagewise_trace::TraceWriter;
@@ -116,8 +115,7 @@ impl Translator {
             return Ok(());
         }
         let text = self.maps.remove(&pid).unwrap_or_default();
-        // A process that writes nonsense there has no modules.
-        let mappings = parse_maps(&text).unwrap_or_default();
+        let mappings = self.call_paths.mapped.parse(pid, &text);
         self.call_paths.set_mappings(pid, &mappings);
         self.write_mappings(space, piece.time_ns, mappings, writer)
     }
@@ -176,8 +174,7 @@ impl Translator {
         time_ns: u64,
         writer: &mut TraceWriter,
     ) -> Result<(), TraceError> {
-        let text = pagewise_host::process::maps(pid).unwrap_or_default();
-        let mappings = parse_maps(&text).unwrap_or_default();
+        let mappings = self.call_paths.mapped.now(pid);
         // Code that came or went, for processes whose stacks are unwound.
         if self.call_paths.knows(pid) && !mappings.is_empty() {
             self.call_paths.set_mappings(pid, &mappings);
