@@ -30,6 +30,8 @@ const RETURNS: f64 = 1.5;
 /// An object of which more is in memory all the time is mostly found there: swap-ins do not tell how often. One that is swept
 /// and never found has less, unless it is alone with the memory.
 const MOSTLY_RESIDENT: f64 = 0.85;
+/// Bytes that a swap-in brings at least.
+const PAGE: u64 = 4096;
 /// What is used again and again and is not mostly in memory does not fit for sure if it is so many times what is left for it.
 const CLEARLY: f64 = 1.2;
 
@@ -129,7 +131,9 @@ fn is_thrashing_beside(objects: &[ObjectFacts], at: usize, budget: &Budget) -> b
     let rest = budget.unlocked.saturating_sub(objects[at].bytes);
     let others = (0..objects.len()).filter(|&other| other != at);
     let misses = |object: &ObjectFacts| {
+        // All of it, not some pages.
         object.returns >= RETURNS
+            && object.swap_ins * PAGE >= object.bytes
             && object
                 .resident_share
                 .is_none_or(|share| share <= MOSTLY_RESIDENT)
@@ -340,7 +344,7 @@ mod tests {
         ObjectFacts {
             name: name.to_owned(),
             bytes: mib * MIB,
-            swap_ins: stall_ms * 100,
+            swap_ins: (returns * mib as f64 * 256.0) as u64,
             stall_ns: stall_ms * 1_000_000,
             returns,
             pattern: Some(pattern),

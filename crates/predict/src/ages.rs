@@ -1,5 +1,9 @@
 //! How long a page stays in memory that is not accessed any more: counted in pages that came in meanwhile, as that is what
 //! drives pages out. It changes with how much of memory the program keeps in use.
+//!
+//! A page passes through two lists before it leaves, each about half of its memory: one that came back through the active
+//! and then the inactive one, a new one twice through the inactive one. Its accessed bit is looked at when it leaves a
+//! list, and cleared (mm/vmscan.c `shrink_active_list`, `shrink_folio_list`).
 
 use crate::history::History;
 use crate::history::What;
@@ -22,7 +26,7 @@ pub(crate) struct Ages {
 }
 
 impl Ages {
-    /// Of the evicted pages, `share` in a hundred are taken not to have been accessed after they came in.
+    /// Of the evicted pages, `share` in a hundred are taken to have left as early as pages can.
     pub(crate) fn new(history: &History, share: usize) -> Ages {
         let mut came = vec![None; history.keys.len()];
         let (mut arrivals, mut batches) = (Vec::new(), Vec::new());
@@ -77,22 +81,21 @@ impl Ages {
             .unwrap_or(u64::MAX)
     }
 
-    /// Of a page that came in at `came` and was evicted at `left`: when it was last accessed, if later than it came.
-    pub(crate) fn last_access(&self, came: u64, left: u64) -> Option<u64> {
+    /// The last two passes through lists of a page that left at `left`.
+    pub(crate) fn last_passes(&self, left: u64) -> Option<Passes> {
         let age = self.age(left)?;
-        let arrived = |at| self.arrivals.partition_point(|&other| other < at);
-        let (from, to) = (arrived(came), arrived(left));
-        // Reclaim is no exact queue: a quarter more may be chance.
-        (to - from > age + age / 4).then(|| self.arrivals[to - age])
-    }
-
-    /// Until when a page that came in at `came` and left at `left` can have been accessed without staying any longer: while
-    /// its accessed bit was still set from when it came, which is the first half of its age.
-    pub(crate) fn unnoticed(&self, came: u64, left: u64) -> Option<u64> {
-        let age = self.age(left)?;
-        let arrived = self.arrivals.partition_point(|&other| other < came);
-        let until = self.arrivals.get(arrived + age / 2).copied();
-        Some(until.unwrap_or(left).min(left))
+        let to = self.arrivals.partition_point(|&other| other < left);
+        let before = |arrivals: usize| match to.checked_sub(arrivals) {
+            Some(arrived) => self.arrivals.get(arrived).map_or(left, |&at| at.min(left)),
+            None => 0,
+        };
+        let first = before(age);
+        Some(Passes {
+            first,
+            last: before(age / 2),
+            // Reclaim is no exact queue: a quarter more may be chance.
+            slack: first - before(age + age / 4),
+        })
     }
 
     /// How long at most a page stayed without access from `at` on, ns.
@@ -100,4 +103,14 @@ impl Ages {
         let point = at.saturating_sub(self.begin) / self.step;
         self.longest[(point as usize).min(self.longest.len() - 1)]
     }
+}
+
+/// The last two passes of a page through lists before it left.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Passes {
+    /// When the first of them began, and the last; in own time.
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+    /// By how much the first may have begun earlier.
+    pub(crate) slack: u64,
 }

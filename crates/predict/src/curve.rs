@@ -16,17 +16,19 @@ use crate::error::PredictError;
 use crate::history::History;
 use crate::history::page_bytes;
 use crate::history::page_shift;
+use crate::looks;
 use crate::objects::Objects;
 use crate::rates::Rates;
+use crate::stays;
 use crate::strings;
 use crate::strings::Step;
 use crate::sweeps;
 
 /// Evictions without which nothing is predicted.
 const LEAST_EVICTIONS: u64 = 1000;
-/// What is assumed of pages in memory: the share of evicted pages that were not accessed after they came (percent), and
-/// whether accesses that left no mark are made up. The first is the best guess, the others bound it.
-const ASSUMPTIONS: [(usize, bool); 3] = [(40, true), (20, true), (60, false)];
+/// What is assumed of pages in memory: the share of evicted pages that left as early as pages do (percent), and whether
+/// accesses that left no mark are made up. The first is the best guess, the others bound it.
+const ASSUMPTIONS: [(usize, bool); 3] = [(10, true), (5, true), (40, false)];
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 /// References given to the simulator at once.
 const CHUNK: usize = 4096;
@@ -81,16 +83,30 @@ impl Model {
         let known = strings::known(&history, &found);
         let looks = trace.accesses()?;
         let rates = Rates::new(&history, &found, &known, looks, page_shift(trace))?;
-        let build = |(share, unnoticed)| {
+        let build = |(share, unnoticed)| -> Result<Vec<Step>, PredictError> {
             let ages = Ages::new(&history, share);
-            strings::build(&history, &known, &rates, &ages, unnoticed, SEED)
+            let looks = looks::read(trace.accesses()?, page_shift(trace), &history);
+            let mut steps = known.clone();
+            stays::add(
+                &history,
+                looks,
+                (&rates, &ages),
+                unnoticed,
+                SEED,
+                &mut steps,
+            )?;
+            steps.sort_unstable();
+            Ok(steps)
         };
         let page_bytes = page_bytes(trace);
         let limit_bytes = trace.meta().limit.bytes;
         let limit_pages = limit_bytes.map_or(account.fit, |limit| limit / page_bytes);
         let waited = history.clock.waited();
         let mut model = Model {
-            strings: ASSUMPTIONS.map(build).into(),
+            strings: ASSUMPTIONS
+                .into_iter()
+                .map(build)
+                .collect::<Result<_, _>>()?,
             page_bytes,
             overhead_pages: limit_pages.saturating_sub(account.fit),
             most_pages: account.most,

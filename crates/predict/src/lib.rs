@@ -5,10 +5,12 @@
 //!             --simulate--> swap-ins at each size
 //! ```
 //!
-//! A recording sees an access only where the page was missing. What happened to pages in memory is made up to fit: sweeps
-//! passed over the pages between those that were missing; a page that stayed for longer than pages do that are not accessed
-//! was accessed; and others are as often as pages of the same 2 MiB were when they were away. The string then runs
-//! through the simulator's `linux` policy at each size. How well that does: docs/results-simulate.md.
+//! A recording sees an access only where the page was missing, and, with `--access`, for each page whether it was accessed
+//! between two looks. What happened to pages in memory is made up to fit that: sweeps passed over the pages between those
+//! that were missing; a page that left had not been accessed since it was last looked at by the kernel or by us; one that
+//! stayed for longer than pages do that are not accessed was accessed; and else they are accessed as often as looks say,
+//! or pages of the same 2 MiB when they were away. The string then runs through the simulator's `linux` policy at each
+//! size. How well that does: docs/results-simulate.md.
 
 #![forbid(unsafe_code)]
 
@@ -18,8 +20,11 @@ mod clock;
 mod curve;
 mod error;
 mod history;
+mod looks;
 mod objects;
+mod random;
 mod rates;
+mod stays;
 mod strings;
 mod sweeps;
 #[cfg(test)]

@@ -23,7 +23,7 @@ impl<'a> Cursor<'a> {
 
     /// The next eight bytes, the first one lowest.
     #[inline]
-    fn word(&self) -> u64 {
+    pub(crate) fn word(&self) -> u64 {
         let bytes = self.bytes[self.at..self.at + 8].try_into();
         u64::from_le_bytes(bytes.expect("eight bytes"))
     }

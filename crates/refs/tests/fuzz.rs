@@ -1,6 +1,7 @@
 //! Whatever bytes come, the readers end without a panic.
 
 use std::fs;
+use std::io::Write;
 
 use pagewise_refs::Classify;
 use pagewise_refs::Format;
@@ -53,8 +54,48 @@ fn read(bytes: &[u8], options: &Options) {
     }
 }
 
+/// What can be asked for; recordings are folders, and have tests of their own.
+fn asked() -> Vec<(Option<Format>, Option<Classify>)> {
+    let formats = Format::all().filter(|format| *format != Format::Pagewise);
+    let mut asked: Vec<_> = formats.map(|format| (Some(format), None)).collect();
+    asked.push((Some(Format::Lackey), Some(Classify::Syscalls)));
+    asked.push((None, None));
+    asked
+}
+
+fn read_as_anything(bytes: &[u8], skip_bad: bool, paged: bool) {
+    for (format, classify) in asked() {
+        let options = Options {
+            format,
+            classify,
+            page_bytes: paged.then_some(16_384),
+            columns: None,
+            skip_bad,
+        };
+        read(bytes, &options);
+    }
+}
+
+/// A whole file of each compression.
+fn compressed(bytes: &[u8], compression: usize) -> Vec<u8> {
+    match compression {
+        0 => {
+            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), Default::default());
+            encoder.write_all(bytes).unwrap();
+            encoder.finish().unwrap()
+        }
+        1 => zstd::encode_all(bytes, 1).unwrap(),
+        _ => {
+            let options = lzma_rust2::XzOptions::with_preset(1);
+            let mut encoder = lzma_rust2::XzWriter::new(Vec::new(), options).unwrap();
+            encoder.write_all(bytes).unwrap();
+            encoder.finish().unwrap()
+        }
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
     fn no_bytes_make_a_reader_panic(
@@ -64,19 +105,30 @@ proptest! {
         paged: bool,
     ) {
         let magic: &[u8] = [&b""[..], &[0x1f, 0x8b, 8, 0], &[0x28, 0xb5, 0x2f, 0xfd], b"\xfd7zXZ\0"][compression];
-        let bytes = [magic, &bytes].concat();
-        let formats = Format::all().filter(|format| *format != Format::Pagewise);
-        for format in formats.map(Some).chain([None]) {
-            for classify in [None, Some(Classify::Syscalls)] {
-                let options = Options {
-                    format,
-                    classify: classify.filter(|_| format == Some(Format::Lackey)),
-                    page_bytes: paged.then_some(16_384),
-                    columns: None,
-                    skip_bad,
-                };
-                read(&bytes, &options);
-            }
+        read_as_anything(&[magic, &bytes].concat(), skip_bad, paged);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    /// What is damaged in a compressed file gets as far as its decoder, and what that gives as far as the parser.
+    #[test]
+    fn no_damage_to_a_compressed_file_makes_a_reader_panic(
+        bytes in nearly_lines(),
+        compression in 0..3_usize,
+        flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3),
+        kept in 0.5..1.2_f64,
+        skip_bad: bool,
+    ) {
+        let mut file = compressed(&bytes, compression);
+        for (at, bits) in flips {
+            let at = at.index(file.len());
+            file[at] ^= bits;
         }
+        file.truncate((file.len() as f64 * kept) as usize);
+        let options = Options { skip_bad, ..Options::default() };
+        read(&file, &options);
+        read(&file, &Options { format: Some(Format::Vscsi), ..options });
     }
 }

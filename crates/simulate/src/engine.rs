@@ -30,6 +30,7 @@ pub(crate) trait Run: Send {
     fn feed(&mut self, references: &[Reference]);
     fn outcome(&self) -> Outcome;
     fn resident(&self) -> u32;
+    fn holds(&self, page: u32) -> bool;
     fn forget(&mut self, page: u32) -> bool;
 }
 
@@ -115,6 +116,10 @@ impl<P: Policy> Run for Engine<P> {
 
     fn resident(&self) -> u32 {
         self.memory.resident()
+    }
+
+    fn holds(&self, page: u32) -> bool {
+        self.memory.is_resident(page)
     }
 
     fn forget(&mut self, page: u32) -> bool {

@@ -118,6 +118,11 @@ impl Simulation {
         self.run.outcome()
     }
 
+    /// Whether a page is in memory now.
+    pub fn holds(&self, page: u32) -> bool {
+        self.run.holds(page)
+    }
+
     /// Pages in memory now.
     pub fn resident(&self) -> u32 {
         self.run.resident()

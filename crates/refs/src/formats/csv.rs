@@ -3,10 +3,15 @@
 //! The header says what the columns are, or the caller does. Blocks and objects are pages of files; addresses are those
 //! of anonymous memory. Object names that are no numbers are hashed.
 
+mod quick;
+#[cfg(test)]
+mod tests;
+
 use std::hash::BuildHasher;
 use std::hash::BuildHasherDefault;
 use std::hash::DefaultHasher;
 
+use self::quick::Quick;
 use crate::cursor::Cursor;
 use crate::cursor::Expected;
 use crate::decode::LineDecoder;
@@ -39,6 +44,7 @@ pub(crate) struct Csv {
     names: bool,
     /// Whether the first line is still to come, and is a header.
     header: bool,
+    quick: Quick,
 }
 
 const IDS: &[(&str, Unit)] = &[
@@ -121,13 +127,15 @@ impl Csv {
         } else {
             id_of(first)
         } == Some(false);
+        let last = columns
+            .id
+            .max(columns.operation.unwrap_or(0))
+            .max(columns.size.unwrap_or(0));
         Ok(Self {
             delimiter,
             columns,
-            last: columns
-                .id
-                .max(columns.operation.unwrap_or(0))
-                .max(columns.size.unwrap_or(0)),
+            last,
+            quick: Quick::new(delimiter, columns, last),
             unit,
             page_shift,
             names: first_is_name && unit == Unit::Object,
@@ -140,7 +148,12 @@ impl Csv {
         number(id).or_else(|| (self.names && !id.is_empty()).then(hashed))
     }
 
-    fn run(&self, id: u64, bytes: u64, access: Access) -> Option<Run> {
+    #[inline]
+    fn run(&self, id: u64, bytes: u64, write: bool) -> Option<Run> {
+        let access = Access {
+            write,
+            file: self.unit != Unit::Address,
+        };
         let shift = match (self.unit, self.page_shift) {
             (Unit::Object, _) | (Unit::Block, None) => return Some(Run::one(id, access)),
             (Unit::Block, Some(shift)) => {
@@ -152,30 +165,33 @@ impl Csv {
         Run::covering(id, bytes, shift, access)
     }
 
-    #[inline]
-    fn parse(&self, line: &[u8]) -> Result<Run, Expected> {
+    fn parse(&mut self, line: &[u8]) -> Result<Run, Expected> {
         let (mut id, mut write, mut bytes) = (None, false, 1);
         for (field, column) in fields(line, self.delimiter).take(self.last).zip(1..) {
             if column == self.columns.id {
                 id = self.key(unquoted(field));
             } else if Some(column) == self.columns.operation {
                 write = is_write(unquoted(field)).ok_or("neither a read nor a write")?;
+                self.quick.learn(field, write);
             } else if Some(column) == self.columns.size {
                 bytes = number(unquoted(field)).ok_or("the size is no number")?;
             }
         }
-        let access = Access {
-            write,
-            file: self.unit != Unit::Address,
-        };
         let id = id.ok_or("no number where the block, object or address should be")?;
-        self.run(id, bytes, access).ok_or("the size is too large")
+        self.run(id, bytes, write).ok_or("the size is too large")
     }
 }
 
 impl LineDecoder for Csv {
     #[inline]
     fn line(&mut self, cursor: &mut Cursor<'_>, runs: &mut Vec<Run>) -> Result<(), Expected> {
+        if !self.header
+            && let Some(line) = self.quick.line(cursor)
+        {
+            let run = self.run(line.id, line.size, line.write);
+            runs.push(run.ok_or("the size is too large")?);
+            return Ok(());
+        }
         let line = cursor.rest_of_line();
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if std::mem::take(&mut self.header) || line.is_empty() {

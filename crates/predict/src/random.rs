@@ -1,0 +1,24 @@
+//! Numbers at random, the same each time.
+
+/// xorshift64*.
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Random {
+        Random(seed | 1)
+    }
+
+    /// Below 1.
+    pub(crate) fn uniform(&mut self) -> f64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        let bits = self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11;
+        bits as f64 / (1u64 << 53) as f64
+    }
+
+    /// Of mean 1.
+    pub(crate) fn exponential(&mut self) -> f64 {
+        -(1.0 - self.uniform()).ln()
+    }
+}
