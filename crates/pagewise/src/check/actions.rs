@@ -6,7 +6,7 @@ use super::AS_ROOT;
 use super::Item;
 
 pub(super) fn items(facts: &HostFacts) -> Vec<Item> {
-    vec![limit(facts), swap(facts), remote_advice(facts)]
+    vec![limit(facts), swap(facts), remote_advice(facts), guard()]
 }
 
 fn limit(facts: &HostFacts) -> Item {
@@ -71,5 +71,20 @@ fn remote_advice(facts: &HostFacts) -> Item {
         }
         .to_owned(),
         hint: None,
+    }
+}
+
+/// Guard regions are tried by the guard itself, in each process; here it is told what a kernel of this version has.
+fn guard() -> Item {
+    let (works, detail, hint) = match crate::guard::library() {
+        Ok(path) => (true, format!("preloads {}", path.display()), None),
+        Err(why) => (false, why, Some("make build".to_owned())),
+    };
+    Item {
+        name: "guard",
+        purpose: "guard: heap errors by guard pages",
+        works,
+        detail,
+        hint,
     }
 }
