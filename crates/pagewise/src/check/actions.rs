@@ -6,7 +6,7 @@ use super::AS_ROOT;
 use super::Item;
 
 pub(super) fn items(facts: &HostFacts) -> Vec<Item> {
-    vec![limit(facts), swap(facts), remote_advice(facts), guard()]
+    vec![limit(facts), swap(facts), remote_advice(facts), guard(facts)]
 }
 
 fn limit(facts: &HostFacts) -> Item {
@@ -74,15 +74,20 @@ fn remote_advice(facts: &HostFacts) -> Item {
     }
 }
 
-/// Guard regions are tried by the guard itself, in each process; here it is told what a kernel of this version has.
-fn guard() -> Item {
-    let (works, detail, hint) = match crate::guard::library() {
-        Ok(path) => (true, format!("preloads {}", path.display()), None),
-        Err(why) => (false, why, Some("make build".to_owned())),
+fn guard(facts: &HostFacts) -> Item {
+    let (works, detail, hint) = match (crate::guard::library(), facts.guard_regions) {
+        (Err(why), _) => (false, why, Some("make build".to_owned())),
+        (Ok(_), true) => (true, "guard regions, one mapping for all objects".to_owned(), None),
+        (Ok(_), false) => {
+            let few = "by mprotect, some 32,000 objects at once: guard regions need Linux 6.13";
+            let more = facts.effective_uid == 0;
+            let hint = more.then(|| "sysctl vm.max_map_count=1000000".to_owned());
+            (true, few.to_owned(), hint)
+        }
     };
     Item {
         name: "guard",
-        purpose: "guard: heap errors by guard pages",
+        purpose: "guard: heap errors, at the very instruction",
         works,
         detail,
         hint,
