@@ -15,6 +15,8 @@ use crate::slot::Slot;
 pub(crate) const CHUNK: usize = 2 << 20;
 /// Slots of a chunk, at most.
 pub(crate) const SLOTS: usize = 256;
+/// The first one stays behind a guard: what is before the arena's first object is the arena's, too.
+pub(crate) const FIRST_CHUNK: usize = 1;
 /// 1 TiB of chunks.
 pub(crate) const MOST_CHUNKS: usize = 1 << 19;
 /// Pages of an object, by class. What is longer is large.

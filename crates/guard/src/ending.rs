@@ -68,7 +68,7 @@ pub(crate) fn summarize() {
     let Some((counts, _)) = heap::counts() else {
         return;
     };
-    let Some(ring) = report::ring() else {
+    let Some(ring) = report::ring_at_hand() else {
         return;
     };
     let mut sizes = [0; HISTOGRAM];

@@ -10,6 +10,7 @@ use pagewise_interpose::keeping_errno;
 
 use crate::arena::Arena;
 use crate::arena::CHUNK;
+use crate::arena::FIRST_CHUNK;
 use crate::arena::MOST_CHUNKS;
 use crate::arena::Number;
 use crate::arena::SLOTS;
@@ -36,7 +37,7 @@ use crate::unguarded;
 /// Of what a limit of the address space leaves, one part in so many is for objects.
 const SHARE_OF_LIMIT: usize = 2;
 /// With less, no object is guarded.
-const FEWEST_CHUNKS: usize = 2;
+const FEWEST_CHUNKS: usize = 4;
 
 static OBJECTS: Reserve = Reserve::new();
 static WORDS: Reserve = Reserve::new();
@@ -92,9 +93,7 @@ fn begin() -> Option<Ledger> {
         return None;
     }
     protect::probe(OBJECTS.start());
-    if !protect::has_regions() {
-        system::set_usable(OBJECTS.start(), OBJECTS.usable(), false);
-    }
+    protect::close(OBJECTS.start(), CHUNK * FIRST_CHUNK, bounds());
     IS_READY.store(true, Ordering::Release);
     arena().map(Ledger::new)
 }

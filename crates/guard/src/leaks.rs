@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicU8;
 use std::sync::atomic::Ordering;
 
 use libc::c_long;
+use pagewise_interpose::capture;
 
 use crate::arena::Arena;
 use crate::arena::Number;
@@ -269,6 +270,8 @@ pub(crate) fn look() {
     let Some(mut search) = Search::new(arena, chunks, counts.live) else {
         return;
     };
+    // Below is what calls that have returned left behind.
+    let stack = capture().stack;
     let pagemap = Descriptor::open(c"/proc/self/pagemap");
     let ours = [
         search.marks.start..search.marks.start + search.marks.bytes,
@@ -277,6 +280,8 @@ pub(crate) fn look() {
     ];
     let found = visit_mappings(&mut |start, end| {
         if !ours.iter().any(|own| own.start < end && start < own.end) {
+            let is_stack = (start..end).contains(&stack);
+            let start = if is_stack { stack } else { start };
             search.mapping(start, end, pagemap.as_ref());
             search.follow();
         }

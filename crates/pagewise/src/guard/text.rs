@@ -52,6 +52,11 @@ fn count(number: u64, name: &str) -> String {
     format!("{number} {name}{plural}")
 }
 
+fn processes(number: usize) -> String {
+    let plural = if number == 1 { "" } else { "es" };
+    format!("{number} process{plural}")
+}
+
 /// The error in words.
 fn what(finding: &Finding) -> String {
     let fault = &finding.fault;
@@ -65,20 +70,13 @@ fn what(finding: &Finding) -> String {
     let position = position(finding).unwrap_or_default();
     match fault.kind {
         FaultKind::Overflow | FaultKind::Underflow | FaultKind::UseAfterFree => {
-            let how = match (finding.function(), fault.access_bytes) {
-                (Some(function), Some(wanted)) => format!(
-                    "{function} {}s {} at a time",
-                    finding.access_name().unwrap_or("accesse"),
-                    count(wanted.into(), "byte")
-                ),
-                (_, Some(wanted)) => format!(
-                    "{} of {}",
-                    finding.access_name().unwrap_or("access"),
-                    count(wanted.into(), "byte")
-                ),
-                (_, None) => finding.access_name().unwrap_or("access").to_owned(),
-            };
-            format!("{how}, {position}{object}")
+            let access = finding.access_name().unwrap_or("access");
+            let bytes = fault.access_bytes.map(|bytes| count(bytes.into(), "byte"));
+            let bytes = bytes.map_or(String::new(), |bytes| format!(" of {bytes}"));
+            let by = finding
+                .function()
+                .map_or(String::new(), |name| format!(" by {name}()"));
+            format!("{access}{bytes}{by}, {position}{object}")
         }
         FaultKind::DoubleFree => format!("{object} given back again"),
         FaultKind::InvalidFree if fault.object.is_some() => {
@@ -171,7 +169,7 @@ pub(super) fn summary(ran: &Ran) -> String {
         Some(peak) => format!(
             "pagewise: {errors} in {} by {}; at most {} ({}) at once, {} of bookkeeping",
             count(allocations, "allocation"),
-            count(ran.summaries.len() as u64, "process").replace("processs", "processes"),
+            processes(ran.summaries.len()),
             count(peak.peak_objects, "object"),
             bytes(peak.peak_bytes),
             bytes(peak.own_bytes)

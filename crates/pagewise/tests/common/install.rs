@@ -24,7 +24,13 @@ fn install() -> PathBuf {
     // Apart from the workspace, as the Makefile does: a workspace build would leak features into it.
     let status = Command::new(env!("CARGO"))
         .args(["build", "--quiet", "--profile", "preload"])
-        .args(["-p", "pagewise-runtime", "-p", "pagewise-guard", "--target-dir"])
+        .args([
+            "-p",
+            "pagewise-runtime",
+            "-p",
+            "pagewise-guard",
+            "--target-dir",
+        ])
         .arg(target)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .status()
