@@ -199,10 +199,6 @@ pub struct Summary {
 
 /// Any of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "only ever on the stack, one at a time"
-)]
 pub enum GuardRecord<'ring> {
     /// Something went wrong.
     Fault(FaultRecord<'ring>),

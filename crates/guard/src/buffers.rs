@@ -37,8 +37,11 @@ macro_rules! wrappers {
             #[cfg_attr(not(test), unsafe(no_mangle))]
             pub unsafe extern "C" fn $name($($argument: $type),*) -> $result {
                 $check
+                let Some(real) = real::$name.look_up() else {
+                    return $failed;
+                };
                 // SAFETY: the same call as our caller's.
-                real::$name.look_up().map_or($failed, |real| unsafe { real($($argument),*) })
+                unsafe { real($($argument),*) }
             }
         )+
 

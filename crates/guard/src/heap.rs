@@ -141,6 +141,10 @@ pub(crate) fn allocate(request: &Request) -> *mut u8 {
 
 fn guarded(request: &Request, alignment: usize) -> Option<*mut u8> {
     let pages = placement::pages(request.bytes, alignment).filter(|_| alignment <= CHUNK)?;
+    if !IS_READY.load(Ordering::Acquire) {
+        // Call paths are kept from then on.
+        ledger()?;
+    }
     let path = paths::number_of_callers(request.registers);
     let (number, arena) = {
         let mut held = ledger()?;

@@ -219,8 +219,11 @@ pub unsafe extern "C" fn dlclose(handle: *mut c_void) -> c_int {
     // SAFETY: the C library's type for the function of this name.
     static REAL: Symbol<unsafe extern "C" fn(*mut c_void) -> c_int> =
         unsafe { Symbol::new(c"dlclose") };
+    let Some(real) = REAL.look_up() else {
+        return -1;
+    };
     // SAFETY: the same call as our caller's.
-    let result = REAL.look_up().map_or(-1, |real| unsafe { real(handle) });
+    let result = unsafe { real(handle) };
     unwind::forget();
     result
 }

@@ -17,16 +17,23 @@ mod checks;
 pub mod ending;
 mod heap;
 pub mod hooks;
+#[cfg(target_arch = "x86_64")]
 mod instruction;
 mod leaks;
 mod ledger;
 mod lock;
-#[expect(non_snake_case, reason = "the names that C++ compilers make")]
+pub mod masks;
+#[cfg_attr(
+    test,
+    expect(non_snake_case, reason = "the names that C++ compilers make")
+)]
 pub mod operators;
 mod page;
 mod paths;
 mod placement;
 mod protect;
+#[cfg(target_arch = "x86_64")]
+mod repair;
 mod report;
 mod reserve;
 mod settings;

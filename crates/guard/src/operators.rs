@@ -34,8 +34,10 @@ fn make(bytes: usize, alignment: Option<usize>, family: Family, registers: Regis
         if !made.is_null() {
             return made;
         }
-        // SAFETY: no preconditions.
-        let handler = GET_HANDLER.look_up().and_then(|get| unsafe { get() });
+        let handler = GET_HANDLER.look_up().and_then(|get| {
+            // SAFETY: no preconditions.
+            unsafe { get() }
+        });
         match handler {
             // SAFETY: the program set it to be called now.
             Some(handler) => unsafe { handler() },

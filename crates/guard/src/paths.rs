@@ -73,7 +73,6 @@ impl Path {
     }
 }
 
-/// Not at each allocation together, but at those of one in so many.
 fn count(walked: unwind::Walked) {
     WALKED.fetch_add(1, Ordering::Relaxed);
     if !walked.is_whole {
@@ -189,8 +188,8 @@ pub(crate) fn read(number: u32) -> (u32, Path) {
     }
     let head = word(number as usize).load(Ordering::Relaxed);
     path.length = (head as u32 as usize).min(MOST_FRAMES);
-    for index in 0..path.length {
-        path.frames[index] = word(number as usize + 1 + index).load(Ordering::Relaxed) as usize;
+    for (index, frame) in path.frames[..path.length].iter_mut().enumerate() {
+        *frame = word(number as usize + 1 + index).load(Ordering::Relaxed) as usize;
     }
     ((head >> 32) as u32, path)
 }

@@ -19,26 +19,24 @@ use pagewise_interpose::keeping_errno;
 
 use crate::ending;
 use crate::heap;
+#[cfg(target_arch = "x86_64")]
 use crate::instruction;
 use crate::lock::Lock;
-use crate::page;
+use crate::masks;
+#[cfg(target_arch = "x86_64")]
+use crate::repair;
 use crate::report;
 use crate::settings;
 
 type Sigaction = unsafe extern "C" fn(c_int, *const Action, *mut Action) -> c_int;
 type Signal = unsafe extern "C" fn(c_int, usize) -> usize;
-type Mask = unsafe extern "C" fn(c_int, *const sigset_t, *mut sigset_t) -> c_int;
 
 // SAFETY: the C library's type for the function of this name.
 static SIGACTION: Symbol<Sigaction> = unsafe { Symbol::new(c"sigaction") };
 // SAFETY: as above.
 static SIGNAL: Symbol<Signal> = unsafe { Symbol::new(c"signal") };
-// SAFETY: as above.
-static SIGPROCMASK: Symbol<Mask> = unsafe { Symbol::new(c"sigprocmask") };
-// SAFETY: as above.
-static PTHREAD_SIGMASK: Symbol<Mask> = unsafe { Symbol::new(c"pthread_sigmask") };
 
-const OURS: [c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
+pub(crate) const OURS: [c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
 /// `si_code` of faults without an address: an alignment that an instruction demands, among others.
 const SI_KERNEL: c_int = 0x80;
 
@@ -49,6 +47,32 @@ static LAST: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
 /// Instructions that were rewritten.
 pub(crate) static REPAIRED: AtomicU64 = AtomicU64::new(0);
 
+/// Bytes that the instruction at an address accesses, where that is known.
+#[cfg(target_arch = "x86_64")]
+fn access_bytes(instruction: usize) -> Option<u32> {
+    instruction::access_bytes(&repair::code_at(instruction))
+}
+
+/// Instructions of this processor are not looked at.
+#[cfg(target_arch = "aarch64")]
+fn access_bytes(_instruction: usize) -> Option<u32> {
+    None
+}
+
+/// Whether the instruction that faulted was rewritten and is to be run again.
+#[cfg(target_arch = "x86_64")]
+fn repaired(context: &ucontext_t) -> bool {
+    let is_done = repair::repair(context);
+    REPAIRED.fetch_add(u64::from(is_done), Ordering::Relaxed);
+    is_done
+}
+
+/// This processor asks for no alignment of vectors.
+#[cfg(target_arch = "aarch64")]
+fn repaired(_context: &ucontext_t) -> bool {
+    false
+}
+
 fn index_of(signal: c_int) -> Option<usize> {
     OURS.iter().position(|&ours| ours == signal)
 }
@@ -56,8 +80,7 @@ fn index_of(signal: c_int) -> Option<usize> {
 /// Installs our handlers in place of the default, or of those the program had already.
 pub(crate) fn install() {
     SIGNAL.look_up();
-    SIGPROCMASK.look_up();
-    PTHREAD_SIGMASK.look_up();
+    masks::prepare();
     let Some(real) = SIGACTION.look_up() else {
         return;
     };
@@ -95,9 +118,7 @@ pub(crate) fn abort() -> ! {
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
         libc::sigaddset(set.as_mut_ptr(), libc::SIGABRT);
-        if let Some(real) = PTHREAD_SIGMASK.known() {
-            real(libc::SIG_UNBLOCK, set.as_ptr(), std::ptr::null_mut());
-        }
+        masks::change(libc::SIG_UNBLOCK, &*set.as_ptr());
         libc::raise(libc::SIGABRT);
         libc::syscall(libc::SYS_exit_group, 134 as libc::c_long);
     }
@@ -112,7 +133,8 @@ unsafe extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c
         // SAFETY: the kernel passes the interrupted thread's context.
         let (registers, access) = unsafe { (registers_of(&*context), access_of(&*context)) };
         // SAFETY: as above.
-        if code == SI_KERNEL && unsafe { repair(&*context) } {
+        let is_repaired = code == SI_KERNEL && unsafe { repaired(&*context) };
+        if is_repaired {
             return;
         }
         let was_sent = code <= 0;
@@ -122,7 +144,7 @@ unsafe extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c
             let stopped = report::Stopped {
                 address,
                 access,
-                access_bytes: instruction::access_bytes(&code_at(registers.instruction)),
+                access_bytes: access_bytes(registers.instruction),
                 registers,
             };
             if report::fault(&stopped) {
@@ -186,10 +208,7 @@ fn block(signal: c_int, mask: &sigset_t) {
     let mut set = *mask;
     // SAFETY: a valid set.
     unsafe { libc::sigaddset(&raw mut set, signal) };
-    if let Some(real) = PTHREAD_SIGMASK.known() {
-        // SAFETY: a valid set.
-        unsafe { real(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
-    }
+    masks::change(libc::SIG_BLOCK, &set);
 }
 
 /// The instruction is run again without a handler, and the program ends of it; what was sent is sent again.
@@ -201,71 +220,6 @@ fn end(signal: c_int, was_sent: bool) {
     }
 }
 
-/// Rewrites an aligned move of a vector that met one of our objects, whose alignment its size does not ask for.
-fn repair(context: &ucontext_t) -> bool {
-    let Registers { instruction, .. } = registers_of(context);
-    let code = code_at(instruction);
-    let Some((at, byte)) = instruction::unaligned_twin(&code) else {
-        return false;
-    };
-    let address = instruction::operand_address(&code, |number| register(context, number));
-    let is_ours = address.is_some_and(|address| heap::look(address).is_some());
-    let is_done = is_ours && write_code(instruction + at, byte);
-    REPAIRED.fetch_add(u64::from(is_done), Ordering::Relaxed);
-    is_done
-}
-
-/// Writes a byte of the program's code: a copy of the page becomes the process's own, the file stays as it is.
-fn write_code(address: usize, byte: u8) -> bool {
-    use libc::c_long;
-    // SAFETY: the path is a C string, the buffer a byte; the descriptor is closed once. The kernel writes where code is
-    // not writable, which nobody runs half-written: it is one byte.
-    unsafe {
-        let file = libc::syscall(
-            libc::SYS_openat,
-            c_long::from(libc::AT_FDCWD),
-            c"/proc/self/mem".as_ptr(),
-            c_long::from(libc::O_RDWR | libc::O_CLOEXEC),
-        );
-        if file < 0 {
-            return false;
-        }
-        let written = libc::syscall(
-            libc::SYS_pwrite64,
-            file,
-            &raw const byte,
-            1 as c_long,
-            address,
-        );
-        libc::syscall(libc::SYS_close, file);
-        written == 1
-    }
-}
-
-/// The bytes of an instruction, as far as they can be read; the rest is zeros.
-fn code_at(address: usize) -> [u8; instruction::LONGEST] {
-    let mut code = [0u8; instruction::LONGEST];
-    let on_page = (page::floor(address) + page::bytes() - address).min(code.len());
-    for bytes in [code.len(), on_page] {
-        let local = libc::iovec {
-            iov_base: code.as_mut_ptr().cast(),
-            iov_len: bytes,
-        };
-        let remote = libc::iovec {
-            iov_base: address as *mut c_void,
-            iov_len: bytes,
-        };
-        // SAFETY: the local buffer is that long; the kernel checks the other.
-        let read = unsafe {
-            libc::process_vm_readv(libc::getpid(), &raw const local, 1, &raw const remote, 1, 0)
-        };
-        if read == bytes as isize {
-            break;
-        }
-    }
-    code
-}
-
 #[cfg(target_arch = "x86_64")]
 fn registers_of(context: &ucontext_t) -> Registers {
     let value = |number: c_int| context.uc_mcontext.gregs[number as usize] as usize;
@@ -274,31 +228,6 @@ fn registers_of(context: &ucontext_t) -> Registers {
         stack: value(libc::REG_RSP),
         frame: value(libc::REG_RBP),
     }
-}
-
-/// A register by its number in instructions.
-#[cfg(target_arch = "x86_64")]
-fn register(context: &ucontext_t, number: u8) -> usize {
-    const PLACES: [c_int; 16] = [
-        libc::REG_RAX,
-        libc::REG_RCX,
-        libc::REG_RDX,
-        libc::REG_RBX,
-        libc::REG_RSP,
-        libc::REG_RBP,
-        libc::REG_RSI,
-        libc::REG_RDI,
-        libc::REG_R8,
-        libc::REG_R9,
-        libc::REG_R10,
-        libc::REG_R11,
-        libc::REG_R12,
-        libc::REG_R13,
-        libc::REG_R14,
-        libc::REG_R15,
-    ];
-    let place = PLACES[usize::from(number & 15)];
-    context.uc_mcontext.gregs[place as usize] as usize
 }
 
 /// Bit 1 of the processor's error code: it was a write.
@@ -317,11 +246,6 @@ fn registers_of(context: &ucontext_t) -> Registers {
         stack: context.uc_mcontext.sp as usize,
         frame: context.uc_mcontext.regs[29] as usize,
     }
-}
-
-#[cfg(target_arch = "aarch64")]
-fn register(context: &ucontext_t, number: u8) -> usize {
-    context.uc_mcontext.regs[usize::from(number)] as usize
 }
 
 /// Bit 6 of the syndrome, which the kernel adds to the context (`struct esr_context`, `asm/sigcontext.h`).
@@ -359,10 +283,11 @@ pub unsafe extern "C" fn sigaction(
     before: *mut Action,
 ) -> c_int {
     let Some(index) = index_of(signal).filter(|_| SIGACTION.known().is_some()) else {
+        let Some(real) = SIGACTION.look_up() else {
+            return -1;
+        };
         // SAFETY: the same call as our caller's.
-        return SIGACTION
-            .look_up()
-            .map_or(-1, |real| unsafe { real(signal, action, before) });
+        return unsafe { real(signal, action, before) };
     };
     let Some(mut theirs) = THEIRS.lock() else {
         return -1;
@@ -384,74 +309,20 @@ pub unsafe extern "C" fn sigaction(
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn signal(number: c_int, handler: usize) -> usize {
     if index_of(number).is_none() {
+        let Some(real) = SIGNAL.look_up() else {
+            return libc::SIG_ERR;
+        };
         // SAFETY: the same call as our caller's.
-        return SIGNAL
-            .look_up()
-            .map_or(libc::SIG_ERR, |real| unsafe { real(number, handler) });
+        return unsafe { real(number, handler) };
     }
     // SAFETY: all zeros is a valid action.
     let (mut action, mut before): (Action, Action) = unsafe { std::mem::zeroed() };
     action.sa_sigaction = handler;
     action.sa_flags = libc::SA_RESTART;
     // SAFETY: two valid actions.
-    match unsafe { sigaction(number, &raw const action, &raw mut before) } {
+    let status = unsafe { sigaction(number, &raw const action, &raw mut before) };
+    match status {
         0 => before.sa_sigaction,
         _ => libc::SIG_ERR,
-    }
-}
-
-/// A set without the two that are never blocked; `None`: nothing is asked for.
-///
-/// # Safety
-/// `set` must be null or valid.
-unsafe fn without_ours(how: c_int, set: *const sigset_t) -> Option<sigset_t> {
-    // SAFETY: by our caller.
-    let mut set = *unsafe { set.as_ref() }?;
-    if how != libc::SIG_UNBLOCK {
-        for signal in OURS {
-            // SAFETY: a valid set.
-            unsafe { libc::sigdelset(&raw mut set, signal) };
-        }
-    }
-    Some(set)
-}
-
-/// # Safety
-/// As sigprocmask(2).
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn sigprocmask(
-    how: c_int,
-    set: *const sigset_t,
-    before: *mut sigset_t,
-) -> c_int {
-    // SAFETY: the same call as our caller's, but for the two signals.
-    unsafe {
-        let changed = without_ours(how, set);
-        let set = changed
-            .as_ref()
-            .map_or(std::ptr::null(), std::ptr::from_ref);
-        SIGPROCMASK
-            .look_up()
-            .map_or(-1, |real| real(how, set, before))
-    }
-}
-
-/// # Safety
-/// As pthread_sigmask(3).
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn pthread_sigmask(
-    how: c_int,
-    set: *const sigset_t,
-    before: *mut sigset_t,
-) -> c_int {
-    // SAFETY: the same call as our caller's, but for the two signals.
-    unsafe {
-        let changed = without_ours(how, set);
-        let set = changed
-            .as_ref()
-            .map_or(std::ptr::null(), std::ptr::from_ref);
-        PTHREAD_SIGMASK
-            .look_up()
-            .map_or(libc::ENOSYS, |real| real(how, set, before))
     }
 }

@@ -200,7 +200,7 @@ pub(super) fn summary(ran: &Ran) -> String {
     }
     if allocations == 0 && peak.is_some() {
         text.push_str(
-            "\npagewise: no allocation was seen: the program has an allocator of its own",
+            "\npagewise: no allocation was seen: the program makes none, or has an allocator of its own",
         );
     }
     if ran.lost > 0 {
