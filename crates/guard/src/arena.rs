@@ -21,6 +21,8 @@ pub(crate) const FIRST_CHUNK: usize = 1;
 pub(crate) const MOST_CHUNKS: usize = 1 << 19;
 /// Pages of an object, by class. What is longer is large.
 pub(crate) const CLASS_PAGES: [usize; 5] = [1, 2, 4, 8, 16];
+/// Pages from which on an object is large.
+pub(crate) const LARGE_PAGES: usize = CLASS_PAGES[CLASS_PAGES.len() - 1] + 1;
 
 /// What a chunk is for.
 pub(crate) const UNUSED: u8 = 0;

@@ -11,6 +11,7 @@ use pagewise_interpose::keeping_errno;
 use crate::arena::Arena;
 use crate::arena::CHUNK;
 use crate::arena::FIRST_CHUNK;
+use crate::arena::LARGE_PAGES;
 use crate::arena::MOST_CHUNKS;
 use crate::arena::Number;
 use crate::arena::SLOTS;
@@ -140,7 +141,10 @@ pub(crate) fn allocate(request: &Request) -> *mut u8 {
 }
 
 fn guarded(request: &Request, alignment: usize) -> Option<*mut u8> {
-    let pages = placement::pages(request.bytes, alignment).filter(|_| alignment <= CHUNK)?;
+    let pages = placement::pages(request.bytes, alignment, LARGE_PAGES)?;
+    if alignment > CHUNK {
+        return None;
+    }
     if !IS_READY.load(Ordering::Acquire) {
         // Call paths are kept from then on.
         ledger()?;

@@ -282,7 +282,7 @@ mod tests {
 
     fn make(ledger: &mut Ledger, bytes: usize) -> Option<(Number, placement::Placed)> {
         let alignment = placement::Alignment::Auto.of(bytes);
-        let pages = placement::pages(bytes, alignment)?;
+        let pages = placement::pages(bytes, alignment, crate::arena::LARGE_PAGES)?;
         let number = ledger.take(pages, &mut |_, _, _| true)?;
         let arena = ledger.arena();
         let slot = arena.slot(number);

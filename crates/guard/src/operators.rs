@@ -1,5 +1,5 @@
 //! C++: `new` and `delete` in all their forms, by their names in the Itanium C++ ABI. `new` that finds no memory calls the
-//! handler that the program set, and throws `std::bad_alloc` where there is none, by the C++ library.
+//! handler that the program set; where there is none it ends the program, as this library cannot throw.
 
 use std::ffi::c_void;
 
@@ -8,19 +8,16 @@ use pagewise_interpose::Registers;
 use pagewise_interpose::Symbol;
 use pagewise_interpose::capture;
 
+use crate::ending;
 use crate::heap;
 use crate::heap::Request;
+use crate::signals;
 
 type Handler = unsafe extern "C" fn();
 /// `std::get_new_handler`.
 type GetHandler = unsafe extern "C" fn() -> Option<Handler>;
-/// `std::__throw_bad_alloc`.
-type Throw = unsafe extern "C-unwind" fn();
-
 // SAFETY: the C++ library's type for the function of this name.
 static GET_HANDLER: Symbol<GetHandler> = unsafe { Symbol::new(c"_ZSt15get_new_handlerv") };
-// SAFETY: as above.
-static THROW: Symbol<Throw> = unsafe { Symbol::new(c"_ZSt17__throw_bad_allocv") };
 
 fn make(bytes: usize, alignment: Option<usize>, family: Family, registers: Registers) -> *mut u8 {
     let request = Request {
@@ -46,12 +43,11 @@ fn make(bytes: usize, alignment: Option<usize>, family: Family, registers: Regis
     }
 }
 
-fn or_throw(made: *mut u8) -> *mut c_void {
-    if made.is_null()
-        && let Some(throw) = THROW.look_up()
-    {
-        // SAFETY: does not return; the operators are of the ABI that may unwind.
-        unsafe { throw() };
+/// Where the program would get an exception: code that aborts on panics cannot be unwound through.
+fn or_end(made: *mut u8) -> *mut c_void {
+    if made.is_null() {
+        ending::summarize();
+        signals::abort();
     }
     made.cast()
 }
@@ -62,28 +58,28 @@ macro_rules! new {
         /// # Safety
         /// As the C++ operator of this name.
         #[cfg_attr(not(test), unsafe(no_mangle))]
-        pub unsafe extern "C-unwind" fn $plain(bytes: usize) -> *mut c_void {
-            or_throw(make(bytes, None, Family::$family, capture()))
+        pub unsafe extern "C" fn $plain(bytes: usize) -> *mut c_void {
+            or_end(make(bytes, None, Family::$family, capture()))
         }
 
         /// # Safety
         /// As the C++ operator of this name.
         #[cfg_attr(not(test), unsafe(no_mangle))]
-        pub unsafe extern "C-unwind" fn $nothrow(bytes: usize, _: *const c_void) -> *mut c_void {
+        pub unsafe extern "C" fn $nothrow(bytes: usize, _: *const c_void) -> *mut c_void {
             make(bytes, None, Family::$family, capture()).cast()
         }
 
         /// # Safety
         /// As the C++ operator of this name.
         #[cfg_attr(not(test), unsafe(no_mangle))]
-        pub unsafe extern "C-unwind" fn $aligned(bytes: usize, alignment: usize) -> *mut c_void {
-            or_throw(make(bytes, Some(alignment), Family::$family, capture()))
+        pub unsafe extern "C" fn $aligned(bytes: usize, alignment: usize) -> *mut c_void {
+            or_end(make(bytes, Some(alignment), Family::$family, capture()))
         }
 
         /// # Safety
         /// As the C++ operator of this name.
         #[cfg_attr(not(test), unsafe(no_mangle))]
-        pub unsafe extern "C-unwind" fn $aligned_nothrow(
+        pub unsafe extern "C" fn $aligned_nothrow(
             bytes: usize,
             alignment: usize,
             _: *const c_void,

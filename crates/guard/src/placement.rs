@@ -63,15 +63,14 @@ impl Placed {
     }
 }
 
-/// Pages that an object needs whose slot begins at a multiple of its alignment.
-pub(crate) fn pages(bytes: usize, alignment: usize) -> Option<usize> {
+/// Pages that an object needs. With an alignment of more than a page at least `large`: only a large object's slot begins at a
+/// multiple of it.
+pub(crate) fn pages(bytes: usize, alignment: usize, large: usize) -> Option<usize> {
     let page = page::bytes();
-    let span = if alignment <= page {
-        bytes.checked_next_multiple_of(alignment)?
-    } else {
-        bytes
-    };
-    Some(span.div_ceil(page))
+    if alignment > page {
+        return Some(bytes.div_ceil(page).max(large));
+    }
+    Some(bytes.checked_next_multiple_of(alignment)?.div_ceil(page))
 }
 
 #[cfg(test)]
@@ -96,11 +95,11 @@ mod tests {
     }
 
     #[test]
-    fn large_alignments_hold_with_as_few_pages_as_the_size_needs() {
+    fn large_alignments_hold_in_slots_that_begin_so() {
         let page = page::bytes();
         for (bytes, alignment, wanted) in [
-            (100, 16 * page, 1),
-            (page + 1, 16 * page, 2),
+            (100, 16 * page, 17),
+            (20 * page + 1, 16 * page, 21),
             (page, page, 1),
             (1, page, 1),
             (page - 7, 16, 1),
@@ -108,11 +107,12 @@ mod tests {
             (page + 8, 16, 2),
             (0, 16, 0),
         ] {
-            assert_eq!(pages(bytes, alignment), Some(wanted), "{bytes} {alignment}");
+            let pages = pages(bytes, alignment, 17);
+            assert_eq!(pages, Some(wanted), "{bytes} {alignment}");
             let placed = Placed::before(GUARD + wanted * page, bytes, alignment);
             assert!(placed.start >= GUARD && placed.start % alignment == 0);
             assert!(placed.end() <= placed.guard);
         }
-        assert_eq!(pages(usize::MAX, 16), None);
+        assert_eq!(pages(usize::MAX, 16, 17), None);
     }
 }

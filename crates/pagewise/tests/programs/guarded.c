@@ -122,6 +122,13 @@ static void moved(void) /* realloc leaves the old place */
     free(grown);
 }
 
+static void wipe(void) /* what calls left on the stack */
+{
+    char room[4096];
+    memset(room, 0, sizeof room);
+    sink = room[is_good];
+}
+
 static void leaked(void)
 {
     static char *kept;
@@ -130,6 +137,7 @@ static void leaked(void)
         kept = object;
     sink = kept != NULL;
     memset(&object, 0, sizeof object);
+    wipe();
 }
 
 static void twice(void) /* with --keep-going: two places, each several times */
