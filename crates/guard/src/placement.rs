@@ -86,7 +86,7 @@ mod tests {
             let placed = Placed::before(GUARD, bytes, alignment);
             assert_eq!(GUARD - placed.end(), gap, "{bytes}");
             assert_eq!(placed.start % alignment, 0);
-            assert!(bytes % 16 != 0 || placed.start % 16 == 0);
+            assert!(!bytes.is_multiple_of(16) || placed.start.is_multiple_of(16));
         }
         for bytes in 0..40 {
             let exact = Placed::before(GUARD, bytes, Alignment::To(1).of(bytes));
@@ -110,7 +110,7 @@ mod tests {
             let pages = pages(bytes, alignment, 17);
             assert_eq!(pages, Some(wanted), "{bytes} {alignment}");
             let placed = Placed::before(GUARD + wanted * page, bytes, alignment);
-            assert!(placed.start >= GUARD && placed.start % alignment == 0);
+            assert!(placed.start >= GUARD && placed.start.is_multiple_of(alignment));
             assert!(placed.end() <= placed.guard);
         }
         assert_eq!(pages(usize::MAX, 16, 17), None);
