@@ -153,6 +153,9 @@ fn guarded(request: &Request, alignment: usize) -> Option<*mut u8> {
     let (number, arena) = {
         let mut held = ledger()?;
         let ledger = held.as_mut()?;
+        if ledger.counts.live >= protect::most_objects() {
+            return None;
+        }
         let number = ledger.take(pages, &mut prepare)?;
         ledger.count_made(request.bytes);
         (number, ledger.arena())

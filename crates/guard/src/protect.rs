@@ -2,6 +2,7 @@
 //! mappings.
 
 use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
 use crate::page;
@@ -12,12 +13,31 @@ static HAS_REGIONS: AtomicBool = AtomicBool::new(false);
 /// Somewhere a guard region was refused and protection taken in its place.
 static IS_MIXED: AtomicBool = AtomicBool::new(false);
 
+/// Mappings that are left to the program, where each object takes two.
+const SPARE_MAPPINGS: u64 = 4096;
+/// The kernel's default (`DEFAULT_MAX_MAP_COUNT`, include/linux/mm.h).
+const USUAL_MAPPINGS: u64 = 65_530;
+static MOST_OBJECTS: AtomicU64 = AtomicU64::new(u64::MAX);
+
+/// Objects that can be guarded at once.
+#[inline(always)]
+pub(crate) fn most_objects() -> u64 {
+    MOST_OBJECTS.load(Ordering::Relaxed)
+}
+
 /// Tries guard regions on a page that is readable and writable.
 pub(crate) fn probe(start: usize) {
     let works = !settings::wants_mprotect()
         && system::install_guards(start, page::bytes())
         && system::remove_guards(start, page::bytes());
     HAS_REGIONS.store(works, Ordering::Relaxed);
+    if !works {
+        let mappings = system::most_mappings().unwrap_or(USUAL_MAPPINGS);
+        MOST_OBJECTS.store(
+            mappings.saturating_sub(SPARE_MAPPINGS) / 2,
+            Ordering::Relaxed,
+        );
+    }
 }
 
 /// Whether guards are the kernel's own.

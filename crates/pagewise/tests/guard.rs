@@ -224,6 +224,24 @@ fn guards_by_mprotect_find_the_same() {
 }
 
 #[test]
+fn more_objects_than_mappings_are_made_without_guards_and_told() {
+    let limit = fs::read_to_string("/proc/sys/vm/max_map_count").expect("it is there");
+    let limit: u64 = limit.trim().parse().expect("a number");
+    let (ended, json) = guard("--mprotect", "./guarded many");
+    let ended = ended.expect_code(0);
+    let unguarded = json["summary"]["processes"][0]["unguarded"].as_u64();
+    if limit < 66_000 {
+        assert!(unguarded > Some(0), "{ended:#?}");
+        ended.expect_told(&["not guarded", "vm.max_map_count"]);
+    } else {
+        assert_eq!(unguarded, Some(0), "{ended:#?}");
+    }
+    let (ended, json) = guard("", "./guarded many");
+    ended.expect_code(0);
+    assert_eq!(json["summary"]["processes"][0]["unguarded"], 0);
+}
+
+#[test]
 fn an_alignment_of_one_ends_every_object_at_its_guard() {
     // Seen at once, not when it is given back.
     let (ended, json) = guard("--align 1", "./guarded cwe122-tail");

@@ -88,7 +88,7 @@ fn guard(facts: &HostFacts) -> Item {
             None,
         ),
         (Ok(_), false) => {
-            let few = "by mprotect, some 32,000 objects at once: guard regions need Linux 6.13";
+            let few = "by mprotect, some 30,000 objects at once: guard regions need Linux 6.13";
             let more = facts.effective_uid == 0;
             let hint = more.then(|| "sysctl vm.max_map_count=1000000".to_owned());
             (true, few.to_owned(), hint)

@@ -195,7 +195,7 @@ pub(super) fn summary(ran: &Ran) -> String {
     }
     if all().any(|summary| !summary.has_guard_regions) {
         text.push_str(
-            "\npagewise: guards by mprotect, for at most some 32,000 objects at once; guard regions need Linux 6.13",
+            "\npagewise: guards by mprotect, for at most some 30,000 objects at once; guard regions need Linux 6.13",
         );
     }
     if allocations == 0 && peak.is_some() {

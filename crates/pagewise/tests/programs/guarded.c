@@ -252,6 +252,13 @@ static void limited(void) /* little address space: unguarded objects rather than
         make(300 << 10);
 }
 
+static void many(void) /* more than there may be mappings */
+{
+    for (int i = 0; i < 33000; i++)
+        if (!malloc(1))
+            abort();
+}
+
 static void locked(void)
 {
     mlockall(MCL_CURRENT | MCL_FUTURE);
@@ -298,7 +305,7 @@ int main(int argc, char **argv)
         {"cwe127", cwe127}, {"cwe415", cwe415}, {"cwe416", cwe416}, {"cwe590", cwe590}, {"cwe761", cwe761},
         {"short-read", short_read}, {"large", large}, {"moved", moved}, {"leaked", leaked}, {"twice", twice},
         {"in-child", in_child}, {"own-handler", own_handler}, {"blocked", blocked}, {"closed", closed},
-        {"threads", threads}, {"limited", limited}, {"locked", locked}, {"family", family},
+        {"threads", threads}, {"limited", limited}, {"many", many}, {"locked", locked}, {"family", family},
     };
     const char *name = argc > 1 ? argv[1] : "";
     is_good = strncmp(name, "good-", 5) == 0;
