@@ -210,7 +210,7 @@ static void *churn(void *seed)
 {
     unsigned state = (unsigned)(size_t)seed * 2654435761u + 1;
     char *objects[32] = {0};
-    for (int i = 0; i < 300; i++) {
+    for (int i = 0; i < 60; i++) {
         state = state * 1664525 + 1013904223;
         unsigned place = state >> 27;
         free(objects[place]);
@@ -231,7 +231,7 @@ static void threads(void)
     pthread_t all[200];
     for (size_t i = 0; i < 200; i++)
         pthread_create(&all[i], NULL, churn, (void *)i);
-    for (int i = 0; i < 20; i++) { /* forks meanwhile, whose children allocate */
+    for (int i = 0; i < 6; i++) { /* forks meanwhile, whose children allocate */
         pid_t child = fork();
         if (child == 0) {
             churn((void *)7);
