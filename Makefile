@@ -10,8 +10,9 @@ EXAMPLE_FLAGS = -O2 -g -Wall -Wextra -Werror
 STEP = scripts/step
 PREFIX = /usr/local
 BINARY = target/release/pagewise
+LIBRARIES = libpagewise_runtime.so libpagewise_guard.so
 EXAMPLES = build/examples/mincostflow build/examples/sweep build/examples/matmul build/examples/pattern \
-	build/examples/hotcold build/examples/churn build/examples/hinted build/examples/lattice
+	build/examples/hotcold build/examples/churn build/examples/hinted build/examples/lattice build/examples/bugs
 
 # The paths below hold whatever the caller's environment says.
 export CARGO_TARGET_DIR = $(CURDIR)/target
@@ -20,7 +21,7 @@ export CARGO_TARGET_DIR = $(CURDIR)/target
 
 help:
 	@echo 'make setup         install the system packages that are missing (Debian, Ubuntu)'
-	@echo 'make build         $(BINARY) and the preload library beside it'
+	@echo 'make build         $(BINARY) and the preload libraries beside it'
 	@echo 'make install       all of it, with manual pages and completions, into PREFIX ($(PREFIX)), below DESTDIR'
 	@echo 'make examples      the example programs, into build/examples'
 	@echo 'make demo          all of that, then record, report, plan and compare an example under memory pressure'
@@ -33,18 +34,18 @@ help:
 setup:
 	@$(STEP) setup scripts/setup
 
-# The library apart: a build of the workspace would leak features of `std` into it, and it needs panic=abort.
+# The libraries apart: a build of the workspace would leak features of `std` into them, and they need panic=abort.
 build:
 	@$(STEP) 'build pagewise' $(CARGO) build --release -p pagewise
-	@$(STEP) 'build the preload library' $(CARGO) build --profile preload -p pagewise-runtime
-	@install -m 755 target/preload/libpagewise_runtime.so target/release/libpagewise_runtime.so
+	@$(STEP) 'build the preload libraries' $(CARGO) build --profile preload -p pagewise-runtime -p pagewise-guard
+	@install -m 755 $(LIBRARIES:%=target/preload/%) target/release
 
-# The library stays beside the executable, which looks for it there.
+# The libraries stay beside the executable, which looks for them there.
 install: build
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pagewise $(DESTDIR)$(PREFIX)/share/man/man1 \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions \
 		$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
-	install -m 755 $(BINARY) target/release/libpagewise_runtime.so $(DESTDIR)$(PREFIX)/lib/pagewise
+	install -m 755 $(BINARY) $(LIBRARIES:%=target/release/%) $(DESTDIR)$(PREFIX)/lib/pagewise
 	ln -sf ../lib/pagewise/pagewise $(DESTDIR)$(PREFIX)/bin/pagewise
 	$(BINARY) man $(DESTDIR)$(PREFIX)/share/man/man1
 	$(BINARY) completions bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/pagewise
@@ -88,6 +89,11 @@ build/examples/hinted: examples/hinted.c include/pagewise.h
 build/examples/lattice: examples/lattice.c
 	@mkdir -p build/examples
 	@$(STEP) 'build $@' $(CC) -std=c11 -D_GNU_SOURCE $(EXAMPLE_FLAGS) -o $@ examples/lattice.c -lm
+
+# Its errors are meant, and warned of.
+build/examples/bugs: examples/bugs.c
+	@mkdir -p build/examples
+	@$(STEP) 'build $@' $(CC) -std=c11 -D_GNU_SOURCE -O1 -g -w -o $@ examples/bugs.c
 
 demo: setup build examples
 	@$(STEP) demo scripts/demo

@@ -20,6 +20,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod guard;
 pub mod plan;
 mod record;
 pub mod status;

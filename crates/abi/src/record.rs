@@ -16,6 +16,10 @@ pub enum Kind {
     Maps = 5,
     /// [`Name`].
     Name = 6,
+    /// [`crate::guard::Fault`].
+    GuardFault = crate::guard::FAULT_KIND,
+    /// [`crate::guard::Summary`].
+    GuardSummary = crate::guard::SUMMARY_KIND,
 }
 
 /// Who made an allocation.
@@ -144,6 +148,8 @@ pub enum Record<'ring> {
     Maps(Maps<'ring>),
     /// See [`Name`].
     Name(Name<'ring>),
+    /// See [`crate::guard`]. Only `pagewise guard` gets these.
+    Guard(crate::guard::GuardRecord<'ring>),
 }
 
 /// Why bytes are not a record.
@@ -334,6 +340,7 @@ pub fn decode(bytes: &[u8]) -> Result<Record<'_>, RecordError> {
             address: field(1)?,
             text: decode_name(bytes, field(2)?)?,
         })),
+        7 | 8 => crate::guard::decode(bytes, kind as u16).map(Record::Guard),
         _ => Err(RecordError::Content),
     }
 }
@@ -490,7 +497,7 @@ mod tests {
                 state ^= state << 17;
                 chunk.copy_from_slice(&state.to_le_bytes());
             }
-            bytes[4..8].copy_from_slice(&u32::to_le_bytes(round % 8));
+            bytes[4..8].copy_from_slice(&u32::to_le_bytes(round % 10));
             let length = (state as usize >> 8) % bytes.len();
             let _ = decode(&bytes[..length]);
         }

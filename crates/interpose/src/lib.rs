@@ -6,6 +6,7 @@
 
 mod address_set;
 mod backtrace;
+mod cfi;
 mod connect;
 mod early;
 mod faults;
@@ -20,6 +21,7 @@ mod spin;
 mod stack;
 pub mod system;
 mod thread;
+pub mod unwind;
 
 pub use address_set::AddressSet;
 pub use backtrace::backtrace;

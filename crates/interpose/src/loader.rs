@@ -64,6 +64,8 @@ pub struct LoadedModule<'info> {
     pub code: (usize, usize),
     /// Its GNU build id; empty: it has none.
     pub build_id: &'info [u8],
+    /// Where its index of unwind tables is (`.eh_frame_hdr`); 0: it has none.
+    pub unwind_index: usize,
 }
 
 /// Visits all modules. False: a fork was under way, nothing was visited.
@@ -101,7 +103,7 @@ unsafe extern "C" fn one_module(
     let bias = info.dlpi_addr as usize;
     // SAFETY: the linker states how many headers there are.
     let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
-    let (mut code, mut build_id) = ((usize::MAX, 0), &[][..]);
+    let (mut code, mut build_id, mut unwind_index) = ((usize::MAX, 0), &[][..], 0);
     for header in headers {
         let start = bias.wrapping_add(header.p_vaddr as usize);
         if header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_X != 0 {
@@ -109,6 +111,9 @@ unsafe extern "C" fn one_module(
                 code.0.min(start),
                 code.1.max(start + header.p_memsz as usize),
             );
+        }
+        if header.p_type == libc::PT_GNU_EH_FRAME {
+            unwind_index = start;
         }
         if header.p_type == libc::PT_NOTE && build_id.is_empty() {
             // SAFETY: notes are loaded with the module's first segment.
@@ -122,6 +127,7 @@ unsafe extern "C" fn one_module(
         bias,
         code,
         build_id,
+        unwind_index,
     });
     0
 }

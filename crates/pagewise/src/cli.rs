@@ -15,6 +15,7 @@ use crate::annotate::AnnotateArguments;
 use crate::apply::ApplyArguments;
 use crate::compare::CompareArguments;
 use crate::export::ExportArguments;
+use crate::guard::GuardArguments;
 use crate::import::ImportArguments;
 use crate::observe::Running;
 use crate::observe::Window;
@@ -52,6 +53,8 @@ pub(crate) enum Command {
     Annotate(AnnotateArguments),
     /// Prove a plan by runs with and without it in turn
     Compare(Box<CompareArguments>),
+    /// Run a program with each heap object in front of a guard page, and say what reads, writes or frees wrongly
+    Guard(GuardArguments),
     /// Write a recording in another tool's format
     Export(ExportArguments),
     /// Make a recording from another tool's file

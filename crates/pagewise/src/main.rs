@@ -10,6 +10,7 @@ mod columns;
 mod compare;
 mod export;
 mod failure;
+mod guard;
 mod import;
 mod manual;
 mod observe;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         Command::Report(arguments) => report::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
+        Command::Guard(arguments) => guard::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Export(arguments) => export::run(&arguments),
         Command::Import(arguments) => import::run(&arguments),

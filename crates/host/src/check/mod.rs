@@ -33,6 +33,8 @@ pub struct HostFacts {
     pub pagemap_scan: bool,
     /// `process_madvise(2)` exists (5.10).
     pub process_madvise: bool,
+    /// Guard regions (`MADV_GUARD_INSTALL`) work (6.13).
+    pub guard_regions: bool,
     /// Bytes of a base page.
     pub page_bytes: u64,
     /// Memory of the machine.
@@ -95,6 +97,7 @@ impl HostFacts {
             btf: sys.join("kernel/btf/vmlinux").exists(),
             pagemap_scan: probe::pagemap_scan(),
             process_madvise: probe::process_madvise(),
+            guard_regions: probe::guard_regions(),
             page_bytes: crate::page_bytes(),
             memory: counters::machine_memory(),
             zram: ZramFacts::gather(),

@@ -6,7 +6,12 @@ use super::AS_ROOT;
 use super::Item;
 
 pub(super) fn items(facts: &HostFacts) -> Vec<Item> {
-    vec![limit(facts), swap(facts), remote_advice(facts)]
+    vec![
+        limit(facts),
+        swap(facts),
+        remote_advice(facts),
+        guard(facts),
+    ]
 }
 
 fn limit(facts: &HostFacts) -> Item {
@@ -71,5 +76,29 @@ fn remote_advice(facts: &HostFacts) -> Item {
         }
         .to_owned(),
         hint: None,
+    }
+}
+
+fn guard(facts: &HostFacts) -> Item {
+    let (works, detail, hint) = match (crate::guard::library(), facts.guard_regions) {
+        (Err(why), _) => (false, why, Some("make build".to_owned())),
+        (Ok(_), true) => (
+            true,
+            "guard regions, one mapping for all objects".to_owned(),
+            None,
+        ),
+        (Ok(_), false) => {
+            let few = "by mprotect, some 30,000 objects at once: guard regions need Linux 6.13";
+            let more = facts.effective_uid == 0;
+            let hint = more.then(|| "sysctl vm.max_map_count=1000000".to_owned());
+            (true, few.to_owned(), hint)
+        }
+    };
+    Item {
+        name: "guard",
+        purpose: "guard: heap errors, at the very instruction",
+        works,
+        detail,
+        hint,
     }
 }

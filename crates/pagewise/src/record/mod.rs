@@ -17,7 +17,7 @@ mod fault_paths;
 mod mapped;
 mod outcome;
 mod peak;
-mod preloadable;
+pub(crate) mod preloadable;
 mod pressure;
 mod processes;
 mod residency;
@@ -159,13 +159,17 @@ fn destination(arguments: &RecordArguments) -> Result<(PathBuf, Overwrite), Fail
 
 /// The library to preload, beside this executable.
 pub(crate) fn runtime_library() -> Result<PathBuf, String> {
-    const NAME: &str = "libpagewise_runtime.so";
+    library_beside("libpagewise_runtime.so")
+}
+
+/// A library of ours, beside this executable.
+pub(crate) fn library_beside(name: &str) -> Result<PathBuf, String> {
     let executable =
         std::env::current_exe().map_err(|error| format!("cannot find this executable: {error}"))?;
-    let library = executable.parent().unwrap_or(Path::new("/")).join(NAME);
+    let library = executable.parent().unwrap_or(Path::new("/")).join(name);
     if library.is_file() {
         Ok(library)
     } else {
-        Err(format!("{NAME} is not beside {}", executable.display()))
+        Err(format!("{name} is not beside {}", executable.display()))
     }
 }

@@ -79,6 +79,12 @@ fn runs_as() -> (u32, u32) {
     }
 }
 
+/// Why no library can be preloaded into a program that is started now; `None`: one can, or there is no telling.
+pub(crate) fn obstacle_here(path: &Path, as_root: bool) -> Option<&'static str> {
+    let runs_as = if as_root { (0, 0) } else { runs_as() };
+    obstacle(path, runs_as)
+}
+
 /// Why the library cannot be preloaded into the executable at this path when that user runs it; `None`: it can, or
 /// there is no telling.
 pub(super) fn obstacle(path: &Path, (user, group): (u32, u32)) -> Option<&'static str> {

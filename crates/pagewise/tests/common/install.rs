@@ -1,4 +1,4 @@
-//! The command as a user has it: with its preloaded library beside it.
+//! The command as a user has it: with its preloaded libraries beside it.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-const LIBRARY: &str = "libpagewise_runtime.so";
+const LIBRARIES: [&str; 2] = ["libpagewise_runtime.so", "libpagewise_guard.so"];
 
 /// The command in a folder of its own. Built once a test executable; cargo's own lock keeps several apart.
 pub(crate) fn pagewise() -> &'static Path {
@@ -24,15 +24,23 @@ fn install() -> PathBuf {
     // Apart from the workspace, as the Makefile does: a workspace build would leak features into it.
     let status = Command::new(env!("CARGO"))
         .args(["build", "--quiet", "--profile", "preload"])
-        .args(["-p", "pagewise-runtime", "--target-dir"])
+        .args([
+            "-p",
+            "pagewise-runtime",
+            "-p",
+            "pagewise-guard",
+            "--target-dir",
+        ])
         .arg(target)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .status()
         .expect("cargo runs");
-    assert!(status.success(), "the preloaded library does not build");
+    assert!(status.success(), "the preloaded libraries do not build");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("installed");
     fs::create_dir_all(&folder).expect("a folder");
-    link(&target.join("preload").join(LIBRARY), &folder.join(LIBRARY));
+    for library in LIBRARIES {
+        link(&target.join("preload").join(library), &folder.join(library));
+    }
     let command = folder.join("pagewise");
     link(built, &command);
     command

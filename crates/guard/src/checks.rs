@@ -1,0 +1,78 @@
+//! The bytes on an object's pages that are not its own: filled when it is made, looked at when it is given back and at the
+//! end. What changed there was written before or behind it.
+
+use crate::placement::Placed;
+
+/// As in the paper that this part goes back to.
+const PADDING: u8 = 0xaa;
+const WORD: usize = size_of::<u64>();
+
+/// Fills what lies around an object on its pages, which are accessible.
+pub(crate) fn fill(placed: &Placed) {
+    let first = placed.first_page();
+    // SAFETY: both ranges are on the object's pages and hold nothing of the object's.
+    unsafe {
+        std::ptr::write_bytes(first as *mut u8, PADDING, placed.start - first);
+        let end = placed.end();
+        std::ptr::write_bytes(end as *mut u8, PADDING, placed.guard - end);
+    }
+}
+
+/// The byte nearest to the object that something wrote over, if any did.
+pub(crate) fn damage(placed: &Placed) -> Option<usize> {
+    let end = placed.end();
+    // SAFETY: these bytes are on the object's pages, which are accessible until it is given back, by our caller.
+    let (before, behind) = unsafe {
+        let first = placed.first_page();
+        (
+            std::slice::from_raw_parts(first as *const u8, placed.start - first),
+            std::slice::from_raw_parts(end as *const u8, placed.guard - end),
+        )
+    };
+    let is_other = |byte: &u8| *byte != PADDING;
+    if let Some(at) = behind.iter().position(is_other) {
+        return Some(end + at);
+    }
+    if is_all_padding(before) {
+        return None;
+    }
+    let at = before.iter().rposition(is_other)?;
+    Some(placed.first_page() + at)
+}
+
+/// By words: there may be a page of it with each small object.
+fn is_all_padding(bytes: &[u8]) -> bool {
+    let words = bytes.chunks_exact(WORD);
+    let rest = words.remainder();
+    let different = words.fold(0u64, |different, word| {
+        let word = <[u8; WORD]>::try_from(word).unwrap_or_default();
+        different | u64::from_ne_bytes(word) ^ u64::from_ne_bytes([PADDING; WORD])
+    });
+    different == 0 && rest.iter().all(|&byte| byte == PADDING)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page;
+
+    #[test]
+    fn each_changed_byte_around_an_object_is_seen_and_none_inside() {
+        let page = page::bytes();
+        let mut memory = vec![0u8; 3 * page];
+        let guard = page::floor(memory.as_ptr() as usize + 2 * page);
+        let placed = Placed::before(guard, 21, 8);
+        let base = memory.as_ptr() as usize;
+        fill(&placed);
+        assert_eq!(damage(&placed), None);
+        for address in placed.first_page()..guard {
+            let at = address - base;
+            let before = memory[at];
+            memory[at] = before.wrapping_add(1);
+            let is_inside = (placed.start..placed.end()).contains(&address);
+            let expected = (!is_inside).then_some(address);
+            assert_eq!(damage(&placed), expected, "{address:x}");
+            memory[at] = before;
+        }
+    }
+}

@@ -1,0 +1,387 @@
+//! The heap: objects made and given back, each step in the order that a fault at any moment can be told from.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicU8;
+use std::sync::atomic::Ordering;
+
+use pagewise_abi::guard::Family;
+use pagewise_interpose::Registers;
+use pagewise_interpose::keeping_errno;
+
+use crate::arena::Arena;
+use crate::arena::CHUNK;
+use crate::arena::FIRST_CHUNK;
+use crate::arena::LARGE_PAGES;
+use crate::arena::MOST_CHUNKS;
+use crate::arena::Number;
+use crate::arena::SLOTS;
+use crate::checks;
+use crate::ledger::Counts;
+use crate::ledger::Ledger;
+use crate::lock::Held;
+use crate::lock::Lock;
+use crate::page;
+use crate::paths;
+use crate::placement;
+use crate::placement::Placed;
+use crate::protect;
+use crate::report;
+use crate::reserve::Reserve;
+use crate::settings;
+use crate::slot::Event;
+use crate::slot::Facts;
+use crate::slot::SLOT_BYTES;
+use crate::slot::State;
+use crate::system;
+use crate::unguarded;
+
+/// Of what a limit of the address space leaves, one part in so many is for objects.
+const SHARE_OF_LIMIT: usize = 2;
+/// With less, no object is guarded.
+const FEWEST_CHUNKS: usize = 4;
+
+static OBJECTS: Reserve = Reserve::new();
+static WORDS: Reserve = Reserve::new();
+static KINDS: [AtomicU8; MOST_CHUNKS] = [const { AtomicU8::new(0) }; MOST_CHUNKS];
+static LEDGER: Lock<Option<Ledger>> = Lock::new(None);
+/// The arena can be looked at.
+static IS_READY: AtomicBool = AtomicBool::new(false);
+/// Guards were taken away so that the program goes on.
+static WAS_OPENED: AtomicBool = AtomicBool::new(false);
+
+/// What is asked for.
+#[derive(Clone, Copy)]
+pub(crate) struct Request {
+    pub(crate) bytes: usize,
+    /// A power of two; `None`: what the size needs.
+    pub(crate) alignment: Option<usize>,
+    pub(crate) family: Family,
+    pub(crate) registers: Registers,
+}
+
+/// A slot with what is known of it at one moment.
+#[derive(Clone, Copy)]
+pub(crate) struct Seen {
+    pub(crate) number: Number,
+    pub(crate) facts: Facts,
+    pub(crate) placed: Placed,
+}
+
+/// The arena, once the first object was made.
+pub(crate) fn arena() -> Option<Arena> {
+    IS_READY.load(Ordering::Acquire).then(|| Arena {
+        base: OBJECTS.start(),
+        chunks: OBJECTS.bytes() / CHUNK,
+        slots: WORDS.start() as *const _,
+        kinds: &KINDS,
+    })
+}
+
+/// Reserves addresses and finds out how guards are made. `None`: there is no room.
+#[cold]
+fn begin() -> Option<Ledger> {
+    settings::read();
+    paths::prepare();
+    let mut chunks = match system::address_space_left() {
+        None => MOST_CHUNKS,
+        Some(limit) => (limit / SHARE_OF_LIMIT / CHUNK).min(MOST_CHUNKS),
+    };
+    while chunks >= FEWEST_CHUNKS && !OBJECTS.make(chunks * CHUNK) {
+        chunks /= 2;
+    }
+    let words = (chunks * SLOTS * SLOT_BYTES).next_multiple_of(CHUNK);
+    if chunks < FEWEST_CHUNKS || !WORDS.make(words) || !OBJECTS.use_up_to(page::bytes()) {
+        return None;
+    }
+    protect::probe(OBJECTS.start());
+    protect::close(OBJECTS.start(), CHUNK * FIRST_CHUNK, bounds());
+    IS_READY.store(true, Ordering::Release);
+    arena().map(Ledger::new)
+}
+
+/// Makes chunks ready: their slots' words, and guards on all that is not yet an object.
+fn prepare(first: usize, chunks: usize, are_slots: bool) -> bool {
+    let end = first + chunks;
+    if !WORDS.use_up_to(end * SLOTS * SLOT_BYTES) {
+        return false;
+    }
+    if !protect::has_regions() {
+        return true; // reserved addresses are as good as guarded
+    }
+    OBJECTS.use_up_to(end * CHUNK)
+        && (!are_slots || protect::close(OBJECTS.start() + first * CHUNK, chunks * CHUNK, bounds()))
+}
+
+/// Where the arena's usable part is.
+pub(crate) fn bounds() -> (usize, usize) {
+    (OBJECTS.start(), OBJECTS.usable())
+}
+
+/// The ledger. `None`: there is none, or this thread was interrupted while it was at it.
+fn ledger() -> Option<Held<'static, Option<Ledger>>> {
+    let mut held = LEDGER.lock()?;
+    if held.is_none() && OBJECTS.start() == 0 {
+        *held = begin();
+    }
+    held.is_some().then_some(held)
+}
+
+/// A new object, full of zeros; null: out of memory.
+pub(crate) fn allocate(request: &Request) -> *mut u8 {
+    let least = settings::alignment().of(request.bytes);
+    let alignment = request.alignment.unwrap_or(1).max(least);
+    let made = keeping_errno(|| {
+        guarded(request, alignment).unwrap_or_else(|| unguarded::allocate(request.bytes, alignment))
+    });
+    if made.is_null() {
+        // SAFETY: this thread's own errno.
+        unsafe { *libc::__errno_location() = libc::ENOMEM };
+    }
+    made
+}
+
+fn guarded(request: &Request, alignment: usize) -> Option<*mut u8> {
+    let pages = placement::pages(request.bytes, alignment, LARGE_PAGES)?;
+    if alignment > CHUNK {
+        return None;
+    }
+    if !IS_READY.load(Ordering::Acquire) {
+        // Call paths are kept from then on.
+        ledger()?;
+    }
+    let path = paths::number_of_callers(request.registers);
+    let (number, arena) = {
+        let mut held = ledger()?;
+        let ledger = held.as_mut()?;
+        if ledger.counts.live >= protect::most_objects() {
+            return None;
+        }
+        let number = ledger.take(pages, &mut prepare)?;
+        ledger.count_made(request.bytes);
+        (number, ledger.arena())
+    };
+    let extent = arena.extent(number);
+    let placed = Placed::before(extent.guard, request.bytes, alignment);
+    let is_large = arena.is_large(number);
+    if WAS_OPENED.load(Ordering::Relaxed) {
+        // Something may have been written there since it was given back.
+        protect::close(extent.begin, extent.end - extent.begin, bounds());
+    }
+    if !open(&placed, is_large.then_some(extent.end)) {
+        give_up(number, request.bytes);
+        return None;
+    }
+    checks::fill(&placed);
+    let bytes = if is_large {
+        arena.set_large_bytes(number, request.bytes);
+        0
+    } else {
+        request.bytes
+    };
+    let slot = arena.slot(number);
+    slot.hold(request.family, alignment, bytes, path)
+        .then_some(placed.start as *mut u8)
+}
+
+/// Makes an object's pages accessible. Of a large one, what lies behind it up to `end` is guarded then, too.
+fn open(placed: &Placed, end: Option<usize>) -> bool {
+    if !protect::open(placed.first_page(), placed.open_bytes()) {
+        return false;
+    }
+    match end {
+        Some(end) => protect::close(placed.guard, end - placed.guard, bounds()),
+        None => true,
+    }
+}
+
+/// The slot cannot be used now.
+fn give_up(number: Number, bytes: usize) {
+    if let Some(mut held) = LEDGER.lock()
+        && let Some(ledger) = held.as_mut()
+    {
+        ledger.put(number, bytes);
+        ledger.count_gone(bytes);
+        ledger.counts.allocations -= 1;
+    }
+}
+
+/// The slot that holds an address, with what is known of it.
+pub(crate) fn look(address: usize) -> Option<Seen> {
+    let arena = arena()?;
+    let number = arena.find(address)?;
+    let facts = arena.slot(number).facts();
+    Some(Seen {
+        number,
+        facts,
+        placed: arena.object(number, facts),
+    })
+}
+
+/// Gives an object back; what is wrong with that is reported.
+pub(crate) fn release(address: *mut u8, family: Family, registers: Registers) {
+    if address.is_null() {
+        return;
+    }
+    keeping_errno(|| {
+        let Some(seen) = look(address as usize) else {
+            if !unguarded::release(address as usize) {
+                report::invalid_free(address as usize, None, registers);
+            }
+            return;
+        };
+        if let Some(arena) = arena()
+            && is_begin(address as usize, &seen, registers)
+        {
+            leave(&arena, &seen, family, registers);
+        }
+    });
+}
+
+/// Whether it is the begin of an object that may be given back.
+fn is_begin(address: usize, seen: &Seen, registers: Registers) -> bool {
+    match seen.facts.state {
+        State::Fresh => report::invalid_free(address, None, registers),
+        _ if address != seen.placed.start => report::invalid_free(address, Some(seen), registers),
+        State::Live => return true,
+        State::Leaving | State::Freed => report::double_free(seen, registers),
+    }
+    false
+}
+
+fn leave(arena: &Arena, seen: &Seen, family: Family, registers: Registers) {
+    let slot = arena.slot(seen.number);
+    if seen.facts.family != family {
+        report::mismatch(seen, family, registers);
+    }
+    if slot.step(Event::Leaves).is_none() {
+        report::double_free(seen, registers);
+        return;
+    }
+    if let Some(address) = checks::damage(&seen.placed) {
+        report::damage(seen, address, registers);
+    }
+    let path = paths::number_of_callers(registers);
+    slot.freed.store(path, Ordering::Relaxed);
+    let extent = arena.extent(seen.number);
+    let (begin, end) = if WAS_OPENED.load(Ordering::Relaxed) {
+        (extent.begin, extent.end)
+    } else {
+        (seen.placed.first_page(), seen.placed.guard)
+    };
+    protect::close(begin, end - begin, bounds());
+    slot.step(Event::Left);
+    let bytes = seen.placed.bytes;
+    // Who interrupted this thread at the ledger leaves the slot out of the queue.
+    if let Some(mut held) = LEDGER.lock()
+        && let Some(ledger) = held.as_mut()
+    {
+        ledger.put(seen.number, bytes);
+        ledger.count_gone(bytes);
+    }
+}
+
+/// An object of another size in place of one, with as much of its contents as fits; null: there is no memory, and the old
+/// one stays.
+pub(crate) fn resize(address: *mut u8, request: &Request) -> *mut u8 {
+    let old_bytes = match look(address as usize) {
+        Some(seen) if !is_begin(address as usize, &seen, request.registers) => {
+            // Reported already. What it held is gone.
+            return allocate(request);
+        }
+        Some(seen) => seen.placed.bytes,
+        None => match unguarded::usable_size(address as usize) {
+            Some(bytes) => bytes,
+            None => {
+                report::invalid_free(address as usize, None, request.registers);
+                return allocate(request);
+            }
+        },
+    };
+    let made = allocate(request);
+    if !made.is_null() {
+        let bytes = old_bytes.min(request.bytes);
+        // SAFETY: two objects that are alive, of at least so many bytes; the program vouches for the old one.
+        unsafe { std::ptr::copy_nonoverlapping(address, made, bytes) };
+        release(address, request.family, request.registers);
+    }
+    made
+}
+
+/// Bytes of an object; 0: it is none.
+pub(crate) fn usable_size(address: *mut u8) -> usize {
+    match look(address as usize) {
+        Some(seen) if seen.facts.state == State::Live => seen.placed.bytes,
+        Some(_) => 0,
+        None => unguarded::usable_size(address as usize).unwrap_or(0),
+    }
+}
+
+/// Takes the guard away from the page of an address, so that the program goes on. The page is closed again when its slot's
+/// object is given back.
+pub(crate) fn let_pass(address: usize) -> bool {
+    WAS_OPENED.store(true, Ordering::Relaxed);
+    protect::open(page::floor(address), page::bytes())
+}
+
+/// Whether so many bytes from an address on in the arena are not all of one live object. Most buffers are: cheap.
+pub(crate) fn is_suspect(address: usize, bytes: usize) -> bool {
+    look(address).is_some_and(|seen| {
+        let placed = &seen.placed;
+        let is_inside = address >= placed.start
+            && address
+                .checked_add(bytes)
+                .is_some_and(|end| end <= placed.end());
+        !(is_inside && seen.facts.state == State::Live)
+    })
+}
+
+/// What was counted, and how many chunks were ever used.
+pub(crate) fn counts() -> Option<(Counts, usize)> {
+    let held = LEDGER.lock()?;
+    held.as_ref()
+        .map(|ledger| (ledger.counts, ledger.chunks_used()))
+}
+
+/// Bytes of the slots' words that are memory.
+pub(crate) fn own_bytes() -> usize {
+    WORDS.usable()
+}
+
+/// Visits all objects that are alive.
+pub(crate) fn visit_live(visit: &mut dyn FnMut(&Arena, Seen)) {
+    let (Some(arena), Some((_, chunks))) = (arena(), counts()) else {
+        return;
+    };
+    arena.visit(chunks, &mut |number| {
+        let facts = arena.slot(number).facts();
+        if facts.state == State::Live {
+            let placed = arena.object(number, facts);
+            visit(
+                &arena,
+                Seen {
+                    number,
+                    facts,
+                    placed,
+                },
+            );
+        }
+    });
+}
+
+/// Run by `fork` in the process that forks.
+pub(crate) extern "C" fn before_fork() {
+    LEDGER.hold_for_fork();
+}
+
+/// Run by `fork` in the parent.
+pub(crate) extern "C" fn after_fork() {
+    LEDGER.release_after_fork();
+}
+
+/// Run by `fork` in the child.
+pub(crate) extern "C" fn in_child() {
+    LEDGER.release_after_fork();
+    paths::after_fork();
+    report::after_fork();
+    pagewise_interpose::unwind::after_fork();
+}

@@ -1,0 +1,337 @@
+//! Leaks: objects that nothing points to when their process ends. Everything writable outside the arena is searched for
+//! words that could be addresses of objects, and so are the objects found. What looks like an address is one, so that a few
+//! leaks may be missed; what a program hides (differences, exclusive ors) is not seen.
+
+use std::sync::atomic::AtomicU8;
+use std::sync::atomic::Ordering;
+
+use libc::c_long;
+use pagewise_interpose::capture;
+
+use crate::arena::Arena;
+use crate::arena::Number;
+use crate::arena::SLOTS;
+use crate::heap;
+use crate::heap::Seen;
+use crate::page;
+use crate::report;
+use crate::slot::State;
+use crate::system;
+
+const WORD: usize = size_of::<usize>();
+/// Of longer mappings only the pages that have memory are searched.
+const LONG: usize = 64 << 20;
+/// Pages that are asked for at once.
+const PAGES_AT_ONCE: usize = 512;
+/// Call paths of leaked objects that are told of.
+const MOST_SITES: usize = 512;
+
+/// Memory of our own for as long as the search takes.
+struct Scratch {
+    start: usize,
+    bytes: usize,
+}
+
+impl Scratch {
+    fn new(bytes: usize) -> Option<Self> {
+        let bytes = bytes.next_multiple_of(page::bytes()).max(page::bytes());
+        let start = system::reserve(bytes)?;
+        let scratch = Self { start, bytes };
+        system::set_usable(start, bytes, true).then_some(scratch)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        system::unreserve(self.start, self.bytes);
+    }
+}
+
+/// Which objects were reached, and those whose contents are still to be searched.
+struct Search {
+    arena: Arena,
+    marks: Scratch,
+    waiting: Scratch,
+    waiting_count: usize,
+}
+
+impl Search {
+    fn new(arena: Arena, chunks: usize, live: u64) -> Option<Self> {
+        Some(Self {
+            arena,
+            marks: Scratch::new(chunks * SLOTS / 8)?,
+            // Others may still be made meanwhile.
+            waiting: Scratch::new((live as usize + 1024) * 2 * size_of::<Number>())?,
+            waiting_count: 0,
+        })
+    }
+
+    /// True the first time.
+    fn mark(&self, number: Number) -> bool {
+        let at = number as usize / 8;
+        if at >= self.marks.bytes {
+            return false;
+        }
+        // SAFETY: within the scratch memory.
+        let byte = unsafe { &*((self.marks.start + at) as *const AtomicU8) };
+        let bit = 1 << (number % 8);
+        byte.fetch_or(bit, Ordering::Relaxed) & bit == 0
+    }
+
+    fn is_marked(&self, number: Number) -> bool {
+        let at = number as usize / 8;
+        // SAFETY: within the scratch memory.
+        let byte =
+            unsafe { &*((self.marks.start + at.min(self.marks.bytes - 1)) as *const AtomicU8) };
+        byte.load(Ordering::Relaxed) & 1 << (number % 8) != 0
+    }
+
+    /// A word that may be an object's address.
+    fn consider(&mut self, word: usize) {
+        let offset = word.wrapping_sub(self.arena.base);
+        if offset >= self.arena.chunks * crate::arena::CHUNK {
+            return;
+        }
+        // One past the end, which may be the begin of the guard, is the object's, too.
+        for address in [word, word.wrapping_sub(1)] {
+            let Some(seen) = heap::look(address) else {
+                continue;
+            };
+            let placed = &seen.placed;
+            let is_its = (placed.start..=placed.end()).contains(&word);
+            if seen.facts.state == State::Live && is_its && self.mark(seen.number) {
+                self.push(seen.number);
+            }
+        }
+    }
+
+    fn push(&mut self, number: Number) {
+        let at = self.waiting_count * size_of::<Number>();
+        if at + size_of::<Number>() <= self.waiting.bytes {
+            // SAFETY: within the scratch memory.
+            unsafe { ((self.waiting.start + at) as *mut Number).write(number) };
+            self.waiting_count += 1;
+        }
+    }
+
+    fn pop(&mut self) -> Option<Number> {
+        self.waiting_count = self.waiting_count.checked_sub(1)?;
+        let at = self.waiting_count * size_of::<Number>();
+        // SAFETY: written by `push`.
+        Some(unsafe { ((self.waiting.start + at) as *const Number).read() })
+    }
+
+    /// # Safety
+    /// The words from `start` to `end` must be readable.
+    unsafe fn words(&mut self, start: usize, end: usize) {
+        let mut at = start.next_multiple_of(WORD);
+        while at + WORD <= end {
+            // SAFETY: by our caller. Other threads may write there: any value will do.
+            self.consider(unsafe { (at as *const usize).read_volatile() });
+            at += WORD;
+        }
+    }
+
+    fn follow(&mut self) {
+        while let Some(number) = self.pop() {
+            let facts = self.arena.slot(number).facts();
+            let placed = self.arena.object(number, facts);
+            if facts.state == State::Live {
+                // SAFETY: an object that is alive, as long as the program's threads leave it so.
+                unsafe { self.words(placed.start, placed.end()) };
+            }
+        }
+    }
+
+    fn mapping(&mut self, start: usize, end: usize, pagemap: Option<&Descriptor>) {
+        if end - start <= LONG {
+            // SAFETY: the kernel says that it is readable.
+            unsafe { self.words(start, end) };
+            return;
+        }
+        let page = page::bytes();
+        let mut entries = [0u64; PAGES_AT_ONCE];
+        let mut at = start;
+        while at < end {
+            let pages = ((end - at) / page).min(PAGES_AT_ONCE);
+            let known = pagemap.is_some_and(|map| map.read_at(&mut entries[..pages], at / page));
+            for (index, &entry) in entries[..pages].iter().enumerate() {
+                // Present, or in swap.
+                if !known || entry >> 62 != 0 {
+                    let here = at + index * page;
+                    // SAFETY: the kernel says that it is readable.
+                    unsafe { self.words(here, here + page) };
+                }
+            }
+            at += pages * page;
+        }
+    }
+}
+
+/// An open file of ours.
+struct Descriptor(c_long);
+
+impl Descriptor {
+    fn open(path: &std::ffi::CStr) -> Option<Self> {
+        // SAFETY: the path is a C string.
+        let file = unsafe {
+            libc::syscall(
+                libc::SYS_openat,
+                c_long::from(libc::AT_FDCWD),
+                path.as_ptr(),
+                c_long::from(libc::O_RDONLY | libc::O_CLOEXEC),
+            )
+        };
+        (file >= 0).then_some(Self(file))
+    }
+
+    fn read(&self, place: &mut [u8]) -> usize {
+        // SAFETY: the buffer is that long.
+        let bytes =
+            unsafe { libc::syscall(libc::SYS_read, self.0, place.as_mut_ptr(), place.len()) };
+        usize::try_from(bytes).unwrap_or(0)
+    }
+
+    fn read_at(&self, place: &mut [u64], index: usize) -> bool {
+        let bytes = size_of_val(place);
+        // SAFETY: the buffer is that long.
+        let read = unsafe {
+            libc::syscall(
+                libc::SYS_pread64,
+                self.0,
+                place.as_mut_ptr(),
+                bytes,
+                index * 8,
+            )
+        };
+        read == bytes as c_long
+    }
+}
+
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        // SAFETY: opened by `open`, closed once.
+        unsafe { libc::syscall(libc::SYS_close, self.0) };
+    }
+}
+
+/// Start and end of a mapping that is readable and writable, and no device; `None`: another line.
+fn writable(line: &[u8]) -> Option<(usize, usize)> {
+    let line = std::str::from_utf8(line).ok()?;
+    let mut fields = line.split_ascii_whitespace();
+    let (start, end) = fields.next()?.split_once('-')?;
+    let number = |text| usize::from_str_radix(text, 16).ok();
+    let is_searched = fields.next()?.starts_with("rw") && !line.contains("/dev/");
+    is_searched.then_some((number(start)?, number(end)?))
+}
+
+/// Visits the mappings that are searched.
+fn visit_mappings(visit: &mut dyn FnMut(usize, usize)) -> Option<()> {
+    let maps = Descriptor::open(c"/proc/self/maps")?;
+    let mut text = [0u8; 4096];
+    let mut kept = 0;
+    loop {
+        let read = maps.read(&mut text[kept..]);
+        let filled = kept + read;
+        let mut begin = 0;
+        while let Some(length) = text[begin..filled].iter().position(|&byte| byte == b'\n') {
+            if let Some((start, end)) = writable(&text[begin..begin + length]) {
+                visit(start, end);
+            }
+            begin += length + 1;
+        }
+        if read == 0 {
+            return Some(());
+        }
+        text.copy_within(begin..filled, 0);
+        // A line longer than the buffer is no line of the kernel's.
+        kept = if begin == 0 && filled == text.len() {
+            0
+        } else {
+            filled - begin
+        };
+    }
+}
+
+/// Objects leaked by one call path.
+#[derive(Clone, Copy)]
+struct Site {
+    path: u32,
+    objects: u64,
+    bytes: u64,
+    example: Seen,
+}
+
+/// Searches, and reports each call path whose objects nothing points to, most bytes first.
+pub(crate) fn look() {
+    let (Some(arena), Some((counts, chunks))) = (heap::arena(), heap::counts()) else {
+        return;
+    };
+    let Some(mut search) = Search::new(arena, chunks, counts.live) else {
+        return;
+    };
+    // Below is what calls that have returned left behind.
+    let stack = capture().stack;
+    let pagemap = Descriptor::open(c"/proc/self/pagemap");
+    let ours = [
+        search.marks.start..search.marks.start + search.marks.bytes,
+        search.waiting.start..search.waiting.start + search.waiting.bytes,
+        arena.base..arena.base + arena.chunks * crate::arena::CHUNK,
+    ];
+    let found = visit_mappings(&mut |start, end| {
+        if !ours.iter().any(|own| own.start < end && start < own.end) {
+            let is_stack = (start..end).contains(&stack);
+            let start = if is_stack { stack } else { start };
+            search.mapping(start, end, pagemap.as_ref());
+            search.follow();
+        }
+    });
+    if found.is_some() {
+        tell(&search);
+    }
+}
+
+fn tell(search: &Search) {
+    let mut sites: [Option<Site>; MOST_SITES] = [None; MOST_SITES];
+    heap::visit_live(&mut |arena, seen| {
+        if search.is_marked(seen.number) {
+            return;
+        }
+        let path = arena.slot(seen.number).made.load(Ordering::Relaxed);
+        let is_its = |site: &&mut Option<Site>| site.as_ref().is_none_or(|site| site.path == path);
+        if let Some(place) = sites.iter_mut().find(is_its) {
+            let site = place.get_or_insert(Site {
+                path,
+                objects: 0,
+                bytes: 0,
+                example: seen,
+            });
+            site.objects += 1;
+            site.bytes += seen.placed.bytes as u64;
+        }
+    });
+    sites.sort_unstable_by_key(|site| std::cmp::Reverse(site.map_or(0, |site| site.bytes + 1)));
+    for site in sites.iter().flatten() {
+        report::leak(&site.example, site.objects, site.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_the_kernels_list_are_read() {
+        let line = b"7f0000001000-7f0000003000 rw-p 00000000 00:00 0   [stack]";
+        assert_eq!(writable(line), Some((0x7f00_0000_1000, 0x7f00_0000_3000)));
+        assert_eq!(writable(b"1000-2000 r--p 00000000 00:00 0"), None);
+        assert_eq!(
+            writable(b"1000-2000 rw-s 00000000 00:00 0  /dev/dri/card0"),
+            None
+        );
+        assert_eq!(writable(b"nonsense"), None);
+        let mut bytes = 0;
+        assert!(visit_mappings(&mut |start, end| bytes += end - start).is_some());
+        assert!(bytes > 0);
+    }
+}

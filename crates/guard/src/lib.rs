@@ -1,0 +1,43 @@
+//! Preloaded by `pagewise guard`: an allocator whose objects end at a guard page, so that the processor stops the very
+//! instruction that goes too far; and whose objects stay behind one after they were given back.
+//!
+//! ```text
+//!   hooks, operators      malloc and kin, new and delete ---\
+//!   buffers               read, write and kin: arguments     -> heap: one arena of slots   -> report -> the launcher
+//!   signals               faults of the program          ---/     |                              (a ring of `interpose`)
+//!   heap  = ledger (which slot is in which state) + placement (where in its slot) + protect (guards)
+//!   paths = call paths, each kept once
+//! ```
+//!
+//! Nothing here allocates. Slots' facts lie apart from the objects: what a program overwrites is never ours.
+
+mod arena;
+pub mod buffers;
+mod checks;
+pub mod ending;
+mod heap;
+pub mod hooks;
+#[cfg(target_arch = "x86_64")]
+mod instruction;
+mod leaks;
+mod ledger;
+mod lock;
+pub mod masks;
+#[cfg_attr(
+    test,
+    expect(non_snake_case, reason = "the names that C++ compilers make")
+)]
+pub mod operators;
+mod page;
+mod paths;
+mod placement;
+mod protect;
+#[cfg(target_arch = "x86_64")]
+mod repair;
+mod report;
+mod reserve;
+mod settings;
+pub mod signals;
+mod slot;
+mod system;
+mod unguarded;

@@ -1,0 +1,170 @@
+//! The heap's lock: for a few instructions, held across a fork by the thread that forks, which may allocate meanwhile.
+
+use std::cell::UnsafeCell;
+use std::ops::Deref;
+use std::ops::DerefMut;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+
+use pagewise_interpose::process_generation;
+
+/// Looks without giving the processor away.
+const SPINS: u32 = 64;
+/// Looks after which it is asked whether the holder stayed behind in a parent.
+const PATIENCE: u32 = 1024;
+
+/// A value that one thread at a time may use. Not by a signal handler that interrupted its user: it is told so.
+pub(crate) struct Lock<T> {
+    /// The holder's thread pointer, the same in a forked child; 0: nobody.
+    owner: AtomicUsize,
+    /// The holder forks: what it calls meanwhile may come here, too.
+    is_forking: AtomicBool,
+    generation: AtomicU32,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the value is reached by the holder only.
+unsafe impl<T: Send> Sync for Lock<T> {}
+
+fn this_thread() -> usize {
+    // SAFETY: no preconditions. Not 0.
+    unsafe { libc::pthread_self() as usize }
+}
+
+impl<T> Lock<T> {
+    pub(crate) const fn new(value: T) -> Self {
+        Self {
+            owner: AtomicUsize::new(0),
+            is_forking: AtomicBool::new(false),
+            generation: AtomicU32::new(0),
+            value: UnsafeCell::new(value),
+        }
+    }
+
+    /// Waits for it. `None`: this very thread holds it, interrupted.
+    pub(crate) fn lock(&self) -> Option<Held<'_, T>> {
+        let me = this_thread();
+        let mut round = 0u32;
+        loop {
+            match self
+                .owner
+                .compare_exchange_weak(0, me, Ordering::Acquire, Ordering::Relaxed)
+            {
+                Ok(_) => {
+                    return Some(Held {
+                        lock: self,
+                        is_first: true,
+                    });
+                }
+                Err(owner) if owner == me => {
+                    return self.is_forking.load(Ordering::Relaxed).then_some(Held {
+                        lock: self,
+                        is_first: false,
+                    });
+                }
+                Err(_) => self.wait(&mut round),
+            }
+        }
+    }
+
+    fn wait(&self, round: &mut u32) {
+        *round += 1;
+        if *round < SPINS {
+            std::hint::spin_loop();
+            return;
+        }
+        if (*round).is_multiple_of(PATIENCE) {
+            // A process made by a bare `clone` has nobody else who could hold it.
+            let now = process_generation();
+            let before = self.generation.swap(now, Ordering::Relaxed);
+            if before != 0 && before != now {
+                self.owner.store(0, Ordering::Release);
+            }
+        }
+        // SAFETY: no arguments.
+        unsafe { libc::sched_yield() };
+    }
+
+    /// Before a fork: from now on nobody else is inside.
+    pub(crate) fn hold_for_fork(&self) {
+        self.generation
+            .store(process_generation(), Ordering::Relaxed);
+        if let Some(held) = self.lock() {
+            std::mem::forget(held);
+            self.is_forking.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// After it, on both sides.
+    pub(crate) fn release_after_fork(&self) {
+        if self.is_forking.swap(false, Ordering::Relaxed) {
+            self.owner.store(0, Ordering::Release);
+        }
+    }
+}
+
+/// The lock is held while this lives.
+pub(crate) struct Held<'lock, T> {
+    lock: &'lock Lock<T>,
+    is_first: bool,
+}
+
+impl<T> Deref for Held<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: this thread holds the lock.
+        unsafe { &*self.lock.value.get() }
+    }
+}
+
+impl<T> DerefMut for Held<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as above; a thread that forks is not inside while it comes here again.
+        unsafe { &mut *self.lock.value.get() }
+    }
+}
+
+impl<T> Drop for Held<'_, T> {
+    fn drop(&mut self) {
+        if self.is_first {
+            self.lock.owner.store(0, Ordering::Release);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_addition_is_lost() {
+        static SUM: Lock<u64> = Lock::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..10_000 {
+                        *SUM.lock().expect("not held by this thread") += 1;
+                    }
+                });
+            }
+        });
+        assert_eq!(*SUM.lock().expect("free"), 40_000);
+    }
+
+    #[test]
+    fn who_holds_it_is_told_so_and_who_forks_comes_in() {
+        static LOCK: Lock<u32> = Lock::new(1);
+        let held = LOCK.lock();
+        assert!(LOCK.lock().is_none());
+        drop(held);
+        LOCK.hold_for_fork();
+        *LOCK.lock().expect("it forks") += 1;
+        let waits = std::thread::spawn(|| *LOCK.lock().expect("free in the end"));
+        *LOCK.lock().expect("still") += 1;
+        LOCK.release_after_fork();
+        assert_eq!(waits.join().expect("joined"), 3);
+    }
+}

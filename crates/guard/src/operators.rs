@@ -1,0 +1,135 @@
+//! C++: `new` and `delete` in all their forms, by their names in the Itanium C++ ABI. `new` that finds no memory calls the
+//! handler that the program set; where there is none it ends the program, as this library cannot throw.
+
+use std::ffi::c_void;
+
+use pagewise_abi::guard::Family;
+use pagewise_interpose::Registers;
+use pagewise_interpose::Symbol;
+use pagewise_interpose::capture;
+
+use crate::ending;
+use crate::heap;
+use crate::heap::Request;
+use crate::signals;
+
+type Handler = unsafe extern "C" fn();
+/// `std::get_new_handler`.
+type GetHandler = unsafe extern "C" fn() -> Option<Handler>;
+// SAFETY: the C++ library's type for the function of this name.
+static GET_HANDLER: Symbol<GetHandler> = unsafe { Symbol::new(c"_ZSt15get_new_handlerv") };
+
+fn make(bytes: usize, alignment: Option<usize>, family: Family, registers: Registers) -> *mut u8 {
+    let request = Request {
+        bytes,
+        alignment,
+        family,
+        registers,
+    };
+    loop {
+        let made = heap::allocate(&request);
+        if !made.is_null() {
+            return made;
+        }
+        let handler = GET_HANDLER.look_up().and_then(|get| {
+            // SAFETY: no preconditions.
+            unsafe { get() }
+        });
+        match handler {
+            // SAFETY: the program set it to be called now.
+            Some(handler) => unsafe { handler() },
+            None => return made,
+        }
+    }
+}
+
+/// Where the program would get an exception: code that aborts on panics cannot be unwound through.
+fn or_end(made: *mut u8) -> *mut c_void {
+    if made.is_null() {
+        ending::summarize();
+        signals::abort();
+    }
+    made.cast()
+}
+
+/// `new` of a family: plain, without exceptions, aligned, aligned without exceptions.
+macro_rules! new {
+    ($family:ident, $plain:ident, $nothrow:ident, $aligned:ident, $aligned_nothrow:ident) => {
+        /// # Safety
+        /// As the C++ operator of this name.
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        pub unsafe extern "C" fn $plain(bytes: usize) -> *mut c_void {
+            or_end(make(bytes, None, Family::$family, capture()))
+        }
+
+        /// # Safety
+        /// As the C++ operator of this name.
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        pub unsafe extern "C" fn $nothrow(bytes: usize, _: *const c_void) -> *mut c_void {
+            make(bytes, None, Family::$family, capture()).cast()
+        }
+
+        /// # Safety
+        /// As the C++ operator of this name.
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        pub unsafe extern "C" fn $aligned(bytes: usize, alignment: usize) -> *mut c_void {
+            or_end(make(bytes, Some(alignment), Family::$family, capture()))
+        }
+
+        /// # Safety
+        /// As the C++ operator of this name.
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        pub unsafe extern "C" fn $aligned_nothrow(
+            bytes: usize,
+            alignment: usize,
+            _: *const c_void,
+        ) -> *mut c_void {
+            make(bytes, Some(alignment), Family::$family, capture()).cast()
+        }
+    };
+}
+
+/// `delete` of a family; further arguments (size, alignment, `nothrow`) say nothing new.
+macro_rules! delete {
+    ($family:ident, $($name:ident($($more:ty),*)),+ $(,)?) => {$(
+        /// # Safety
+        /// As the C++ operator of this name.
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        pub unsafe extern "C" fn $name(address: *mut c_void $(, _: $more)*) {
+            heap::release(address.cast(), Family::$family, capture());
+        }
+    )+};
+}
+
+new!(
+    New,
+    _Znwm,
+    _ZnwmRKSt9nothrow_t,
+    _ZnwmSt11align_val_t,
+    _ZnwmSt11align_val_tRKSt9nothrow_t
+);
+new!(
+    NewArray,
+    _Znam,
+    _ZnamRKSt9nothrow_t,
+    _ZnamSt11align_val_t,
+    _ZnamSt11align_val_tRKSt9nothrow_t
+);
+delete!(
+    New,
+    _ZdlPv(),
+    _ZdlPvm(usize),
+    _ZdlPvRKSt9nothrow_t(*const c_void),
+    _ZdlPvSt11align_val_t(usize),
+    _ZdlPvmSt11align_val_t(usize, usize),
+    _ZdlPvSt11align_val_tRKSt9nothrow_t(usize, *const c_void),
+);
+delete!(
+    NewArray,
+    _ZdaPv(),
+    _ZdaPvm(usize),
+    _ZdaPvRKSt9nothrow_t(*const c_void),
+    _ZdaPvSt11align_val_t(usize),
+    _ZdaPvmSt11align_val_t(usize, usize),
+    _ZdaPvSt11align_val_tRKSt9nothrow_t(usize, *const c_void),
+);

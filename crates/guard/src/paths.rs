@@ -1,0 +1,236 @@
+//! Call paths, each kept once and known by a number, so that an object remembers two of them in eight bytes.
+//!
+//! A path is words in a growing store: how many frames and which thread, then the frames. A table of numbers by hash finds
+//! it again. Both only grow; any thread adds to them, without locks.
+
+use std::cell::Cell;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+
+use pagewise_abi::guard::MOST_FRAMES;
+use pagewise_interpose::Registers;
+use pagewise_interpose::thread_id;
+use pagewise_interpose::unwind;
+
+use crate::reserve::Reserve;
+use crate::system;
+
+const WORD: usize = size_of::<u64>();
+const TABLE_BITS: u32 = 20;
+/// Places looked at in the table before a path is given up.
+const TRIES: usize = 64;
+/// Bytes of the store, at most.
+const MOST_BYTES: usize = 4 << 30;
+/// Of what a limit of the address space leaves, one part in so many.
+const SHARE_OF_LIMIT: usize = 32;
+
+static STORE: Reserve = Reserve::new();
+/// Words used; number 0 stands for no path.
+static USED: AtomicUsize = AtomicUsize::new(1);
+static TABLE: [AtomicU32; 1 << TABLE_BITS] = [const { AtomicU32::new(0) }; 1 << TABLE_BITS];
+/// Paths that were walked, and those of them that have no end.
+pub(crate) static WALKED: AtomicU64 = AtomicU64::new(0);
+pub(crate) static CUT: AtomicU64 = AtomicU64::new(0);
+
+thread_local!(static THREAD: Cell<u32> = const { Cell::new(0) });
+
+/// A path on its way.
+pub(crate) struct Path {
+    pub(crate) frames: [usize; MOST_FRAMES],
+    pub(crate) length: usize,
+}
+
+impl Path {
+    /// Of the callers of the hook that captured the registers.
+    pub(crate) fn of_callers(registers: Registers) -> Self {
+        let mut frames = [0; MOST_FRAMES + 1];
+        let walked = unwind::walk(registers, &mut frames);
+        count(walked);
+        let mut path = Self::empty();
+        path.length = walked.frames.saturating_sub(1);
+        path.frames.copy_from_slice(&frames[1..]);
+        path
+    }
+
+    /// Of an instruction that faulted, and its callers.
+    pub(crate) fn of_instruction(registers: Registers) -> Self {
+        let mut path = Self::empty();
+        path.length = unwind::walk(registers, &mut path.frames).frames;
+        path
+    }
+
+    pub(crate) fn empty() -> Self {
+        Self {
+            frames: [0; MOST_FRAMES],
+            length: 0,
+        }
+    }
+
+    pub(crate) fn words(&self) -> [u64; MOST_FRAMES] {
+        self.frames.map(|frame| frame as u64)
+    }
+}
+
+fn count(walked: unwind::Walked) {
+    WALKED.fetch_add(1, Ordering::Relaxed);
+    if !walked.is_whole {
+        CUT.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// This thread's number, asked of the kernel once.
+pub(crate) fn this_thread() -> u32 {
+    THREAD
+        .try_with(|known| {
+            if known.get() == 0 {
+                known.set(thread_id());
+            }
+            known.get()
+        })
+        .unwrap_or_else(|_| thread_id())
+}
+
+/// In a forked child, this thread has another number.
+pub(crate) fn after_fork() {
+    let _ = THREAD.try_with(|known| known.set(0));
+}
+
+/// Reserves the store. Without it, all paths are unknown.
+pub(crate) fn prepare() {
+    let bytes = match system::address_space_left() {
+        None => MOST_BYTES,
+        Some(limit) => (limit / SHARE_OF_LIMIT).next_multiple_of(2 << 20),
+    };
+    STORE.make(bytes.min(MOST_BYTES));
+}
+
+/// Bytes of memory that paths take, the table included as far as it is touched at most.
+pub(crate) fn bytes() -> usize {
+    USED.load(Ordering::Relaxed) * WORD
+}
+
+fn word(number: usize) -> &'static AtomicU64 {
+    // SAFETY: numbers in use are within the usable part of the store.
+    unsafe { &*((STORE.start() + number * WORD) as *const AtomicU64) }
+}
+
+/// The number of the path of the callers, with this thread; 0: there is no room for it.
+pub(crate) fn number_of_callers(registers: Registers) -> u32 {
+    let path = Path::of_callers(registers);
+    number_of(&path.frames[..path.length], this_thread())
+}
+
+fn number_of(frames: &[usize], thread: u32) -> u32 {
+    let head = frames.len() as u64 | u64::from(thread) << 32;
+    let mut hash = head.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    for &frame in frames {
+        hash = (hash ^ frame as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        hash ^= hash >> 29;
+    }
+    let mut written = 0;
+    for attempt in 0..TRIES {
+        let place = &TABLE[(hash as usize + attempt) & ((1 << TABLE_BITS) - 1)];
+        let mut number = place.load(Ordering::Acquire);
+        if number == 0 {
+            if written == 0 {
+                written = write(head, frames);
+                if written == 0 {
+                    return 0;
+                }
+            }
+            match place.compare_exchange(0, written, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return written,
+                Err(other) => number = other,
+            }
+        }
+        if is_same(number, head, frames) {
+            return number;
+        }
+    }
+    0
+}
+
+fn is_same(number: u32, head: u64, frames: &[usize]) -> bool {
+    let at = number as usize;
+    word(at).load(Ordering::Relaxed) == head
+        && frames
+            .iter()
+            .enumerate()
+            .all(|(index, &frame)| word(at + 1 + index).load(Ordering::Relaxed) == frame as u64)
+}
+
+/// Adds a path to the store; 0: it is full.
+fn write(head: u64, frames: &[usize]) -> u32 {
+    let words = frames.len() + 1;
+    let at = USED.load(Ordering::Relaxed);
+    if !STORE.use_up_to((at + words) * WORD) {
+        return 0;
+    }
+    let at = USED.fetch_add(words, Ordering::Relaxed);
+    // Others may have come before.
+    if !STORE.use_up_to((at + words) * WORD) {
+        return 0;
+    }
+    word(at).store(head, Ordering::Relaxed);
+    for (index, &frame) in frames.iter().enumerate() {
+        word(at + 1 + index).store(frame as u64, Ordering::Relaxed);
+    }
+    at as u32
+}
+
+/// The thread and the frames of a path; 0: none.
+pub(crate) fn read(number: u32) -> (u32, Path) {
+    let mut path = Path::empty();
+    if number == 0 {
+        return (0, path);
+    }
+    let head = word(number as usize).load(Ordering::Relaxed);
+    path.length = (head as u32 as usize).min(MOST_FRAMES);
+    for (index, frame) in path.frames[..path.length].iter_mut().enumerate() {
+        *frame = word(number as usize + 1 + index).load(Ordering::Relaxed) as usize;
+    }
+    ((head >> 32) as u32, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_has_one_number_whoever_walks_it() {
+        prepare();
+        let frames: Vec<usize> = (1..20).collect();
+        let number = number_of(&frames, 7);
+        assert!(number != 0);
+        assert_eq!(number_of(&frames, 7), number);
+        assert_ne!(number_of(&frames[1..], 7), number);
+        assert_ne!(number_of(&frames, 8), number);
+        let (thread, path) = read(number);
+        assert_eq!((thread, &path.frames[..path.length]), (7, &frames[..]));
+        let numbers: Vec<u32> = std::thread::scope(|scope| {
+            let threads = [(); 4].map(|()| {
+                scope.spawn(|| {
+                    (0..500)
+                        .map(|last| number_of(&[5, last], 1))
+                        .collect::<Vec<_>>()
+                })
+            });
+            threads
+                .into_iter()
+                .flat_map(|thread| thread.join().expect("joined"))
+                .collect()
+        });
+        for index in 0..500 {
+            assert!(
+                numbers
+                    .iter()
+                    .skip(index)
+                    .step_by(500)
+                    .all(|&number| number == numbers[index])
+            );
+        }
+        assert_eq!(read(0).1.length, 0);
+    }
+}

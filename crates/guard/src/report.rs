@@ -1,0 +1,386 @@
+//! What went wrong, told to the launcher with the call paths of access, allocation and release.
+
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+
+use pagewise_abi::guard::Access;
+use pagewise_abi::guard::Family;
+use pagewise_abi::guard::Fault;
+use pagewise_abi::guard::FaultKind;
+use pagewise_abi::guard::MOST_NEAR;
+use pagewise_abi::guard::NAME_BYTES;
+use pagewise_abi::guard::Object;
+use pagewise_abi::guard::SOCKET_VARIABLE;
+use pagewise_interpose::Producer;
+use pagewise_interpose::Registers;
+use pagewise_interpose::RingCell;
+use pagewise_interpose::process_id;
+use pagewise_interpose::write_maps;
+
+use crate::arena;
+use crate::ending;
+use crate::heap;
+use crate::heap::Seen;
+use crate::paths;
+use crate::paths::Path;
+use crate::settings;
+use crate::signals;
+use crate::slot::State;
+
+/// An abstract socket's name is at most this long.
+const SOCKET_BYTES: usize = 107;
+/// How long the launcher may leave a full ring unread, ms.
+const PATIENCE_MS: u32 = 2000;
+/// Places that were reported, as many as are remembered.
+const SITES: usize = 1024;
+
+static RING: RingCell = RingCell::new();
+static NAME: [std::sync::atomic::AtomicU8; SOCKET_BYTES] =
+    [const { std::sync::atomic::AtomicU8::new(0) }; SOCKET_BYTES];
+static NAME_LENGTH: AtomicUsize = AtomicUsize::new(0);
+static SEEN: [AtomicU64; SITES] = [const { AtomicU64::new(0) }; SITES];
+/// The thread that reports; 0: none.
+static REPORTER: AtomicU32 = AtomicU32::new(0);
+/// The child asks for a ring of its own before it first reports.
+static IS_CHILD: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+
+/// Connects to the launcher.
+pub(crate) fn connect() {
+    let Some(name) = settings::environment_variable(SOCKET_VARIABLE) else {
+        return;
+    };
+    if name.len() > SOCKET_BYTES {
+        return;
+    }
+    for (place, &byte) in NAME.iter().zip(name) {
+        place.store(byte, Ordering::Relaxed);
+    }
+    NAME_LENGTH.store(name.len(), Ordering::Release);
+    if let Some(ring) = Producer::connect(name) {
+        RING.set(ring);
+    }
+}
+
+/// In a forked child.
+pub(crate) fn after_fork() {
+    IS_CHILD.store(true, Ordering::Relaxed);
+    REPORTER.store(0, Ordering::Relaxed);
+}
+
+/// The ring at hand: of a forked child that has not reported, its parent's, which takes what several processes write.
+pub(crate) fn ring_at_hand() -> Option<Producer> {
+    RING.get()
+}
+
+/// This process's ring. A child that cannot have its own writes into its parent's.
+fn ring() -> Option<Producer> {
+    if IS_CHILD.swap(false, Ordering::Relaxed) {
+        let mut name = [0; SOCKET_BYTES];
+        for (byte, place) in name.iter_mut().zip(&NAME) {
+            *byte = place.load(Ordering::Relaxed);
+        }
+        let length = NAME_LENGTH.load(Ordering::Acquire);
+        if let Some(own) = Producer::connect(&name[..length]) {
+            RING.set(own);
+        }
+    }
+    RING.get()
+}
+
+/// One thread reports at a time. `None`: this very one is at it, and something went wrong there.
+struct Reporting;
+
+impl Reporting {
+    fn begin() -> Option<Self> {
+        let me = paths::this_thread();
+        loop {
+            match REPORTER.compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return Some(Self),
+                Err(other) if other == me => return None,
+                // SAFETY: no arguments.
+                Err(_) => unsafe {
+                    libc::sched_yield();
+                },
+            }
+        }
+    }
+}
+
+impl Drop for Reporting {
+    fn drop(&mut self) {
+        REPORTER.store(0, Ordering::Release);
+    }
+}
+
+/// What is known of an error.
+struct Error<'seen> {
+    kind: FaultKind,
+    access: Access,
+    access_bytes: Option<u32>,
+    address: usize,
+    seen: Option<&'seen Seen>,
+    given_to: Family,
+    function: &'static str,
+    is_exact: bool,
+    leaked: [u64; 2],
+}
+
+impl Error<'_> {
+    fn of(kind: FaultKind, address: usize) -> Self {
+        Self {
+            kind,
+            access: Access::None,
+            access_bytes: None,
+            address,
+            seen: None,
+            given_to: Family::Malloc,
+            function: "",
+            is_exact: false,
+            leaked: [0, 0],
+        }
+    }
+}
+
+/// Tells of an error, if its place was not told of before. False: this thread was reporting already.
+fn tell(error: &Error<'_>, path: &Path) -> bool {
+    let Some(_reporting) = Reporting::begin() else {
+        return false;
+    };
+    if !is_new(error, path) {
+        return true;
+    }
+    let Some(ring) = ring() else {
+        return true;
+    };
+    let slot = error
+        .seen
+        .and_then(|seen| Some(heap::arena()?.slot(seen.number)));
+    let (made, freed) = slot.map_or((0, 0), |slot| {
+        (
+            slot.made.load(Ordering::Relaxed),
+            slot.freed.load(Ordering::Relaxed),
+        )
+    });
+    let ((maker, made), (freer, freed)) = (paths::read(made), paths::read(freed));
+    let mut near = [0; MOST_NEAR];
+    let (near_address, near_bytes) = bytes_near(error, &mut near);
+    let words = [path.words(), made.words(), freed.words()];
+    let lengths = [path.length, made.length, freed.length];
+    let parts: [&[u64]; 3] = std::array::from_fn(|index| &words[index][..lengths[index]]);
+    let mut function = [0; NAME_BYTES];
+    let name = error.function.as_bytes();
+    function[..name.len()].copy_from_slice(name);
+    let fault = Fault {
+        pid: process_id(),
+        tid: paths::this_thread(),
+        kind: error.kind,
+        access: error.access,
+        access_bytes: error.access_bytes,
+        address: error.address as u64,
+        object: error.seen.map(|seen| Object {
+            address: seen.placed.start as u64,
+            bytes: seen.placed.bytes as u64,
+            is_freed: seen.facts.state != State::Live,
+            family: seen.facts.family,
+        }),
+        given_to: error.given_to,
+        first_frame_is_exact: error.is_exact,
+        threads: [maker, freer],
+        leaked: error.leaked,
+        function,
+        near_address: near_address as u64,
+    };
+    let near = &near[..near_bytes];
+    let bytes = Fault::wire_bytes(&parts, near);
+    ring.wait_for_room(64 << 10, PATIENCE_MS);
+    write_maps(&ring);
+    ring.write(bytes, |place| fault.encode(place, &parts, near));
+    true
+}
+
+/// Whether this kind of error was not yet reported at this place.
+fn is_new(error: &Error<'_>, path: &Path) -> bool {
+    let frames = path.frames[..path.length.min(3)].iter();
+    let mut hash = 1 + error.kind as u64;
+    for &frame in frames {
+        hash = (hash ^ frame as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+    if error.kind == FaultKind::Leak {
+        // Of each path of an allocation there is one.
+        return true;
+    }
+    let place = &SEEN[hash as usize >> 8 & (SITES - 1)];
+    place.swap(hash, Ordering::Relaxed) != hash
+}
+
+/// Copies what lies around the address on the object's pages, and says where that begins.
+fn bytes_near(error: &Error<'_>, place: &mut [u8; MOST_NEAR]) -> (usize, usize) {
+    let Some(seen) = error
+        .seen
+        .filter(|seen| matches!(seen.facts.state, State::Live | State::Leaving))
+    else {
+        return (0, 0);
+    };
+    let (first, end) = (seen.placed.first_page(), seen.placed.guard);
+    let half = MOST_NEAR / 2;
+    let middle = error.address.clamp(first, end) & !15;
+    let begin = middle.saturating_sub(half).max(first);
+    let bytes = MOST_NEAR.min(end.saturating_sub(begin));
+    // SAFETY: within the pages of an object that is alive, whose thread is here.
+    unsafe { std::ptr::copy_nonoverlapping(begin as *const u8, place.as_mut_ptr(), bytes) };
+    (begin, bytes)
+}
+
+/// After an error that a call has: the program ends here unless it is to go on.
+fn told(error: &Error<'_>, registers: Registers) {
+    let was_told = tell(error, &Path::of_callers(registers));
+    if !was_told || !settings::keeps_going() {
+        ending::summarize();
+        signals::abort();
+    }
+}
+
+pub(crate) fn invalid_free(address: usize, seen: Option<&Seen>, registers: Registers) {
+    let error = Error {
+        seen,
+        ..Error::of(FaultKind::InvalidFree, address)
+    };
+    told(&error, registers);
+}
+
+pub(crate) fn double_free(seen: &Seen, registers: Registers) {
+    let error = Error {
+        seen: Some(seen),
+        ..Error::of(FaultKind::DoubleFree, seen.placed.start)
+    };
+    told(&error, registers);
+}
+
+pub(crate) fn mismatch(seen: &Seen, given_to: Family, registers: Registers) {
+    let error = Error {
+        seen: Some(seen),
+        given_to,
+        ..Error::of(FaultKind::Mismatch, seen.placed.start)
+    };
+    told(&error, registers);
+}
+
+/// Bytes around an object were written; when, nobody knows.
+pub(crate) fn damage(seen: &Seen, address: usize, registers: Registers) {
+    let kind = match address < seen.placed.start {
+        true => FaultKind::Underflow,
+        false => FaultKind::Overflow,
+    };
+    let error = Error {
+        access: Access::EarlierWrite,
+        seen: Some(seen),
+        ..Error::of(kind, address)
+    };
+    told(&error, registers);
+}
+
+/// A call of the C library's is about to go beyond an object.
+pub(crate) fn argument(
+    function: &'static str,
+    buffer: usize,
+    bytes: usize,
+    access: Access,
+    registers: Registers,
+) {
+    let Some(seen) = heap::look(buffer) else {
+        return;
+    };
+    let (start, end) = (seen.placed.start, seen.placed.end());
+    let (kind, address) = match seen.facts.state {
+        State::Fresh => return,
+        State::Leaving | State::Freed => (FaultKind::UseAfterFree, buffer),
+        State::Live if buffer < start => (FaultKind::Underflow, buffer),
+        State::Live if buffer.saturating_add(bytes) > end => (FaultKind::Overflow, end.max(buffer)),
+        State::Live => return,
+    };
+    let error = Error {
+        access,
+        access_bytes: u32::try_from(bytes).ok(),
+        seen: Some(&seen),
+        function,
+        ..Error::of(kind, address)
+    };
+    told(&error, registers);
+}
+
+/// Objects of one call path that nothing points to.
+pub(crate) fn leak(seen: &Seen, objects: u64, bytes: u64) {
+    let error = Error {
+        seen: Some(seen),
+        leaked: [objects, bytes],
+        ..Error::of(FaultKind::Leak, seen.placed.start)
+    };
+    tell(&error, &Path::empty());
+}
+
+/// What the processor stopped.
+pub(crate) struct Stopped {
+    pub(crate) address: usize,
+    pub(crate) access: Access,
+    pub(crate) access_bytes: Option<u32>,
+    pub(crate) registers: Registers,
+}
+
+/// Reports a fault if it is one of objects; false: it is the program's own affair, or this thread was reporting.
+pub(crate) fn fault(stopped: &Stopped) -> bool {
+    let Some((kind, seen)) = judge(stopped.address) else {
+        return false;
+    };
+    let error = Error {
+        access: stopped.access,
+        access_bytes: stopped.access_bytes,
+        seen: Some(&seen),
+        is_exact: true,
+        ..Error::of(kind, stopped.address)
+    };
+    tell(&error, &Path::of_instruction(stopped.registers))
+}
+
+/// What an access to a guarded address is, and of which object: of its own slot's, or of the one behind if that is nearer.
+fn judge(address: usize) -> Option<(FaultKind, Seen)> {
+    let here = heap::look(address).filter(|seen| seen.facts.state != State::Fresh);
+    let next = next_object(address);
+    let distance = |seen: &Seen| {
+        let placed = &seen.placed;
+        let behind = address.saturating_sub(placed.end());
+        behind.max(placed.start.saturating_sub(address))
+    };
+    let seen = match (here, next) {
+        (Some(here), Some(next)) => {
+            let own = heap::arena().map(|arena| arena.extent(here.number));
+            // On its own pages, what was freed stays the one meant.
+            let is_inside = own.is_some_and(|own| (own.begin..own.guard).contains(&address));
+            let is_nearer = distance(&next) < distance(&here);
+            if is_nearer && !is_inside { next } else { here }
+        }
+        (here, next) => here.or(next)?,
+    };
+    let kind = if seen.facts.state != State::Live {
+        FaultKind::UseAfterFree
+    } else if address >= seen.placed.end() {
+        FaultKind::Overflow
+    } else if address < seen.placed.start {
+        FaultKind::Underflow
+    } else {
+        // Given back and handed out again meanwhile, or a page that cannot be read for another reason.
+        return None;
+    };
+    Some((kind, seen))
+}
+
+/// The live object of the slot behind the one of an address.
+fn next_object(address: usize) -> Option<Seen> {
+    let arena = heap::arena()?;
+    let end = match arena.find(address) {
+        Some(number) => arena.extent(number).end,
+        None => address.checked_next_multiple_of(arena::CHUNK)?,
+    };
+    heap::look(end).filter(|seen| seen.facts.state == State::Live)
+}

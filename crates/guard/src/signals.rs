@@ -1,0 +1,328 @@
+//! The program's faults come to us first, and go on to its own handlers if it has any: what it installs for SIGSEGV and
+//! SIGBUS is kept here and called from ours. These two are never blocked, or a fault would end the program untold.
+
+use std::ffi::c_int;
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+
+use libc::sigaction as Action;
+use libc::siginfo_t;
+use libc::sigset_t;
+use libc::ucontext_t;
+use pagewise_abi::guard::Access;
+use pagewise_interpose::Registers;
+use pagewise_interpose::Symbol;
+use pagewise_interpose::keeping_errno;
+
+use crate::ending;
+use crate::heap;
+#[cfg(target_arch = "x86_64")]
+use crate::instruction;
+use crate::lock::Lock;
+use crate::masks;
+#[cfg(target_arch = "x86_64")]
+use crate::repair;
+use crate::report;
+use crate::settings;
+
+type Sigaction = unsafe extern "C" fn(c_int, *const Action, *mut Action) -> c_int;
+type Signal = unsafe extern "C" fn(c_int, usize) -> usize;
+
+// SAFETY: the C library's type for the function of this name.
+static SIGACTION: Symbol<Sigaction> = unsafe { Symbol::new(c"sigaction") };
+// SAFETY: as above.
+static SIGNAL: Symbol<Signal> = unsafe { Symbol::new(c"signal") };
+
+pub(crate) const OURS: [c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
+/// `si_code` of faults without an address: an alignment that an instruction demands, among others.
+const SI_KERNEL: c_int = 0x80;
+
+/// What the program installed for the two, as far as it did; else the default.
+static THEIRS: Lock<[Option<Action>; 2]> = Lock::new([None; 2]);
+/// Instruction and address of the last fault: the same again means that nobody cured it.
+static LAST: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
+/// Instructions that were rewritten.
+pub(crate) static REPAIRED: AtomicU64 = AtomicU64::new(0);
+
+/// Bytes that the instruction at an address accesses, where that is known.
+#[cfg(target_arch = "x86_64")]
+fn access_bytes(instruction: usize) -> Option<u32> {
+    instruction::access_bytes(&repair::code_at(instruction))
+}
+
+/// Instructions of this processor are not looked at.
+#[cfg(target_arch = "aarch64")]
+fn access_bytes(_instruction: usize) -> Option<u32> {
+    None
+}
+
+/// Whether the instruction that faulted was rewritten and is to be run again.
+#[cfg(target_arch = "x86_64")]
+fn repaired(context: &ucontext_t) -> bool {
+    let is_done = repair::repair(context);
+    REPAIRED.fetch_add(u64::from(is_done), Ordering::Relaxed);
+    is_done
+}
+
+/// This processor asks for no alignment of vectors.
+#[cfg(target_arch = "aarch64")]
+fn repaired(_context: &ucontext_t) -> bool {
+    false
+}
+
+fn index_of(signal: c_int) -> Option<usize> {
+    OURS.iter().position(|&ours| ours == signal)
+}
+
+/// Installs our handlers in place of the default, or of those the program had already.
+pub(crate) fn install() {
+    SIGNAL.look_up();
+    masks::prepare();
+    let Some(real) = SIGACTION.look_up() else {
+        return;
+    };
+    // SAFETY: all zeros is a valid action.
+    let mut ours: Action = unsafe { std::mem::zeroed() };
+    ours.sa_sigaction = handle as *const () as usize;
+    ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
+    for (index, signal) in OURS.into_iter().enumerate() {
+        let mut before = MaybeUninit::uninit();
+        // SAFETY: a valid action, and a place for the one before.
+        let done = unsafe { real(signal, &raw const ours, before.as_mut_ptr()) };
+        if done == 0
+            && let Some(mut theirs) = THEIRS.lock()
+        {
+            // SAFETY: filled in by the call that worked.
+            theirs[index] = Some(unsafe { before.assume_init() });
+        }
+    }
+}
+
+fn set_default(signal: c_int) {
+    // SAFETY: all zeros is the default action.
+    let default: Action = unsafe { std::mem::zeroed() };
+    if let Some(real) = SIGACTION.known() {
+        // SAFETY: a valid action.
+        unsafe { real(signal, &raw const default, std::ptr::null_mut()) };
+    }
+}
+
+/// Ends the program as `abort` would that no handler can stop.
+pub(crate) fn abort() -> ! {
+    set_default(libc::SIGABRT);
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: the set is initialized before it is used; the signal goes to this thread.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        libc::sigaddset(set.as_mut_ptr(), libc::SIGABRT);
+        masks::change(libc::SIG_UNBLOCK, &*set.as_ptr());
+        libc::raise(libc::SIGABRT);
+        libc::syscall(libc::SYS_exit_group, 134 as libc::c_long);
+    }
+    unreachable!("the process has ended")
+}
+
+unsafe extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    keeping_errno(|| {
+        // SAFETY: the kernel passes valid information.
+        let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
+        let context = context.cast::<ucontext_t>();
+        // SAFETY: the kernel passes the interrupted thread's context.
+        let (registers, access) = unsafe { (registers_of(&*context), access_of(&*context)) };
+        // SAFETY: as above.
+        let is_repaired = code == SI_KERNEL && unsafe { repaired(&*context) };
+        if is_repaired {
+            return;
+        }
+        let was_sent = code <= 0;
+        let place = [registers.instruction, address];
+        let is_same = !was_sent && (0..2).all(|at| LAST[at].load(Ordering::Relaxed) == place[at]);
+        if !was_sent && !is_same && code != SI_KERNEL {
+            let stopped = report::Stopped {
+                address,
+                access,
+                access_bytes: access_bytes(registers.instruction),
+                registers,
+            };
+            if report::fault(&stopped) {
+                if settings::keeps_going() && heap::let_pass(address) {
+                    return;
+                }
+                LAST[0].store(place[0], Ordering::Relaxed);
+                LAST[1].store(place[1], Ordering::Relaxed);
+                ending::summarize();
+            }
+        }
+        // SAFETY: the kernel's own arguments.
+        unsafe { pass_on(signal, info, context.cast(), is_same, was_sent) };
+    });
+}
+
+/// To the program's handler; without one, or where it has not helped, the program ends as it would without us.
+///
+/// # Safety
+/// The arguments must be those of a handler.
+unsafe fn pass_on(
+    signal: c_int,
+    info: *mut siginfo_t,
+    context: *mut c_void,
+    is_same: bool,
+    was_sent: bool,
+) {
+    let theirs = index_of(signal).and_then(|index| {
+        let mut all = THEIRS.lock()?;
+        let theirs = all[index]?;
+        if theirs.sa_flags & libc::SA_RESETHAND != 0 {
+            all[index] = None;
+        }
+        Some(theirs)
+    });
+    let action = theirs.map_or(libc::SIG_DFL, |theirs| theirs.sa_sigaction);
+    match (action, theirs) {
+        (libc::SIG_IGN, _) if was_sent => {}
+        (libc::SIG_DFL | libc::SIG_IGN, _) | (_, None) => end(signal, was_sent),
+        (_, Some(_)) if is_same => end(signal, was_sent),
+        (handler, Some(theirs)) => {
+            if theirs.sa_flags & libc::SA_NODEFER == 0 {
+                block(signal, &theirs.sa_mask);
+            }
+            // SAFETY: the program installed it for this signal, in one of the two forms.
+            unsafe {
+                if theirs.sa_flags & libc::SA_SIGINFO != 0 {
+                    type Long = unsafe extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
+                    std::mem::transmute::<usize, Long>(handler)(signal, info, context);
+                } else {
+                    type Short = unsafe extern "C" fn(c_int);
+                    std::mem::transmute::<usize, Short>(handler)(signal);
+                }
+            }
+        }
+    }
+}
+
+/// What the kernel would have blocked while their handler runs; it ends with ours.
+fn block(signal: c_int, mask: &sigset_t) {
+    let mut set = *mask;
+    // SAFETY: a valid set.
+    unsafe { libc::sigaddset(&raw mut set, signal) };
+    masks::change(libc::SIG_BLOCK, &set);
+}
+
+/// The instruction is run again without a handler, and the program ends of it; what was sent is sent again.
+fn end(signal: c_int, was_sent: bool) {
+    set_default(signal);
+    if was_sent {
+        // SAFETY: to this thread.
+        unsafe { libc::raise(signal) };
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn registers_of(context: &ucontext_t) -> Registers {
+    let value = |number: c_int| context.uc_mcontext.gregs[number as usize] as usize;
+    Registers {
+        instruction: value(libc::REG_RIP),
+        stack: value(libc::REG_RSP),
+        frame: value(libc::REG_RBP),
+    }
+}
+
+/// Bit 1 of the processor's error code: it was a write.
+#[cfg(target_arch = "x86_64")]
+fn access_of(context: &ucontext_t) -> Access {
+    match context.uc_mcontext.gregs[libc::REG_ERR as usize] & 2 {
+        0 => Access::Read,
+        _ => Access::Write,
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+fn registers_of(context: &ucontext_t) -> Registers {
+    Registers {
+        instruction: context.uc_mcontext.pc as usize,
+        stack: context.uc_mcontext.sp as usize,
+        frame: context.uc_mcontext.regs[29] as usize,
+    }
+}
+
+/// Bit 6 of the syndrome, which the kernel adds to the context (`struct esr_context`, `asm/sigcontext.h`).
+#[cfg(target_arch = "aarch64")]
+fn access_of(context: &ucontext_t) -> Access {
+    const ESR_MAGIC: u32 = 0x4553_5201;
+    // SAFETY: records of the kernel's, each with its length, in the context's reserved part of 4096 bytes.
+    unsafe {
+        let mut record = (&raw const context.uc_mcontext).add(1).cast::<u32>();
+        for _ in 0..16 {
+            let (magic, bytes) = (*record, *record.add(1));
+            if magic == ESR_MAGIC {
+                let syndrome = record.add(2).cast::<u64>().read_unaligned();
+                return if syndrome & 1 << 6 != 0 {
+                    Access::Write
+                } else {
+                    Access::Read
+                };
+            }
+            if magic == 0 || bytes < 8 {
+                break;
+            }
+            record = record.byte_add(bytes as usize);
+        }
+    }
+    Access::Read
+}
+
+/// # Safety
+/// As sigaction(2).
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn sigaction(
+    signal: c_int,
+    action: *const Action,
+    before: *mut Action,
+) -> c_int {
+    let Some(index) = index_of(signal).filter(|_| SIGACTION.known().is_some()) else {
+        let Some(real) = SIGACTION.look_up() else {
+            return -1;
+        };
+        // SAFETY: the same call as our caller's.
+        return unsafe { real(signal, action, before) };
+    };
+    let Some(mut theirs) = THEIRS.lock() else {
+        return -1;
+    };
+    // SAFETY: null or valid, by our caller; all zeros is the default action.
+    unsafe {
+        if !before.is_null() {
+            *before = theirs[index].unwrap_or_else(|| std::mem::zeroed());
+        }
+        if !action.is_null() {
+            theirs[index] = Some(*action);
+        }
+    }
+    0
+}
+
+/// # Safety
+/// As signal(2).
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn signal(number: c_int, handler: usize) -> usize {
+    if index_of(number).is_none() {
+        let Some(real) = SIGNAL.look_up() else {
+            return libc::SIG_ERR;
+        };
+        // SAFETY: the same call as our caller's.
+        return unsafe { real(number, handler) };
+    }
+    // SAFETY: all zeros is a valid action.
+    let (mut action, mut before): (Action, Action) = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = handler;
+    action.sa_flags = libc::SA_RESTART;
+    // SAFETY: two valid actions.
+    let status = unsafe { sigaction(number, &raw const action, &raw mut before) };
+    match status {
+        0 => before.sa_sigaction,
+        _ => libc::SIG_ERR,
+    }
+}

@@ -1,0 +1,211 @@
+//! What is known of a slot, in 16 bytes apart from its object, and the states it goes through.
+
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering;
+
+use pagewise_abi::guard::Family;
+
+/// Where a slot is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum State {
+    /// Behind a guard, nothing was ever in it.
+    Fresh = 0,
+    /// Holds an object of the program's.
+    Live = 1,
+    /// Is being given back: nobody else may.
+    Leaving = 2,
+    /// Behind a guard, and remembers what it held.
+    Freed = 3,
+}
+
+/// What happens to a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// It is handed out.
+    Made,
+    /// It begins to be given back.
+    Leaves,
+    /// It has been, and its guard stands.
+    Left,
+}
+
+impl State {
+    /// The next state; `None`: that cannot happen in this one.
+    pub(crate) fn after(self, event: Event) -> Option<Self> {
+        match (self, event) {
+            (Self::Fresh | Self::Freed, Event::Made) => Some(Self::Live),
+            (Self::Live, Event::Leaves) => Some(Self::Leaving),
+            (Self::Leaving, Event::Left) => Some(Self::Freed),
+            _ => None,
+        }
+    }
+
+    fn from_bits(bits: u32) -> Self {
+        match bits & 3 {
+            0 => Self::Fresh,
+            1 => Self::Live,
+            2 => Self::Leaving,
+            _ => Self::Freed,
+        }
+    }
+}
+
+/// State, size, alignment and maker, as one word: 2 bits, 2, 5 for the alignment's logarithm, 23 for the size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Facts {
+    pub(crate) state: State,
+    pub(crate) family: Family,
+    pub(crate) alignment: usize,
+    /// Of large objects 0: theirs is in the next slot's words.
+    pub(crate) bytes: usize,
+}
+
+impl Facts {
+    fn pack(self) -> u32 {
+        self.state as u32
+            | (self.family as u32) << 2
+            | self.alignment.trailing_zeros() << 4
+            | (self.bytes as u32) << 9
+    }
+
+    fn unpack(word: u32) -> Self {
+        Self {
+            state: State::from_bits(word),
+            family: Family::from_wire((word >> 2 & 3) as u8).unwrap_or(Family::Malloc),
+            alignment: 1 << (word >> 4 & 31),
+            bytes: (word >> 9) as usize,
+        }
+    }
+}
+
+/// A slot's words. All zeros: fresh.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub(crate) struct Slot {
+    facts: AtomicU32,
+    /// Number of the call path that made the object.
+    pub(crate) made: AtomicU32,
+    /// Number of the one that gave it back.
+    pub(crate) freed: AtomicU32,
+    /// The next in a queue; guarded by the ledger's lock.
+    pub(crate) link: AtomicU32,
+}
+
+/// Bytes of bookkeeping for each slot.
+pub(crate) const SLOT_BYTES: usize = size_of::<Slot>();
+
+impl Slot {
+    pub(crate) fn facts(&self) -> Facts {
+        Facts::unpack(self.facts.load(Ordering::Acquire))
+    }
+
+    /// Takes a step if this is the state; `None`: it was another.
+    pub(crate) fn step(&self, event: Event) -> Option<Facts> {
+        let mut word = self.facts.load(Ordering::Acquire);
+        loop {
+            let facts = Facts::unpack(word);
+            let next = Facts {
+                state: facts.state.after(event)?,
+                ..facts
+            };
+            match self.facts.compare_exchange(
+                word,
+                next.pack(),
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            ) {
+                Ok(_) => return Some(next),
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    /// The facts' word as a number, of slots that hold no object (see `arena`).
+    pub(crate) fn set_extra(&self, value: u32) {
+        self.facts.store(value, Ordering::Relaxed);
+    }
+
+    /// See [`Slot::set_extra`].
+    pub(crate) fn extra(&self) -> u32 {
+        self.facts.load(Ordering::Relaxed)
+    }
+
+    /// It is as if nothing was ever in it.
+    pub(crate) fn clear(&self) {
+        for word in [&self.facts, &self.made, &self.freed, &self.link] {
+            word.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// It was taken from the ledger and holds an object now. False: it is no slot to be handed out, as somebody wrote over
+    /// its words.
+    pub(crate) fn hold(&self, family: Family, alignment: usize, bytes: usize, path: u32) -> bool {
+        let Some(state) = self.facts().state.after(Event::Made) else {
+            return false;
+        };
+        self.made.store(path, Ordering::Relaxed);
+        self.freed.store(0, Ordering::Relaxed);
+        let facts = Facts {
+            state,
+            family,
+            alignment,
+            bytes,
+        };
+        self.facts.store(facts.pack(), Ordering::Release);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_survive_their_word() {
+        for family in [Family::Malloc, Family::New, Family::NewArray] {
+            for (alignment, bytes) in [(1, 0), (16, 24), (4096, 65536), (2 << 20, (1 << 23) - 1)] {
+                let facts = Facts {
+                    state: State::Leaving,
+                    family,
+                    alignment,
+                    bytes,
+                };
+                assert_eq!(Facts::unpack(facts.pack()), facts);
+            }
+        }
+    }
+
+    #[test]
+    fn a_slot_is_given_back_once() {
+        let slot = Slot::default();
+        assert_eq!(slot.facts().state, State::Fresh);
+        assert_eq!(slot.step(Event::Leaves), None);
+        assert!(slot.hold(Family::New, 8, 24, 7));
+        assert!(!slot.hold(Family::New, 8, 24, 7), "it is alive");
+        assert_eq!(slot.step(Event::Left), None);
+        assert!(slot.step(Event::Leaves).is_some());
+        assert_eq!(slot.step(Event::Leaves), None, "somebody else is at it");
+        let freed = slot.step(Event::Left).expect("it was leaving");
+        assert_eq!((freed.bytes, freed.family), (24, Family::New));
+        assert_eq!(slot.step(Event::Leaves), None, "it has left");
+        assert_eq!(
+            slot.step(Event::Made).map(|facts| facts.state),
+            Some(State::Live)
+        );
+    }
+
+    #[test]
+    fn of_many_threads_one_gives_it_back() {
+        let slot = Slot::default();
+        for _ in 0..1000 {
+            assert!(slot.hold(Family::Malloc, 8, 8, 1));
+            let winners = std::thread::scope(|scope| {
+                let threads = [(); 2].map(|()| scope.spawn(|| slot.step(Event::Leaves).is_some()));
+                threads.map(|thread| usize::from(thread.join().expect("joined")))
+            });
+            assert_eq!(winners.iter().sum::<usize>(), 1);
+            assert!(slot.step(Event::Left).is_some());
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! System calls about memory, as they are: the C library's functions may be interposed.
+
+use libc::c_long;
+
+/// `MADV_GUARD_INSTALL` and `MADV_GUARD_REMOVE` (Linux 6.13, `include/uapi/asm-generic/mman-common.h`).
+const GUARD_INSTALL: c_long = 102;
+const GUARD_REMOVE: c_long = 103;
+
+fn worked(result: c_long) -> bool {
+    result == 0
+}
+
+/// Addresses without memory: they count against `RLIMIT_AS`, but against nothing else.
+pub(crate) fn reserve(bytes: usize) -> Option<usize> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: a fresh mapping at an address of the kernel's choice.
+    let start = unsafe {
+        libc::syscall(
+            libc::SYS_mmap,
+            0 as c_long,
+            bytes,
+            c_long::from(libc::PROT_NONE),
+            c_long::from(flags),
+            -1 as c_long,
+            0 as c_long,
+        )
+    };
+    // The kernel's errors are the last page of addresses, which `syscall` turns into -1.
+    (start != -1).then_some(start as usize)
+}
+
+/// Gives back a part of what was reserved.
+pub(crate) fn unreserve(start: usize, bytes: usize) {
+    // SAFETY: callers own these addresses, and nothing is there.
+    unsafe { libc::syscall(libc::SYS_munmap, start, bytes) };
+}
+
+/// Makes reserved addresses readable and writable, or neither.
+pub(crate) fn set_usable(start: usize, bytes: usize, is_usable: bool) -> bool {
+    let protection = match is_usable {
+        true => libc::PROT_READ | libc::PROT_WRITE,
+        false => libc::PROT_NONE,
+    };
+    // SAFETY: callers own these addresses.
+    worked(unsafe { libc::syscall(libc::SYS_mprotect, start, bytes, c_long::from(protection)) })
+}
+
+/// Guards: what was there is gone, and each access faults.
+pub(crate) fn install_guards(start: usize, bytes: usize) -> bool {
+    // SAFETY: callers own these addresses, and what they hold is no longer wanted.
+    worked(unsafe { libc::syscall(libc::SYS_madvise, start, bytes, GUARD_INSTALL) })
+}
+
+/// Removes guards; pages without one stay as they are.
+pub(crate) fn remove_guards(start: usize, bytes: usize) -> bool {
+    // SAFETY: callers own these addresses.
+    worked(unsafe { libc::syscall(libc::SYS_madvise, start, bytes, GUARD_REMOVE) })
+}
+
+/// Gives pages back; the next touch finds zeros.
+pub(crate) fn drop_pages(start: usize, bytes: usize) -> bool {
+    let advice = c_long::from(libc::MADV_DONTNEED);
+    // SAFETY: callers own these addresses, and what they hold is no longer wanted.
+    worked(unsafe { libc::syscall(libc::SYS_madvise, start, bytes, advice) })
+}
+
+/// Ends the locking of pages in memory, which guards do not go with.
+pub(crate) fn unlock(start: usize, bytes: usize) -> bool {
+    // SAFETY: changes no contents.
+    worked(unsafe { libc::syscall(libc::SYS_munlock, start, bytes) })
+}
+
+/// Bytes of address space that are left; `None`: no limit.
+pub(crate) fn address_space_left() -> Option<usize> {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: a valid place for the answer.
+    let told = unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) };
+    (told == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur as usize)
+}
+
+/// Mappings that a process may have.
+pub(crate) fn most_mappings() -> Option<u64> {
+    let mut text = [0u8; 24];
+    // SAFETY: the path is a C string, the buffer has that length, and the descriptor is closed once.
+    let bytes = unsafe {
+        let file = libc::syscall(
+            libc::SYS_openat,
+            c_long::from(libc::AT_FDCWD),
+            c"/proc/sys/vm/max_map_count".as_ptr(),
+            c_long::from(libc::O_RDONLY | libc::O_CLOEXEC),
+        );
+        if file < 0 {
+            return None;
+        }
+        let bytes = libc::syscall(libc::SYS_read, file, text.as_mut_ptr(), text.len());
+        libc::syscall(libc::SYS_close, file);
+        bytes
+    };
+    let text = text.get(..usize::try_from(bytes).ok()?)?;
+    std::str::from_utf8(text).ok()?.trim().parse().ok()
+}

@@ -1,0 +1,415 @@
+//! Call paths walked inside the process by its unwind tables, fast enough for every allocation: what to do at an address
+//! of code is found once (`cfi`) and remembered, so that a frame costs a look at a table and two at the stack.
+//!
+//! No allocation; the loader's lock is taken only when code of an unknown module is met. Exact: a rule that is not
+//! understood ends the path, and is said to.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+
+use crate::Registers;
+use crate::Spin;
+use crate::cfi;
+use crate::cfi::Base;
+use crate::cfi::Rule;
+use crate::stack_bytes_above;
+use crate::visit_modules;
+
+/// Addresses of code that are remembered at once.
+const PLACES: usize = 1 << 15;
+/// Modules of a process; code of others ends paths.
+const MODULES: usize = 1024;
+/// Bytes of a stack that is not the thread's own that are looked at.
+const FOREIGN: usize = 16 << 10;
+
+/// The rule of an address. The words are written by anybody at any time: the last says whether they belong together.
+struct Known {
+    address: AtomicUsize,
+    rule: AtomicU64,
+    check: AtomicU64,
+}
+
+static KNOWN: [Known; PLACES] = [const {
+    Known {
+        address: AtomicUsize::new(0),
+        rule: AtomicU64::new(0),
+        check: AtomicU64::new(0),
+    }
+}; PLACES];
+
+/// A module's code and the index of its unwind tables.
+struct Module {
+    begin: AtomicUsize,
+    end: AtomicUsize,
+    index: AtomicUsize,
+}
+
+static TABLES: [Module; MODULES] = [const {
+    Module {
+        begin: AtomicUsize::new(0),
+        end: AtomicUsize::new(0),
+        index: AtomicUsize::new(0),
+    }
+}; MODULES];
+static FILLING: Spin<()> = Spin::new(());
+
+/// Modules have gone: what was remembered of them is forgotten, with the rest.
+pub fn forget() {
+    for module in &TABLES {
+        module.begin.store(0, Ordering::Release);
+        module.end.store(0, Ordering::Release);
+    }
+    for known in &KNOWN {
+        known.address.store(0, Ordering::Release);
+    }
+}
+
+/// To be called in a forked child, whose only thread is not walking.
+pub fn after_fork() {
+    FILLING.break_open();
+}
+
+/// How a walk ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Walked {
+    /// Addresses found.
+    pub frames: usize,
+    /// The path ends there, or the place for it was full; else something was not understood.
+    pub is_whole: bool,
+}
+
+/// Fills `path` with the instruction itself and the return addresses of its callers.
+pub fn walk(from: Registers, path: &mut [usize]) -> Walked {
+    let above = stack_bytes_above(from.stack);
+    if above != FOREIGN {
+        // SAFETY: the running thread's stack, from its stack pointer to its end.
+        let stack = unsafe { std::slice::from_raw_parts(from.stack as *const usize, above / WORD) };
+        return walk_on(from, stack, path);
+    }
+    // A coroutine's or a signal's stack: nobody knows where it ends, but the kernel.
+    let mut copy = [0usize; FOREIGN / WORD];
+    // SAFETY: the same memory as bytes.
+    let bytes = unsafe { std::slice::from_raw_parts_mut(copy.as_mut_ptr().cast::<u8>(), FOREIGN) };
+    let there = crate::copy_stack(from.stack, bytes);
+    walk_on(from, &copy[..there / WORD], path)
+}
+
+const WORD: usize = size_of::<usize>();
+
+fn walk_on(from: Registers, stack: &[usize], path: &mut [usize]) -> Walked {
+    let word = |address: usize| {
+        let at = address.wrapping_sub(from.stack);
+        (at.is_multiple_of(WORD)).then(|| stack.get(at / WORD).copied())?
+    };
+    let Registers {
+        mut instruction,
+        stack: mut pointer,
+        mut frame,
+    } = from;
+    let mut frames = 0;
+    let mut is_exact = true;
+    let mut step = || -> Option<bool> {
+        loop {
+            let Some(place) = path.get_mut(frames) else {
+                return Some(true);
+            };
+            *place = instruction;
+            frames += 1;
+            // A return address may belong to the next function: what counts is the call before it.
+            let looked_up = if is_exact {
+                instruction
+            } else {
+                instruction - 1
+            };
+            is_exact = false;
+            match rule_at(looked_up)? {
+                Rule::End => return Some(true),
+                Rule::Signal => {
+                    (instruction, pointer, frame) = interrupted(pointer, &word)?;
+                    is_exact = true;
+                }
+                Rule::Frame {
+                    base,
+                    offset,
+                    return_address,
+                    frame_pointer,
+                } => {
+                    let at = |from: usize, offset: i32| from.wrapping_add_signed(offset as isize);
+                    let address = match base {
+                        Base::Stack => at(pointer, offset),
+                        Base::Frame => at(frame, offset),
+                        Base::AtFrame => word(at(frame, offset))?,
+                    };
+                    // Callers are further up; else this would go on for ever.
+                    if address <= pointer {
+                        return None;
+                    }
+                    instruction = word(at(address, return_address?))?;
+                    if let Some(offset) = frame_pointer {
+                        frame = word(at(address, offset))?;
+                    }
+                    pointer = address;
+                }
+            }
+            if instruction == 0 {
+                return Some(true);
+            }
+        }
+    };
+    let is_whole = step().unwrap_or(false);
+    Walked { frames, is_whole }
+}
+
+/// Instruction, stack and frame pointer that a signal interrupted, from the kernel's record (`struct rt_sigframe`,
+/// `arch/x86/include/asm/sigframe.h`, less the return address, which is popped).
+#[cfg(target_arch = "x86_64")]
+fn interrupted(
+    pointer: usize,
+    word: &impl Fn(usize) -> Option<usize>,
+) -> Option<(usize, usize, usize)> {
+    const REGISTERS: usize = std::mem::offset_of!(libc::ucontext_t, uc_mcontext);
+    let register = |number: i32| word(pointer + REGISTERS + number as usize * WORD);
+    let pointer = register(libc::REG_RSP)?;
+    Some((register(libc::REG_RIP)?, pointer, register(libc::REG_RBP)?))
+}
+
+/// On this processor the frame holds more in front; paths end at signals.
+#[cfg(target_arch = "aarch64")]
+fn interrupted(
+    _pointer: usize,
+    _word: &impl Fn(usize) -> Option<usize>,
+) -> Option<(usize, usize, usize)> {
+    None
+}
+
+fn rule_at(address: usize) -> Option<Rule> {
+    let known = &KNOWN[address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (usize::BITS - 15)];
+    if known.address.load(Ordering::Acquire) == address {
+        let rule = known.rule.load(Ordering::Relaxed);
+        if known.check.load(Ordering::Relaxed) == seal(address, rule) {
+            return unpack(rule);
+        }
+    }
+    let rule = pack(find(address));
+    known.rule.store(rule, Ordering::Relaxed);
+    known.check.store(seal(address, rule), Ordering::Relaxed);
+    known.address.store(address, Ordering::Release);
+    unpack(rule)
+}
+
+fn seal(address: usize, rule: u64) -> u64 {
+    (address as u64).rotate_left(32) ^ rule ^ 0x5eed_5eed_5eed_5eed
+}
+
+#[cold]
+fn find(address: usize) -> Option<Rule> {
+    let index = index_of(address).or_else(|| {
+        look_at_modules();
+        index_of(address)
+    })?;
+    // SAFETY: the index of a loaded module. Who unloads it while a thread runs its code ends otherwise, too.
+    unsafe { cfi::rule(index, address) }
+}
+
+fn index_of(address: usize) -> Option<usize> {
+    let module = TABLES.iter().find(|module| {
+        let range = module.begin.load(Ordering::Acquire)..module.end.load(Ordering::Relaxed);
+        range.contains(&address)
+    })?;
+    let index = module.index.load(Ordering::Relaxed);
+    (index != 0).then_some(index)
+}
+
+fn look_at_modules() {
+    let Some(_held) = FILLING.lock() else {
+        return;
+    };
+    let mut places = TABLES.iter();
+    visit_modules(&mut |module| {
+        if module.code.0 >= module.code.1 {
+            return;
+        }
+        if let Some(place) = places.next() {
+            // Nobody finds a module in it meanwhile.
+            place.end.store(0, Ordering::Relaxed);
+            place.begin.store(module.code.0, Ordering::Release);
+            place.index.store(module.unwind_index, Ordering::Release);
+            place.end.store(module.code.1, Ordering::Release);
+        }
+    });
+}
+
+const OFFSET_BITS: u32 = 24;
+const SMALL_BITS: u32 = 16;
+const NONE: u64 = 0;
+const SIGNAL: u64 = 1;
+const END: u64 = 2;
+const FRAME: u64 = 3;
+
+/// A rule in a word: 2 bits what, 2 base, 1 whether each of two is saved, then offsets of 24, 16 and 16 bits, the last two
+/// in words. What does not fit is as if it were not understood.
+fn pack(rule: Option<Rule>) -> u64 {
+    let fits = |value: i32, bits: u32| {
+        let shift = i32::BITS - bits;
+        (value << shift >> shift == value).then_some(u64::from(value as u32) & ((1u64 << bits) - 1))
+    };
+    let saved = |place: Option<i32>| match place {
+        None => Some(0),
+        Some(offset) if offset % WORD as i32 == 0 => {
+            Some(fits(offset / WORD as i32, SMALL_BITS)? | 1 << SMALL_BITS)
+        }
+        Some(_) => None,
+    };
+    let packed = || {
+        Some(match rule? {
+            Rule::Signal => SIGNAL,
+            Rule::End => END,
+            Rule::Frame {
+                base,
+                offset,
+                return_address,
+                frame_pointer,
+            } => {
+                let base = match base {
+                    Base::Stack => 0,
+                    Base::Frame => 1,
+                    Base::AtFrame => 2,
+                };
+                FRAME
+                    | base << 2
+                    | fits(offset, OFFSET_BITS)? << 4
+                    | saved(return_address)? << 28
+                    | saved(frame_pointer)? << 45
+            }
+        })
+    };
+    packed().unwrap_or(NONE)
+}
+
+fn unpack(word: u64) -> Option<Rule> {
+    let signed = |at: u32, bits: u32| {
+        let shift = i32::BITS - bits;
+        ((word >> at) as i32) << shift >> shift
+    };
+    let saved = |at: u32| {
+        (word >> (at + SMALL_BITS) & 1 == 1).then(|| signed(at, SMALL_BITS) * WORD as i32)
+    };
+    match word & 3 {
+        SIGNAL => Some(Rule::Signal),
+        END => Some(Rule::End),
+        FRAME => Some(Rule::Frame {
+            base: match word >> 2 & 3 {
+                0 => Base::Stack,
+                1 => Base::Frame,
+                _ => Base::AtFrame,
+            },
+            offset: signed(4, OFFSET_BITS),
+            return_address: saved(28),
+            frame_pointer: saved(45),
+        }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backtrace;
+    use crate::capture;
+
+    #[test]
+    fn a_rule_survives_its_word() {
+        for rule in [
+            Rule::Signal,
+            Rule::End,
+            Rule::Frame {
+                base: Base::Stack,
+                offset: 8,
+                return_address: Some(-8),
+                frame_pointer: None,
+            },
+            Rule::Frame {
+                base: Base::AtFrame,
+                offset: -(1 << 23),
+                return_address: None,
+                frame_pointer: Some(-8 * (1 << 15)),
+            },
+        ] {
+            assert_eq!(unpack(pack(Some(rule))), Some(rule), "{rule:?}");
+        }
+        let too_far = Rule::Frame {
+            base: Base::Frame,
+            offset: 1 << 23,
+            return_address: Some(-8),
+            frame_pointer: None,
+        };
+        assert_eq!(unpack(pack(Some(too_far))), None);
+        assert_eq!(unpack(pack(None)), None);
+    }
+
+    /// Return addresses as the compiler's own unwinder finds them, and ours, from the same place.
+    #[inline(never)]
+    fn compare(deeper: usize) -> usize {
+        let room = std::hint::black_box([deeper; 30]);
+        if deeper > 0 {
+            return std::hint::black_box(compare(deeper - 1)) + usize::from(room[0] > 1000);
+        }
+        let mut path = [0; 200];
+        let walked = walk(capture(), &mut path);
+        assert!(walked.is_whole);
+        let mut theirs = Vec::new();
+        backtrace(&mut |address| {
+            theirs.push(address);
+            true
+        });
+        // Both begin inside; callers are the same.
+        let ours = &path[1..walked.frames];
+        let at = theirs.iter().position(|address| *address == ours[0]);
+        let theirs = &theirs[at.expect("our caller is theirs")..];
+        assert_eq!(ours, &theirs[..ours.len()]);
+        assert!(theirs.len() - ours.len() <= 1, "but for the very last");
+        walked.frames
+    }
+
+    #[test]
+    fn the_path_is_the_one_that_the_compilers_unwinder_finds() {
+        let shallow = compare(0);
+        assert_eq!(compare(7), shallow + 7);
+        let other = std::thread::spawn(|| compare(3));
+        assert!(other.join().expect("joined") > 3);
+    }
+
+    #[test]
+    fn a_call_back_from_the_c_library_is_walked_through() {
+        unsafe extern "C" fn order(_: *const libc::c_void, _: *const libc::c_void) -> libc::c_int {
+            compare(1);
+            0
+        }
+        let mut numbers = [3u32, 1];
+        // SAFETY: an array of two, and an order of its elements.
+        unsafe { libc::qsort(numbers.as_mut_ptr().cast(), 2, 4, Some(order)) };
+    }
+
+    #[test]
+    fn a_short_place_is_filled_and_whole() {
+        let mut path = [0; 2];
+        let walked = walk(capture(), &mut path);
+        assert_eq!((walked.frames, walked.is_whole), (2, true));
+        assert!(path[1] != 0);
+    }
+
+    #[test]
+    fn a_handler_sees_who_was_interrupted() {
+        static FRAMES: AtomicUsize = AtomicUsize::new(0);
+        extern "C" fn handler(_: libc::c_int) {
+            FRAMES.store(compare(0), Ordering::Relaxed);
+        }
+        // SAFETY: a signal of this test's own, raised in this thread.
+        unsafe {
+            libc::signal(libc::SIGUSR2, handler as *const () as usize);
+            libc::raise(libc::SIGUSR2);
+        }
+        assert!(FRAMES.load(Ordering::Relaxed) > 4);
+    }
+}

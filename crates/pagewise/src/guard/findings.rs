@@ -1,0 +1,144 @@
+//! Errors with their call paths named.
+
+use std::collections::HashMap;
+
+use pagewise_abi::Maps;
+use pagewise_abi::guard::Access;
+use pagewise_abi::guard::Family;
+use pagewise_abi::guard::Fault;
+use pagewise_abi::guard::FaultKind;
+use pagewise_abi::guard::FaultRecord;
+use pagewise_abi::guard::Frames;
+use pagewise_attribute::ElfCache;
+use pagewise_attribute::Frame;
+use pagewise_attribute::ModuleTable;
+use pagewise_attribute::Symbolizer;
+use pagewise_attribute::lookup_address;
+use pagewise_attribute::parse_maps;
+
+/// An error, named.
+pub(super) struct Finding {
+    pub(super) fault: Fault,
+    pub(super) access: Vec<Frame>,
+    pub(super) allocation: Vec<Frame>,
+    pub(super) release: Vec<Frame>,
+    /// Bytes near the address, from the fault's `near_address` on.
+    pub(super) near: Vec<u8>,
+}
+
+impl Finding {
+    /// What it is called, as AddressSanitizer does.
+    pub(super) fn kind(&self) -> &'static str {
+        match self.fault.kind {
+            FaultKind::Overflow => "heap-buffer-overflow",
+            FaultKind::Underflow => "heap-buffer-underflow",
+            FaultKind::UseAfterFree => "heap-use-after-free",
+            FaultKind::DoubleFree => "double-free",
+            FaultKind::InvalidFree => "invalid-free",
+            FaultKind::Mismatch => "alloc-dealloc-mismatch",
+            FaultKind::Leak => "leak",
+        }
+    }
+
+    /// The line that the programmer looks at first: of a leak where it was allocated, else of the access or the call.
+    pub(super) fn place(&self) -> Option<&Frame> {
+        let path = match self.fault.kind {
+            FaultKind::Leak => &self.allocation,
+            _ => &self.access,
+        };
+        path.iter().find(|frame| frame.line.is_some())
+    }
+
+    /// Where the address is as seen from the object's begin, bytes.
+    pub(super) fn offset(&self) -> Option<i64> {
+        let object = self.fault.object?;
+        Some(self.fault.address.wrapping_sub(object.address) as i64)
+    }
+
+    /// `write`, `read`; of what was seen later `write`, too.
+    pub(super) fn access_name(&self) -> Option<&'static str> {
+        match self.fault.access {
+            Access::None => None,
+            Access::Read => Some("read"),
+            Access::Write | Access::EarlierWrite => Some("write"),
+        }
+    }
+
+    /// The function of the C library whose arguments were wrong.
+    pub(super) fn function(&self) -> Option<&str> {
+        let name = self.fault.function.split(|&byte| byte == 0).next()?;
+        std::str::from_utf8(name).ok().filter(|name| {
+            !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        })
+    }
+}
+
+/// The functions of a family, made and given back by.
+pub(super) fn functions(family: Family) -> (&'static str, &'static str) {
+    match family {
+        Family::Malloc => ("malloc", "free"),
+        Family::New => ("operator new", "operator delete"),
+        Family::NewArray => ("operator new[]", "operator delete[]"),
+    }
+}
+
+/// Names addresses of processes by their lists of mappings.
+#[derive(Default)]
+pub(super) struct Namer {
+    elf: ElfCache,
+    symbolizer: Symbolizer,
+    /// Lists on their way.
+    pieces: HashMap<u32, Vec<u8>>,
+    modules: HashMap<u32, ModuleTable>,
+}
+
+impl Namer {
+    /// A piece of a process's list of mappings, which comes before its error.
+    pub(super) fn maps_piece(&mut self, pid: u32, maps: &Maps<'_>) {
+        let text = self.pieces.entry(pid).or_default();
+        if maps.first {
+            text.clear();
+        }
+        text.extend_from_slice(maps.text);
+        if maps.last
+            && let Ok(mappings) = parse_maps(&String::from_utf8_lossy(text))
+        {
+            let table = ModuleTable::new(&mappings, &mut self.elf);
+            self.modules.insert(pid, table);
+        }
+    }
+
+    /// The error with its call paths named. `pid`: whose ring it came by.
+    pub(super) fn finding(&mut self, pid: u32, record: &FaultRecord<'_>) -> Finding {
+        let [access, allocation, release] = record.paths;
+        let is_exact = record.fault.first_frame_is_exact;
+        Finding {
+            fault: record.fault,
+            access: self.name(pid, access, is_exact),
+            allocation: self.name(pid, allocation, false),
+            release: self.name(pid, release, false),
+            near: record.near.to_vec(),
+        }
+    }
+
+    fn name(&mut self, pid: u32, path: Frames<'_>, first_is_exact: bool) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        for (index, address) in path.iter().enumerate() {
+            let address = match index == 0 && first_is_exact {
+                true => address,
+                false => lookup_address(address),
+            };
+            let module = self.modules.get(&pid);
+            match module.and_then(|modules| modules.resolve(address)) {
+                Some((module, offset)) => {
+                    frames.extend_from_slice(&self.symbolizer.frames(module, offset));
+                }
+                None => frames.push(Frame {
+                    module_offset: Some(address),
+                    ..Frame::default()
+                }),
+            }
+        }
+        frames
+    }
+}

@@ -1,0 +1,165 @@
+//! The JSON document `pagewise.guard/1` (`docs/json.md`).
+
+use pagewise_attribute::Frame;
+use serde::Serialize;
+
+use super::findings::Finding;
+use super::findings::functions;
+use super::session::Ran;
+
+#[derive(Serialize)]
+struct Document<'ran> {
+    schema: &'static str,
+    errors: Vec<ErrorEntry<'ran>>,
+    summary: Summary,
+}
+
+#[derive(Serialize)]
+struct ErrorEntry<'ran> {
+    kind: &'static str,
+    access: Option<&'static str>,
+    access_bytes: Option<u32>,
+    /// Of the C library, whose arguments were wrong.
+    call: Option<&'ran str>,
+    address: u64,
+    offset: Option<i64>,
+    object_bytes: Option<u64>,
+    object_address: Option<u64>,
+    object_is_freed: Option<bool>,
+    made_by: Option<&'static str>,
+    given_back_by: Option<&'static str>,
+    leaked_objects: Option<u64>,
+    leaked_bytes: Option<u64>,
+    file: Option<&'ran str>,
+    line: Option<u32>,
+    pid: u32,
+    tid: u32,
+    allocation_tid: Option<u32>,
+    free_tid: Option<u32>,
+    stacks: Stacks<'ran>,
+}
+
+#[derive(Serialize)]
+struct Stacks<'ran> {
+    access: Vec<FrameEntry<'ran>>,
+    allocation: Vec<FrameEntry<'ran>>,
+    free: Vec<FrameEntry<'ran>>,
+}
+
+#[derive(Serialize)]
+struct FrameEntry<'ran> {
+    function: Option<&'ran str>,
+    file: Option<&'ran str>,
+    line: Option<u32>,
+    module: Option<&'ran str>,
+    inlined: bool,
+}
+
+#[derive(Serialize)]
+struct Summary {
+    errors: usize,
+    exit_code: u8,
+    guarded_programs: u64,
+    lost_reports: u64,
+    processes: Vec<Process>,
+}
+
+#[derive(Serialize)]
+struct Process {
+    pid: u32,
+    guards: &'static str,
+    allocations: u64,
+    unguarded: u64,
+    peak_objects: u64,
+    peak_bytes: u64,
+    live_objects: u64,
+    live_bytes: u64,
+    own_bytes: u64,
+    repaired_instructions: u64,
+    paths: u64,
+    cut_paths: u64,
+    /// Live objects of up to 2^n bytes, and beyond.
+    sizes: Vec<u64>,
+}
+
+fn frames(path: &[Frame]) -> Vec<FrameEntry<'_>> {
+    path.iter()
+        .map(|frame| FrameEntry {
+            function: frame.function.as_deref(),
+            file: frame.file.as_deref(),
+            line: frame.line,
+            module: frame.module.as_deref(),
+            inlined: frame.inlined,
+        })
+        .collect()
+}
+
+fn entry(finding: &Finding) -> ErrorEntry<'_> {
+    use pagewise_abi::guard::FaultKind;
+    let fault = &finding.fault;
+    let object = fault.object;
+    let place = finding.place();
+    let known = |thread: u32| (thread != 0).then_some(thread);
+    let is_leak = fault.kind == FaultKind::Leak;
+    ErrorEntry {
+        kind: finding.kind(),
+        access: finding.access_name(),
+        access_bytes: fault.access_bytes,
+        call: finding.function(),
+        address: fault.address,
+        offset: finding.offset(),
+        object_bytes: object.map(|object| object.bytes),
+        object_address: object.map(|object| object.address),
+        object_is_freed: object.map(|object| object.is_freed),
+        made_by: object.map(|object| functions(object.family).0),
+        given_back_by: (fault.kind == FaultKind::Mismatch).then(|| functions(fault.given_to).1),
+        leaked_objects: is_leak.then_some(fault.leaked[0]),
+        leaked_bytes: is_leak.then_some(fault.leaked[1]),
+        file: place.and_then(|frame| frame.file.as_deref()),
+        line: place.and_then(|frame| frame.line),
+        pid: fault.pid,
+        tid: fault.tid,
+        allocation_tid: known(fault.threads[0]),
+        free_tid: known(fault.threads[1]),
+        stacks: Stacks {
+            access: frames(&finding.access),
+            allocation: frames(&finding.allocation),
+            free: frames(&finding.release),
+        },
+    }
+}
+
+/// The document, with a line's end.
+pub(super) fn document(ran: &Ran) -> String {
+    let processes = ran.summaries.values().map(|summary| Process {
+        pid: summary.pid,
+        guards: match summary.has_guard_regions {
+            true => "guard-regions",
+            false => "mprotect",
+        },
+        allocations: summary.allocations,
+        unguarded: summary.unguarded,
+        peak_objects: summary.peak_objects,
+        peak_bytes: summary.peak_bytes,
+        live_objects: summary.live_objects,
+        live_bytes: summary.live_bytes,
+        own_bytes: summary.own_bytes,
+        repaired_instructions: summary.repaired,
+        paths: summary.paths,
+        cut_paths: summary.cut_paths,
+        sizes: summary.sizes.to_vec(),
+    });
+    let document = Document {
+        schema: "pagewise.guard/1",
+        errors: ran.findings.iter().map(entry).collect(),
+        summary: Summary {
+            errors: ran.findings.len(),
+            exit_code: ran.exit_code,
+            guarded_programs: ran.guarded,
+            lost_reports: ran.lost,
+            processes: processes.collect(),
+        },
+    };
+    // Of numbers and text: it cannot fail.
+    serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
+}

@@ -1,0 +1,121 @@
+//! The program, from its start to its end, with the guard's records read as they come.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+use std::time::Instant;
+
+use pagewise_abi as abi;
+use pagewise_abi::guard::GuardRecord;
+use pagewise_abi::guard::Summary;
+use pagewise_collect::AllocationServer;
+use pagewise_host::Launched;
+use pagewise_host::Program;
+use rustix::event::PollFd;
+use rustix::event::PollFlags;
+use rustix::event::Timespec;
+use rustix::process::Signal;
+
+use super::findings::Finding;
+use super::findings::Namer;
+use super::text;
+use crate::failure::Failure;
+use crate::output::tell;
+use crate::record::signals::Signals;
+
+const LOOK_EVERY: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 10_000_000,
+};
+/// After a signal to us, how long the program may take to end.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// What came of a run.
+pub(super) struct Ran {
+    pub(super) exit_code: u8,
+    pub(super) findings: Vec<Finding>,
+    /// What each process told at its end, by its number.
+    pub(super) summaries: BTreeMap<u32, Summary>,
+    /// Programs that asked for a ring: those in which the guard was at work.
+    pub(super) guarded: u64,
+    /// Records that found no room.
+    pub(super) lost: u64,
+}
+
+/// What was told so far.
+#[derive(Default)]
+struct Heard {
+    namer: Namer,
+    findings: Vec<Finding>,
+    summaries: BTreeMap<u32, Summary>,
+}
+
+impl Heard {
+    fn take(&mut self, pid: u32, record: &abi::Record<'_>) {
+        match record {
+            abi::Record::Maps(maps) => self.namer.maps_piece(pid, maps),
+            abi::Record::Guard(GuardRecord::Fault(record)) => {
+                let finding = self.namer.finding(pid, record);
+                tell!("{}", text::finding(&finding));
+                self.findings.push(finding);
+            }
+            abi::Record::Guard(GuardRecord::Summary(summary)) => {
+                self.summaries.insert(summary.pid, *summary);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Runs a program to its end.
+pub(super) fn run(program: Program, signals: &Signals) -> Result<Ran, Failure> {
+    let mut server = AllocationServer::start()?;
+    let program = program.env(abi::guard::SOCKET_VARIABLE, server.socket());
+    let mut launched = program.start()?;
+    let mut heard = Heard::default();
+    // The library asks for its ring before the program's first instruction, while its exec is waited for.
+    launched.release()?;
+    let exit_code = wait(&mut launched, &mut server, &mut heard, signals)?;
+    server.drain(|pid, record| heard.take(pid, &record));
+    Ok(Ran {
+        exit_code,
+        findings: heard.findings,
+        summaries: heard.summaries,
+        guarded: server.served(),
+        lost: server.lost(),
+    })
+}
+
+fn wait(
+    launched: &mut Launched,
+    server: &mut AllocationServer,
+    heard: &mut Heard,
+    signals: &Signals,
+) -> Result<u8, Failure> {
+    let mut told: Option<(Signal, Instant)> = None;
+    loop {
+        if let Some(exit) = launched.wait_timeout(Duration::ZERO)? {
+            return Ok(exit.code());
+        }
+        let pidfd = launched.pidfd();
+        let listener = server.listener();
+        let mut files = [
+            PollFd::new(&pidfd, PollFlags::IN),
+            PollFd::new(&listener, PollFlags::IN),
+        ];
+        // A signal ends the wait; it is looked at below.
+        let _ = rustix::event::poll(&mut files, Some(&LOOK_EVERY));
+        server.drain(|pid, record| heard.take(pid, &record));
+        let is_first = told.is_none();
+        told = told.or_else(|| signals.told());
+        let Some((signal, since)) = told else {
+            continue;
+        };
+        if is_first && signal == Signal::TERM {
+            launched.signal(signal)?;
+        }
+        if since.elapsed() > GRACE {
+            tell!("pagewise: the program goes on, and nobody listens to its guard any more");
+            return Ok(128 + signal.as_raw() as u8);
+        }
+    }
+}

@@ -1,0 +1,37 @@
+/* C++: what one operator makes and another gives back (CWE 762); with "good" all forms rightly. */
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <string>
+#include <vector>
+
+struct alignas(64) Wide {
+    char bytes[128];
+};
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "";
+    if (!strcmp(name, "new-free"))
+        free(new int(1)); // BUG new-free
+    if (!strcmp(name, "malloc-delete"))
+        delete static_cast<int *>(malloc(4)); // BUG malloc-delete
+    if (!strcmp(name, "array-delete"))
+        delete new int[10]; // BUG array-delete
+    if (!strcmp(name, "no-memory"))
+        return *static_cast<char *>(operator new(size_t(1) << 60));
+    if (!strcmp(name, "good")) {
+        delete new int(1);
+        delete[] new int[10];
+        delete[] new (std::nothrow) char[3];
+        Wide *wide = new Wide;
+        if (reinterpret_cast<size_t>(wide) % 64)
+            abort();
+        delete wide;
+        delete[] new Wide[3];
+        std::vector<std::string> words;
+        for (int i = 0; i < 1000; i++)
+            words.push_back(std::string(i % 100, 'x'));
+    }
+    return 0;
+}
