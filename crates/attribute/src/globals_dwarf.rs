@@ -131,6 +131,7 @@ fn address_table_entries(information: &DebugInformation, unit: &gimli::Unit<Read
 struct Scope {
     depth: isize,
     entry: UnitOffset,
+    tag: gimli::DwTag,
 }
 
 fn collect_unit(
@@ -147,13 +148,16 @@ fn collect_unit(
         }
         match entry.tag() {
             gimli::DW_TAG_namespace
+            | gimli::DW_TAG_module
             | gimli::DW_TAG_class_type
             | gimli::DW_TAG_structure_type
             | gimli::DW_TAG_union_type
+            | gimli::DW_TAG_common_block
             | gimli::DW_TAG_subprogram => {
                 scopes.push(Scope {
                     depth,
                     entry: entry.offset(),
+                    tag: entry.tag(),
                 });
             }
             gimli::DW_TAG_variable => {
@@ -191,12 +195,18 @@ fn static_address(
 
 fn declared(full: &FullUnit<'_>, offset: UnitOffset, scopes: &[Scope]) -> Option<DeclaredGlobal> {
     let name_of = |entry| full.string(attribute_of(full, entry, gimli::DW_AT_name)?);
+    let block = scopes
+        .last()
+        .filter(|scope| scope.tag == gimli::DW_TAG_common_block);
+    // Storage that Fortran's program units share: the block's, as each may call what is in it differently.
+    let offset = block.map_or(offset, |block| block.entry);
     let name = name_of(offset)?;
-    let mut qualified: Vec<String> = scopes
-        .iter()
-        .filter_map(|scope| name_of(scope.entry))
-        .collect();
-    qualified.push(name);
+    let qualified = if block.is_some() {
+        format!("/{name}/")
+    } else {
+        let scopes = scopes.iter().filter_map(|scope| name_of(scope.entry));
+        scopes.chain([name]).collect::<Vec<_>>().join("::")
+    };
     let file = match attribute_of(full, offset, gimli::DW_AT_decl_file) {
         Some(AttributeValue::FileIndex(index)) => full.file_path(index),
         Some(value) => value.udata_value().and_then(|index| full.file_path(index)),
@@ -207,7 +217,7 @@ fn declared(full: &FullUnit<'_>, offset: UnitOffset, scopes: &[Scope]) -> Option
         .and_then(|line| u32::try_from(line).ok())
         .filter(|&line| line != 0);
     Some(DeclaredGlobal {
-        name: qualified.join("::"),
+        name: qualified,
         file,
         line,
     })

@@ -76,6 +76,13 @@ fn of_c() {
 }
 
 #[test]
+fn of_fortran() {
+    for options in ["-O0 -g", "-O1 -gdwarf-4"] {
+        check("gfortran", options, "names.f90");
+    }
+}
+
+#[test]
 fn with_split_debug_information() {
     check("g++", "-O2 -g -gsplit-dwarf -std=c++17", "globals.cpp");
     check("gcc", "-O0 -gdwarf-4 -gsplit-dwarf", "globals.c");
