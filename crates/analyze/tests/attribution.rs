@@ -40,6 +40,7 @@ fn findings_with(meta: Meta, fill: impl FnOnce(&mut TraceWriter)) -> Findings {
             file: Some("main.c".to_owned()),
             line: Some(10 + stack),
             function: Some("main".to_owned()),
+            type_name: None,
         };
         writer.sites.push(site).expect("pushed");
     }

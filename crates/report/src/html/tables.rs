@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use pagewise_analyze::Findings;
 use pagewise_analyze::Object;
+use pagewise_analyze::ObjectKind;
 use pagewise_analyze::Pattern;
 
 use super::escape::html;
@@ -100,6 +101,15 @@ impl Table<'_> {
     }
 }
 
+/// Its type; `?`: it has one that is not known, `-`: it is no variable.
+fn shown_type(object: &Object) -> String {
+    match (&object.type_name, object.identity.kind) {
+        (Some(name), _) => Style::PAGE.clean(name),
+        (None, ObjectKind::Allocation | ObjectKind::Global) => "?".to_owned(),
+        (None, _) => "-".to_owned(),
+    }
+}
+
 /// All objects, most stall first; a row selects a band.
 pub(super) fn objects(findings: &Findings) -> String {
     if findings.objects.is_empty() {
@@ -124,6 +134,7 @@ pub(super) fn objects(findings: &Findings) -> String {
             Cell::share(object.resident_share),
             Cell::share(object.accessed_share),
             Cell::word(object.pattern.map_or("-", Pattern::name)),
+            Cell::word(&shown_type(object)),
             Cell::word(object.identity.kind.name()),
         ];
         (index, Style::PAGE.name_of(object), cells)
@@ -144,6 +155,7 @@ pub(super) fn objects(findings: &Findings) -> String {
             "in memory",
             "accessed",
             "pattern",
+            "type",
             "kind",
         ],
         selects: Some("object"),

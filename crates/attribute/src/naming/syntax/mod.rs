@@ -13,10 +13,10 @@ mod rust;
 mod rust_binding;
 mod select;
 
-use std::ops::ControlFlow;
+use crate::c_syntax::{parse, parse_in};
 use std::path::Path;
-use std::time::{Duration, Instant};
-use tree_sitter::{Node, ParseOptions, Parser, Tree};
+use std::time::Duration;
+use tree_sitter::{Node, Tree};
 
 /// Generated sources of many megabytes would hold up everything else: past this, no names.
 const PARSE_LIMIT: Duration = Duration::from_secs(2);
@@ -73,7 +73,11 @@ impl SourceTree {
     pub(crate) fn parse(file: &str, text: String) -> Option<Self> {
         let syntax = match Grammar::of(file)? {
             Grammar::Fortran(form) => Syntax::Fortran(form),
-            Grammar::Rust => Syntax::Rust(parse(&tree_sitter_rust::LANGUAGE.into(), &text)?),
+            Grammar::Rust => Syntax::Rust(parse_in(
+                &tree_sitter_rust::LANGUAGE.into(),
+                &text,
+                PARSE_LIMIT,
+            )?),
             Grammar::C => c_family_tree(false, &text)?,
             Grammar::Cpp => match c_family_tree(true, &text)? {
                 // A header with C++'s keywords as names is one of C.
@@ -129,11 +133,7 @@ impl Syntax {
 }
 
 fn c_family_tree(cpp: bool, text: &str) -> Option<Syntax> {
-    let language = match cpp {
-        true => tree_sitter_cpp::LANGUAGE.into(),
-        false => tree_sitter_c::LANGUAGE.into(),
-    };
-    let tree = parse(&language, text)?;
+    let tree = parse(text, cpp, PARSE_LIMIT)?;
     Some(Syntax::CFamily { tree, cpp })
 }
 
@@ -144,26 +144,6 @@ fn node_at<'tree>(tree: &'tree Tree, text: &str, line: u32) -> Option<Node<'tree
     let column = line.len() - line.trim_start().len();
     let at = tree_sitter::Point { row, column };
     tree.root_node().descendant_for_point_range(at, at)
-}
-
-fn parse(language: &tree_sitter::Language, text: &str) -> Option<Tree> {
-    let mut parser = Parser::new();
-    parser.set_language(language).ok()?;
-    let begin = Instant::now();
-    let mut within_limit = |_: &tree_sitter::ParseState| {
-        if begin.elapsed() > PARSE_LIMIT {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
-    };
-    let options = ParseOptions::new().progress_callback(&mut within_limit);
-    let bytes = text.as_bytes();
-    parser.parse_with_options(
-        &mut |at, _| bytes.get(at..).unwrap_or_default(),
-        None,
-        Some(options),
-    )
 }
 
 /// What is known about an allocation's line.
