@@ -1,5 +1,6 @@
 //! Types as declarations have them: `double *`, `struct site [16]`, `vector<double>`, `real(kind=8)(:,:)`.
 
+use crate::dwarf::FullUnit;
 use crate::dwarf_entry::{Entry, Units};
 use gimli::AttributeValue;
 
@@ -8,14 +9,43 @@ const MAX_DEPTH: u32 = 24;
 /// So long a name is cut: templates of templates.
 const MAX_CHARACTERS: usize = 200;
 
+/// In which way types are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Language {
+    C,
+    Fortran,
+    /// All others: as their debug information names types.
+    Other,
+}
+
+impl Language {
+    /// Of the unit that uses the type: what dwz moved to units of their own says of no language.
+    pub(crate) fn of(unit: &FullUnit) -> Self {
+        let root = unit.unit.entry(unit.unit.header.root_offset()).ok();
+        match root.and_then(|root| root.attr_value(gimli::DW_AT_language)) {
+            Some(AttributeValue::Language(
+                gimli::DW_LANG_C | gimli::DW_LANG_C89 | gimli::DW_LANG_C99 | gimli::DW_LANG_C11,
+            )) => Self::C,
+            Some(AttributeValue::Language(
+                gimli::DW_LANG_Fortran77
+                | gimli::DW_LANG_Fortran90
+                | gimli::DW_LANG_Fortran95
+                | gimli::DW_LANG_Fortran03
+                | gimli::DW_LANG_Fortran08,
+            )) => Self::Fortran,
+            _ => Self::Other,
+        }
+    }
+}
+
 /// The type of a variable or member; `None` if the debug information does not tell.
 pub(crate) fn type_of(declared: &Entry, units: &Units) -> Option<String> {
-    name_of(&declared.kind(units)?, units)
+    name_of(&declared.kind(units)?, Language::of(&declared.unit), units)
 }
 
 /// What a type is called.
-pub(crate) fn name_of(kind: &Entry, units: &Units) -> Option<String> {
-    let name = written(kind, units, 0)?;
+pub(crate) fn name_of(kind: &Entry, language: Language, units: &Units) -> Option<String> {
+    let name = written(kind, language, units, 0)?;
     let short = name.chars().count() <= MAX_CHARACTERS;
     Some(match short {
         true => name,
@@ -23,12 +53,12 @@ pub(crate) fn name_of(kind: &Entry, units: &Units) -> Option<String> {
     })
 }
 
-fn written(kind: &Entry, units: &Units, depth: u32) -> Option<String> {
+fn written(kind: &Entry, language: Language, units: &Units, depth: u32) -> Option<String> {
     if depth > MAX_DEPTH {
         return None;
     }
     let inner = || match kind.kind(units) {
-        Some(inner) => written(&inner, units, depth + 1),
+        Some(inner) => written(&inner, language, units, depth + 1),
         // `void *` is a pointer to no type.
         None => Some("void".to_owned()),
     };
@@ -41,11 +71,11 @@ fn written(kind: &Entry, units: &Units, depth: u32) -> Option<String> {
         gimli::DW_TAG_volatile_type | gimli::DW_TAG_restrict_type | gimli::DW_TAG_atomic_type => {
             inner()
         }
-        gimli::DW_TAG_array_type => Some(array(kind, &inner()?)),
+        gimli::DW_TAG_array_type => Some(array(kind, language, &inner()?)),
         gimli::DW_TAG_subroutine_type => Some("function".to_owned()),
         tag => {
             let named = kind.name(units).map(|name| without_defaults(&name));
-            let keyword = keyword(kind, tag);
+            let keyword = keyword(kind, language, tag);
             match (named, keyword) {
                 (Some(name), Some(keyword)) => Some(format!("{keyword} {name}")),
                 (Some(name), None) => Some(name),
@@ -63,7 +93,7 @@ fn pointing(to: &str, mark: &str) -> String {
 }
 
 /// What C writes before a tag. Other languages do not, but a type without a name needs a word.
-fn keyword(kind: &Entry, tag: gimli::DwTag) -> Option<&'static str> {
+fn keyword(kind: &Entry, language: Language, tag: gimli::DwTag) -> Option<&'static str> {
     let word = match tag {
         gimli::DW_TAG_structure_type => "struct",
         gimli::DW_TAG_class_type => "class",
@@ -72,53 +102,22 @@ fn keyword(kind: &Entry, tag: gimli::DwTag) -> Option<&'static str> {
         _ => return None,
     };
     let nameless = kind.own(gimli::DW_AT_name).is_none();
-    (nameless || is_c(kind)).then_some(word)
-}
-
-fn language(kind: &Entry) -> Option<gimli::DwLang> {
-    let unit = &kind.unit.unit;
-    match unit
-        .entry(unit.header.root_offset())
-        .ok()?
-        .attr_value(gimli::DW_AT_language)?
-    {
-        AttributeValue::Language(language) => Some(language),
-        _ => None,
-    }
-}
-
-fn is_c(kind: &Entry) -> bool {
-    let of_c = [
-        gimli::DW_LANG_C,
-        gimli::DW_LANG_C89,
-        gimli::DW_LANG_C99,
-        gimli::DW_LANG_C11,
-    ];
-    language(kind).is_some_and(|language| of_c.contains(&language))
-}
-
-fn is_fortran(kind: &Entry) -> bool {
-    let of_fortran = [
-        gimli::DW_LANG_Fortran77,
-        gimli::DW_LANG_Fortran90,
-        gimli::DW_LANG_Fortran95,
-        gimli::DW_LANG_Fortran03,
-        gimli::DW_LANG_Fortran08,
-    ];
-    language(kind).is_some_and(|language| of_fortran.contains(&language))
+    (nameless || language == Language::C).then_some(word)
 }
 
 /// `double [16][4]`; Fortran's `real(kind=8)(:,4)`.
-fn array(kind: &Entry, of: &str) -> String {
+fn array(kind: &Entry, language: Language, of: &str) -> String {
     let dimensions = kind.children().into_iter();
     let dimensions = dimensions.filter(|child| child.tag() == Some(gimli::DW_TAG_subrange_type));
-    let dimensions: Vec<Option<u64>> = dimensions.map(|dimension| elements(&dimension)).collect();
+    let dimensions: Vec<Option<u64>> = dimensions
+        .map(|dimension| elements(&dimension, language))
+        .collect();
     let written = |unknown: &str| -> Vec<String> {
         let dimensions = dimensions.iter();
         let number = |known: &Option<u64>| known.map_or(unknown.to_owned(), |n| n.to_string());
         dimensions.map(number).collect()
     };
-    if is_fortran(kind) {
+    if language == Language::Fortran {
         return format!("{of}({})", written(":").join(","));
     }
     let space = if of.ends_with('*') { "" } else { " " };
@@ -126,7 +125,7 @@ fn array(kind: &Entry, of: &str) -> String {
 }
 
 /// How many elements an array has in one dimension; `None`: that is known when the program runs.
-fn elements(dimension: &Entry) -> Option<u64> {
+fn elements(dimension: &Entry, language: Language) -> Option<u64> {
     let number = |name| match dimension.own(name)? {
         AttributeValue::Sdata(value) => Some(value),
         value => value
@@ -136,7 +135,8 @@ fn elements(dimension: &Entry) -> Option<u64> {
     if let Some(count) = number(gimli::DW_AT_count) {
         return u64::try_from(count).ok();
     }
-    let lower = number(gimli::DW_AT_lower_bound).unwrap_or(i64::from(is_fortran(dimension)));
+    let lower =
+        number(gimli::DW_AT_lower_bound).unwrap_or(i64::from(language == Language::Fortran));
     let upper = number(gimli::DW_AT_upper_bound)?;
     u64::try_from(upper.checked_sub(lower)?.checked_add(1)?).ok()
 }

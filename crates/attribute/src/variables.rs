@@ -3,7 +3,7 @@
 use crate::declared::unit_ranges;
 use crate::dwarf::{DebugInformation, FullUnit, Reader};
 use crate::dwarf_entry::{Entry, Units};
-use crate::type_name::name_of;
+use crate::type_name::{Language, name_of};
 use crate::type_parts::{element, member_of};
 use crate::variable_path::{Step, VariablePath};
 use gimli::{DebugInfoOffset, UnitOffset};
@@ -179,7 +179,7 @@ impl UnitScopes {
             Step::Element => element(&kind, units),
             Step::Member(member) => member_of(&kind, member, units),
         })?;
-        name_of(&kind, units)
+        name_of(&kind, Language::of(&self.unit), units)
     }
 
     /// The variable of this name that is declared on the line: Rust's are in scope only after it, and another one of that
