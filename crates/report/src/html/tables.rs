@@ -13,6 +13,7 @@ use crate::text::Style;
 use crate::text::needs;
 use crate::text::path_line;
 use crate::text::short_name;
+use crate::text::take_width;
 use crate::units::bytes;
 use crate::units::count;
 use crate::units::duration;
@@ -20,6 +21,8 @@ use crate::units::percent;
 
 /// Rows of a table; the rest is summed up.
 const MOST_ROWS: usize = 200;
+/// Characters of a type; `report --json` has it whole.
+const WIDEST_TYPE: usize = 40;
 
 /// What is in a cell, and by what it is sorted.
 struct Cell {
@@ -104,7 +107,14 @@ impl Table<'_> {
 /// Its type; `?`: it has one that is not known, `-`: it is no variable.
 fn shown_type(object: &Object) -> String {
     match (&object.type_name, object.identity.kind) {
-        (Some(name), _) => Style::PAGE.clean(name),
+        (Some(name), _) => {
+            let name = Style::PAGE.clean(name);
+            let short = take_width(name.chars(), WIDEST_TYPE);
+            match short.len() == name.len() {
+                true => name,
+                false => short + "...",
+            }
+        }
         (None, ObjectKind::Allocation | ObjectKind::Global) => "?".to_owned(),
         (None, _) => "-".to_owned(),
     }
