@@ -20,6 +20,19 @@ pub(crate) struct Range {
 }
 
 impl Range {
+    /// What begins and ends with its object, and was not allocated.
+    pub(crate) fn whole(start: u64, end: u64, object: usize) -> Self {
+        Self {
+            start,
+            end,
+            object,
+            allocation: 0,
+            stack: None,
+            origin: start,
+            stands_for: end.saturating_sub(start),
+        }
+    }
+
     /// The part of it between two addresses within it.
     fn part(&self, start: u64, end: u64) -> Self {
         let whole = u128::from((self.end - self.start).max(1));
@@ -72,13 +85,7 @@ impl AddressMap {
 
     /// The parts of all ranges between `start` and `end`.
     pub(crate) fn overlaps(&self, start: u64, end: u64) -> impl Iterator<Item = Range> + '_ {
-        let first = self
-            .ranges
-            .range(..start)
-            .next_back()
-            .filter(move |(_, range)| range.end > start);
-        let rest = self.ranges.range(start..end.max(start));
-        first.into_iter().chain(rest).map(move |(_, range)| Range {
+        self.overlapping(start, end).map(move |range| Range {
             start: range.start.max(start),
             end: range.end.min(end),
             ..*range
@@ -92,13 +99,15 @@ impl AddressMap {
 
     /// Takes out all between `start` and `end`, cutting ranges that reach beyond. Returns the pieces taken out.
     pub(crate) fn remove(&mut self, start: u64, end: u64) -> Vec<Range> {
-        let first = self
-            .ranges
-            .range(..start)
-            .next_back()
-            .filter(|(_, range)| range.end > start);
-        let from = first.map_or(start, |(&at, _)| at);
-        let touched: Vec<u64> = self.ranges.range(from..end).map(|(&at, _)| at).collect();
+        // Mostly there is nothing: the last range that begins before the end would have to reach in.
+        let last = self.ranges.range(..end).next_back();
+        if last.is_none_or(|(_, range)| range.start < start && range.end <= start) {
+            return Vec::new();
+        }
+        let touched: Vec<u64> = self
+            .overlapping(start, end)
+            .map(|range| range.start)
+            .collect();
         let mut taken = Vec::new();
         for at in touched {
             let Some(range) = self.ranges.remove(&at) else {
@@ -126,6 +135,12 @@ impl AddressMap {
         let start = after.and_then(|after| self.ranges.range(after..).next());
         let start = start.map(|(&start, _)| start);
         end.into_iter().chain(start).min()
+    }
+
+    /// The range that holds all between two addresses.
+    pub(crate) fn holding(&self, start: u64, end: u64) -> Option<&Range> {
+        let (_, below) = self.ranges.range(..=start).next_back()?;
+        (below.end >= end).then_some(below)
     }
 
     /// The ranges that reach between two addresses, by address.
@@ -164,15 +179,7 @@ mod tests {
     use super::*;
 
     fn range(start: u64, end: u64, object: usize) -> Range {
-        Range {
-            start,
-            end,
-            object,
-            allocation: 0,
-            stack: None,
-            origin: start,
-            stands_for: end - start,
-        }
+        Range::whole(start, end, object)
     }
 
     fn found(map: &AddressMap, address: u64) -> Option<usize> {

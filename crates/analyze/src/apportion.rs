@@ -29,6 +29,9 @@ pub(crate) struct Apportion {
 impl Apportion {
     /// The object that gets this event; `None` if nobody has a share.
     pub(crate) fn give(&mut self, kind: EventKind, shares: &Shares) -> Option<usize> {
+        if let &[(object, share)] = shares.as_slice() {
+            return (share > 0.0).then_some(object);
+        }
         let sum: f64 = shares.iter().map(|(_, share)| share).sum();
         if sum.is_nan() || sum <= 0.0 {
             return None;

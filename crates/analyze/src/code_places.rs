@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
@@ -23,12 +24,12 @@ const MOST_CALLERS: usize = 3;
 /// By call path, what its allocations are called. Those whose frames have neither function nor module are left out.
 pub(crate) fn code_places(
     trace: &Trace,
-    stacks: &HashSet<u32>,
+    stacks: &HashSet<u32, RandomState>,
 ) -> Result<HashMap<u32, String>, TraceError> {
     if stacks.is_empty() {
         return Ok(HashMap::new());
     }
-    let frames = FramePaths::read(trace, |stack| stacks.contains(&stack))?;
+    let frames = FramePaths::read(trace, stacks)?;
     let paths: BTreeMap<u32, Vec<Part>> = frames
         .stacks()
         .map(|stack| (stack, parts(&frames.frames(frames.numbers(stack)))))

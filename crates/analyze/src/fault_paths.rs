@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use pagewise_trace::Event;
 
 use crate::frame_paths::FramePaths;
 use crate::object::ObjectFrame;
@@ -20,42 +19,67 @@ pub struct FaultPath {
     pub stall_ns: u64,
 }
 
-/// Sums while events go by.
+/// The call path whose faults on an object's pages took longest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorstPath {
+    /// Index in the findings' `fault_paths`.
+    pub fault_path: usize,
+    /// Time spent there on this object, ns.
+    pub stall_ns: u64,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    swap_ins: u64,
+    stall_ns: u64,
+}
+
+impl Sum {
+    fn add(&mut self, other: Self) {
+        self.swap_ins += other.swap_ins;
+        self.stall_ns += other.stall_ns;
+    }
+}
+
+/// Sums while events go by, by call path and object.
 #[derive(Default)]
-pub(crate) struct PathTallies(HashMap<Option<u32>, (u64, u64), RandomState>);
+pub(crate) struct PathTallies(HashMap<(Option<u32>, u32), Sum, RandomState>);
 
 impl PathTallies {
-    pub(crate) fn swap_in(&mut self, event: &Event) {
-        let (swap_ins, stall_ns) = self.0.entry(event.stack).or_default();
-        *swap_ins += 1;
-        *stall_ns += event.latency_ns.unwrap_or(0);
+    pub(crate) fn swap_in(&mut self, stack: Option<u32>, object: usize, stall_ns: u64) {
+        self.0.entry((stack, object as u32)).or_default().add(Sum {
+            swap_ins: 1,
+            stall_ns,
+        });
     }
 
-    /// Whether a fault was on the path of this number.
-    pub(crate) fn has(&self, stack: u32) -> bool {
-        self.0.contains_key(&Some(stack))
+    /// The paths that faults were on, by number.
+    pub(crate) fn stacks(&self) -> impl Iterator<Item = u32> {
+        self.0.keys().filter_map(|(stack, _)| *stack)
     }
 
     /// Most stall first, and which of them each stack is. Paths with equal names are one: they differ in nothing a reader
     /// could see.
-    pub(crate) fn finish(
-        self,
+    pub(crate) fn paths(
+        &self,
         frames: &FramePaths,
     ) -> (Vec<FaultPath>, HashMap<Option<u32>, usize>) {
-        if self.0.keys().all(Option::is_none) {
+        if self.stacks().next().is_none() {
             return Default::default();
         }
-        let names_of = |stack: &Option<u32>| stack.map_or(&[][..], |stack| frames.numbers(stack));
-        let mut by_names: HashMap<&[u32], (u64, u64), RandomState> = HashMap::default();
-        for (stack, (swap_ins, stall_ns)) in &self.0 {
-            let sum = by_names.entry(names_of(stack)).or_default();
-            sum.0 += swap_ins;
-            sum.1 += stall_ns;
+        let mut of_stack: HashMap<Option<u32>, Sum, RandomState> = HashMap::default();
+        for ((stack, _), sum) in &self.0 {
+            of_stack.entry(*stack).or_default().add(*sum);
         }
-        let path = |(numbers, (swap_ins, stall_ns))| FaultPath {
+        let names_of = |stack: &Option<u32>| stack.map_or(&[][..], |stack| frames.numbers(stack));
+        let mut by_names: HashMap<&[u32], Sum, RandomState> = HashMap::default();
+        for (stack, sum) in &of_stack {
+            by_names.entry(names_of(stack)).or_default().add(*sum);
+        }
+        let path = |(numbers, sum): (&[u32], Sum)| FaultPath {
             frames: frames.frames(numbers),
-            swap_ins,
-            stall_ns,
+            swap_ins: sum.swap_ins,
+            stall_ns: sum.stall_ns,
         };
         let mut paths: Vec<(&[u32], FaultPath)> =
             by_names.into_iter().map(|sum| (sum.0, path(sum))).collect();
@@ -68,31 +92,46 @@ impl PathTallies {
         let places: HashMap<&[u32], usize, RandomState> = places
             .map(|(place, (numbers, _))| (*numbers, place))
             .collect();
-        let of_stack = self.0.keys().filter_map(|stack| {
+        let of_stack = of_stack.keys().filter_map(|stack| {
             let place = places.get(names_of(stack))?;
             Some((*stack, *place))
         });
         let of_stack = of_stack.collect();
         (paths.into_iter().map(|(_, path)| path).collect(), of_stack)
     }
+
+    /// Of each object's number, the call path of its longest stall.
+    pub(crate) fn worst(
+        &self,
+        path_of_stack: &HashMap<Option<u32>, usize>,
+        objects: usize,
+    ) -> Vec<Option<WorstPath>> {
+        let named = self.0.iter().filter_map(|((stack, object), sum)| {
+            let path = path_of_stack.get(stack)?;
+            Some((*object, *path, sum.stall_ns))
+        });
+        let mut named: Vec<(u32, usize, u64)> = named.collect();
+        named.sort_unstable();
+        let mut worst: Vec<Option<WorstPath>> = vec![None; objects];
+        for of_path in named.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+            let (object, fault_path, _) = of_path[0];
+            let stall_ns = of_path.iter().map(|(_, _, stall_ns)| stall_ns).sum();
+            let found = WorstPath {
+                fault_path,
+                stall_ns,
+            };
+            let of_object = &mut worst[object as usize];
+            if of_object.is_none_or(|before| before.stall_ns < stall_ns) {
+                *of_object = Some(found);
+            }
+        }
+        worst
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pagewise_trace::EventKind;
-
-    fn event(stack: Option<u32>, latency_ns: u64) -> Event {
-        Event {
-            time_ns: 1,
-            space: 1,
-            tid: Some(1),
-            kind: EventKind::SwapIn,
-            address: 0x1000,
-            latency_ns: Some(latency_ns),
-            stack,
-        }
-    }
 
     fn frame(function: &str) -> ObjectFrame {
         ObjectFrame {
@@ -110,9 +149,9 @@ mod tests {
         }
         let mut tallies = PathTallies::default();
         for (stack, ns) in [(Some(1), 10), (Some(2), 20), (Some(3), 5), (None, 50)] {
-            tallies.swap_in(&event(stack, ns));
+            tallies.swap_in(stack, 7, ns);
         }
-        let (paths, of_stack) = tallies.finish(&frames);
+        let (paths, of_stack) = tallies.paths(&frames);
         let sums: Vec<_> = paths
             .iter()
             .map(|path| (path.frames.len(), path.swap_ins, path.stall_ns))
@@ -128,7 +167,24 @@ mod tests {
     #[test]
     fn without_any_path_there_is_nothing_to_say() {
         let mut tallies = PathTallies::default();
-        tallies.swap_in(&event(None, 10));
-        assert_eq!(tallies.finish(&FramePaths::default()).0, []);
+        tallies.swap_in(None, 0, 10);
+        assert_eq!(tallies.paths(&FramePaths::default()).0, []);
+    }
+
+    #[test]
+    fn an_object_s_worst_path_is_the_sum_of_what_reads_alike() {
+        let mut tallies = PathTallies::default();
+        for (stack, object, ns) in [(1, 0, 10), (2, 0, 8), (3, 0, 8), (3, 2, 1)] {
+            tallies.swap_in(Some(stack), object, ns);
+        }
+        let path_of_stack = HashMap::from([(Some(1), 0), (Some(2), 1), (Some(3), 1)]);
+        let worst = tallies.worst(&path_of_stack, 3);
+        let worst = worst
+            .iter()
+            .map(|path| path.map(|path| (path.fault_path, path.stall_ns)));
+        assert_eq!(
+            worst.collect::<Vec<_>>(),
+            [Some((1, 16)), None, Some((1, 1))]
+        );
     }
 }

@@ -1,9 +1,8 @@
 //! Totals and objects of a trace.
 
 use std::collections::HashMap;
-use std::collections::HashSet;
+use std::sync::Arc;
 
-use foldhash::fast::RandomState;
 use pagewise_trace::Meta;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
@@ -19,7 +18,6 @@ use crate::identity::ObjectKind;
 use crate::length::observed_ns;
 use crate::memory_need::MemoryNeed;
 use crate::object::Object;
-use crate::object::WorstPath;
 use crate::pattern;
 use crate::residency;
 use crate::spaces::Extent;
@@ -123,18 +121,26 @@ pub fn analyze(trace: &Trace) -> Result<Findings, TraceError> {
         Some(spaces.paths.whole(stack))
     };
     let sites: Vec<Option<u32>> = order.iter().map(site).collect();
+    let types = order
+        .iter()
+        .map(|&number| spaces.catalogue.type_name(number));
+    let types: Vec<Option<Arc<str>>> = types.collect();
     let mut identities = spaces.into_identities();
     let frames = read_frames(trace, &sites, &tallies)?;
-    let (fault_paths, path_of_stack) = std::mem::take(&mut tallies.paths).finish(&frames);
-    let worst_paths = worst_paths(&tallies.paths_of_objects, &path_of_stack, extents.len());
+    let sums = std::mem::take(&mut tallies.paths);
+    let (fault_paths, path_of_stack) = sums.paths(&frames);
+    let worst_paths = sums.worst(&path_of_stack, extents.len());
+    drop(sums);
     let readahead = readahead_pages(trace.meta());
-    let objects = order.iter().zip(&sites).map(|(&number, site)| {
+    let known = sites.iter().zip(types);
+    let objects = order.iter().zip(known).map(|(&number, (site, type_name))| {
         // Taken out, so that nothing of a million objects is there twice.
         let tally = std::mem::take(&mut tallies.objects[number]);
         let nameless = Identity::plain(ObjectKind::Unknown);
         let identity = std::mem::replace(&mut identities[number], nameless);
         let site = site.map_or(&[][..], |stack| frames.numbers(stack));
         Object {
+            type_name,
             accessed_share: accesses.share(number),
             resident_share: page_states.shares[number],
             extra_bytes: tally.need.extra_bytes(page_bytes),
@@ -200,10 +206,8 @@ fn read_frames(
     sites: &[Option<u32>],
     tallies: &Tallies,
 ) -> Result<FramePaths, TraceError> {
-    let made: HashSet<u32, RandomState> = sites.iter().flatten().copied().collect();
-    FramePaths::read(trace, |stack| {
-        made.contains(&stack) || tallies.paths.has(stack)
-    })
+    let made = sites.iter().flatten().copied();
+    FramePaths::read(trace, &made.chain(tallies.paths.stacks()).collect())
 }
 
 /// Swap on zram is read page by page; elsewhere the kernel reads clusters (vm.page-cluster is 3 by default).
@@ -219,6 +223,7 @@ fn object(identity: Identity, extent: Extent, tally: &Tally, readahead: u64) -> 
     let phases = tally.watch.phases(readahead);
     let pattern_facts = pattern::leading(&phases).and_then(|phase| phase.facts);
     Object {
+        type_name: None,
         bytes: (extent.peak_bytes > 0).then_some(extent.peak_bytes),
         allocations: extent.rounded_allocations(),
         sampled: extent.sampled,
@@ -227,39 +232,11 @@ fn object(identity: Identity, extent: Extent, tally: &Tally, readahead: u64) -> 
         accessed_share: None,
         resident_share: None,
         pattern: pattern_facts.map(|facts| facts.pattern),
-        pattern_facts,
+        pattern_facts: pattern_facts.map(Box::new),
         phases,
         extra_bytes: None,
         worst_path: None,
         site: Vec::new(),
         identity,
     }
-}
-
-/// Of each object's number, the call path of its longest stall.
-fn worst_paths<S>(
-    stalls: &HashMap<(u32, Option<u32>), u64, S>,
-    path_of_stack: &HashMap<Option<u32>, usize>,
-    objects: usize,
-) -> Vec<Option<WorstPath>> {
-    let named = stalls.iter().filter_map(|((object, stack), stall_ns)| {
-        let path = path_of_stack.get(stack)?;
-        Some((*object, *path, *stall_ns))
-    });
-    let mut named: Vec<(u32, usize, u64)> = named.collect();
-    named.sort_unstable();
-    let mut worst: Vec<Option<WorstPath>> = vec![None; objects];
-    for of_path in named.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
-        let (object, fault_path, _) = of_path[0];
-        let stall_ns = of_path.iter().map(|(_, _, stall_ns)| stall_ns).sum();
-        let found = WorstPath {
-            fault_path,
-            stall_ns,
-        };
-        let of_object = &mut worst[object as usize];
-        if of_object.is_none_or(|before| before.stall_ns < stall_ns) {
-            *of_object = Some(found);
-        }
-    }
-    worst
 }

@@ -2,11 +2,12 @@
 //! thousand paths of a hundred frames each, made of a few thousand places in its code.
 
 use std::collections::HashMap;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use pagewise_trace::Frame;
-use pagewise_trace::StackFrame;
+use pagewise_trace::FrameOffset;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
@@ -23,12 +24,13 @@ pub(crate) struct FramePaths {
 
 impl FramePaths {
     /// Reads those that are wanted, by their number in the trace.
-    pub(crate) fn read(trace: &Trace, wanted: impl Fn(u32) -> bool) -> Result<Self, TraceError> {
-        let offsets = Offsets::read(trace, &wanted)?;
+    pub(crate) fn read(trace: &Trace, wanted: &Wanted) -> Result<Self, TraceError> {
+        let mut offsets = Offsets::read(trace, wanted)?;
         let mut result = Self::default();
+        let mut is_wanted = remembering(|stack| wanted.contains(&stack));
         for frame in trace.rows::<Frame>()? {
             let frame = frame?;
-            if !wanted(frame.stack) {
+            if !is_wanted(frame.stack) {
                 continue;
             }
             let offset = match frame.line {
@@ -81,27 +83,55 @@ impl FramePaths {
     }
 }
 
+/// Numbers of call paths.
+type Wanted = HashSet<u32, RandomState>;
+
+/// Answers as `ask` does, and asks once for all rows of a path, which follow each other.
+fn remembering(ask: impl Fn(u32) -> bool) -> impl FnMut(u32) -> bool {
+    let mut last = None;
+    move |stack| match last {
+        Some((of, answer)) if of == stack => answer,
+        _ => {
+            let answer = ask(stack);
+            last = Some((stack, answer));
+            answer
+        }
+    }
+}
+
 /// Where in its module each frame is.
-struct Offsets(Vec<(u32, u16, u64)>);
+struct Offsets {
+    /// Path, depth and offset, sorted.
+    rows: Vec<(u32, u16, u64)>,
+    /// Where the last one asked for is: the next mostly follows it.
+    last: usize,
+}
 
 impl Offsets {
-    fn read(trace: &Trace, wanted: impl Fn(u32) -> bool) -> Result<Self, TraceError> {
-        let mut offsets = Vec::new();
-        for frame in trace.rows::<StackFrame>()? {
+    fn read(trace: &Trace, wanted: &Wanted) -> Result<Self, TraceError> {
+        let mut rows = Vec::new();
+        let mut is_wanted = remembering(|stack| wanted.contains(&stack));
+        for frame in trace.rows::<FrameOffset>()? {
             let frame = frame?;
             if let Some(offset) = frame.module_offset
-                && wanted(frame.stack)
+                && is_wanted(frame.stack)
             {
-                offsets.push((frame.stack, frame.depth, offset));
+                rows.push((frame.stack, frame.depth, offset));
             }
         }
-        offsets.sort_unstable();
-        Ok(Self(offsets))
+        rows.sort_unstable();
+        Ok(Self { rows, last: 0 })
     }
 
-    fn of(&self, stack: u32, depth: u16) -> Option<u64> {
+    fn of(&mut self, stack: u32, depth: u16) -> Option<u64> {
         let key = |&(stack, depth, _): &(u32, u16, u64)| (stack, depth);
-        let at = self.0.binary_search_by_key(&(stack, depth), key).ok()?;
-        Some(self.0[at].2)
+        let wanted = (stack, depth);
+        let is_there = |at: &usize| self.rows.get(*at).map(key) == Some(wanted);
+        let near = [self.last, self.last + 1].into_iter().find(is_there);
+        self.last = match near {
+            Some(near) => near,
+            None => self.rows.binary_search_by_key(&wanted, key).ok()?,
+        };
+        Some(self.rows[self.last].2)
     }
 }

@@ -79,6 +79,7 @@ fn name_stacks(trace: &Trace, writer: &mut TraceWriter) -> Result<(), TraceError
             file: site.file,
             line: site.line,
             function: site.function,
+            type_name: site.type_name,
         })?;
     }
     Ok(())
@@ -148,6 +149,7 @@ fn name_globals(trace: &Trace, writer: &mut TraceWriter) -> Result<(), TraceErro
                     file: global.file.clone(),
                     line: global.line,
                     module: module.path.to_string(),
+                    type_name: global.type_name.clone(),
                 })?;
             }
         }

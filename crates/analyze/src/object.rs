@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::counts::Counts;
+use crate::fault_paths::WorstPath;
 use crate::identity::Identity;
 use crate::identity::ObjectKind;
 use crate::pattern::Pattern;
@@ -14,6 +15,8 @@ use crate::pattern::Phase;
 pub struct Object {
     /// What it is called.
     pub identity: Identity,
+    /// Its variable's type, as a declaration has it (`double *`); `None`: the debug information does not tell.
+    pub type_name: Option<Arc<str>>,
     /// Most bytes alive at once; `None` where there is no telling.
     pub bytes: Option<u64>,
     /// How many allocations it had; of sampled ones an estimate.
@@ -31,8 +34,8 @@ pub struct Object {
     pub resident_share: Option<f64>,
     /// In what order they came back: of the phase that cost most.
     pub pattern: Option<Pattern>,
-    /// What more is known of that.
-    pub pattern_facts: Option<PatternFacts>,
+    /// What more is known of that. Apart: most of a million objects have none.
+    pub pattern_facts: Option<Box<PatternFacts>>,
     /// In what order they came back over time. Empty: it saw no swap-in.
     pub phases: Vec<Phase>,
     /// Memory for the whole program, beyond what there was, that would have avoided 99 % of this object's stall, in bytes;
@@ -42,15 +45,6 @@ pub struct Object {
     pub worst_path: Option<WorstPath>,
     /// Its call path, innermost first: of its allocations, the path that was named. Paths share their frames.
     pub site: Vec<Arc<ObjectFrame>>,
-}
-
-/// The call path whose faults on an object's pages took longest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WorstPath {
-    /// Index in the findings' `fault_paths`.
-    pub fault_path: usize,
-    /// Time spent there on this object, ns.
-    pub stall_ns: u64,
 }
 
 /// One frame of an object's call path.

@@ -1,14 +1,10 @@
 //! Sums while events go by: of each object, and of all.
 
-use std::collections::HashMap;
-
 use pagewise_trace::Event;
 use pagewise_trace::EventKind;
 use pagewise_trace::Space;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
-
-use foldhash::fast::RandomState;
 
 use crate::counted;
 use crate::counts::Counts;
@@ -38,8 +34,6 @@ pub(crate) struct Tallies {
     pub(crate) latency: Histogram,
     pub(crate) write_latency: Histogram,
     pub(crate) paths: PathTallies,
-    /// Stall by object and call path.
-    pub(crate) paths_of_objects: HashMap<(u32, Option<u32>), u64, RandomState>,
     pub(crate) need: NeedCurve,
     pub(crate) sampler: Sampler,
     pub(crate) estimated_swap_ins: u64,
@@ -122,9 +116,7 @@ impl Tallies {
         });
         tally.need.add(extra, stall_ns);
         self.need.add(extra, stall_ns);
-        self.paths.swap_in(event);
-        let of_path = (place.object as u32, event.stack);
-        *self.paths_of_objects.entry(of_path).or_default() += stall_ns;
+        self.paths.swap_in(event.stack, place.object, stall_ns);
         self.sampler.swap_in(event, place.object);
         self.estimated_swap_ins += u64::from(place.estimated);
         if let Some(ns) = event.latency_ns {

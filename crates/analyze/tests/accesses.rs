@@ -37,6 +37,7 @@ fn findings(meta: Meta, fill: impl FnOnce(&mut TraceWriter)) -> Findings {
             file: None,
             line: None,
             function: None,
+            type_name: None,
         };
         writer.sites.push(site).expect("pushed");
         let allocation = Allocation {

@@ -40,6 +40,7 @@ fn findings_with(meta: Meta, fill: impl FnOnce(&mut TraceWriter)) -> Findings {
             file: Some("main.c".to_owned()),
             line: Some(10 + stack),
             function: Some("main".to_owned()),
+            type_name: None,
         };
         writer.sites.push(site).expect("pushed");
     }
@@ -296,9 +297,16 @@ fn a_forked_child_has_its_parents_objects() {
             .push(space(3, 101, Some(2), 40))
             .expect("pushed");
         swap_in(writer, 3, 50, BASE + 4096);
+        // So has a process that was made by vfork and exec: no row tells of it in between.
+        let spawned = Space {
+            exec_epoch: 2,
+            ..space(4, 102, Some(1), 60)
+        };
+        writer.spaces.push(spawned).expect("pushed");
+        swap_in(writer, 4, 70, BASE + 4096);
     });
     assert_eq!(named(&findings, "first").counts.swap_ins, 1);
-    assert_eq!(of_kind(&findings, ObjectKind::Unknown), 1);
+    assert_eq!(of_kind(&findings, ObjectKind::Unknown), 2);
 }
 
 #[test]

@@ -47,6 +47,7 @@ fn findings(fill: impl FnOnce(&mut TraceWriter)) -> Findings {
             file: Some("main.c".to_owned()),
             line: Some(line as u32),
             function: Some("main".to_owned()),
+            type_name: None,
         };
         writer.sites.push(site).expect("pushed");
     }

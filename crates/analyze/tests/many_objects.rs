@@ -58,6 +58,7 @@ fn add_object(writer: &mut TraceWriter, number: u32) {
         file: Some("/home/me/storm/storm.c".to_owned()),
         line: Some(1 + number),
         function: Some("prepare".to_owned()),
+        type_name: None,
     };
     writer.sites.push(site).expect("pushed");
     let event = |kind, latency_ns| Event {

@@ -103,6 +103,7 @@ fn shares(
             file: Some("heap.c".to_owned()),
             line: Some(stack + 1),
             function: None,
+            type_name: None,
         };
         writer.sites.push(site).expect("pushed");
     }

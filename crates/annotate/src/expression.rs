@@ -1,5 +1,6 @@
 //! Expressions that are written a second time: into the call that is inserted.
 
+use pagewise_attribute::c_syntax;
 use tree_sitter::Node;
 
 use crate::source::Source;
@@ -83,28 +84,7 @@ pub(crate) fn name_of(source: &Source, node: Node<'_>) -> Option<String> {
 
 /// The last component of what is called or declared: `resize` of `a->b.resize`, `vector` of `std::vector<T>`.
 pub(crate) fn last_name<'text>(source: &'text Source, node: Node<'_>) -> Option<&'text str> {
-    let mut node = node;
-    loop {
-        node = match node.kind() {
-            "identifier"
-            | "field_identifier"
-            | "type_identifier"
-            | "primitive_type"
-            | "namespace_identifier"
-            | "operator_name"
-            | "destructor_name" => {
-                return Some(source.text(node));
-            }
-            "field_expression" => node.child_by_field_name("field")?,
-            "qualified_identifier" | "template_function" | "template_type" | "template_method" => {
-                node.child_by_field_name("name")?
-            }
-            "parenthesized_expression" | "dependent_name" | "dependent_type" => {
-                node.named_child(0)?
-            }
-            _ => return None,
-        };
-    }
+    c_syntax::last_name(node, source.masked())
 }
 
 /// The variables whose values an expression needs: not those that it only asks for their size.

@@ -1,16 +1,12 @@
 //! A source file and its syntax tree.
 
 use std::fs;
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
-use std::time::Instant;
 
-use tree_sitter::Language;
+use pagewise_attribute::c_syntax;
 use tree_sitter::Node;
-use tree_sitter::ParseOptions;
-use tree_sitter::Parser;
 use tree_sitter::Tree;
 
 use crate::error::SourceError;
@@ -89,6 +85,11 @@ impl Source {
     /// Its path, as it was given.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Its text, other characters than ASCII masked.
+    pub(crate) fn masked(&self) -> &str {
+        &self.text
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -176,24 +177,7 @@ fn masked(bytes: &[u8]) -> String {
 
 /// `None` if it takes too long.
 pub(crate) fn parse(text: &str, cpp: bool) -> Option<Tree> {
-    let language: Language = match cpp {
-        true => tree_sitter_cpp::LANGUAGE.into(),
-        false => tree_sitter_c::LANGUAGE.into(),
-    };
-    let mut parser = Parser::new();
-    parser.set_language(&language).ok()?;
-    let begin = Instant::now();
-    let mut within_limit = |_: &tree_sitter::ParseState| match begin.elapsed() > PARSE_LIMIT {
-        true => ControlFlow::Break(()),
-        false => ControlFlow::Continue(()),
-    };
-    let options = ParseOptions::new().progress_callback(&mut within_limit);
-    let bytes = text.as_bytes();
-    parser.parse_with_options(
-        &mut |at, _| bytes.get(at..).unwrap_or_default(),
-        None,
-        Some(options),
-    )
+    c_syntax::parse(text, cpp, PARSE_LIMIT)
 }
 
 /// All nodes below one, itself included, each before what is in it. Trees may be deep: without recursion.

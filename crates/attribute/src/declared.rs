@@ -70,7 +70,8 @@ impl ModuleDeclarations {
     }
 }
 
-fn unit_ranges(information: &DebugInformation) -> Vec<(u64, u64, DebugInfoOffset)> {
+/// Code ranges of the units: begin, end and the unit's place in `.debug_info`.
+pub(crate) fn unit_ranges(information: &DebugInformation) -> Vec<(u64, u64, DebugInfoOffset)> {
     let mut found = Vec::new();
     let mut headers = information.dwarf.units();
     while let Ok(Some(header)) = headers.next() {
@@ -92,8 +93,7 @@ fn unit_declarations(
     information: &DebugInformation,
     offset: DebugInfoOffset,
 ) -> Option<UnitDeclarations> {
-    let header = information.dwarf.unit_header(offset).ok()?;
-    let full = information.full_unit(information.dwarf.unit(header).ok()?)?;
+    let full = information.full_unit_at(offset)?;
     let mut declarations = UnitDeclarations::new();
     let mut files = HashMap::new();
     let mut entries = full.unit.entries();
@@ -123,7 +123,7 @@ fn unit_declarations(
 }
 
 /// Whether the declared variable may hold memory: a plain number may not.
-fn may_hold_memory(full: &FullUnit<'_>, entry: &gimli::DebuggingInformationEntry<Reader>) -> bool {
+fn may_hold_memory(full: &FullUnit, entry: &gimli::DebuggingInformationEntry<Reader>) -> bool {
     // Names of types for types; more links than any sound file has mean a loop.
     const MAX_LINKS: usize = 16;
     let mut kind = entry.attr_value(gimli::DW_AT_type);
@@ -147,7 +147,7 @@ fn may_hold_memory(full: &FullUnit<'_>, entry: &gimli::DebuggingInformationEntry
 
 /// A declaration's name, file (an index into the unit's line table) and line.
 fn declaration(
-    full: &FullUnit<'_>,
+    full: &FullUnit,
     entry: &gimli::DebuggingInformationEntry<Reader>,
 ) -> Option<(String, u64, u32)> {
     let name = full.string(entry.attr_value(gimli::DW_AT_name)?)?;

@@ -3,7 +3,7 @@
 use crate::debug_file::DebugFiles;
 use crate::elf;
 use crate::error::{Error, Result};
-use gimli::{Dwarf, EndianArcSlice, Reader as _, RunTimeEndian, SectionId, Unit};
+use gimli::{DebugInfoOffset, Dwarf, EndianArcSlice, Reader as _, RunTimeEndian, SectionId, Unit};
 use object::{Object, ObjectSection};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -15,7 +15,7 @@ pub(crate) type Reader = EndianArcSlice<RunTimeEndian>;
 
 /// The debug information of one module, its sections read whole.
 pub(crate) struct DebugInformation {
-    pub(crate) dwarf: Dwarf<Reader>,
+    pub(crate) dwarf: Arc<Dwarf<Reader>>,
     /// The file the sections come from.
     path: PathBuf,
 }
@@ -31,24 +31,24 @@ impl DebugInformation {
             dwarf.set_sup(shared);
         }
         Ok(Self {
-            dwarf,
+            dwarf: Arc::new(dwarf),
             path: files.main,
         })
     }
 
     /// The unit to look into for a unit of the main file: itself, or the split unit (`.dwo`,
     /// `.dwp`) it is the skeleton of. `None` if that one is missing.
-    pub(crate) fn full_unit(&self, skeleton: Unit<Reader>) -> Option<FullUnit<'_>> {
+    pub(crate) fn full_unit(&self, skeleton: Unit<Reader>) -> Option<FullUnit> {
         let Some(id) = skeleton.dwo_id else {
             return Some(FullUnit {
-                main: &self.dwarf,
+                main: Arc::clone(&self.dwarf),
                 split: None,
                 unit: skeleton,
             });
         };
         let Some(name) = skeleton.dwo_name().ok().flatten() else {
             return Some(FullUnit {
-                main: &self.dwarf,
+                main: Arc::clone(&self.dwarf),
                 split: None,
                 unit: skeleton,
             });
@@ -67,8 +67,8 @@ impl DebugInformation {
                     unit.line_program = split_file_table(&split, &unit).or(skeleton.line_program);
                 }
                 return Some(FullUnit {
-                    main: &self.dwarf,
-                    split: Some(split),
+                    main: Arc::clone(&self.dwarf),
+                    split: Some(Arc::new(split)),
                     unit,
                 });
             }
@@ -92,15 +92,26 @@ impl DebugInformation {
 }
 
 /// A unit with all its entries, and the sections they refer to.
-pub(crate) struct FullUnit<'a> {
-    main: &'a Dwarf<Reader>,
-    split: Option<Dwarf<Reader>>,
+pub(crate) struct FullUnit {
+    main: Arc<Dwarf<Reader>>,
+    split: Option<Arc<Dwarf<Reader>>>,
     pub(crate) unit: Unit<Reader>,
 }
 
-impl FullUnit<'_> {
-    pub(crate) fn dwarf(&self) -> &Dwarf<Reader> {
-        self.split.as_ref().unwrap_or(self.main)
+impl FullUnit {
+    /// A unit that another one of the same file refers to.
+    pub(crate) fn of_other(dwarf: &Arc<Dwarf<Reader>>, offset: DebugInfoOffset) -> Option<Self> {
+        let header = dwarf.unit_header(offset).ok()?;
+        Some(Self {
+            main: Arc::clone(dwarf),
+            split: None,
+            unit: dwarf.unit(header).ok()?,
+        })
+    }
+
+    /// The file that its entries are in.
+    pub(crate) fn dwarf(&self) -> &Arc<Dwarf<Reader>> {
+        self.split.as_ref().unwrap_or(&self.main)
     }
 
     /// A string attribute, whichever way it is stored.

@@ -21,6 +21,8 @@ pub struct Global {
     /// Demangled and qualified name: `table`, `ns::Cache::entries`, `main::table` for a static
     /// inside a function.
     pub name: String,
+    /// Its type, as a declaration has it: `double [512][512]`.
+    pub type_name: Option<String>,
     /// File that declares it, joined with its compilation directory.
     pub file: Option<String>,
     /// Line of the declaration, from 1.
@@ -128,9 +130,9 @@ fn is_writable_data(flags: SectionFlags) -> bool {
 
 fn named(svma: u64, symbol: DataSymbol, declared: Option<DeclaredGlobal>) -> Global {
     let demangled = demangle(&symbol.name);
-    let (qualified, file, line) = match declared {
-        Some(declared) => (Some(declared.name), declared.file, declared.line),
-        None => (None, None, None),
+    let (qualified, type_name, file, line) = match declared {
+        Some(of) => (Some(of.name), of.type_name, of.file, of.line),
+        None => (None, None, None, None),
     };
     // Mangled names are qualified already; of others (C) only the debug information knows the
     // function a static belongs to, and the linker's name may carry a number (`table.0`).
@@ -143,6 +145,7 @@ fn named(svma: u64, symbol: DataSymbol, declared: Option<DeclaredGlobal>) -> Glo
         svma,
         bytes: symbol.bytes,
         name,
+        type_name,
         file,
         line,
     }

@@ -6,15 +6,19 @@
 //! with a hit are parsed.
 
 use crate::dwarf::{DebugInformation, FullUnit, Reader};
+use crate::dwarf_entry::{Entry, Units};
+use crate::type_name::type_of;
 use gimli::{AttributeValue, Operation, Reader as _, Section as _, UnitOffset, UnitSectionOffset};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::rc::Rc;
 
 /// What the debug information says about a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DeclaredGlobal {
     /// Name with its namespaces, classes or function.
     pub(crate) name: String,
+    pub(crate) type_name: Option<String>,
     pub(crate) file: Option<String>,
     pub(crate) line: Option<u32>,
 }
@@ -30,6 +34,7 @@ pub(crate) fn declared_globals(path: &Path, wanted: &HashSet<u64>) -> HashMap<u6
         return found;
     };
     let hits = direct_hits(&information, wanted);
+    let units = Units::default();
     let mut headers = information.dwarf.units();
     while let Ok(Some(header)) = headers.next() {
         let UnitSectionOffset(start) = header.offset();
@@ -50,7 +55,7 @@ pub(crate) fn declared_globals(path: &Path, wanted: &HashSet<u64>) -> HashMap<u6
             continue;
         }
         if let Some(full) = information.full_unit(unit) {
-            collect_unit(&full, wanted, &mut found);
+            collect_unit(&Rc::new(full), wanted, &units, &mut found);
         }
         if found.len() == wanted.len() {
             break;
@@ -131,11 +136,13 @@ fn address_table_entries(information: &DebugInformation, unit: &gimli::Unit<Read
 struct Scope {
     depth: isize,
     entry: UnitOffset,
+    tag: gimli::DwTag,
 }
 
 fn collect_unit(
-    full: &FullUnit<'_>,
+    full: &Rc<FullUnit>,
     wanted: &HashSet<u64>,
+    units: &Units,
     found: &mut HashMap<u64, DeclaredGlobal>,
 ) {
     let mut scopes: Vec<Scope> = Vec::new();
@@ -147,21 +154,28 @@ fn collect_unit(
         }
         match entry.tag() {
             gimli::DW_TAG_namespace
+            | gimli::DW_TAG_module
             | gimli::DW_TAG_class_type
             | gimli::DW_TAG_structure_type
             | gimli::DW_TAG_union_type
+            | gimli::DW_TAG_common_block
             | gimli::DW_TAG_subprogram => {
                 scopes.push(Scope {
                     depth,
                     entry: entry.offset(),
+                    tag: entry.tag(),
                 });
             }
             gimli::DW_TAG_variable => {
                 let Some(address) = static_address(full, entry) else {
                     continue;
                 };
+                let variable = Entry {
+                    unit: Rc::clone(full),
+                    offset: entry.offset(),
+                };
                 if wanted.contains(&address)
-                    && let Some(global) = declared(full, entry.offset(), &scopes)
+                    && let Some(global) = declared(&variable, &scopes, units)
                 {
                     found.entry(address).or_insert(global);
                 }
@@ -173,7 +187,7 @@ fn collect_unit(
 
 /// The address of a variable that has one for its whole life.
 fn static_address(
-    full: &FullUnit<'_>,
+    full: &FullUnit,
     entry: &gimli::DebuggingInformationEntry<Reader>,
 ) -> Option<u64> {
     let AttributeValue::Exprloc(expression) = entry.attr_value(gimli::DW_AT_location)? else {
@@ -189,55 +203,32 @@ fn static_address(
     operations.next().ok()?.is_none().then_some(address)
 }
 
-fn declared(full: &FullUnit<'_>, offset: UnitOffset, scopes: &[Scope]) -> Option<DeclaredGlobal> {
-    let name_of = |entry| full.string(attribute_of(full, entry, gimli::DW_AT_name)?);
-    let name = name_of(offset)?;
-    let mut qualified: Vec<String> = scopes
-        .iter()
-        .filter_map(|scope| name_of(scope.entry))
-        .collect();
-    qualified.push(name);
-    let file = match attribute_of(full, offset, gimli::DW_AT_decl_file) {
-        Some(AttributeValue::FileIndex(index)) => full.file_path(index),
-        Some(value) => value.udata_value().and_then(|index| full.file_path(index)),
-        None => None,
+fn declared(variable: &Entry, scopes: &[Scope], units: &Units) -> Option<DeclaredGlobal> {
+    let at = |offset| Entry {
+        unit: Rc::clone(&variable.unit),
+        offset,
     };
-    let line = attribute_of(full, offset, gimli::DW_AT_decl_line)
-        .and_then(|value| value.udata_value())
-        .and_then(|line| u32::try_from(line).ok())
-        .filter(|&line| line != 0);
+    let block = scopes
+        .last()
+        .filter(|scope| scope.tag == gimli::DW_TAG_common_block);
+    // Storage that Fortran's program units share: the block's, as each may call what is in it differently.
+    let declared = block.map_or_else(|| variable.clone(), |block| at(block.entry));
+    let name = declared.name(units)?;
+    let qualified = if block.is_some() {
+        format!("/{name}/")
+    } else {
+        let scopes = scopes
+            .iter()
+            .filter_map(|scope| at(scope.entry).name(units));
+        scopes.chain([name]).collect::<Vec<_>>().join("::")
+    };
+    let (file, line) = declared.declared_at(units);
     Some(DeclaredGlobal {
-        name: qualified.join("::"),
+        name: qualified,
+        type_name: type_of(&declared, units),
         file,
         line,
     })
-}
-
-/// An attribute of an entry, or of the declaration it completes (a class's static member) or
-/// repeats (a static of an inlined function).
-fn attribute_of(
-    full: &FullUnit<'_>,
-    offset: UnitOffset,
-    name: gimli::DwAt,
-) -> Option<AttributeValue<Reader>> {
-    // A chain in sound files has two links; the limit is for loops in others.
-    const MAX_LINKS: usize = 8;
-    let mut offset = offset;
-    for _ in 0..MAX_LINKS {
-        let entry = full.unit.entry(offset).ok()?;
-        if let Some(value) = entry.attr_value(name) {
-            return Some(value);
-        }
-        let origin = entry
-            .attr_value(gimli::DW_AT_specification)
-            .or_else(|| entry.attr_value(gimli::DW_AT_abstract_origin))?;
-        offset = match origin {
-            AttributeValue::UnitRef(origin) => origin,
-            AttributeValue::DebugInfoRef(origin) => origin.to_unit_offset(&full.unit.header)?,
-            _ => return None,
-        };
-    }
-    None
 }
 
 #[cfg(test)]

@@ -23,11 +23,13 @@
 
 #![forbid(unsafe_code)]
 
+pub mod c_syntax;
 mod debug_file;
 mod debuginfod;
 mod declared;
 mod demangle;
 mod dwarf;
+mod dwarf_entry;
 mod elf;
 mod error;
 mod frame;
@@ -39,7 +41,11 @@ mod modules;
 mod naming;
 mod roots;
 mod symbolize;
+mod type_name;
+mod type_parts;
 pub mod unwind;
+mod variable_path;
+mod variables;
 
 pub use debug_file::build_id;
 pub use debuginfod::{debuginfod_failures, use_debuginfod};

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{build, folder, source};
+use common::{build, folder, share_debug_information, source};
 use pagewise_attribute::{Global, display_file, globals};
 use std::collections::BTreeMap;
 
@@ -73,6 +73,24 @@ fn of_c() {
     }
     check("clang", "-O0 -g", "globals.c");
     check("clang", "-O0 -gdwarf-5", "globals.c");
+}
+
+#[test]
+fn of_fortran() {
+    for options in ["-O0 -g", "-O1 -gdwarf-4"] {
+        check("gfortran", options, "names.f90");
+    }
+}
+
+#[test]
+fn with_debug_information_that_dwz_shares() {
+    for options in ["-O2 -gdwarf-4 -std=c++17", "-O2 -g -std=c++17"] {
+        let folder = folder();
+        let program = build(folder.path(), "g++", options, &source("globals.cpp"));
+        let before = globals(&program, MINIMUM).unwrap();
+        share_debug_information(&program);
+        assert_eq!(globals(&program, MINIMUM).unwrap(), before, "{options}");
+    }
 }
 
 #[test]

@@ -113,6 +113,7 @@ fn describe(frames: &[pagewise_attribute::Frame]) -> String {
 
 const C: &[&str] = &["names.c"];
 const CPP: &[&str] = &["names.cpp", "names_library.h"];
+const FORTRAN: &[&str] = &["names.f90"];
 const RUST: &[&str] = &["names.rs"];
 
 #[test]
@@ -173,4 +174,11 @@ fn rust_with_optimization() {
         "rustc",
         "--edition=2024 -C debuginfo=1 -C opt-level=3 -C symbol-mangling-version=v0",
     );
+}
+
+#[test]
+fn fortran() {
+    for options in ["-O0 -g", "-O2 -g"] {
+        check(FORTRAN, "gfortran", options);
+    }
 }

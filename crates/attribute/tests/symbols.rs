@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Limits, build, folder, record, run, source};
+use common::{Limits, build, folder, record, run, share_debug_information, source};
 use pagewise_attribute::{ElfImage, Frame, Namer, Symbolizer, display_file};
 use std::path::Path;
 use std::process::Command;
@@ -148,6 +148,42 @@ fn compressed_debug_information_is_read() {
     );
     let frames = nested_frames(folder.path(), &program);
     assert_eq!(line_of(&frames, "third"), Some(("stacks.c", THIRD_LINE)));
+}
+
+#[test]
+fn what_dwz_shares_between_programs_is_read() {
+    for version in ["-gdwarf-4", "-gdwarf-5"] {
+        let folder = folder();
+        let options = format!("-O2 -g {version}");
+        let program = build(folder.path(), "gcc", &options, &source("names.c"));
+        let named = || -> Vec<Frame> {
+            let recording = record(folder.path(), &program, &Limits::default());
+            let mut symbolizer = Symbolizer::new();
+            let paths = recording
+                .allocations
+                .iter()
+                .map(|allocation| &allocation.path);
+            paths
+                .flat_map(|path| recording.frames(path, &mut symbolizer))
+                .collect()
+        };
+        let before = named();
+        assert!(
+            before
+                .iter()
+                .any(|frame| frame.inlined && frame.line.is_some())
+        );
+        share_debug_information(&program);
+        let after = named();
+        let what = |frames: &[Frame]| -> Vec<(Option<String>, Option<u32>)> {
+            let own = frames
+                .iter()
+                .filter(|frame| frame.module.as_deref() == program.to_str());
+            own.map(|frame| (frame.function.clone(), frame.line))
+                .collect()
+        };
+        assert_eq!(what(&after), what(&before), "{version}");
+    }
 }
 
 #[test]

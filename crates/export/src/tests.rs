@@ -108,6 +108,7 @@ fn write_trace(
         file: None,
         line: None,
         module: "/usr/bin/sweep".to_owned(),
+        type_name: None,
     })?;
     // Innermost: inlined `new_grid` in `setup<[u8; 4]>`, called by `main`.
     for (depth, inline_index, function, line) in [
@@ -132,6 +133,7 @@ fn write_trace(
         file: Some("src/sweep.c".to_owned()),
         line: Some(12),
         function: Some("new_grid".to_owned()),
+        type_name: None,
     })?;
     for second in 1..=2 {
         writer.samples.push(Sample {

@@ -168,6 +168,7 @@ fn program(writer: &mut TraceWriter) -> Result<(), Box<dyn Error>> {
             file: Some("/home/me/src/pressure.cpp".to_owned()),
             line: Some(40 + number as u32),
             function: Some("main".to_owned()),
+            type_name: None,
         })?;
         // Two call paths of swap-ins each.
         for half in 0..2 {

@@ -74,6 +74,7 @@ fn site(writer: &mut TraceWriter, stack: u32, name: Option<&str>, line: Option<u
         file: line.map(|_| "main.c".to_owned()),
         line,
         function: None,
+        type_name: None,
     };
     writer.sites.push(site).expect("pushed");
 }

@@ -34,6 +34,7 @@ fn named(name: &str) -> Findings {
     for object in &mut findings.objects {
         object.identity.name = Some(name.into());
         object.identity.file = Some(name.into());
+        object.type_name = Some(name.into());
         object.identity.function = Some(name.into());
     }
     for path in &mut findings.fault_paths {

@@ -78,6 +78,7 @@ fn allocate(writer: &mut TraceWriter, number: u64, pages: u64, name: &str) {
         file: Some(format!("/src/{name}.c")),
         line: Some(7),
         function: Some(name.to_owned()),
+        type_name: None,
     };
     writer.sites.push(site).expect("pushed");
 }
@@ -265,6 +266,7 @@ fn of_a_hundred_thousand_objects_the_worst_have_bands() {
                 file: Some("a.c".to_owned()),
                 line: Some(object as u32 + 1),
                 function: None,
+                type_name: None,
             };
             writer.sites.push(site).expect("pushed");
             let fault = event(EventKind::SwapIn, number + object, object << 4, None);
@@ -311,6 +313,7 @@ fn an_address_used_again_is_in_both_objects_bands() {
             file: Some("b.c".to_owned()),
             line: Some(2),
             function: None,
+            type_name: None,
         };
         writer.sites.push(site).expect("pushed");
         for time in [100, 400] {

@@ -33,7 +33,8 @@ Where it waited
 Swap-in latency: median 2.5 us, p99 3.0 us, longest 3.0 us
 What it needs is told from the order in which pages left memory, as if those used longest ago always
 left first.
-Objects without a line come from code without debug information: compile with -g to name them.
+Objects without a line come from code without debug information: compile with -g, install the
+package's debug symbols, or record with --debuginfod to name them.
 ";
     let text = render(&findings(), style(100));
     assert_eq!(text, expected);

@@ -50,8 +50,8 @@ fn map_of(findings: &Findings, style: Style) -> String {
 fn the_map_shows_rounds_as_lines() {
     let expected = "\
 When and where
-cost (solver.cpp:41): a row is 500 KiB; a loop of 48,640 pages (190
-MiB), 1.2 s a round (97 % of 145,919 steps)
+cost (solver.cpp:41): double *; a row is 500 KiB; a loop of 48,640
+pages (190 MiB), 1.2 s a round (97 % of 145,919 steps)
       0 B │⠙⠢⢄⡀                        ⠈⠑⠤⣀
           │   ⠈⠑⠢⣀                         ⠉⠢⢄⡀
           │       ⠉⠒⢄⡀                        ⠈⠑⠢⣀

@@ -268,6 +268,7 @@ fn write_names(writer: &mut TraceWriter) -> Result<(), Box<dyn Error>> {
         file: Some("sweep.c".to_owned()),
         line: Some(12),
         function: Some("main".to_owned()),
+        type_name: None,
     })?;
     writer.globals.push(pagewise_trace::Global {
         space: 0,
@@ -277,6 +278,7 @@ fn write_names(writer: &mut TraceWriter) -> Result<(), Box<dyn Error>> {
         file: None,
         line: None,
         module: "/usr/bin/sweep".to_owned(),
+        type_name: None,
     })?;
     Ok(())
 }

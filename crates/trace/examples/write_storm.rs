@@ -222,6 +222,7 @@ fn write_object(
         file: Some("/home/me/storm/storm.c".to_owned()),
         line: Some(line),
         function: Some("prepare".to_owned()),
+        type_name: None,
     })?;
     Ok(())
 }

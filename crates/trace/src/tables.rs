@@ -248,6 +248,18 @@ table! {
 }
 
 table! {
+    /// A part of [`StackFrame`], for those that go through millions and need no text.
+    pub struct FrameOffset in "stacks" {
+        /// The call path's number.
+        stack: u32 => Delta,
+        /// 0 is the innermost frame.
+        depth: u16 => Dictionary,
+        /// As in [`StackFrame`].
+        module_offset: Option<u64> => Dictionary,
+    }
+}
+
+table! {
     /// One frame of a call path, as names; inlining makes several of one [`StackFrame`].
     pub struct Frame in "frames" {
         /// The call path's number.
@@ -282,6 +294,8 @@ table! {
         line: Option<u32> => Dictionary,
         /// The function that allocates.
         function: Option<String> => Dictionary,
+        /// The variable's type, as a declaration has it.
+        type_name: Option<String> => Dictionary,
     }
 }
 
@@ -302,6 +316,8 @@ table! {
         line: Option<u32> => Dictionary,
         /// The path of the module.
         module: String => Dictionary,
+        /// Its type, as a declaration has it.
+        type_name: Option<String> => Dictionary,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::collections::HashSet;
 use std::hash::BuildHasher;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
@@ -28,6 +29,8 @@ pub(crate) struct Catalogue {
     by_allocation: HashMap<u64, u32, RandomState>,
     /// One call path of each object that has any.
     stacks: Vec<Option<u32>>,
+    /// The type of each object of which one is known.
+    types: HashMap<u32, Arc<str>, RandomState>,
     unknown: usize,
 }
 
@@ -39,6 +42,7 @@ impl Catalogue {
         paths: &CallPaths,
     ) -> Result<Self, TraceError> {
         let mut catalogue = Self::empty();
+        catalogue.reserve(made_by.len());
         let (mut strings, mut nameless) = (Strings::default(), Vec::new());
         for site in trace.rows::<Site>()? {
             let site = site?;
@@ -47,7 +51,10 @@ impl Catalogue {
             }
             let identity = Identity::of_site(&site, paths, &mut strings);
             match identity.stack {
-                None => catalogue.add(site.stack, identity),
+                None => {
+                    let object = catalogue.add(site.stack, identity);
+                    catalogue.note_type(object, strings.shared(site.type_name.as_deref()));
+                }
                 Some(_) => nameless.push((site.stack, identity)),
             }
         }
@@ -67,11 +74,13 @@ impl Catalogue {
         for (allocation, given) in given_names.into_all() {
             let object = given.stack.and_then(|stack| self.of_stack(stack));
             let object = object.unwrap_or_else(|| self.nameless(given.stack));
+            let type_name = self.type_name(object);
             let object = self.number(Identity {
                 name: strings.shared(Some(&given.name)),
                 code: None,
                 ..self.identities[object].clone()
             });
+            self.note_type(object, type_name);
             self.by_allocation.insert(allocation, object as u32);
             if let Some(stack) = given.stack {
                 self.note_stack(object, stack);
@@ -87,16 +96,35 @@ impl Catalogue {
             by_stack: HashMap::default(),
             by_allocation: HashMap::default(),
             stacks: Vec::new(),
+            types: HashMap::default(),
             unknown: 0,
         };
         catalogue.unknown = catalogue.number(Identity::plain(ObjectKind::Unknown));
         catalogue
     }
 
-    fn add(&mut self, stack: u32, identity: Identity) {
+    /// Makes room for so many call paths, each with an object of its own.
+    fn reserve(&mut self, stacks: usize) {
+        self.by_stack.reserve(stacks);
+        self.stacks.reserve(stacks);
+        self.identities.reserve(stacks);
+        let (hasher, identities) = (&self.hasher, &self.identities);
+        let rehash = |&number: &u32| hasher.hash_one(&identities[number as usize]);
+        self.numbers.reserve(stacks, rehash);
+    }
+
+    fn add(&mut self, stack: u32, identity: Identity) -> usize {
         let object = self.number(identity);
         self.by_stack.insert(stack, object as u32);
         self.note_stack(object, stack);
+        object
+    }
+
+    /// The first one that is known: it says no more of which object it is.
+    pub(super) fn note_type(&mut self, object: usize, type_name: Option<Arc<str>>) {
+        if let Some(type_name) = type_name {
+            self.types.entry(object as u32).or_insert(type_name);
+        }
     }
 
     fn note_stack(&mut self, object: usize, stack: u32) {
@@ -165,6 +193,11 @@ impl Catalogue {
     /// What the object of this number is called.
     pub(crate) fn identity(&self, object: usize) -> &Identity {
         &self.identities[object]
+    }
+
+    /// The type of an object, if it is known.
+    pub(crate) fn type_name(&self, object: usize) -> Option<Arc<str>> {
+        self.types.get(&(object as u32)).cloned()
     }
 
     /// All names, by number.

@@ -125,17 +125,17 @@ impl Changes {
     }
 }
 
-/// After exec the process is the same and its memory is not; after fork it is the other way round.
+/// After exec the process is the same and its memory is not; after fork it is the other way round. After `vfork` and exec (a
+/// shell's commands, `posix_spawn`) neither is: only that it has called exec once more tells it from a fork.
 fn forks(trace: &Trace) -> Result<Vec<Change>, TraceError> {
     let spaces: Vec<Space> = trace.spaces()?;
-    let process_of: HashMap<u32, u32> = spaces
+    let of: HashMap<u32, (u32, u32)> = spaces
         .iter()
-        .map(|space| (space.space, space.pid))
+        .map(|space| (space.space, (space.pid, space.exec_epoch)))
         .collect();
     let is_fork = |space: &Space| {
-        let parent = space.parent_space;
-        let parent = parent.and_then(|parent| process_of.get(&parent));
-        parent.is_some_and(|&pid| pid != space.pid)
+        let parent = space.parent_space.and_then(|parent| of.get(&parent));
+        parent.is_some_and(|&(pid, execs)| pid != space.pid && space.exec_epoch <= execs)
     };
     let forked = spaces.into_iter().filter(is_fork);
     Ok(forked.map(|space| Change::Fork(Box::new(space))).collect())

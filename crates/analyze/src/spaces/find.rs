@@ -32,15 +32,17 @@ impl Spaces {
         let Some(layers) = self.layers.get(&space) else {
             return self.place_of_none(self.catalogue.unknown(), address);
         };
+        // Most pages of most traces, so it is looked for first: one block has all of it.
+        let end = start.saturating_add(self.page_bytes);
+        if let Some(range) = layers.blocks.exact.holding(start, end) {
+            return self.place(range, address);
+        }
         let around = layers.surroundings(start, self.page_bytes, self.reach);
         let page = layers
             .blocks
             .page(start, self.page_bytes, around, &self.rates);
         if let Some(object) = self.apportion.give(kind, &page.shares) {
-            let exact = layers
-                .blocks
-                .exact
-                .overlapping(start, start.saturating_add(self.page_bytes));
+            let exact = layers.blocks.exact.overlapping(start, end);
             let place = match exact.into_iter().find(|range| range.object == object) {
                 Some(range) => self.place(range, address),
                 None => self.place_of_none(object, address),

@@ -14,6 +14,7 @@ mod replay;
 mod witness;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use pagewise_trace::Meta;
@@ -129,15 +130,11 @@ impl Spaces {
 
     fn read_globals(&mut self, trace: &Trace) -> Result<(), TraceError> {
         for global in trace.globals()? {
-            let range = Range {
-                start: global.start,
-                end: global.start.saturating_add(global.bytes),
-                object: self.catalogue.number(Identity::of_global(&global)),
-                allocation: 0,
-                stack: None,
-                origin: global.start,
-                stands_for: global.bytes,
-            };
+            let object = self.catalogue.number(Identity::of_global(&global));
+            let type_name = global.type_name.as_deref().map(Arc::from);
+            self.catalogue.note_type(object, type_name);
+            let end = global.start.saturating_add(global.bytes);
+            let range = Range::whole(global.start, end, object);
             self.globals.push((global.space, range));
         }
         Ok(())

@@ -63,15 +63,7 @@ impl Spaces {
         }
         let object = self.catalogue.number(identity);
         let (start, end) = (mapping.start, mapping.end.max(mapping.start));
-        let range = Range {
-            start,
-            end,
-            object,
-            allocation: 0,
-            stack: None,
-            origin: start,
-            stands_for: end - start,
-        };
+        let range = Range::whole(start, end, object);
         let at = (mapping.time_ns, mapping.space);
         let gone = layers.mappings.insert(range);
         self.witness.note(at, MAPPINGS, &gone, false);

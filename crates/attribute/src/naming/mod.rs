@@ -16,6 +16,7 @@ mod syntax;
 use crate::declared::Declarations;
 use crate::elf::FileStamp;
 use crate::frame::{Frame, display_file};
+use crate::variables::{Place, Variables};
 use function_name::simple_name;
 pub use runtime::{is_allocator_by_name, is_runtime, is_runtime_code};
 use sources::Sources;
@@ -34,6 +35,8 @@ pub struct Site {
     /// or container, `*out` for what a pointer designates. Members are named without `this->` and
     /// `self.`. `a|b` means one of these, which share a line that does not tell them apart.
     pub name: Option<String>,
+    /// Its type, as a declaration has it: `double *`.
+    pub type_name: Option<String>,
     /// Source file of the line, as the debug information spells it. See [`Site::display`].
     pub file: Option<String>,
     /// The user's own line, from 1.
@@ -79,8 +82,13 @@ impl Site {
 pub struct Namer {
     sources: Sources,
     declarations: Declarations,
+    variables: Variables,
+    types: HashMap<TypeKey, Option<String>>,
     lines: HashMap<LineKey, Option<Finding>>,
 }
+
+/// Module, function and name of a variable, and the line that uses it.
+type TypeKey = (Option<String>, Option<String>, String, Option<u32>);
 
 /// What a line's finding depends on.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -121,7 +129,27 @@ impl Namer {
         let Some(first) = callers.next() else {
             return site_without_lines(frames);
         };
-        self.name_along(frames, first, callers)
+        let mut site = self.name_along(frames, first, callers);
+        site.type_name = self.type_of(&site, &frames[site.frame_index]);
+        site
+    }
+
+    fn type_of(&mut self, site: &Site, frame: &Frame) -> Option<String> {
+        let name = site.name.clone()?;
+        let key = (frame.module.clone(), site.function.clone(), name, site.line);
+        if let Some(known) = self.types.get(&key) {
+            return known.clone();
+        }
+        let at = Place {
+            svma: frame.module_offset?,
+            line: site.line,
+        };
+        let found = self.variables.type_of(frame.module.as_deref()?, at, &key.2);
+        if self.types.len() >= MAX_LINES {
+            self.types.clear();
+        }
+        self.types.insert(key, found.clone());
+        found
     }
 
     /// Names by the first line, going outwards by the callers' as long as the memory does.
@@ -237,6 +265,7 @@ fn site(frames: &[Frame], index: usize, name: Option<String>) -> Site {
     let frame = &frames[index];
     Site {
         name,
+        type_name: None,
         file: frame.file.clone(),
         line: frame.line,
         function: frame.function.clone(),

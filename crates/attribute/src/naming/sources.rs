@@ -111,7 +111,7 @@ mod tests {
         let mut sources = Sources::default();
         assert!(sources.get("/nonexistent/a.c").is_none());
         assert!(sources.get("/proc/self").is_none());
-        assert!(sources.get("/dev/null.f90").is_none());
+        assert!(sources.get("/dev/null.adb").is_none());
     }
 
     #[test]

@@ -174,8 +174,8 @@ fn paths_of_nothing_known_are_survived() {
 #[test]
 fn missing_and_foreign_sources_leave_file_and_line() {
     let folder = Folder::new();
-    let fortran = folder.write("solve.f90", "      allocate(x(n))\n");
-    for file in ["/nonexistent/main.cpp", &fortran] {
+    let ada = folder.write("solve.adb", "      X := new Grid (1 .. N);\n");
+    for file in ["/nonexistent/main.cpp", &ada] {
         let site = Namer::new().name(&[runtime("malloc"), frame("main", Some(file), 1)]);
         assert_eq!((site.name, site.line), (None, Some(1)));
         assert_eq!(site.file.as_deref(), Some(file));

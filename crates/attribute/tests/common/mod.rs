@@ -51,6 +51,16 @@ pub(crate) fn build(folder: &Path, compiler: &str, options: &str, source: &Path)
     program
 }
 
+/// Moves what a program's debug information has in common with a copy of it to a third file, as distributions do.
+pub(crate) fn share_debug_information(program: &Path) {
+    let beside = |name: &str| program.with_file_name(name);
+    fs::copy(program, beside("copy")).unwrap();
+    let mut dwz = Command::new("dwz");
+    dwz.arg("-m").arg(beside("shared.debug"));
+    run(dwz.arg(program).arg(beside("copy")));
+    assert!(beside("shared.debug").exists());
+}
+
 /// One recorded allocation.
 pub(crate) struct Allocation {
     /// Bytes asked for.

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use pagewise_analyze::Findings;
 use pagewise_analyze::Object;
+use pagewise_analyze::ObjectKind;
 use pagewise_analyze::Pattern;
 
 use super::escape::html;
@@ -12,6 +13,7 @@ use crate::text::Style;
 use crate::text::needs;
 use crate::text::path_line;
 use crate::text::short_name;
+use crate::text::take_width;
 use crate::units::bytes;
 use crate::units::count;
 use crate::units::duration;
@@ -19,6 +21,8 @@ use crate::units::percent;
 
 /// Rows of a table; the rest is summed up.
 const MOST_ROWS: usize = 200;
+/// Characters of a type; `report --json` has it whole.
+const WIDEST_TYPE: usize = 40;
 
 /// What is in a cell, and by what it is sorted.
 struct Cell {
@@ -100,6 +104,22 @@ impl Table<'_> {
     }
 }
 
+/// Its type; `?`: it has one that is not known, `-`: it is no variable.
+fn shown_type(object: &Object) -> String {
+    match (&object.type_name, object.identity.kind) {
+        (Some(name), _) => {
+            let name = Style::PAGE.clean(name);
+            let short = take_width(name.chars(), WIDEST_TYPE);
+            match short.len() == name.len() {
+                true => name,
+                false => short + "...",
+            }
+        }
+        (None, ObjectKind::Allocation | ObjectKind::Global) => "?".to_owned(),
+        (None, _) => "-".to_owned(),
+    }
+}
+
 /// All objects, most stall first; a row selects a band.
 pub(super) fn objects(findings: &Findings) -> String {
     if findings.objects.is_empty() {
@@ -124,6 +144,7 @@ pub(super) fn objects(findings: &Findings) -> String {
             Cell::share(object.resident_share),
             Cell::share(object.accessed_share),
             Cell::word(object.pattern.map_or("-", Pattern::name)),
+            Cell::word(&shown_type(object)),
             Cell::word(object.identity.kind.name()),
         ];
         (index, Style::PAGE.name_of(object), cells)
@@ -144,6 +165,7 @@ pub(super) fn objects(findings: &Findings) -> String {
             "in memory",
             "accessed",
             "pattern",
+            "type",
             "kind",
         ],
         selects: Some("object"),

@@ -25,6 +25,8 @@ impl Serialize for Objects<'_> {
 struct JsonObject<'a> {
     label: String,
     name: Option<&'a str>,
+    #[serde(rename = "type")]
+    type_name: Option<&'a str>,
     file: Option<&'a str>,
     line: Option<u32>,
     function: Option<&'a str>,
@@ -86,6 +88,7 @@ impl<'a> JsonObject<'a> {
         Self {
             label: identity.to_string(),
             name: identity.name.as_deref(),
+            type_name: object.type_name.as_deref(),
             file: identity.file.as_deref(),
             line: identity.line,
             function: identity.function.as_deref(),
@@ -103,7 +106,7 @@ impl<'a> JsonObject<'a> {
             accessed_share: object.accessed_share,
             distinct_pages: swap_in(object.distinct_pages),
             pattern: object.pattern.map(pagewise_analyze::Pattern::name),
-            pattern_facts: object.pattern_facts.as_ref().map(JsonPatternFacts::new),
+            pattern_facts: object.pattern_facts.as_deref().map(JsonPatternFacts::new),
             phases: object
                 .phases
                 .iter()

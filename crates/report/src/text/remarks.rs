@@ -49,7 +49,8 @@ pub(crate) fn remarks(text: &mut String, findings: &Findings, style: Style) {
     {
         let _ = writeln!(
             text,
-            "Objects without a line come from code without debug information: compile with -g to name them."
+            "Objects without a line come from code without debug information: compile with -g, install the package's \
+             debug symbols, or record with --debuginfod to name them."
         );
     }
     if let Some(imported) = &meta.imported {

@@ -168,6 +168,7 @@ impl Tables {
             file: some_text("f.c"),
             line: some_32(number),
             function: some_text("f"),
+            type_name: some_text("t"),
         });
         self.globals.push(Global {
             space: number,
@@ -177,6 +178,7 @@ impl Tables {
             file: some_text("g.c"),
             line: some_32(number),
             module: text("lib"),
+            type_name: some_text("t"),
         });
         self.samples.push(Sample {
             time_ns: n,

@@ -1,8 +1,9 @@
 //! What memory is bound to in C and C++.
 
-use super::c_family::{callee_name, is_field, is_growing};
+use super::c_family::{is_field, is_growing};
 use super::c_returns::{escape_of, has_arithmetic_type};
 use super::{Class, Escape, Finding, named_children, text_of};
+use crate::c_syntax::last_name;
 use tree_sitter::Node;
 
 /// Reads what surrounds a construct.
@@ -49,7 +50,7 @@ impl Binder<'_> {
     fn call(&self, call: Node<'_>, class: Class) -> Finding {
         let function = call.child_by_field_name("function");
         let name = function
-            .and_then(|function| callee_name(function, self.text))
+            .and_then(|function| last_name(function, self.text))
             .unwrap_or("");
         if let Some(target) = self.known_out_argument(call, name) {
             return self.named(Some(target));
@@ -92,7 +93,7 @@ impl Binder<'_> {
         let inserter = arguments.iter().find_map(|&argument| {
             let function = argument.child_by_field_name("function")?;
             let inserts = matches!(
-                callee_name(function, self.text)?,
+                last_name(function, self.text)?,
                 "back_inserter" | "front_inserter" | "inserter"
             );
             inserts.then(|| self::arguments(argument).first().copied())?
@@ -243,7 +244,7 @@ impl Binder<'_> {
                 let Some(receiver) = self.receiver(function) else {
                     return ArgumentUse::Passed;
                 };
-                let name = callee_name(function, self.text).unwrap_or("");
+                let name = last_name(function, self.text).unwrap_or("");
                 // An element given to a container is not the container's own memory.
                 if is_growing(user, name) {
                     return ArgumentUse::Bound(receiver + "[]");
@@ -275,7 +276,7 @@ impl Binder<'_> {
 
     fn initialized_member(&self, initializer: Node<'_>) -> Option<String> {
         let member = initializer.named_child(0)?;
-        callee_name(member, self.text).map(str::to_owned)
+        last_name(member, self.text).map(str::to_owned)
     }
 
     fn declared(&self, declaration: Node<'_>) -> Option<String> {
@@ -294,7 +295,7 @@ impl Binder<'_> {
     /// The operand of a C++ cast written like a call.
     fn cast_operand<'tree>(&self, call: Node<'tree>) -> Option<Node<'tree>> {
         let function = call.child_by_field_name("function")?;
-        let is_cast = self.cpp && callee_name(function, self.text)?.ends_with("_cast");
+        let is_cast = self.cpp && last_name(function, self.text)?.ends_with("_cast");
         is_cast.then(|| arguments(call).first().copied())?
     }
 
@@ -329,7 +330,7 @@ impl Binder<'_> {
 
     fn member(&self, node: Node<'_>) -> Option<String> {
         let field = node.child_by_field_name("field")?;
-        let field = callee_name(field, self.text)?;
+        let field = last_name(field, self.text)?;
         let object = node.child_by_field_name("argument")?;
         // A member is the same with and without `this->`.
         if object.kind() == "this" || text_of(object, self.text) == "(*this)" {

@@ -2,6 +2,7 @@
 
 use super::c_binding::{Binder, declared_name};
 use super::{Candidate, Class, Dialect, Finding, named_children, text_of, visit};
+use crate::c_syntax::last_name;
 use tree_sitter::Node;
 
 /// Methods by which containers take memory for themselves.
@@ -59,7 +60,7 @@ pub(super) struct CFamily<'text> {
 
 impl CFamily<'_> {
     fn call<'tree>(&self, node: Node<'tree>) -> Option<Candidate<'tree>> {
-        let name = callee_name(node.child_by_field_name("function")?, self.text)?;
+        let name = last_name(node.child_by_field_name("function")?, self.text)?;
         // Written like functions, but nothing is called.
         if name.ends_with("_cast") || matches!(name, "move" | "forward" | "sizeof" | "decltype") {
             return None;
@@ -83,7 +84,7 @@ impl CFamily<'_> {
         let mut callees = vec!["operator new".to_owned(), "operator new[]".to_owned()];
         let kind = node.child_by_field_name("type");
         callees.extend(
-            kind.and_then(|kind| callee_name(kind, self.text))
+            kind.and_then(|kind| last_name(kind, self.text))
                 .map(str::to_owned),
         );
         Candidate {
@@ -114,7 +115,7 @@ impl CFamily<'_> {
         {
             return None;
         }
-        let callees = callee_name(kind, self.text)
+        let callees = last_name(kind, self.text)
             .map(spellings)
             .unwrap_or_default();
         Some(Candidate {
@@ -143,7 +144,7 @@ impl CFamily<'_> {
 
     /// `member(n)` of a constructor's list; its type tells which constructor it calls.
     fn member_initializer<'tree>(&self, node: Node<'tree>) -> Option<Candidate<'tree>> {
-        let name = callee_name(node.named_child(0)?, self.text)?;
+        let name = last_name(node.named_child(0)?, self.text)?;
         let members = enclosing(node, CLASSES).map(members_of).unwrap_or_default();
         let member = members.into_iter().find(|member| {
             let declarator = member.child_by_field_name("declarator");
@@ -153,7 +154,7 @@ impl CFamily<'_> {
                 == Some(name)
         });
         let kind =
-            member.and_then(|member| callee_name(member.child_by_field_name("type")?, self.text));
+            member.and_then(|member| last_name(member.child_by_field_name("type")?, self.text));
         let callees = kind.map(spellings).unwrap_or_default();
         Some(Candidate {
             node,
@@ -190,13 +191,13 @@ impl CFamily<'_> {
         while let Some(inner) = declarator.child_by_field_name("declarator") {
             declarator = inner;
         }
-        callee_name(declarator, self.text).map(str::to_owned)
+        last_name(declarator, self.text).map(str::to_owned)
     }
 
     fn is_constructor(&self, function: Node<'_>) -> bool {
         let class =
             enclosing(function, CLASSES).and_then(|class| class.child_by_field_name("name"));
-        let class = class.and_then(|name| callee_name(name, self.text));
+        let class = class.and_then(|name| last_name(name, self.text));
         class.is_some() && self.function_name(function).as_deref() == class
     }
 
@@ -215,7 +216,7 @@ impl Dialect for CFamily<'_> {
             "new_expression" => Some(self.new_expression(node)),
             _ if !self.cpp => None,
             "compound_literal_expression" => {
-                let name = callee_name(node.child_by_field_name("type")?, self.text)?;
+                let name = last_name(node.child_by_field_name("type")?, self.text)?;
                 Some(Candidate {
                     node,
                     callees: spellings(name),
@@ -357,26 +358,6 @@ fn is_extern(declaration: Node<'_>, text: &str) -> bool {
     named_children(declaration)
         .iter()
         .any(|child| child.kind() == "storage_class_specifier" && text_of(*child, text) == "extern")
-}
-
-/// The last component of what is called: `resize` of `a->b.resize`, `make_unique` of
-/// `std::make_unique<T[]>`.
-pub(super) fn callee_name<'text>(function: Node<'_>, text: &'text str) -> Option<&'text str> {
-    let mut node = function;
-    loop {
-        node = match node.kind() {
-            "identifier" | "field_identifier" | "type_identifier" | "primitive_type"
-            | "operator_name" | "destructor_name" => return Some(text_of(node, text)),
-            "field_expression" => node.child_by_field_name("field")?,
-            "qualified_identifier" | "template_function" | "template_type" | "template_method" => {
-                node.child_by_field_name("name")?
-            }
-            "parenthesized_expression" | "dependent_name" | "dependent_type" => {
-                node.named_child(0)?
-            }
-            _ => return None,
-        };
-    }
 }
 
 /// A type's name and that of the class it usually is an alias of.

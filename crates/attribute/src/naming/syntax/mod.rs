@@ -8,14 +8,15 @@
 mod c_binding;
 mod c_family;
 mod c_returns;
+mod fortran;
 mod rust;
 mod rust_binding;
 mod select;
 
-use std::ops::ControlFlow;
+use crate::c_syntax::{parse, parse_in};
 use std::path::Path;
-use std::time::{Duration, Instant};
-use tree_sitter::{Node, ParseOptions, Parser, Tree};
+use std::time::Duration;
+use tree_sitter::{Node, Tree};
 
 /// Generated sources of many megabytes would hold up everything else: past this, no names.
 const PARSE_LIMIT: Duration = Duration::from_secs(2);
@@ -25,6 +26,7 @@ const PARSE_LIMIT: Duration = Duration::from_secs(2);
 pub(crate) enum Grammar {
     C,
     Cpp,
+    Fortran(fortran::Form),
     Rust,
 }
 
@@ -48,15 +50,7 @@ impl Grammar {
                 "h" | "cc" | "cpp" | "cxx" | "c++" | "hh" | "hpp" | "hxx" | "h++" | "inl" | "ipp"
                 | "tpp" | "tcc" | "txx" | "cu" | "cuh" | "ii",
             ) => Some(Self::Cpp),
-            Some(_) => None,
-        }
-    }
-
-    fn language(self) -> tree_sitter::Language {
-        match self {
-            Self::C => tree_sitter_c::LANGUAGE.into(),
-            Self::Cpp => tree_sitter_cpp::LANGUAGE.into(),
-            Self::Rust => tree_sitter_rust::LANGUAGE.into(),
+            Some(extension) => fortran::Form::of(extension).map(Self::Fortran),
         }
     }
 }
@@ -64,32 +58,37 @@ impl Grammar {
 /// A source file and its syntax tree.
 pub(crate) struct SourceTree {
     text: String,
-    tree: Tree,
-    grammar: Grammar,
+    syntax: Syntax,
+}
+
+/// What is known of a text.
+enum Syntax {
+    CFamily { tree: Tree, cpp: bool },
+    Fortran(fortran::Form),
+    Rust(Tree),
 }
 
 impl SourceTree {
     /// Parses a file; `None` if it takes too long.
     pub(crate) fn parse(file: &str, text: String) -> Option<Self> {
-        let grammar = Grammar::of(file)?;
-        let tree = parse(grammar, &text)?;
-        // A header with C++'s keywords as names is one of C.
-        if file.ends_with(".h")
-            && tree.root_node().has_error()
-            && let Some(tree) = parse(Grammar::C, &text)
-            && !tree.root_node().has_error()
-        {
-            return Some(Self {
-                text,
-                tree,
-                grammar: Grammar::C,
-            });
-        }
-        Some(Self {
-            text,
-            tree,
-            grammar,
-        })
+        let syntax = match Grammar::of(file)? {
+            Grammar::Fortran(form) => Syntax::Fortran(form),
+            Grammar::Rust => Syntax::Rust(parse_in(
+                &tree_sitter_rust::LANGUAGE.into(),
+                &text,
+                PARSE_LIMIT,
+            )?),
+            Grammar::C => c_family_tree(false, &text)?,
+            Grammar::Cpp => match c_family_tree(true, &text)? {
+                // A header with C++'s keywords as names is one of C.
+                tree if file.ends_with(".h") && tree.has_error() => {
+                    let of_c = c_family_tree(false, &text);
+                    of_c.filter(|of_c| !of_c.has_error()).unwrap_or(tree)
+                }
+                tree => tree,
+            },
+        };
+        Some(Self { text, syntax })
     }
 
     /// Bytes of source text.
@@ -99,65 +98,52 @@ impl SourceTree {
 
     /// What the allocation on a line is bound to; `None` if nothing on the line may allocate.
     pub(crate) fn find(&self, query: &Query<'_>) -> Option<Finding> {
-        match self.grammar {
-            Grammar::C => self.find_in(
-                &c_family::CFamily {
-                    cpp: false,
-                    text: &self.text,
-                },
-                query,
-            ),
-            Grammar::Cpp => self.find_in(
-                &c_family::CFamily {
-                    cpp: true,
-                    text: &self.text,
-                },
-                query,
-            ),
-            Grammar::Rust => self.find_in(&rust::Rust { text: &self.text }, query),
+        let text = self.text.as_str();
+        match &self.syntax {
+            Syntax::Fortran(form) => fortran::find(text, *form, query.line),
+            Syntax::CFamily { tree, cpp } => {
+                let dialect = c_family::CFamily { cpp: *cpp, text };
+                select::find(&dialect, tree.root_node(), text, query)
+            }
+            Syntax::Rust(tree) => select::find(&rust::Rust { text }, tree.root_node(), text, query),
         }
     }
 
     /// The simple name of the function around a line; `None` outside, and in closures.
     pub(crate) fn function_at(&self, line: u32) -> Option<String> {
-        let row = usize::try_from(line).ok()?.checked_sub(1)?;
-        let line = self.text.lines().nth(row)?;
-        let column = line.len() - line.trim_start().len();
-        let at = tree_sitter::Point { row, column };
-        let node = self.tree.root_node().descendant_for_point_range(at, at)?;
-        match self.grammar {
-            Grammar::Rust => rust::Rust { text: &self.text }.function_name(node),
-            grammar => c_family::CFamily {
-                cpp: grammar == Grammar::Cpp,
-                text: &self.text,
+        let text = self.text.as_str();
+        match &self.syntax {
+            Syntax::Fortran(form) => fortran::function_at(text, *form, line),
+            Syntax::CFamily { tree, cpp } => {
+                let dialect = c_family::CFamily { cpp: *cpp, text };
+                dialect.function_name(node_at(tree, text, line)?)
             }
-            .function_name(node),
+            Syntax::Rust(tree) => rust::Rust { text }.function_name(node_at(tree, text, line)?),
         }
-    }
-
-    fn find_in(&self, dialect: &impl Dialect, query: &Query<'_>) -> Option<Finding> {
-        select::find(dialect, self.tree.root_node(), &self.text, query)
     }
 }
 
-fn parse(grammar: Grammar, text: &str) -> Option<Tree> {
-    let mut parser = Parser::new();
-    parser.set_language(&grammar.language()).ok()?;
-    let begin = Instant::now();
-    let mut within_limit = |_: &tree_sitter::ParseState| {
-        if begin.elapsed() > PARSE_LIMIT {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
+impl Syntax {
+    fn has_error(&self) -> bool {
+        match self {
+            Self::CFamily { tree, .. } | Self::Rust(tree) => tree.root_node().has_error(),
+            Self::Fortran(_) => false,
         }
-    };
-    let options = ParseOptions::new().progress_callback(&mut within_limit);
-    let bytes = text.as_bytes();
-    parser.parse_with_options(
-        &mut |at, _| bytes.get(at..).unwrap_or_default(),
-        None,
-        Some(options),
-    )
+    }
+}
+
+fn c_family_tree(cpp: bool, text: &str) -> Option<Syntax> {
+    let tree = parse(text, cpp, PARSE_LIMIT)?;
+    Some(Syntax::CFamily { tree, cpp })
+}
+
+/// Where a line begins to say something.
+fn node_at<'tree>(tree: &'tree Tree, text: &str, line: u32) -> Option<Node<'tree>> {
+    let row = usize::try_from(line).ok()?.checked_sub(1)?;
+    let line = text.lines().nth(row)?;
+    let column = line.len() - line.trim_start().len();
+    let at = tree_sitter::Point { row, column };
+    tree.root_node().descendant_for_point_range(at, at)
 }
 
 /// What is known about an allocation's line.

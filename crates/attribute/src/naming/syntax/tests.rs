@@ -498,7 +498,8 @@ fn languages_are_told_by_extension() {
         ("lemon/network_simplex.h", Some(Grammar::Cpp)),
         ("/usr/include/eigen3/Eigen/Dense", Some(Grammar::Cpp)),
         ("a.rs", Some(Grammar::Rust)),
-        ("a.f90", None),
+        ("a.f90", Some(Grammar::Fortran(fortran::Form::Free))),
+        ("A.FOR", Some(Grammar::Fortran(fortran::Form::Fixed))),
         ("a.go", None),
     ] {
         assert_eq!(Grammar::of(file), grammar, "{file}");

@@ -88,7 +88,9 @@ fn bands_to_show(findings: &Findings) -> Vec<usize> {
 /// What the band shows, and what was made of it.
 fn head(text: &mut String, object: &Object, band: &Band, findings: &Findings, style: Style) {
     let name = style.bold(&style.name_of(object));
-    let mut about = vec![format!("a row is {}", bytes(band.row_bytes()))];
+    let type_name = object.type_name.as_deref().map(|name| style.clean(name));
+    let mut about: Vec<String> = type_name.into_iter().collect();
+    about.push(format!("a row is {}", bytes(band.row_bytes())));
     about.extend(phases(object, findings));
     let about = about.join("; ");
     let lines = style.wrapped(&format!("{}: {about}", style.name_of(object)));
