@@ -147,7 +147,10 @@ impl Follower {
             return;
         };
         let length = self.region().len();
-        let is_there = self.is_in_memory(length - ago as usize * PAGE, length / TRIAL_SHARE);
+        let is_there = self.is_in_memory(
+            length.saturating_sub(ago as usize * PAGE),
+            length / TRIAL_SHARE,
+        );
         match self.trial.seen(is_there) {
             Some(true) => self.rest(plan, now_ns),
             Some(false) => self.sweep.begin(self.sizes),
