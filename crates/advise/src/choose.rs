@@ -34,6 +34,8 @@ const MOSTLY_RESIDENT: f64 = 0.85;
 const PAGE: u64 = 4096;
 /// What is used again and again and is not mostly in memory does not fit for sure if it is so many times what is left for it.
 const CLEARLY: f64 = 1.2;
+/// Who waits for so much of the time does not fit, whatever else is known.
+const THRASHING: f64 = 0.4;
 
 /// One rule to be.
 #[derive(Clone, Debug)]
@@ -78,6 +80,7 @@ pub(crate) fn choose(objects: &[ObjectFacts], run: &RunFacts, memory_bytes: u64)
     let mut budget = Budget {
         left: lock_budget(memory_bytes).saturating_sub(others.min(memory_bytes / 2)),
         unlocked: memory_bytes,
+        is_thrashing: run.stalled_share() >= THRASHING,
     };
     let mut choices: Vec<Option<Choice>> = vec![None; objects.len()];
     for at in by_density(objects, &chosen) {
@@ -115,6 +118,7 @@ pub(crate) fn choose(objects: &[ObjectFacts], run: &RunFacts, memory_bytes: u64)
 struct Budget {
     left: u64,
     unlocked: u64,
+    is_thrashing: bool,
 }
 
 impl Budget {
@@ -126,8 +130,12 @@ impl Budget {
 
 /// Whether beside an object there are others that miss whatever memory is left for them. A lock takes memory from the others: if
 /// these just fit, they no longer do, and miss far more often than before. That their pages are used while they are in memory
-/// leaves no trace in swap-ins, so that it must be shown that they do not fit.
+/// leaves no trace in swap-ins, so that it must be shown that they do not fit: by their sizes, or as the program does little but
+/// wait.
 fn is_thrashing_beside(objects: &[ObjectFacts], at: usize, budget: &Budget) -> bool {
+    if budget.is_thrashing {
+        return true;
+    }
     let rest = budget.unlocked.saturating_sub(objects[at].bytes);
     let others = (0..objects.len()).filter(|&other| other != at);
     let misses = |object: &ObjectFacts| {
@@ -435,7 +443,7 @@ mod tests {
     fn of_what_just_fits_together_nothing_is_locked() {
         let used = |name, pattern| ObjectFacts {
             resident_share: Some(0.9),
-            ..object(name, 64, 200, 3.0, pattern)
+            ..object(name, 64, 50, 3.0, pattern)
         };
         let mut objects = vec![
             used("a", Pattern::Random),
@@ -444,8 +452,12 @@ mod tests {
             used("d", Pattern::Random),
         ];
         assert_eq!(actions(&objects, 256), [const { Action::Nothing }; 4]);
+        // Who does little but wait has nothing to lose.
+        let mut waiting = objects.clone();
+        waiting.iter_mut().for_each(|object| object.stall_ns *= 3);
+        assert!(matches!(actions(&waiting, 256)[0], Action::Lock { .. }));
         // Beside what does not fit they lose what it wins nothing by.
-        objects.push(object("sweep", 1024, 900, 3.0, Pattern::Loop));
+        objects.push(object("sweep", 1024, 100, 3.0, Pattern::Loop));
         let actions = actions(&objects, 256);
         assert!(matches!(actions[0], Action::Lock { .. }), "{actions:?}");
         assert!(matches!(actions[4], Action::Stream { .. }), "{actions:?}");
