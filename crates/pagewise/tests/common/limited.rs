@@ -75,9 +75,12 @@ impl Limited {
         self.cgroup.lift_limits();
     }
 
+    /// To all in it: what its children have started, too.
     fn signal(&self, signal: Signal) {
-        for child in &self.children {
-            let _ = rustix::process::kill_process(Pid::from_child(child), signal);
+        for pid in self.cgroup.processes() {
+            if let Some(pid) = Pid::from_raw(pid as i32) {
+                let _ = rustix::process::kill_process(pid, signal);
+            }
         }
     }
 

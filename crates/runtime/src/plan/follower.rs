@@ -57,6 +57,8 @@ pub(super) struct Follower {
     /// is filled: where the program has to make room itself, reclaim finds nothing but pages just used, and on cgroup v1
     /// gives up.
     makes_room: bool,
+    /// A sweep was seen for which nothing is done yet.
+    is_wanted: bool,
 }
 
 impl Follower {
@@ -88,6 +90,7 @@ impl Follower {
             phase: calls::phase(),
             newest_ns: 0,
             makes_room: false,
+            is_wanted: false,
         }
     }
 
@@ -117,12 +120,8 @@ impl Follower {
             return;
         }
         if !self.makes_room {
-            if self.is_in_memory(0, self.sizes.lead) {
-                self.rest(plan, fault.time_ns);
-                return;
-            }
-            self.makes_room = true;
-            self.sweep.begin(self.sizes);
+            self.is_wanted = true;
+            return;
         }
         if is_filling {
             // There is nothing to read yet, nor a pace to compare with.
@@ -139,6 +138,18 @@ impl Follower {
                 self.stopped(plan, why);
             }
             None => {}
+        }
+    }
+
+    /// Begins if that is needed. Once all faults so far are known: of an older position it would look as if what lies ahead had
+    /// been there before the program touched it.
+    fn begin_if_needed(&mut self, plan: &Plan) {
+        let lead = self.sizes.lead;
+        if self.is_in_memory(lead / 4, lead) {
+            self.rest(plan, self.newest_ns);
+        } else {
+            self.makes_room = true;
+            self.sweep.begin(self.sizes);
         }
     }
 
@@ -200,6 +211,9 @@ impl Follower {
 
     /// Does the next thing that is due, if any.
     pub(super) fn act(&mut self, plan: &Plan) -> bool {
+        if std::mem::take(&mut self.is_wanted) {
+            self.begin_if_needed(plan);
+        }
         if !self.makes_room || self.gain.is_resting() || self.trial.is_on() {
             return false;
         }
