@@ -18,6 +18,7 @@ mod targets;
 use std::fmt;
 
 use pagewise_analyze::Findings;
+use pagewise_plan::Action;
 use pagewise_plan::Memory;
 use pagewise_plan::Plan;
 use pagewise_plan::Prediction;
@@ -87,6 +88,7 @@ pub fn advise(
     let mut rules = Vec::new();
     let mut unnamed = Vec::new();
     let mut kept = Vec::new();
+    let mut is_help_unnamed = false;
     for choice in choices {
         let object = &findings.objects[choice.object];
         match targets.of(&object.identity) {
@@ -105,11 +107,20 @@ pub fn advise(
                     why: choice.why,
                 });
             }
-            Err(why) => unnamed.push((object.identity.to_string(), why)),
+            Err(why) => {
+                is_help_unnamed |= choice.action != Action::Nothing;
+                unnamed.push((object.identity.to_string(), why));
+            }
         }
     }
     let predicted = predict::of_all(&kept, &facts, &run);
-    let words = choose::words(&kept, &facts, &run, &findings.memory_need);
+    let does_nothing = kept.iter().all(|choice| choice.action == Action::Nothing);
+    let words = match does_nothing && is_help_unnamed {
+        true => {
+            "do nothing: what would help cannot be known again in another run, see below".to_owned()
+        }
+        false => choose::words(&kept, &facts, &run, &findings.memory_need),
+    };
     Ok(Advice {
         plan: Plan {
             program: targets.program(trace),
