@@ -180,8 +180,11 @@ def tables_sort_and_select(browser):
     assert 0 < state(browser)["inside"] < whole["inside"]
     assert browser.run("return document.querySelectorAll('#objects tr[aria-selected]').length") == 1
     reset(browser)
+    paths = browser.run("return [...document.querySelectorAll('#paths tbody th')].map(head => head.textContent)")
+    assert len(set(paths)) == len(paths), paths
     browser.run("document.querySelector('#paths tbody tr').click()")
     settle(browser)
+    assert browser.run("return document.querySelectorAll('#paths tr[aria-selected]').length") == 1
     assert 0 < state(browser)["inside"] < 100_000
     assert not browser.run("return document.getElementById('path-chip').hidden")
     browser.run("document.getElementById('path-clear').click()")

@@ -188,6 +188,43 @@ fn one_event_without_any_names_is_a_picture() {
 }
 
 #[test]
+fn call_paths_that_read_the_same_are_one_row() {
+    let page = page_of(observed(), |writer| {
+        for (stack, recursions) in [(1, 2), (2, 3)] {
+            for depth in 0..=recursions {
+                let function = match depth == recursions {
+                    true => "main",
+                    false => "visit",
+                };
+                let frame = Frame {
+                    stack,
+                    depth,
+                    inline_index: 0,
+                    function: Some(function.to_owned()),
+                    file: Some("/src/tree.c".to_owned()),
+                    line: Some(7),
+                    module: None,
+                    inlined: false,
+                };
+                writer.frames.push(frame).expect("pushed");
+            }
+            let time_ns = 10_000 * u64::from(stack);
+            let fault = event(EventKind::SwapIn, time_ns, u64::from(stack), Some(stack));
+            writer.events.push(fault).expect("pushed");
+        }
+    });
+    check(&page);
+    let rows: Vec<&str> = page
+        .lines()
+        .filter(|line| line.contains("data-paths="))
+        .collect();
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    assert!(rows[0].contains("data-paths=\"0 1\""), "{rows:?}");
+    assert!(rows[0].contains("visit (tree.c:7) &lt; main"), "{rows:?}");
+    assert!(rows[0].contains(">10 us</td>"), "{rows:?}");
+}
+
+#[test]
 fn hostile_names_stay_text() {
     let long = "x".repeat(10_000);
     let mut meta = observed();

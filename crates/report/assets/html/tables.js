@@ -52,6 +52,9 @@ const bandOf = row => {
     return own >= 0 ? own : others >= 0 ? others : null;
 };
 
+/** Call paths that read as the row does, by number in the model. */
+const pathsOf = row => row.dataset.paths.split(' ').filter(Boolean).map(Number);
+
 function prepareTables() {
     const [objects, paths, lines] = ['objects', 'paths', 'lines'].map(element);
     if (objects) prepareTable(objects, row => {
@@ -61,12 +64,12 @@ function prepareTables() {
     });
     if (paths) prepareTable(paths, row => {
         if (row.getAttribute('aria-selected') === 'true') setFilter({ paths: null, pathName: '' });
-        else showPaths([Number(row.dataset.path)], row.cells[0].textContent);
+        else if (pathsOf(row).length > 0) showPaths(pathsOf(row), row.cells[0].textContent);
     });
     if (lines) prepareTable(lines);
     on('filter', () => {
         for (const row of objects?.tBodies[0].rows ?? []) mark(row, filter.band !== null && bandOf(row) === filter.band && model.bands[filter.band].object !== null);
-        for (const row of paths?.tBodies[0].rows ?? []) mark(row, filter.paths?.size === 1 && filter.paths.has(Number(row.dataset.path)));
+        for (const row of paths?.tBodies[0].rows ?? []) mark(row, filter.pathName === row.cells[0].textContent && pathsOf(row).every(path => filter.paths?.has(path)));
     });
 }
 

@@ -9,9 +9,11 @@ use pagewise_analyze::ObjectKind;
 use pagewise_analyze::Pattern;
 
 use super::escape::html;
+use super::events::MOST_PATHS;
+use crate::text::PathGroup;
 use crate::text::Style;
+use crate::text::grouped;
 use crate::text::needs;
-use crate::text::path_line;
 use crate::text::short_name;
 use crate::text::take_width;
 use crate::units::bytes;
@@ -61,7 +63,8 @@ struct Table<'a> {
     heads: Vec<&'a str>,
     /// What a row selects in the pictures: the attribute's name.
     selects: Option<&'a str>,
-    rows: Vec<(usize, String, Vec<Cell>)>,
+    /// What each selects, its name, and the other cells.
+    rows: Vec<(String, String, Vec<Cell>)>,
     rest: Option<String>,
 }
 
@@ -147,7 +150,7 @@ pub(super) fn objects(findings: &Findings) -> String {
             Cell::word(&shown_type(object)),
             Cell::word(object.identity.kind.name()),
         ];
-        (index, Style::PAGE.name_of(object), cells)
+        (index.to_string(), Style::PAGE.name_of(object), cells)
     };
     let rest = findings.objects.get(MOST_ROWS..).unwrap_or_default();
     let rest_stall: u64 = rest.iter().map(|object| object.counts.stall_ns).sum();
@@ -190,27 +193,27 @@ pub(super) fn objects(findings: &Findings) -> String {
     text
 }
 
-/// Call paths of swap-ins; a row selects the path.
+/// Call paths of swap-ins, those that read the same in one row; it selects them, as far as the pictures know them apart.
 pub(super) fn call_paths(findings: &Findings) -> String {
-    let paths = &findings.fault_paths;
-    if paths.is_empty() {
+    if findings.fault_paths.is_empty() {
         return "<p>Call paths of swap-ins were not recorded (sensor call-paths).</p>\n".to_owned();
     }
     let all = findings.totals.stall_ns;
-    let rows = paths.iter().take(MOST_ROWS).enumerate();
-    let rest = paths.get(MOST_ROWS..).unwrap_or_default();
-    let rest_stall: u64 = rest.iter().map(|path| path.stall_ns).sum();
+    let groups = grouped(&findings.fault_paths, Style::PAGE);
+    let (listed, rest) = groups.split_at(groups.len().min(MOST_ROWS));
+    let rest_stall: u64 = rest.iter().map(|group| group.stall_ns).sum();
+    let row = |group: &PathGroup| {
+        let members = group.members.iter().filter(|&&path| path < MOST_PATHS);
+        let members: Vec<String> = members.map(usize::to_string).collect();
+        let cells = waiting(group.stall_ns, group.swap_ins, all);
+        (members.join(" "), group.line.clone(), cells)
+    };
     let table = Table {
         id: "paths",
         caption: "Call paths of swap-ins, innermost function first",
         heads: vec!["call path", "stall", "share", "swap-ins"],
-        selects: Some("path"),
-        rows: rows
-            .map(|(index, path)| {
-                let cells = waiting(path.stall_ns, path.swap_ins, all);
-                (index, path_line(path, Style::PAGE), cells)
-            })
-            .collect(),
+        selects: Some("paths"),
+        rows: listed.iter().map(row).collect(),
         rest: (!rest.is_empty()).then(|| {
             let number = count(rest.len() as u64);
             format!("and {number} more, together {}", duration(rest_stall))
@@ -244,10 +247,10 @@ pub(super) fn lines(findings: &Findings) -> String {
     let mut lines: Vec<_> = lines.into_iter().collect();
     lines.sort_by_key(|(_, (_, stall_ns, swap_ins))| std::cmp::Reverse((*stall_ns, *swap_ins)));
     let all = findings.totals.stall_ns;
-    let row = |(index, ((file, line), (function, stall_ns, swap_ins))): (usize, _)| {
+    let row = |((file, line), (function, stall_ns, swap_ins))| {
         let (file, line): (&str, u32) = (file, line);
         let name = format!("{file}:{line}  {}", short_name(function));
-        (index, name, waiting(stall_ns, swap_ins, all))
+        (String::new(), name, waiting(stall_ns, swap_ins, all))
     };
     let table = Table {
         id: "lines",
@@ -255,12 +258,7 @@ pub(super) fn lines(findings: &Findings) -> String {
         heads: vec!["line", "stall", "share", "swap-ins"],
         selects: None,
         rest: (lines.len() > MOST_ROWS).then(|| format!("and {} more", lines.len() - MOST_ROWS)),
-        rows: lines
-            .into_iter()
-            .take(MOST_ROWS)
-            .enumerate()
-            .map(row)
-            .collect(),
+        rows: lines.into_iter().take(MOST_ROWS).map(row).collect(),
     };
     let mut text = String::new();
     table.write(&mut text);

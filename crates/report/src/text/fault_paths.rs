@@ -25,27 +25,43 @@ pub(crate) fn fault_paths(text: &mut String, findings: &Findings, style: Style) 
         return;
     }
     let _ = writeln!(text, "\n{}", style.bold("Where it waited"));
-    let lines = lines(&findings.fault_paths, style);
-    for (line, stall_ns) in lines.into_iter().take(FAULT_PATHS) {
-        let share = format!("{:>6}", percent(stall_ns, all));
+    for group in grouped(&findings.fault_paths, style)
+        .iter()
+        .take(FAULT_PATHS)
+    {
+        let share = format!("{:>6}", percent(group.stall_ns, all));
         let room = style.width.saturating_sub(share.len() + 2);
-        let _ = writeln!(text, "{share}  {}", shortened(&line, room));
+        let _ = writeln!(text, "{share}  {}", shortened(&group.line, room));
     }
 }
 
-/// Paths that read the same are one line: a recursive function's differ only in depth.
-fn lines(paths: &[FaultPath], style: Style) -> Vec<(String, u64)> {
-    let mut sums: BTreeMap<String, u64> = BTreeMap::new();
-    for path in paths {
-        *sums.entry(path_line(path, style)).or_default() += path.stall_ns;
+/// Call paths that read the same: a recursive function's differ only in depth.
+#[derive(Default)]
+pub(crate) struct PathGroup {
+    pub(crate) line: String,
+    pub(crate) stall_ns: u64,
+    pub(crate) swap_ins: u64,
+    /// Indices of its paths, most stall first.
+    pub(crate) members: Vec<usize>,
+}
+
+/// All paths by how they read, most stall first.
+pub(crate) fn grouped(paths: &[FaultPath], style: Style) -> Vec<PathGroup> {
+    let mut groups: BTreeMap<String, PathGroup> = BTreeMap::new();
+    for (index, path) in paths.iter().enumerate() {
+        let group = groups.entry(path_line(path, style)).or_default();
+        group.stall_ns = group.stall_ns.saturating_add(path.stall_ns);
+        group.swap_ins += path.swap_ins;
+        group.members.push(index);
     }
-    let mut lines: Vec<(String, u64)> = sums.into_iter().collect();
-    lines.sort_by_key(|(_, stall_ns)| Reverse(*stall_ns));
-    lines
+    let named = |(line, group)| PathGroup { line, ..group };
+    let mut groups: Vec<PathGroup> = groups.into_iter().map(named).collect();
+    groups.sort_by_key(|group| Reverse((group.stall_ns, group.swap_ins)));
+    groups
 }
 
 /// The place that touched the page, and who called it.
-pub(crate) fn path_line(path: &FaultPath, style: Style) -> String {
+fn path_line(path: &FaultPath, style: Style) -> String {
     let mut frames = style.frames_of(&path.frames);
     let Some(innermost) = frames.next() else {
         return "(call path unknown)".to_owned();

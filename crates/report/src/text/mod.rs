@@ -21,7 +21,8 @@ pub use style::Style;
 
 pub(crate) use attribution::remarks as attribution_remarks;
 pub(crate) use clean::take_width;
-pub(crate) use fault_paths::path_line;
+pub(crate) use fault_paths::PathGroup;
+pub(crate) use fault_paths::grouped;
 pub(crate) use headline::sentences;
 pub(crate) use names::own_frames;
 pub(crate) use names::short_name;
