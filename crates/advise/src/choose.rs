@@ -38,7 +38,7 @@ const CLEARLY: f64 = 1.2;
 const THRASHING: f64 = 0.4;
 
 /// One rule to be.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Choice {
     /// Its index.
     pub(crate) object: usize,
@@ -50,6 +50,19 @@ pub(crate) struct Choice {
     pub(crate) hot: Option<HotPart>,
 }
 
+impl Choice {
+    /// Nothing is done after all.
+    pub(crate) fn give_up(&mut self, why: &str) {
+        if self.action == Action::Nothing {
+            return;
+        }
+        why.clone_into(&mut self.why);
+        self.action = Action::Nothing;
+        self.kept_bytes = 0;
+        self.hot = None;
+    }
+}
+
 /// How much all rules together may lock in so much memory, bytes.
 pub(crate) fn lock_budget(memory_bytes: u64) -> u64 {
     memory_bytes
@@ -57,8 +70,24 @@ pub(crate) fn lock_budget(memory_bytes: u64) -> u64 {
         .max(1)
 }
 
+/// How room is shared out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// What is used in no order first, and nothing that may do harm by what swap-ins tell alone.
+    Careful,
+    /// The same, whatever it may do to others: to be proven otherwise.
+    UnorderedFirst,
+    /// Most stall per byte first, swept or not, likewise.
+    DensestFirst,
+}
+
 /// A rule for each object that costs enough, those of most stall first.
-pub(crate) fn choose(objects: &[ObjectFacts], run: &RunFacts, memory_bytes: u64) -> Vec<Choice> {
+pub(crate) fn choose(
+    objects: &[ObjectFacts],
+    run: &RunFacts,
+    memory_bytes: u64,
+    manner: Manner,
+) -> Vec<Choice> {
     if run.stalled_share() < LEAST_STALLED {
         return Vec::new();
     }
@@ -80,34 +109,33 @@ pub(crate) fn choose(objects: &[ObjectFacts], run: &RunFacts, memory_bytes: u64)
     let mut budget = Budget {
         left: lock_budget(memory_bytes).saturating_sub(others.min(memory_bytes / 2)),
         unlocked: memory_bytes,
-        is_thrashing: run.stalled_share() >= THRASHING,
+        may_harm: manner != Manner::Careful || run.stalled_share() >= THRASHING,
     };
-    let mut choices: Vec<Option<Choice>> = vec![None; objects.len()];
-    for at in by_density(objects, &chosen) {
-        let object = &objects[at];
-        if !object.is_swept()
-            && object.returns >= RETURNS
-            && object.bytes <= budget.left
-            && is_thrashing_beside(objects, at, &budget)
-        {
-            budget.take(object.bytes);
-            choices[at] = Some(lock(at, object));
-        }
-    }
-    for at in by_density(objects, &chosen) {
-        let object = &objects[at];
-        let heat = object.heat.as_ref().filter(|_| choices[at].is_none());
-        if let Some(hot) = heat.and_then(|heat| heat.hot_part(budget.left)) {
-            budget.take(hot.bytes);
-            choices[at] = Some(lock_hot(at, hot));
-        }
-    }
     let swept: Vec<usize> = chosen
         .iter()
         .copied()
-        .filter(|&at| objects[at].is_swept() && !is_kept_by_the_kernel(&objects[at], memory_bytes))
+        .filter(|&at| {
+            let is_kept = is_kept_by_the_kernel(&objects[at], memory_bytes);
+            objects[at].is_swept() && (manner != Manner::Careful || !is_kept)
+        })
         .collect();
-    stream(objects, &swept, budget, &mut choices);
+    let mut choices: Vec<Option<Choice>> = vec![None; objects.len()];
+    let unordered = |at: &usize| !objects[*at].is_swept();
+    let unordered: Vec<usize> = chosen.iter().copied().filter(unordered).collect();
+    if manner == Manner::DensestFirst {
+        for at in by_density(objects, &chosen) {
+            match objects[at].is_swept() {
+                true => stream(objects, &[at], &mut budget, &mut choices),
+                false => lock_what_fits(objects, &[at], &mut budget, &mut choices),
+            }
+        }
+    } else {
+        lock_what_fits(objects, &unordered, &mut budget, &mut choices);
+    }
+    lock_hot_parts(objects, &unordered, &mut budget, &mut choices);
+    if manner != Manner::DensestFirst {
+        stream(objects, &swept, &mut budget, &mut choices);
+    }
     for &at in &chosen {
         choices[at].get_or_insert_with(|| nothing(at, why_nothing(&objects[at])));
     }
@@ -118,7 +146,8 @@ pub(crate) fn choose(objects: &[ObjectFacts], run: &RunFacts, memory_bytes: u64)
 struct Budget {
     left: u64,
     unlocked: u64,
-    is_thrashing: bool,
+    /// Whatever others lose by it, it is worth a try.
+    may_harm: bool,
 }
 
 impl Budget {
@@ -128,12 +157,47 @@ impl Budget {
     }
 }
 
+/// Of what is used again and again in no order, as much as fits, most stall per byte first.
+fn lock_what_fits(
+    objects: &[ObjectFacts],
+    unordered: &[usize],
+    budget: &mut Budget,
+    choices: &mut [Option<Choice>],
+) {
+    for at in by_density(objects, unordered) {
+        let object = &objects[at];
+        if object.returns >= RETURNS
+            && object.bytes <= budget.left
+            && is_thrashing_beside(objects, at, budget)
+        {
+            budget.take(object.bytes);
+            choices[at] = Some(lock(at, object));
+        }
+    }
+}
+
+/// Of the others of them, the hot parts.
+fn lock_hot_parts(
+    objects: &[ObjectFacts],
+    unordered: &[usize],
+    budget: &mut Budget,
+    choices: &mut [Option<Choice>],
+) {
+    for at in by_density(objects, unordered) {
+        let heat = objects[at].heat.as_ref().filter(|_| choices[at].is_none());
+        if let Some(hot) = heat.and_then(|heat| heat.hot_part(budget.left)) {
+            budget.take(hot.bytes);
+            choices[at] = Some(lock_hot(at, hot));
+        }
+    }
+}
+
 /// Whether beside an object there are others that miss whatever memory is left for them. A lock takes memory from the others: if
 /// these just fit, they no longer do, and miss far more often than before. That their pages are used while they are in memory
 /// leaves no trace in swap-ins, so that it must be shown that they do not fit: by their sizes, or as the program does little but
 /// wait.
 fn is_thrashing_beside(objects: &[ObjectFacts], at: usize, budget: &Budget) -> bool {
-    if budget.is_thrashing {
+    if budget.may_harm {
         return true;
     }
     let rest = budget.unlocked.saturating_sub(objects[at].bytes);
@@ -174,14 +238,14 @@ fn by_density(objects: &[ObjectFacts], chosen: &[usize]) -> Vec<usize> {
 fn stream(
     objects: &[ObjectFacts],
     swept: &[usize],
-    mut budget: Budget,
+    budget: &mut Budget,
     choices: &mut [Option<Choice>],
 ) {
     for at in by_density(objects, swept) {
         let object = &objects[at];
         let again = object.returns >= RETURNS;
         choices[at] = if again && object.bytes <= budget.left {
-            is_thrashing_beside(objects, at, &budget).then(|| {
+            is_thrashing_beside(objects, at, budget).then(|| {
                 budget.take(object.bytes);
                 lock_swept(at, object)
             })
@@ -356,6 +420,7 @@ mod tests {
             stall_ns: stall_ms * 1_000_000,
             returns,
             pattern: Some(pattern),
+            reuse_ns: None,
             resident_share: Some(0.5),
             can_have_rule: true,
             is_one_block: true,
@@ -374,7 +439,12 @@ mod tests {
     }
 
     fn actions(objects: &[ObjectFacts], memory_mib: u64) -> Vec<Action> {
-        let choices = choose(objects, &run(objects, 1000), memory_mib * MIB);
+        let choices = choose(
+            objects,
+            &run(objects, 1000),
+            memory_mib * MIB,
+            Manner::Careful,
+        );
         let kept: u64 = choices.iter().map(|choice| choice.kept_bytes).sum();
         assert!(kept <= lock_budget(memory_mib * MIB), "{choices:?}");
         choices.into_iter().map(|choice| choice.action).collect()
@@ -436,7 +506,7 @@ mod tests {
     #[test]
     fn who_hardly_waits_needs_no_plan() {
         let objects = [object("a", 512, 9, 3.0, Pattern::Loop)];
-        assert!(choose(&objects, &run(&objects, 1000), 256 * MIB).is_empty());
+        assert!(choose(&objects, &run(&objects, 1000), 256 * MIB, Manner::Careful).is_empty());
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub(crate) struct ObjectFacts {
     /// How often its pages came back on average, of those that did.
     pub(crate) returns: f64,
     pub(crate) pattern: Option<Pattern>,
+    /// How long it takes until a page is wanted again, ns, as far as that is known.
+    pub(crate) reuse_ns: Option<u64>,
     /// Mean share in memory, 0 to 1.
     pub(crate) resident_share: Option<f64>,
     /// Whether a rule can be made for it at all.
@@ -50,6 +52,10 @@ impl ObjectFacts {
             stall_ns: object.counts.stall_ns,
             returns: object.counts.swap_ins as f64 / object.distinct_pages.max(1) as f64,
             pattern: object.pattern,
+            reuse_ns: object
+                .pattern_facts
+                .as_ref()
+                .and_then(|facts| facts.reuse_ns),
             resident_share: object.resident_share,
             can_have_rule: is_named
                 && !object.sampled
@@ -72,6 +78,13 @@ impl ObjectFacts {
             self.pattern,
             Some(Pattern::Loop | Pattern::Sequential | Pattern::Strided)
         )
+    }
+
+    /// How often it is swept in a run of so long, ns: at least as often as its pages came back.
+    pub(crate) fn rounds(&self, run_ns: u64) -> f64 {
+        let by_reuse = self.reuse_ns.filter(|&reuse| reuse > 0);
+        let rounds = by_reuse.map_or(0.0, |reuse| run_ns as f64 / reuse as f64);
+        rounds.max(self.returns)
     }
 
     /// Bytes of it that are in memory on average; of an object that was never looked at, none.

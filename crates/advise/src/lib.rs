@@ -12,6 +12,8 @@
 mod choose;
 mod facts;
 mod heat;
+mod json;
+mod judge;
 mod predict;
 mod targets;
 
@@ -19,16 +21,22 @@ use std::fmt;
 
 use pagewise_analyze::Findings;
 use pagewise_plan::Action;
+use pagewise_plan::CurvePoint;
 use pagewise_plan::Memory;
 use pagewise_plan::Plan;
 use pagewise_plan::Prediction;
 use pagewise_plan::Program;
 use pagewise_plan::Rule;
 use pagewise_plan::SourcePlace;
+use pagewise_predict::Model;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
+use choose::Choice;
+use choose::Manner;
 use facts::ObjectFacts;
+use facts::RunFacts;
+use judge::Judge;
 use targets::Targets;
 
 /// What is advised.
@@ -42,6 +50,20 @@ pub struct Advice {
     pub words: String,
     /// Objects that cost much and that no rule can name, with why.
     pub unnamed: Vec<(String, String)>,
+}
+
+/// What is predicted without the plan at 10 to 100 % of what the program needs, for [`Plan::curve`].
+pub fn curve(model: &Model) -> Vec<CurvePoint> {
+    let points = model.curve(None).into_iter();
+    points
+        .filter_map(|point| {
+            Some(CurvePoint {
+                memory_bytes: point.memory_bytes,
+                swap_ins: point.swap_ins,
+                wall_ns: point.wall_ns?,
+            })
+        })
+        .collect()
 }
 
 /// Why there is no advice.
@@ -81,10 +103,9 @@ pub fn advise(
 ) -> Result<Advice, NoAdvice> {
     let memory = memory(trace, findings, memory_bytes)?;
     let targets = Targets::read(trace)?;
-    let run = facts::RunFacts::of(findings);
+    let run = RunFacts::of(findings);
     let facts = facts(trace, findings)?;
-    let choices = choose::choose(&facts, &run, memory.bytes);
-    let choices = predict::without_small_gains(choices, &facts, &run);
+    let choices = best(trace, findings, (&facts, &run), memory.bytes)?;
     let mut rules = Vec::new();
     let mut unnamed = Vec::new();
     let mut kept = Vec::new();
@@ -132,6 +153,67 @@ pub fn advise(
         words,
         unnamed,
     })
+}
+
+/// The most that swap-ins may be with a plan, as a share of those without: less of a gain may be an error of the simulation.
+const WORTH_IT: f64 = 0.9;
+
+/// Of several ways to share out the room, the one by which the program swaps least, as simulated. Where that cannot be
+/// simulated, the careful one.
+fn best(
+    trace: &Trace,
+    findings: &Findings,
+    (facts, run): (&[ObjectFacts], &RunFacts),
+    memory_bytes: u64,
+) -> Result<Vec<Choice>, TraceError> {
+    let choose = |manner| {
+        let choices = choose::choose(facts, run, memory_bytes, manner);
+        predict::without_small_gains(choices, facts, run)
+    };
+    let careful = choose(Manner::Careful);
+    let Ok(model) = Model::read(trace) else {
+        return Ok(careful);
+    };
+    let judge = Judge::new(trace, findings, (facts, run), &model, memory_bytes)?;
+    let left = predict::left_of_streamed(run);
+    let mut ways = vec![careful];
+    for manner in [Manner::UnorderedFirst, Manner::DensestFirst] {
+        let choices = choose(manner);
+        if !ways.contains(&choices) {
+            ways.push(choices);
+        }
+    }
+    let mut best = (f64::INFINITY, Vec::new());
+    for mut choices in ways {
+        let share = without_harm(&judge, &mut choices, left);
+        if share < best.0 {
+            best = (share, choices);
+        }
+    }
+    if best.0 > WORTH_IT {
+        for choice in &mut best.1 {
+            choice.give_up("by simulation the others would lose as much as it gained");
+        }
+    }
+    Ok(best.1)
+}
+
+/// Drops the rules without which the program swaps less. What is left of the swap-ins.
+fn without_harm(judge: &Judge<'_>, choices: &mut [Choice], left_of_streamed: f64) -> f64 {
+    let mut share = judge.share_left(choices, left_of_streamed);
+    for at in 0..choices.len() {
+        if choices[at].action == Action::Nothing {
+            continue;
+        }
+        let kept = choices[at].clone();
+        choices[at].give_up("by simulation the others would lose more than it gained");
+        let without = judge.share_left(choices, left_of_streamed);
+        match without <= share {
+            true => share = without,
+            false => choices[at] = kept,
+        }
+    }
+    share
 }
 
 /// Of all objects; where accesses go is looked at only where that may matter.

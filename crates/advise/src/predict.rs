@@ -60,6 +60,19 @@ struct Saved {
     most: f64,
 }
 
+/// The part of the waiting for a page that is likely left when it was read ahead.
+pub(crate) fn left_of_streamed(run: &RunFacts) -> f64 {
+    left(run).likely
+}
+
+fn left(run: &RunFacts) -> Left {
+    match (run.cpus, run.swap_is_memory) {
+        (..=1, true) => ALONE,
+        (_, true) => OF_MEMORY,
+        (_, false) => OF_DEVICE,
+    }
+}
+
 pub(crate) fn of_choice(choice: &Choice, objects: &[ObjectFacts], run: &RunFacts) -> Prediction {
     prediction(saved(choice, objects, run), run)
 }
@@ -86,11 +99,9 @@ pub(crate) fn without_small_gains(
     for choice in &mut choices {
         let alone = of_choice(choice, objects, run).speedup;
         if choice.action != Action::Nothing && (in_vain || alone < LEAST_SPEEDUP_OF_RULE) {
-            choice.why = format!(
+            choice.give_up(&format!(
                 "a rule would make the run {alone:.2} times as fast: too little to tell from noise"
-            );
-            choice.action = Action::Nothing;
-            choice.kept_bytes = 0;
+            ));
         }
     }
     choices
@@ -131,11 +142,7 @@ fn saved(choice: &Choice, objects: &[ObjectFacts], run: &RunFacts) -> Saved {
             }
         }
         Action::Stream { .. } | Action::Prefetch(_) => {
-            let left = match (run.cpus, run.swap_is_memory) {
-                (..=1, true) => ALONE,
-                (_, true) => OF_MEMORY,
-                (_, false) => OF_DEVICE,
-            };
+            let left = left(run);
             // In each round at most what is not kept comes in.
             let rest = object.bytes.saturating_sub(choice.kept_bytes) / run.page_bytes;
             let after = (rest as f64 * object.returns).min(object.swap_ins as f64);
@@ -164,6 +171,7 @@ mod tests {
             stall_ns: 900_000_000,
             returns: 3.0,
             pattern: Some(Pattern::Loop),
+            reuse_ns: None,
             resident_share: Some(0.5),
             can_have_rule: true,
             is_one_block: true,

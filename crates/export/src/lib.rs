@@ -32,6 +32,7 @@ pub use format::CallPathOf;
 pub use format::Format;
 pub use format::Options;
 pub use format::Weight;
+pub use parquet::EventRows;
 
 use events::Events;
 use tally::Tally;
@@ -63,7 +64,7 @@ pub fn export(
             folded::write(trace, &events, &tally, options.weight, &mut out)?;
         }
         Format::Csv => csv::write(&mut events, &mut out)?,
-        Format::Parquet => parquet::write(&mut events, &mut out)?,
+        Format::Parquet => parquet::write(EventRows::new(events), &mut out)?,
     }
     out.flush()?;
     Ok(())

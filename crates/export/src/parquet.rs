@@ -7,21 +7,26 @@ use arrow_array::ArrayRef;
 use arrow_array::DictionaryArray;
 use arrow_array::Int32Array;
 use arrow_array::RecordBatch;
+use arrow_array::RecordBatchReader;
 use arrow_array::StringArray;
 use arrow_array::UInt32Array;
 use arrow_array::UInt64Array;
 use arrow_array::types::Int32Type;
+use arrow_schema::ArrowError;
 use arrow_schema::DataType;
 use arrow_schema::Field;
 use arrow_schema::Schema;
 use arrow_schema::SchemaRef;
 use pagewise_analyze::Identity;
 use pagewise_trace::EventKind;
+use pagewise_trace::Trace;
+use pagewise_trace::TraceError;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::basic::Compression;
 use parquet::basic::Encoding;
 use parquet::basic::ZstdLevel;
+use parquet::errors::ParquetError;
 use parquet::file::properties::EnabledStatistics;
 use parquet::file::properties::WriterProperties;
 use parquet::schema::types::ColumnPath;
@@ -38,30 +43,91 @@ const ROW_GROUP_ROWS: usize = 1 << 20;
 /// Of these the difference to the row before is small.
 const DELTA_COLUMNS: &[&str] = &["time_ns", "address", "latency_ns", "page"];
 
-pub(crate) fn write<W: Write + Send>(events: &mut Events, out: &mut W) -> Result<(), ExportError> {
-    let schema = schema();
+pub(crate) fn write<W: Write + Send>(
+    rows: impl RecordBatchReader,
+    out: &mut W,
+) -> Result<(), ExportError> {
     // Without the Arrow schema, readers see plain text columns and not dictionaries.
     let options = ArrowWriterOptions::new()
         .with_properties(properties())
         .with_skip_arrow_metadata(true);
-    let mut table = ArrowWriter::try_new_with_options(out, schema.clone(), options)?;
-    let kinds = text_values(EventKind::ALL.iter().map(|kind| Some(kind.as_str())));
-    let mut names = Names::default();
-    let mut rows: Vec<LocatedEvent> = Vec::with_capacity(BATCH_ROWS);
-    loop {
-        let next = events.next()?;
-        let ended = next.is_none();
-        rows.extend(next);
-        if rows.len() == BATCH_ROWS || (ended && !rows.is_empty()) {
-            names.follow(events);
-            let columns = columns(events, &rows, &kinds, &names);
-            table.write(&RecordBatch::try_new(schema.clone(), columns)?)?;
-            rows.clear();
+    let mut table = ArrowWriter::try_new_with_options(out, rows.schema(), options)?;
+    for batch in rows {
+        table.write(&batch.map_err(from_arrow)?)?;
+    }
+    table.close()?;
+    Ok(())
+}
+
+/// What [`EventRows`] wrapped.
+fn from_arrow(error: ArrowError) -> ExportError {
+    match error {
+        ArrowError::ExternalError(inner) => match inner.downcast::<TraceError>() {
+            Ok(error) => ExportError::Trace(*error),
+            Err(inner) => ParquetError::External(inner).into(),
+        },
+        error => ParquetError::from(error).into(),
+    }
+}
+
+/// The events as record batches: what [`Format::Parquet`](crate::Format::Parquet) writes.
+pub struct EventRows {
+    events: Events,
+    schema: SchemaRef,
+    kinds: ArrayRef,
+    names: Names,
+}
+
+impl std::fmt::Debug for EventRows {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EventRows").finish_non_exhaustive()
+    }
+}
+
+impl EventRows {
+    /// Of a recording. Errors later on are [`ArrowError::ExternalError`]s around a [`TraceError`].
+    ///
+    /// # Errors
+    ///
+    /// [`TraceError`] if a table cannot be read.
+    pub fn open(trace: &Trace) -> Result<Self, TraceError> {
+        Ok(Self::new(Events::open(trace)?))
+    }
+
+    pub(crate) fn new(events: Events) -> Self {
+        Self {
+            events,
+            schema: schema(),
+            kinds: text_values(EventKind::ALL.iter().map(|kind| Some(kind.as_str()))),
+            names: Names::default(),
         }
-        if ended {
-            table.close()?;
-            return Ok(());
+    }
+}
+
+impl RecordBatchReader for EventRows {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+}
+
+impl Iterator for EventRows {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut rows: Vec<LocatedEvent> = Vec::with_capacity(BATCH_ROWS);
+        while rows.len() < BATCH_ROWS {
+            match self.events.next() {
+                Ok(Some(event)) => rows.push(event),
+                Ok(None) => break,
+                Err(error) => return Some(Err(ArrowError::ExternalError(Box::new(error)))),
+            }
         }
+        if rows.is_empty() {
+            return None;
+        }
+        self.names.follow(&self.events);
+        let columns = columns(&self.events, &rows, &self.kinds, &self.names);
+        Some(RecordBatch::try_new(self.schema.clone(), columns))
     }
 }
 

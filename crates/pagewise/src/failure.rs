@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use pagewise_collect::CollectError;
 use pagewise_import::ImportError;
 use pagewise_plan::PlanError;
-use pagewise_refs::RefsError;
+use pagewise_replay::ReplayError;
 use pagewise_trace::TraceError;
 
 /// Our own failure, as opposed to the program's.
@@ -86,8 +86,8 @@ impl From<CollectError> for Failure {
     }
 }
 
-impl From<RefsError> for Failure {
-    fn from(error: RefsError) -> Self {
+impl From<ReplayError> for Failure {
+    fn from(error: ReplayError) -> Self {
         Self::new(chain(&error))
     }
 }

@@ -13,6 +13,7 @@ use pagewise_trace::Trace;
 use crate::account::Account;
 use crate::ages::Ages;
 use crate::error::PredictError;
+use crate::history;
 use crate::history::History;
 use crate::history::page_bytes;
 use crate::history::page_shift;
@@ -50,9 +51,22 @@ pub struct Point {
     pub wall_ns: Option<u64>,
 }
 
+/// What is done with a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Treatment {
+    /// The kernel does with it what it likes.
+    Free,
+    /// It is kept in memory as soon as it has come in.
+    Locked,
+    /// It is read in ahead of its turn and dropped behind it.
+    Streamed,
+}
+
 /// A recorded program, ready to be asked.
 pub struct Model {
     strings: Vec<Vec<Step>>,
+    /// The address space and page number of each page.
+    keys: Vec<u64>,
     page_bytes: u64,
     /// Memory that the limit holds beside the program's anonymous pages: page tables, files, what is being reclaimed.
     overhead_pages: u64,
@@ -98,15 +112,16 @@ impl Model {
             steps.sort_unstable();
             Ok(steps)
         };
+        let strings = ASSUMPTIONS
+            .into_iter()
+            .map(build)
+            .collect::<Result<_, _>>()?;
         let page_bytes = page_bytes(trace);
         let limit_bytes = trace.meta().limit.bytes;
         let limit_pages = limit_bytes.map_or(account.fit, |limit| limit / page_bytes);
         let waited = history.clock.waited();
         let mut model = Model {
-            strings: ASSUMPTIONS
-                .into_iter()
-                .map(build)
-                .collect::<Result<_, _>>()?,
+            strings,
             page_bytes,
             overhead_pages: limit_pages.saturating_sub(account.fit),
             most_pages: account.most,
@@ -116,6 +131,7 @@ impl Model {
             swap_in_ns: (waited > 0).then(|| waited / history.swap_ins.max(1)),
             simulated: 0,
             off: 0.0,
+            keys: history.keys,
         };
         model.simulated = swap_ins(&model.strings[0], account.fit);
         model.off = (model.swap_ins as f64 / model.simulated.max(1) as f64 - 1.0).abs();
@@ -170,6 +186,31 @@ impl Model {
         }
     }
 
+    /// Swap-ins of free pages with this much memory, if pages are treated as `treatment` says, by their address space's number
+    /// and address. What is read ahead takes a quarter of what is not locked.
+    pub fn treated(&self, memory_bytes: u64, treatment: impl Fn(u32, u64) -> Treatment) -> u64 {
+        let of_pages: Vec<Treatment> = self
+            .keys
+            .iter()
+            .map(|&key| {
+                let (space, page) = history::parts(key);
+                treatment(space, page * self.page_bytes)
+            })
+            .collect();
+        let steps = &self.strings[0];
+        let locked = most_at_once(steps, &of_pages);
+        let pages = (memory_bytes / self.page_bytes)
+            .saturating_sub(self.overhead_pages)
+            .saturating_sub(locked)
+            .max(1);
+        let window = match of_pages.contains(&Treatment::Streamed) {
+            true => pages / 4,
+            false => 0,
+        };
+        let is_free = |step: &&Step| of_pages[step.page as usize] == Treatment::Free;
+        swap_ins(steps.iter().filter(is_free), pages - window)
+    }
+
     /// The curve at 10, 20, ... 100 % of the [peak](Self::peak_bytes).
     pub fn curve(&self, device: Option<&Device>) -> Vec<Point> {
         (1..=10)
@@ -209,7 +250,23 @@ fn check(trace: &Trace) -> Result<(), PredictError> {
     }
 }
 
-pub(crate) fn swap_ins(steps: &[Step], pages: u64) -> u64 {
+/// The most pages that are locked at once.
+fn most_at_once(steps: &[Step], of_pages: &[Treatment]) -> u64 {
+    let mut exists = vec![false; of_pages.len()];
+    let (mut locked, mut most) = (0, 0);
+    for step in steps {
+        let page = step.page as usize;
+        if of_pages[page] != Treatment::Locked || exists[page] != step.gone {
+            continue;
+        }
+        exists[page] = !step.gone;
+        locked = if step.gone { locked - 1 } else { locked + 1 };
+        most = most.max(locked);
+    }
+    most
+}
+
+pub(crate) fn swap_ins<'a>(steps: impl IntoIterator<Item = &'a Step>, pages: u64) -> u64 {
     // Costs do not matter to what is counted here.
     let storage = Models::built_in()
         .storage("ufs3.1", "zram-lz4", Level::Typical)

@@ -132,6 +132,11 @@ pub(crate) fn key(space: u32, page: u64) -> u64 {
     u64::from(space) << SPACE_SHIFT | page & ((1 << SPACE_SHIFT) - 1)
 }
 
+/// The address space's number and the page's of a key.
+pub(crate) fn parts(key: u64) -> (u32, u64) {
+    ((key >> SPACE_SHIFT) as u32, key & ((1 << SPACE_SHIFT) - 1))
+}
+
 /// First touches and ends, as the scans of page tables saw them. Returns the time of the last scan.
 fn add_scans(
     trace: &Trace,

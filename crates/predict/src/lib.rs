@@ -33,4 +33,5 @@ mod tests;
 pub use curve::Device;
 pub use curve::Model;
 pub use curve::Point;
+pub use curve::Treatment;
 pub use error::PredictError;

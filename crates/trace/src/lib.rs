@@ -47,6 +47,7 @@
 
 #![forbid(unsafe_code)]
 
+mod batches;
 mod cell;
 mod checksum;
 mod close;
@@ -74,6 +75,7 @@ mod thrift;
 mod trace;
 mod writer;
 
+pub use batches::TableBatches;
 pub use error::TraceError;
 pub use files::Owner;
 pub use meta::Checksums;

@@ -23,7 +23,7 @@ pub(crate) enum Batches {
 }
 
 impl Batches {
-    fn next(&mut self) -> Option<Result<RecordBatch>> {
+    pub(crate) fn next(&mut self) -> Option<Result<RecordBatch>> {
         match self {
             Batches::None => None,
             Batches::Stream(batches) => batches.next(),

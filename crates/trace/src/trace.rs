@@ -119,14 +119,17 @@ impl Trace {
     ///
     /// As for [`Trace::open`]; damage further on comes as an item of the iterator.
     pub fn rows<T: Row>(&self) -> Result<Rows<T>> {
-        let batches = match self.meta.state {
-            State::Closed => match ParquetBatches::open::<T>(&self.dir, &self.meta)? {
+        Ok(Rows::new(&self.dir, self.batches_of::<T>()?))
+    }
+
+    pub(crate) fn batches_of<T: Row>(&self) -> Result<Batches> {
+        match self.meta.state {
+            State::Closed => Ok(match ParquetBatches::open::<T>(&self.dir, &self.meta)? {
                 Some(batches) => Batches::Parquet(Box::new(batches)),
                 None => Batches::None,
-            },
-            State::Recording => self.stream(T::TABLE)?,
-        };
-        Ok(Rows::new(&self.dir, batches))
+            }),
+            State::Recording => self.stream(T::TABLE),
+        }
     }
 
     fn stream(&self, table: &str) -> Result<Batches> {

@@ -1,6 +1,5 @@
 //! `pagewise plan`: advice from a recording.
 
-mod json;
 mod text;
 
 use std::path::PathBuf;
@@ -12,7 +11,6 @@ use pagewise_advise::NoAdvice;
 use pagewise_analyze::analyze;
 use pagewise_host::MemorySize;
 use pagewise_host::page_bytes;
-use pagewise_plan::CurvePoint;
 use pagewise_predict::Model;
 use pagewise_report::text::ColorChoice;
 use pagewise_report::text::Style;
@@ -63,7 +61,7 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode, Failure> {
     let mut advice = advise(arguments, &trace, &findings)?;
     let no_curve = match Model::read(&trace) {
         Ok(model) => {
-            advice.plan.curve = curve(&model);
+            advice.plan.curve = pagewise_advise::curve(&model);
             None
         }
         Err(why) => Some(why.to_string()),
@@ -75,7 +73,8 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     if arguments.json {
-        let text = json::render(&advice)
+        let text = advice
+            .to_json()
             .map_err(|error| Failure::new(format!("cannot render JSON: {error}")))?;
         print(&text)?;
     } else {
@@ -86,20 +85,6 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode, Failure> {
     }
     tell_next(arguments, &advice);
     Ok(ExitCode::SUCCESS)
-}
-
-/// What is predicted without the plan at 10 to 100 % of what the program needs.
-fn curve(model: &Model) -> Vec<CurvePoint> {
-    let points = model.curve(None).into_iter();
-    points
-        .filter_map(|point| {
-            Some(CurvePoint {
-                memory_bytes: point.memory_bytes,
-                swap_ins: point.swap_ins,
-                wall_ns: point.wall_ns?,
-            })
-        })
-        .collect()
 }
 
 fn advise(

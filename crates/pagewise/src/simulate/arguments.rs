@@ -9,11 +9,13 @@ use pagewise_host::MemorySize;
 use pagewise_refs::Classify;
 use pagewise_refs::Columns;
 use pagewise_refs::Format;
+use pagewise_replay::Request;
+use pagewise_replay::StorageChoice;
+use pagewise_replay::Sweep;
 use pagewise_simulate::Models;
 use pagewise_simulate::PolicyKind;
 
-use super::storage::StorageChoice;
-use super::storage::Sweep;
+use crate::failure::Failure;
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, after_long_help = long_help())]
@@ -92,6 +94,38 @@ pub(crate) struct SimulateArguments {
     pub(crate) force: bool,
 }
 
+impl SimulateArguments {
+    /// What is asked for.
+    pub(super) fn request(&self) -> Result<Request, Failure> {
+        Ok(Request {
+            policies: self.policy.iter().flat_map(PolicyChoice::kinds).collect(),
+            sizes: self.memory.clone(),
+            page_bytes: self.page_size.map(page_bytes).transpose()?,
+            devices: self.storage.clone(),
+            storage_models: self.storage_models.clone(),
+            sweep: self.sweep.clone(),
+            warmup: self.warmup,
+            flush_period: self.flush.0,
+            jobs: self.jobs.map(usize::from),
+            curve: self.curve,
+            beside_clock: true,
+            format: self.format,
+            classify: self.classify,
+            columns: self.columns,
+            skip_bad: self.skip_bad,
+        })
+    }
+}
+
+fn page_bytes(size: MemorySize) -> Result<u64, Failure> {
+    match size {
+        MemorySize::Bytes(bytes) if bytes.is_power_of_two() => Ok(bytes),
+        size => Err(Failure::new(format!(
+            "--page-size {size}: give bytes, a power of two, for example 4K or 16K"
+        ))),
+    }
+}
+
 const EXAMPLES: &str = "I/O time is that of the counted page reads and writes at the devices' cost, one after the other; \
 the kernel's own work is apart (JSON: software_ns). Written file pages are flushed every --flush references, whatever the \
 policy.
@@ -129,6 +163,15 @@ fn long_help() -> String {
 pub(crate) enum PolicyChoice {
     All,
     One(PolicyKind),
+}
+
+impl PolicyChoice {
+    fn kinds(&self) -> Vec<PolicyKind> {
+        match self {
+            Self::All => PolicyKind::ALL.to_vec(),
+            Self::One(policy) => vec![*policy],
+        }
+    }
 }
 
 impl FromStr for PolicyChoice {

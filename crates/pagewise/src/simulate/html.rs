@@ -4,9 +4,9 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use pagewise_replay::Findings;
+
 use super::arguments::SimulateArguments;
-use super::json;
-use super::outcome::Findings;
 use crate::failure::Failure;
 use crate::output::tell;
 
@@ -25,8 +25,9 @@ pub(super) fn check(arguments: &SimulateArguments) -> Result<(), Failure> {
 }
 
 /// Writes the page beside its place and renames it.
-pub(super) fn write(path: &Path, findings: &Findings<'_>, force: bool) -> Result<(), Failure> {
-    let page = render(&json::compact(findings)?);
+pub(super) fn write(path: &Path, findings: &Findings, force: bool) -> Result<(), Failure> {
+    let document = findings.to_json(false);
+    let page = render(&document.map_err(|error| Failure::new(error.to_string()))?);
     let failed =
         |error: io::Error| Failure::new(format!("cannot write {}: {error}", path.display()));
     if force && path.exists() && !path.is_file() {

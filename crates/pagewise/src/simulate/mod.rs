@@ -1,17 +1,8 @@
 //! `pagewise simulate`.
 
 mod arguments;
-mod csv;
-mod curves;
 mod html;
-mod json;
-mod load;
-mod outcome;
-mod plan;
 mod progress;
-mod run;
-mod sizes;
-mod storage;
 mod table;
 
 #[cfg(test)]
@@ -19,37 +10,31 @@ mod tests;
 
 use std::process::ExitCode;
 
-use pagewise_refs::Reader;
+use pagewise_report::text::ColorChoice;
+use pagewise_report::text::Style;
 
 pub(crate) use self::arguments::SimulateArguments;
-use self::load::Input;
-use self::outcome::Findings;
-use self::plan::Plan;
+use self::progress::Progress;
 use crate::failure::Failure;
 use crate::output;
 use crate::output::tell;
 
 pub(crate) fn run(arguments: &SimulateArguments) -> Result<ExitCode, Failure> {
-    let plan = Plan::new(arguments)?;
+    let request = arguments.request()?;
     html::check(arguments)?;
-    let reader = Reader::open(&arguments.trace, &plan.reading)?;
-    let mut input = Input::open(&arguments.trace, reader, &plan)?;
-    let cells = plan.cells(input.footprint())?;
-    let counted = run::run(&mut input, &cells, &plan)?;
-    let findings = Findings::new(&plan, &input, &cells, &counted)?;
+    let findings = pagewise_replay::replay(&arguments.trace, &request, &mut Progress::default())?;
     for note in &findings.notes {
         tell!("pagewise: {note}");
     }
-    if arguments.json {
-        output::print(&json::render(&findings)?)?;
+    let rendered = |error: &dyn std::error::Error| Failure::new(error.to_string());
+    let text = if arguments.json {
+        findings.to_json(true).map_err(|error| rendered(&error))?
     } else if arguments.csv {
-        output::print(&csv::render(&findings)?)?;
+        findings.to_csv().map_err(|error| rendered(&*error))?
     } else {
-        output::print(&table::render(
-            &findings,
-            pagewise_report::text::Style::of_stdout(pagewise_report::text::ColorChoice::Auto),
-        ))?;
-    }
+        table::render(&findings, Style::of_stdout(ColorChoice::Auto))
+    };
+    output::print(&text)?;
     if let Some(path) = &arguments.html {
         html::write(path, &findings, arguments.force)?;
     }

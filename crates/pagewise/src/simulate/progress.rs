@@ -1,12 +1,15 @@
 //! A progress bar for what takes longer than a second, on a terminal.
 
 use std::io::IsTerminal;
+use std::ops::ControlFlow;
 use std::time::Duration;
 use std::time::Instant;
 
 use indicatif::ProgressBar;
 use indicatif::ProgressDrawTarget;
 use indicatif::ProgressStyle;
+use pagewise_replay::Step;
+use pagewise_replay::Watch;
 
 /// How long nothing is shown.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -15,38 +18,46 @@ const EVERY: u32 = 16;
 
 /// Shows how far something has come.
 pub(crate) struct Progress {
-    begin: Instant,
-    what: &'static str,
-    total: Option<u64>,
+    /// What is being done, and since when.
+    now: Option<(&'static str, Instant)>,
     bar: Option<ProgressBar>,
     calls: u32,
     terminal: bool,
 }
 
-impl Progress {
-    /// `total` in any unit; `None`: unknown.
-    pub(crate) fn new(what: &'static str, total: Option<u64>) -> Self {
+impl Default for Progress {
+    fn default() -> Self {
         Self {
-            begin: Instant::now(),
-            what,
-            total,
+            now: None,
             bar: None,
             calls: 0,
             terminal: std::io::stderr().is_terminal(),
         }
     }
+}
 
-    /// Tells how much is done.
-    pub(crate) fn at(&mut self, done: u64) {
+impl Watch for Progress {
+    fn at(&mut self, step: Step) -> ControlFlow<()> {
+        let begin = match self.now {
+            Some((what, begin)) if what == step.what => begin,
+            _ => {
+                self.clear();
+                self.now.insert((step.what, Instant::now())).1
+            }
+        };
         self.calls = self.calls.wrapping_add(1);
-        if !self.terminal || !self.calls.is_multiple_of(EVERY) {
-            return;
+        if self.terminal && self.calls.is_multiple_of(EVERY) && begin.elapsed() >= PATIENCE {
+            let bar = self.bar.get_or_insert_with(|| bar(step.what, step.total));
+            bar.set_position(step.done);
         }
-        if self.bar.is_none() && self.begin.elapsed() >= PATIENCE {
-            self.bar = Some(bar(self.what, self.total));
-        }
-        if let Some(bar) = &self.bar {
-            bar.set_position(done);
+        ControlFlow::Continue(())
+    }
+}
+
+impl Progress {
+    fn clear(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
         }
     }
 }
@@ -71,8 +82,6 @@ fn bar(what: &'static str, total: Option<u64>) -> ProgressBar {
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
+        self.clear();
     }
 }

@@ -1,17 +1,17 @@
 //! The table in a terminal.
 
 use pagewise_host::MemorySize;
+use pagewise_replay::Curve;
+use pagewise_replay::Findings;
+use pagewise_replay::Row;
 use pagewise_report::count;
 use pagewise_report::duration;
 use pagewise_report::text::Style;
 
-use super::curves::Curve;
-use super::outcome::Findings;
-use super::outcome::Row;
 use crate::columns::aligned;
 
 /// What was simulated, then a table for each memory size.
-pub(super) fn render(findings: &Findings<'_>, style: Style) -> String {
+pub(super) fn render(findings: &Findings, style: Style) -> String {
     let mut text = headline(findings);
     for (size, _) in findings.plan.sizes.iter().enumerate() {
         for (ratio, _) in &findings.plan.storages {
@@ -31,8 +31,8 @@ pub(super) fn render(findings: &Findings<'_>, style: Style) -> String {
     text
 }
 
-fn headline(findings: &Findings<'_>) -> String {
-    let facts = &findings.input.facts;
+fn headline(findings: &Findings) -> String {
+    let facts = &findings.trace.facts;
     let share = |part: u64| 100.0 * part as f64 / facts.references as f64;
     let pages = match (facts.pages, findings.footprint_bytes()) {
         (Some(pages), Some(bytes)) => format!(
@@ -42,7 +42,7 @@ fn headline(findings: &Findings<'_>) -> String {
         ),
         _ => "? pages".to_owned(),
     };
-    let classify = match findings.input.classify {
+    let classify = match findings.trace.classify {
         Some(classify) => format!(", files by {classify}"),
         None => String::new(),
     };
@@ -58,8 +58,8 @@ fn headline(findings: &Findings<'_>) -> String {
     format!(
         "{} ({}{classify}): {} references to {pages}, {:.1} % writes, {:.1} % to files\n\
          files on {} (read {}, write {}), swap on {} (read {}, {swap_write}) for a page{warmup}\n",
-        findings.input.path.display(),
-        findings.input.format,
+        findings.trace.path.display(),
+        findings.trace.format,
         count(facts.references),
         share(facts.writes),
         share(facts.of_files),
@@ -72,11 +72,11 @@ fn headline(findings: &Findings<'_>) -> String {
 }
 
 /// The rows of one size.
-fn section(findings: &Findings<'_>, rows: &[&Row], style: Style) -> String {
+fn section(findings: &Findings, rows: &[&Row], style: Style) -> String {
     let Some(first) = rows.first() else {
         return String::new();
     };
-    let share = match (findings.plan.sizes[first.size], findings.input.facts.pages) {
+    let share = match (findings.plan.sizes[first.size], findings.trace.facts.pages) {
         (size @ MemorySize::Percent(_), _) => format!(", {size} of the footprint"),
         (_, Some(pages)) => {
             let percent = 100.0 * f64::from(first.frames) / f64::from(pages);
@@ -105,7 +105,7 @@ fn section(findings: &Findings<'_>, rows: &[&Row], style: Style) -> String {
 }
 
 /// Miss ratios at every fourth size of the curves.
-fn curves(findings: &Findings<'_>, style: Style) -> String {
+fn curves(findings: &Findings, style: Style) -> String {
     let Some(first) = findings.curves.first() else {
         return String::new();
     };

@@ -1,8 +1,8 @@
 //! What the command line understands.
 
 use clap::Parser;
+use pagewise_replay::Sweep;
 
-use super::storage::Sweep;
 use crate::cli::Cli;
 use crate::cli::Command;
 

@@ -9,27 +9,36 @@ use pagewise_simulate::Level;
 use pagewise_simulate::Models;
 use pagewise_simulate::Storage;
 
-use crate::failure::Failure;
+use crate::error::ReplayError;
 
 /// The devices by name.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct StorageChoice {
-    pub(crate) file: String,
-    pub(crate) swap: String,
-    pub(crate) level: Level,
+pub struct StorageChoice {
+    /// What holds files.
+    pub file: String,
+    /// What holds swapped pages.
+    pub swap: String,
+    /// Which of their figures to take.
+    pub level: Level,
 }
 
 const FORM: &str = "storage is given as file=ufs3.1,swap=emram,level=typical";
+
+impl Default for StorageChoice {
+    fn default() -> Self {
+        Self {
+            file: "ufs3.1".to_owned(),
+            swap: "emram".to_owned(),
+            level: Level::Typical,
+        }
+    }
+}
 
 impl FromStr for StorageChoice {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut choice = Self {
-            file: "ufs3.1".to_owned(),
-            swap: "emram".to_owned(),
-            level: Level::Typical,
-        };
+        let mut choice = Self::default();
         for part in text.split(',') {
             let (key, value) = part.split_once('=').ok_or(FORM)?;
             match (key.trim(), value.trim()) {
@@ -56,13 +65,13 @@ impl StorageChoice {
         &self,
         models: Option<&Path>,
         page_bytes: u64,
-    ) -> Result<Storage, Failure> {
+    ) -> Result<Storage, ReplayError> {
         let models = match models {
             None => Models::built_in(),
             Some(path) => read_models(path)?,
         };
         let storage = (models.storage(&self.file, &self.swap, self.level))
-            .map_err(|error| Failure::new(error.to_string()))?;
+            .map_err(|error| ReplayError::asked(error.to_string()))?;
         let factor = page_bytes.div_ceil(4096);
         let scaled = |cost: Cost| Cost {
             read_ns: cost.read_ns * factor,
@@ -76,17 +85,19 @@ impl StorageChoice {
     }
 }
 
-fn read_models(path: &Path) -> Result<Models, Failure> {
+fn read_models(path: &Path) -> Result<Models, ReplayError> {
     let text = fs::read_to_string(path)
-        .map_err(|error| Failure::new(format!("cannot read {}: {error}", path.display())))?;
-    text.parse()
-        .map_err(|error| Failure::new(format!("{}: {error}", path.display()).replace('\n', " ")))
+        .map_err(|error| ReplayError::asked(format!("cannot read {}: {error}", path.display())))?;
+    text.parse().map_err(|error| {
+        ReplayError::asked(format!("{}: {error}", path.display()).replace('\n', " "))
+    })
 }
 
 /// Costs of a write to swap, as multiples of a read's.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Sweep {
-    pub(crate) ratios: Vec<u32>,
+pub struct Sweep {
+    /// Ascending.
+    pub ratios: Vec<u32>,
 }
 
 /// The largest ratio that makes sense to ask for.

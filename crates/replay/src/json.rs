@@ -3,11 +3,10 @@
 use pagewise_simulate::Storage;
 use serde::Serialize;
 
-use super::curves::Curve;
-use super::curves::Point;
-use super::outcome::Findings;
-use super::outcome::Row;
-use crate::failure::Failure;
+use crate::curves::Curve;
+use crate::curves::Point;
+use crate::outcome::Findings;
+use crate::outcome::Row;
 
 #[derive(Serialize)]
 struct Document {
@@ -81,7 +80,7 @@ struct Device {
 
 /// One row, also of the CSV: its columns are these keys.
 #[derive(Serialize)]
-pub(super) struct JsonRow {
+pub(crate) struct JsonRow {
     policy: &'static str,
     memory_pages: u32,
     memory_bytes: u64,
@@ -106,7 +105,7 @@ pub(super) struct JsonRow {
 }
 
 impl JsonRow {
-    pub(super) fn new(row: &Row, page_bytes: u64) -> Self {
+    pub(crate) fn new(row: &Row, page_bytes: u64) -> Self {
         let (outcome, io) = (&row.outcome, &row.io);
         Self {
             policy: row.policy.as_str(),
@@ -134,20 +133,19 @@ impl JsonRow {
     }
 }
 
-/// The document, indented.
-pub(super) fn render(findings: &Findings<'_>) -> Result<String, Failure> {
-    let text = serde_json::to_string_pretty(&document(findings));
-    let text = text.map_err(|error| Failure::new(error.to_string()))?;
-    Ok(text + "\n")
+impl Findings {
+    /// The document `pagewise.simulate/1` (docs/json.md), on one line or indented.
+    pub fn to_json(&self, indented: bool) -> Result<String, serde_json::Error> {
+        let document = document(self);
+        match indented {
+            true => serde_json::to_string_pretty(&document).map(|text| text + "\n"),
+            false => serde_json::to_string(&document),
+        }
+    }
 }
 
-/// The document on one line.
-pub(super) fn compact(findings: &Findings<'_>) -> Result<String, Failure> {
-    serde_json::to_string(&document(findings)).map_err(|error| Failure::new(error.to_string()))
-}
-
-fn document(findings: &Findings<'_>) -> Document {
-    let plan = findings.plan;
+fn document(findings: &Findings) -> Document {
+    let plan = &findings.plan;
     let storage = &plan.storages[0].1;
     Document {
         schema: "pagewise.simulate/1",
@@ -162,8 +160,8 @@ fn document(findings: &Findings<'_>) -> Document {
     }
 }
 
-fn trace(findings: &Findings<'_>) -> Trace {
-    let input = findings.input;
+fn trace(findings: &Findings) -> Trace {
+    let input = &findings.trace;
     Trace {
         path: input.path.display().to_string(),
         format: input.format.as_str(),
@@ -178,7 +176,7 @@ fn trace(findings: &Findings<'_>) -> Trace {
     }
 }
 
-fn devices(findings: &Findings<'_>, storage: &Storage) -> Devices {
+fn devices(findings: &Findings, storage: &Storage) -> Devices {
     let names = &findings.plan.devices;
     Devices {
         file: Device {

@@ -1,56 +1,84 @@
 //! What the simulations say, as all outputs show it.
 
+use std::path::PathBuf;
+
+use pagewise_refs::Classify;
+use pagewise_refs::Format;
 use pagewise_simulate::IoTime;
 use pagewise_simulate::Outcome;
 use pagewise_simulate::PolicyKind;
 use pagewise_simulate::Storage;
 
-use super::curves;
-use super::curves::Curve;
-use super::load::Input;
-use super::load::References;
-use super::plan::Cell;
-use super::plan::Plan;
-use crate::failure::Failure;
+use crate::curves;
+use crate::curves::Curve;
+use crate::error::ReplayError;
+use crate::load::Facts;
+use crate::load::Input;
+use crate::load::References;
+use crate::plan::Cell;
+use crate::plan::Plan;
+use crate::watch::Watch;
 
 /// A trace's simulations.
-pub(crate) struct Findings<'a> {
-    pub(crate) plan: &'a Plan,
-    pub(crate) input: &'a Input,
-    pub(crate) rows: Vec<Row>,
+#[derive(Debug)]
+pub struct Findings {
+    /// What was simulated.
+    pub plan: Plan,
+    /// On what.
+    pub trace: TraceFacts,
+    /// By size, then storage, then policy.
+    pub rows: Vec<Row>,
     /// Whole curves, if they are wanted.
-    pub(crate) curves: Vec<Curve>,
-    /// What is to be said on standard error.
-    pub(crate) notes: Vec<String>,
+    pub curves: Vec<Curve>,
+    /// What is to be said beside it.
+    pub notes: Vec<String>,
+}
+
+/// The trace that was replayed.
+#[derive(Clone, Debug)]
+pub struct TraceFacts {
+    /// Where it is.
+    pub path: PathBuf,
+    /// As told, or found.
+    pub format: Format,
+    /// How files were told from anonymous memory; `None`: the format says it.
+    pub classify: Option<Classify>,
+    /// What is in it.
+    pub facts: Facts,
 }
 
 /// A policy at one size on one storage.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Row {
-    pub(crate) policy: PolicyKind,
+pub struct Row {
+    /// Of replacement.
+    pub policy: PolicyKind,
     /// Index into [`Plan::sizes`].
-    pub(crate) size: usize,
-    pub(crate) frames: u32,
+    pub size: usize,
+    /// That size in pages.
+    pub frames: u32,
     /// The cost of a write to swap in reads, if that is swept.
-    pub(crate) write_read_ratio: Option<u32>,
-    pub(crate) outcome: Outcome,
-    pub(crate) io: IoTime,
+    pub write_read_ratio: Option<u32>,
+    /// What was counted.
+    pub outcome: Outcome,
+    /// What that takes on the storage.
+    pub io: IoTime,
     /// I/O time over CLOCK's; `None` if CLOCK needs none.
-    pub(crate) io_vs_clock: Option<f64>,
+    pub io_vs_clock: Option<f64>,
     /// Misses over those of the optimum; `None` if it was not simulated.
-    pub(crate) misses_vs_optimum: Option<f64>,
+    pub misses_vs_optimum: Option<f64>,
 }
 
-impl<'a> Findings<'a> {
+impl Findings {
     pub(crate) fn new(
-        plan: &'a Plan,
-        input: &'a Input,
+        plan: Plan,
+        input: Input,
         cells: &[Cell],
         counted: &[Outcome],
-    ) -> Result<Self, Failure> {
+        watch: &mut dyn Watch,
+    ) -> Result<Self, ReplayError> {
         let references = input.facts.references;
         if plan.warmup >= references {
-            return Err(Failure::new(format!(
+            return Err(ReplayError::asked(format!(
                 "--warmup {}: the trace has {references} references, so none would count; give less",
                 plan.warmup
             )));
@@ -65,11 +93,16 @@ impl<'a> Findings<'a> {
             }
         }
         let mut findings = Self {
-            plan,
-            input,
             rows,
-            curves: whole_curves(plan, input)?,
+            curves: whole_curves(&plan, &input, watch)?,
             notes: input.facts.notes.clone(),
+            plan,
+            trace: TraceFacts {
+                path: input.path,
+                format: input.format,
+                classify: input.classify,
+                facts: input.facts,
+            },
         };
         findings.notes.extend(findings.roomy());
         Ok(findings)
@@ -77,7 +110,7 @@ impl<'a> Findings<'a> {
 
     /// Sizes that hold the whole footprint say little.
     fn roomy(&self) -> Option<String> {
-        let pages = self.input.facts.pages?;
+        let pages = self.trace.facts.pages?;
         let roomy = |row: &&Row| row.frames >= pages;
         let size = self.plan.sizes[self.rows.iter().find(roomy)?.size];
         Some(format!(
@@ -86,17 +119,21 @@ impl<'a> Findings<'a> {
         ))
     }
 
-    /// Bytes of all distinct pages.
-    pub(crate) fn footprint_bytes(&self) -> Option<u64> {
-        let pages = self.input.facts.pages?;
+    /// Bytes of all distinct pages; `None`: not known.
+    pub fn footprint_bytes(&self) -> Option<u64> {
+        let pages = self.trace.facts.pages?;
         Some(u64::from(pages) * self.plan.page_bytes)
     }
 }
 
-fn whole_curves(plan: &Plan, input: &Input) -> Result<Vec<Curve>, Failure> {
+fn whole_curves(
+    plan: &Plan,
+    input: &Input,
+    watch: &mut dyn Watch,
+) -> Result<Vec<Curve>, ReplayError> {
     match (&input.references, input.facts.pages) {
         (References::Held(references), Some(pages)) if plan.curve => {
-            curves::curves(plan, references, pages)
+            curves::curves(plan, references, pages, watch)
         }
         _ => Ok(Vec::new()),
     }

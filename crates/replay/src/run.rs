@@ -1,77 +1,106 @@
 //! Simulations side by side over one decoding of the trace.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::sync::mpsc::sync_channel;
 use std::thread;
+use std::time::Duration;
 
+use pagewise_refs::Progress;
 use pagewise_refs::Reader;
 use pagewise_simulate::Outcome;
 use pagewise_simulate::Reference;
 use pagewise_simulate::Simulation;
 use pagewise_simulate::SimulationError;
 
-use super::load::Facts;
-use super::load::Input;
-use super::load::References;
-use super::plan::Cell;
-use super::plan::Plan;
-use super::progress::Progress;
-use crate::failure::Failure;
+use crate::error::ReplayError;
+use crate::load::Facts;
+use crate::load::Input;
+use crate::load::References;
+use crate::plan::Cell;
+use crate::plan::Plan;
+use crate::watch::Step;
+use crate::watch::Watch;
+use crate::watch::tell;
 
 /// References fed at once.
 const CHUNK: usize = 1 << 20;
 /// Chunks of a stream that wait for a slow simulation.
 const CHUNKS_AHEAD: usize = 8;
+/// How often whoever watches is told while only helpers work.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// What each cell counted.
-pub(crate) fn run(input: &mut Input, cells: &[Cell], plan: &Plan) -> Result<Vec<Outcome>, Failure> {
-    let outcomes = match &mut input.references {
-        References::Held(references) => held(references, cells, plan.jobs),
+pub(crate) fn run(
+    input: &mut Input,
+    cells: &[Cell],
+    plan: &Plan,
+    watch: &mut dyn Watch,
+) -> Result<Vec<Outcome>, ReplayError> {
+    match &mut input.references {
+        References::Held(references) => held(references, cells, plan.jobs, watch),
         References::Stream(reader) => {
-            let (outcomes, facts) = stream(reader, cells, plan.jobs)?;
+            let (outcomes, facts) = stream(reader, cells, plan.jobs, watch)?;
             input.facts = facts;
             Ok(outcomes)
         }
-    };
-    outcomes.map_err(|error: SimulationError| Failure::new(error.to_string()))
+    }
 }
 
 /// Each worker takes the next cell that nobody has begun.
-pub(super) fn held(
+pub(crate) fn held(
     references: &[Reference],
     cells: &[Cell],
     jobs: usize,
-) -> Result<Vec<Outcome>, SimulationError> {
+    watch: &mut dyn Watch,
+) -> Result<Vec<Outcome>, ReplayError> {
     let next = AtomicUsize::new(0);
     let fed = AtomicU64::new(0);
-    let total = references.len() as u64 * cells.len() as u64;
-    let work = |report: &mut dyn FnMut(u64)| {
+    let stopped = AtomicBool::new(false);
+    let work = |report: &mut dyn FnMut() -> Result<(), ReplayError>| {
         let mut done = Vec::new();
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(cell) = cells.get(index) else {
                 return Ok(done);
             };
-            let mut simulation = Simulation::with_future(&cell.settings, references)?;
+            let mut simulation =
+                Simulation::with_future(&cell.settings, references).map_err(impossible)?;
             for chunk in references.chunks(CHUNK) {
+                if stopped.load(Ordering::Relaxed) {
+                    return Err(ReplayError::Stopped);
+                }
                 simulation.feed(chunk);
-                let before = fed.fetch_add(chunk.len() as u64, Ordering::Relaxed);
-                report(before + chunk.len() as u64);
+                fed.fetch_add(chunk.len() as u64, Ordering::Relaxed);
+                report()?;
             }
             done.push((index, simulation.outcome()));
         }
     };
-    let mut progress = Progress::new("simulating", Some(total));
+    let total = references.len() as u64 * cells.len() as u64;
+    let mut report = || {
+        let step = Step {
+            what: "simulating",
+            done: fed.load(Ordering::Relaxed),
+            total: Some(total),
+        };
+        tell(watch, step)
+    };
     let workers = jobs.min(cells.len()).max(1);
     let results = thread::scope(|scope| {
         let helpers: Vec<_> = (1..workers)
-            .map(|_| scope.spawn(|| work(&mut |_| {})))
+            .map(|_| scope.spawn(|| work(&mut || Ok(()))))
             .collect();
-        let mine = work(&mut |fed| progress.at(fed));
+        let mut mine = work(&mut report);
+        while mine.is_ok() && helpers.iter().any(|helper| !helper.is_finished()) {
+            thread::sleep(PAUSE);
+            mine = mine.and_then(|done| report().map(|()| done));
+        }
+        stopped.store(mine.is_err(), Ordering::Relaxed);
         let theirs = helpers.into_iter().map(joined);
         [mine].into_iter().chain(theirs).collect::<Vec<_>>()
     });
@@ -84,22 +113,30 @@ pub(super) fn held(
     Ok(outcomes)
 }
 
+fn impossible(error: SimulationError) -> ReplayError {
+    ReplayError::asked(error.to_string())
+}
+
 /// All simulations go along with the stream.
 fn stream(
     reader: &mut Reader,
     cells: &[Cell],
     jobs: usize,
-) -> Result<(Vec<Outcome>, Facts), Failure> {
+    watch: &mut dyn Watch,
+) -> Result<(Vec<Outcome>, Facts), ReplayError> {
     let started: Result<Vec<_>, _> = (cells.iter())
         .map(|cell| Simulation::new(&cell.settings))
         .collect();
-    let started = started.map_err(|error| Failure::new(error.to_string()))?;
-    let numbered = started.into_iter().enumerate().collect();
+    let numbered = started
+        .map_err(impossible)?
+        .into_iter()
+        .enumerate()
+        .collect();
     let mut facts = Facts::default();
     // One thread decodes.
     let done = match jobs.saturating_sub(1).min(cells.len()) {
-        0 => alone(reader, numbered, &mut facts)?,
-        workers => together(reader, numbered, workers, &mut facts)?,
+        0 => alone(reader, numbered, &mut facts, watch)?,
+        workers => together(reader, numbered, workers, &mut facts, watch)?,
     };
     facts.finish(reader);
     let mut outcomes = vec![Outcome::default(); cells.len()];
@@ -109,6 +146,14 @@ fn stream(
     Ok((outcomes, facts))
 }
 
+fn streaming(read: &Progress) -> Step {
+    Step {
+        what: "simulating",
+        done: read.read_bytes(),
+        total: read.total_bytes(),
+    }
+}
+
 type Numbered<T> = Vec<(usize, T)>;
 
 /// One thread does everything.
@@ -116,15 +161,15 @@ fn alone(
     reader: &mut Reader,
     mut simulations: Numbered<Simulation>,
     facts: &mut Facts,
-) -> Result<Numbered<Outcome>, Failure> {
+    watch: &mut dyn Watch,
+) -> Result<Numbered<Outcome>, ReplayError> {
     let read = reader.progress();
-    let mut progress = Progress::new("simulating", read.total_bytes());
     while let Some(chunk) = reader.next_chunk()? {
         facts.count(chunk);
         for (_, simulation) in &mut simulations {
             simulation.feed(chunk);
         }
-        progress.at(read.read_bytes());
+        tell(watch, streaming(&read))?;
     }
     Ok(outcomes(simulations))
 }
@@ -135,9 +180,9 @@ fn together(
     simulations: Numbered<Simulation>,
     workers: usize,
     facts: &mut Facts,
-) -> Result<Numbered<Outcome>, Failure> {
+    watch: &mut dyn Watch,
+) -> Result<Numbered<Outcome>, ReplayError> {
     let read = reader.progress();
-    let mut progress = Progress::new("simulating", read.total_bytes());
     let mut shares: Vec<Numbered<Simulation>> = (0..workers).map(|_| Vec::new()).collect();
     for (index, simulation) in simulations {
         shares[index % workers].push((index, simulation));
@@ -157,7 +202,7 @@ fn together(
                 // A worker that is gone has panicked, and joining it says so.
                 let _ = sender.send(Arc::clone(&chunk));
             }
-            progress.at(read.read_bytes());
+            tell(watch, streaming(&read))?;
         }
         drop(senders);
         Ok(helpers.into_iter().flat_map(joined).collect())

@@ -9,9 +9,11 @@ use pagewise_refs::Options;
 use pagewise_refs::Reader;
 use pagewise_simulate::Reference;
 
-use super::plan::Plan;
-use super::progress::Progress;
-use crate::failure::Failure;
+use crate::error::ReplayError;
+use crate::plan::Plan;
+use crate::watch::Step;
+use crate::watch::Watch;
+use crate::watch::tell;
 
 /// References held at most, unless a policy must know the future or curves are wanted: 1 GiB.
 const HELD: usize = 256 << 20;
@@ -35,14 +37,19 @@ pub(crate) enum References {
 
 /// What is known of a trace once it is read.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Facts {
-    pub(crate) references: u64,
-    pub(crate) writes: u64,
-    pub(crate) of_files: u64,
-    /// Distinct pages.
-    pub(crate) pages: Option<u32>,
-    pub(crate) skipped: u64,
-    pub(crate) notes: Vec<String>,
+pub struct Facts {
+    /// All of them, those of the warm-up too.
+    pub references: u64,
+    /// Of these, writes.
+    pub writes: u64,
+    /// Of these, to pages of files.
+    pub of_files: u64,
+    /// Distinct pages; `None`: not yet known.
+    pub pages: Option<u32>,
+    /// Lines left out.
+    pub skipped: u64,
+    /// What is to be said about the trace.
+    pub notes: Vec<String>,
 }
 
 impl Facts {
@@ -72,7 +79,12 @@ impl Facts {
 
 impl Input {
     /// Reads as much as the plan needs to know before it starts.
-    pub(crate) fn open(path: &Path, reader: Reader, plan: &Plan) -> Result<Self, Failure> {
+    pub(crate) fn open(
+        path: &Path,
+        reader: Reader,
+        plan: &Plan,
+        watch: &mut dyn Watch,
+    ) -> Result<Self, ReplayError> {
         let mut input = Self {
             path: path.to_owned(),
             format: reader.format(),
@@ -90,7 +102,7 @@ impl Input {
         input.references = if limit == 0 {
             References::Stream(Box::new(reader))
         } else {
-            input.hold(reader, limit, &plan.reading)?
+            input.hold(reader, limit, &plan.reading, watch)?
         };
         Ok(input)
     }
@@ -100,22 +112,27 @@ impl Input {
         mut reader: Reader,
         limit: usize,
         options: &Options,
-    ) -> Result<References, Failure> {
+        watch: &mut dyn Watch,
+    ) -> Result<References, ReplayError> {
         let mut held = Some(Vec::new());
         let read = reader.progress();
-        let mut progress = Progress::new("reading", read.total_bytes());
         while let Some(chunk) = reader.next_chunk()? {
             self.facts.count(chunk);
             match &mut held {
                 Some(all) if all.len() + chunk.len() <= limit => all.extend_from_slice(chunk),
                 _ => held = None,
             }
-            progress.at(read.read_bytes());
+            let step = Step {
+                what: "reading",
+                done: read.read_bytes(),
+                total: read.total_bytes(),
+            };
+            tell(watch, step)?;
         }
         self.facts.finish(&reader);
         match held {
             Some(all) => Ok(References::Held(all)),
-            None if self.path == Path::new("-") => Err(Failure::new(
+            None if self.path == Path::new("-") => Err(ReplayError::asked(
                 "a trace of more than 2^28 references on standard input cannot be read twice, as percentages of the \
                  footprint need: write it to a file, or give --memory in bytes or pages",
             )),

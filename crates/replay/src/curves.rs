@@ -8,10 +8,11 @@ use pagewise_simulate::Reference;
 use pagewise_simulate::Sampler;
 use pagewise_simulate::Settings;
 
-use super::plan::Cell;
-use super::plan::Plan;
-use super::run::held;
-use crate::failure::Failure;
+use crate::error::ReplayError;
+use crate::plan::Cell;
+use crate::plan::Plan;
+use crate::run::held;
+use crate::watch::Watch;
 
 /// Points of a curve; closer together where memory is small, as curves are steep there.
 const POINTS: u32 = 40;
@@ -21,20 +22,27 @@ const SAMPLED_PAGES: f64 = 16_384.0;
 const SAMPLED_REFERENCES: f64 = 2e7;
 
 /// A policy's curve.
-pub(crate) struct Curve {
-    pub(crate) policy: PolicyKind,
+#[derive(Debug)]
+pub struct Curve {
+    /// Of replacement.
+    pub policy: PolicyKind,
     /// The share of pages that was simulated; 1 if the curve is exact.
-    pub(crate) rate: f64,
+    pub rate: f64,
     /// Mean absolute error of LRU's miss ratio at this rate, which stands for the others'; 0 if the curve is exact.
-    pub(crate) error: f64,
-    pub(crate) points: Vec<Point>,
+    pub error: f64,
+    /// By size, ascending.
+    pub points: Vec<Point>,
 }
 
 /// What happens in a memory of some size.
-pub(crate) struct Point {
-    pub(crate) frames: u32,
-    pub(crate) miss_ratio: f64,
-    pub(crate) io_ns: u64,
+#[derive(Clone, Copy, Debug)]
+pub struct Point {
+    /// Pages of memory.
+    pub frames: u32,
+    /// Misses over references.
+    pub miss_ratio: f64,
+    /// What they take on the plan's first storage.
+    pub io_ns: u64,
 }
 
 /// The curves of all policies of the plan, on its first storage.
@@ -42,7 +50,8 @@ pub(crate) fn curves(
     plan: &Plan,
     references: &[Reference],
     pages: u32,
-) -> Result<Vec<Curve>, Failure> {
+    watch: &mut dyn Watch,
+) -> Result<Vec<Curve>, ReplayError> {
     let sizes = sizes(pages);
     let rate = (SAMPLED_PAGES / f64::from(pages))
         .min(SAMPLED_REFERENCES / references.len() as f64)
@@ -56,7 +65,7 @@ pub(crate) fn curves(
         .copied()
         .filter(|policy| *policy != PolicyKind::Lru);
     let others: Vec<PolicyKind> = others.collect();
-    let mut counted = sample.simulate(plan, &others, &sizes)?.into_iter();
+    let mut counted = sample.simulate(plan, &others, &sizes, watch)?.into_iter();
     let mut curves = Vec::new();
     for &policy in &plan.policies {
         let is_lru = policy == PolicyKind::Lru;
@@ -149,7 +158,8 @@ impl Sample {
         plan: &Plan,
         policies: &[PolicyKind],
         sizes: &[u32],
-    ) -> Result<Vec<Outcome>, Failure> {
+        watch: &mut dyn Watch,
+    ) -> Result<Vec<Outcome>, ReplayError> {
         let (_, storage) = plan.storages[0];
         let flush = |period: u64| ((period as f64 * self.sampler.rate()).round() as u64).max(1);
         let cell = |policy, frames| Cell {
@@ -165,8 +175,7 @@ impl Sample {
         let cells: Vec<Cell> = (policies.iter())
             .flat_map(|&policy| sizes.iter().map(move |&frames| cell(policy, frames)))
             .collect();
-        let counted = held(&self.references, &cells, plan.jobs)
-            .map_err(|error| Failure::new(error.to_string()))?;
+        let counted = held(&self.references, &cells, plan.jobs, watch)?;
         let whole = |outcome: &Outcome| self.sampler.scale(outcome, self.counted);
         Ok(counted.iter().map(whole).collect())
     }

@@ -3,19 +3,20 @@
 use pagewise_host::MemorySize;
 use pagewise_simulate::MAX_PAGES;
 
-use crate::failure::Failure;
+use crate::error::ReplayError;
 
 /// The pages that fit; percentages are of the footprint, rounded down.
 pub(crate) fn frames(
     size: MemorySize,
     page_bytes: u64,
     footprint: Option<u32>,
-) -> Result<u32, Failure> {
+) -> Result<u32, ReplayError> {
     let pages = match size {
         MemorySize::Pages(pages) => pages,
         MemorySize::Bytes(bytes) => bytes / page_bytes,
         MemorySize::Percent(percent) => {
-            let footprint = footprint.ok_or_else(|| Failure::new("the footprint is unknown"))?;
+            let footprint =
+                footprint.ok_or_else(|| ReplayError::asked("the footprint is unknown"))?;
             // In thousandths of a percent, so that 10 % of 1000 pages is 100 whatever a float's last digit.
             let thousandths = (percent * 1e3).round() as u64;
             (u128::from(footprint) * u128::from(thousandths) / 100_000) as u64
@@ -29,7 +30,7 @@ pub(crate) fn frames(
         None => String::new(),
     };
     if pages == 0 {
-        return Err(Failure::new(format!(
+        return Err(ReplayError::asked(format!(
             "--memory {size}: less than one page{of}; give more"
         )));
     }
@@ -37,7 +38,7 @@ pub(crate) fn frames(
         .ok()
         .filter(|pages| *pages <= MAX_PAGES)
         .ok_or_else(|| {
-            Failure::new(format!(
+            ReplayError::asked(format!(
                 "--memory {size}: more than the {MAX_PAGES} pages that can be simulated{of}; give less"
             ))
         })

@@ -1,0 +1,206 @@
+//! What a plan would do to the whole program, by simulation: what one object gets, others lose.
+//!
+//! The string of references that crate `predict` makes of a recording says of pages in memory how often they are used, which
+//! swap-ins do not. Locked pages leave the string and the memory, streamed ones the string, with some memory to be read ahead
+//! in; these come in once a round, of which only the recording knows how long it takes. What swaps then, against what
+//! swaps without a plan, is the plan's worth.
+
+use std::collections::HashMap;
+
+use pagewise_analyze::Attribution;
+use pagewise_analyze::Findings;
+use pagewise_analyze::Identity;
+use pagewise_plan::Action;
+use pagewise_predict::Model;
+use pagewise_predict::Treatment;
+use pagewise_trace::Trace;
+use pagewise_trace::TraceError;
+
+use crate::choose::Choice;
+use crate::facts::ObjectFacts;
+use crate::facts::RunFacts;
+
+/// A block of memory that belongs to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Block {
+    space: u32,
+    start: u64,
+    bytes: u64,
+    object: usize,
+}
+
+/// Judges plans for one memory size.
+pub(crate) struct Judge<'a> {
+    model: &'a Model,
+    objects: &'a [ObjectFacts],
+    run: &'a RunFacts,
+    memory_bytes: u64,
+    /// By address space and start.
+    blocks: Vec<Block>,
+    /// Swap-ins without a plan.
+    nothing: u64,
+}
+
+impl<'a> Judge<'a> {
+    /// `objects`: those of the findings, in their order.
+    pub(crate) fn new(
+        trace: &Trace,
+        findings: &Findings,
+        (objects, run): (&'a [ObjectFacts], &'a RunFacts),
+        model: &'a Model,
+        memory_bytes: u64,
+    ) -> Result<Self, TraceError> {
+        let mut judge = Self {
+            model,
+            objects,
+            run,
+            memory_bytes,
+            blocks: blocks(trace, findings, objects)?,
+            nothing: 0,
+        };
+        judge.nothing = judge.free(&[]);
+        Ok(judge)
+    }
+
+    /// Swap-ins of the program with the plan, as a share of those without; of what is read ahead, so large a part counts.
+    pub(crate) fn share_left(&self, choices: &[Choice], left_of_streamed: f64) -> f64 {
+        let streamed: f64 = choices.iter().map(|choice| self.streamed(choice)).sum();
+        let left = self.free(choices) as f64 + left_of_streamed * streamed;
+        left / (self.nothing as f64).max(1.0)
+    }
+
+    /// Pages read in ahead: all that is not kept, in each round.
+    fn streamed(&self, choice: &Choice) -> f64 {
+        let object = &self.objects[choice.object];
+        let rounds = match choice.action {
+            Action::Stream { .. } => object.rounds(self.run.wall_ns),
+            Action::Prefetch(_) => 1.0,
+            _ => return 0.0,
+        };
+        let pages = object.bytes.saturating_sub(choice.kept_bytes) / self.run.page_bytes;
+        rounds * pages as f64
+    }
+
+    /// Swap-ins of what the kernel does with what it likes.
+    fn free(&self, choices: &[Choice]) -> u64 {
+        let of_object: HashMap<usize, &Choice> = choices
+            .iter()
+            .map(|choice| (choice.object, choice))
+            .collect();
+        self.model.treated(self.memory_bytes, |space, address| {
+            let Some(block) = self.block(space, address) else {
+                return Treatment::Free;
+            };
+            match of_object.get(&block.object) {
+                Some(choice) => treatment(&choice.action, address - block.start),
+                None => Treatment::Free,
+            }
+        })
+    }
+
+    fn block(&self, space: u32, address: u64) -> Option<&Block> {
+        let after = self
+            .blocks
+            .partition_point(|block| (block.space, block.start) <= (space, address));
+        let block = self.blocks[..after].last()?;
+        (block.space == space && address < block.start.saturating_add(block.bytes)).then_some(block)
+    }
+}
+
+/// Of a page so far into its block.
+fn treatment(action: &Action, offset: u64) -> Treatment {
+    let is_kept = |keep: &Option<u64>| keep.is_some_and(|keep| offset < keep);
+    match action {
+        Action::Lock { keep_bytes, ranges } => {
+            let in_ranges = ranges.is_empty() || ranges.iter().any(|range| range.contains(&offset));
+            match in_ranges && (keep_bytes.is_none() || is_kept(keep_bytes)) {
+                true => Treatment::Locked,
+                false => Treatment::Free,
+            }
+        }
+        Action::Stream { keep_bytes, .. } if is_kept(keep_bytes) => Treatment::Locked,
+        Action::Stream { .. } | Action::Prefetch(_) => Treatment::Streamed,
+        _ => Treatment::Free,
+    }
+}
+
+/// Where objects lie that can have a rule: their blocks as events show them, each as far as an event was seen in it; of an
+/// object of one block all of it.
+fn blocks(
+    trace: &Trace,
+    findings: &Findings,
+    objects: &[ObjectFacts],
+) -> Result<Vec<Block>, TraceError> {
+    let with_rule = objects
+        .iter()
+        .enumerate()
+        .filter(|(_, facts)| facts.can_have_rule);
+    let wanted: HashMap<&Identity, usize> = with_rule
+        .map(|(at, _)| (&findings.objects[at].identity, at))
+        .collect();
+    let mut attribution = Attribution::read(trace)?;
+    let page_bytes = attribution.page_bytes();
+    let mut known: Vec<Option<usize>> = Vec::new();
+    let mut seen: HashMap<(u32, u64), (usize, u64)> = HashMap::new();
+    for event in trace.events()? {
+        let event = event?;
+        let located = attribution.locate(&event);
+        while known.len() <= located.object {
+            let identity = attribution.identity(known.len());
+            known.push(wanted.get(identity).copied());
+        }
+        let (Some(object), Some(page)) = (known[located.object], located.page) else {
+            continue;
+        };
+        let address = event.address / page_bytes * page_bytes;
+        let Some(start) = address.checked_sub(page * page_bytes) else {
+            continue;
+        };
+        let bytes = (page + 1) * page_bytes;
+        let block = seen.entry((event.space, start)).or_insert((object, bytes));
+        block.1 = block.1.max(bytes);
+    }
+    let mut blocks: Vec<Block> = seen
+        .into_iter()
+        .map(|((space, start), (object, bytes))| Block {
+            space,
+            start,
+            object,
+            bytes: match objects[object].is_one_block {
+                true => bytes.max(objects[object].bytes),
+                false => bytes,
+            },
+        })
+        .collect();
+    blocks.sort_unstable_by_key(|block| (block.space, block.start));
+    Ok(blocks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagewise_plan::ReadAhead;
+
+    #[test]
+    fn pages_are_treated_as_rules_say() {
+        let stream = Action::Stream {
+            keep_bytes: Some(8192),
+            ahead: ReadAhead::default(),
+        };
+        assert_eq!(treatment(&stream, 4096), Treatment::Locked);
+        assert_eq!(treatment(&stream, 8192), Treatment::Streamed);
+        let hot = Action::Lock {
+            keep_bytes: None,
+            ranges: vec![4096..8192],
+        };
+        assert_eq!(treatment(&hot, 0), Treatment::Free);
+        assert_eq!(treatment(&hot, 4096), Treatment::Locked);
+        let part = Action::Lock {
+            keep_bytes: Some(4096),
+            ranges: Vec::new(),
+        };
+        assert_eq!(treatment(&part, 0), Treatment::Locked);
+        assert_eq!(treatment(&part, 4096), Treatment::Free);
+        assert_eq!(treatment(&Action::Nothing, 0), Treatment::Free);
+    }
+}

@@ -1,0 +1,129 @@
+//! Recordings.
+
+use std::path::PathBuf;
+
+use pagewise_analyze::analyze;
+use pagewise_host::MemorySize;
+use pagewise_host::page_bytes;
+use pagewise_report::json::Report;
+use pagewise_trace::META_FILE;
+use pagewise_trace::TABLE_NAMES;
+use pyo3::exceptions::PyKeyError;
+use pyo3::prelude::*;
+
+use crate::errors::Error;
+use crate::errors::asked;
+use crate::errors::chain;
+use crate::errors::of_advice;
+use crate::errors::of_trace;
+use crate::interrupt::interruptible;
+use crate::objects;
+use crate::source::Source;
+use crate::table::Content;
+use crate::table::Table;
+
+/// A recording of `pagewise record`.
+#[pyclass(frozen, module = "pagewise._native")]
+pub(crate) struct Trace {
+    path: PathBuf,
+}
+
+#[pymethods]
+impl Trace {
+    #[new]
+    fn new(path: PathBuf) -> PyResult<Self> {
+        pagewise_trace::Trace::open(&path).map_err(|error| of_trace(&error))?;
+        Ok(Self { path })
+    }
+
+    #[getter]
+    fn path(&self) -> PathBuf {
+        self.path.clone()
+    }
+
+    /// `meta.json` as text.
+    fn meta_json(&self) -> PyResult<String> {
+        let file = self.path.join(META_FILE);
+        std::fs::read_to_string(&file)
+            .map_err(|error| Error::new_err(format!("cannot read {}: {error}", file.display())))
+    }
+
+    #[staticmethod]
+    fn table_names() -> Vec<&'static str> {
+        TABLE_NAMES.to_vec()
+    }
+
+    fn table(&self, name: &str) -> PyResult<Table> {
+        if !TABLE_NAMES.contains(&name) {
+            let names = TABLE_NAMES.join(", ");
+            return Err(PyKeyError::new_err(format!(
+                "no table {name}; there are: {names}"
+            )));
+        }
+        let content = Content::OfTrace(Source::Table(self.path.clone(), name.to_owned()));
+        Ok(Table { content })
+    }
+
+    /// Every event with its object beside it.
+    fn events(&self) -> Table {
+        Table {
+            content: Content::OfTrace(Source::Events(self.path.clone())),
+        }
+    }
+
+    /// A row an object, most stall first.
+    fn objects(&self, py: Python<'_>) -> PyResult<Table> {
+        let path = self.path.clone();
+        let batch = interruptible(py, move || {
+            let findings = findings(&path)?;
+            objects::table(&findings).map_err(|error| chain(&error))
+        })?;
+        let content = Content::Batch(batch.map_err(Error::new_err)?);
+        Ok(Table { content })
+    }
+
+    /// The document `pagewise.report/1` as text.
+    fn report_json(&self, py: Python<'_>) -> PyResult<String> {
+        let path = self.path.clone();
+        let text = interruptible(py, move || {
+            let findings = findings(&path)?;
+            let mut text = Vec::new();
+            let written = Report::new(&findings).write(&mut text);
+            written.map_err(|error| error.to_string())?;
+            String::from_utf8(text).map_err(|error| error.to_string())
+        })?;
+        text.map_err(Error::new_err)
+    }
+
+    /// The document `pagewise.plan/1`, and the plan itself as TOML.
+    #[pyo3(signature = (memory=None))]
+    fn plan(&self, py: Python<'_>, memory: Option<&str>) -> PyResult<(String, String)> {
+        let memory: Option<MemorySize> = memory.map(str::parse).transpose().map_err(asked)?;
+        let path = self.path.clone();
+        interruptible(py, move || plan(&path, memory))?
+    }
+}
+
+fn findings(path: &std::path::Path) -> Result<pagewise_analyze::Findings, String> {
+    let trace = pagewise_trace::Trace::open(path).map_err(|error| chain(&error))?;
+    analyze(&trace).map_err(|error| chain(&error))
+}
+
+fn plan(path: &std::path::Path, memory: Option<MemorySize>) -> PyResult<(String, String)> {
+    let of_trace = |error| of_trace(&error);
+    let trace = pagewise_trace::Trace::open(path).map_err(of_trace)?;
+    let findings = analyze(&trace).map_err(of_trace)?;
+    let peak = pagewise_advise::peak_bytes(&trace).map_err(of_trace)?;
+    let memory = memory.map(|memory| memory.resolve(peak, page_bytes()));
+    let memory = memory.transpose().map_err(asked)?;
+    let advice = pagewise_advise::advise(&trace, &findings, memory);
+    let mut advice = advice.map_err(|error| of_advice(&error))?;
+    // Without one, the plan has no curve; the command line says why on standard error.
+    if let Ok(model) = pagewise_predict::Model::read(&trace) {
+        advice.plan.curve = pagewise_advise::curve(&model);
+    }
+    Ok((
+        advice.to_json().map_err(asked)?,
+        advice.plan.to_toml().map_err(asked)?,
+    ))
+}

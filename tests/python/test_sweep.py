@@ -1,0 +1,153 @@
+"""Sweeps, here and on a Ray cluster of this machine."""
+
+import os
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+
+import pagewise
+from pagewise.sweeping import Task
+
+POLICIES = ["clock", "arc", "belady"]
+
+
+def sweep(traces, output, **options):
+    return pagewise.sweep(traces, POLICIES, ["5%", "20%"], output=output, **options)
+
+
+def test_a_sweep_finds_what_simulations_find(blocks, other_blocks, tmp_path):
+    found = sweep([blocks, other_blocks], tmp_path)
+    assert (found.ran, found.failed) == (6, {})
+    rows = found.to_arrow().to_pylist()
+    assert len(rows) == 12
+    alone = pagewise.simulate(blocks, POLICIES, ["5%", "20%"]).rows
+    for expected in alone:
+        (row,) = [
+            row
+            for row in rows
+            if (row["trace"], row["policy"], row["memory_pages"]) == (str(blocks), expected["policy"], expected["memory_pages"])
+        ]
+        for key, value in expected.items():
+            assert row[key] == value, key
+
+
+def test_what_is_done_is_not_done_again(blocks, other_blocks, tmp_path):
+    assert sweep([blocks], tmp_path).ran == 3
+    times = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.parquet")}
+    again = sweep([blocks, other_blocks], tmp_path)
+    assert again.ran == 3 and len(again.tasks) == 6
+    assert all(path.stat().st_mtime_ns == written for path, written in times.items())
+    # Another question has another answer.
+    assert pagewise.sweep([blocks], POLICIES, ["10%"], output=tmp_path).ran == 3
+
+
+def test_a_file_that_is_half_written_is_written_again(blocks, tmp_path):
+    first = sweep([blocks], tmp_path)
+    whole = first.to_arrow()
+    path = first.tasks[1].path(tmp_path)
+    path.write_bytes(path.read_bytes()[:200])
+    again = sweep([blocks], tmp_path)
+    assert again.ran == 1 and again.to_arrow() == whole
+
+
+def test_a_bad_trace_does_not_end_the_sweep(blocks, tmp_path):
+    bad, gone = tmp_path / "bad.lis", tmp_path / "gone.lis"
+    bad.write_text("no\ntrace\n")
+    found = sweep([bad, blocks, gone], tmp_path / "out")
+    assert set(found.failed) == {str(bad), str(gone)}
+    assert "gone.lis" in found.failed[str(gone)]
+    assert found.ran == 3 and found.to_arrow().num_rows == 6
+
+
+def test_traces_of_one_name_are_two(blocks, tmp_path):
+    copy = tmp_path / "elsewhere" / blocks.name
+    copy.parent.mkdir()
+    copy.write_bytes(blocks.read_bytes())
+    assert sweep([blocks, copy], tmp_path / "out").to_arrow().num_rows == 12
+
+
+def test_a_trace_by_url_is_fetched(blocks, tmp_path, monkeypatch):
+    monkeypatch.setenv("PAGEWISE_CACHE", str(tmp_path / "cache"))
+    found = sweep([blocks.as_uri(), (tmp_path / "none.lis").as_uri()], tmp_path / "out")
+    assert found.ran == 3
+    assert list(found.failed) == [(tmp_path / "none.lis").as_uri()]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"workers": 0}, "from 1 on"),
+        ({"workers": -2}, "from 1 on"),
+        ({"engine": "spark"}, "'local' or 'ray'"),
+        ({"address": "auto"}, "engine='ray'"),
+        ({"memory": [float("nan")]}, "whole number above 0"),
+        ({"memory": ["-3%"]}, "-3%"),
+        ({"policies": ["clok"]}, "did you mean"),
+    ],
+)
+def test_requests_that_make_no_sense_are_told_before_anything_runs(blocks, tmp_path, options, said):
+    with pytest.raises(pagewise.RequestError, match=said):
+        pagewise.sweep([blocks], **{"policies": POLICIES, "memory": ["5%"], "output": tmp_path / "out", **options})
+    assert not (tmp_path / "out").exists()
+
+
+def test_no_cluster_is_told(blocks, tmp_path):
+    with pytest.raises(pagewise.Error, match="no Ray cluster at 127.0.0.1:1"):
+        sweep([blocks], tmp_path, engine="ray", address="127.0.0.1:1")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    import ray
+
+    ray.init(num_cpus=2, log_to_driver=False, logging_level="ERROR", include_dashboard=False)
+    yield
+    ray.shutdown()
+
+
+def test_ray_finds_the_same_to_the_bit(blocks, other_blocks, tmp_path, cluster):
+    local = sweep([blocks, other_blocks], tmp_path / "local")
+    on_ray = sweep([blocks, other_blocks], tmp_path / "ray", engine="ray")
+    assert on_ray.ran == 6
+    assert on_ray.to_arrow() == local.to_arrow()
+
+
+def workers_at_work():
+    found = subprocess.run(["pgrep", "-f", "^ray::_run_task"], capture_output=True, text=True)
+    return [int(pid) for pid in found.stdout.split()]
+
+
+def test_a_lost_worker_costs_only_its_task(blocks, other_blocks, tmp_path, cluster):
+    local = pagewise.sweep([blocks, other_blocks], "all", ["20%"], output=tmp_path / "local")
+    killed = []
+
+    def kill():
+        while not killed:
+            for pid in workers_at_work()[:1]:
+                os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
+            time.sleep(0.002)
+
+    killer = threading.Thread(target=kill, daemon=True)
+    killer.start()
+    found = pagewise.sweep([blocks, other_blocks], "all", ["20%"], output=tmp_path / "ray", engine="ray")
+    killer.join(10)
+    assert killed, "no worker was seen at work"
+    assert found.ran == len(found.tasks), "each once"
+    assert found.to_arrow() == local.to_arrow()
+
+
+def test_a_task_knows_whether_it_is_done(tmp_path):
+    task = Task("a.lis", "lru", {"memory": ["5%"]})
+    assert not task.is_done(tmp_path)
+    task.path(tmp_path).parent.mkdir(parents=True)
+    task.path(tmp_path).touch()
+    assert not task.is_done(tmp_path)
+
+
+def test_another_version_on_a_worker_is_told(blocks):
+    with pytest.raises(pagewise.Error, match="install the same on both"):
+        Task(str(blocks), "lru", {"memory": ["5%"]}, version="0.0.0").run()
