@@ -288,3 +288,76 @@ pub(crate) fn swap_ins<'a>(steps: impl IntoIterator<Item = &'a Step>, pages: u64
     simulation.feed(&chunk);
     simulation.outcome().swap_reads
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pages 0 to 39, used in turn; of one address space, from address 0 on.
+    fn model() -> Model {
+        let steps = (0..4000).map(|at| Step::access(at, (at % 40) as u32));
+        Model {
+            strings: vec![steps.collect()],
+            keys: (0..40).map(|page| history::key(0, page)).collect(),
+            page_bytes: 4096,
+            overhead_pages: 0,
+            most_pages: 40,
+            limit_bytes: None,
+            swap_ins: 0,
+            own_ns: None,
+            swap_in_ns: None,
+            simulated: 0,
+            off: 0.0,
+        }
+    }
+
+    #[test]
+    fn what_is_locked_takes_room_and_swaps_no_more() {
+        let model = model();
+        let memory = 30 * 4096;
+        let all_free = model.treated(memory, |_, _| Treatment::Free);
+        assert_eq!(all_free, model.at(memory, None).swap_ins);
+        let locked = |pages: u64| {
+            model.treated(memory, |_, address| match address / 4096 < pages {
+                true => Treatment::Locked,
+                false => Treatment::Free,
+            })
+        };
+        // In turn, all but the last few pages miss; of 20 locked, the other 20 do not fit in what is left.
+        assert!(all_free > 3000, "{all_free}");
+        let half = locked(20);
+        assert!((1000..=2000).contains(&half), "{half}");
+        // As many as fit beside what is locked.
+        let most = locked(29);
+        assert!(most > 500, "{most}");
+        assert_eq!(locked(40), 0);
+    }
+
+    #[test]
+    fn what_is_streamed_leaves_room_to_the_others() {
+        let model = model();
+        let streamed = model.treated(30 * 4096, |_, address| match address / 4096 < 20 {
+            true => Treatment::Streamed,
+            false => Treatment::Free,
+        });
+        // 20 pages in three quarters of 30.
+        assert_eq!(streamed, 0);
+    }
+
+    #[test]
+    fn locked_pages_count_while_they_exist() {
+        let step = |at, page, gone| Step {
+            gone,
+            ..Step::access(at, page)
+        };
+        let steps = [
+            step(0, 0, false),
+            step(1, 0, false),
+            step(2, 0, true),
+            step(3, 1, false),
+            step(4, 2, false),
+        ];
+        let locked = [Treatment::Locked, Treatment::Locked, Treatment::Free];
+        assert_eq!(most_at_once(&steps, &locked), 1);
+    }
+}
