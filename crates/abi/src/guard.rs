@@ -7,7 +7,8 @@ use crate::record::RecordError;
 
 /// Names the launcher's socket to the guard, as [`crate::SOCKET_VARIABLE`] does the recorder's to the runtime.
 pub const SOCKET_VARIABLE: &str = "PAGEWISE_GUARD_SOCKET";
-/// Options, separated by commas: [`OPTION_KEEP_GOING`], [`OPTION_LEAKS`], [`OPTION_MPROTECT`], [`OPTION_ALIGN`] and a number.
+/// Options, separated by commas: [`OPTION_KEEP_GOING`], [`OPTION_LEAKS`], [`OPTION_MPROTECT`], [`OPTION_BEGIN`],
+/// [`OPTION_OVERLAP`]; with a number [`OPTION_ALIGN`], [`OPTION_SAMPLE`], [`OPTION_MIN`], [`OPTION_MAX`].
 pub const OPTIONS_VARIABLE: &str = "PAGEWISE_GUARD_OPTIONS";
 /// Go on after an error.
 pub const OPTION_KEEP_GOING: &str = "keep-going";
@@ -15,6 +16,16 @@ pub const OPTION_KEEP_GOING: &str = "keep-going";
 pub const OPTION_LEAKS: &str = "leaks";
 /// Guards by `mprotect`, where the kernel's own would do, too.
 pub const OPTION_MPROTECT: &str = "mprotect";
+/// Objects begin at a guard instead of ending at one.
+pub const OPTION_BEGIN: &str = "begin";
+/// Overlapping arguments of `memcpy` and kin are errors.
+pub const OPTION_OVERLAP: &str = "overlap";
+/// One object in so many is guarded.
+pub const OPTION_SAMPLE: &str = "sample=";
+/// Smaller objects are not guarded, bytes.
+pub const OPTION_MIN: &str = "min=";
+/// Larger objects are not guarded, bytes.
+pub const OPTION_MAX: &str = "max=";
 /// Objects are aligned to this many bytes and no more.
 pub const OPTION_ALIGN: &str = "align=";
 
@@ -27,7 +38,7 @@ pub const NAME_BYTES: usize = 16;
 /// Words of a [`Fault`] before its frames.
 pub const FAULT_WORDS: usize = 13;
 /// Words of a [`Summary`].
-pub const SUMMARY_WORDS: usize = 12 + HISTOGRAM;
+pub const SUMMARY_WORDS: usize = 16 + HISTOGRAM;
 /// Classes of sizes of live objects: up to 2^0, 2^1, ... 2^15 bytes, and beyond.
 pub const HISTOGRAM: usize = 17;
 
@@ -67,6 +78,10 @@ byte_enum! {
         Mismatch = 6,
         /// Nothing points to an object at the end of its process.
         Leak = 7,
+        /// An access to an address where nothing is, far from any object, that ends the program.
+        Wild = 8,
+        /// Source and destination of a copy overlap where they must not.
+        Overlap = 9,
     }
 }
 
@@ -193,6 +208,14 @@ pub struct Summary {
     pub cut_paths: u64,
     /// Call paths of allocations that were walked.
     pub paths: u64,
+    /// Objects that were to have no guard: by sampling or by size.
+    pub left_out: u64,
+    /// Objects of which only their bytes are kept at the end, out of reach of the program until it touches them.
+    pub compacted: u64,
+    /// How often one was put there, and how often one was brought back.
+    pub compactions: u64,
+    /// See [`Summary::compactions`].
+    pub restores: u64,
     /// Live objects by size, see [`HISTOGRAM`].
     pub sizes: [u64; HISTOGRAM],
 }
@@ -303,6 +326,10 @@ impl Summary {
             self.repaired,
             self.cut_paths,
             self.paths,
+            self.left_out,
+            self.compacted,
+            self.compactions,
+            self.restores,
         ] {
             words.put(value);
         }
@@ -388,7 +415,7 @@ fn decode_summary(bytes: &[u8]) -> Result<Summary, RecordError> {
     let field = |index: usize| word(bytes, index);
     let mut sizes = [0; HISTOGRAM];
     for (index, size) in sizes.iter_mut().enumerate() {
-        *size = field(12 + index)?;
+        *size = field(16 + index)?;
     }
     Ok(Summary {
         pid: field(0)? as u32,
@@ -403,6 +430,10 @@ fn decode_summary(bytes: &[u8]) -> Result<Summary, RecordError> {
         repaired: field(9)?,
         cut_paths: field(10)?,
         paths: field(11)?,
+        left_out: field(12)?,
+        compacted: field(13)?,
+        compactions: field(14)?,
+        restores: field(15)?,
         sizes,
     })
 }
@@ -474,6 +505,10 @@ mod tests {
             allocations: 2,
             sizes: core::array::from_fn(|index| index as u64),
             paths: 9,
+            left_out: 10,
+            compacted: 11,
+            compactions: 12,
+            restores: 13,
             ..Summary::default()
         };
         let mut bytes = [0; Summary::WIRE_BYTES];

@@ -2,6 +2,7 @@
 //! end. What changed there was written before or behind it.
 
 use crate::placement::Placed;
+use crate::plain;
 
 /// As in the paper that this part goes back to.
 const PADDING: u8 = 0xaa;
@@ -12,9 +13,9 @@ pub(crate) fn fill(placed: &Placed) {
     let first = placed.first_page();
     // SAFETY: both ranges are on the object's pages and hold nothing of the object's.
     unsafe {
-        std::ptr::write_bytes(first as *mut u8, PADDING, placed.start - first);
+        plain::fill(first as *mut u8, PADDING, placed.start - first);
         let end = placed.end();
-        std::ptr::write_bytes(end as *mut u8, PADDING, placed.guard - end);
+        plain::fill(end as *mut u8, PADDING, placed.guard - end);
     }
 }
 

@@ -24,6 +24,7 @@ use crate::page;
 use crate::paths;
 use crate::placement;
 use crate::placement::Placed;
+use crate::plain;
 use crate::protect;
 use crate::report;
 use crate::reserve::Reserve;
@@ -74,6 +75,7 @@ pub(crate) fn arena() -> Option<Arena> {
         chunks: OBJECTS.bytes() / CHUNK,
         slots: WORDS.start() as *const _,
         kinds: &KINDS,
+        side: settings::side(),
     })
 }
 
@@ -131,6 +133,9 @@ pub(crate) fn allocate(request: &Request) -> *mut u8 {
     let least = settings::alignment().of(request.bytes);
     let alignment = request.alignment.unwrap_or(1).max(least);
     let made = keeping_errno(|| {
+        if settings::is_choosy() && unguarded::is_ready() && !settings::is_chosen(request.bytes) {
+            return unguarded::leave_out(request.bytes, alignment);
+        }
         guarded(request, alignment).unwrap_or_else(|| unguarded::allocate(request.bytes, alignment))
     });
     if made.is_null() {
@@ -161,7 +166,7 @@ fn guarded(request: &Request, alignment: usize) -> Option<*mut u8> {
         (number, ledger.arena())
     };
     let extent = arena.extent(number);
-    let placed = Placed::before(extent.guard, request.bytes, alignment);
+    let placed = arena.place(number, request.bytes, alignment);
     let is_large = arena.is_large(number);
     if WAS_OPENED.load(Ordering::Relaxed) {
         // Something may have been written there since it was given back.
@@ -301,7 +306,7 @@ pub(crate) fn resize(address: *mut u8, request: &Request) -> *mut u8 {
     if !made.is_null() {
         let bytes = old_bytes.min(request.bytes);
         // SAFETY: two objects that are alive, of at least so many bytes; the program vouches for the old one.
-        unsafe { std::ptr::copy_nonoverlapping(address, made, bytes) };
+        unsafe { plain::copy(made, address, bytes) };
         release(address, request.family, request.registers);
     }
     made

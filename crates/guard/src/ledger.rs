@@ -268,6 +268,7 @@ mod tests {
             chunks,
             slots: slots.as_ptr(),
             kinds,
+            side: placement::Side::End,
         });
         ledger.bounds = Bounds {
             objects: 5,

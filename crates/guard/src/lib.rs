@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   hooks, operators      malloc and kin, new and delete ---\
-//!   buffers               read, write and kin: arguments     -> heap: one arena of slots   -> report -> the launcher
+//!   buffers, strings      read, memcpy and kin: arguments    -> heap: one arena of slots   -> report -> the launcher
 //!   signals               faults of the program          ---/     |                              (a ring of `interpose`)
 //!   heap  = ledger (which slot is in which state) + placement (where in its slot) + protect (guards)
 //!   paths = call paths, each kept once
@@ -31,6 +31,7 @@ pub mod operators;
 mod page;
 mod paths;
 mod placement;
+mod plain;
 mod protect;
 #[cfg(target_arch = "x86_64")]
 mod repair;
@@ -39,5 +40,7 @@ mod reserve;
 mod settings;
 pub mod signals;
 mod slot;
+pub mod strings;
 mod system;
 mod unguarded;
+mod wrap;

@@ -25,6 +25,7 @@ use crate::heap;
 use crate::heap::Seen;
 use crate::paths;
 use crate::paths::Path;
+use crate::plain;
 use crate::settings;
 use crate::signals;
 use crate::slot::State;
@@ -229,7 +230,7 @@ fn bytes_near(error: &Error<'_>, place: &mut [u8; MOST_NEAR]) -> (usize, usize) 
     let begin = middle.saturating_sub(half).max(first);
     let bytes = MOST_NEAR.min(end.saturating_sub(begin));
     // SAFETY: within the pages of an object that is alive, whose thread is here.
-    unsafe { std::ptr::copy_nonoverlapping(begin as *const u8, place.as_mut_ptr(), bytes) };
+    unsafe { plain::copy(place.as_mut_ptr(), begin as *const u8, bytes) };
     (begin, bytes)
 }
 
@@ -289,16 +290,12 @@ pub(crate) fn argument(
     access: Access,
     registers: Registers,
 ) {
-    let Some(seen) = heap::look(buffer) else {
+    let Some((kind, seen)) = judge_range(buffer, bytes) else {
         return;
     };
-    let (start, end) = (seen.placed.start, seen.placed.end());
-    let (kind, address) = match seen.facts.state {
-        State::Fresh => return,
-        State::Leaving | State::Freed => (FaultKind::UseAfterFree, buffer),
-        State::Live if buffer < start => (FaultKind::Underflow, buffer),
-        State::Live if buffer.saturating_add(bytes) > end => (FaultKind::Overflow, end.max(buffer)),
-        State::Live => return,
+    let address = match kind {
+        FaultKind::Overflow => seen.placed.end().max(buffer),
+        _ => buffer,
     };
     let error = Error {
         access,
@@ -341,6 +338,39 @@ pub(crate) fn fault(stopped: &Stopped) -> bool {
         ..Error::of(kind, stopped.address)
     };
     tell(&error, &Path::of_instruction(stopped.registers))
+}
+
+/// What an access to so many bytes is; `None`: right, as far as is known.
+fn judge_range(buffer: usize, bytes: usize) -> Option<(FaultKind, Seen)> {
+    if let Some(wrong) = judge(buffer) {
+        return Some(wrong);
+    }
+    let seen = heap::look(buffer).filter(|seen| seen.facts.state == State::Live)?;
+    (buffer.saturating_add(bytes) > seen.placed.end()).then_some((FaultKind::Overflow, seen))
+}
+
+/// Source and destination of a copy that must not overlap do.
+pub(crate) fn overlap(function: &'static str, to: usize, bytes: usize, registers: Registers) {
+    let seen = heap::look(to).filter(|seen| seen.facts.state == State::Live);
+    let error = Error {
+        access: Access::Write,
+        access_bytes: u32::try_from(bytes).ok(),
+        seen: seen.as_ref(),
+        function,
+        ..Error::of(FaultKind::Overlap, to)
+    };
+    told(&error, registers);
+}
+
+/// An access to where nothing is ends the program. `address` is 0 where the processor does not say it.
+pub(crate) fn wild(stopped: &Stopped) {
+    let error = Error {
+        access: stopped.access,
+        access_bytes: stopped.access_bytes,
+        is_exact: true,
+        ..Error::of(FaultKind::Wild, stopped.address)
+    };
+    tell(&error, &Path::of_instruction(stopped.registers));
 }
 
 /// What an access to a guarded address is, and of which object: of its own slot's, or of the one behind if that is nearer.
