@@ -19,6 +19,22 @@ pub(crate) fn fill(placed: &Placed) {
     }
 }
 
+/// Bytes that the processor fetches at a time.
+#[cfg(target_arch = "x86_64")]
+const LINE: usize = 64;
+
+/// Asks for an object's first page to be in the processor's caches soon.
+pub(crate) fn fetch(placed: &Placed) {
+    #[cfg(target_arch = "x86_64")]
+    for line in (placed.first_page()..placed.start).step_by(LINE) {
+        use std::arch::x86_64::_MM_HINT_T0;
+        // SAFETY: reads nothing that the program could tell, whatever the address.
+        unsafe { std::arch::x86_64::_mm_prefetch::<_MM_HINT_T0>(line as *const i8) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = placed;
+}
+
 /// The byte nearest to the object that something wrote over, if any did.
 pub(crate) fn damage(placed: &Placed) -> Option<usize> {
     let end = placed.end();

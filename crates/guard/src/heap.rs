@@ -18,6 +18,7 @@ use crate::arena::SLOTS;
 use crate::checks;
 use crate::ledger::Counts;
 use crate::ledger::Ledger;
+use crate::ledger::MOST_AHEAD;
 use crate::lock::Held;
 use crate::lock::Lock;
 use crate::page;
@@ -155,15 +156,19 @@ fn guarded(request: &Request, alignment: usize) -> Option<*mut u8> {
         ledger()?;
     }
     let path = paths::number_of_callers(request.registers);
-    let (number, arena) = {
+    let (number, arena, is_open) = {
         let mut held = ledger()?;
         let ledger = held.as_mut()?;
         if ledger.counts.live >= protect::most_objects() {
             return None;
         }
-        let number = ledger.take(pages, &mut prepare)?;
+        let taken = ledger.take(pages, &mut prepare)?;
+        let arena = ledger.arena();
+        let is_open = pages == 1
+            && !WAS_OPENED.load(Ordering::Relaxed)
+            && ledger.is_open(taken, &mut |from, to| open_ahead(&arena, from, to));
         ledger.count_made(request.bytes);
-        (number, ledger.arena())
+        (taken.number, arena, is_open)
     };
     let extent = arena.extent(number);
     let placed = arena.place(number, request.bytes, alignment);
@@ -172,7 +177,7 @@ fn guarded(request: &Request, alignment: usize) -> Option<*mut u8> {
         // Something may have been written there since it was given back.
         protect::close(extent.begin, extent.end - extent.begin, bounds());
     }
-    if !open(&placed, is_large.then_some(extent.end)) {
+    if !is_open && !open(&placed, is_large.then_some(extent.end)) {
         give_up(number, request.bytes);
         return None;
     }
@@ -186,6 +191,16 @@ fn guarded(request: &Request, alignment: usize) -> Option<*mut u8> {
     let slot = arena.slot(number);
     slot.hold(request.family, alignment, bytes, path)
         .then_some(placed.start as *mut u8)
+}
+
+/// Makes slots of a page accessible and memory, all at once.
+fn open_ahead(arena: &Arena, from: Number, to: Number) -> bool {
+    let mut pages = [(0, 0); MOST_AHEAD as usize];
+    let count = (to - from) as usize;
+    for (page, number) in pages.iter_mut().zip(from..to) {
+        *page = (arena.extent(number).begin, page::bytes());
+    }
+    protect::open_many(&pages[..count.min(pages.len())])
 }
 
 /// Makes an object's pages accessible. Of a large one, what lies behind it up to `end` is guarded then, too.
@@ -262,10 +277,11 @@ fn leave(arena: &Arena, seen: &Seen, family: Family, registers: Registers) {
         report::double_free(seen, registers);
         return;
     }
+    checks::fetch(&seen.placed);
+    let path = paths::number_of_callers(registers);
     if let Some(address) = checks::damage(&seen.placed) {
         report::damage(seen, address, registers);
     }
-    let path = paths::number_of_callers(registers);
     slot.freed.store(path, Ordering::Relaxed);
     let extent = arena.extent(seen.number);
     let (begin, end) = if WAS_OPENED.load(Ordering::Relaxed) {

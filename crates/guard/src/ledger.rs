@@ -30,6 +30,11 @@ const LARGE_WAITING: Bounds = Bounds {
     bytes: 16 << 30,
 };
 
+/// Slots of a page that are opened at once, at most: so many pages are memory before they are objects.
+pub(crate) const MOST_AHEAD: u64 = 32;
+/// One slot is opened ahead for so many that were handed out.
+const TAKEN_FOR_EACH_AHEAD: u64 = 64;
+
 /// Slots in the order in which they were given back, linked by their words.
 #[derive(Clone, Copy, Debug, Default)]
 struct Queue {
@@ -72,7 +77,19 @@ impl Queue {
 struct Class {
     /// Slots of the newest chunk that were never handed out.
     fresh: (Number, Number),
+    /// Those of them that are accessible already.
+    open: (Number, Number),
+    /// Slots handed out, ever.
+    taken: u64,
     queue: Queue,
+}
+
+/// A slot that was handed out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Taken {
+    pub(crate) number: Number,
+    /// Nothing was ever in it.
+    is_fresh: bool,
 }
 
 /// What is counted on the way.
@@ -126,31 +143,65 @@ impl Ledger {
     }
 
     /// A slot for an object of so many pages. `None`: there is none.
-    pub(crate) fn take(&mut self, pages: usize, prepare: Prepare<'_>) -> Option<Number> {
+    pub(crate) fn take(&mut self, pages: usize, prepare: Prepare<'_>) -> Option<Taken> {
         match CLASS_PAGES.iter().position(|&most| pages <= most) {
             Some(class) => self.take_small(class, prepare),
-            None => self.take_large(pages, prepare),
+            None => self.take_large(pages, prepare).map(|number| Taken {
+                number,
+                is_fresh: false,
+            }),
         }
     }
 
-    fn take_small(&mut self, class: usize, prepare: Prepare<'_>) -> Option<Number> {
-        let arena = self.arena;
-        if self.classes[class].queue.exceeds(self.bounds) {
-            return self.classes[class].queue.pop(&arena);
+    fn take_small(&mut self, class: usize, prepare: Prepare<'_>) -> Option<Taken> {
+        self.classes[class].taken += 1;
+        if !self.classes[class].queue.exceeds(self.bounds)
+            && let Some(number) = self.take_fresh(class, prepare)
+        {
+            return Some(Taken {
+                number,
+                is_fresh: true,
+            });
         }
+        let number = self.classes[class].queue.pop(&self.arena)?;
+        Some(Taken {
+            number,
+            is_fresh: false,
+        })
+    }
+
+    fn take_fresh(&mut self, class: usize, prepare: Prepare<'_>) -> Option<Number> {
         let (next, end) = self.classes[class].fresh;
         if next < end {
             self.classes[class].fresh.0 += 1;
             return Some(next);
         }
-        let Some(chunk) = self.unused_run(1).filter(|&chunk| prepare(chunk, 1, true)) else {
-            return self.classes[class].queue.pop(&arena);
-        };
+        let chunk = self.unused_run(1).filter(|&chunk| prepare(chunk, 1, true))?;
         self.use_run(chunk, 1, class as u8 + 1);
         let first = (chunk * SLOTS) as Number;
         let slots = Arena::slots_of_class(class) as Number;
         self.classes[class].fresh = (first + 1, first + slots);
         Some(first)
+    }
+
+    /// Whether the slot of a page that was just taken is accessible already: the more objects there were, the more slots
+    /// `open` opens at once (those from one number to before another), as that costs less.
+    pub(crate) fn is_open(&mut self, taken: Taken, open: &mut dyn FnMut(Number, Number) -> bool) -> bool {
+        let class = &mut self.classes[0];
+        let number = taken.number;
+        if !taken.is_fresh || number + 1 != class.fresh.0 {
+            return false;
+        }
+        if (class.open.0..class.open.1).contains(&number) {
+            return true;
+        }
+        let ahead = (class.taken / TAKEN_FOR_EACH_AHEAD).min(MOST_AHEAD) as Number;
+        let end = (number + ahead).min(class.fresh.1);
+        if end <= number || !open(number, end) {
+            return false;
+        }
+        class.open = (number, end);
+        true
     }
 
     fn take_large(&mut self, pages: usize, prepare: Prepare<'_>) -> Option<Number> {
@@ -284,7 +335,7 @@ mod tests {
     fn make(ledger: &mut Ledger, bytes: usize) -> Option<(Number, placement::Placed)> {
         let alignment = placement::Alignment::Auto.of(bytes);
         let pages = placement::pages(bytes, alignment, crate::arena::LARGE_PAGES)?;
-        let number = ledger.take(pages, &mut |_, _, _| true)?;
+        let number = ledger.take(pages, &mut |_, _, _| true)?.number;
         let arena = ledger.arena();
         let slot = arena.slot(number);
         if arena.is_large(number) {
@@ -389,6 +440,31 @@ mod tests {
         assert!(make(&mut ledger, 100_000).is_none());
         give_back(&mut ledger, all[7], 1);
         assert_eq!(make(&mut ledger, 1).map(|(number, _)| number), Some(all[7]));
+    }
+
+    #[test]
+    fn slots_are_opened_ahead_once_there_were_many_and_each_serves_once() {
+        let mut ledger = ledger(10);
+        let mut opened: Vec<Number> = Vec::new();
+        let mut without = 0;
+        for _ in 0..1000 {
+            let taken = ledger.take(1, &mut |_, _, _| true).expect("there is room");
+            let is_open = ledger.is_open(taken, &mut |from, to| {
+                opened.extend(from..to);
+                true
+            });
+            assert_eq!(is_open, opened.contains(&taken.number), "{taken:?}");
+            without += u32::from(!is_open);
+            assert!(opened.iter().filter(|&&number| number > taken.number).count() < MOST_AHEAD as usize);
+        }
+        assert_eq!(u64::from(without), TAKEN_FOR_EACH_AHEAD - 1);
+        let first = *opened.first().expect("some were");
+        assert!(ledger.arena().slot(first).hold(Family::Malloc, 8, 24, 1));
+        give_back(&mut ledger, first, 24);
+        ledger.bounds.objects = 0;
+        let again = ledger.take(1, &mut |_, _, _| true).expect("the one that was given back");
+        assert_eq!(again.number, first);
+        assert!(!ledger.is_open(again, &mut |_, _| true), "its guard stands");
     }
 
     #[test]

@@ -307,7 +307,7 @@ BEHIND(char, memcpy, memcpy(other, data, sizeof other))
 BEHIND(char, memmove, memmove(other, data, sizeof other))
 BEHIND(char, len, sink = strlen(data))
 BEHIND(char, print, fprintf(nowhere, "%s\n", data))
-BEHIND(char, cmp, sink = memcmp(other, data, 1) + strncmp(data, "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", 66))
+BEHIND(char, chr, sink = memchr(data, 0x5a, 100) != NULL)
 BEHIND(char, write, sink = write(fileno(nowhere), data, 100))
 BEHIND(char, fwrite, sink = fwrite(data, 1, 100, nowhere))
 BEHIND(wchar_t, loop, for (int i = 0; i < 100; i++) other[i] = data[i])
@@ -525,7 +525,7 @@ static const struct {
     UNDER(before_read_wchar_t_memmove), UNDER(before_read_wchar_t_cpy), UNDER(before_read_wchar_t_ncpy),
     UNDER_IN_TWO(index_before_read),
     OVER(behind_char_loop), OVER(behind_char_memcpy), OVER(behind_char_memmove), OVER(behind_char_len), OVER(behind_char_print),
-    OVER(behind_char_cmp), OVER(behind_char_write), OVER(behind_char_fwrite), OVER(behind_wchar_t_loop),
+    OVER(behind_char_chr), OVER(behind_char_write), OVER(behind_char_fwrite), OVER(behind_wchar_t_loop),
     OVER(behind_wchar_t_memcpy), OVER(behind_wchar_t_len), OVER(index_behind_read),
     AGAIN(twice_char), AGAIN(twice_wchar_t), AGAIN(twice_int), AGAIN(twice_int64_t), AGAIN(twice_pair),
     AGAIN(twice_after_realloc), AGAIN(twice_by_realloc), AGAIN(twice_much_later),
