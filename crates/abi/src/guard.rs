@@ -38,7 +38,7 @@ pub const NAME_BYTES: usize = 16;
 /// Words of a [`Fault`] before its frames.
 pub const FAULT_WORDS: usize = 13;
 /// Words of a [`Summary`].
-pub const SUMMARY_WORDS: usize = 16 + HISTOGRAM;
+pub const SUMMARY_WORDS: usize = 13 + HISTOGRAM;
 /// Classes of sizes of live objects: up to 2^0, 2^1, ... 2^15 bytes, and beyond.
 pub const HISTOGRAM: usize = 17;
 
@@ -210,12 +210,6 @@ pub struct Summary {
     pub paths: u64,
     /// Objects that were to have no guard: by sampling or by size.
     pub left_out: u64,
-    /// Objects of which only their bytes are kept at the end, out of reach of the program until it touches them.
-    pub compacted: u64,
-    /// How often one was put there, and how often one was brought back.
-    pub compactions: u64,
-    /// See [`Summary::compactions`].
-    pub restores: u64,
     /// Live objects by size, see [`HISTOGRAM`].
     pub sizes: [u64; HISTOGRAM],
 }
@@ -327,9 +321,6 @@ impl Summary {
             self.cut_paths,
             self.paths,
             self.left_out,
-            self.compacted,
-            self.compactions,
-            self.restores,
         ] {
             words.put(value);
         }
@@ -415,7 +406,7 @@ fn decode_summary(bytes: &[u8]) -> Result<Summary, RecordError> {
     let field = |index: usize| word(bytes, index);
     let mut sizes = [0; HISTOGRAM];
     for (index, size) in sizes.iter_mut().enumerate() {
-        *size = field(16 + index)?;
+        *size = field(13 + index)?;
     }
     Ok(Summary {
         pid: field(0)? as u32,
@@ -431,9 +422,6 @@ fn decode_summary(bytes: &[u8]) -> Result<Summary, RecordError> {
         cut_paths: field(10)?,
         paths: field(11)?,
         left_out: field(12)?,
-        compacted: field(13)?,
-        compactions: field(14)?,
-        restores: field(15)?,
         sizes,
     })
 }
@@ -506,9 +494,6 @@ mod tests {
             sizes: core::array::from_fn(|index| index as u64),
             paths: 9,
             left_out: 10,
-            compacted: 11,
-            compactions: 12,
-            restores: 13,
             ..Summary::default()
         };
         let mut bytes = [0; Summary::WIRE_BYTES];

@@ -86,9 +86,6 @@ pub(crate) fn summarize() {
         cut_paths: paths::CUT.load(Ordering::Relaxed),
         paths: paths::WALKED.load(Ordering::Relaxed),
         left_out: unguarded::LEFT_OUT.load(Ordering::Relaxed),
-        compacted: 0,
-        compactions: 0,
-        restores: 0,
         sizes,
     };
     ring.write(Summary::WIRE_BYTES, |place| summary.encode(place));

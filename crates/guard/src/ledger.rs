@@ -176,7 +176,9 @@ impl Ledger {
             self.classes[class].fresh.0 += 1;
             return Some(next);
         }
-        let chunk = self.unused_run(1).filter(|&chunk| prepare(chunk, 1, true))?;
+        let chunk = self
+            .unused_run(1)
+            .filter(|&chunk| prepare(chunk, 1, true))?;
         self.use_run(chunk, 1, class as u8 + 1);
         let first = (chunk * SLOTS) as Number;
         let slots = Arena::slots_of_class(class) as Number;
@@ -186,7 +188,11 @@ impl Ledger {
 
     /// Whether the slot of a page that was just taken is accessible already: the more objects there were, the more slots
     /// `open` opens at once (those from one number to before another), as that costs less.
-    pub(crate) fn is_open(&mut self, taken: Taken, open: &mut dyn FnMut(Number, Number) -> bool) -> bool {
+    pub(crate) fn is_open(
+        &mut self,
+        taken: Taken,
+        open: &mut dyn FnMut(Number, Number) -> bool,
+    ) -> bool {
         let class = &mut self.classes[0];
         let number = taken.number;
         if !taken.is_fresh || number + 1 != class.fresh.0 {
@@ -455,14 +461,22 @@ mod tests {
             });
             assert_eq!(is_open, opened.contains(&taken.number), "{taken:?}");
             without += u32::from(!is_open);
-            assert!(opened.iter().filter(|&&number| number > taken.number).count() < MOST_AHEAD as usize);
+            assert!(
+                opened
+                    .iter()
+                    .filter(|&&number| number > taken.number)
+                    .count()
+                    < MOST_AHEAD as usize
+            );
         }
         assert_eq!(u64::from(without), TAKEN_FOR_EACH_AHEAD - 1);
         let first = *opened.first().expect("some were");
         assert!(ledger.arena().slot(first).hold(Family::Malloc, 8, 24, 1));
         give_back(&mut ledger, first, 24);
         ledger.bounds.objects = 0;
-        let again = ledger.take(1, &mut |_, _, _| true).expect("the one that was given back");
+        let again = ledger
+            .take(1, &mut |_, _, _| true)
+            .expect("the one that was given back");
         assert_eq!(again.number, first);
         assert!(!ledger.is_open(again, &mut |_, _| true), "its guard stands");
     }

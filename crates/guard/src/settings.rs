@@ -61,7 +61,8 @@ pub(crate) fn is_choosy() -> bool {
 /// Whether an object of this size is to be guarded. Of those of the right sizes one in so many is, whatever came before.
 pub(crate) fn is_chosen(bytes: usize) -> bool {
     let every = EVERY.load(Ordering::Relaxed).max(1) as u64;
-    let is_of_size = (LEAST_BYTES.load(Ordering::Relaxed)..=MOST_BYTES.load(Ordering::Relaxed)).contains(&bytes);
+    let is_of_size =
+        (LEAST_BYTES.load(Ordering::Relaxed)..=MOST_BYTES.load(Ordering::Relaxed)).contains(&bytes);
     is_of_size && (every == 1 || random() % every == 0)
 }
 
@@ -157,7 +158,10 @@ mod tests {
         }
         read_number("sample=1");
         // 10,000 each, by a standard deviation of 95.
-        assert!(chosen.iter().all(|count| count.abs_diff(10_000) < 600), "{chosen:?}");
+        assert!(
+            chosen.iter().all(|count| count.abs_diff(10_000) < 600),
+            "{chosen:?}"
+        );
         for option in ["min=16", "max=64"] {
             read_number(option);
         }

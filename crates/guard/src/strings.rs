@@ -54,7 +54,12 @@ macro_rules! check_overlap {
 
 /// # Safety
 /// As memcpy. What the loader and this library copy before the C library's own is known is copied here.
-unsafe fn copy(real: &Symbol<Copy>, to: *mut c_void, from: *const c_void, bytes: usize) -> *mut c_void {
+unsafe fn copy(
+    real: &Symbol<Copy>,
+    to: *mut c_void,
+    from: *const c_void,
+    bytes: usize,
+) -> *mut c_void {
     match real.known() {
         // SAFETY: the same call as our caller's.
         Some(real) => unsafe { real(to, from, bytes) },
@@ -89,7 +94,11 @@ unsafe fn fill(to: *mut c_void, value: c_int, bytes: usize) -> *mut c_void {
 /// # Safety
 /// As memcpy(3).
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn memcpy(to: *mut c_void, from: *const c_void, bytes: size_t) -> *mut c_void {
+pub unsafe extern "C" fn memcpy(
+    to: *mut c_void,
+    from: *const c_void,
+    bytes: size_t,
+) -> *mut c_void {
     check_copy!("memcpy", to, from, bytes);
     check_overlap!("memcpy", to, from, bytes);
     // SAFETY: the same call as our caller's.
@@ -99,7 +108,11 @@ pub unsafe extern "C" fn memcpy(to: *mut c_void, from: *const c_void, bytes: siz
 /// # Safety
 /// As memmove(3).
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn memmove(to: *mut c_void, from: *const c_void, bytes: size_t) -> *mut c_void {
+pub unsafe extern "C" fn memmove(
+    to: *mut c_void,
+    from: *const c_void,
+    bytes: size_t,
+) -> *mut c_void {
     check_copy!("memmove", to, from, bytes);
     // SAFETY: the same call as our caller's.
     unsafe { copy(&MEMMOVE, to, from, bytes) }

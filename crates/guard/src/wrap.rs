@@ -5,7 +5,13 @@ macro_rules! check {
     ($name:expr, $buffer:expr, $bytes:expr, $access:ident) => {
         let (buffer, bytes): (usize, usize) = ($buffer as usize, $bytes);
         if bytes != 0 && $crate::heap::is_suspect(buffer, bytes) {
-            $crate::report::argument($name, buffer, bytes, ::pagewise_abi::guard::Access::$access, ::pagewise_interpose::capture());
+            $crate::report::argument(
+                $name,
+                buffer,
+                bytes,
+                ::pagewise_abi::guard::Access::$access,
+                ::pagewise_interpose::capture(),
+            );
         }
     };
 }

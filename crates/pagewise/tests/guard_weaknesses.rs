@@ -49,7 +49,8 @@ fn guard(folder: &Path, options: &[&str], program: &str, what: &str, code: i32) 
 fn told(json: &Value) -> Told {
     let mut told = Told::new();
     for error in json["errors"].as_array().expect("errors") {
-        let frames = ["access", "allocation"].map(|path| error["stacks"][path].as_array().expect("a path"));
+        let frames =
+            ["access", "allocation"].map(|path| error["stacks"][path].as_array().expect("a path"));
         let functions: BTreeSet<&str> = frames
             .into_iter()
             .flatten()
@@ -74,13 +75,23 @@ fn check(source: &str, program: &str, share_in_one: f64) {
     let expected = |case: &Case| Some(BTreeSet::from([case.kind.clone()]));
     let mut in_one = 0;
     for case in &cases {
-        assert_eq!(two.get(&case.name).cloned(), expected(case), "{} in two runs", case.name);
+        assert_eq!(
+            two.get(&case.name).cloned(),
+            expected(case),
+            "{} in two runs",
+            case.name
+        );
         let is_found = one.contains_key(&case.name);
         assert_eq!(is_found, case.is_in_one, "{} in one run", case.name);
         in_one += u32::from(is_found);
     }
     assert!(f64::from(in_one) >= share_in_one * cases.len() as f64);
-    for options in [&[][..], &["--both-sides"], &["--align", "16"], &["--keep-going", "--overlap"]] {
+    for options in [
+        &[][..],
+        &["--both-sides"],
+        &["--align", "16"],
+        &["--keep-going", "--overlap"],
+    ] {
         let json = guard(folder, options, &command, "good", 0);
         assert_eq!(json["errors"], Value::Array(Vec::new()), "{options:?}");
     }

@@ -44,7 +44,14 @@ pub(super) struct Finding {
 }
 
 fn is_same(one: &[Frame], other: &[Frame]) -> bool {
-    let of = |frame: &Frame| (frame.module.clone(), frame.module_offset, frame.function.clone(), frame.line);
+    let of = |frame: &Frame| {
+        (
+            frame.module.clone(),
+            frame.module_offset,
+            frame.function.clone(),
+            frame.line,
+        )
+    };
     one.len() == other.len() && one.iter().map(of).eq(other.iter().map(of))
 }
 

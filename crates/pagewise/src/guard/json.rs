@@ -87,9 +87,6 @@ struct Process {
     paths: u64,
     cut_paths: u64,
     left_out: u64,
-    compacted_objects: u64,
-    compactions: u64,
-    restores: u64,
     /// Live objects of up to 2^n bytes, and beyond.
     sizes: Vec<u64>,
 }
@@ -165,9 +162,6 @@ pub(super) fn document(ran: &Ran) -> String {
         paths: summary.paths,
         cut_paths: summary.cut_paths,
         left_out: summary.left_out,
-        compacted_objects: summary.compacted,
-        compactions: summary.compactions,
-        restores: summary.restores,
         sizes: summary.sizes.to_vec(),
     });
     let document = Document {

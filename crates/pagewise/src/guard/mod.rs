@@ -112,18 +112,26 @@ pub(crate) fn run(arguments: &GuardArguments) -> Result<ExitCode, Failure> {
     };
     let signals = Signals::catch()?;
     let program = program.preload(library);
-    let first = program.clone().env(abi::OPTIONS_VARIABLE, options::of(arguments, Side::End));
+    let first = program
+        .clone()
+        .env(abi::OPTIONS_VARIABLE, options::of(arguments, Side::End));
     let input = Input::at_start();
     let mut ran = session::run(first, Side::End, &signals, &suppressions, &[])?;
     if arguments.both_sides && signals.told().is_none() {
         input.rewind();
-        let second = program.quiet(true).env(abi::OPTIONS_VARIABLE, options::of(arguments, Side::Begin));
+        let second = program
+            .quiet(true)
+            .env(abi::OPTIONS_VARIABLE, options::of(arguments, Side::Begin));
         let more = session::run(second, Side::Begin, &signals, &suppressions, &ran.findings)?;
         ran.add(more);
     }
     tell!("{}", text::summary(&ran));
     for (path, option, document) in [
-        (&arguments.json, "--json", json::document as fn(&Ran) -> String),
+        (
+            &arguments.json,
+            "--json",
+            json::document as fn(&Ran) -> String,
+        ),
         (&arguments.sarif, "--sarif", sarif::document),
     ] {
         if let Some(path) = path {

@@ -75,7 +75,10 @@ pub(super) fn of(arguments: &GuardArguments, side: Side) -> String {
     if arguments.sample != Sample(1) {
         options.push(format!("{}{}", abi::OPTION_SAMPLE, arguments.sample.0));
     }
-    for (size, name) in [(arguments.min, abi::OPTION_MIN), (arguments.max, abi::OPTION_MAX)] {
+    for (size, name) in [
+        (arguments.min, abi::OPTION_MIN),
+        (arguments.max, abi::OPTION_MAX),
+    ] {
         if let Some(size) = size {
             options.push(format!("{name}{size}"));
         }
@@ -88,7 +91,11 @@ pub(super) struct Input(Option<(File, u64)>);
 
 impl Input {
     pub(super) fn at_start() -> Self {
-        let file = std::io::stdin().as_fd().try_clone_to_owned().ok().map(File::from);
+        let file = std::io::stdin()
+            .as_fd()
+            .try_clone_to_owned()
+            .ok()
+            .map(File::from);
         Self(file.and_then(|mut file| {
             let place = file.stream_position().ok()?;
             Some((file, place))

@@ -22,7 +22,8 @@ impl Suppressions {
                 "cannot read {shown}: {error}; name another with --suppressions FILE"
             ))
         })?;
-        Self::parse(&text).map_err(|(line, why)| Failure::new(format!("{shown}, line {line}: {why}")))
+        Self::parse(&text)
+            .map_err(|(line, why)| Failure::new(format!("{shown}, line {line}: {why}")))
     }
 
     fn parse(text: &str) -> Result<Self, (usize, String)> {
@@ -32,8 +33,18 @@ impl Suppressions {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            let wrong = |why: &str| (index + 1, format!("{why}; write KIND:PATTERN, with a kind of {}, or *", KINDS.join(", ")));
-            let (kind, pattern) = line.split_once(':').ok_or_else(|| wrong("it has no colon"))?;
+            let wrong = |why: &str| {
+                (
+                    index + 1,
+                    format!(
+                        "{why}; write KIND:PATTERN, with a kind of {}, or *",
+                        KINDS.join(", ")
+                    ),
+                )
+            };
+            let (kind, pattern) = line
+                .split_once(':')
+                .ok_or_else(|| wrong("it has no colon"))?;
             if kind != "*" && !KINDS.contains(&kind) {
                 return Err(wrong("it names no kind of error"));
             }
@@ -61,7 +72,9 @@ fn is_at(frame: &Frame, pattern: &str) -> bool {
     [&frame.function, &frame.file, &frame.module]
         .into_iter()
         .flatten()
-        .any(|name| is_match(pattern, name) || is_match(pattern, pagewise_attribute::display_file(name)))
+        .any(|name| {
+            is_match(pattern, name) || is_match(pattern, pagewise_attribute::display_file(name))
+        })
 }
 
 /// Whether a text is as a pattern says.

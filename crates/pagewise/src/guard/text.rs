@@ -219,7 +219,11 @@ pub(super) fn summary(ran: &Ran) -> String {
         );
     }
     if ran.suppressed > 0 {
-        let _ = write!(text, "\npagewise: {} suppressed", count(ran.suppressed, "error"));
+        let _ = write!(
+            text,
+            "\npagewise: {} suppressed",
+            count(ran.suppressed, "error")
+        );
     }
     if allocations == 0 && left_out == 0 && peak.is_some() {
         text.push_str(
