@@ -19,6 +19,7 @@ mod heap;
 pub mod hooks;
 #[cfg(target_arch = "x86_64")]
 mod instruction;
+mod judge;
 mod leaks;
 mod ledger;
 mod lock;
@@ -33,6 +34,7 @@ mod paths;
 mod placement;
 mod plain;
 mod protect;
+mod queue;
 #[cfg(target_arch = "x86_64")]
 mod repair;
 mod report;

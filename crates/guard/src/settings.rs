@@ -63,7 +63,7 @@ pub(crate) fn is_chosen(bytes: usize) -> bool {
     let every = EVERY.load(Ordering::Relaxed).max(1) as u64;
     let is_of_size =
         (LEAST_BYTES.load(Ordering::Relaxed)..=MOST_BYTES.load(Ordering::Relaxed)).contains(&bytes);
-    is_of_size && (every == 1 || random() % every == 0)
+    is_of_size && (every == 1 || random().is_multiple_of(every))
 }
 
 /// As splitmix64 makes numbers of a counter, begun at the time.

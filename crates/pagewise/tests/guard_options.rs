@@ -124,8 +124,6 @@ fn what_is_left_out_by_size_or_by_chance_has_no_guard_and_is_told() {
     // 33,000 objects: 1650 by a standard deviation of 40, and those of the C library.
     assert!((1300..2100).contains(&guarded), "{process:#}");
     assert!(left_out > 30_000, "{process:#}");
-    let (ended, _) = guard(folder.path(), "--sample 1/3", "./guarded good-family");
-    ended.expect_code(0);
     let (ended, _) = guard(folder.path(), "--sample 1/3", "./guarded good-threads");
     ended.expect_code(0);
 }
