@@ -7,7 +7,8 @@ use crate::record::RecordError;
 
 /// Names the launcher's socket to the guard, as [`crate::SOCKET_VARIABLE`] does the recorder's to the runtime.
 pub const SOCKET_VARIABLE: &str = "PAGEWISE_GUARD_SOCKET";
-/// Options, separated by commas: [`OPTION_KEEP_GOING`], [`OPTION_LEAKS`], [`OPTION_MPROTECT`], [`OPTION_ALIGN`] and a number.
+/// Options, separated by commas: [`OPTION_KEEP_GOING`], [`OPTION_LEAKS`], [`OPTION_MPROTECT`], [`OPTION_BEGIN`],
+/// [`OPTION_OVERLAP`]; with a number [`OPTION_ALIGN`], [`OPTION_SAMPLE`], [`OPTION_MIN`], [`OPTION_MAX`].
 pub const OPTIONS_VARIABLE: &str = "PAGEWISE_GUARD_OPTIONS";
 /// Go on after an error.
 pub const OPTION_KEEP_GOING: &str = "keep-going";
@@ -15,6 +16,16 @@ pub const OPTION_KEEP_GOING: &str = "keep-going";
 pub const OPTION_LEAKS: &str = "leaks";
 /// Guards by `mprotect`, where the kernel's own would do, too.
 pub const OPTION_MPROTECT: &str = "mprotect";
+/// Objects begin at a guard instead of ending at one.
+pub const OPTION_BEGIN: &str = "begin";
+/// Overlapping arguments of `memcpy` and kin are errors.
+pub const OPTION_OVERLAP: &str = "overlap";
+/// One object in so many is guarded.
+pub const OPTION_SAMPLE: &str = "sample=";
+/// Smaller objects are not guarded, bytes.
+pub const OPTION_MIN: &str = "min=";
+/// Larger objects are not guarded, bytes.
+pub const OPTION_MAX: &str = "max=";
 /// Objects are aligned to this many bytes and no more.
 pub const OPTION_ALIGN: &str = "align=";
 
@@ -27,7 +38,7 @@ pub const NAME_BYTES: usize = 16;
 /// Words of a [`Fault`] before its frames.
 pub const FAULT_WORDS: usize = 13;
 /// Words of a [`Summary`].
-pub const SUMMARY_WORDS: usize = 12 + HISTOGRAM;
+pub const SUMMARY_WORDS: usize = 13 + HISTOGRAM;
 /// Classes of sizes of live objects: up to 2^0, 2^1, ... 2^15 bytes, and beyond.
 pub const HISTOGRAM: usize = 17;
 
@@ -67,6 +78,10 @@ byte_enum! {
         Mismatch = 6,
         /// Nothing points to an object at the end of its process.
         Leak = 7,
+        /// An access to an address where nothing is, far from any object, that ends the program.
+        Wild = 8,
+        /// Source and destination of a copy overlap where they must not.
+        Overlap = 9,
     }
 }
 
@@ -193,6 +208,8 @@ pub struct Summary {
     pub cut_paths: u64,
     /// Call paths of allocations that were walked.
     pub paths: u64,
+    /// Objects that were to have no guard: by sampling or by size.
+    pub left_out: u64,
     /// Live objects by size, see [`HISTOGRAM`].
     pub sizes: [u64; HISTOGRAM],
 }
@@ -303,6 +320,7 @@ impl Summary {
             self.repaired,
             self.cut_paths,
             self.paths,
+            self.left_out,
         ] {
             words.put(value);
         }
@@ -388,7 +406,7 @@ fn decode_summary(bytes: &[u8]) -> Result<Summary, RecordError> {
     let field = |index: usize| word(bytes, index);
     let mut sizes = [0; HISTOGRAM];
     for (index, size) in sizes.iter_mut().enumerate() {
-        *size = field(12 + index)?;
+        *size = field(13 + index)?;
     }
     Ok(Summary {
         pid: field(0)? as u32,
@@ -403,104 +421,10 @@ fn decode_summary(bytes: &[u8]) -> Result<Summary, RecordError> {
         repaired: field(9)?,
         cut_paths: field(10)?,
         paths: field(11)?,
+        left_out: field(12)?,
         sizes,
     })
 }
 
 #[cfg(test)]
-mod tests {
-    extern crate std;
-
-    use std::vec;
-
-    use super::*;
-
-    const FAULT: Fault = Fault {
-        pid: 1,
-        tid: 2,
-        kind: FaultKind::UseAfterFree,
-        access: Access::Write,
-        access_bytes: Some(4),
-        address: 5,
-        object: Some(Object {
-            address: 6,
-            bytes: 7,
-            is_freed: true,
-            family: Family::NewArray,
-        }),
-        given_to: Family::New,
-        first_frame_is_exact: true,
-        threads: [8, 9],
-        leaked: [10, 11],
-        function: *b"read\0\0\0\0\0\0\0\0\0\0\0\0",
-        near_address: 12,
-    };
-
-    fn encoded(fault: &Fault) -> vec::Vec<u8> {
-        let paths: [&[u64]; 3] = [&[1, 2, 3], &[], &[u64::MAX]];
-        let mut bytes = vec![0; Fault::wire_bytes(&paths, b"near")];
-        fault.encode(&mut bytes, &paths, b"near");
-        bytes
-    }
-
-    #[test]
-    fn a_fault_survives_the_wire() {
-        let bytes = encoded(&FAULT);
-        let Ok(GuardRecord::Fault(read)) = decode(&bytes, FAULT_KIND) else {
-            panic!("no fault")
-        };
-        assert_eq!(read.fault, FAULT);
-        let frames = |index: usize| read.paths[index].iter().collect::<vec::Vec<_>>();
-        assert_eq!(frames(0), [1, 2, 3]);
-        assert_eq!(frames(1), []);
-        assert_eq!(frames(2), [u64::MAX]);
-        assert_eq!(read.near, b"near");
-        let bare = Fault {
-            object: None,
-            access_bytes: None,
-            ..FAULT
-        };
-        let bytes = encoded(&bare);
-        assert!(
-            matches!(decode(&bytes, FAULT_KIND), Ok(GuardRecord::Fault(read)) if read.fault == bare)
-        );
-    }
-
-    #[test]
-    fn a_summary_survives_the_wire() {
-        let summary = Summary {
-            pid: 1,
-            has_guard_regions: true,
-            allocations: 2,
-            sizes: core::array::from_fn(|index| index as u64),
-            paths: 9,
-            ..Summary::default()
-        };
-        let mut bytes = [0; Summary::WIRE_BYTES];
-        summary.encode(&mut bytes);
-        assert_eq!(
-            decode(&bytes, SUMMARY_KIND),
-            Ok(GuardRecord::Summary(summary))
-        );
-    }
-
-    #[test]
-    fn what_is_cut_or_out_of_range_is_refused() {
-        let bytes = encoded(&FAULT);
-        for length in 0..bytes.len() - 7 {
-            assert!(decode(&bytes[..length], FAULT_KIND).is_err(), "{length}");
-        }
-        // Kind, access, families, frames, bytes near.
-        for at in [16, 17, 20, 21, 8 + 88, 8 + 91] {
-            let mut wrong = bytes.clone();
-            wrong[at] = 0xff;
-            assert_eq!(
-                decode(&wrong, FAULT_KIND),
-                Err(RecordError::Content),
-                "{at}"
-            );
-        }
-        assert_eq!(decode(&[0; 64], SUMMARY_KIND), Err(RecordError::Length));
-        assert_eq!(decode(&bytes, 9), Err(RecordError::Content));
-    }
-}
+mod tests;

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 
 use crate::page;
 use crate::placement::Placed;
+use crate::placement::Side;
 use crate::slot::Facts;
 use crate::slot::Slot;
 
@@ -53,6 +54,7 @@ pub(crate) struct Arena {
     pub(crate) chunks: usize,
     pub(crate) slots: *const Slot,
     pub(crate) kinds: &'static [AtomicU8],
+    pub(crate) side: Side,
 }
 
 // SAFETY: the slots are atomics in memory that lives for ever.
@@ -157,7 +159,16 @@ impl Arena {
         } else {
             facts.bytes
         };
-        Placed::before(self.extent(number).guard, bytes, facts.alignment)
+        self.place(number, bytes, facts.alignment)
+    }
+
+    /// Where an object of this size and alignment lies in a slot.
+    pub(crate) fn place(&self, number: Number, bytes: usize, alignment: usize) -> Placed {
+        let extent = self.extent(number);
+        match self.side {
+            Side::End => Placed::before(extent.guard, bytes, alignment),
+            Side::Begin => Placed::from(extent.begin, bytes),
+        }
     }
 
     /// Visits the numbers of all slots of all chunks in use, whatever their state.

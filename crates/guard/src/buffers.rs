@@ -10,62 +10,10 @@ use libc::off_t;
 use libc::size_t;
 use libc::socklen_t;
 use libc::ssize_t;
-use pagewise_abi::guard::Access;
-use pagewise_interpose::Symbol;
-use pagewise_interpose::capture;
+use libc::wchar_t;
 
-use crate::heap;
-use crate::report;
-
-/// Tells if `bytes` from `buffer` on are not all of one live object; buffers elsewhere are none of ours.
-macro_rules! check {
-    ($name:expr, $buffer:expr, $bytes:expr, $access:ident) => {
-        let (buffer, bytes): (usize, usize) = ($buffer as usize, $bytes);
-        if bytes != 0 && heap::is_suspect(buffer, bytes) {
-            report::argument($name, buffer, bytes, Access::$access, capture());
-        }
-    };
-}
-
-/// Functions that are called as they are once their buffers were looked at.
-macro_rules! wrappers {
-    ($($(#[$meta:meta])* fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty = $failed:expr, $check:block)+) => {
-        $(
-            /// # Safety
-            /// As the C library's function of this name.
-            $(#[$meta])*
-            #[cfg_attr(not(test), unsafe(no_mangle))]
-            pub unsafe extern "C" fn $name($($argument: $type),*) -> $result {
-                $check
-                let Some(real) = real::$name.look_up() else {
-                    return $failed;
-                };
-                // SAFETY: the same call as our caller's.
-                unsafe { real($($argument),*) }
-            }
-        )+
-
-        /// The C library's own.
-        #[expect(non_upper_case_globals, reason = "the C library's names")]
-        mod real {
-            use super::*;
-            $(
-                // SAFETY: the C library's type for the function of this name.
-                pub(super) static $name: Symbol<unsafe extern "C" fn($($type),*) -> $result> = unsafe {
-                    Symbol::new(match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
-                        Ok(name) => name,
-                        Err(_) => panic!("a name without zeros"),
-                    })
-                };
-            )+
-        }
-
-        /// Looks all of them up, while that may take a lock.
-        pub(crate) fn prepare() {
-            $(real::$name.look_up();)+
-        }
-    };
-}
+use crate::wrap::check;
+use crate::wrap::wrappers;
 
 /// The buffers of a list.
 ///
@@ -81,6 +29,35 @@ unsafe fn check_list(name: &'static str, list: *const iovec, count: c_int, is_fi
             check!(name, part.iov_base, part.iov_len, Read);
         }
     }
+}
+
+/// # Safety
+/// As [`check_list`], of a message's.
+unsafe fn check_message(name: &'static str, message: *const libc::msghdr, is_filled: bool) {
+    // SAFETY: by our caller.
+    if let Some(message) = unsafe { message.as_ref() } {
+        let count = c_int::try_from(message.msg_iovlen).unwrap_or(0);
+        // SAFETY: as above.
+        unsafe { check_list(name, message.msg_iov, count, is_filled) };
+    }
+}
+
+/// A line's buffer is as long as it is said to be.
+///
+/// # Safety
+/// As getline(3).
+unsafe fn check_line(name: &'static str, line: *const *mut c_char, bytes: *const size_t) {
+    // SAFETY: by our caller.
+    if let (Some(line), Some(bytes)) = unsafe { (line.as_ref(), bytes.as_ref()) }
+        && !line.is_null()
+    {
+        check!(name, *line, *bytes, Write);
+    }
+}
+
+/// Bytes of wide characters.
+fn wide(count: usize) -> usize {
+    count.saturating_mul(size_of::<wchar_t>())
 }
 
 wrappers! {
@@ -139,5 +116,50 @@ wrappers! {
     }
     fn getrandom(buffer: *mut c_void, bytes: size_t, flags: libc::c_uint) -> ssize_t = -1, {
         check!("getrandom", buffer, bytes, Write);
+    }
+    fn preadv(file: c_int, list: *const iovec, count: c_int, at: off_t) -> ssize_t = -1, {
+        // SAFETY: our caller's arguments.
+        unsafe { check_list("preadv", list, count, true) };
+    }
+    fn pwritev(file: c_int, list: *const iovec, count: c_int, at: off_t) -> ssize_t = -1, {
+        // SAFETY: our caller's arguments.
+        unsafe { check_list("pwritev", list, count, false) };
+    }
+    fn recvmsg(socket: c_int, message: *mut libc::msghdr, flags: c_int) -> ssize_t = -1, {
+        // SAFETY: our caller's arguments.
+        unsafe { check_message("recvmsg", message, true) };
+    }
+    fn sendmsg(socket: c_int, message: *const libc::msghdr, flags: c_int) -> ssize_t = -1, {
+        // SAFETY: our caller's arguments.
+        unsafe { check_message("sendmsg", message, false) };
+    }
+    fn readlinkat(folder: c_int, path: *const c_char, buffer: *mut c_char, bytes: size_t) -> ssize_t = -1, {
+        check!("readlinkat", buffer, bytes, Write);
+    }
+    fn fgetws(buffer: *mut wchar_t, count: c_int, file: *mut libc::FILE) -> *mut wchar_t = std::ptr::null_mut(), {
+        check!("fgetws", buffer, wide(usize::try_from(count).unwrap_or(0)), Write);
+    }
+    fn getline(line: *mut *mut c_char, bytes: *mut size_t, file: *mut libc::FILE) -> ssize_t = -1, {
+        // SAFETY: our caller's arguments.
+        unsafe { check_line("getline", line, bytes) };
+    }
+    fn getdelim(line: *mut *mut c_char, bytes: *mut size_t, end: c_int, file: *mut libc::FILE) -> ssize_t = -1, {
+        // SAFETY: our caller's arguments.
+        unsafe { check_line("getdelim", line, bytes) };
+    }
+    fn __read_chk(file: c_int, buffer: *mut c_void, bytes: size_t, room: size_t) -> ssize_t = -1, {
+        check!("read", buffer, bytes, Write);
+    }
+    fn __pread_chk(file: c_int, buffer: *mut c_void, bytes: size_t, at: off_t, room: size_t) -> ssize_t = -1, {
+        check!("pread", buffer, bytes, Write);
+    }
+    fn __recv_chk(socket: c_int, buffer: *mut c_void, bytes: size_t, room: size_t, flags: c_int) -> ssize_t = -1, {
+        check!("recv", buffer, bytes, Write);
+    }
+    fn __fread_chk(buffer: *mut c_void, room: size_t, each: size_t, count: size_t, file: *mut libc::FILE) -> size_t = 0, {
+        check!("fread", buffer, each.saturating_mul(count), Write);
+    }
+    fn __fgets_chk(buffer: *mut c_char, room: size_t, bytes: c_int, file: *mut libc::FILE) -> *mut c_char = std::ptr::null_mut(), {
+        check!("fgets", buffer, usize::try_from(bytes).unwrap_or(0), Write);
     }
 }

@@ -85,6 +85,7 @@ pub(crate) fn summarize() {
         repaired: signals::REPAIRED.load(Ordering::Relaxed),
         cut_paths: paths::CUT.load(Ordering::Relaxed),
         paths: paths::WALKED.load(Ordering::Relaxed),
+        left_out: unguarded::LEFT_OUT.load(Ordering::Relaxed),
         sizes,
     };
     ring.write(Summary::WIRE_BYTES, |place| summary.encode(place));

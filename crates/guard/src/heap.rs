@@ -18,12 +18,14 @@ use crate::arena::SLOTS;
 use crate::checks;
 use crate::ledger::Counts;
 use crate::ledger::Ledger;
+use crate::ledger::MOST_AHEAD;
 use crate::lock::Held;
 use crate::lock::Lock;
 use crate::page;
 use crate::paths;
 use crate::placement;
 use crate::placement::Placed;
+use crate::plain;
 use crate::protect;
 use crate::report;
 use crate::reserve::Reserve;
@@ -74,6 +76,7 @@ pub(crate) fn arena() -> Option<Arena> {
         chunks: OBJECTS.bytes() / CHUNK,
         slots: WORDS.start() as *const _,
         kinds: &KINDS,
+        side: settings::side(),
     })
 }
 
@@ -131,6 +134,9 @@ pub(crate) fn allocate(request: &Request) -> *mut u8 {
     let least = settings::alignment().of(request.bytes);
     let alignment = request.alignment.unwrap_or(1).max(least);
     let made = keeping_errno(|| {
+        if settings::is_choosy() && unguarded::is_ready() && !settings::is_chosen(request.bytes) {
+            return unguarded::leave_out(request.bytes, alignment);
+        }
         guarded(request, alignment).unwrap_or_else(|| unguarded::allocate(request.bytes, alignment))
     });
     if made.is_null() {
@@ -150,24 +156,28 @@ fn guarded(request: &Request, alignment: usize) -> Option<*mut u8> {
         ledger()?;
     }
     let path = paths::number_of_callers(request.registers);
-    let (number, arena) = {
+    let (number, arena, is_open) = {
         let mut held = ledger()?;
         let ledger = held.as_mut()?;
         if ledger.counts.live >= protect::most_objects() {
             return None;
         }
-        let number = ledger.take(pages, &mut prepare)?;
+        let taken = ledger.take(pages, &mut prepare)?;
+        let arena = ledger.arena();
+        let is_open = pages == 1
+            && !WAS_OPENED.load(Ordering::Relaxed)
+            && ledger.is_open(taken, &mut |from, to| open_ahead(&arena, from, to));
         ledger.count_made(request.bytes);
-        (number, ledger.arena())
+        (taken.number, arena, is_open)
     };
     let extent = arena.extent(number);
-    let placed = Placed::before(extent.guard, request.bytes, alignment);
+    let placed = arena.place(number, request.bytes, alignment);
     let is_large = arena.is_large(number);
     if WAS_OPENED.load(Ordering::Relaxed) {
         // Something may have been written there since it was given back.
         protect::close(extent.begin, extent.end - extent.begin, bounds());
     }
-    if !open(&placed, is_large.then_some(extent.end)) {
+    if !is_open && !open(&placed, is_large.then_some(extent.end)) {
         give_up(number, request.bytes);
         return None;
     }
@@ -181,6 +191,16 @@ fn guarded(request: &Request, alignment: usize) -> Option<*mut u8> {
     let slot = arena.slot(number);
     slot.hold(request.family, alignment, bytes, path)
         .then_some(placed.start as *mut u8)
+}
+
+/// Makes slots of a page accessible and memory, all at once.
+fn open_ahead(arena: &Arena, from: Number, to: Number) -> bool {
+    let mut pages = [(0, 0); MOST_AHEAD as usize];
+    let count = (to - from) as usize;
+    for (page, number) in pages.iter_mut().zip(from..to) {
+        *page = (arena.extent(number).begin, page::bytes());
+    }
+    protect::open_many(&pages[..count.min(pages.len())])
 }
 
 /// Makes an object's pages accessible. Of a large one, what lies behind it up to `end` is guarded then, too.
@@ -257,10 +277,11 @@ fn leave(arena: &Arena, seen: &Seen, family: Family, registers: Registers) {
         report::double_free(seen, registers);
         return;
     }
+    checks::fetch(&seen.placed);
+    let path = paths::number_of_callers(registers);
     if let Some(address) = checks::damage(&seen.placed) {
         report::damage(seen, address, registers);
     }
-    let path = paths::number_of_callers(registers);
     slot.freed.store(path, Ordering::Relaxed);
     let extent = arena.extent(seen.number);
     let (begin, end) = if WAS_OPENED.load(Ordering::Relaxed) {
@@ -301,7 +322,7 @@ pub(crate) fn resize(address: *mut u8, request: &Request) -> *mut u8 {
     if !made.is_null() {
         let bytes = old_bytes.min(request.bytes);
         // SAFETY: two objects that are alive, of at least so many bytes; the program vouches for the old one.
-        unsafe { std::ptr::copy_nonoverlapping(address, made, bytes) };
+        unsafe { plain::copy(made, address, bytes) };
         release(address, request.family, request.registers);
     }
     made

@@ -17,6 +17,7 @@ use crate::page;
 use crate::report;
 use crate::settings;
 use crate::signals;
+use crate::strings;
 use crate::unguarded;
 
 #[used]
@@ -35,6 +36,7 @@ extern "C" fn start() {
     settings::read();
     unguarded::prepare();
     buffers::prepare();
+    strings::prepare_all();
     ending::prepare();
     signals::install();
     report::connect();

@@ -11,68 +11,33 @@ use crate::arena::REST;
 use crate::arena::SLOTS;
 use crate::arena::UNUSED;
 use crate::page;
+use crate::queue::Bounds;
+use crate::queue::LARGE_WAITING;
+use crate::queue::Queue;
+use crate::queue::WAITING;
 
-/// How much waits in a queue before it is handed out again.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds {
-    pub(crate) objects: u64,
-    pub(crate) bytes: u64,
-}
-
-/// Of each class: 4 MiB of bookkeeping and page tables, and no memory of the objects themselves.
-const WAITING: Bounds = Bounds {
-    objects: 1 << 17,
-    bytes: 256 << 20,
-};
-/// Of large objects, addresses.
-const LARGE_WAITING: Bounds = Bounds {
-    objects: 1 << 10,
-    bytes: 16 << 30,
-};
-
-/// Slots in the order in which they were given back, linked by their words.
-#[derive(Clone, Copy, Debug, Default)]
-struct Queue {
-    first: Number,
-    last: Number,
-    count: u64,
-    bytes: u64,
-}
-
-impl Queue {
-    fn push(&mut self, arena: &Arena, number: Number, bytes: u64) {
-        if self.count == 0 {
-            self.first = number;
-        } else {
-            let last = arena.slot(self.last);
-            last.link
-                .store(number, std::sync::atomic::Ordering::Relaxed);
-        }
-        self.last = number;
-        self.count += 1;
-        self.bytes += bytes;
-    }
-
-    fn pop(&mut self, arena: &Arena) -> Option<Number> {
-        self.count = self.count.checked_sub(1)?;
-        let number = self.first;
-        let slot = arena.slot(number);
-        self.first = slot.link.load(std::sync::atomic::Ordering::Relaxed);
-        let bytes = arena.object(number, slot.facts()).bytes as u64;
-        self.bytes = self.bytes.saturating_sub(bytes);
-        Some(number)
-    }
-
-    fn exceeds(&self, bounds: Bounds) -> bool {
-        self.count > bounds.objects || self.bytes > bounds.bytes
-    }
-}
+/// Slots of a page that are opened at once, at most: so many pages are memory before they are objects.
+pub(crate) const MOST_AHEAD: u64 = 32;
+/// One slot is opened ahead for so many that were handed out.
+const TAKEN_FOR_EACH_AHEAD: u64 = 64;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Class {
     /// Slots of the newest chunk that were never handed out.
     fresh: (Number, Number),
+    /// Those of them that are accessible already.
+    open: (Number, Number),
+    /// Slots handed out, ever.
+    taken: u64,
     queue: Queue,
+}
+
+/// A slot that was handed out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Taken {
+    pub(crate) number: Number,
+    /// Nothing was ever in it.
+    is_fresh: bool,
 }
 
 /// What is counted on the way.
@@ -126,31 +91,71 @@ impl Ledger {
     }
 
     /// A slot for an object of so many pages. `None`: there is none.
-    pub(crate) fn take(&mut self, pages: usize, prepare: Prepare<'_>) -> Option<Number> {
+    pub(crate) fn take(&mut self, pages: usize, prepare: Prepare<'_>) -> Option<Taken> {
         match CLASS_PAGES.iter().position(|&most| pages <= most) {
             Some(class) => self.take_small(class, prepare),
-            None => self.take_large(pages, prepare),
+            None => self.take_large(pages, prepare).map(|number| Taken {
+                number,
+                is_fresh: false,
+            }),
         }
     }
 
-    fn take_small(&mut self, class: usize, prepare: Prepare<'_>) -> Option<Number> {
-        let arena = self.arena;
-        if self.classes[class].queue.exceeds(self.bounds) {
-            return self.classes[class].queue.pop(&arena);
+    fn take_small(&mut self, class: usize, prepare: Prepare<'_>) -> Option<Taken> {
+        self.classes[class].taken += 1;
+        if !self.classes[class].queue.exceeds(self.bounds)
+            && let Some(number) = self.take_fresh(class, prepare)
+        {
+            return Some(Taken {
+                number,
+                is_fresh: true,
+            });
         }
+        let number = self.classes[class].queue.pop(&self.arena)?;
+        Some(Taken {
+            number,
+            is_fresh: false,
+        })
+    }
+
+    fn take_fresh(&mut self, class: usize, prepare: Prepare<'_>) -> Option<Number> {
         let (next, end) = self.classes[class].fresh;
         if next < end {
             self.classes[class].fresh.0 += 1;
             return Some(next);
         }
-        let Some(chunk) = self.unused_run(1).filter(|&chunk| prepare(chunk, 1, true)) else {
-            return self.classes[class].queue.pop(&arena);
-        };
+        let chunk = self
+            .unused_run(1)
+            .filter(|&chunk| prepare(chunk, 1, true))?;
         self.use_run(chunk, 1, class as u8 + 1);
         let first = (chunk * SLOTS) as Number;
         let slots = Arena::slots_of_class(class) as Number;
         self.classes[class].fresh = (first + 1, first + slots);
         Some(first)
+    }
+
+    /// Whether the slot of a page that was just taken is accessible already: the more objects there were, the more slots
+    /// `open` opens at once (those from one number to before another), as that costs less.
+    pub(crate) fn is_open(
+        &mut self,
+        taken: Taken,
+        open: &mut dyn FnMut(Number, Number) -> bool,
+    ) -> bool {
+        let class = &mut self.classes[0];
+        let number = taken.number;
+        if !taken.is_fresh || number + 1 != class.fresh.0 {
+            return false;
+        }
+        if (class.open.0..class.open.1).contains(&number) {
+            return true;
+        }
+        let ahead = (class.taken / TAKEN_FOR_EACH_AHEAD).min(MOST_AHEAD) as Number;
+        let end = (number + ahead).min(class.fresh.1);
+        if end <= number || !open(number, end) {
+            return false;
+        }
+        class.open = (number, end);
+        true
     }
 
     fn take_large(&mut self, pages: usize, prepare: Prepare<'_>) -> Option<Number> {
@@ -247,167 +252,4 @@ impl Ledger {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::placement;
-    use crate::slot::Event;
-    use crate::slot::Slot;
-    use crate::slot::State;
-    use pagewise_abi::guard::Family;
-    use proptest::prelude::*;
-    use std::collections::BTreeMap;
-    use std::sync::atomic::AtomicU8;
-
-    /// Addresses without memory: only numbers are looked at.
-    fn ledger(chunks: usize) -> Ledger {
-        let kinds: &'static [AtomicU8] = Vec::leak((0..chunks).map(|_| AtomicU8::new(0)).collect());
-        let slots: &'static [Slot] =
-            Vec::leak((0..chunks * SLOTS).map(|_| Slot::default()).collect());
-        let mut ledger = Ledger::new(Arena {
-            base: 1 << 40,
-            chunks,
-            slots: slots.as_ptr(),
-            kinds,
-        });
-        ledger.bounds = Bounds {
-            objects: 5,
-            bytes: 100_000,
-        };
-        ledger.large_bounds = Bounds {
-            objects: 2,
-            bytes: 8 << 20,
-        };
-        ledger
-    }
-
-    fn make(ledger: &mut Ledger, bytes: usize) -> Option<(Number, placement::Placed)> {
-        let alignment = placement::Alignment::Auto.of(bytes);
-        let pages = placement::pages(bytes, alignment, crate::arena::LARGE_PAGES)?;
-        let number = ledger.take(pages, &mut |_, _, _| true)?;
-        let arena = ledger.arena();
-        let slot = arena.slot(number);
-        if arena.is_large(number) {
-            arena.set_large_bytes(number, bytes);
-            assert!(slot.hold(Family::Malloc, alignment, 0, 1));
-        } else {
-            assert!(slot.hold(Family::Malloc, alignment, bytes, 1));
-        }
-        Some((number, arena.object(number, slot.facts())))
-    }
-
-    fn give_back(ledger: &mut Ledger, number: Number, bytes: usize) {
-        let slot = ledger.arena().slot(number);
-        assert!(slot.step(Event::Leaves).is_some());
-        assert!(slot.step(Event::Left).is_some());
-        ledger.put(number, bytes);
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
-
-        /// Against a map of what is alive: no two objects share a byte or a guard, each address is found again, and what
-        /// was given back stays away for at least as many objects as the bound says.
-        #[test]
-        fn a_random_sequence_is_as_in_the_model(
-            steps in prop::collection::vec((0usize..3, 0usize..400_000, any::<prop::sample::Index>()), 1..400)
-        ) {
-            let mut ledger = ledger(65);
-            let arena = ledger.arena();
-            let mut alive: BTreeMap<usize, (usize, Number)> = BTreeMap::new();
-            let mut latest: Vec<Number> = Vec::new();
-            for (what, size, which) in steps {
-                if what < 2 {
-                    // Mostly small ones.
-                    let bytes = if size % 3 > 0 { size % 5000 } else { size };
-                    let Some((number, placed)) = make(&mut ledger, bytes) else {
-                        prop_assert!(alive.len() > 4, "full with {} objects", alive.len());
-                        continue;
-                    };
-                    prop_assert!(!latest.contains(&number), "handed out again too soon");
-                    let extent = arena.extent(number);
-                    prop_assert_eq!(placed.guard, extent.guard);
-                    prop_assert!(placed.first_page() >= extent.begin && placed.end() <= extent.guard);
-                    prop_assert!(extent.guard < extent.end);
-                    for address in [placed.first_page(), extent.guard, extent.end - 1] {
-                        prop_assert_eq!(arena.find(address), Some(number));
-                    }
-                    let before = alive.range(..=extent.begin).next_back();
-                    if let Some((_, &(end, _))) = before {
-                        prop_assert!(end <= extent.begin, "two slots overlap");
-                    }
-                    prop_assert!(alive.range(extent.begin..extent.end).next().is_none());
-                    alive.insert(extent.begin, (extent.end, number));
-                } else if !alive.is_empty() {
-                    let begin = *which.get(&alive.keys().copied().collect::<Vec<_>>());
-                    let (_, number) = alive.remove(&begin).expect("alive");
-                    let facts = arena.slot(number).facts();
-                    prop_assert_eq!(facts.state, State::Live);
-                    let bytes = arena.object(number, facts).bytes;
-                    let is_large = arena.is_large(number);
-                    give_back(&mut ledger, number, bytes);
-                    if !is_large && bytes < 5000 {
-                        latest.push(number);
-                        if latest.len() > 5 {
-                            latest.remove(0);
-                        }
-                    }
-                }
-            }
-            let mut live = 0;
-            arena.visit(ledger.chunks_used(), &mut |number| {
-                live += usize::from(arena.slot(number).facts().state == State::Live);
-            });
-            prop_assert_eq!(live, alive.len());
-        }
-    }
-
-    #[test]
-    fn the_oldest_is_handed_out_again_first() {
-        let mut ledger = ledger(5);
-        let made: Vec<Number> = (0..8)
-            .filter_map(|_| Some(make(&mut ledger, 24)?.0))
-            .collect();
-        for &number in &made {
-            give_back(&mut ledger, number, 24);
-        }
-        let again: Vec<Number> = (0..4)
-            .filter_map(|_| Some(make(&mut ledger, 24)?.0))
-            .collect();
-        assert_eq!(again[..3], made[..3], "three are more than the queue keeps");
-        assert!(again[3] > made[7], "a fresh one");
-    }
-
-    #[test]
-    fn where_no_chunk_is_left_the_queue_serves_and_then_nothing() {
-        let mut ledger = ledger(2);
-        let all: Vec<Number> = (0..SLOTS)
-            .filter_map(|_| Some(make(&mut ledger, 1)?.0))
-            .collect();
-        assert_eq!(all.len(), Arena::slots_of_class(0));
-        assert!(make(&mut ledger, 1).is_none());
-        assert!(make(&mut ledger, 100_000).is_none());
-        give_back(&mut ledger, all[7], 1);
-        assert_eq!(make(&mut ledger, 1).map(|(number, _)| number), Some(all[7]));
-    }
-
-    #[test]
-    fn a_refused_chunk_is_no_chunk() {
-        let mut ledger = ledger(5);
-        assert!(ledger.take(1, &mut |_, _, _| false).is_none());
-        assert!(ledger.take(1000, &mut |_, _, _| false).is_none());
-        assert_eq!(ledger.arena().find(ledger.arena().base + CHUNK), None);
-        assert!(make(&mut ledger, 1).is_some());
-    }
-
-    #[test]
-    fn chunks_of_large_objects_serve_others_later() {
-        let mut ledger = ledger(5);
-        let large = 5 << 20;
-        for _ in 0..20 {
-            let (number, placed) = make(&mut ledger, large).expect("there is room");
-            assert_eq!(placed.bytes, large);
-            give_back(&mut ledger, number, large);
-        }
-        assert!(make(&mut ledger, 24).is_some());
-    }
-}
+mod tests;

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   hooks, operators      malloc and kin, new and delete ---\
-//!   buffers               read, write and kin: arguments     -> heap: one arena of slots   -> report -> the launcher
+//!   buffers, strings      read, memcpy and kin: arguments    -> heap: one arena of slots   -> report -> the launcher
 //!   signals               faults of the program          ---/     |                              (a ring of `interpose`)
 //!   heap  = ledger (which slot is in which state) + placement (where in its slot) + protect (guards)
 //!   paths = call paths, each kept once
@@ -19,6 +19,7 @@ mod heap;
 pub mod hooks;
 #[cfg(target_arch = "x86_64")]
 mod instruction;
+mod judge;
 mod leaks;
 mod ledger;
 mod lock;
@@ -31,7 +32,9 @@ pub mod operators;
 mod page;
 mod paths;
 mod placement;
+mod plain;
 mod protect;
+mod queue;
 #[cfg(target_arch = "x86_64")]
 mod repair;
 mod report;
@@ -39,5 +42,7 @@ mod reserve;
 mod settings;
 pub mod signals;
 mod slot;
+pub mod strings;
 mod system;
 mod unguarded;
+mod wrap;

@@ -1,4 +1,5 @@
-//! Where in its slot an object lies: its end at the guard, as exactly as its alignment permits.
+//! Where in its slot an object lies: its end at the guard, as exactly as its alignment permits, or its begin at the one of
+//! the slot before.
 
 use crate::page;
 
@@ -6,6 +7,13 @@ use crate::page;
 const FULL: usize = 16;
 /// What programs rely on even where no type needs it: they keep marks in the low three bits of addresses.
 const LEAST: usize = 8;
+
+/// Which end of an object touches a guard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    End,
+    Begin,
+}
 
 /// How objects are aligned that ask for nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +35,7 @@ impl Alignment {
     }
 }
 
-/// An object in front of its guard.
+/// An object on its pages, behind which there is a guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Placed {
     /// Where it begins.
@@ -45,6 +53,15 @@ impl Placed {
             start: (guard - bytes) & !(alignment - 1),
             bytes,
             guard,
+        }
+    }
+
+    /// Of `bytes`, from `begin` on, where its slot begins.
+    pub(crate) fn from(begin: usize, bytes: usize) -> Self {
+        Self {
+            start: begin,
+            bytes,
+            guard: (begin + bytes).next_multiple_of(page::bytes()),
         }
     }
 

@@ -58,6 +58,15 @@ pub(crate) fn open(start: usize, bytes: usize) -> bool {
         && (!has_regions() || system::remove_guards(start, bytes))
 }
 
+/// Makes guarded ranges (begin and length) accessible and memory, if the kernel does many at once. False: it does not, and
+/// nothing is lost.
+pub(crate) fn open_many(ranges: &[(usize, usize)]) -> bool {
+    has_regions()
+        && !IS_MIXED.load(Ordering::Relaxed)
+        && system::remove_guards_of_many(ranges)
+        && system::populate_many(ranges)
+}
+
 /// Guards pages, whose contents and memory are given up. `arena`: its begin and length, to be freed from locks in memory
 /// (`mlockall`), which guard regions do not go with.
 pub(crate) fn close(start: usize, bytes: usize, arena: (usize, usize)) -> bool {

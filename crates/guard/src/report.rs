@@ -19,12 +19,14 @@ use pagewise_interpose::RingCell;
 use pagewise_interpose::process_id;
 use pagewise_interpose::write_maps;
 
-use crate::arena;
 use crate::ending;
 use crate::heap;
 use crate::heap::Seen;
+use crate::judge::judge;
+use crate::judge::judge_range;
 use crate::paths;
 use crate::paths::Path;
+use crate::plain;
 use crate::settings;
 use crate::signals;
 use crate::slot::State;
@@ -229,7 +231,7 @@ fn bytes_near(error: &Error<'_>, place: &mut [u8; MOST_NEAR]) -> (usize, usize) 
     let begin = middle.saturating_sub(half).max(first);
     let bytes = MOST_NEAR.min(end.saturating_sub(begin));
     // SAFETY: within the pages of an object that is alive, whose thread is here.
-    unsafe { std::ptr::copy_nonoverlapping(begin as *const u8, place.as_mut_ptr(), bytes) };
+    unsafe { plain::copy(place.as_mut_ptr(), begin as *const u8, bytes) };
     (begin, bytes)
 }
 
@@ -289,16 +291,12 @@ pub(crate) fn argument(
     access: Access,
     registers: Registers,
 ) {
-    let Some(seen) = heap::look(buffer) else {
+    let Some((kind, seen)) = judge_range(buffer, bytes) else {
         return;
     };
-    let (start, end) = (seen.placed.start, seen.placed.end());
-    let (kind, address) = match seen.facts.state {
-        State::Fresh => return,
-        State::Leaving | State::Freed => (FaultKind::UseAfterFree, buffer),
-        State::Live if buffer < start => (FaultKind::Underflow, buffer),
-        State::Live if buffer.saturating_add(bytes) > end => (FaultKind::Overflow, end.max(buffer)),
-        State::Live => return,
+    let address = match kind {
+        FaultKind::Overflow => seen.placed.end().max(buffer),
+        _ => buffer,
     };
     let error = Error {
         access,
@@ -343,44 +341,26 @@ pub(crate) fn fault(stopped: &Stopped) -> bool {
     tell(&error, &Path::of_instruction(stopped.registers))
 }
 
-/// What an access to a guarded address is, and of which object: of its own slot's, or of the one behind if that is nearer.
-fn judge(address: usize) -> Option<(FaultKind, Seen)> {
-    let here = heap::look(address).filter(|seen| seen.facts.state != State::Fresh);
-    let next = next_object(address);
-    let distance = |seen: &Seen| {
-        let placed = &seen.placed;
-        let behind = address.saturating_sub(placed.end());
-        behind.max(placed.start.saturating_sub(address))
+/// Source and destination of a copy that must not overlap do.
+pub(crate) fn overlap(function: &'static str, to: usize, bytes: usize, registers: Registers) {
+    let seen = heap::look(to).filter(|seen| seen.facts.state == State::Live);
+    let error = Error {
+        access: Access::Write,
+        access_bytes: u32::try_from(bytes).ok(),
+        seen: seen.as_ref(),
+        function,
+        ..Error::of(FaultKind::Overlap, to)
     };
-    let seen = match (here, next) {
-        (Some(here), Some(next)) => {
-            let own = heap::arena().map(|arena| arena.extent(here.number));
-            // On its own pages, what was freed stays the one meant.
-            let is_inside = own.is_some_and(|own| (own.begin..own.guard).contains(&address));
-            let is_nearer = distance(&next) < distance(&here);
-            if is_nearer && !is_inside { next } else { here }
-        }
-        (here, next) => here.or(next)?,
-    };
-    let kind = if seen.facts.state != State::Live {
-        FaultKind::UseAfterFree
-    } else if address >= seen.placed.end() {
-        FaultKind::Overflow
-    } else if address < seen.placed.start {
-        FaultKind::Underflow
-    } else {
-        // Given back and handed out again meanwhile, or a page that cannot be read for another reason.
-        return None;
-    };
-    Some((kind, seen))
+    told(&error, registers);
 }
 
-/// The live object of the slot behind the one of an address.
-fn next_object(address: usize) -> Option<Seen> {
-    let arena = heap::arena()?;
-    let end = match arena.find(address) {
-        Some(number) => arena.extent(number).end,
-        None => address.checked_next_multiple_of(arena::CHUNK)?,
+/// An access to where nothing is ends the program. `address` is 0 where the processor does not say it.
+pub(crate) fn wild(stopped: &Stopped) {
+    let error = Error {
+        access: stopped.access,
+        access_bytes: stopped.access_bytes,
+        is_exact: true,
+        ..Error::of(FaultKind::Wild, stopped.address)
     };
-    heap::look(end).filter(|seen| seen.facts.state == State::Live)
+    tell(&error, &Path::of_instruction(stopped.registers));
 }

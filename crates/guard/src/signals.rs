@@ -140,16 +140,21 @@ unsafe extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c
         let was_sent = code <= 0;
         let place = [registers.instruction, address];
         let is_same = !was_sent && (0..2).all(|at| LAST[at].load(Ordering::Relaxed) == place[at]);
-        if !was_sent && !is_same && code != SI_KERNEL {
+        if !was_sent && !is_same {
             let stopped = report::Stopped {
-                address,
+                // The processor does not say it where it is no address at all.
+                address: if code == SI_KERNEL { 0 } else { address },
                 access,
                 access_bytes: access_bytes(registers.instruction),
                 registers,
             };
-            if report::fault(&stopped) {
-                if settings::keeps_going() && heap::let_pass(address) {
-                    return;
+            let is_ours = code != SI_KERNEL && report::fault(&stopped);
+            if is_ours && settings::keeps_going() && heap::let_pass(address) {
+                return;
+            }
+            if is_ours || !has_handler(signal) {
+                if !is_ours {
+                    report::wild(&stopped);
                 }
                 LAST[0].store(place[0], Ordering::Relaxed);
                 LAST[1].store(place[1], Ordering::Relaxed);
@@ -159,6 +164,12 @@ unsafe extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c
         // SAFETY: the kernel's own arguments.
         unsafe { pass_on(signal, info, context.cast(), is_same, was_sent) };
     });
+}
+
+/// Whether the program has a handler of its own for one of the two.
+fn has_handler(signal: c_int) -> bool {
+    let action = index_of(signal).and_then(|index| THEIRS.lock()?[index]);
+    action.is_some_and(|theirs| !matches!(theirs.sa_sigaction, libc::SIG_DFL | libc::SIG_IGN))
 }
 
 /// To the program's handler; without one, or where it has not helped, the program ends as it would without us.

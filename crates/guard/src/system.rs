@@ -57,6 +57,46 @@ pub(crate) fn remove_guards(start: usize, bytes: usize) -> bool {
     worked(unsafe { libc::syscall(libc::SYS_madvise, start, bytes, GUARD_REMOVE) })
 }
 
+/// This process, without a descriptor (`PIDFD_SELF_THREAD_GROUP`, Linux 6.15, `include/uapi/linux/pidfd.h`).
+const THIS_PROCESS: c_long = -10_001;
+
+/// Advises on ranges in one call, by `process_madvise`, which a process may ask of itself for all advice since Linux 6.13.
+fn advise_many(ranges: &[(usize, usize)], advice: c_long) -> bool {
+    let mut list = [libc::iovec {
+        iov_base: std::ptr::null_mut(),
+        iov_len: 0,
+    }; 64];
+    let Some(list) = list.get_mut(..ranges.len()) else {
+        return false;
+    };
+    for (part, &(start, bytes)) in list.iter_mut().zip(ranges) {
+        (part.iov_base, part.iov_len) = (start as *mut _, bytes);
+    }
+    let all: usize = ranges.iter().map(|(_, bytes)| bytes).sum();
+    // SAFETY: callers own these addresses; the list is that long.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_process_madvise,
+            THIS_PROCESS,
+            list.as_ptr(),
+            list.len(),
+            advice,
+            0 as c_long,
+        )
+    };
+    done == all as c_long
+}
+
+/// As [`remove_guards`].
+pub(crate) fn remove_guards_of_many(ranges: &[(usize, usize)]) -> bool {
+    advise_many(ranges, GUARD_REMOVE)
+}
+
+/// Gives pages memory, as if they were written to.
+pub(crate) fn populate_many(ranges: &[(usize, usize)]) -> bool {
+    advise_many(ranges, c_long::from(libc::MADV_POPULATE_WRITE))
+}
+
 /// Gives pages back; the next touch finds zeros.
 pub(crate) fn drop_pages(start: usize, bytes: usize) -> bool {
     let advice = c_long::from(libc::MADV_DONTNEED);

@@ -8,6 +8,8 @@ use std::sync::atomic::Ordering;
 use pagewise_interpose::AddressSet;
 use pagewise_interpose::Symbol;
 
+use crate::settings;
+
 type Aligned = unsafe extern "C" fn(usize, usize) -> *mut c_void;
 type Free = unsafe extern "C" fn(*mut c_void);
 type UsableSize = unsafe extern "C" fn(*mut c_void) -> usize;
@@ -20,7 +22,10 @@ static FREE: Symbol<Free> = unsafe { Symbol::new(c"free") };
 static USABLE_SIZE: Symbol<UsableSize> = unsafe { Symbol::new(c"malloc_usable_size") };
 
 static OURS: AddressSet = AddressSet::new();
+/// Objects that should have had a guard.
 pub(crate) static COUNT: AtomicU64 = AtomicU64::new(0);
+/// Objects that were to have none.
+pub(crate) static LEFT_OUT: AtomicU64 = AtomicU64::new(0);
 
 /// Looks the next allocator's functions up, while that may allocate.
 pub(crate) fn prepare() {
@@ -29,33 +34,55 @@ pub(crate) fn prepare() {
     USABLE_SIZE.look_up();
 }
 
-/// Zeroed memory; null: there is none.
-pub(crate) fn allocate(bytes: usize, alignment: usize) -> *mut u8 {
+/// Whether there is an allocator to turn to.
+pub(crate) fn is_ready() -> bool {
+    MEMALIGN.known().is_some()
+}
+
+/// Zeroed memory for an object that is to have no guard; null: there is none. These are too many to remember.
+pub(crate) fn leave_out(bytes: usize, alignment: usize) -> *mut u8 {
+    LEFT_OUT.fetch_add(1, Ordering::Relaxed);
+    zeroed(bytes, alignment)
+}
+
+fn zeroed(bytes: usize, alignment: usize) -> *mut u8 {
     let Some(real) = MEMALIGN.known() else {
         return std::ptr::null_mut();
     };
     // SAFETY: a power of two and a size.
     let address = unsafe { real(alignment.max(16), bytes) };
+    if !address.is_null() {
+        // SAFETY: so many bytes were just handed out.
+        unsafe { std::ptr::write_bytes(address.cast::<u8>(), 0, bytes) };
+    }
+    address.cast()
+}
+
+/// Zeroed memory; null: there is none.
+pub(crate) fn allocate(bytes: usize, alignment: usize) -> *mut u8 {
+    let address = zeroed(bytes, alignment);
     if address.is_null() {
-        return std::ptr::null_mut();
+        return address;
     }
     COUNT.fetch_add(1, Ordering::Relaxed);
+    if settings::is_choosy() {
+        return address;
+    }
     if !OURS.insert(address as usize) {
         // It could not be given back by the right allocator: better none.
         if let Some(free) = FREE.known() {
             // SAFETY: made above.
-            unsafe { free(address) };
+            unsafe { free(address.cast()) };
         }
         return std::ptr::null_mut();
     }
-    // SAFETY: so many bytes were just handed out.
-    unsafe { std::ptr::write_bytes(address.cast::<u8>(), 0, bytes) };
-    address.cast()
+    address
 }
 
-/// Gives it back; false: it is none of these.
+/// Gives it back; false: it is none of these. Where objects are left out, that is the next allocator's to judge.
 pub(crate) fn release(address: usize) -> bool {
-    if !OURS.may_hold(address) || !OURS.remove(address) {
+    let is_known = OURS.may_hold(address) && OURS.remove(address);
+    if !is_known && !settings::is_choosy() {
         return false;
     }
     if let Some(free) = FREE.known() {
@@ -67,10 +94,11 @@ pub(crate) fn release(address: usize) -> bool {
 
 /// Bytes of one of these; `None`: it is none.
 pub(crate) fn usable_size(address: usize) -> Option<usize> {
-    if !OURS.may_hold(address) || !OURS.remove(address) {
+    if OURS.may_hold(address) && OURS.remove(address) {
+        OURS.insert(address);
+    } else if !settings::is_choosy() {
         return None;
     }
-    OURS.insert(address);
     let real = USABLE_SIZE.known()?;
     // SAFETY: an allocation of that allocator.
     Some(unsafe { real(address as *mut c_void) })

@@ -16,9 +16,26 @@ use pagewise_attribute::Symbolizer;
 use pagewise_attribute::lookup_address;
 use pagewise_attribute::parse_maps;
 
+use super::session::Side;
+
+/// All kinds, as they are called.
+pub(super) const KINDS: [&str; 9] = [
+    "heap-buffer-overflow",
+    "heap-buffer-underflow",
+    "heap-use-after-free",
+    "double-free",
+    "invalid-free",
+    "alloc-dealloc-mismatch",
+    "leak",
+    "invalid-access",
+    "memcpy-overlap",
+];
+
 /// An error, named.
 pub(super) struct Finding {
     pub(super) fault: Fault,
+    /// In which run it was found.
+    pub(super) side: Side,
     pub(super) access: Vec<Frame>,
     pub(super) allocation: Vec<Frame>,
     pub(super) release: Vec<Frame>,
@@ -26,17 +43,38 @@ pub(super) struct Finding {
     pub(super) near: Vec<u8>,
 }
 
+fn is_same(one: &[Frame], other: &[Frame]) -> bool {
+    let of = |frame: &Frame| {
+        (
+            frame.module.clone(),
+            frame.module_offset,
+            frame.function.clone(),
+            frame.line,
+        )
+    };
+    one.len() == other.len() && one.iter().map(of).eq(other.iter().map(of))
+}
+
 impl Finding {
     /// What it is called, as AddressSanitizer does.
     pub(super) fn kind(&self) -> &'static str {
-        match self.fault.kind {
-            FaultKind::Overflow => "heap-buffer-overflow",
-            FaultKind::Underflow => "heap-buffer-underflow",
-            FaultKind::UseAfterFree => "heap-use-after-free",
-            FaultKind::DoubleFree => "double-free",
-            FaultKind::InvalidFree => "invalid-free",
-            FaultKind::Mismatch => "alloc-dealloc-mismatch",
-            FaultKind::Leak => "leak",
+        KINDS[self.fault.kind as usize - 1]
+    }
+
+    /// Whether another run's error is this one, told no better: the same kind, of objects of the same call path, and in the
+    /// same line unless one of the two was seen only later.
+    pub(super) fn covers(&self, other: &Finding) -> bool {
+        if self.fault.kind != other.fault.kind || !is_same(&self.allocation, &other.allocation) {
+            return false;
+        }
+        let is_late = |finding: &Finding| finding.fault.access == Access::EarlierWrite;
+        match (is_late(self), is_late(other)) {
+            (_, true) => !self.allocation.is_empty() || is_same(&self.access, &other.access),
+            (true, false) => false,
+            (false, false) => match (self.place(), other.place()) {
+                (Some(here), Some(there)) => (&here.file, here.line) == (&there.file, there.line),
+                _ => is_same(&self.access, &other.access),
+            },
         }
     }
 
@@ -109,11 +147,12 @@ impl Namer {
     }
 
     /// The error with its call paths named. `pid`: whose ring it came by.
-    pub(super) fn finding(&mut self, pid: u32, record: &FaultRecord<'_>) -> Finding {
+    pub(super) fn finding(&mut self, pid: u32, side: Side, record: &FaultRecord<'_>) -> Finding {
         let [access, allocation, release] = record.paths;
         let is_exact = record.fault.first_frame_is_exact;
         Finding {
             fault: record.fault,
+            side,
             access: self.name(pid, access, is_exact),
             allocation: self.name(pid, allocation, false),
             release: self.name(pid, release, false),

@@ -1,11 +1,14 @@
 //! The JSON document `pagewise.guard/1` (`docs/json.md`).
 
+use std::collections::BTreeMap;
+
 use pagewise_attribute::Frame;
 use serde::Serialize;
 
 use super::findings::Finding;
 use super::findings::functions;
 use super::session::Ran;
+use super::session::Side;
 
 #[derive(Serialize)]
 struct Document<'ran> {
@@ -17,6 +20,8 @@ struct Document<'ran> {
 #[derive(Serialize)]
 struct ErrorEntry<'ran> {
     kind: &'static str,
+    /// Which end of objects touched a guard in the run that found it.
+    side: &'static str,
     access: Option<&'static str>,
     access_bytes: Option<u32>,
     /// Of the C library, whose arguments were wrong.
@@ -61,12 +66,15 @@ struct Summary {
     exit_code: u8,
     guarded_programs: u64,
     lost_reports: u64,
+    suppressed: u64,
+    runs: u8,
     processes: Vec<Process>,
 }
 
 #[derive(Serialize)]
 struct Process {
     pid: u32,
+    side: &'static str,
     guards: &'static str,
     allocations: u64,
     unguarded: u64,
@@ -78,6 +86,7 @@ struct Process {
     repaired_instructions: u64,
     paths: u64,
     cut_paths: u64,
+    left_out: u64,
     /// Live objects of up to 2^n bytes, and beyond.
     sizes: Vec<u64>,
 }
@@ -103,6 +112,7 @@ fn entry(finding: &Finding) -> ErrorEntry<'_> {
     let is_leak = fault.kind == FaultKind::Leak;
     ErrorEntry {
         kind: finding.kind(),
+        side: finding.side.name(),
         access: finding.access_name(),
         access_bytes: fault.access_bytes,
         call: finding.function(),
@@ -131,8 +141,12 @@ fn entry(finding: &Finding) -> ErrorEntry<'_> {
 
 /// The document, with a line's end.
 pub(super) fn document(ran: &Ran) -> String {
-    let processes = ran.summaries.values().map(|summary| Process {
+    let first = ran.summaries.values().map(|summary| (Side::End, summary));
+    let second = ran.second.iter().flat_map(BTreeMap::values);
+    let processes = first.chain(second.map(|summary| (Side::Begin, summary)));
+    let processes = processes.map(|(side, summary)| Process {
         pid: summary.pid,
+        side: side.name(),
         guards: match summary.has_guard_regions {
             true => "guard-regions",
             false => "mprotect",
@@ -147,6 +161,7 @@ pub(super) fn document(ran: &Ran) -> String {
         repaired_instructions: summary.repaired,
         paths: summary.paths,
         cut_paths: summary.cut_paths,
+        left_out: summary.left_out,
         sizes: summary.sizes.to_vec(),
     });
     let document = Document {
@@ -157,6 +172,8 @@ pub(super) fn document(ran: &Ran) -> String {
             exit_code: ran.exit_code,
             guarded_programs: ran.guarded,
             lost_reports: ran.lost,
+            suppressed: ran.suppressed,
+            runs: 1 + u8::from(ran.second.is_some()),
             processes: processes.collect(),
         },
     };

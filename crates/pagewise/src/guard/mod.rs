@@ -1,23 +1,33 @@
 //! `pagewise guard`: runs a program whose heap objects end at guard pages, and says what went wrong with them.
 //!
 //! ```text
-//!   the preloaded allocator (crate guard) -> ring -> session -> findings: call paths named -> text, JSON
+//!   the preloaded allocator (crate guard) -> ring -> session -> findings: call paths named -> text, JSON, SARIF
 //! ```
 
 mod findings;
 mod json;
+mod options;
+mod sarif;
 mod session;
+mod suppress;
 mod text;
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::str::FromStr;
 
 use clap::Args;
 use pagewise_abi::guard as abi;
 use pagewise_host::Program;
 
+pub(crate) use self::options::Align;
+pub(crate) use self::options::Sample;
+
+use self::options::Input;
+use self::session::Ran;
+use self::session::Side;
+use self::suppress::Suppressions;
 use crate::failure::Failure;
 use crate::output::tell;
 use crate::record;
@@ -39,6 +49,28 @@ pub(crate) struct GuardArguments {
     /// Look for leaks when a process ends: objects that nothing points to
     #[arg(long)]
     pub(crate) leaks: bool,
+    /// Run the program twice, the second time with objects that begin at a guard: finds what is read before them, too. What
+    /// the second run writes to its standard output is dropped
+    #[arg(long)]
+    pub(crate) both_sides: bool,
+    /// Tell of copies (memcpy) onto a part of themselves
+    #[arg(long)]
+    pub(crate) overlap: bool,
+    /// Guard one object in N, chosen by chance; the others are the next allocator's
+    #[arg(long, value_name = "1/N", default_value = "1/1")]
+    pub(crate) sample: Sample,
+    /// Do not guard smaller objects
+    #[arg(long, value_name = "SIZE", value_parser = options::size)]
+    pub(crate) min: Option<u64>,
+    /// Do not guard larger objects
+    #[arg(long, value_name = "SIZE", value_parser = options::size)]
+    pub(crate) max: Option<u64>,
+    /// Do not tell of errors that a line of FILE names: KIND:PATTERN, of a function, file or module (see docs/guard.md)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) suppressions: Option<PathBuf>,
+    /// Write the errors as SARIF 2.1.0, for code hosts
+    #[arg(long, value_name = "FILE")]
+    pub(crate) sarif: Option<PathBuf>,
     /// Alignment of objects, bytes: auto (16 where the size is a multiple of it, else 8), 1 (each object ends exactly at its
     /// guard), 2, 4, 8 or 16
     #[arg(long, value_name = "auto|N", default_value = "auto")]
@@ -57,26 +89,8 @@ pub(crate) struct GuardArguments {
 const EXAMPLES: &str = "Examples:
   pagewise guard -- ./server --port 8080
   pagewise guard --keep-going --json errors.json -- ./tests
+  pagewise guard --both-sides -- ./decoder picture.png
   pagewise guard --leaks --align 1 -- ./parser input.txt";
-
-/// How objects are aligned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Align {
-    Auto,
-    To(u8),
-}
-
-impl FromStr for Align {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "auto" => Ok(Self::Auto),
-            "1" | "2" | "4" | "8" | "16" => text.parse().map(Self::To).map_err(|_| String::new()),
-            _ => Err("it is auto, 1, 2, 4, 8 or 16".to_owned()),
-        }
-    }
-}
 
 pub(crate) fn run(arguments: &GuardArguments) -> Result<ExitCode, Failure> {
     let library = library().map_err(|why| {
@@ -92,19 +106,37 @@ pub(crate) fn run(arguments: &GuardArguments) -> Result<ExitCode, Failure> {
             executable.display()
         )));
     }
+    let suppressions = match &arguments.suppressions {
+        Some(path) => Suppressions::read(path)?,
+        None => Suppressions::default(),
+    };
     let signals = Signals::catch()?;
-    let program = program
-        .preload(library)
-        .env(abi::OPTIONS_VARIABLE, options(arguments));
-    let ran = session::run(program, &signals)?;
+    let program = program.preload(library);
+    let first = program
+        .clone()
+        .env(abi::OPTIONS_VARIABLE, options::of(arguments, Side::End));
+    let input = Input::at_start();
+    let mut ran = session::run(first, Side::End, &signals, &suppressions, &[])?;
+    if arguments.both_sides && signals.told().is_none() {
+        input.rewind();
+        let second = program
+            .quiet(true)
+            .env(abi::OPTIONS_VARIABLE, options::of(arguments, Side::Begin));
+        let more = session::run(second, Side::Begin, &signals, &suppressions, &ran.findings)?;
+        ran.add(more);
+    }
     tell!("{}", text::summary(&ran));
-    if let Some(path) = &arguments.json {
-        std::fs::write(path, json::document(&ran)).map_err(|error| {
-            let path = path.display();
-            Failure::new(format!(
-                "cannot write {path}: {error}; name another with --json FILE"
-            ))
-        })?;
+    for (path, option, document) in [
+        (
+            &arguments.json,
+            "--json",
+            json::document as fn(&Ran) -> String,
+        ),
+        (&arguments.sarif, "--sarif", sarif::document),
+    ] {
+        if let Some(path) = path {
+            write(path, option, &document(&ran))?;
+        }
     }
     Ok(ExitCode::from(match ran.findings.is_empty() {
         true => ran.exit_code,
@@ -112,21 +144,13 @@ pub(crate) fn run(arguments: &GuardArguments) -> Result<ExitCode, Failure> {
     }))
 }
 
-fn options(arguments: &GuardArguments) -> String {
-    let mut options = Vec::new();
-    for (is_wanted, name) in [
-        (arguments.keep_going, abi::OPTION_KEEP_GOING),
-        (arguments.leaks, abi::OPTION_LEAKS),
-        (arguments.mprotect, abi::OPTION_MPROTECT),
-    ] {
-        if is_wanted {
-            options.push(name.to_owned());
-        }
-    }
-    if let Align::To(bytes) = arguments.align {
-        options.push(format!("{}{bytes}", abi::OPTION_ALIGN));
-    }
-    options.join(",")
+fn write(path: &Path, option: &str, text: &str) -> Result<(), Failure> {
+    std::fs::write(path, text).map_err(|error| {
+        let path = path.display();
+        Failure::new(format!(
+            "cannot write {path}: {error}; name another with {option} FILE"
+        ))
+    })
 }
 
 /// The library to preload, beside this executable.

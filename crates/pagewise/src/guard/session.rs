@@ -17,6 +17,7 @@ use rustix::process::Signal;
 
 use super::findings::Finding;
 use super::findings::Namer;
+use super::suppress::Suppressions;
 use super::text;
 use crate::failure::Failure;
 use crate::output::tell;
@@ -29,7 +30,24 @@ const LOOK_EVERY: Timespec = Timespec {
 /// After a signal to us, how long the program may take to end.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// What came of a run.
+/// Which end of objects touches a guard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Side {
+    #[default]
+    End,
+    Begin,
+}
+
+impl Side {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::End => "end",
+            Self::Begin => "begin",
+        }
+    }
+}
+
+/// What came of a run, or of two.
 pub(super) struct Ran {
     pub(super) exit_code: u8,
     pub(super) findings: Vec<Finding>,
@@ -39,22 +57,50 @@ pub(super) struct Ran {
     pub(super) guarded: u64,
     /// Records that found no room.
     pub(super) lost: u64,
+    /// Errors that were not to be told of.
+    pub(super) suppressed: u64,
+    /// What the processes of a second run told.
+    pub(super) second: Option<BTreeMap<u32, Summary>>,
+}
+
+impl Ran {
+    /// Adds a second run, with objects that begin at a guard. What it knows better replaces what the first said.
+    pub(super) fn add(&mut self, second: Self) {
+        self.findings
+            .retain(|finding| !second.findings.iter().any(|better| better.covers(finding)));
+        self.findings.extend(second.findings);
+        self.second = Some(second.summaries);
+        self.guarded += second.guarded;
+        self.lost += second.lost;
+        self.suppressed += second.suppressed;
+    }
 }
 
 /// What was told so far.
-#[derive(Default)]
-struct Heard {
+struct Heard<'known> {
+    side: Side,
+    suppressions: &'known Suppressions,
+    /// What an earlier run found.
+    earlier: &'known [Finding],
+    suppressed: u64,
     namer: Namer,
     findings: Vec<Finding>,
     summaries: BTreeMap<u32, Summary>,
 }
 
-impl Heard {
+impl Heard<'_> {
     fn take(&mut self, pid: u32, record: &abi::Record<'_>) {
         match record {
             abi::Record::Maps(maps) => self.namer.maps_piece(pid, maps),
             abi::Record::Guard(GuardRecord::Fault(record)) => {
-                let finding = self.namer.finding(pid, record);
+                let finding = self.namer.finding(pid, self.side, record);
+                if self.suppressions.cover(&finding) {
+                    self.suppressed += 1;
+                    return;
+                }
+                if self.earlier.iter().any(|earlier| earlier.covers(&finding)) {
+                    return;
+                }
                 tell!("{}", text::finding(&finding));
                 self.findings.push(finding);
             }
@@ -66,12 +112,26 @@ impl Heard {
     }
 }
 
-/// Runs a program to its end.
-pub(super) fn run(program: Program, signals: &Signals) -> Result<Ran, Failure> {
+/// Runs a program to its end. `earlier`: what another run found, which is not told again.
+pub(super) fn run(
+    program: Program,
+    side: Side,
+    signals: &Signals,
+    suppressions: &Suppressions,
+    earlier: &[Finding],
+) -> Result<Ran, Failure> {
     let mut server = AllocationServer::start()?;
     let program = program.env(abi::guard::SOCKET_VARIABLE, server.socket());
     let mut launched = program.start()?;
-    let mut heard = Heard::default();
+    let mut heard = Heard {
+        side,
+        suppressions,
+        earlier,
+        suppressed: 0,
+        namer: Namer::default(),
+        findings: Vec::new(),
+        summaries: BTreeMap::new(),
+    };
     // The library asks for its ring before the program's first instruction, while its exec is waited for.
     launched.release()?;
     let exit_code = wait(&mut launched, &mut server, &mut heard, signals)?;
@@ -82,13 +142,15 @@ pub(super) fn run(program: Program, signals: &Signals) -> Result<Ran, Failure> {
         summaries: heard.summaries,
         guarded: server.served(),
         lost: server.lost(),
+        suppressed: heard.suppressed,
+        second: None,
     })
 }
 
 fn wait(
     launched: &mut Launched,
     server: &mut AllocationServer,
-    heard: &mut Heard,
+    heard: &mut Heard<'_>,
     signals: &Signals,
 ) -> Result<u8, Failure> {
     let mut told: Option<(Signal, Instant)> = None;

@@ -58,7 +58,7 @@ fn processes(number: usize) -> String {
 }
 
 /// The error in words.
-fn what(finding: &Finding) -> String {
+pub(super) fn what(finding: &Finding) -> String {
     let fault = &finding.fault;
     let object = fault.object.map_or_else(
         || "no object".to_owned(),
@@ -90,6 +90,18 @@ fn what(finding: &Finding) -> String {
             let given_to = functions(fault.given_to).1;
             format!("{object} of {made_by} given back by {given_to}")
         }
+        FaultKind::Wild => {
+            let access = finding.access_name().unwrap_or("access");
+            match fault.address {
+                0 => format!("{access} where no address can be, or at address 0"),
+                address => format!("{access} at {address:#x}, where nothing is"),
+            }
+        }
+        FaultKind::Overlap => format!(
+            "{}() of {} onto a part of itself",
+            finding.function().unwrap_or("a copy"),
+            count(fault.access_bytes.unwrap_or(0).into(), "byte")
+        ),
         FaultKind::Leak => format!(
             "{} in {} that nothing points to",
             bytes(fault.leaked[1]),
@@ -198,7 +210,22 @@ pub(super) fn summary(ran: &Ran) -> String {
             "\npagewise: guards by mprotect, for at most some 30,000 objects at once; guard regions need Linux 6.13",
         );
     }
-    if allocations == 0 && peak.is_some() {
+    let left_out = sum(|summary| summary.left_out);
+    if left_out > 0 {
+        let _ = write!(
+            text,
+            "\npagewise: {} left without a guard, as asked for by --sample, --min or --max",
+            count(left_out, "object")
+        );
+    }
+    if ran.suppressed > 0 {
+        let _ = write!(
+            text,
+            "\npagewise: {} suppressed",
+            count(ran.suppressed, "error")
+        );
+    }
+    if allocations == 0 && left_out == 0 && peak.is_some() {
         text.push_str(
             "\npagewise: no allocation was seen: the program makes none, or has an allocator of its own",
         );

@@ -61,6 +61,26 @@ static void cwe127(void) /* a read before the begin, far enough for the guard of
     free(object);
 }
 
+static void before(void) /* a read that meets the guard of an object that begins at one */
+{
+    char *object = make(24);
+    sink = object[is_good ? 0 : -8]; /* BUG before */
+    free(object);
+}
+
+static void onto_itself(void)
+{
+    char *object = make(24);
+    volatile size_t bytes = 12;
+    memcpy(object, object + (is_good ? 12 : 1), bytes); /* BUG onto-itself */
+    free(object);
+}
+
+static void unmapped(void)
+{
+    *(volatile char *)(is_good ? &sink : (volatile char *)8) = 1; /* BUG unmapped */
+}
+
 static void cwe415(void)
 {
     char *object = make(10);
@@ -302,7 +322,7 @@ int main(int argc, char **argv)
         void (*run)(void);
     } all[] = {
         {"cwe122", cwe122}, {"cwe122-tail", cwe122_tail}, {"cwe124", cwe124}, {"cwe126", cwe126},
-        {"cwe127", cwe127}, {"cwe415", cwe415}, {"cwe416", cwe416}, {"cwe590", cwe590}, {"cwe761", cwe761},
+        {"cwe127", cwe127}, {"before", before}, {"onto-itself", onto_itself}, {"unmapped", unmapped}, {"cwe415", cwe415}, {"cwe416", cwe416}, {"cwe590", cwe590}, {"cwe761", cwe761},
         {"short-read", short_read}, {"large", large}, {"moved", moved}, {"leaked", leaked}, {"twice", twice},
         {"in-child", in_child}, {"own-handler", own_handler}, {"blocked", blocked}, {"closed", closed},
         {"threads", threads}, {"limited", limited}, {"many", many}, {"locked", locked}, {"family", family},

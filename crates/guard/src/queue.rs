@@ -1,0 +1,61 @@
+//! Slots that were given back, in the order in which they were.
+
+use std::sync::atomic::Ordering;
+
+use crate::arena::Arena;
+use crate::arena::Number;
+
+/// How much waits in a queue before it is handed out again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    pub(crate) objects: u64,
+    pub(crate) bytes: u64,
+}
+
+/// Of each class: 4 MiB of bookkeeping and page tables, and no memory of the objects themselves.
+pub(crate) const WAITING: Bounds = Bounds {
+    objects: 1 << 17,
+    bytes: 256 << 20,
+};
+/// Of large objects, addresses.
+pub(crate) const LARGE_WAITING: Bounds = Bounds {
+    objects: 1 << 10,
+    bytes: 16 << 30,
+};
+
+/// Slots in the order in which they were given back, linked by their words.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Queue {
+    first: Number,
+    last: Number,
+    count: u64,
+    bytes: u64,
+}
+
+impl Queue {
+    pub(crate) fn push(&mut self, arena: &Arena, number: Number, bytes: u64) {
+        if self.count == 0 {
+            self.first = number;
+        } else {
+            let last = arena.slot(self.last);
+            last.link.store(number, Ordering::Relaxed);
+        }
+        self.last = number;
+        self.count += 1;
+        self.bytes += bytes;
+    }
+
+    pub(crate) fn pop(&mut self, arena: &Arena) -> Option<Number> {
+        self.count = self.count.checked_sub(1)?;
+        let number = self.first;
+        let slot = arena.slot(number);
+        self.first = slot.link.load(Ordering::Relaxed);
+        let bytes = arena.object(number, slot.facts()).bytes as u64;
+        self.bytes = self.bytes.saturating_sub(bytes);
+        Some(number)
+    }
+
+    pub(crate) fn exceeds(&self, bounds: Bounds) -> bool {
+        self.count > bounds.objects || self.bytes > bounds.bytes
+    }
+}

@@ -1,0 +1,60 @@
+//! Wrappers: functions of the C library that are called as they are, once their buffers were looked at.
+
+/// Tells if `bytes` from `buffer` on are not all of one live object; buffers elsewhere are none of ours.
+macro_rules! check {
+    ($name:expr, $buffer:expr, $bytes:expr, $access:ident) => {
+        let (buffer, bytes): (usize, usize) = ($buffer as usize, $bytes);
+        if bytes != 0 && $crate::heap::is_suspect(buffer, bytes) {
+            $crate::report::argument(
+                $name,
+                buffer,
+                bytes,
+                ::pagewise_abi::guard::Access::$access,
+                ::pagewise_interpose::capture(),
+            );
+        }
+    };
+}
+
+/// Functions that are called as they are once their buffers were looked at.
+macro_rules! wrappers {
+    ($($(#[$meta:meta])* fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty = $failed:expr, $check:block)+) => {
+        $(
+            /// # Safety
+            /// As the C library's function of this name.
+            $(#[$meta])*
+            #[cfg_attr(not(test), unsafe(no_mangle))]
+            pub unsafe extern "C" fn $name($($argument: $type),*) -> $result {
+                $check
+                let Some(real) = real::$name.look_up() else {
+                    return $failed;
+                };
+                // SAFETY: the same call as our caller's.
+                unsafe { real($($argument),*) }
+            }
+        )+
+
+        /// The C library's own.
+        #[allow(non_upper_case_globals, reason = "the C library's names")]
+        mod real {
+            use super::*;
+            $(
+                // SAFETY: the C library's type for the function of this name.
+                pub(super) static $name: ::pagewise_interpose::Symbol<unsafe extern "C" fn($($type),*) -> $result> = unsafe {
+                    ::pagewise_interpose::Symbol::new(match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                        Ok(name) => name,
+                        Err(_) => panic!("a name without zeros"),
+                    })
+                };
+            )+
+        }
+
+        /// Looks all of them up, while that may take a lock.
+        pub(crate) fn prepare() {
+            $(real::$name.look_up();)+
+        }
+    };
+}
+
+pub(crate) use check;
+pub(crate) use wrappers;

@@ -1,0 +1,124 @@
+//! What the command line says, and how it reaches the preloaded library.
+
+use std::fs::File;
+use std::io::Seek;
+use std::io::SeekFrom;
+use std::os::fd::AsFd;
+use std::str::FromStr;
+
+use pagewise_abi::guard as abi;
+use pagewise_host::MemorySize;
+
+use super::GuardArguments;
+use super::session::Side;
+
+/// How objects are aligned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Align {
+    Auto,
+    To(u8),
+}
+
+impl FromStr for Align {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "1" | "2" | "4" | "8" | "16" => text.parse().map(Self::To).map_err(|_| String::new()),
+            _ => Err("it is auto, 1, 2, 4, 8 or 16".to_owned()),
+        }
+    }
+}
+
+/// One object in so many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sample(u32);
+
+impl FromStr for Sample {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let every = text.strip_prefix("1/").and_then(|every| every.parse().ok());
+        every
+            .filter(|&every| every > 0)
+            .map(Self)
+            .ok_or_else(|| "it is 1/N, such as 1/1000".to_owned())
+    }
+}
+
+/// Bytes, as `64M`.
+pub(super) fn size(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(MemorySize::Bytes(bytes)) => Ok(bytes),
+        _ => Err("it is a size such as 64 or 4K".to_owned()),
+    }
+}
+
+/// The options for one run, as the library reads them.
+pub(super) fn of(arguments: &GuardArguments, side: Side) -> String {
+    let mut options = Vec::new();
+    for (is_wanted, name) in [
+        (arguments.keep_going, abi::OPTION_KEEP_GOING),
+        (arguments.leaks, abi::OPTION_LEAKS),
+        (arguments.mprotect, abi::OPTION_MPROTECT),
+        (arguments.overlap, abi::OPTION_OVERLAP),
+        (side == Side::Begin, abi::OPTION_BEGIN),
+    ] {
+        if is_wanted {
+            options.push(name.to_owned());
+        }
+    }
+    if let Align::To(bytes) = arguments.align {
+        options.push(format!("{}{bytes}", abi::OPTION_ALIGN));
+    }
+    if arguments.sample != Sample(1) {
+        options.push(format!("{}{}", abi::OPTION_SAMPLE, arguments.sample.0));
+    }
+    for (size, name) in [
+        (arguments.min, abi::OPTION_MIN),
+        (arguments.max, abi::OPTION_MAX),
+    ] {
+        if let Some(size) = size {
+            options.push(format!("{name}{size}"));
+        }
+    }
+    options.join(",")
+}
+
+/// Standard input, which a second run is to find as the first did: a file is wound back, from a pipe nothing comes again.
+pub(super) struct Input(Option<(File, u64)>);
+
+impl Input {
+    pub(super) fn at_start() -> Self {
+        let file = std::io::stdin()
+            .as_fd()
+            .try_clone_to_owned()
+            .ok()
+            .map(File::from);
+        Self(file.and_then(|mut file| {
+            let place = file.stream_position().ok()?;
+            Some((file, place))
+        }))
+    }
+
+    pub(super) fn rewind(self) {
+        if let Some((mut file, place)) = self.0 {
+            // Where that fails it could not be asked for its place either.
+            let _ = file.seek(SeekFrom::Start(place));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_one_in_so_many() {
+        assert_eq!("1/1000".parse(), Ok(Sample(1000)));
+        for wrong in ["", "1/0", "2/3", "0.1", "1/-3", "1000"] {
+            assert!(wrong.parse::<Sample>().is_err(), "{wrong}");
+        }
+    }
+}
