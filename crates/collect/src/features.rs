@@ -21,6 +21,10 @@ const OPTIONAL: &[&str] = &[
     "mm_vmscan_memcg_reclaim_end",
     "block_bio_complete",
     "block_rq_complete",
+    "sys_enter", // CONFIG_FTRACE_SYSCALLS
+    "sys_exit",
+    "mm_filemap_add_to_page_cache",
+    "mm_filemap_delete_from_page_cache",
 ];
 
 /// Whether the kernel describes itself and has each tracepoint that the sensors sit on. BTF has a type
