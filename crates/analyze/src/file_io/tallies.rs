@@ -408,7 +408,7 @@ impl FileIo {
                 .contexts
                 .iter()
                 .filter(|(_, bytes)| *bytes > 0 && *bytes as f64 >= all as f64 * GOOD_PART);
-            let wishes: HashSet<Option<Class>> = heavy
+            let wishes: HashSet<Class> = heavy
                 .map(|(context, _)| &contexts[*context])
                 .filter(|context| context.does == Use::Read)
                 .filter_map(|context| context.classes.first().copied())

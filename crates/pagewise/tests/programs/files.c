@@ -1,15 +1,19 @@
 // Calls on files in known numbers, at known places, by functions named after them. `files FOLDER` makes `FOLDER/data` and
 // others there. Results are checked, so that what was recorded can be compared with what is written here.
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/ptrace.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define BLOCK 4096
@@ -170,6 +174,31 @@ __attribute__((noinline)) static long touch_mapping(int file)
 	return sum;
 }
 
+__attribute__((noinline)) static void traced(int file)
+{
+	for (int call = 0; call < 10; call++)
+		CHECK(pread(file, blocks, BLOCK, call * BLOCK), BLOCK);
+}
+
+// Another tracer stops the child at the begin and the end of each call.
+static void under_a_tracer(int file)
+{
+	int status;
+	pid_t child = fork();
+
+	if (!child) {
+		CHECK(ptrace(PTRACE_TRACEME, 0, 0, 0), 0);
+		raise(SIGSTOP);
+		traced(file);
+		_exit(0);
+	}
+	CHECK(waitpid(child, &status, 0), child);
+	while (!WIFEXITED(status)) {
+		CHECK(ptrace(PTRACE_SYSCALL, child, 0, 0), 0);
+		CHECK(waitpid(child, &status, 0), child);
+	}
+}
+
 int main(int count, char **arguments)
 {
 	if (count != 2)
@@ -188,6 +217,7 @@ int main(int count, char **arguments)
 	fails(log, file);
 	in_memory();
 	without_a_name(folder);
+	under_a_tracer(file);
 	int direct = past_the_cache(folder);
 	long sum = touch_mapping(file);
 	printf("{\"direct\":%d,\"sum\":%ld}\n", direct, sum);
