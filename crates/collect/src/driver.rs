@@ -161,7 +161,9 @@ impl SwapSensor {
             };
             program.set_autoload(wanted && has_place && asked_for);
         }
-        if let Some(name) = missing_tracepoints.iter().find(|name| IO_TRACEPOINTS.contains(name))
+        if let Some(name) = missing_tracepoints
+            .iter()
+            .find(|name| IO_TRACEPOINTS.contains(name))
             && options.io
         {
             return Err(CollectError::NoTracepoint {
@@ -400,8 +402,7 @@ impl SwapSensor {
 impl SwapSensor {
     /// `struct io_totals` of `bpf/record.h`.
     fn io_totals(&self) -> Result<IoTotals, CollectError> {
-        let [_, lost_files, unseen_calls, foreign_calls] =
-            words(&self.object, ".data.io_totals")?;
+        let [_, lost_files, unseen_calls, foreign_calls] = words(&self.object, ".data.io_totals")?;
         Ok(IoTotals {
             lost_files,
             unseen_calls,

@@ -175,8 +175,19 @@ fn file(word: u64) -> Option<u32> {
 fn call(number: u64) -> Option<Call> {
     use Call::*;
     const ALL: [Call; 13] = [
-        Read, Pread, Readv, Preadv, Write, Pwrite, Writev, Pwritev, Sendfile, Splice, CopyFileRange,
-        Fsync, Fdatasync,
+        Read,
+        Pread,
+        Readv,
+        Preadv,
+        Write,
+        Pwrite,
+        Writev,
+        Pwritev,
+        Sendfile,
+        Splice,
+        CopyFileRange,
+        Fsync,
+        Fdatasync,
     ];
     ALL.get(usize::try_from(number).ok()?.checked_sub(1)?)
         .copied()
@@ -299,7 +310,10 @@ mod tests {
         ];
         let call = decode_call(&words, 0, 0).expect("whole");
         assert_eq!((call.result, call.offset), (Err(5), None));
-        assert_eq!((call.call, call.file, call.direct), (Call::Fsync, None, true));
+        assert_eq!(
+            (call.call, call.file, call.direct),
+            (Call::Fsync, None, true)
+        );
         assert_eq!(call.direction, Direction::ToFile);
         let unknown = [5 << 60 | 20 << CALL_SHIFT, 0, 0, 0, 0, 0];
         assert_eq!(decode_call(&unknown, 0, 0), None);
@@ -307,7 +321,12 @@ mod tests {
 
     #[test]
     fn pages_that_leave_belong_to_nobody() {
-        let words = [6 << 60 | 1 << CALL_SHIFT | 9 << FILE_SHIFT | 16, 50, 3 << 24, 0];
+        let words = [
+            6 << 60 | 1 << CALL_SHIFT | 9 << FILE_SHIFT | 16,
+            50,
+            3 << 24,
+            0,
+        ];
         let expected = CacheChange {
             time_ns: 50,
             what: CacheEvent::Evicted,

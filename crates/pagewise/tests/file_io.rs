@@ -64,11 +64,19 @@ impl Recorded {
     }
 
     /// Call, place and bytes (or error) of each, in order.
-    fn of(&self, function: &str) -> Vec<(&'static str, &'static str, Option<u64>, Result<u64, u32>)> {
+    fn of(
+        &self,
+        function: &str,
+    ) -> Vec<(&'static str, &'static str, Option<u64>, Result<u64, u32>)> {
         let calls = self.calls.get(function).map_or(&[][..], Vec::as_slice);
         let told = |call: &IoCall| {
             let result = call.error.map_or(Ok(call.bytes.unwrap_or(0)), Err);
-            (call.call.as_str(), call.direction.as_str(), call.offset, result)
+            (
+                call.call.as_str(),
+                call.direction.as_str(),
+                call.offset,
+                result,
+            )
         };
         calls.iter().map(told).collect()
     }
@@ -115,14 +123,16 @@ fn each_call_is_told_with_its_file_place_and_result() {
     let folder = folder_with("files.c");
     let ended = record(folder.path(), "--io --sensors none", "./files .").expect_code(0);
     machine.assert_restored();
-    let told: Value = serde_json::from_str(ended.stdout.lines().next().expect("a line")).expect("JSON");
+    let told: Value =
+        serde_json::from_str(ended.stdout.lines().next().expect("a line")).expect("JSON");
     let recorded = Recorded::read(folder.path(), "/files");
     assert_nothing_lost(&report(folder.path()));
 
-    let at = |call, does, block: u64, blocks: u64| {
-        (call, does, Some(block * BLOCK), Ok(blocks * BLOCK))
-    };
-    let all: Vec<_> = (0..64).map(|block| at("write", "write", block, 1)).collect();
+    let at =
+        |call, does, block: u64, blocks: u64| (call, does, Some(block * BLOCK), Ok(blocks * BLOCK));
+    let all: Vec<_> = (0..64)
+        .map(|block| at("write", "write", block, 1))
+        .collect();
     assert_eq!(recorded.of("write_all"), all);
     let mut in_order: Vec<_> = (0..64).map(|block| at("read", "read", block, 1)).collect();
     in_order.push(at("read", "read", 64, 0));
@@ -176,14 +186,16 @@ fn each_call_is_told_with_its_file_place_and_result() {
     }
     let data = recorded.file_of("read_in_order");
     if data.filesystem != "tmpfs" {
-        let by_mapping = recorded.cache.iter().filter(|(function, row)| {
-            function == "touch_mapping" && row.file == Some(data.file)
-        });
+        let by_mapping = recorded
+            .cache
+            .iter()
+            .filter(|(function, row)| function == "touch_mapping" && row.file == Some(data.file));
         let mapped: u64 = by_mapping.map(|(_, row)| row.bytes).sum();
         assert_eq!(mapped, 64 * BLOCK, "brought in by faults");
-        let dropped = recorded.cache.iter().filter(|(_, row)| {
-            row.kind == IoCacheKind::Dropped && row.file == Some(data.file)
-        });
+        let dropped = recorded
+            .cache
+            .iter()
+            .filter(|(_, row)| row.kind == IoCacheKind::Dropped && row.file == Some(data.file));
         let dropped: u64 = dropped.map(|(_, row)| row.bytes).sum();
         assert_eq!(dropped, 64 * BLOCK, "by POSIX_FADV_DONTNEED");
     }
@@ -208,7 +220,12 @@ fn a_scanner_and_a_server_are_told_apart() {
         rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).expect("advised");
     }
     let program = "./scanserve -r 5000 big hot";
-    record(folder.path(), "--io --sensors none --check-call-paths", program).expect_code(0);
+    record(
+        folder.path(),
+        "--io --sensors none --check-call-paths",
+        program,
+    )
+    .expect_code(0);
     machine.assert_restored();
     let report_of_calls = report(folder.path());
     assert_nothing_lost(&report_of_calls);
@@ -227,13 +244,22 @@ fn a_scanner_and_a_server_are_told_apart() {
     }
     assert_ne!(scan["keys"], serve["keys"]);
     let big = &report_of_calls["io_files"][0];
-    assert!(big["path"].as_str().is_some_and(|path| path.ends_with("/big")));
+    assert!(
+        big["path"]
+            .as_str()
+            .is_some_and(|path| path.ends_with("/big"))
+    );
     assert_eq!(big["read_again_bytes"], 0);
     if big["filesystem"] != "tmpfs" {
         // All of it came in by this program, and nobody has read it again.
         assert_eq!(scan["in_vain_bytes"], 48 << 20);
-        let brought = scan["missed_bytes"].as_u64().zip(scan["ahead_bytes"].as_u64());
-        assert_eq!(brought.map(|(missed, ahead)| missed + ahead), Some(48 << 20));
+        let brought = scan["missed_bytes"]
+            .as_u64()
+            .zip(scan["ahead_bytes"].as_u64());
+        assert_eq!(
+            brought.map(|(missed, ahead)| missed + ahead),
+            Some(48 << 20)
+        );
     }
     let text = run(folder.path(), &["report"]).expect_code(0).stdout;
     assert!(text.contains("SEQUENTIAL DONTNEED"), "{text}");
@@ -273,10 +299,15 @@ fn ten_thousand_open_files_are_each_told_by_name() {
     for call in &recorded.calls["main"] {
         let file = &recorded.files[&call.file.expect("a number")];
         let path = file.path.as_deref().expect("a path");
-        *times.entry(path.rsplit('/').next().expect("a name")).or_default() += 1;
+        *times
+            .entry(path.rsplit('/').next().expect("a name"))
+            .or_default() += 1;
     }
     assert_eq!(times.len(), FILES);
-    assert!(times.values().all(|&calls| calls == 3), "a write and two reads");
+    assert!(
+        times.values().all(|&calls| calls == 3),
+        "a write and two reads"
+    );
 }
 
 #[test]

@@ -23,7 +23,8 @@ pub(crate) fn advice_name(advice: Advice) -> (Option<&'static str>, Option<u64>)
 pub(crate) fn advice_words(advice: Advice) -> Option<String> {
     Some(match advice {
         Advice::SequentialDropBehind => {
-            "POSIX_FADV_SEQUENTIAL once, and POSIX_FADV_DONTNEED on each aligned 2 MiB behind".to_owned()
+            "POSIX_FADV_SEQUENTIAL once, and POSIX_FADV_DONTNEED on each aligned 2 MiB behind"
+                .to_owned()
         }
         Advice::Sequential => "POSIX_FADV_SEQUENTIAL before the first read".to_owned(),
         Advice::Random => "POSIX_FADV_RANDOM before the first read".to_owned(),

@@ -43,7 +43,10 @@ pub fn strip_io_prefixes(io: &mut FileIo, prefixes: &[String]) {
         frames.strip(&mut context.frames);
     }
     for file in &mut io.files {
-        let rest = file.path.as_deref().and_then(|path| without(path, prefixes));
+        let rest = file
+            .path
+            .as_deref()
+            .and_then(|path| without(path, prefixes));
         if let Some(rest) = rest.map(str::to_owned) {
             file.path = Some(rest);
         }

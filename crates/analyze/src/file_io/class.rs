@@ -158,7 +158,10 @@ impl Thresholds {
         };
         let are_bursts = runs.count >= self.burst_runs
             && mean >= self.random_calls
-            && runs.sizes.quantile(0.9).is_some_and(|size| size <= self.burst_bytes);
+            && runs
+                .sizes
+                .quantile(0.9)
+                .is_some_and(|size| size <= self.burst_bytes);
         Some(if long <= 1.0 - self.long_share {
             short_runs()
         } else if are_bursts {
@@ -294,7 +297,10 @@ mod tests {
         assert_eq!(advice(&scan, 1 << 20, None), few);
         let nothing = Advice::Nothing(WhyNothing::NoUse);
         assert_eq!(advice(&[Class::Random], 200 << 20, Some(0.0)), nothing);
-        assert_eq!(advice(&[Class::Random], 200 << 20, Some(0.5)), Advice::Random);
+        assert_eq!(
+            advice(&[Class::Random], 200 << 20, Some(0.5)),
+            Advice::Random
+        );
         let burst = advice(&[Class::Burst], 200 << 20, Some(0.5));
         assert_eq!(burst, Advice::RandomWithBursts(65_536));
     }

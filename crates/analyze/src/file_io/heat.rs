@@ -31,7 +31,11 @@ impl Heat {
         while end > self.block_bytes.saturating_mul(BLOCKS as u64) {
             self.double();
         }
-        let blocks = if write { &mut self.written } else { &mut self.read };
+        let blocks = if write {
+            &mut self.written
+        } else {
+            &mut self.read
+        };
         let mut at = offset;
         while at < end {
             let block = at / self.block_bytes;
@@ -55,7 +59,12 @@ impl Heat {
 
     /// The blocks up to the last one that was used.
     pub(crate) fn cut(&mut self) {
-        let used = |blocks: &[u64]| blocks.iter().rposition(|&sum| sum > 0).map_or(0, |at| at + 1);
+        let used = |blocks: &[u64]| {
+            blocks
+                .iter()
+                .rposition(|&sum| sum > 0)
+                .map_or(0, |at| at + 1)
+        };
         let length = used(&self.read).max(used(&self.written));
         self.read.truncate(length);
         self.written.truncate(length);

@@ -66,8 +66,12 @@ pub fn analyze_file_io(trace: &Trace) -> Result<Option<FileIo>, TraceError> {
     let mut calls = trace.rows::<IoCall>()?.peekable();
     let mut changes = trace.rows::<IoCache>()?.peekable();
     loop {
-        let call_at = calls.peek().map(|row| row.as_ref().map_or(0, |row| row.time_ns));
-        let change_at = changes.peek().map(|row| row.as_ref().map_or(0, |row| row.time_ns));
+        let call_at = calls
+            .peek()
+            .map(|row| row.as_ref().map_or(0, |row| row.time_ns));
+        let change_at = changes
+            .peek()
+            .map(|row| row.as_ref().map_or(0, |row| row.time_ns));
         // Pages come before the call that brought them in has ended.
         let change_is_next = change_at.is_some_and(|at| call_at.is_none_or(|call| at <= call));
         if change_is_next {

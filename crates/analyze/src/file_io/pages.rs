@@ -196,7 +196,14 @@ impl Pages {
     }
 
     /// A call wrote this.
-    pub(crate) fn written(&mut self, who: Who, file: u32, offset: u64, bytes: u64, continues: bool) {
+    pub(crate) fn written(
+        &mut self,
+        who: Who,
+        file: u32,
+        offset: u64,
+        bytes: u64,
+        continues: bool,
+    ) {
         let Some((offset, bytes)) = own_pages(offset, bytes, continues) else {
             return;
         };
@@ -270,7 +277,13 @@ mod tests {
         pages.read(2, 7, 0, PAGE, false);
         assert_eq!((pages.fate(1).read_again, pages.fate(2).read_again), (1, 1));
         let shares = pages.finish();
-        assert_eq!(shares[&7], Shares { read: 2, read_again: 1 });
+        assert_eq!(
+            shares[&7],
+            Shares {
+                read: 2,
+                read_again: 1
+            }
+        );
     }
 
     #[test]

@@ -166,13 +166,19 @@ mod tests {
     #[test]
     fn a_whole_file_in_one_call_is_a_long_run() {
         let found = runs(&[(1, 0, 1000)], Some(1000));
-        assert_eq!((found.long_share(), found.whole_file_bytes), (Some(1.0), 1000));
+        assert_eq!(
+            (found.long_share(), found.whole_file_bytes),
+            (Some(1.0), 1000)
+        );
         assert_eq!(runs(&[(1, 8, 1000)], Some(1000)).long_share(), Some(0.0));
     }
 
     #[test]
     fn four_calls_are_a_long_run() {
-        let found = runs(&[(1, 4, 1), (1, 5, 1), (1, 6, 1), (1, 7, 1), (1, 90, 4)], None);
+        let found = runs(
+            &[(1, 4, 1), (1, 5, 1), (1, 6, 1), (1, 7, 1), (1, 90, 4)],
+            None,
+        );
         assert_eq!(found.long_share(), Some(0.5));
     }
 }

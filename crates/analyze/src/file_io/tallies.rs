@@ -208,9 +208,7 @@ impl Tallies {
         let wanted: HashSet<u32, RandomState> = stacks.copied().collect();
         let frames = FramePaths::read(trace, &wanted)?;
         let mut merged = self.merge(&frames);
-        merged.sort_by(|a, b| {
-            (b.1.bytes, b.1.calls, &a.0).cmp(&(a.1.bytes, a.1.calls, &b.0))
-        });
+        merged.sort_by(|a, b| (b.1.bytes, b.1.calls, &a.0).cmp(&(a.1.bytes, a.1.calls, &b.0)));
         let contexts = merged.into_iter().map(|((names, does), tally)| {
             context(tally, does, &frames, &names, reuse_known, thresholds)
         });
@@ -244,7 +242,8 @@ impl Tallies {
                 file.read_again_bytes = Some(shares.read_again * PAGE);
             }
         }
-        let all: Vec<(Option<u32>, Who)> = self.who.iter().map(|(&stack, &who)| (stack, who)).collect();
+        let all: Vec<(Option<u32>, Who)> =
+            self.who.iter().map(|(&stack, &who)| (stack, who)).collect();
         for (stack, who) in all {
             let fate = self.pages.fate(who);
             let of_calls = [Use::Read, Use::Write]
@@ -253,7 +252,11 @@ impl Tallies {
             let of_calls: Vec<u32> = of_calls.copied().collect();
             for (place, &context) in of_calls.iter().enumerate() {
                 // A transfer reads and writes: what it cached counts once.
-                let cached = if place == 0 { fate } else { fate.without_cached() };
+                let cached = if place == 0 {
+                    fate
+                } else {
+                    fate.without_cached()
+                };
                 self.tallies[context as usize].fate = cached;
             }
             if of_calls.is_empty() && fate.cached > 0 {
@@ -272,7 +275,10 @@ impl Tallies {
         let mut merged: BTreeMap<(Vec<u32>, Use), Tally> = BTreeMap::new();
         for ((_, does), context) in std::mem::take(&mut self.contexts) {
             let tally = std::mem::take(&mut self.tallies[context as usize]);
-            let names = tally.stacks.first().map_or(&[][..], |stack| frames.numbers(*stack));
+            let names = tally
+                .stacks
+                .first()
+                .map_or(&[][..], |stack| frames.numbers(*stack));
             merged.entry((names.to_vec(), does)).or_default().add(tally);
         }
         merged.into_iter().collect()
@@ -426,7 +432,10 @@ impl FileIo {
         for (new, &old) in order.iter().enumerate() {
             place[old] = new;
         }
-        let mut files: Vec<_> = std::mem::take(&mut self.files).into_iter().map(Some).collect();
+        let mut files: Vec<_> = std::mem::take(&mut self.files)
+            .into_iter()
+            .map(Some)
+            .collect();
         self.files = order.iter().filter_map(|&old| files[old].take()).collect();
         for context in &mut self.contexts {
             for (file, _) in &mut context.files {

@@ -42,7 +42,8 @@ impl Mounts {
         if !self.of_device.contains_key(&device) && is_due {
             self.looked = Some(Instant::now());
             let of_process = pid.and_then(|pid| fs::read_to_string(mountinfo(pid)).ok());
-            let text = of_process.or_else(|| fs::read_to_string(mountinfo(std::process::id())).ok());
+            let text =
+                of_process.or_else(|| fs::read_to_string(mountinfo(std::process::id())).ok());
             self.read(&text.unwrap_or_default());
         }
         let Some(mounts) = self.of_device.get(&device) else {

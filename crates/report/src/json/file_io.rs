@@ -104,7 +104,11 @@ impl<'a> JsonContext<'a> {
             advice,
             advice_bytes,
             files: parts(&context.files[..context.files.len().min(MOST_FILES_OF_CONTEXT)]),
-            path: context.frames.iter().map(|frame| JsonFrame::new(frame)).collect(),
+            path: context
+                .frames
+                .iter()
+                .map(|frame| JsonFrame::new(frame))
+                .collect(),
         }
     }
 }
@@ -142,6 +146,12 @@ pub(super) fn document(
     io: Option<&FileIo>,
 ) -> (Option<Vec<JsonContext<'_>>>, Option<Vec<JsonIoFile<'_>>>) {
     let contexts = io.map(|io| io.contexts.iter().map(JsonContext::new).collect());
-    let files = io.map(|io| io.files.iter().take(MOST_FILES).map(JsonIoFile::new).collect());
+    let files = io.map(|io| {
+        io.files
+            .iter()
+            .take(MOST_FILES)
+            .map(JsonIoFile::new)
+            .collect()
+    });
     (contexts, files)
 }

@@ -140,7 +140,10 @@ fn evidence(context: &IoContext, io: &FileIo, style: Style) -> String {
             Use::Write => "written or read again",
             _ => "read again",
         };
-        parts.push(format!("{} {what}", percent((share * 1e6) as u64, 1_000_000)));
+        parts.push(format!(
+            "{} {what}",
+            percent((share * 1e6) as u64, 1_000_000)
+        ));
     }
     if context.ahead_bytes > 0 {
         let mut ahead = format!("{} read ahead", bytes(context.ahead_bytes));
@@ -209,7 +212,11 @@ fn files(text: &mut String, io: &FileIo, style: Style) {
         }
         style.add_wrapped(text, &line);
         if let Some(picture) = picture(&file.heat, style.unicode) {
-            let _ = writeln!(text, "    |{picture}| {} each", bytes(file.heat.block_bytes));
+            let _ = writeln!(
+                text,
+                "    |{picture}| {} each",
+                bytes(file.heat.block_bytes)
+            );
         }
     }
 }

@@ -52,7 +52,11 @@ impl Default for Sums {
 
 impl Sums {
     /// Takes a call; they come in order of time.
-    pub(super) fn add(&mut self, call: &IoCall, writer: &mut TraceWriter) -> Result<(), TraceError> {
+    pub(super) fn add(
+        &mut self,
+        call: &IoCall,
+        writer: &mut TraceWriter,
+    ) -> Result<(), TraceError> {
         let began_ns = *self.began_ns.get_or_insert(call.time_ns);
         if call.time_ns >= began_ns.saturating_add(self.interval_ns) {
             self.write(writer)?;
