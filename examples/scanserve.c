@@ -2,10 +2,11 @@
 // server reads random blocks of a small file, and says how long these reads took. What the scanner leaves in the page
 // cache nobody needs, and it pushes out what the server does.
 //
-//   scanserve [-m BIG,HOT] [-r READS] [-s SCANS] BIG_FILE HOT_FILE
+//   scanserve [-m BIG,HOT] [-r READS] [-s SCANS] [-w US] BIG_FILE HOT_FILE
 //     -m  first make the files, of so many MiB
 //     -r  so many reads by the server [0: until the scanner has ended]
 //     -s  so many scans of the big file [1]; 0: only the server runs
+//     -w  the server waits so many microseconds after each read [0]
 //
 // The last line is one of JSON: {"scan_seconds":..,"serve_reads":..,"serve_p50_ns":..,"serve_p99_ns":..,"serve_max_ns":..}
 #include <errno.h>
@@ -25,7 +26,7 @@
 #define MOST_LATENCIES (1 << 22)
 
 static const char *big_path, *hot_path;
-static long scans = 1, reads_wanted;
+static long scans = 1, reads_wanted, wait_us;
 static atomic_bool scan_has_ended;
 static double scan_seconds;
 static uint64_t *latencies;
@@ -119,6 +120,8 @@ static void *server(void *sum)
 		uint64_t begin = now_ns();
 		*(uint64_t *)sum += serve_block(file, random % blocks);
 		latencies[reads_done++ % MOST_LATENCIES] = now_ns() - begin;
+		if (wait_us)
+			usleep(wait_us);
 	}
 	close(file);
 	return NULL;
@@ -141,18 +144,20 @@ int main(int count, char **arguments)
 	long big_mebibytes = 0, hot_mebibytes = 0;
 	int option;
 
-	while ((option = getopt(count, arguments, "m:r:s:")) != -1) {
+	while ((option = getopt(count, arguments, "m:r:s:w:")) != -1) {
 		if (option == 'm' && sscanf(optarg, "%ld,%ld", &big_mebibytes, &hot_mebibytes) == 2)
 			continue;
 		if (option == 'r')
 			reads_wanted = atol(optarg);
 		else if (option == 's')
 			scans = atol(optarg);
+		else if (option == 'w')
+			wait_us = atol(optarg);
 		else
 			return 2;
 	}
 	if (count - optind != 2) {
-		fprintf(stderr, "usage: scanserve [-m BIG,HOT] [-r READS] [-s SCANS] BIG_FILE HOT_FILE\n");
+		fprintf(stderr, "usage: scanserve [-m BIG,HOT] [-r READS] [-s SCANS] [-w US] BIG_FILE HOT_FILE\n");
 		return 2;
 	}
 	big_path = arguments[optind];

@@ -161,7 +161,10 @@ fn what_is_read_again_after_eviction_is_told() {
 fn a_file_with_two_numbers_is_one_and_files_in_memory_get_no_advice() {
     let io = analyzed("on", |writer| {
         for number in [BIG, HOT] {
-            writer.io_files.push(file(number, 4, "tmpfs")).expect("pushed");
+            writer
+                .io_files
+                .push(file(number, 4, "tmpfs"))
+                .expect("pushed");
         }
         for (time, number) in [(1, BIG), (2, HOT)] {
             for call in 0..1000 {

@@ -219,7 +219,8 @@ fn a_scanner_and_a_server_are_told_apart() {
         let file = fs::File::open(folder.path().join(name)).expect("made");
         rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).expect("advised");
     }
-    let program = "./scanserve -r 5000 big hot";
+    // Not so fast that paths get lost before they are learnt.
+    let program = "./scanserve -r 5000 -w 20 big hot";
     record(
         folder.path(),
         "--io --sensors none --check-call-paths",
