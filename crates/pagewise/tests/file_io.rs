@@ -31,6 +31,9 @@ use tempfile::tempdir;
 
 const BLOCK: u64 = 4096;
 
+/// Call, what it does, place, and bytes or error.
+type Told = (&'static str, &'static str, Option<u64>, Result<u64, u32>);
+
 /// A recording's calls on files, by the function of the program that made them.
 struct Recorded {
     calls: BTreeMap<String, Vec<IoCall>>,
@@ -64,10 +67,7 @@ impl Recorded {
     }
 
     /// Call, place and bytes (or error) of each, in order.
-    fn of(
-        &self,
-        function: &str,
-    ) -> Vec<(&'static str, &'static str, Option<u64>, Result<u64, u32>)> {
+    fn of(&self, function: &str) -> Vec<Told> {
         let calls = self.calls.get(function).map_or(&[][..], Vec::as_slice);
         let told = |call: &IoCall| {
             let result = call.error.map_or(Ok(call.bytes.unwrap_or(0)), Err);
