@@ -123,6 +123,8 @@ mod tests {
                 "block_bio_complete",
                 "block_bio_queue",
                 "block_rq_complete",
+                "mm_filemap_add_to_page_cache",
+                "mm_filemap_delete_from_page_cache",
                 "mm_page_free",
                 "mm_vmscan_direct_reclaim_begin",
                 "mm_vmscan_direct_reclaim_end",
@@ -134,6 +136,8 @@ mod tests {
                 "sched_process_exec",
                 "sched_process_exit",
                 "sched_process_fork",
+                "sys_enter",
+                "sys_exit",
             ]
         );
         assert!(OPTIONAL.iter().all(|name| names.iter().any(|n| n == name)));
