@@ -12,7 +12,7 @@ PREFIX = /usr/local
 BINARY = target/release/pagewise
 LIBRARIES = libpagewise_runtime.so libpagewise_guard.so
 EXAMPLES = build/examples/mincostflow build/examples/sweep build/examples/matmul build/examples/pattern \
-	build/examples/hotcold build/examples/churn build/examples/hinted build/examples/lattice build/examples/bugs
+	build/examples/hotcold build/examples/churn build/examples/hinted build/examples/lattice build/examples/bugs build/examples/scanserve
 
 # The paths below hold whatever the caller's environment says.
 export CARGO_TARGET_DIR = $(CURDIR)/target
@@ -61,6 +61,10 @@ access-states:
 build/examples/mincostflow: examples/mincostflow.cpp
 	@mkdir -p build/examples
 	@$(STEP) 'build $@' $(CXX) -std=c++17 $(EXAMPLE_FLAGS) -o $@ examples/mincostflow.cpp -llemon
+
+build/examples/scanserve: examples/scanserve.c
+	@mkdir -p build/examples
+	@$(STEP) 'build $@' $(CC) -std=c11 -D_GNU_SOURCE $(EXAMPLE_FLAGS) -pthread -o $@ examples/scanserve.c
 
 build/examples/sweep: examples/sweep.c
 	@mkdir -p build/examples

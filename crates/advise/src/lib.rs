@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod choose;
+mod contexts;
 mod facts;
 mod heat;
 mod json;
@@ -31,6 +32,10 @@ use pagewise_plan::SourcePlace;
 use pagewise_predict::Model;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
+
+pub use contexts::ContextPath;
+pub use contexts::add_context_keys;
+pub use contexts::context_paths;
 
 use choose::Choice;
 use choose::Manner;

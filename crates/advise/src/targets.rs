@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::HashMap;
+use std::collections::HashSet;
 use std::path::Path;
 
 use pagewise_analyze::Identity;
@@ -35,10 +36,15 @@ pub(crate) struct Targets {
 
 impl Targets {
     pub(crate) fn read(trace: &Trace) -> Result<Self, TraceError> {
-        let mut used = std::collections::HashSet::new();
+        let mut used = HashSet::new();
         for allocation in trace.rows::<Allocation>()? {
             used.extend(allocation?.stack);
         }
+        Self::of_stacks(trace, &used)
+    }
+
+    /// Of these call paths only.
+    pub(crate) fn of_stacks(trace: &Trace, used: &HashSet<u32>) -> Result<Self, TraceError> {
         let mut paths: HashMap<Place, Vec<u32>> = HashMap::new();
         for site in trace.rows::<Site>()? {
             let site = site?;
@@ -61,7 +67,7 @@ impl Targets {
             .values()
             .flatten()
             .filter_map(|frame| frame.module.clone());
-        let names: std::collections::HashSet<String> = names.collect();
+        let names: HashSet<String> = names.collect();
         let modules = names.into_iter().map(|path| {
             let file = ModuleFile::read(Path::new(&path));
             (path, file)
@@ -154,7 +160,7 @@ impl Targets {
     }
 
     /// The return addresses of the program and its own libraries.
-    fn path(&self, stack: u32) -> Result<Vec<Frame>, String> {
+    pub(crate) fn path(&self, stack: u32) -> Result<Vec<Frame>, String> {
         let mut path = Vec::new();
         for frame in self.frames.get(&stack).into_iter().flatten() {
             let (Some(module), Some(address)) = (&frame.module, frame.module_offset) else {

@@ -34,13 +34,33 @@ fn value_of(bucket: usize) -> u64 {
 impl Histogram {
     /// Counts one value.
     pub fn add(&mut self, value: u64) {
+        self.add_many(value, 1);
+    }
+
+    /// Counts a value so many times.
+    pub fn add_many(&mut self, value: u64, times: u64) {
+        if times == 0 {
+            return;
+        }
         let bucket = bucket_of(value);
         if bucket >= self.buckets.len() {
             self.buckets.resize(bucket + 1, 0);
         }
-        self.buckets[bucket] += 1;
-        self.count += 1;
+        self.buckets[bucket] += times;
+        self.count += times;
         self.max = self.max.max(value);
+    }
+
+    /// Counts all that another has counted.
+    pub fn add_all(&mut self, other: &Self) {
+        if other.buckets.len() > self.buckets.len() {
+            self.buckets.resize(other.buckets.len(), 0);
+        }
+        for (mine, theirs) in self.buckets.iter_mut().zip(&other.buckets) {
+            *mine += theirs;
+        }
+        self.count += other.count;
+        self.max = self.max.max(other.max);
     }
 
     /// How many values there are.

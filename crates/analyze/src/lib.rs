@@ -19,6 +19,7 @@ mod code_places;
 mod counted;
 mod counts;
 mod fault_paths;
+pub mod file_io;
 mod findings;
 mod frame_paths;
 mod given_names;

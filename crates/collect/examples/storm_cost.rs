@@ -45,6 +45,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         base_ns: 0,
         swap_is_slow,
         zeros_are_noted: true,
+        memory: true,
+        io: false,
         call_paths,
         check_call_paths: false,
         does_nothing,

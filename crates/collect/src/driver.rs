@@ -19,6 +19,7 @@ use crate::Lesson;
 use crate::Observation;
 use crate::calibrate::open_object;
 use crate::features;
+use crate::io_record;
 use crate::path_memory;
 use crate::path_memory::PathMemory;
 use crate::path_memory::Referred;
@@ -29,6 +30,10 @@ use crate::ring::Rings;
 use crate::stalls::Delays;
 use crate::stalls::StallTotals;
 use crate::stalls::Stalls;
+use crate::stalls::words;
+
+/// Cached reads come ten times as fast as swap-ins: until their path is learnt, each sends its stack.
+const COPIES_OF_CALLS: u32 = 64 << 20;
 
 /// A multiple of any page size.
 const SMALLEST_RING: u32 = 64 << 10;
@@ -48,7 +53,11 @@ pub struct Options {
     /// The kernel notes a page of zeros by a bit instead of sending it to swap (6.12; /proc/vmstat then has
     /// `swpout_zero`).
     pub zeros_are_noted: bool,
-    /// Faults come with their call paths; see [`SwapSensor::teach`].
+    /// Swap-ins and evictions are observed; if not, only processes are followed, and what else is asked for.
+    pub memory: bool,
+    /// Calls that read or write files are observed, and what the page cache keeps of these.
+    pub io: bool,
+    /// Faults and calls come with their call paths; see [`SwapSensor::teach`].
     pub call_paths: bool,
     /// Recognized stacks are copied all the same, to be unwound and compared.
     pub check_call_paths: bool,
@@ -84,6 +93,19 @@ pub struct Totals {
     pub lost_stalls: u64,
     /// Completions of writes that found no room.
     pub lost_completions: u64,
+    /// What the programs on input and output count.
+    pub io: IoTotals,
+}
+
+/// See [`Totals::io`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IoTotals {
+    /// Files of which nothing could be told: their calls have the file 0.
+    pub lost_files: u64,
+    /// Calls that ask the kernel to read or write later, by io_uring or AIO: what comes of them is not seen.
+    pub unseen_calls: u64,
+    /// Calls of 32-bit code, which are not recorded.
+    pub foreign_calls: u64,
 }
 
 /// The running sensor. Dropping it detaches everything.
@@ -92,6 +114,7 @@ pub struct SwapSensor {
     paths: PathMemory,
     notices: RingBuffer<'static>,
     copies: RingBuffer<'static>,
+    files: RingBuffer<'static>,
     referred: Referred,
     queue: Queue,
     stalls: Stalls,
@@ -100,6 +123,7 @@ pub struct SwapSensor {
     // Fields drop in this order: links before the object whose programs they hold.
     fault_links: Vec<Link>,
     page_links: Vec<Link>,
+    io_links: Vec<Link>,
     _process_links: Vec<Link>,
     pub(crate) object: Object,
 }
@@ -133,14 +157,37 @@ impl SwapSensor {
             let section = program.section().to_string_lossy();
             let has_place = features::tracepoint_of(&section)
                 .is_none_or(|place| !missing_tracepoints.contains(&place));
-            program.set_autoload(wanted && has_place);
+            let asked_for = match role_of(&name) {
+                Role::Io => options.io,
+                Role::Faults | Role::Pages => options.memory,
+                Role::Processes | Role::Iterator | Role::Walks => true,
+            };
+            program.set_autoload(wanted && has_place && asked_for);
+        }
+        if let Some(name) = missing_tracepoints
+            .iter()
+            .find(|name| IO_TRACEPOINTS.contains(name))
+            && options.io
+        {
+            return Err(CollectError::NoTracepoint {
+                name: (*name).to_owned(),
+            });
         }
         for mut map in open.maps_mut() {
             let name = map.name().to_string_lossy().into_owned();
             if name == "copies" && !options.call_paths {
                 map.set_max_entries(SMALLEST_RING).map_err(refused)?;
             }
-            if name == "rings" || name == "cpus" || name == "scratches" {
+            if name == "copies" && options.io {
+                map.set_max_entries(COPIES_OF_CALLS).map_err(refused)?;
+            }
+            if name == "new_files" && !options.io {
+                map.set_max_entries(SMALLEST_RING).map_err(refused)?;
+            }
+            if name == "known_files" && !options.io {
+                map.set_max_entries(1).map_err(refused)?;
+            }
+            if ["rings", "cpus", "scratches", "io_cpus"].contains(&&*name) {
                 map.set_max_entries(cpus as u32).map_err(refused)?;
             }
         }
@@ -153,6 +200,7 @@ impl SwapSensor {
         let process_links = attach(&object, cpus, Role::Processes)?;
         let page_links = attach(&object, cpus, Role::Pages)?;
         let fault_links = attach(&object, cpus, Role::Faults)?;
+        let io_links = attach(&object, cpus, Role::Io)?;
         let paths = PathMemory::map(
             find(&object, ".bss.layouts")?.as_fd(),
             find(&object, ".bss.slots")?.as_fd(),
@@ -164,12 +212,16 @@ impl SwapSensor {
             let (stack, bytes) = path_memory::decode_copy(bytes)?;
             Some(Observation::Stack { stack, bytes })
         })?;
+        let files = subscribe(&object, "new_files", &queue, |bytes| {
+            io_record::decode_file(bytes).map(Observation::File)
+        })?;
         let stalls = Stalls::start(&object, options.base_ns, missing_tracepoints)?;
         Ok(Self {
             rings,
             paths,
             notices,
             copies,
+            files,
             referred: Referred::default(),
             queue,
             stalls,
@@ -177,6 +229,7 @@ impl SwapSensor {
             malformed: 0,
             fault_links,
             page_links,
+            io_links,
             _process_links: process_links,
             object,
         })
@@ -198,6 +251,7 @@ impl SwapSensor {
     pub fn pause(&mut self) {
         self.fault_links.clear();
         self.page_links.clear();
+        self.io_links.clear();
     }
 
     /// Observes memory again after [`SwapSensor::pause`].
@@ -206,6 +260,7 @@ impl SwapSensor {
     /// If the kernel refuses to attach a program.
     pub fn resume(&mut self) -> Result<(), CollectError> {
         self.page_links = attach(&self.object, self.rings.cpus(), Role::Pages)?;
+        self.io_links = attach(&self.object, self.rings.cpus(), Role::Io)?;
         self.resume_faults()
     }
 
@@ -231,9 +286,10 @@ impl SwapSensor {
     /// # Errors
     /// If the notices' ring cannot be read.
     pub fn drain(&mut self, mut sink: impl FnMut(Observation)) -> Result<(), CollectError> {
-        self.notices
+        self.consume_notices()?;
+        self.files
             .consume()
-            .map_err(|error| CollectError::from_libbpf("notices", &error))?;
+            .map_err(|error| CollectError::from_libbpf("new_files", &error))?;
         self.queue.borrow_mut().drain(..).for_each(&mut sink);
         // Read before the rings and handed on after them: what has completed by now was submitted by now.
         let completions = self.stalls.completions()?;
@@ -249,6 +305,12 @@ impl SwapSensor {
         Ok(())
     }
 
+    fn consume_notices(&self) -> Result<(), CollectError> {
+        self.notices
+            .consume()
+            .map_err(|error| CollectError::from_libbpf("notices", &error))
+    }
+
     /// Those that records have referred to so far, and no more: before these are taught, every further fault sends one.
     fn hand_on_copies(&mut self, sink: &mut impl FnMut(Observation)) -> Result<(), CollectError> {
         const AT_ONCE: usize = 64;
@@ -258,7 +320,11 @@ impl SwapSensor {
                 let error = libbpf_rs::Error::from_raw_os_error(-consumed);
                 return Err(CollectError::from_libbpf("copies", &error));
             }
-            for observation in self.queue.borrow_mut().drain(..) {
+            // A process that began since the first look may have sent a stack already: first, who it is.
+            let copies = self.queue.take();
+            self.consume_notices()?;
+            self.queue.borrow_mut().drain(..).for_each(&mut *sink);
+            for observation in copies {
                 self.referred.handed_on(&observation);
                 sink(observation);
             }
@@ -342,6 +408,19 @@ impl SwapSensor {
             lost_copies: counters.lost_copies,
             lost_stalls: stalls.lost_stalls,
             lost_completions: stalls.lost_completions,
+            io: self.io_totals()?,
+        })
+    }
+}
+
+impl SwapSensor {
+    /// `struct io_totals` of `bpf/record.h`.
+    fn io_totals(&self) -> Result<IoTotals, CollectError> {
+        let [_, lost_files, unseen_calls, foreign_calls] = words(&self.object, ".data.io_totals")?;
+        Ok(IoTotals {
+            lost_files,
+            unseen_calls,
+            foreign_calls,
         })
     }
 }
@@ -351,6 +430,13 @@ fn zswap_is_on() -> bool {
     std::fs::read_to_string("/sys/module/zswap/parameters/enabled")
         .is_ok_and(|enabled| enabled.starts_with('Y'))
 }
+
+const IO_TRACEPOINTS: &[&str] = &[
+    "sys_enter",
+    "sys_exit",
+    "mm_filemap_add_to_page_cache",
+    "mm_filemap_delete_from_page_cache",
+];
 
 /// Programs that see what is slow anyway: elsewhere their cost would show.
 const ON_SLOW_SWAP: &[&str] = &["page_freed", "swap_io", "swap_request_done", "swap_io_done"];
@@ -377,12 +463,15 @@ enum Role {
     Iterator,
     /// Run on demand, not attached (`running.rs`).
     Walks,
+    /// Input and output (`bpf/io.h`).
+    Io,
 }
 
 fn role_of(program: &str) -> Role {
     match program {
         "program_starts" | "process_forks" | "thread_ends" => Role::Processes,
         "fault_in_program" | "fault_in_system_call" | "fault_ends" => Role::Faults,
+        "io_begins" | "io_ends" | "page_cached" | "page_uncached" => Role::Io,
         "live_delays" => Role::Iterator,
         "find_wanted" | "count_major_faults" => Role::Walks,
         _ => Role::Pages,

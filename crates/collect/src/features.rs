@@ -21,6 +21,10 @@ const OPTIONAL: &[&str] = &[
     "mm_vmscan_memcg_reclaim_end",
     "block_bio_complete",
     "block_rq_complete",
+    "sys_enter", // CONFIG_FTRACE_SYSCALLS
+    "sys_exit",
+    "mm_filemap_add_to_page_cache",
+    "mm_filemap_delete_from_page_cache",
 ];
 
 /// Whether the kernel describes itself and has each tracepoint that the sensors sit on. BTF has a type
@@ -119,6 +123,8 @@ mod tests {
                 "block_bio_complete",
                 "block_bio_queue",
                 "block_rq_complete",
+                "mm_filemap_add_to_page_cache",
+                "mm_filemap_delete_from_page_cache",
                 "mm_page_free",
                 "mm_vmscan_direct_reclaim_begin",
                 "mm_vmscan_direct_reclaim_end",
@@ -130,6 +136,8 @@ mod tests {
                 "sched_process_exec",
                 "sched_process_exit",
                 "sched_process_fork",
+                "sys_enter",
+                "sys_exit",
             ]
         );
         assert!(OPTIONAL.iter().all(|name| names.iter().any(|n| n == name)));

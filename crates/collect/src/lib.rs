@@ -20,6 +20,7 @@ mod driver;
 mod error;
 mod fault_events;
 mod features;
+pub mod io_record;
 mod path_memory;
 mod perf_event;
 pub mod record;

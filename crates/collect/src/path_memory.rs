@@ -279,13 +279,9 @@ pub(crate) struct Referred {
 
 impl Referred {
     pub(crate) fn note(&mut self, observation: &Observation) {
-        if let Observation::SwapIn {
-            call_path: CallPath::Copied(sequence),
-            ..
-        } = observation
-        {
-            let (named, _) = self.of(*sequence);
-            *named = (*named).max(*sequence);
+        if let CallPath::Copied(sequence) = observation.call_path() {
+            let (named, _) = self.of(sequence);
+            *named = (*named).max(sequence);
         }
     }
 

@@ -1,16 +1,23 @@
 //! The records of `bpf/record.h`, decoded. Pure: no system calls, so recorded words can be replayed.
 
 use crate::CopiedStack;
+use crate::io_record;
+use crate::io_record::CacheChange;
+use crate::io_record::FileCall;
+use crate::io_record::FileSeen;
 
 /// Words in a processor's ring; a power of two.
 pub const RING_WORDS: usize = 1 << 20;
 /// Words behind the ring's end that a record begun in the last word may use.
-pub const RING_SLACK: usize = 4;
+pub const RING_SLACK: usize = 6;
 
 const KIND_SWAP_IN: u64 = 1;
 const KIND_SWAP_CACHE_HIT: u64 = 2;
 const KIND_PAGE: u64 = 3;
 const KIND_STALL: u64 = 4;
+
+const KIND_IO: u64 = 5;
+const KIND_CACHE: u64 = 6;
 
 const STALL_DIRECT_RECLAIM: u64 = 0;
 const STALL_MEMCG_RECLAIM: u64 = 1;
@@ -24,7 +31,7 @@ const PAGE_ORDER_SHIFT: u32 = 8;
 const HAS_PATH: u64 = 1 << 59;
 const PATH_IS_COPY: u64 = 1 << 63;
 const LATENCY_UNKNOWN: u64 = (1 << 40) - 1;
-const PAGE_BYTES: u64 = 4096;
+pub(crate) const PAGE_BYTES: u64 = 4096;
 
 /// `struct config` of `bpf/record.h`.
 #[repr(C)]
@@ -125,6 +132,12 @@ pub enum Observation {
         /// From submission to completion.
         latency_ns: u64,
     },
+    /// A system call has read or written a file.
+    FileCall(FileCall),
+    /// The page cache has got or lost pages of a file.
+    Cache(CacheChange),
+    /// A file that was not seen before.
+    File(FileSeen),
     /// A thread had to reclaim memory itself.
     Stall {
         /// When that began.
@@ -252,11 +265,27 @@ pub fn decode(words: &[u64], base_ns: u64) -> Option<(Observation, usize)> {
             };
             Some((observation, 3))
         }
+        KIND_IO => io_record::decode_call(words, space, time_ns)
+            .map(|call| (Observation::FileCall(call), io_record::CALL_WORDS)),
+        KIND_CACHE => io_record::decode_cache(words, space, time_ns)
+            .map(|change| (Observation::Cache(change), io_record::CACHE_WORDS)),
         _ => None,
     }
 }
 
-fn call_path(word: u64) -> CallPath {
+impl Observation {
+    /// The call path it has, if any.
+    pub(crate) fn call_path(&self) -> CallPath {
+        match self {
+            Self::SwapIn { call_path, .. } => *call_path,
+            Self::FileCall(call) => call.call_path,
+            Self::Cache(change) => change.call_path,
+            _ => CallPath::Unknown,
+        }
+    }
+}
+
+pub(crate) fn call_path(word: u64) -> CallPath {
     match word {
         0 => CallPath::Unknown,
         copy if copy & PATH_IS_COPY != 0 => CallPath::Copied(copy),
@@ -476,6 +505,8 @@ mod tests {
             ("KIND_SWAP_CACHE_HIT", KIND_SWAP_CACHE_HIT),
             ("KIND_PAGE", KIND_PAGE),
             ("KIND_STALL", KIND_STALL),
+            ("KIND_IO", KIND_IO),
+            ("KIND_CACHE", KIND_CACHE),
             ("STALL_DIRECT_RECLAIM", STALL_DIRECT_RECLAIM),
             ("STALL_MEMCG_RECLAIM", STALL_MEMCG_RECLAIM),
             ("STALL_IN_SWAP_IN", STALL_IN_SWAP_IN),

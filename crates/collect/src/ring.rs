@@ -115,7 +115,7 @@ impl Rings {
             while at < head {
                 // Copied out: a record is read once, and no reference into shared memory escapes.
                 let offset = cpu * RING_STRIDE_WORDS + (at as usize & (RING_WORDS - 1));
-                let length = 4.min((head - at) as usize);
+                let length = RING_SLACK.min((head - at) as usize);
                 let words = &self.words.atomics()[offset..offset + length];
                 self.scratch.clear();
                 self.scratch

@@ -53,7 +53,7 @@ impl StallTotals {
 }
 
 /// The first words of the only value of a map.
-fn words<const N: usize>(object: &Object, map: &str) -> Result<[u64; N], CollectError> {
+pub(crate) fn words<const N: usize>(object: &Object, map: &str) -> Result<[u64; N], CollectError> {
     let bytes = find(object, map)?
         .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
         .map_err(|error| CollectError::from_libbpf(map, &error))?

@@ -135,6 +135,16 @@ pub(crate) struct RecordArguments {
         default_missing_value = "1"
     )]
     pub(crate) access: Option<AccessInterval>,
+    /// Also record how files are read and written: each call with its call path, file, place and latency, and what the page
+    /// cache keeps of it; or only sums of them. With --sensors none nothing else is recorded
+    #[arg(
+        long,
+        value_name = "DETAIL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "calls"
+    )]
+    pub(crate) io: Option<IoDetail>,
     /// Record one in so many bytes of the allocations below 64 KiB, which stands for the others; auto: one in 32K, fewer
     /// while the program allocates so fast that it would show; or off
     #[arg(
@@ -169,6 +179,7 @@ const RECORD_EXAMPLES: &str = "Examples:
   pagewise record --memory 512M -- ./solver input.txt
   pagewise record --memory 60% --measure-peak --swap zram:lz4 -- ./solver input.txt
   pagewise record --pid 4711 --duration 30
+  pagewise record --io --sensors none -- ./server
   pagewise record --cgroup redis.service --snapshot=60";
 
 /// Which sensors run.
@@ -212,6 +223,15 @@ impl std::str::FromStr for Sensors {
         }
         Ok(sensors)
     }
+}
+
+/// What is kept of calls on files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum IoDetail {
+    /// Each call.
+    Calls,
+    /// Sums by call path and file.
+    Sums,
 }
 
 /// The shortest time between the clearing of accessed bits and a look at them.

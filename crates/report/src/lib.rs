@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod diff;
+mod file_io;
 pub mod html;
 pub mod json;
 pub mod source;
@@ -11,6 +12,7 @@ pub mod text;
 mod units;
 pub mod what_if;
 
+pub use strip::strip_io_prefixes;
 pub use strip::strip_prefixes;
 pub use units::bytes;
 pub use units::count;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use pagewise_analyze::Findings;
 use pagewise_analyze::ObjectFrame;
 use pagewise_analyze::ObjectKind;
+use pagewise_analyze::file_io::FileIo;
 
 /// Takes the first of the prefixes that fits off every path of a source or of a mapped file. Whole parts only: `/home/me` is no prefix of
 /// `/home/meg/a.c`.
@@ -26,6 +27,29 @@ pub fn strip_prefixes(findings: &mut Findings, prefixes: &[String]) {
     }
     for path in &mut findings.fault_paths {
         frames.strip(&mut path.frames);
+    }
+}
+
+/// The same of contexts of input and output, and of the files that they use.
+pub fn strip_io_prefixes(io: &mut FileIo, prefixes: &[String]) {
+    if prefixes.is_empty() {
+        return;
+    }
+    let mut frames = Frames {
+        prefixes,
+        stripped: HashMap::new(),
+    };
+    for context in &mut io.contexts {
+        frames.strip(&mut context.frames);
+    }
+    for file in &mut io.files {
+        let rest = file
+            .path
+            .as_deref()
+            .and_then(|path| without(path, prefixes));
+        if let Some(rest) = rest.map(str::to_owned) {
+            file.path = Some(rest);
+        }
     }
 }
 

@@ -34,6 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     write_events(&mut writer)?;
     write_names(&mut writer)?;
     write_region_accesses(&mut writer)?;
+    write_io(&mut writer)?;
     writer.flush()?;
     if !crash {
         writer.close()?;
@@ -208,6 +209,70 @@ fn write_region_accesses(writer: &mut TraceWriter) -> Result<(), Box<dyn Error>>
             accesses: interval as u32,
             checks: Some(20),
             age: None,
+        })?;
+    }
+    Ok(())
+}
+
+/// A file read in pieces of 128 KiB, each brought in by its call.
+fn write_io(writer: &mut TraceWriter) -> Result<(), Box<dyn Error>> {
+    const PIECE: u64 = 128 << 10;
+    writer.io_files.push(pagewise_trace::IoFile {
+        time_ns: 100,
+        file: 1,
+        space: 0,
+        major: 8,
+        minor: 1,
+        inode: 4711,
+        generation: 0,
+        bytes: 16 * PIECE,
+        filesystem: "ext4".to_owned(),
+        path: Some("/data/input".to_owned()),
+        unlinked: false,
+    })?;
+    writer.io_sums.push(pagewise_trace::IoSum {
+        time_ns: 2_000_000,
+        interval_ns: 1_000_000,
+        stack: Some(0),
+        file: Some(1),
+        direction: pagewise_trace::IoDirection::Read,
+        direct: false,
+        latency_octave: 16,
+        calls: 16,
+        failed: 0,
+        continued: 15,
+        bytes: 16 * PIECE,
+        latency_ns: 16 * 71_000,
+        cached_bytes: 16 * PIECE,
+        ahead_bytes: 0,
+    })?;
+    for piece in 0..16 {
+        let time_ns = 1_000 + piece * 90_000;
+        writer.io_cache.push(pagewise_trace::IoCache {
+            time_ns,
+            kind: pagewise_trace::IoCacheKind::Added,
+            file: Some(1),
+            offset: piece * PIECE,
+            bytes: PIECE,
+            space: Some(0),
+            tid: Some(4242),
+            stack: Some(0),
+        })?;
+        writer.io_calls.push(pagewise_trace::IoCall {
+            time_ns: time_ns + 70_000,
+            space: 0,
+            tid: 4242,
+            call: pagewise_trace::IoCallKind::Read,
+            direction: pagewise_trace::IoDirection::Read,
+            file: Some(1),
+            direct: false,
+            offset: Some(piece * PIECE),
+            bytes: Some(PIECE),
+            error: None,
+            latency_ns: 71_000,
+            cached_bytes: PIECE,
+            ahead_bytes: 0,
+            stack: Some(0),
         })?;
     }
     Ok(())

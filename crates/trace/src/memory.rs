@@ -17,6 +17,7 @@ const LASTING: &[&str] = &[
     "mappings",
     "residency",
     "given_names",
+    "io_files",
 ];
 
 /// The batches of one table, oldest first.

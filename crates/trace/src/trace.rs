@@ -181,6 +181,9 @@ streamed! {
     residency_scans: ResidencyScan,
     thread_faults: ThreadFaults,
     given_names: GivenName,
+    io_calls: IoCall,
+    io_cache: IoCache,
+    io_sums: IoSum,
 }
 
 macro_rules! whole {
@@ -206,4 +209,5 @@ whole! {
     samples: Sample,
     pressure: Pressure,
     event_counts: EventCount,
+    io_files: IoFile,
 }

@@ -76,6 +76,10 @@ fn named_methods_read_the_same_tables() {
             .unwrap()
             .map(Result::unwrap)
             .collect(),
+        io_calls: trace.io_calls().unwrap().map(Result::unwrap).collect(),
+        io_files: trace.io_files().unwrap(),
+        io_cache: trace.io_cache().unwrap().map(Result::unwrap).collect(),
+        io_sums: trace.io_sums().unwrap().map(Result::unwrap).collect(),
         given_names: trace.given_names().unwrap().map(Result::unwrap).collect(),
         thread_faults: trace.thread_faults().unwrap().map(Result::unwrap).collect(),
     };

@@ -78,6 +78,15 @@ static __always_inline __u64 thread_pointer_of(struct task_struct *task)
 	return task->thread.fsbase;
 }
 
+/* Of a system call. */
+#define ARGUMENTS(regs) { (regs)->di, (regs)->si, (regs)->dx, (regs)->r10 }
+
+#define TS_COMPAT 2 /* arch/x86/include/asm/thread_info.h (6.12): in a call of 32-bit code, numbered otherwise */
+static __always_inline bool is_foreign_call(struct task_struct *task)
+{
+	return task->thread_info.status & TS_COMPAT;
+}
+
 #elif defined(__TARGET_ARCH_arm64)
 
 #define ENTRY_PRESENT 0x1UL
@@ -127,12 +136,20 @@ static __always_inline bool entry_is_table(__u64 entry)
 }
 
 /* struct pt_regs begins with struct user_pt_regs: x29 is the frame pointer, x30 the return address of a leaf. */
-#define USER_REGISTERS(regs) \
-	{ .ip = (regs)->pc, .sp = (regs)->sp, .fp = (regs)->regs[29], .lr = (regs)->regs[30] }
+#define USER_REGISTERS(from) \
+	{ .ip = (from)->pc, .sp = (from)->sp, .fp = (from)->regs[29], .lr = (from)->regs[30] }
 
 static __always_inline __u64 thread_pointer_of(struct task_struct *task)
 {
 	return task->thread.uw.tp_value;
+}
+
+#define ARGUMENTS(from) { (from)->regs[0], (from)->regs[1], (from)->regs[2], (from)->regs[3] }
+
+#define TIF_32BIT 22 /* arch/arm64/include/asm/thread_info.h (6.12): a 32-bit program, whose calls have other numbers */
+static __always_inline bool is_foreign_call(struct task_struct *task)
+{
+	return task->thread_info.flags >> TIF_32BIT & 1;
 }
 
 #else

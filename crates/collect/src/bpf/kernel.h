@@ -26,6 +26,7 @@ typedef _Bool bool;
 enum {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_RINGBUF = 27,
 };
 enum { BPF_ANY = 0, BPF_NOEXIST = 1, BPF_EXIST = 2 };
@@ -77,10 +78,48 @@ struct mm_struct {
 		int counter;
 	} mm_users;
 };
+struct qstr {
+	__u64 hash_len; /* the length is the upper half */
+	const unsigned char *name;
+};
+struct hlist_head {
+	void *first;
+};
+struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name;
+	union {
+		struct hlist_head d_alias; /* in truth a node */
+	} d_u;
+};
+struct path {
+	struct dentry *dentry;
+};
+struct super_block {
+	unsigned int s_dev;
+	unsigned long s_magic;
+};
+struct inode {
+	unsigned short i_mode;
+	struct super_block *i_sb;
+	unsigned long i_ino;
+	unsigned int i_nlink;
+	__s64 i_size;
+	struct hlist_head i_dentry;
+	unsigned int i_generation;
+};
+struct address_space {
+	struct inode *host;
+};
 struct file {
 	void *private_data;
+	struct inode *f_inode;
+	unsigned int f_flags;
+	__s64 f_pos;
+	struct path f_path;
 };
 struct fdtable {
+	unsigned int max_fds;
 	struct file **fd;
 };
 struct files_struct {
@@ -99,6 +138,9 @@ struct pt_regs {
 	__u64 sp;
 	__u64 pc;
 };
+struct thread_info {
+	unsigned long flags;
+};
 struct thread_struct {
 	struct {
 		unsigned long tp_value;
@@ -109,6 +151,13 @@ struct pt_regs {
 	unsigned long ip;
 	unsigned long sp;
 	unsigned long bp;
+	unsigned long di;
+	unsigned long si;
+	unsigned long dx;
+	unsigned long r10;
+};
+struct thread_info {
+	unsigned int status;
 };
 struct thread_struct {
 	unsigned long fsbase;
@@ -126,6 +175,7 @@ struct signal_struct {
 	} live;
 };
 struct task_struct {
+	struct thread_info thread_info;
 	unsigned int flags;
 	int pid;
 	int tgid;

@@ -4,12 +4,24 @@
  * that compares every number here with its own.
  *
  * Each processor has a ring of 64-bit words that only BPF programs on that processor write and only the
- * reader reads. No lock, no atomic, no per-record header; a record is two to four words:
+ * reader reads. No lock, no atomic, no per-record header; a record is two to six words:
  *
  *   word 0   63..60 kind | 59 a path follows | 58..57 - | 56..0 address; for page events the low 12 bits are flags
  *   word 1   63..48 space | 47..0 time, ns since the recording's base (wraps after 78 hours)
  *   word 2   faults and stalls only: 63..24 latency in ns | 23..0 thread
  *   word 3   faults with a path only: its number, or the number of a copy of the stack, or 0: unknown
+ *
+ * File input and output (io.h):
+ *
+ *   KIND_IO     word 0   63..60 kind | 59 a path follows | 58 to the file | 57..53 call | 52 direct | 51..32 file |
+ *                        31..0 bytes or the negative error
+ *               1 to 3   as for faults; the time is the call's begin
+ *               word 4   where in the file, bytes; OFFSET_UNKNOWN
+ *               word 5   63..32 pages of the call's range | 31..0 further pages, brought into the page cache by it
+ *   KIND_CACHE  word 0   63..60 kind | 59 a path follows | 57..53 what happened | 51..32 file | 31..0 pages
+ *               word 1   as for faults; the space is 0 unless pages were brought in
+ *               word 2   63..24 the first page's index in the file | 23..0 thread
+ *               word 3   the path
  */
 #ifndef PAGEWISE_RECORD_H
 #define PAGEWISE_RECORD_H
@@ -29,12 +41,41 @@ struct config {
 };
 
 #define RING_WORDS (1 << 20) /* 8 MiB a processor: about a second of the worst storm */
-#define RING_SLACK 4         /* a record may start in the last word: it then runs on behind the end */
+#define RING_SLACK 6         /* a record may start in the last word: it then runs on behind the end */
 
 #define KIND_SWAP_IN 1       /* a fault that found a swap entry and had to read the page (major) */
 #define KIND_SWAP_CACHE_HIT 2 /* a fault that found a swap entry; the page was in the swap cache (minor) */
 #define KIND_PAGE 3          /* something happened to a page: see the flags */
 #define KIND_STALL 4         /* a thread reclaimed memory itself; as a fault, with these instead of an address: */
+
+#define KIND_IO 5            /* a system call has read or written a file */
+#define KIND_CACHE 6         /* the page cache has got or lost pages of a file */
+
+#define IO_READ 1
+#define IO_PREAD 2
+#define IO_READV 3
+#define IO_PREADV 4
+#define IO_WRITE 5
+#define IO_PWRITE 6
+#define IO_WRITEV 7
+#define IO_PWRITEV 8
+#define IO_SENDFILE 9
+#define IO_SPLICE 10
+#define IO_COPY 11
+#define IO_FSYNC 12
+#define IO_FDATASYNC 13
+#define IO_UNSEEN 31 /* asks for what threads of the kernel do later: only counted */
+
+#define IO_TO_FILE (1ULL << 58)
+#define IO_CALL_SHIFT 53
+#define IO_DIRECT (1ULL << 52)
+#define IO_FILE_SHIFT 32
+#define MOST_FILES ((1U << 20) - 1)
+#define OFFSET_UNKNOWN (~0ULL)
+
+#define CACHE_ADDED 0
+#define CACHE_EVICTED 1 /* memory was short */
+#define CACHE_DROPPED 2 /* somebody wanted it gone: truncated, removed, advised */
 
 #define STALL_DIRECT_RECLAIM 0 /* the machine is short of memory */
 #define STALL_MEMCG_RECLAIM 1  /* its memory cgroup is at a limit */
@@ -52,6 +93,9 @@ struct config {
 #define LATENCY_UNKNOWN ((1ULL << 40) - 1)
 
 #define PENDING_SLOTS (1 << 14)
+
+/* How many files a processor remembers without asking the map. */
+#define RECENT_FILES 64
 
 /* One cache line each for writer, reader and the rarely touched: false sharing costs a fault. */
 struct cpu_state {
@@ -152,6 +196,33 @@ struct completion {
 	__u64 address;
 	__u64 time_word; /* of the record that told of its submission */
 	__u64 latency_ns;
+};
+
+/* A file that was not seen before, through a BPF ring buffer, before the first record that refers to it. */
+#define PATH_WORDS_OF_FILE 512 /* names are in there, innermost first: a word with the length, then the bytes */
+#define MOST_FOLDERS 40
+#define FILE_UNLINKED 1
+#define FILE_PATH_CUT 2
+
+struct file_notice {
+	__u64 time_ns;
+	__u64 inode;
+	__u64 bytes; /* its size then */
+	__u64 magic; /* of the file system */
+	__u32 file;
+	__u32 space;
+	__u32 device; /* as the kernel has it: 12 bits, 20 bits */
+	__u32 generation;
+	__u32 flags;
+	__u32 words; /* that follow */
+};
+
+struct io_totals {
+	__u32 last_file;
+	__u32 unused;
+	__u64 lost_files; /* of which no notice could be given */
+	__u64 unseen_calls; /* of recorded programs: input and output that happens elsewhere (io_uring, io_submit) */
+	__u64 foreign_calls; /* of 32-bit code */
 };
 
 /* Of one walk over all tasks. */

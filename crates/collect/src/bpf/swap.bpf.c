@@ -440,5 +440,6 @@ int BPF_PROG(page_freed, struct page *page, unsigned int order)
 	return 0;
 }
 
+#include "io.h"
 #include "processes.h"
 #include "running.h"

@@ -30,6 +30,8 @@ pub(super) struct CallPaths {
     elf: ElfCache,
     unwind: UnwindCache,
     processes: HashMap<u32, Process>,
+    /// Whose code a child has until it runs another program: it may end before anybody has looked at it.
+    parents: HashMap<u32, u32>,
     numbers: HashMap<Key, u32>,
     code_was_unmapped: bool,
     short_stacks: Vec<u32>,
@@ -43,6 +45,8 @@ struct Process {
     unwinder: ProcessUnwinder,
     /// When its mappings were last read for a stack's sake.
     looked: Option<Instant>,
+    /// How often that was.
+    looks: u32,
     walks: Walks,
 }
 
@@ -80,6 +84,9 @@ pub(super) struct FaultPath {
 
 /// A walk that ends in unknown code is a reason to look for new code, but not each time.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// While a program loads its libraries, each look finds more: the first ones come soon, each after twice the time.
+const FIRST_LOOK_AGAIN: Duration = Duration::from_millis(1);
+const EARLY_LOOKS: u32 = 7;
 
 impl CallPaths {
     /// This is mapped in that process from now on.
@@ -94,6 +101,7 @@ impl CallPaths {
         let modules = Arc::new(ModuleTable::new(mappings, &mut self.elf));
         let known = self.processes.get(&pid);
         let walks = known.map_or(Walks::default(), |before| before.walks);
+        let looks = known.map_or(0, |before| before.looks);
         let (root, inside) = self.mapped.root_and_number(pid);
         let process = Process {
             generated_code: generated_code_names(root, inside, &code).into(),
@@ -102,6 +110,7 @@ impl CallPaths {
             unwinder: ProcessUnwinder::new(Arc::clone(&modules)),
             modules,
             looked: None,
+            looks,
         };
         self.processes.insert(pid, process);
     }
@@ -112,6 +121,12 @@ impl CallPaths {
 
     pub(super) fn forget(&mut self, pid: u32) {
         self.processes.remove(&pid);
+        self.parents.remove(&pid);
+    }
+
+    /// A child was forked: it has its parent's code.
+    pub(super) fn forked(&mut self, parent: u32, child: u32) {
+        self.parents.insert(child, parent);
     }
 
     /// Whether some process has lost code since the last call.
@@ -154,9 +169,15 @@ impl CallPaths {
         if !self.processes.contains_key(&pid) {
             self.look_at(pid);
         }
+        let pid = self.with_code_of(pid);
         let (mut path, mut evidence) = self.walk_fault(pid, registers, stack, absent)?;
-        if path.end == WalkEnd::UnknownCode && self.look_at(pid) {
-            (path, evidence) = self.walk_fault(pid, registers, stack, absent)?;
+        if path.end == WalkEnd::UnknownCode {
+            if self.look_at(pid) {
+                (path, evidence) = self.walk_fault(pid, registers, stack, absent)?;
+            } else if self.is_loading(pid) {
+                // Not to be remembered so: its libraries are being loaded.
+                evidence = None;
+            }
         }
         let (number, rows) = self.number_of(pid, registers.instruction_pointer(), &path)?;
         Some(FaultPath {
@@ -178,11 +199,35 @@ impl CallPaths {
         Some(unwinder.walk_with_evidence(registers, stack, absent, &mut self.unwind))
     }
 
+    /// The process itself, or, if it has ended before anybody looked at it, the one that it was forked from.
+    fn with_code_of(&self, pid: u32) -> u32 {
+        let mut holder = pid;
+        for _ in 0..16 {
+            if self.processes.contains_key(&holder) {
+                return holder;
+            }
+            match self.parents.get(&holder) {
+                Some(&parent) => holder = parent,
+                None => break,
+            }
+        }
+        pid
+    }
+
+    fn is_loading(&self, pid: u32) -> bool {
+        let process = self.processes.get(&pid);
+        process.is_some_and(|process| process.looks < EARLY_LOOKS)
+    }
+
     /// Reads what is mapped in a process, unless that was just done. True: it was read.
     fn look_at(&mut self, pid: u32) -> bool {
-        let looked = self.processes.get(&pid).and_then(|process| process.looked);
-        if looked.is_some_and(|at| at.elapsed() < LOOK_AGAIN) {
-            return false;
+        if let Some(process) = self.processes.get(&pid)
+            && let Some(at) = process.looked
+        {
+            let wait = FIRST_LOOK_AGAIN * (1 << process.looks.min(EARLY_LOOKS));
+            if at.elapsed() < wait.min(LOOK_AGAIN) {
+                return false;
+            }
         }
         let mappings = self.mapped.now(pid);
         if mappings.is_empty() {
@@ -191,6 +236,7 @@ impl CallPaths {
         self.set_mappings(pid, &mappings);
         if let Some(process) = self.processes.get_mut(&pid) {
             process.looked = Some(Instant::now());
+            process.looks += 1;
         }
         true
     }

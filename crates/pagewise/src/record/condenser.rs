@@ -73,6 +73,12 @@ impl Condenser {
         self.counting.is_some()
     }
 
+    /// Whether the recording is as large as what is listed may become.
+    pub(super) fn has_its_size(&self, writer: &TraceWriter) -> bool {
+        let budget = self.budget.as_ref();
+        self.is_counting() || budget.is_some_and(|budget| writer.bytes_on_disk() >= budget.listed)
+    }
+
     /// Takes an event; they come in order of time.
     pub(super) fn push(
         &mut self,

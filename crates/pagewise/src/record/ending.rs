@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use pagewise_analyze::analyze;
+use pagewise_analyze::file_io::analyze_file_io;
 use pagewise_analyze::names;
 use pagewise_report::bytes;
 use pagewise_report::count;
@@ -63,6 +64,15 @@ fn summarize(folder: &Path) -> Result<(), Failure> {
         );
     } else {
         tell!("  {wall} in all; faults and evictions were not observed");
+    }
+    if let Some(io) = analyze_file_io(&Trace::open(folder)?)? {
+        tell!(
+            "  {} calls read {} and wrote {}, of {} files",
+            count(io.calls),
+            bytes(io.read_bytes),
+            bytes(io.written_bytes),
+            count(io.files.len() as u64)
+        );
     }
     if let (Some(peak), Some(limit)) = (findings.meta.peak_rss_bytes, findings.meta.limit.bytes) {
         tell!(

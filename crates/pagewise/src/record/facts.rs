@@ -128,6 +128,17 @@ pub(super) fn both(
     COUNTERS.iter().filter_map(pair).collect()
 }
 
+/// Of a recording without the programs that see faults and evictions: what they would have counted is not known.
+pub(super) fn leave_out_unseen_faults(totals: &mut BTreeMap<String, u64>) {
+    const OF_NO_FAULT: [&str; 4] = [
+        "major_faults",
+        "stack_pages_brought_in",
+        "call_paths_checked",
+        "call_paths_different",
+    ];
+    totals.retain(|name, _| OF_NO_FAULT.contains(&name.as_str()));
+}
+
 pub(super) fn kept_counts(
     totals: Option<Totals>,
     translator: &Translator,

@@ -48,6 +48,16 @@ impl FaultPaths {
         }
     }
 
+    /// The number of a path of which all copies have been unwound. A copy that another record refers to later is kept.
+    pub(super) fn number(&mut self, path: CallPath, keep: bool) -> Option<u32> {
+        match path {
+            CallPath::Unknown => None,
+            CallPath::Known(number) => Some(number),
+            CallPath::Copied(sequence) if keep => self.numbers.get(&sequence).copied().flatten(),
+            CallPath::Copied(sequence) => self.numbers.remove(&sequence).flatten(),
+        }
+    }
+
     /// Unwinds a copied stack; returns the rows of its path if that is new.
     pub(super) fn learn(
         &mut self,
@@ -110,12 +120,8 @@ impl FaultPaths {
 
     /// Gives events their paths. All copies that they refer to have been unwound.
     pub(super) fn resolve(&mut self, events: &mut [Event]) {
-        for (index, path) in self.waiting.drain(..) {
-            events[index].stack = match path {
-                CallPath::Unknown => None,
-                CallPath::Known(number) => Some(number),
-                CallPath::Copied(sequence) => self.numbers.remove(&sequence).flatten(),
-            };
+        for (index, path) in std::mem::take(&mut self.waiting) {
+            events[index].stack = self.number(path, false);
         }
     }
 }

@@ -74,12 +74,16 @@ impl Sensors {
             rounds: Rounds::new(),
             states: BTreeMap::new(),
         };
-        if arguments.sensors.faults {
+        if arguments.sensors.faults || arguments.io.is_some() {
             sensors.start_faults(arguments, start)?;
-        } else {
+        }
+        if !arguments.sensors.faults {
             sensors.state("faults", "off");
         }
-        for (sensor, state) in waits::states(sensors.faults.as_ref()) {
+        let io = if arguments.io.is_some() { "on" } else { "off" };
+        sensors.state("io", io);
+        let memory = sensors.faults.as_ref().filter(|_| arguments.sensors.faults);
+        for (sensor, state) in waits::states(memory) {
             sensors.state(sensor, &state);
         }
         let access = if sensors.accesses.is_some() {
@@ -99,7 +103,8 @@ impl Sensors {
             faults.pause_faults();
             sensors.waiting_since = Some(Instant::now());
         }
-        let call_paths = if arguments.sensors.call_paths && sensors.faults.is_some() {
+        let wanted = arguments.sensors.call_paths && arguments.sensors.faults;
+        let call_paths = if wanted && sensors.faults.is_some() {
             "on"
         } else {
             "off"
@@ -162,6 +167,11 @@ impl Sensors {
     fn start_faults(&mut self, arguments: &RecordArguments, start: &Clocks) -> Result<(), Failure> {
         let layout = match pagewise_collect::calibrate() {
             Ok(layout) => layout,
+            Err(error) if is_lack_of_privilege(&error) && arguments.io.is_some() => {
+                return Err(Failure::new(format!(
+                    "--io needs root or the capabilities bpf and perfmon: {error}; type: sudo pagewise record --io ..."
+                )));
+            }
             Err(error) if is_lack_of_privilege(&error) && arguments.access.is_none() => {
                 self.unprivileged = Some(Unprivileged::default());
                 return Ok(());
@@ -184,11 +194,15 @@ impl Sensors {
             base_ns: start.monotonic_ns,
             swap_is_slow: self.swap_is_slow,
             zeros_are_noted,
-            call_paths: arguments.sensors.call_paths,
+            memory: arguments.sensors.faults,
+            io: arguments.io.is_some(),
+            call_paths: arguments.sensors.call_paths || arguments.io.is_some(),
             check_call_paths: arguments.check_call_paths,
             does_nothing: false,
         })?);
-        self.state("faults", "on");
+        if arguments.sensors.faults {
+            self.state("faults", "on");
+        }
         self.start_accesses(arguments, layout)
     }
 
@@ -408,6 +422,11 @@ impl Sensors {
             );
             losses.insert("stalls".to_owned(), totals.lost_stalls);
             losses.insert("write_latencies".to_owned(), totals.lost_completions);
+            if self.states.get("io").is_some_and(|state| state == "on") {
+                losses.insert("files".to_owned(), totals.io.lost_files);
+                losses.insert("io_of_other_threads".to_owned(), totals.io.unseen_calls);
+                losses.insert("io_of_32_bit_code".to_owned(), totals.io.foreign_calls);
+            }
         }
         for (what, lost) in self.accesses.iter().flat_map(Accesses::losses) {
             losses.insert(what.to_owned(), lost);

@@ -31,6 +31,7 @@ use super::waits::Waits;
 use super::why_killed::FreeSwap;
 use super::why_killed::why_killed;
 use super::window::Window;
+use crate::cli::IoDetail;
 use crate::cli::RecordArguments;
 use crate::failure::Failure;
 use crate::output::tell;
@@ -83,6 +84,7 @@ pub(super) fn record(
     let relief = setting.cgroup.as_ref().zip(setting.limit.bytes);
     let relief = relief.and_then(|(cgroup, limit)| OomRelief::hold(cgroup, limit));
     let mut translator = Translator::new(page_bytes(), sensors.announce_processes())
+        .with_io_sums(arguments.io == Some(IoDetail::Sums))
         .with_anonymous_mappings(arguments.running.is_meant())
         .within(max_bytes(arguments)?.filter(|_| snapshots.is_none()));
     if sensors.allocations.is_some()
@@ -145,6 +147,9 @@ pub(super) fn record(
         if forgotten_until_ns.is_none() {
             meta.counters = facts::both(window.counters_before(), &after);
             meta.totals = facts::kept_counts(totals, &translator, sensors.swap_is_slow);
+            if arguments.io.is_some() && !arguments.sensors.faults {
+                facts::leave_out_unseen_faults(&mut meta.totals);
+            }
             meta.totals
                 .extend(sensors.counted_instead(end.exit.as_ref(), &translator));
             let reclaims = delays.map(|delays| delays.freepages_count);

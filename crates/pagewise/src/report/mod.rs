@@ -8,10 +8,13 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use pagewise_analyze::Findings;
+use pagewise_analyze::file_io::FileIo;
+use pagewise_analyze::file_io::analyze_file_io;
 use pagewise_analyze::observed_ns;
 use pagewise_report::diff;
 use pagewise_report::html::HtmlError;
 use pagewise_report::json::Report;
+use pagewise_report::strip_io_prefixes;
 use pagewise_report::strip_prefixes;
 use pagewise_report::text;
 use pagewise_report::text::ColorChoice;
@@ -57,15 +60,29 @@ fn report(mut findings: Findings, arguments: &ReportArguments) -> Result<(), Fai
         true => None,
         false => what_if::answers(&trace, &arguments.what_if)?,
     };
+    let io = file_io(&trace, arguments)?;
     if arguments.json {
-        let document = Report::new(&findings).with_what_if(what_if);
+        let document = Report::new(&findings)
+            .with_what_if(what_if)
+            .with_file_io(io.as_ref());
         return output::print_by(|out| {
             document.write(&mut *out)?;
             out.write_all(b"\n")
         });
     }
     let lines = what_if.map_or(String::new(), |answers| answers.to_text());
-    output::print(&(text::render(&findings, style) + &lines))
+    let io = io.map_or(String::new(), |io| text::render_file_io(&io, style));
+    output::print(&(text::render(&findings, style) + &io + &lines))
+}
+
+/// How files were used; `None`: that was not recorded.
+fn file_io(trace: &Trace, arguments: &ReportArguments) -> Result<Option<FileIo>, Failure> {
+    let Some(mut io) = analyze_file_io(trace)? else {
+        return Ok(None);
+    };
+    pagewise_advise::add_context_keys(trace, &mut io)?;
+    strip_io_prefixes(&mut io, &arguments.strip_prefix);
+    Ok(Some(io))
 }
 
 /// Writes the report as a page for browsers.

@@ -32,6 +32,13 @@ pub(crate) fn compile_pattern(folder: &Path) {
     compile_file(&folder.join("pattern"), &examples.join("pattern.c"), &[]);
 }
 
+/// Compiles a program of `examples` to an executable of its name in the folder.
+pub(crate) fn compile_example(folder: &Path, source: &str) {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let output = folder.join(Path::new(source).file_stem().expect("a name"));
+    compile_file(&output, &examples.join(source), &["-D_GNU_SOURCE"]);
+}
+
 fn compile_file(path: &Path, source: &Path, options: &[&str]) {
     let compiler = match source.extension() {
         Some(extension) if extension == "cpp" => "g++",

@@ -2,6 +2,7 @@
 //! the code. Keys may be added, none removed; unknown is `null`.
 
 mod code;
+mod file_io;
 mod memory;
 mod object;
 mod summary;
@@ -11,10 +12,13 @@ use std::io::Write;
 
 use pagewise_analyze::Findings;
 use pagewise_analyze::Histogram;
+use pagewise_analyze::file_io::FileIo;
 use serde::Serialize;
 
 use crate::what_if::WhatIf;
 use code::JsonFaultPath;
+use file_io::JsonContext;
+use file_io::JsonIoFile;
 use memory::JsonMemoryNeed;
 use memory::JsonWorkingSet;
 use object::Objects;
@@ -32,6 +36,8 @@ pub struct Report<'a> {
     summary: Summary,
     objects: Objects<'a>,
     fault_paths: Vec<JsonFaultPath<'a>>,
+    contexts: Option<Vec<JsonContext<'a>>>,
+    io_files: Option<Vec<JsonIoFile<'a>>>,
     latency: Latency,
     write_latency: Latency,
     memory_need: JsonMemoryNeed,
@@ -84,6 +90,8 @@ impl<'a> Report<'a> {
                 .take(MOST_FAULT_PATHS)
                 .map(JsonFaultPath::new)
                 .collect(),
+            contexts: None,
+            io_files: None,
             latency: Latency::new(&findings.latency),
             write_latency: Latency::new(&findings.write_latency),
             memory_need: JsonMemoryNeed::new(findings),
@@ -115,6 +123,16 @@ impl<'a> Report<'a> {
     /// With answers on other sizes of memory.
     pub fn with_what_if(self, what_if: Option<WhatIf>) -> Self {
         Self { what_if, ..self }
+    }
+
+    /// With what is said of input and output; `None`: it was not recorded.
+    pub fn with_file_io(self, io: Option<&'a FileIo>) -> Self {
+        let (contexts, io_files) = file_io::document(io);
+        Self {
+            contexts,
+            io_files,
+            ..self
+        }
     }
 
     /// As text, indented.

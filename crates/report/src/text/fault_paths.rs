@@ -94,7 +94,7 @@ fn path_line(path: &FaultPath, style: Style) -> String {
 }
 
 /// Its beginning, as far as it fits.
-fn shortened(line: &str, width: usize) -> String {
+pub(crate) fn shortened(line: &str, width: usize) -> String {
     if line.width() <= width {
         return line.to_owned();
     }

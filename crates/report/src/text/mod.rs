@@ -4,6 +4,7 @@ mod attribution;
 mod clean;
 mod facts;
 mod fault_paths;
+mod file_io;
 mod headline;
 mod map;
 mod names;
@@ -16,6 +17,7 @@ mod words;
 use pagewise_analyze::Findings;
 use pagewise_analyze::Object;
 
+pub use file_io::render_file_io;
 pub use style::ColorChoice;
 pub use style::Style;
 

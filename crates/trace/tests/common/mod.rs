@@ -43,6 +43,10 @@ pub(crate) struct Tables {
     pub(crate) thread_faults: Vec<ThreadFaults>,
     pub(crate) event_counts: Vec<EventCount>,
     pub(crate) given_names: Vec<GivenName>,
+    pub(crate) io_calls: Vec<IoCall>,
+    pub(crate) io_files: Vec<IoFile>,
+    pub(crate) io_cache: Vec<IoCache>,
+    pub(crate) io_sums: Vec<IoSum>,
 }
 
 /// Calls a macro with the name of each table.
@@ -69,7 +73,11 @@ macro_rules! for_tables {
             residency_scans,
             thread_faults,
             event_counts,
-            given_names
+            given_names,
+            io_calls,
+            io_files,
+            io_cache,
+            io_sums
         )
     };
 }
@@ -199,6 +207,7 @@ impl Tables {
         });
         self.add_waits(number);
         self.add_page_states(number);
+        self.add_io(number);
         self.accesses.push(Access {
             time_ns: n,
             interval_ns: n / 2,
@@ -211,6 +220,69 @@ impl Tables {
             swapped_pages: 1,
             resident_map: some_text("f0"),
             accessed_map: some_text("70"),
+        });
+    }
+
+    fn add_io(&mut self, number: u32) {
+        let n = u64::from(number);
+        let some = |value: u64| (!n.is_multiple_of(3)).then_some(value);
+        let some_32 = |value: u32| (!n.is_multiple_of(3)).then_some(value);
+        let (calls, directions) = (IoCallKind::ALL, IoDirection::ALL);
+        self.io_calls.push(IoCall {
+            time_ns: n * 1_000,
+            space: number % 3,
+            tid: number % 5,
+            call: calls[number as usize % calls.len()],
+            direction: directions[number as usize % directions.len()],
+            file: some_32(number % 7),
+            direct: number.is_multiple_of(2),
+            offset: some(n << 12),
+            bytes: some(n),
+            error: some_32(number % 30),
+            latency_ns: n % 10_000,
+            cached_bytes: n % 2 * 4096,
+            ahead_bytes: n % 5 * 4096,
+            stack: some_32(number % 4),
+        });
+        self.io_files.push(IoFile {
+            time_ns: n,
+            file: number,
+            space: number % 3,
+            major: 8,
+            minor: number % 16,
+            inode: n + 12,
+            generation: number,
+            bytes: n << 20,
+            filesystem: "ext4".to_owned(),
+            path: (!n.is_multiple_of(3)).then(|| format!("/data/\u{e9} {number}")),
+            unlinked: number.is_multiple_of(2),
+        });
+        self.io_sums.push(IoSum {
+            time_ns: n,
+            interval_ns: 1_000,
+            stack: some_32(number % 4),
+            file: some_32(number % 7),
+            direction: directions[number as usize % directions.len()],
+            direct: number.is_multiple_of(2),
+            latency_octave: number % 40,
+            calls: n,
+            failed: n % 3,
+            continued: n % 5,
+            bytes: n << 12,
+            latency_ns: n * 700,
+            cached_bytes: n % 2 * 4096,
+            ahead_bytes: 0,
+        });
+        let kinds = IoCacheKind::ALL;
+        self.io_cache.push(IoCache {
+            time_ns: n,
+            kind: kinds[number as usize % kinds.len()],
+            file: some_32(number % 7),
+            offset: n << 12,
+            bytes: 4096,
+            space: some_32(number % 3),
+            tid: some_32(number),
+            stack: some_32(number % 4),
         });
     }
 

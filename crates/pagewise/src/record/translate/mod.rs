@@ -19,6 +19,7 @@ use super::call_paths::CallPaths;
 use super::condenser::Condenser;
 use super::facts::Clocks;
 use super::fault_paths::FaultPaths;
+use super::file_io::FileIo;
 use super::preloadable::Executables;
 use super::writes::Writes;
 
@@ -37,6 +38,7 @@ pub(in crate::record) struct Translator {
     mappings_written: HashSet<(u32, MappingKey)>,
     events: Vec<Event>,
     writes: Writes,
+    file_io: FileIo,
     next_allocation: u64,
     /// Where nobody else gives out numbers.
     last_space: u32,
@@ -84,6 +86,7 @@ impl Translator {
             mappings_written: HashSet::new(),
             events: Vec::new(),
             writes: Writes::default(),
+            file_io: FileIo::default(),
             next_allocation: 0,
             last_space: 0,
             condenser: Condenser::new(page_bytes, None),
@@ -97,6 +100,14 @@ impl Translator {
     /// Keeps the trace within that size.
     pub(in crate::record) fn within(mut self, max_bytes: Option<u64>) -> Self {
         self.condenser = Condenser::new(self.page_bytes, max_bytes);
+        self
+    }
+
+    /// Sums up calls on files instead of listing them.
+    pub(in crate::record) fn with_io_sums(mut self, wanted: bool) -> Self {
+        if wanted {
+            self.file_io.sum();
+        }
         self
     }
 
@@ -207,6 +218,18 @@ impl Translator {
                 duration_ns,
                 in_fault: in_swap_in,
             }),
+            Observation::FileCall(call) => {
+                self.file_io.call(&call);
+                Ok(())
+            }
+            Observation::Cache(change) => {
+                self.file_io.cache(&change);
+                Ok(())
+            }
+            Observation::File(file) => {
+                let pid = self.pids.get(&file.space).copied();
+                self.file_io.file(file, pid, writer)
+            }
             process @ Observation::Process { .. } => self.process(process, writer),
         }
     }
@@ -232,6 +255,10 @@ impl Translator {
         writer: &mut TraceWriter,
     ) -> Result<(), TraceError> {
         self.fault_paths.resolve(&mut self.events);
+        if self.condenser.has_its_size(writer) {
+            self.file_io.sum();
+        }
+        self.file_io.write(&mut self.fault_paths, writer)?;
         let now_ns = Clocks::now().monotonic_ns;
         self.events
             .extend(self.writes.take_done(now_ns, self.page_bytes));
@@ -245,6 +272,7 @@ impl Translator {
     /// At the end: writes what is still being counted.
     pub(in crate::record) fn finish(&mut self, writer: &mut TraceWriter) -> Result<(), TraceError> {
         self.write_events(writer)?;
+        self.file_io.finish(writer)?;
         self.condenser.write_counts(writer)
     }
 }

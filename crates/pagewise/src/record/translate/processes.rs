@@ -48,6 +48,11 @@ impl Translator {
                     self.pids.remove(&parent_space);
                     self.end_space(parent_space, time_ns, writer)?;
                 }
+                if what == ProcessChange::Fork
+                    && let Some(&parent) = self.pids.get(&parent_space)
+                {
+                    self.call_paths.forked(parent, pid);
+                }
                 let executable = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
                 if let (ProcessChange::Exec, Some(path)) = (what, &executable) {
                     self.executables.note(path);

@@ -1,0 +1,307 @@
+//! What kind of user of the page cache a context is, and what could be said to the kernel for it. All thresholds are here.
+
+use super::context::Reuse;
+use super::runs::Runs;
+
+/// From where on a context counts as what.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Thresholds {
+    /// Fewer calls have no class, unless they read or write whole files.
+    pub fewest_calls: u64,
+    /// Sequential: a run has at least so many calls on average (the thesis's default),
+    pub sequential_calls: f64,
+    /// and at least this share of the bytes is in long runs or whole files; below `1 - long_share` short runs prevail, and
+    /// between it is mixed.
+    pub long_share: f64,
+    /// Random: a run has fewer calls than that on average.
+    pub random_calls: f64,
+    /// Bursts: at least so many runs, not of whole files,
+    pub burst_runs: u64,
+    /// of which nine in ten are at most so long, bytes.
+    pub burst_bytes: u64,
+    /// Needed again: at least this share of what was read is read again by somebody.
+    pub will_need_share: f64,
+    /// Not needed again: at most this share.
+    pub dont_need_share: f64,
+    /// Reading ahead is told to stop only where at least this share of what was read ahead was in vain.
+    pub wasted_ahead_share: f64,
+    /// A context of fewer bytes gets no advice (the thesis's default).
+    pub advise_bytes: u64,
+}
+
+impl Default for Thresholds {
+    fn default() -> Self {
+        Self {
+            fewest_calls: 8,
+            sequential_calls: 4.0,
+            long_share: 0.8,
+            random_calls: 1.5,
+            burst_runs: 16,
+            burst_bytes: 1 << 20,
+            will_need_share: 0.5,
+            dont_need_share: 0.05,
+            wasted_ahead_share: 0.1,
+            advise_bytes: 100 << 20,
+        }
+    }
+}
+
+/// One property of a context; it may have one of place and one of reuse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// Each call mostly begins where the last one has ended.
+    Sequential,
+    /// Each call is elsewhere.
+    Random,
+    /// Short runs at places that do not follow each other.
+    Burst,
+    /// Some of it is sequential, some is not.
+    Mixed,
+    /// Much of it is read again.
+    WillNeed,
+    /// It is not read again.
+    DontNeed,
+    /// Written, and neither changed nor read again: a log, a copy.
+    WriteOnce,
+}
+
+impl Class {
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sequential => "SEQUENTIAL",
+            Self::Random => "RANDOM",
+            Self::Burst => "BURST",
+            Self::Mixed => "MIXED",
+            Self::WillNeed => "WILLNEED",
+            Self::DontNeed => "DONTNEED",
+            Self::WriteOnce => "WRITE-ONCE",
+        }
+    }
+}
+
+/// What to tell the kernel in this context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advice {
+    /// Read ahead more, and drop behind.
+    SequentialDropBehind,
+    /// Read ahead more.
+    Sequential,
+    /// Do not read ahead.
+    Random,
+    /// Do not read ahead, but ask for each burst as a whole: so many bytes.
+    RandomWithBursts(u64),
+    /// Drop each part once it was used.
+    DropBehind,
+    /// Write back early and drop behind.
+    DropWritten,
+    /// Keep it in memory.
+    Keep,
+    /// Nothing.
+    Nothing(WhyNothing),
+}
+
+/// Why there is nothing to advise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhyNothing {
+    /// It moves too few bytes to matter.
+    FewBytes,
+    /// It bypasses the page cache.
+    Direct,
+    /// Its files are in memory (tmpfs).
+    InMemory,
+    /// No hint fits what it does, or the kernel does well without.
+    NoUse,
+}
+
+/// What a context's class is found from.
+pub(crate) struct Evidence<'a> {
+    pub(crate) calls: u64,
+    pub(crate) runs: &'a Runs,
+    pub(crate) reuse: Option<Reuse>,
+    pub(crate) writes: bool,
+}
+
+impl Thresholds {
+    /// The classes of a context, that of place first.
+    pub(crate) fn classes(&self, evidence: &Evidence<'_>) -> Vec<Class> {
+        let mut classes = Vec::new();
+        classes.extend(self.place(evidence));
+        classes.extend(evidence.reuse.and_then(|reuse| self.reuse(reuse, evidence)));
+        classes
+    }
+
+    fn place(&self, evidence: &Evidence<'_>) -> Option<Class> {
+        let runs = evidence.runs;
+        let mean = runs.mean_calls()?;
+        let whole = runs.whole_file_bytes as f64 >= runs.bytes as f64 * self.long_share;
+        if runs.bytes > 0 && whole {
+            return Some(Class::Sequential);
+        }
+        if evidence.calls < self.fewest_calls {
+            return None;
+        }
+        let short_runs = || {
+            if mean < self.random_calls {
+                Class::Random
+            } else {
+                Class::Burst
+            }
+        };
+        let Some(long) = runs.long_share() else {
+            // Of sums, the mean is all that is known.
+            return Some(if mean >= self.sequential_calls {
+                Class::Sequential
+            } else {
+                short_runs()
+            });
+        };
+        let are_bursts = runs.count >= self.burst_runs
+            && mean >= self.random_calls
+            && runs
+                .sizes
+                .quantile(0.9)
+                .is_some_and(|size| size <= self.burst_bytes);
+        Some(if long <= 1.0 - self.long_share {
+            short_runs()
+        } else if are_bursts {
+            Class::Burst
+        } else if long >= self.long_share && mean >= self.sequential_calls {
+            Class::Sequential
+        } else {
+            Class::Mixed
+        })
+    }
+
+    fn reuse(&self, reuse: Reuse, evidence: &Evidence<'_>) -> Option<Class> {
+        let whole_files = evidence.runs.whole_file_bytes > 0;
+        if evidence.calls < self.fewest_calls && !whole_files {
+            return None;
+        }
+        let writes = evidence.writes;
+        let share = reuse.again_share()?;
+        if share <= self.dont_need_share {
+            return Some(if writes {
+                Class::WriteOnce
+            } else {
+                Class::DontNeed
+            });
+        }
+        (share >= self.will_need_share && !writes).then_some(Class::WillNeed)
+    }
+
+    /// What would help. `wasted_ahead_share`: of what was read ahead for it, what nobody used.
+    pub(crate) fn advice(
+        &self,
+        classes: &[Class],
+        buffered_bytes: u64,
+        burst_bytes: Option<u64>,
+        wasted_ahead_share: Option<f64>,
+    ) -> Advice {
+        if buffered_bytes < self.advise_bytes {
+            return Advice::Nothing(WhyNothing::FewBytes);
+        }
+        let is = |class| classes.contains(&class);
+        let wasted = wasted_ahead_share.is_some_and(|share| share >= self.wasted_ahead_share);
+        if is(Class::WriteOnce) {
+            Advice::DropWritten
+        } else if is(Class::Sequential) && is(Class::DontNeed) {
+            Advice::SequentialDropBehind
+        } else if is(Class::WillNeed) {
+            Advice::Keep
+        } else if is(Class::DontNeed) && !wasted {
+            Advice::DropBehind
+        } else if is(Class::Sequential) {
+            Advice::Sequential
+        } else if let (true, Some(bytes)) = (is(Class::Burst) && wasted, burst_bytes) {
+            Advice::RandomWithBursts(bytes)
+        } else if is(Class::Random) && wasted {
+            Advice::Random
+        } else {
+            Advice::Nothing(WhyNothing::NoUse)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs(count: u64, calls: u64, call_bytes: u64, long_bytes: u64) -> Runs {
+        let mut runs = Runs {
+            count,
+            calls,
+            bytes: calls * call_bytes,
+            long_bytes: Some(long_bytes),
+            ..Runs::default()
+        };
+        (0..count).for_each(|_| runs.sizes.add(calls * call_bytes / count));
+        runs
+    }
+
+    fn classes(runs: &Runs, again: f64) -> Vec<Class> {
+        let reuse = Reuse {
+            bytes: 1000,
+            again_bytes: (again * 1000.0) as u64,
+        };
+        Thresholds::default().classes(&Evidence {
+            calls: runs.calls,
+            runs,
+            reuse: Some(reuse),
+            writes: false,
+        })
+    }
+
+    #[test]
+    fn a_scan_is_sequential_and_not_needed() {
+        let scan = runs(1, 1000, 128 << 10, 1000 * (128 << 10));
+        assert_eq!(classes(&scan, 0.0), [Class::Sequential, Class::DontNeed]);
+    }
+
+    #[test]
+    fn single_calls_anywhere_are_random_and_may_be_needed() {
+        let server = runs(1000, 1000, 4096, 0);
+        assert_eq!(classes(&server, 0.9), [Class::Random, Class::WillNeed]);
+        assert_eq!(classes(&server, 0.3), [Class::Random]);
+    }
+
+    #[test]
+    fn many_short_runs_are_bursts_however_many_calls_each_has() {
+        assert_eq!(classes(&runs(100, 300, 4096, 0), 0.3), [Class::Burst]);
+        let of_eight = runs(100, 800, 4096, 800 * 4096);
+        assert_eq!(classes(&of_eight, 0.3), [Class::Burst]);
+    }
+
+    #[test]
+    fn both_together_are_mixed() {
+        let both = runs(10, 100, 1 << 20, 50 << 20);
+        assert_eq!(classes(&both, 0.3), [Class::Mixed]);
+    }
+
+    #[test]
+    fn few_calls_tell_nothing_but_a_whole_file_does() {
+        let mut few = runs(2, 2, 4096, 0);
+        assert_eq!(classes(&few, 0.3), []);
+        few.whole_file_bytes = few.bytes;
+        assert_eq!(classes(&few, 0.3), [Class::Sequential]);
+    }
+
+    #[test]
+    fn advice_needs_bytes_and_a_reason() {
+        let advice = |classes: &[Class], bytes, wasted| {
+            Thresholds::default().advice(classes, bytes, Some(65_536), wasted)
+        };
+        let scan = [Class::Sequential, Class::DontNeed];
+        assert_eq!(advice(&scan, 200 << 20, None), Advice::SequentialDropBehind);
+        let few = Advice::Nothing(WhyNothing::FewBytes);
+        assert_eq!(advice(&scan, 1 << 20, None), few);
+        let nothing = Advice::Nothing(WhyNothing::NoUse);
+        assert_eq!(advice(&[Class::Random], 200 << 20, Some(0.0)), nothing);
+        assert_eq!(
+            advice(&[Class::Random], 200 << 20, Some(0.5)),
+            Advice::Random
+        );
+        let burst = advice(&[Class::Burst], 200 << 20, Some(0.5));
+        assert_eq!(burst, Advice::RandomWithBursts(65_536));
+    }
+}

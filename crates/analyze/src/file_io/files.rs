@@ -1,0 +1,100 @@
+//! Files, and the contexts that use them.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use pagewise_trace::IoFile;
+
+use super::heat::Heat;
+
+/// Files that need no device: hints about them mean nothing.
+const IN_MEMORY: &[&str] = &["tmpfs", "ramfs", "devtmpfs", "hugetlbfs"];
+
+/// What was done to a file.
+#[derive(Clone, Debug)]
+pub struct FileUse {
+    /// Its path; `None`: not known.
+    pub path: Option<String>,
+    /// Its device and inode.
+    pub device: (u32, u32),
+    /// On that device.
+    pub inode: u64,
+    /// The kind of its file system.
+    pub filesystem: String,
+    /// Its size when it was first seen, bytes.
+    pub bytes: u64,
+    /// It had no name any more when it was first seen.
+    pub unlinked: bool,
+    /// Calls on it.
+    pub calls: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// Different bytes that were read, in whole pages; `None`: not known.
+    pub distinct_read_bytes: Option<u64>,
+    /// Of these, read more than once; `None`: not known.
+    pub read_again_bytes: Option<u64>,
+    /// Contexts that use it, by index in the findings' contexts, with the bytes each moved; most first.
+    pub contexts: Vec<(usize, u64)>,
+    /// Contexts that move a good part of its bytes want different things of the page cache.
+    pub contexts_disagree: bool,
+    /// Where in it.
+    pub heat: Heat,
+}
+
+impl FileUse {
+    fn new(row: IoFile) -> Self {
+        Self {
+            path: row.path,
+            device: (row.major, row.minor),
+            inode: row.inode,
+            filesystem: row.filesystem,
+            bytes: row.bytes,
+            unlinked: row.unlinked,
+            calls: 0,
+            read_bytes: 0,
+            written_bytes: 0,
+            distinct_read_bytes: None,
+            read_again_bytes: None,
+            contexts: Vec::new(),
+            contexts_disagree: false,
+            heat: Heat::default(),
+        }
+    }
+
+    /// Whether it is in memory anyway.
+    pub fn is_in_memory(&self) -> bool {
+        IN_MEMORY.contains(&self.filesystem.as_str())
+    }
+}
+
+/// The files of a trace, by the numbers that rows have.
+#[derive(Default)]
+pub(crate) struct Files {
+    pub(crate) files: Vec<FileUse>,
+    index: HashMap<u32, u32, RandomState>,
+}
+
+impl Files {
+    /// A file that has several numbers is one.
+    pub(crate) fn new(rows: Vec<IoFile>) -> Self {
+        let mut files = Self::default();
+        let mut known: HashMap<(u32, u32, u64, u32), u32> = HashMap::new();
+        for row in rows {
+            let number = row.file;
+            let identity = (row.major, row.minor, row.inode, row.generation);
+            let index = *known.entry(identity).or_insert_with(|| {
+                files.files.push(FileUse::new(row));
+                (files.files.len() - 1) as u32
+            });
+            files.index.insert(number, index);
+        }
+        files
+    }
+
+    /// The index of the file of that number.
+    pub(crate) fn index(&self, number: Option<u32>) -> Option<u32> {
+        self.index.get(&number?).copied()
+    }
+}

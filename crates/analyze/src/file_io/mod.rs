@@ -1,0 +1,91 @@
+//! How a program reads and writes files: each call path's way of doing so (its *context*), and what the page cache had
+//! of it.
+//!
+//! ```text
+//!   io_calls --\                /-> runs: where does the next call begin?   --\
+//!               > in time order -> pages: read again? cached in vain?        --> contexts with a class --> files
+//!   io_cache --/                \-> latencies, bytes, misses                --/
+//! ```
+//!
+//! The idea, and the classes, are those of program contexts (Y. Jin, M.S. thesis, Seoul National University 2019).
+
+mod class;
+mod context;
+mod files;
+mod heat;
+mod pages;
+mod runs;
+mod tallies;
+
+use pagewise_trace::IoCache;
+use pagewise_trace::IoCall;
+use pagewise_trace::IoSum;
+use pagewise_trace::Trace;
+use pagewise_trace::TraceError;
+
+pub use class::Advice;
+pub use class::Class;
+pub use class::Thresholds;
+pub use class::WhyNothing;
+pub use context::IoContext;
+pub use context::Reuse;
+pub use context::Use;
+pub use files::FileUse;
+pub use heat::Heat;
+pub use runs::Runs;
+
+use tallies::Tallies;
+
+/// All that is said of input and output.
+#[derive(Clone, Debug, Default)]
+pub struct FileIo {
+    /// Most bytes first.
+    pub contexts: Vec<IoContext>,
+    /// Most bytes first.
+    pub files: Vec<FileUse>,
+    /// Single calls are not there, at least in part: what needs them is unknown.
+    pub summed: bool,
+    /// Calls of all contexts.
+    pub calls: u64,
+    /// Bytes that they read.
+    pub read_bytes: u64,
+    /// Bytes that they wrote.
+    pub written_bytes: u64,
+}
+
+/// Goes through a trace once. `None`: input and output were not recorded.
+///
+/// # Errors
+/// If a table cannot be read.
+pub fn analyze_file_io(trace: &Trace) -> Result<Option<FileIo>, TraceError> {
+    let state = trace.meta().sensors.get("io");
+    if state.is_none_or(|state| state != "on") {
+        return Ok(None);
+    }
+    let mut tallies = Tallies::new(trace.io_files()?);
+    let mut calls = trace.rows::<IoCall>()?.peekable();
+    let mut changes = trace.rows::<IoCache>()?.peekable();
+    loop {
+        let call_at = calls
+            .peek()
+            .map(|row| row.as_ref().map_or(0, |row| row.time_ns));
+        let change_at = changes
+            .peek()
+            .map(|row| row.as_ref().map_or(0, |row| row.time_ns));
+        // Pages come before the call that brought them in has ended.
+        let change_is_next = change_at.is_some_and(|at| call_at.is_none_or(|call| at <= call));
+        if change_is_next {
+            if let Some(row) = changes.next() {
+                tallies.change(&row?);
+            }
+        } else if let Some(row) = calls.next() {
+            tallies.call(&row?);
+        } else {
+            break;
+        }
+    }
+    for row in trace.rows::<IoSum>()? {
+        tallies.sum(&row?);
+    }
+    tallies.finish(trace, &Thresholds::default()).map(Some)
+}

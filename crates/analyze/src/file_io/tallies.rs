@@ -1,0 +1,446 @@
+//! Sums while rows go by, and what becomes of them at the end.
+
+use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::collections::HashSet;
+
+use foldhash::fast::RandomState;
+use pagewise_trace::IoCache;
+use pagewise_trace::IoCacheKind;
+use pagewise_trace::IoCall;
+use pagewise_trace::IoFile;
+use pagewise_trace::IoSum;
+use pagewise_trace::Trace;
+use pagewise_trace::TraceError;
+
+use crate::frame_paths::FramePaths;
+use crate::histogram::Histogram;
+
+use super::FileIo;
+use super::class::Advice;
+use super::class::Class;
+use super::class::Evidence;
+use super::class::Thresholds;
+use super::class::WhyNothing;
+use super::context::IoContext;
+use super::context::Reuse;
+use super::context::Use;
+use super::files::Files;
+use super::pages::Fate;
+use super::pages::PAGE;
+use super::pages::Pages;
+use super::pages::Who;
+use super::runs::ClosedRun;
+use super::runs::OpenRuns;
+use super::runs::Runs;
+
+/// A context that moves less than this share of a file's bytes does not disagree with the others.
+const GOOD_PART: f64 = 0.05;
+
+/// Sums of one context.
+#[derive(Clone, Default)]
+struct Tally {
+    calls: u64,
+    failed: u64,
+    bytes: u64,
+    direct_bytes: u64,
+    in_memory_bytes: u64,
+    latency: Histogram,
+    latency_ns: u64,
+    missed_bytes: u64,
+    ahead_bytes: u64,
+    runs: Runs,
+    fate: Fate,
+    files: HashMap<u32, u64, RandomState>,
+    stacks: Vec<u32>,
+}
+
+/// Contexts, by who does what.
+type Tallied = HashMap<(Who, Use), u32, RandomState>;
+
+pub(crate) struct Tallies {
+    files: Files,
+    pages: Pages,
+    open: OpenRuns,
+    /// By call path; the one that is not known too.
+    who: HashMap<Option<u32>, Who, RandomState>,
+    contexts: Tallied,
+    tallies: Vec<Tally>,
+    /// Bytes that came into the page cache, by who brought them in and by file.
+    cached: HashMap<(Who, u32), u64, RandomState>,
+    summed: bool,
+}
+
+impl Tallies {
+    pub(crate) fn new(files: Vec<IoFile>) -> Self {
+        Self {
+            files: Files::new(files),
+            pages: Pages::default(),
+            open: OpenRuns::default(),
+            who: HashMap::default(),
+            contexts: HashMap::default(),
+            tallies: Vec::new(),
+            cached: HashMap::default(),
+            summed: false,
+        }
+    }
+
+    /// There may be more call paths than numbers: those are one.
+    fn who(&mut self, stack: Option<u32>) -> Who {
+        let next = Who::try_from(self.who.len() + 1).unwrap_or(Who::MAX);
+        *self.who.entry(stack).or_insert(next)
+    }
+
+    fn tally(&mut self, stack: Option<u32>, does: Use) -> (Who, u32) {
+        let who = self.who(stack);
+        let next = self.tallies.len() as u32;
+        let context = *self.contexts.entry((who, does)).or_insert(next);
+        if context == next {
+            self.tallies.push(Tally {
+                stacks: stack.into_iter().collect(),
+                ..Tally::default()
+            });
+        }
+        (who, context)
+    }
+
+    pub(crate) fn change(&mut self, row: &IoCache) {
+        let Some(file) = self.files.index(row.file) else {
+            return;
+        };
+        match row.kind {
+            IoCacheKind::Added => {
+                let who = self.who(row.stack);
+                *self.cached.entry((who, file)).or_default() += row.bytes;
+                self.pages.added(who, file, row.offset, row.bytes);
+            }
+            kind => {
+                let evicted = kind == IoCacheKind::Evicted;
+                self.pages.removed(file, row.offset, row.bytes, evicted);
+            }
+        }
+    }
+
+    pub(crate) fn call(&mut self, row: &IoCall) {
+        let does = Use::from(row.direction);
+        let (who, context) = self.tally(row.stack, does);
+        let file = self.files.index(row.file);
+        let bytes = row.bytes.unwrap_or(0);
+        let tally = &mut self.tallies[context as usize];
+        tally.calls += 1;
+        tally.failed += u64::from(row.error.is_some());
+        tally.latency.add(row.latency_ns);
+        tally.latency_ns += row.latency_ns;
+        tally.missed_bytes += row.cached_bytes;
+        tally.ahead_bytes += row.ahead_bytes;
+        tally.bytes += bytes;
+        if row.direct {
+            tally.direct_bytes += bytes;
+        }
+        let Some(file) = file else { return };
+        self.add_to_file(context, file, 1, bytes, does);
+        let Some(offset) = row.offset.filter(|_| bytes > 0) else {
+            return;
+        };
+        let file_use = &mut self.files.files[file as usize];
+        file_use.heat.add(offset, bytes, does == Use::Write);
+        let (tallies, files) = (&mut self.tallies, &self.files.files);
+        let mut ended = |(context, file, _): (u32, u32, u32), run: ClosedRun| {
+            let size = Some(files[file as usize].bytes);
+            run.add_to(&mut tallies[context as usize].runs, size);
+        };
+        let key = (context, file, row.tid);
+        let continues = self.open.call(key, offset, bytes, &mut ended);
+        match does {
+            Use::Write => self.pages.written(who, file, offset, bytes, continues),
+            _ => self.pages.read(who, file, offset, bytes, continues),
+        }
+    }
+
+    pub(crate) fn sum(&mut self, row: &IoSum) {
+        self.summed = true;
+        let does = Use::from(row.direction);
+        let (_, context) = self.tally(row.stack, does);
+        let tally = &mut self.tallies[context as usize];
+        tally.calls += row.calls;
+        tally.failed += row.failed;
+        let middle = 3u64.checked_shl(row.latency_octave).unwrap_or(u64::MAX) / 2;
+        tally.latency.add_many(middle, row.calls);
+        tally.latency_ns += row.latency_ns;
+        tally.missed_bytes += row.cached_bytes;
+        tally.ahead_bytes += row.ahead_bytes;
+        tally.bytes += row.bytes;
+        if row.direct {
+            tally.direct_bytes += row.bytes;
+        }
+        if does != Use::Sync {
+            tally.runs.calls += row.calls;
+            tally.runs.count += row.calls.saturating_sub(row.continued);
+            tally.runs.bytes += row.bytes;
+        }
+        if let Some(file) = self.files.index(row.file) {
+            self.add_to_file(context, file, row.calls, row.bytes, does);
+        }
+    }
+
+    fn add_to_file(&mut self, context: u32, file: u32, calls: u64, bytes: u64, does: Use) {
+        let file_use = &mut self.files.files[file as usize];
+        file_use.calls += calls;
+        match does {
+            Use::Write => file_use.written_bytes += bytes,
+            _ => file_use.read_bytes += bytes,
+        }
+        let tally = &mut self.tallies[context as usize];
+        if file_use.is_in_memory() {
+            tally.in_memory_bytes += bytes;
+        }
+        *tally.files.entry(file).or_default() += bytes;
+    }
+
+    pub(crate) fn finish(
+        mut self,
+        trace: &Trace,
+        thresholds: &Thresholds,
+    ) -> Result<FileIo, TraceError> {
+        self.close();
+        let reuse_known = !self.summed && !self.pages.is_full();
+        let stacks = self.tallies.iter().flat_map(|tally| &tally.stacks);
+        let wanted: HashSet<u32, RandomState> = stacks.copied().collect();
+        let frames = FramePaths::read(trace, &wanted)?;
+        let mut merged = self.merge(&frames);
+        merged.sort_by(|a, b| (b.1.bytes, b.1.calls, &a.0).cmp(&(a.1.bytes, a.1.calls, &b.0)));
+        let contexts = merged.into_iter().map(|((names, does), tally)| {
+            context(tally, does, &frames, &names, reuse_known, thresholds)
+        });
+        let mut io = FileIo {
+            contexts: contexts.collect(),
+            files: self.files.files,
+            summed: self.summed,
+            ..FileIo::default()
+        };
+        io.connect();
+        Ok(io)
+    }
+
+    /// Ends what is under way, and gives contexts what became of their pages.
+    fn close(&mut self) {
+        let (tallies, files) = (&mut self.tallies, &self.files.files);
+        let mut ended = |(context, file, _): (u32, u32, u32), run: ClosedRun| {
+            let size = Some(files[file as usize].bytes);
+            run.add_to(&mut tallies[context as usize].runs, size);
+        };
+        self.open.close(&mut ended);
+        let shares = self.pages.finish();
+        if !self.summed && !self.pages.is_full() {
+            for file in &mut self.files.files {
+                file.distinct_read_bytes = Some(0);
+                file.read_again_bytes = Some(0);
+            }
+            for (file, shares) in shares {
+                let file = &mut self.files.files[file as usize];
+                file.distinct_read_bytes = Some(shares.read * PAGE);
+                file.read_again_bytes = Some(shares.read_again * PAGE);
+            }
+        }
+        let all: Vec<(Option<u32>, Who)> =
+            self.who.iter().map(|(&stack, &who)| (stack, who)).collect();
+        for (stack, who) in all {
+            let fate = self.pages.fate(who);
+            let of_calls = [Use::Read, Use::Write]
+                .into_iter()
+                .filter_map(|does| self.contexts.get(&(who, does)));
+            let of_calls: Vec<u32> = of_calls.copied().collect();
+            for (place, &context) in of_calls.iter().enumerate() {
+                // A transfer reads and writes: what it cached counts once.
+                let cached = if place == 0 {
+                    fate
+                } else {
+                    fate.without_cached()
+                };
+                self.tallies[context as usize].fate = cached;
+            }
+            if of_calls.is_empty() && fate.cached > 0 {
+                let (_, context) = self.tally(stack, Use::Map);
+                let tally = &mut self.tallies[context as usize];
+                tally.fate = fate;
+                tally.bytes = fate.cached * PAGE;
+                let files = self.cached.iter().filter(|((by, _), _)| *by == who);
+                tally.files = files.map(|(&(_, file), &bytes)| (file, bytes)).collect();
+            }
+        }
+    }
+
+    /// Contexts that read alike are one.
+    fn merge(&mut self, frames: &FramePaths) -> Vec<((Vec<u32>, Use), Tally)> {
+        let mut merged: BTreeMap<(Vec<u32>, Use), Tally> = BTreeMap::new();
+        for ((_, does), context) in std::mem::take(&mut self.contexts) {
+            let tally = std::mem::take(&mut self.tallies[context as usize]);
+            let names = tally
+                .stacks
+                .first()
+                .map_or(&[][..], |stack| frames.numbers(*stack));
+            merged.entry((names.to_vec(), does)).or_default().add(tally);
+        }
+        merged.into_iter().collect()
+    }
+}
+
+impl Tally {
+    fn add(&mut self, other: Self) {
+        self.calls += other.calls;
+        self.failed += other.failed;
+        self.bytes += other.bytes;
+        self.direct_bytes += other.direct_bytes;
+        self.in_memory_bytes += other.in_memory_bytes;
+        self.latency.add_all(&other.latency);
+        self.latency_ns += other.latency_ns;
+        self.missed_bytes += other.missed_bytes;
+        self.ahead_bytes += other.ahead_bytes;
+        self.runs.add_all(&other.runs);
+        self.fate.add(other.fate);
+        for (file, bytes) in other.files {
+            *self.files.entry(file).or_default() += bytes;
+        }
+        self.stacks.extend(other.stacks);
+        self.stacks.sort_unstable();
+    }
+}
+
+fn context(
+    tally: Tally,
+    does: Use,
+    frames: &FramePaths,
+    names: &[u32],
+    reuse_known: bool,
+    thresholds: &Thresholds,
+) -> IoContext {
+    let fate = tally.fate;
+    let writes = does == Use::Write;
+    let reuse = match does {
+        Use::Read => Some(Reuse {
+            bytes: fate.read * PAGE,
+            again_bytes: fate.read_again * PAGE,
+        }),
+        Use::Write => Some(Reuse {
+            bytes: fate.written * PAGE,
+            // What was read back and then written again counts for both.
+            again_bytes: (fate.rewritten + fate.read_back).min(fate.written) * PAGE,
+        }),
+        Use::Sync | Use::Map => None,
+    };
+    let reuse = reuse.filter(|_| reuse_known);
+    let classes = thresholds.classes(&Evidence {
+        calls: tally.calls,
+        runs: &tally.runs,
+        reuse,
+        writes,
+    });
+    let known = |pages: u64| (reuse_known && does != Use::Sync).then_some(pages * PAGE);
+    let unused = if writes { 0 } else { fate.unused };
+    let unused_ahead = known(unused).filter(|_| does == Use::Read);
+    let burst_bytes = tally.runs.sizes.quantile(0.5);
+    let wasted = unused_ahead
+        .filter(|_| tally.ahead_bytes > 0)
+        .map(|unused| unused as f64 / tally.ahead_bytes as f64);
+    let advice = match does {
+        Use::Sync | Use::Map => Advice::Nothing(WhyNothing::NoUse),
+        _ if tally.direct_bytes * 2 > tally.bytes => Advice::Nothing(WhyNothing::Direct),
+        _ if tally.in_memory_bytes * 2 > tally.bytes => Advice::Nothing(WhyNothing::InMemory),
+        _ => thresholds.advice(
+            &classes,
+            tally.bytes - tally.direct_bytes,
+            burst_bytes,
+            wasted,
+        ),
+    };
+    let mut files: Vec<(usize, u64)> = tally
+        .files
+        .into_iter()
+        .map(|(file, bytes)| (file as usize, bytes))
+        .collect();
+    files.sort_by_key(|&(file, bytes)| (std::cmp::Reverse(bytes), file));
+    let in_vain = if writes || does == Use::Map {
+        fate.unused
+    } else {
+        fate.unused + fate.used_once
+    };
+    IoContext {
+        stacks: tally.stacks,
+        frames: frames.frames(names),
+        keys: Vec::new(),
+        does,
+        calls: tally.calls,
+        failed: tally.failed,
+        bytes: tally.bytes,
+        direct_bytes: tally.direct_bytes,
+        in_memory_bytes: tally.in_memory_bytes,
+        latency: tally.latency,
+        latency_ns: tally.latency_ns,
+        missed_bytes: tally.missed_bytes,
+        ahead_bytes: tally.ahead_bytes,
+        // What uses a mapping is not seen.
+        in_vain_bytes: known(in_vain).filter(|_| does != Use::Map),
+        unused_ahead_bytes: unused_ahead,
+        refaulted_bytes: known(fate.refaulted),
+        runs: tally.runs,
+        reuse,
+        files,
+        classes,
+        advice,
+    }
+}
+
+impl FileIo {
+    /// Sums, and which contexts each file has.
+    fn connect(&mut self) {
+        for (index, context) in self.contexts.iter().enumerate() {
+            self.calls += context.calls;
+            match context.does {
+                Use::Read => self.read_bytes += context.bytes,
+                Use::Write => self.written_bytes += context.bytes,
+                Use::Sync | Use::Map => {}
+            }
+            for &(file, bytes) in &context.files {
+                self.files[file].contexts.push((index, bytes));
+            }
+        }
+        let contexts = &self.contexts;
+        for file in &mut self.files {
+            file.heat.cut();
+            file.contexts
+                .sort_by_key(|&(context, bytes)| (std::cmp::Reverse(bytes), context));
+            let all = file.read_bytes + file.written_bytes;
+            let heavy = file
+                .contexts
+                .iter()
+                .filter(|(_, bytes)| *bytes > 0 && *bytes as f64 >= all as f64 * GOOD_PART);
+            let wishes: HashSet<Class> = heavy
+                .map(|(context, _)| &contexts[*context])
+                .filter(|context| context.does == Use::Read)
+                .filter_map(|context| context.classes.first().copied())
+                .collect();
+            file.contexts_disagree = wishes.len() > 1;
+        }
+        self.sort_files();
+    }
+
+    fn sort_files(&mut self) {
+        let mut order: Vec<usize> = (0..self.files.len()).collect();
+        let moved = |file: &super::FileUse| file.read_bytes + file.written_bytes;
+        order.sort_by_key(|&file| (std::cmp::Reverse(moved(&self.files[file])), file));
+        let mut place = vec![0; order.len()];
+        for (new, &old) in order.iter().enumerate() {
+            place[old] = new;
+        }
+        let mut files: Vec<_> = std::mem::take(&mut self.files)
+            .into_iter()
+            .map(Some)
+            .collect();
+        self.files = order.iter().filter_map(|&old| files[old].take()).collect();
+        for context in &mut self.contexts {
+            for (file, _) in &mut context.files {
+                *file = place[*file];
+            }
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Contexts of input and output, from traces written for the purpose.
+
+use pagewise_analyze::file_io::Advice;
+use pagewise_analyze::file_io::FileIo;
+use pagewise_analyze::file_io::IoContext;
+use pagewise_analyze::file_io::Use;
+use pagewise_analyze::file_io::WhyNothing;
+use pagewise_analyze::file_io::analyze_file_io;
+use pagewise_trace::Frame;
+use pagewise_trace::IoCache;
+use pagewise_trace::IoCacheKind;
+use pagewise_trace::IoCall;
+use pagewise_trace::IoCallKind;
+use pagewise_trace::IoDirection;
+use pagewise_trace::IoFile;
+use pagewise_trace::Meta;
+use pagewise_trace::Overwrite;
+use pagewise_trace::Trace;
+use pagewise_trace::TraceWriter;
+
+const PIECE: u64 = 128 << 10;
+const BIG: u32 = 1;
+const HOT: u32 = 2;
+const SCAN: u32 = 10;
+const SERVE: u32 = 11;
+
+fn analyzed(sensor: &str, fill: impl FnOnce(&mut TraceWriter)) -> Option<FileIo> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dir = folder.path().join("trace");
+    let mut meta = Meta::default();
+    meta.sensors.insert("io".to_owned(), sensor.to_owned());
+    let mut writer = TraceWriter::create(&dir, meta, Overwrite::Refuse).expect("created");
+    for (stack, function) in [(SCAN, "scan"), (SERVE, "serve")] {
+        let frame = Frame {
+            stack,
+            depth: 0,
+            inline_index: 0,
+            function: Some(function.to_owned()),
+            file: Some("program.c".to_owned()),
+            line: Some(stack),
+            module: Some("/opt/program".to_owned()),
+            inlined: false,
+        };
+        writer.frames.push(frame).expect("pushed");
+    }
+    fill(&mut writer);
+    writer.close().expect("closed");
+    analyze_file_io(&Trace::open(&dir).expect("opened")).expect("analyzed")
+}
+
+fn file(number: u32, inode: u64, filesystem: &str) -> IoFile {
+    IoFile {
+        time_ns: 0,
+        file: number,
+        space: 1,
+        major: 8,
+        minor: 1,
+        inode,
+        generation: 0,
+        bytes: 1 << 30,
+        filesystem: filesystem.to_owned(),
+        path: Some(format!("/data/{inode}")),
+        unlinked: false,
+    }
+}
+
+fn read(time_ns: u64, stack: u32, file: u32, offset: u64, bytes: u64) -> IoCall {
+    IoCall {
+        time_ns,
+        space: 1,
+        tid: stack,
+        call: IoCallKind::Read,
+        direction: IoDirection::Read,
+        file: Some(file),
+        direct: false,
+        offset: Some(offset),
+        bytes: Some(bytes),
+        error: None,
+        latency_ns: 50,
+        cached_bytes: 0,
+        ahead_bytes: 0,
+        stack: Some(stack),
+    }
+}
+
+fn change(time_ns: u64, kind: IoCacheKind, stack: Option<u32>, offset: u64, bytes: u64) -> IoCache {
+    IoCache {
+        time_ns,
+        kind,
+        file: Some(BIG),
+        offset,
+        bytes,
+        space: stack.map(|_| 1),
+        tid: stack,
+        stack,
+    }
+}
+
+fn scan(writer: &mut TraceWriter, pieces: u64) {
+    for piece in 0..pieces {
+        let (time_ns, offset) = (1000 + piece * 100, piece * PIECE);
+        let added = change(time_ns, IoCacheKind::Added, Some(SCAN), offset, PIECE);
+        writer.io_cache.push(added).expect("pushed");
+        let mut call = read(time_ns + 60, SCAN, BIG, offset, PIECE);
+        call.cached_bytes = PIECE;
+        writer.io_calls.push(call).expect("pushed");
+    }
+}
+
+fn context(io: &FileIo, function: &str) -> IoContext {
+    let found = io.contexts.iter().find(|context| {
+        let place = context.place();
+        place.and_then(|frame| frame.function.as_deref()) == Some(function)
+    });
+    found.expect("a context").clone()
+}
+
+#[test]
+fn a_scan_of_a_large_file_is_to_be_dropped_behind() {
+    let io = analyzed("on", |writer| {
+        writer.io_files.push(file(BIG, 4, "ext4")).expect("pushed");
+        scan(writer, 1000);
+        let evicted = change(500_000, IoCacheKind::Evicted, None, 0, 10 * PIECE);
+        writer.io_cache.push(evicted).expect("pushed");
+    });
+    let io = io.expect("recorded");
+    let scan = context(&io, "scan");
+    assert_eq!(scan.class().as_deref(), Some("SEQUENTIAL DONTNEED"));
+    assert_eq!(scan.advice, Advice::SequentialDropBehind);
+    assert_eq!((scan.calls, scan.bytes), (1000, 1000 * PIECE));
+    assert_eq!(scan.in_vain_bytes, Some(1000 * PIECE));
+    assert_eq!(scan.miss_ratio(), Some(1.0));
+    assert_eq!(io.files[0].read_again_bytes, Some(0));
+    assert_eq!(io.files[0].contexts, [(0, 1000 * PIECE)]);
+}
+
+#[test]
+fn what_is_read_again_after_eviction_is_told() {
+    let io = analyzed("on", |writer| {
+        writer.io_files.push(file(BIG, 4, "ext4")).expect("pushed");
+        scan(writer, 10);
+        let evicted = change(9_000, IoCacheKind::Evicted, None, 0, 4 * PIECE);
+        writer.io_cache.push(evicted).expect("pushed");
+        let again = change(9_100, IoCacheKind::Added, Some(SERVE), 0, 2 * PIECE);
+        writer.io_cache.push(again).expect("pushed");
+        for call in 0..8 {
+            let place = (1 - call % 2) * 8 * PIECE;
+            let row = read(9_200 + call, SERVE, BIG, place, PIECE);
+            writer.io_calls.push(row).expect("pushed");
+        }
+    });
+    let io = io.expect("recorded");
+    assert_eq!(context(&io, "serve").refaulted_bytes, Some(2 * PIECE));
+    // The ninth piece was still there, the first one was not.
+    assert_eq!(context(&io, "scan").in_vain_bytes, Some(9 * PIECE));
+    assert_eq!(io.files[0].read_again_bytes, Some(2 * PIECE));
+    assert!(io.files[0].contexts_disagree, "one in order, one anywhere");
+}
+
+#[test]
+fn a_file_with_two_numbers_is_one_and_files_in_memory_get_no_advice() {
+    let io = analyzed("on", |writer| {
+        for number in [BIG, HOT] {
+            writer
+                .io_files
+                .push(file(number, 4, "tmpfs"))
+                .expect("pushed");
+        }
+        for (time, number) in [(1, BIG), (2, HOT)] {
+            for call in 0..1000 {
+                let row = read(time * 100_000 + call, SCAN, number, call * PIECE, PIECE);
+                writer.io_calls.push(row).expect("pushed");
+            }
+        }
+    });
+    let io = io.expect("recorded");
+    assert_eq!(io.files.len(), 1);
+    assert_eq!(io.files[0].read_again_bytes, Some(1000 * PIECE));
+    let scan = context(&io, "scan");
+    assert_eq!(scan.does, Use::Read);
+    assert_eq!(scan.advice, Advice::Nothing(WhyNothing::InMemory));
+}
+
+#[test]
+fn what_was_not_recorded_is_not_zero() {
+    assert!(analyzed("off", |_| {}).is_none());
+    assert!(analyzed("on", |_| {}).is_some_and(|io| io.contexts.is_empty()));
+}

@@ -1,0 +1,211 @@
+//! Calls on files and changes of the page cache, as rows of the trace.
+
+mod sums;
+
+use pagewise_collect::CallPath;
+use pagewise_collect::io_record::CacheChange;
+use pagewise_collect::io_record::CacheEvent;
+use pagewise_collect::io_record::Call;
+use pagewise_collect::io_record::Direction;
+use pagewise_collect::io_record::FileCall;
+use pagewise_collect::io_record::FileSeen;
+use pagewise_trace as trace;
+use pagewise_trace::IoCache;
+use pagewise_trace::IoCacheKind;
+use pagewise_trace::IoCall;
+use pagewise_trace::IoCallKind;
+use pagewise_trace::IoDirection;
+use pagewise_trace::TraceError;
+use pagewise_trace::TraceWriter;
+
+use self::sums::Sums;
+use super::fault_paths::FaultPaths;
+use super::mounts::Mounts;
+
+/// Rows that wait for the numbers of their call paths.
+#[derive(Default)]
+pub(super) struct FileIo {
+    calls: Vec<(IoCall, CallPath)>,
+    cache: Vec<(IoCache, CallPath)>,
+    mounts: Mounts,
+    sums: Option<Sums>,
+}
+
+impl FileIo {
+    /// Calls are only summed up from now on.
+    pub(super) fn sum(&mut self) {
+        self.sums.get_or_insert_default();
+    }
+
+    pub(super) fn file(
+        &mut self,
+        file: FileSeen,
+        pid: Option<u32>,
+        writer: &mut TraceWriter,
+    ) -> Result<(), TraceError> {
+        let inside = file.path.as_deref().map(String::from_utf8_lossy);
+        let place = self.mounts.place(pid, file.device, inside.as_deref());
+        let filesystem = place
+            .filesystem
+            .or_else(|| name_of(file.magic).map(str::to_owned));
+        writer.io_files.push(trace::IoFile {
+            time_ns: file.time_ns,
+            file: file.file,
+            space: file.space,
+            major: file.device.0,
+            minor: file.device.1,
+            inode: file.inode,
+            generation: file.generation,
+            bytes: file.bytes,
+            filesystem: filesystem.unwrap_or_else(|| format!("{:#x}", file.magic)),
+            path: place.path,
+            unlinked: file.unlinked,
+        })
+    }
+
+    pub(super) fn call(&mut self, call: &FileCall) {
+        let direction = match (call.call, call.direction) {
+            (Call::Fsync | Call::Fdatasync, _) => IoDirection::Sync,
+            (_, Direction::FromFile) => IoDirection::Read,
+            (_, Direction::ToFile) => IoDirection::Write,
+        };
+        let moved = call.result.ok();
+        let row = IoCall {
+            time_ns: call.time_ns + call.latency_ns,
+            space: call.space,
+            tid: call.tid,
+            call: kind_of(call.call),
+            direction,
+            file: call.file,
+            direct: call.direct,
+            offset: call.offset,
+            bytes: moved.filter(|_| direction != IoDirection::Sync),
+            error: call.result.err().map(u32::from),
+            latency_ns: call.latency_ns,
+            cached_bytes: call.cached_bytes,
+            ahead_bytes: call.ahead_bytes,
+            stack: None,
+        };
+        self.calls.push((row, call.call_path));
+    }
+
+    pub(super) fn cache(&mut self, change: &CacheChange) {
+        let row = IoCache {
+            time_ns: change.time_ns,
+            kind: match change.what {
+                CacheEvent::Added => IoCacheKind::Added,
+                CacheEvent::Evicted => IoCacheKind::Evicted,
+                CacheEvent::Dropped => IoCacheKind::Dropped,
+            },
+            file: change.file,
+            offset: change.offset,
+            bytes: change.bytes,
+            space: change.by.map(|by| by.space),
+            tid: change.by.map(|by| by.tid),
+            stack: None,
+        };
+        self.cache.push((row, change.call_path));
+    }
+
+    /// Writes what waits, in order of time. All copied stacks that it refers to have been unwound.
+    pub(super) fn write(
+        &mut self,
+        paths: &mut FaultPaths,
+        writer: &mut TraceWriter,
+    ) -> Result<(), TraceError> {
+        // Pages come before their call has ended; only then is its stack not needed any more.
+        for (row, path) in &mut self.cache {
+            row.stack = paths.number(*path, true);
+        }
+        self.cache.sort_by_key(|(row, _)| row.time_ns);
+        let mut cache = self.cache.drain(..).map(|(row, _)| row).peekable();
+        while let Some(mut row) = cache.next() {
+            while let Some(next) = cache.next_if(|next| continues(&row, next)) {
+                row.bytes += next.bytes;
+            }
+            // Sums need no pages.
+            if self.sums.is_none() {
+                writer.io_cache.push(row)?;
+            }
+        }
+        for (row, path) in &mut self.calls {
+            let other_side_follows = row.direction == IoDirection::Read && is_transfer(row.call);
+            row.stack = paths.number(*path, other_side_follows);
+        }
+        self.calls.sort_by_key(|(row, _)| row.time_ns);
+        for (row, _) in self.calls.drain(..) {
+            match &mut self.sums {
+                Some(sums) => sums.add(&row, writer)?,
+                None => writer.io_calls.push(row)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// At the end: writes what is still being summed up.
+    pub(super) fn finish(&mut self, writer: &mut TraceWriter) -> Result<(), TraceError> {
+        self.sums.as_mut().map_or(Ok(()), |sums| sums.write(writer))
+    }
+}
+
+/// Whether pages follow those of the row before in all that a row tells.
+fn continues(row: &IoCache, next: &IoCache) -> bool {
+    (row.kind, row.file, row.space, row.tid, row.stack)
+        == (next.kind, next.file, next.space, next.tid, next.stack)
+        && row.offset + row.bytes == next.offset
+}
+
+/// Whether it may be told of twice, as it reads one file and writes another.
+fn is_transfer(call: IoCallKind) -> bool {
+    use IoCallKind::{CopyFileRange, Sendfile, Splice};
+    matches!(call, Sendfile | Splice | CopyFileRange)
+}
+
+fn kind_of(call: Call) -> IoCallKind {
+    match call {
+        Call::Read => IoCallKind::Read,
+        Call::Pread => IoCallKind::Pread,
+        Call::Readv => IoCallKind::Readv,
+        Call::Preadv => IoCallKind::Preadv,
+        Call::Write => IoCallKind::Write,
+        Call::Pwrite => IoCallKind::Pwrite,
+        Call::Writev => IoCallKind::Writev,
+        Call::Pwritev => IoCallKind::Pwritev,
+        Call::Sendfile => IoCallKind::Sendfile,
+        Call::Splice => IoCallKind::Splice,
+        Call::CopyFileRange => IoCallKind::CopyFileRange,
+        Call::Fsync => IoCallKind::Fsync,
+        Call::Fdatasync => IoCallKind::Fdatasync,
+    }
+}
+
+/// File systems that are mounted nowhere, by their magic numbers (include/uapi/linux/magic.h).
+fn name_of(magic: u64) -> Option<&'static str> {
+    match magic {
+        0x0102_1994 => Some("tmpfs"),
+        0x9584_58f6 => Some("hugetlbfs"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_in_a_row_share_one() {
+        let row = |offset, tid| IoCache {
+            time_ns: 5,
+            kind: IoCacheKind::Added,
+            file: Some(1),
+            offset,
+            bytes: 4096,
+            space: Some(1),
+            tid: Some(tid),
+            stack: None,
+        };
+        assert!(continues(&row(0, 7), &row(4096, 7)));
+        assert!(!continues(&row(0, 7), &row(8192, 7)), "a hole");
+        assert!(!continues(&row(0, 7), &row(4096, 8)), "another thread");
+    }
+}

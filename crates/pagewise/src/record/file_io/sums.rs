@@ -1,0 +1,135 @@
+//! Calls summed up by what they have in common: for long recordings, and where single calls are not wanted.
+
+use std::collections::HashMap;
+
+use pagewise_trace::IoCall;
+use pagewise_trace::IoDirection;
+use pagewise_trace::IoSum;
+use pagewise_trace::TraceError;
+use pagewise_trace::TraceWriter;
+
+const FIRST_INTERVAL_NS: u64 = 1_000_000_000;
+/// Places where calls have ended, to tell which go on there; beyond, some runs are cut.
+const MOST_PLACES: usize = 1 << 16;
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    stack: Option<u32>,
+    file: Option<u32>,
+    direction: IoDirection,
+    direct: bool,
+    latency_octave: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Place {
+    tid: u32,
+    stack: Option<u32>,
+    file: Option<u32>,
+    direction: IoDirection,
+}
+
+/// Written each interval, which then doubles: rows grow with the logarithm of time.
+pub(super) struct Sums {
+    began_ns: Option<u64>,
+    interval_ns: u64,
+    last_ns: u64,
+    sums: HashMap<Key, IoSum>,
+    ends: HashMap<Place, u64>,
+}
+
+impl Default for Sums {
+    fn default() -> Self {
+        Self {
+            began_ns: None,
+            interval_ns: FIRST_INTERVAL_NS,
+            last_ns: 0,
+            sums: HashMap::new(),
+            ends: HashMap::new(),
+        }
+    }
+}
+
+impl Sums {
+    /// Takes a call; they come in order of time.
+    pub(super) fn add(
+        &mut self,
+        call: &IoCall,
+        writer: &mut TraceWriter,
+    ) -> Result<(), TraceError> {
+        let began_ns = *self.began_ns.get_or_insert(call.time_ns);
+        if call.time_ns >= began_ns.saturating_add(self.interval_ns) {
+            self.write(writer)?;
+            self.began_ns = Some(call.time_ns);
+            self.interval_ns = self.interval_ns.saturating_mul(2);
+        }
+        self.last_ns = call.time_ns;
+        let continued = self.continues(call);
+        let key = Key {
+            stack: call.stack,
+            file: call.file,
+            direction: call.direction,
+            direct: call.direct,
+            latency_octave: call.latency_ns.max(1).ilog2(),
+        };
+        let sum = self.sums.entry(key).or_insert_with(|| IoSum {
+            time_ns: 0,
+            interval_ns: 0,
+            stack: key.stack,
+            file: key.file,
+            direction: key.direction,
+            direct: key.direct,
+            latency_octave: key.latency_octave,
+            calls: 0,
+            failed: 0,
+            continued: 0,
+            bytes: 0,
+            latency_ns: 0,
+            cached_bytes: 0,
+            ahead_bytes: 0,
+        });
+        sum.calls += 1;
+        sum.failed += u64::from(call.error.is_some());
+        sum.continued += u64::from(continued);
+        sum.bytes += call.bytes.unwrap_or(0);
+        sum.latency_ns += call.latency_ns;
+        sum.cached_bytes += call.cached_bytes;
+        sum.ahead_bytes += call.ahead_bytes;
+        Ok(())
+    }
+
+    /// Whether it begins where the last one of this thread by the same path has ended.
+    fn continues(&mut self, call: &IoCall) -> bool {
+        let (Some(offset), Some(bytes)) = (call.offset, call.bytes) else {
+            return false;
+        };
+        let place = Place {
+            tid: call.tid,
+            stack: call.stack,
+            file: call.file,
+            direction: call.direction,
+        };
+        if self.ends.len() >= MOST_PLACES && !self.ends.contains_key(&place) {
+            self.ends.clear();
+        }
+        let before = self.ends.insert(place, offset.saturating_add(bytes));
+        before == Some(offset)
+    }
+
+    /// Writes the sums so far.
+    pub(super) fn write(&mut self, writer: &mut TraceWriter) -> Result<(), TraceError> {
+        let Some(began_ns) = self.began_ns else {
+            return Ok(());
+        };
+        let mut sums: Vec<IoSum> = self.sums.drain().map(|(_, sum)| sum).collect();
+        sums.sort_by_key(|sum| (sum.stack, sum.file, sum.direction, sum.latency_octave));
+        for sum in sums {
+            writer.io_sums.push(IoSum {
+                time_ns: began_ns,
+                interval_ns: self.last_ns.saturating_sub(began_ns),
+                ..sum
+            })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,179 @@
+//! Where file systems are mounted: the kernel's programs tell a file's path inside its file system only.
+
+use std::collections::HashMap;
+use std::fs;
+use std::time::Duration;
+use std::time::Instant;
+
+/// A file system that was not there a moment ago may be by now.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// Mounts by device, as the recorded processes see them.
+#[derive(Default)]
+pub(super) struct Mounts {
+    of_device: HashMap<(u32, u32), Vec<Mount>>,
+    looked: Option<Instant>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Mount {
+    /// The folder of the file system that is mounted.
+    root: String,
+    point: String,
+    filesystem: String,
+}
+
+/// Where a file is, as far as that is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) path: Option<String>,
+    pub(super) filesystem: Option<String>,
+}
+
+impl Mounts {
+    /// `inside`: the path from the root of the file system on that device.
+    pub(super) fn place(
+        &mut self,
+        pid: Option<u32>,
+        device: (u32, u32),
+        inside: Option<&str>,
+    ) -> Place {
+        let is_due = self.looked.is_none_or(|at| at.elapsed() > LOOK_AGAIN);
+        if !self.of_device.contains_key(&device) && is_due {
+            self.looked = Some(Instant::now());
+            let of_process = pid.and_then(|pid| fs::read_to_string(mountinfo(pid)).ok());
+            let text =
+                of_process.or_else(|| fs::read_to_string(mountinfo(std::process::id())).ok());
+            self.read(&text.unwrap_or_default());
+        }
+        let Some(mounts) = self.of_device.get(&device) else {
+            // Of files in memory that no folder shows (memfd_create, shared memory).
+            return Place {
+                path: inside.map(str::to_owned),
+                filesystem: None,
+            };
+        };
+        Place {
+            path: inside.and_then(|inside| outside(mounts, inside)),
+            filesystem: mounts.first().map(|mount| mount.filesystem.clone()),
+        }
+    }
+
+    fn read(&mut self, text: &str) {
+        for line in text.lines() {
+            let Some((device, mount)) = parse(line) else {
+                continue;
+            };
+            let mounts = self.of_device.entry(device).or_default();
+            if !mounts.contains(&mount) {
+                mounts.push(mount);
+            }
+        }
+    }
+}
+
+fn mountinfo(pid: u32) -> String {
+    format!("/proc/{pid}/mountinfo")
+}
+
+/// The path by the mount that shows most of the file system; the shortest of several.
+fn outside(mounts: &[Mount], inside: &str) -> Option<String> {
+    let paths = mounts.iter().filter_map(|mount| {
+        let rest = match mount.root.as_str() {
+            "/" => inside,
+            root => inside.strip_prefix(root)?,
+        };
+        if !rest.is_empty() && !rest.starts_with('/') {
+            return None;
+        }
+        let point = mount.point.trim_end_matches('/');
+        Some((mount.root.len(), format!("{point}{rest}")))
+    });
+    let (_, path) = paths.min_by_key(|(root, path)| (*root, path.len()))?;
+    Some(path)
+}
+
+/// A line of `/proc/PID/mountinfo` (proc(5)): `36 35 98:0 /root /point options - type source more`.
+fn parse(line: &str) -> Option<((u32, u32), Mount)> {
+    let (mount, filesystem) = line.split_once(" - ")?;
+    let mut fields = mount.split(' ').skip(2);
+    let (major, minor) = fields.next()?.split_once(':')?;
+    let device = (major.parse().ok()?, minor.parse().ok()?);
+    Some((
+        device,
+        Mount {
+            root: unescape(fields.next()?),
+            point: unescape(fields.next()?),
+            filesystem: filesystem.split(' ').next()?.to_owned(),
+        },
+    ))
+}
+
+/// Blanks and backslashes are written as `\040` and the like.
+fn unescape(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let digits = after.get(..3).filter(|_| first == b'\\');
+        let value = digits.and_then(|digits| {
+            let digits = std::str::from_utf8(digits).ok()?;
+            u8::from_str_radix(digits, 8).ok()
+        });
+        bytes.push(value.unwrap_or(first));
+        rest = if value.is_some() { &after[3..] } else { after };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOUNTS: &str = "\
+22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
+30 22 254:0 /srv/data /mnt/with\\040blank rw - ext4 /dev/vda rw
+31 22 0:25 / /dev/shm rw - tmpfs tmpfs rw
+40 22 8:1 /inner /media/a rw - xfs /dev/sda1 rw
+41 22 8:1 /inner/deep /b rw - xfs /dev/sda1 rw
+nonsense
+";
+
+    fn place(device: (u32, u32), inside: &str) -> Place {
+        let mut mounts = Mounts {
+            looked: Some(Instant::now()),
+            ..Mounts::default()
+        };
+        mounts.read(MOUNTS);
+        mounts.place(None, device, Some(inside))
+    }
+
+    #[test]
+    fn a_path_begins_where_its_file_system_is_mounted() {
+        let root = place((254, 0), "/srv/data/x");
+        assert_eq!(root.path.as_deref(), Some("/srv/data/x"));
+        assert_eq!(root.filesystem.as_deref(), Some("ext4"));
+        let shared = place((0, 25), "/x");
+        assert_eq!(shared.path.as_deref(), Some("/dev/shm/x"));
+    }
+
+    #[test]
+    fn of_a_file_system_mounted_in_part_only_that_part_has_a_path() {
+        let of = |inside: &str| place((8, 1), inside).path;
+        assert_eq!(of("/inner/x").as_deref(), Some("/media/a/x"));
+        assert_eq!(of("/inner/deep/x").as_deref(), Some("/media/a/deep/x"));
+        assert_eq!(of("/innermost/x"), None, "another folder");
+    }
+
+    #[test]
+    fn what_is_mounted_nowhere_keeps_its_name() {
+        let memory = place((0, 1), "/memfd:cache");
+        assert_eq!(memory.path.as_deref(), Some("/memfd:cache"));
+        assert_eq!(memory.filesystem, None);
+    }
+
+    #[test]
+    fn escapes_are_bytes() {
+        assert_eq!(unescape("/with\\040blank\\134"), "/with blank\\");
+        assert_eq!(unescape("\\9"), "\\9");
+    }
+}
