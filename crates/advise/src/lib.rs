@@ -12,8 +12,13 @@
 mod choose;
 mod facts;
 mod heat;
+mod io;
 mod predict;
 mod targets;
+
+pub use io::IoContext;
+pub use io::IoThresholds;
+pub use io::io_rules;
 
 use std::fmt;
 
