@@ -31,21 +31,21 @@ static void use(ssize_t bytes) {
 }
 
 /* The next MiB of a scan. */
-__attribute__((noinline)) static ssize_t scan(int file) {
+__attribute__((noipa)) static ssize_t scan(int file) {
     ssize_t bytes = read(file, buffer, MIB);
     use(bytes);
     return bytes;
 }
 
 /* A piece of a short run. */
-__attribute__((noinline)) static ssize_t burst(int file, off_t offset) {
+__attribute__((noipa)) static ssize_t burst(int file, off_t offset) {
     ssize_t bytes = pread(file, buffer, PIECE, offset);
     use(bytes);
     return bytes;
 }
 
 /* A row at a random place. */
-__attribute__((noinline)) static ssize_t look_up(int file, off_t offset) {
+__attribute__((noipa)) static ssize_t look_up(int file, off_t offset) {
     ssize_t bytes = pread(file, buffer, ROW, offset);
     use(bytes);
     return bytes;

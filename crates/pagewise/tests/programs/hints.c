@@ -30,7 +30,7 @@ __attribute__((noinline)) static ssize_t reads(int file) { return use(read(file,
 __attribute__((noinline)) static ssize_t reads_at(int file, off_t at) { return use(pread(file, buffer, PAGE, at)); }
 
 __attribute__((noinline)) static size_t reads_stream(FILE *stream) {
-    return (size_t)use((ssize_t)fread(buffer, 1, 1000, stream));
+    return (size_t)use((ssize_t)fread(buffer, 1, 900, stream));
 }
 
 __attribute__((noinline)) static ssize_t writes(int file) { return use(write(file, buffer, PIECE)); }
@@ -45,7 +45,7 @@ static long cached(int file, uint64_t from, uint64_t bytes) {
 }
 
 static int opened(const char *path, int flags) {
-    int file = open(path, flags | O_RDWR, 0600);
+    int file = open(path, flags | O_RDWR | O_CREAT, 0600);
     if (file < 0) {
         perror(path);
         exit(3);
@@ -61,8 +61,10 @@ static void evict(const char *path) {
     close(file);
 }
 
+// Just this, and nothing ahead of it.
 static void warm(const char *path, off_t from, off_t to) {
     int file = opened(path, 0);
+    syscall(SYS_fadvise64, file, 0L, 0L, POSIX_FADV_RANDOM);
     for (off_t at = from; at < to; at += MIB) {
         other(file, MIB, at);
     }
@@ -80,7 +82,6 @@ static void tell(const char *path, off_t from, off_t to) {
     close(file);
 }
 
-// Other processors may hold pages for a moment.
 static void tell_all(const char *path) { tell(path, 0, 1 << 30); }
 
 int main(int count, char **values) {

@@ -18,6 +18,13 @@ pub(super) fn action(table: &mut Table<'_>) -> Result<Action, PlanError> {
     let burst = table.get("burst_bytes");
     let readahead = table.get("readahead");
     let name = value.text()?;
+    let is_known = ["nothing", "drop", "dontcache", "willneed"].contains(&name.as_str());
+    if !is_known && mode_named(&name).is_none() {
+        return Err(value.error(
+            format!("there is no action {name:?} for I/O"),
+            format!("type one of {ACTIONS}"),
+        ));
+    }
     if let Some(value) = burst.as_ref().filter(|_| name != "willneed") {
         return Err(not_of(value, &name));
     }
@@ -41,15 +48,7 @@ pub(super) fn action(table: &mut Table<'_>) -> Result<Action, PlanError> {
                 }
             },
         },
-        other => match mode_named(other) {
-            Some(mode) => IoAction::Readahead(mode),
-            None => {
-                return Err(value.error(
-                    format!("there is no action {name:?} for I/O"),
-                    format!("type one of {ACTIONS}"),
-                ));
-            }
-        },
+        _ => IoAction::Readahead(mode(&value)?),
     };
     Ok(Action::Io(action))
 }

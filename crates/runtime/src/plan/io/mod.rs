@@ -12,6 +12,7 @@ mod paths;
 mod pattern;
 mod worth;
 
+use std::sync::atomic::AtomicU32;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
@@ -34,6 +35,9 @@ use super::with_plan;
 static RULES: AtomicU64 = AtomicU64::new(0);
 /// Those that were withdrawn.
 static WITHDRAWN: AtomicU64 = AtomicU64::new(0);
+
+/// Whose descriptors are known: a child by `vfork` has its own ones, but shares our memory.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
 
 /// Where a call reads or writes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -78,6 +82,7 @@ pub(crate) fn is_any() -> bool {
 pub(super) fn begin(plan: &Plan) {
     let is_io = |index: &usize| plan.view.action(&plan.view.rule(*index)).is_io();
     let rules = (0..plan.view.rules()).filter(is_io);
+    PROCESS.store(interpose::process_id(), Ordering::Relaxed);
     RULES.store(
         rules.fold(0, |set, index| set | 1 << index),
         Ordering::Release,
@@ -86,6 +91,7 @@ pub(super) fn begin(plan: &Plan) {
 
 /// A forked child has its own descriptors.
 pub(super) fn forget() {
+    PROCESS.store(interpose::process_id(), Ordering::Relaxed);
     open_files::forget();
 }
 
@@ -236,6 +242,7 @@ pub(crate) fn closing(descriptor: i32) {
 fn close(descriptor: i32) {
     with_plan(|plan| {
         if let Some(place) = open_files::known(descriptor)
+            && PROCESS.load(Ordering::Relaxed) == interpose::process_id()
             && let Some(mut held) = place.file.lock()
         {
             if let Some(file) = held.as_mut() {
@@ -284,6 +291,9 @@ pub(crate) fn duplicated(old: i32, new: i32) {
         return;
     }
     with_plan(|plan| {
+        if PROCESS.load(Ordering::Relaxed) != interpose::process_id() {
+            return;
+        }
         let rules = RULES.load(Ordering::Relaxed);
         for descriptor in [old, new] {
             if let Some(place) = open_files::place(descriptor)
