@@ -12,7 +12,8 @@ PREFIX = /usr/local
 BINARY = target/release/pagewise
 LIBRARIES = libpagewise_runtime.so libpagewise_guard.so
 EXAMPLES = build/examples/mincostflow build/examples/sweep build/examples/matmul build/examples/pattern \
-	build/examples/hotcold build/examples/churn build/examples/hinted build/examples/lattice build/examples/bugs build/examples/scanserve
+	build/examples/hotcold build/examples/churn build/examples/hinted build/examples/lattice build/examples/bugs \
+	build/examples/scanserve build/examples/probe build/examples/scan
 
 # The paths below hold whatever the caller's environment says.
 export CARGO_TARGET_DIR = $(CURDIR)/target
@@ -89,6 +90,14 @@ build/examples/churn: examples/churn.c
 build/examples/hinted: examples/hinted.c include/pagewise.h
 	@mkdir -p build/examples
 	@$(STEP) 'build $@' $(CC) -std=c11 -D_GNU_SOURCE $(EXAMPLE_FLAGS) -o $@ examples/hinted.c
+
+build/examples/probe: examples/probe.c
+	@mkdir -p build/examples
+	@$(STEP) 'build $@' $(CC) -std=c11 -D_GNU_SOURCE $(EXAMPLE_FLAGS) -o $@ examples/probe.c
+
+build/examples/scan: examples/scan.c
+	@mkdir -p build/examples
+	@$(STEP) 'build $@' $(CC) -std=c11 -D_GNU_SOURCE $(EXAMPLE_FLAGS) -o $@ examples/scan.c
 
 build/examples/lattice: examples/lattice.c
 	@mkdir -p build/examples

@@ -7,6 +7,7 @@
 //!   frames   16 each    module, address stated in the file
 //!   ranges   16 each    start, end
 //!   rules    80 each    action, sizes, where its frames and ranges are
+//!   patterns 128 each   of file names
 //! ```
 //!
 //! Numbers are little-endian. Addresses were resolved by the launcher against the files as they are now; the library adds
@@ -15,7 +16,7 @@
 /// First word of a plan.
 pub const PLAN_MAGIC: u64 = u64::from_le_bytes(*b"PGWSPLAN");
 /// Version of this form.
-pub const PLAN_VERSION: u32 = 1;
+pub const PLAN_VERSION: u32 = 2;
 /// Names the launcher's socket for plans (abstract, without the leading zero byte) to the library.
 pub const PLAN_VARIABLE: &str = "PAGEWISE_PLAN";
 /// Allocations of fewer bytes are not looked at.
@@ -33,10 +34,16 @@ pub const MODULE_NAME_BYTES: usize = 128;
 /// So many bytes of a build id are compared.
 pub const BUILD_ID_BYTES: usize = 24;
 
+/// The longest pattern of file names, bytes.
+pub const PATTERN_BYTES: usize = 124;
+/// The most patterns that rules may have together.
+pub const MOST_PATTERNS: usize = MOST_RULES;
+
 const HEADER: usize = 64;
 const MODULE: usize = 160;
 const PAIR: usize = 16;
 const RULE: usize = 80;
+const PATTERN: usize = 4 + PATTERN_BYTES;
 
 /// What is done to a rule's objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,9 +63,24 @@ pub enum PlanAction {
     Nothing = 6,
     /// Tell the kernel that it is swept.
     Sequential = 7,
+    /// I/O: the kernel reads ahead as the rule says.
+    IoReadahead = 8,
+    /// I/O: each run is asked for as a whole.
+    IoWillNeed = 9,
+    /// I/O: what was brought into the page cache is dropped behind.
+    IoDrop = 10,
+    /// I/O: nothing is left in the page cache.
+    IoDontCache = 11,
+    /// I/O: left alone.
+    IoNothing = 12,
 }
 
 impl PlanAction {
+    /// Whether it is about calls that read and write, not about memory.
+    pub fn is_io(self) -> bool {
+        self as u32 >= Self::IoReadahead as u32
+    }
+
     fn from_number(number: u32) -> Option<Self> {
         let all = [
             Self::Lock,
@@ -68,8 +90,32 @@ impl PlanAction {
             Self::Huge,
             Self::Nothing,
             Self::Sequential,
+            Self::IoReadahead,
+            Self::IoWillNeed,
+            Self::IoDrop,
+            Self::IoDontCache,
+            Self::IoNothing,
         ];
         all.into_iter().find(|action| *action as u32 == number)
+    }
+}
+
+/// How the kernel reads ahead in an open file; 0 in a rule: as it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum PlanReadahead {
+    /// As it finds right.
+    Normal = 1,
+    /// Twice as far.
+    Sequential = 2,
+    /// Not at all.
+    Random = 3,
+}
+
+impl PlanReadahead {
+    fn from_number(number: u32) -> Option<Self> {
+        let all = [Self::Normal, Self::Sequential, Self::Random];
+        all.into_iter().find(|mode| *mode as u32 == number)
     }
 }
 
@@ -106,9 +152,13 @@ pub struct PlanRule {
     pub ranges: u32,
     /// Of a global: its module.
     pub module: u32,
+    /// Of I/O: number of the pattern that files must match, from 1; 0: any file.
+    pub pattern: u32,
+    /// Of I/O: a [`PlanReadahead`]; 0: none.
+    pub readahead: u32,
     /// Kept at most.
     pub keep_bytes: u64,
-    /// Read in at a time.
+    /// Read in at a time; of I/O: the length of a run.
     pub chunk_bytes: u64,
     /// Read in ahead of the sweep.
     pub lead_bytes: u64,
@@ -140,6 +190,8 @@ pub struct PlanParts<'data> {
     pub ranges: &'data [(u64, u64)],
     /// Rules.
     pub rules: &'data [PlanRule],
+    /// Patterns of file names.
+    pub patterns: &'data [&'data [u8]],
 }
 
 impl PlanParts<'_> {
@@ -152,6 +204,7 @@ impl PlanParts<'_> {
         put32(&mut header, 16, self.frames.len() as u32);
         put32(&mut header, 20, self.ranges.len() as u32);
         put32(&mut header, 24, self.rules.len() as u32);
+        put32(&mut header, 28, self.patterns.len() as u32);
         put64(&mut header, 32, self.sizes.limit_bytes);
         put64(&mut header, 40, self.sizes.lock_bytes);
         sink(&header);
@@ -180,6 +233,8 @@ impl PlanParts<'_> {
                 rule.first_range,
                 rule.ranges,
                 rule.module,
+                rule.pattern,
+                rule.readahead,
             ];
             for (index, half) in halves.into_iter().enumerate() {
                 put32(&mut entry, 4 * index, half);
@@ -194,6 +249,13 @@ impl PlanParts<'_> {
             for (index, word) in words.into_iter().enumerate() {
                 put64(&mut entry, 32 + 8 * index, word);
             }
+            sink(&entry);
+        }
+        for pattern in self.patterns {
+            let mut entry = [0u8; PATTERN];
+            let pattern = &pattern[..pattern.len().min(PATTERN_BYTES)];
+            put32(&mut entry, 0, pattern.len() as u32);
+            entry[4..][..pattern.len()].copy_from_slice(pattern);
             sink(&entry);
         }
     }
@@ -222,6 +284,7 @@ pub struct PlanView<'data> {
     frames: usize,
     ranges: usize,
     rules: usize,
+    patterns: usize,
 }
 
 impl<'data> PlanView<'data> {
@@ -237,24 +300,34 @@ impl<'data> PlanView<'data> {
             frames: count(16)?,
             ranges: count(20)?,
             rules: count(24)?,
+            patterns: count(28)?,
         };
         if view.modules > MOST_MODULES
             || view.rules >= MOST_RULES
             || view.frames > MOST_RULES * MOST_FRAMES
             || view.ranges > 1 << 20
-            || view.rules_at() + view.rules * RULE > bytes.len()
+            || view.patterns > MOST_PATTERNS
+            || view.patterns_at() + view.patterns * PATTERN > bytes.len()
         {
             return None;
         }
         let sound = (0..view.rules).all(|index| view.is_sound(&view.rule(index)))
             && (0..view.frames).all(|index| (view.frame(index).module as usize) < view.modules)
-            && (0..view.modules).all(|index| view.has_sound_lengths(index));
+            && (0..view.modules).all(|index| view.has_sound_lengths(index))
+            && (0..view.patterns).all(|index| {
+                view.get32(view.patterns_at() + index * PATTERN) as usize <= PATTERN_BYTES
+            });
         sound.then_some(view)
     }
 
     fn is_sound(&self, rule: &PlanRule) -> bool {
         let within = |first: u32, count: u32, all: usize| first as usize + count as usize <= all;
-        PlanAction::from_number(rule.action).is_some()
+        let is_sound_io = || {
+            rule.frames > 0
+                && rule.pattern as usize <= self.patterns
+                && (rule.readahead == 0 || PlanReadahead::from_number(rule.readahead).is_some())
+        };
+        PlanAction::from_number(rule.action).is_some_and(|action| !action.is_io() || is_sound_io())
             && within(rule.first_frame, rule.frames, self.frames)
             && within(rule.first_range, rule.ranges, self.ranges)
             && rule.frames as usize <= MOST_FRAMES
@@ -277,6 +350,10 @@ impl<'data> PlanView<'data> {
 
     fn rules_at(&self) -> usize {
         self.ranges_at() + self.ranges * PAIR
+    }
+
+    fn patterns_at(&self) -> usize {
+        self.rules_at() + self.rules * RULE
     }
 
     /// Sizes.
@@ -326,6 +403,8 @@ impl<'data> PlanView<'data> {
             first_range: self.get32(at + 12),
             ranges: self.get32(at + 16),
             module: self.get32(at + 20),
+            pattern: self.get32(at + 24),
+            readahead: self.get32(at + 28),
             keep_bytes: self.get64(at + 32),
             chunk_bytes: self.get64(at + 40),
             lead_bytes: self.get64(at + 48),
@@ -339,10 +418,27 @@ impl<'data> PlanView<'data> {
         PlanAction::from_number(rule.action).unwrap_or(PlanAction::Nothing)
     }
 
+    /// How the kernel reads ahead for a rule of I/O; `None`: as it does.
+    pub fn readahead(&self, rule: &PlanRule) -> Option<PlanReadahead> {
+        PlanReadahead::from_number(rule.readahead)
+    }
+
+    /// The pattern that a rule's files must match; `None`: any file is meant.
+    pub fn pattern(&self, rule: &PlanRule) -> Option<&'data [u8]> {
+        let at = self.patterns_at() + (rule.pattern.checked_sub(1)? as usize) * PATTERN;
+        let length = self.get32(at) as usize;
+        self.bytes.get(at + 4..at + 4 + length)
+    }
+
     /// The call path of a rule, innermost first.
     pub fn frames(&self, rule: &PlanRule) -> impl Iterator<Item = PlanFrame> + use<'data> {
         let (view, first) = (*self, rule.first_frame as usize);
         (0..rule.frames as usize).map(move |index| view.frame(first + index))
+    }
+
+    /// A frame of a rule's call path, from 0; `None`: the path is shorter.
+    pub fn frame_of(&self, rule: &PlanRule, depth: usize) -> Option<PlanFrame> {
+        (depth < rule.frames as usize).then(|| self.frame(rule.first_frame as usize + depth))
     }
 
     /// The ranges of a rule.
@@ -379,7 +475,7 @@ mod tests {
     use super::*;
     use std::vec::Vec;
 
-    const RULES: [PlanRule; 2] = [
+    const RULES: [PlanRule; 3] = [
         PlanRule {
             action: PlanAction::Stream as u32,
             first_frame: 0,
@@ -387,6 +483,8 @@ mod tests {
             first_range: 0,
             ranges: 1,
             module: 0,
+            pattern: 0,
+            readahead: 0,
             keep_bytes: 1,
             chunk_bytes: 2,
             lead_bytes: 3,
@@ -400,11 +498,28 @@ mod tests {
             first_range: 0,
             ranges: 0,
             module: 1,
+            pattern: 0,
+            readahead: 0,
             keep_bytes: 0,
             chunk_bytes: 0,
             lead_bytes: 0,
             address: 77,
             bytes: 4096,
+        },
+        PlanRule {
+            action: PlanAction::IoDrop as u32,
+            first_frame: 1,
+            frames: 1,
+            first_range: 0,
+            ranges: 0,
+            module: 0,
+            pattern: 2,
+            readahead: PlanReadahead::Sequential as u32,
+            keep_bytes: 0,
+            chunk_bytes: 0,
+            lead_bytes: 0,
+            address: 0,
+            bytes: 0,
         },
     ];
 
@@ -437,6 +552,7 @@ mod tests {
             ],
             ranges: &[(4096, 8192)],
             rules: &RULES,
+            patterns: &[b"*.log", b"*.sst"],
         }
         .encode(|piece| bytes.extend_from_slice(piece));
         bytes
@@ -446,12 +562,15 @@ mod tests {
     fn a_plan_survives_the_wire() {
         let bytes = encoded();
         let view = PlanView::decode(&bytes).expect("it is sound");
-        assert_eq!((view.modules(), view.rules()), (2, 2));
+        assert_eq!((view.modules(), view.rules()), (2, 3));
         assert_eq!(view.sizes().lock_bytes, 6);
         assert_eq!(view.module(0).name, b"solver");
         assert_eq!(view.module(0).build_id, [1, 2, 3]);
         assert_eq!(view.module(1).name.len(), MODULE_NAME_BYTES);
-        assert_eq!([view.rule(0), view.rule(1)], RULES);
+        assert_eq!([view.rule(0), view.rule(1), view.rule(2)], RULES);
+        assert_eq!(view.pattern(&RULES[2]), Some(&b"*.sst"[..]));
+        assert_eq!(view.pattern(&RULES[0]), None);
+        assert_eq!(view.readahead(&RULES[2]), Some(PlanReadahead::Sequential));
         let addresses: Vec<u64> = view.frames(&RULES[0]).map(|frame| frame.address).collect();
         assert_eq!(addresses, [0x41b2, 0x51b2]);
         assert_eq!(view.ranges(&RULES[0]).collect::<Vec<_>>(), [(4096, 8192)]);
@@ -475,6 +594,7 @@ mod tests {
                         view.action(&rule);
                         view.frames(&rule).count();
                         view.ranges(&rule).count();
+                        view.pattern(&rule);
                     }
                     (0..view.modules())
                         .for_each(|index| assert!(view.module(index).name.len() <= 128));

@@ -76,6 +76,68 @@ pub enum OfRule {
     LockedNow,
 }
 
+/// Words of a rule about I/O, in place of [`OfRule`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum OfIo {
+    /// Calls that matched.
+    Calls,
+    /// Bytes that they read or wrote.
+    Bytes,
+    /// Open files on which they did.
+    Files,
+    /// Hints that were given: calls of the kernel that took them.
+    Hints,
+    /// Calls that the kernel refused.
+    Refusals,
+    /// The last reason: an errno.
+    Errno,
+    /// Pages that are gone from the page cache, as was wanted.
+    Gone,
+    /// Pages that are there still, though they should be gone: in use, or not yet written.
+    Stayed,
+    /// Pages that were cached before the calls came to them: another's, and left alone.
+    Theirs,
+    /// Pages asked for ahead.
+    Asked,
+    /// Why the hint was withdrawn ([`WhyWithdrawn`]).
+    Withdrawn,
+    /// Open files that the program advises itself, and that were left to it.
+    TakenOver,
+    /// Others, for which hints mean nothing: pipes, sockets, files in memory or opened with `O_DIRECT`.
+    Hintless,
+    /// Time with the hint by time without it, as measured in turn, thousandths; 0: not measured.
+    Ratio,
+}
+
+/// Why a hint was withdrawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum WhyWithdrawn {
+    /// The calls were no faster with it.
+    NoGain = 1,
+    /// The pages stayed in the page cache.
+    NoEffect = 2,
+    /// The kernel, or the file system, does not have it.
+    Unsupported = 3,
+    /// The kernel does not tell whose the cached pages are.
+    Unknown = 4,
+}
+
+impl WhyWithdrawn {
+    /// From its number.
+    pub fn from_number(number: u64) -> Option<Self> {
+        [
+            Self::NoGain,
+            Self::NoEffect,
+            Self::Unsupported,
+            Self::Unknown,
+        ]
+        .into_iter()
+        .find(|why| *why as u64 == number)
+    }
+}
+
 /// Why reading ahead stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
@@ -97,6 +159,11 @@ impl Why {
             .into_iter()
             .find(|why| *why as u64 == number)
     }
+}
+
+/// The word of a rule about I/O, counted from the first of the part.
+pub const fn io_word(rule: usize, word: OfIo) -> usize {
+    FIRST_RULE_WORD + rule * RULE_WORDS + word as usize
 }
 
 /// The word of a rule, counted from the first of the part.

@@ -2,6 +2,7 @@
 
 use pagewise_abi::plan::MODULE_NAME_BYTES;
 use pagewise_abi::plan::MOST_FRAMES;
+use pagewise_abi::plan::PATTERN_BYTES;
 use pagewise_abi::plan::PlanFrame;
 use pagewise_abi::plan::PlanModule;
 use pagewise_abi::plan::PlanParts;
@@ -24,7 +25,7 @@ fn plans() -> impl Strategy<Value = Vec<u8>> {
     let names = vec(vec(any::<u8>(), 0..200), 1..5);
     let frames = vec(any::<u64>(), 1..20);
     let ranges = vec(any::<(u64, u64)>(), 0..5);
-    let rules = vec((1u32..=7, any::<[u64; 5]>()), 0..8);
+    let rules = vec((1u32..=12, any::<[u64; 5]>()), 0..8);
     (names, frames, ranges, rules).prop_map(|(names, addresses, ranges, rules)| {
         let modules: Vec<PlanModule<'_>> = names
             .iter()
@@ -46,10 +47,14 @@ fn plans() -> impl Strategy<Value = Vec<u8>> {
                 |&(action, [keep_bytes, chunk_bytes, lead_bytes, address, bytes])| PlanRule {
                     action,
                     first_frame: 0,
-                    frames: (address % (frames.len() as u64 + 1)) as u32,
+                    // Rules of I/O have a path.
+                    frames: ((address % (frames.len() as u64 + 1)) as u32)
+                        .max(u32::from(action >= 8)),
                     first_range: 0,
                     ranges: ranges.len() as u32,
                     module: (bytes % modules.len() as u64) as u32,
+                    pattern: (bytes % 2) as u32,
+                    readahead: (bytes % 4) as u32,
                     keep_bytes,
                     chunk_bytes,
                     lead_bytes,
@@ -64,6 +69,7 @@ fn plans() -> impl Strategy<Value = Vec<u8>> {
             frames: &frames,
             ranges: &ranges,
             rules: &rules,
+            patterns: &[b"*.sst"],
         })
     })
 }
@@ -79,6 +85,11 @@ fn walk(view: &PlanView<'_>) {
         assert!(frames.iter().all(of_module));
         assert!(!frames.is_empty() || (rule.module as usize) < view.modules());
         assert_eq!(view.ranges(&rule).count(), rule.ranges as usize);
+        assert!(
+            view.pattern(&rule)
+                .is_none_or(|text| text.len() <= PATTERN_BYTES)
+        );
+        view.readahead(&rule);
     }
     for index in 0..view.modules() {
         assert!(view.module(index).name.len() <= MODULE_NAME_BYTES);

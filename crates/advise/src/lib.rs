@@ -13,10 +13,15 @@ mod choose;
 mod contexts;
 mod facts;
 mod heat;
+mod io;
 mod json;
 mod judge;
 mod predict;
 mod targets;
+
+pub use io::IoContext;
+pub use io::IoThresholds;
+pub use io::io_rules;
 
 use std::fmt;
 

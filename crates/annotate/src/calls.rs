@@ -51,7 +51,7 @@ pub(crate) fn of_action(action: &Action, binding: &Binding<'_>) -> Result<Vec<St
             "pagewise_stream({pointer}, {}, 0);",
             bytes()?
         )]),
-        Action::Cold | Action::Huge | Action::Sequential => Err(format!(
+        Action::Cold | Action::Huge | Action::Sequential | Action::Io(_) => Err(format!(
             "{} has no call for the source: leave it to pagewise apply",
             action.name()
         )),

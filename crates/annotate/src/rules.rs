@@ -49,6 +49,12 @@ fn place(
             "it is a variable: write pagewise_lock(&{symbol}, sizeof {symbol}); where the program starts"
         ));
     }
+    if matches!(rule.target, Target::Io { .. }) {
+        return Err(
+            "it is about calls that read or write, not about memory: leave it to pagewise apply"
+                .to_owned(),
+        );
+    }
     let line = rule.place.line.ok_or("the plan does not tell its line")?;
     let (allocation, binding) = at_line(source, declared, allocations, rule, line as usize)?;
     let calls = calls::of_action(&rule.action, &binding)?;

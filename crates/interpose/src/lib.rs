@@ -14,6 +14,7 @@ mod guard;
 mod loader;
 mod lookup;
 mod maps;
+pub mod page_cache;
 mod process;
 mod ring;
 mod sampler;

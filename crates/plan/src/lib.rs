@@ -1,4 +1,5 @@
-//! Plans: what is to be done to which object of a program so that it swaps less.
+//! Plans: what is to be done to which object of a program so that it swaps less, and to which of its I/O calls so that the page
+//! cache keeps what is used again.
 //!
 //! A [`Plan`] is made by the adviser or by hand, read by `pagewise apply`, and kept as TOML (`docs/plan.md`). Nothing here
 //! touches a process: [`Plan::read`] checks all that can be checked from the text alone.
@@ -19,11 +20,13 @@ pub use error::PlanError;
 pub use model::Action;
 pub use model::CurvePoint;
 pub use model::Frame;
+pub use model::IoAction;
 pub use model::Memory;
 pub use model::Plan;
 pub use model::Prediction;
 pub use model::Program;
 pub use model::ReadAhead;
+pub use model::Readahead;
 pub use model::Rule;
 pub use model::SourcePlace;
 pub use model::Target;

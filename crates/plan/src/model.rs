@@ -86,6 +86,13 @@ pub enum Target {
     /// By the call path that allocated it: return addresses, innermost first; inlined frames and those of system
     /// libraries and allocators are left out. Never empty.
     Allocation(Vec<Frame>),
+    /// Not memory but I/O: by the call path of the calls that read or write. Never empty.
+    Io {
+        /// Return addresses, as of an allocation.
+        path: Vec<Frame>,
+        /// Only of files whose name (or, with a slash in it, whose path) matches this pattern of `*` and `?`.
+        files: Option<String>,
+    },
     /// By name: a global variable.
     Global {
         /// File name of the module that defines it.
@@ -99,7 +106,7 @@ impl Target {
     /// The key of the call path; `None` for a global.
     pub fn site(&self) -> Option<Site> {
         match self {
-            Self::Allocation(path) => Some(Site::of(path)),
+            Self::Allocation(path) | Self::Io { path, .. } => Some(Site::of(path)),
             Self::Global { .. } => None,
         }
     }
@@ -144,6 +151,8 @@ pub enum Action {
     Huge,
     /// Tells the kernel that it is swept (`MADV_SEQUENTIAL`), and no more.
     Sequential,
+    /// What the page cache is told of I/O calls, and done about them. Of [`Target::Io`] only.
+    Io(IoAction),
     /// Leaves it alone: nothing would help.
     Nothing,
 }
@@ -158,7 +167,67 @@ impl Action {
             Self::Cold => "cold",
             Self::Huge => "huge",
             Self::Sequential => "sequential",
+            Self::Io(action) => action.name(),
             Self::Nothing => "nothing",
+        }
+    }
+}
+
+/// What is done about the I/O calls of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IoAction {
+    /// The kernel reads ahead so.
+    Readahead(Readahead),
+    /// Short runs at random places: the kernel reads nothing ahead, and each run is asked for as a whole when it begins.
+    WillNeed {
+        /// Length of a run.
+        burst_bytes: u64,
+    },
+    /// Never used again: what the calls brought into the page cache is dropped behind them (`POSIX_FADV_DONTNEED`).
+    Drop {
+        /// How the kernel reads ahead; `None`: as it does.
+        readahead: Option<Readahead>,
+    },
+    /// Never used again: the calls leave nothing in the page cache (`RWF_DONTCACHE`).
+    DontCache {
+        /// How the kernel reads ahead; `None`: as it does.
+        readahead: Option<Readahead>,
+    },
+}
+
+impl IoAction {
+    /// The word for it in plans, JSON and output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Readahead(mode) => mode.name(),
+            Self::WillNeed { .. } => "willneed",
+            Self::Drop { .. } => "drop",
+            Self::DontCache { .. } => "dontcache",
+        }
+    }
+}
+
+/// How the kernel reads ahead in an open file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readahead {
+    /// As it finds right (`POSIX_FADV_NORMAL`).
+    Normal,
+    /// Twice as far (`POSIX_FADV_SEQUENTIAL`).
+    Sequential,
+    /// Not at all (`POSIX_FADV_RANDOM`).
+    Random,
+}
+
+impl Readahead {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Normal, Self::Sequential, Self::Random];
+
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Normal => "normal",
+            Self::Sequential => "sequential",
+            Self::Random => "random",
         }
     }
 }

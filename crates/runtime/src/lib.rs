@@ -1,7 +1,8 @@
 //! Preloaded into the observed program: tells the recorder of every large allocation and of a sample of the small ones,
 //! with the stack they were made on, and of their releases. All others pass straight through.
 //!
-//! And puts a plan into force (`plan`): the objects that it names are locked, streamed, paged out.
+//! And puts a plan into force (`plan`): the objects that it names are locked, streamed, paged out, and hints are given for the I/O
+//! calls that it names (`file_io`, `streams`, `descriptors`).
 //!
 //! Hooks are thin (`allocator`, `mapping`, `heap_end`); which blocks are recorded is decided in `blocks`, by the recorder's
 //! `settings` and by how fast it allocates (`pace`), and how in `stream`.
@@ -9,6 +10,8 @@
 pub mod allocator;
 pub mod api;
 mod blocks;
+pub mod descriptors;
+pub mod file_io;
 pub mod heap_end;
 pub mod locking;
 pub mod mapping;
@@ -16,3 +19,4 @@ mod pace;
 mod plan;
 mod settings;
 mod stream;
+pub mod streams;

@@ -7,8 +7,11 @@ use std::process::Command;
 
 use pagewise_abi::plan as wire;
 use pagewise_plan::Action;
+use pagewise_plan::Frame;
+use pagewise_plan::IoAction;
 use pagewise_plan::ModuleFile;
 use pagewise_plan::Plan;
+use pagewise_plan::Readahead;
 use pagewise_plan::Rule;
 use pagewise_plan::Target;
 
@@ -40,6 +43,7 @@ struct Wire {
     frames: Vec<wire::PlanFrame>,
     ranges: Vec<(u64, u64)>,
     rules: Vec<wire::PlanRule>,
+    patterns: Vec<String>,
 }
 
 impl Wire {
@@ -50,6 +54,7 @@ impl Wire {
             frames: Vec::new(),
             ranges: Vec::new(),
             rules: Vec::new(),
+            patterns: Vec::new(),
         }
     }
 
@@ -59,20 +64,15 @@ impl Wire {
         }
         let mut sent = of_action(&rule.action);
         match &rule.target {
-            Target::Allocation(path) => {
-                // A path that goes on matches by what it begins with.
-                let path = path.iter().take(wire::MOST_FRAMES);
-                let mut frames = Vec::new();
-                for frame in path {
-                    let file = self.modules.file(&frame.module)?;
-                    let address = file.resolve(frame).map_err(|why| why.to_string())?;
-                    frames.push((frame.module.as_str(), address));
+            Target::Allocation(path) => self.add_path(path, &mut sent)?,
+            Target::Io { path, files } => {
+                self.add_path(path, &mut sent)?;
+                if rule.action == Action::Nothing {
+                    sent.action = wire::PlanAction::IoNothing as u32;
                 }
-                sent.first_frame = self.frames.len() as u32;
-                sent.frames = frames.len() as u32;
-                for (module, address) in frames {
-                    let module = self.number(module)?;
-                    self.frames.push(wire::PlanFrame { module, address });
+                if let Some(pattern) = files {
+                    self.patterns.push(pattern.clone());
+                    sent.pattern = self.patterns.len() as u32;
                 }
             }
             Target::Global { module, symbol } => {
@@ -89,6 +89,24 @@ impl Wire {
         }
         self.rules.push(sent);
         Ok(self.rules.len() - 1)
+    }
+
+    fn add_path(&mut self, path: &[Frame], sent: &mut wire::PlanRule) -> Result<(), String> {
+        // A path that goes on matches by what it begins with.
+        let path = path.iter().take(wire::MOST_FRAMES);
+        let mut frames = Vec::new();
+        for frame in path {
+            let file = self.modules.file(&frame.module)?;
+            let address = file.resolve(frame).map_err(|why| why.to_string())?;
+            frames.push((frame.module.as_str(), address));
+        }
+        sent.first_frame = self.frames.len() as u32;
+        sent.frames = frames.len() as u32;
+        for (module, address) in frames {
+            let module = self.number(module)?;
+            self.frames.push(wire::PlanFrame { module, address });
+        }
+        Ok(())
     }
 
     /// The number of a module whose file was found.
@@ -117,6 +135,7 @@ impl Wire {
                 build_id,
             })
             .collect();
+        let patterns: Vec<&[u8]> = self.patterns.iter().map(String::as_bytes).collect();
         let mut bytes = Vec::new();
         let parts = wire::PlanParts {
             sizes,
@@ -124,6 +143,7 @@ impl Wire {
             frames: &self.frames,
             ranges: &self.ranges,
             rules: &self.rules,
+            patterns: &patterns,
         };
         parts.encode(|piece| bytes.extend_from_slice(piece));
         bytes
@@ -139,6 +159,7 @@ fn of_action(action: &Action) -> wire::PlanRule {
         Action::Cold => (PlanAction::Cold, None, None),
         Action::Huge => (PlanAction::Huge, None, None),
         Action::Sequential => (PlanAction::Sequential, None, None),
+        Action::Io(action) => return of_io(*action),
         Action::Nothing => (PlanAction::Nothing, None, None),
     };
     wire::PlanRule {
@@ -146,6 +167,29 @@ fn of_action(action: &Action) -> wire::PlanRule {
         keep_bytes: keep.unwrap_or(0),
         chunk_bytes: ahead.and_then(|ahead| ahead.chunk_bytes).unwrap_or(0),
         lead_bytes: ahead.and_then(|ahead| ahead.lead_bytes).unwrap_or(0),
+        ..wire::PlanRule::default()
+    }
+}
+
+fn of_io(action: IoAction) -> wire::PlanRule {
+    use wire::PlanAction;
+    let mode = |mode: Readahead| match mode {
+        Readahead::Normal => wire::PlanReadahead::Normal as u32,
+        Readahead::Sequential => wire::PlanReadahead::Sequential as u32,
+        Readahead::Random => wire::PlanReadahead::Random as u32,
+    };
+    let (action, readahead, burst_bytes) = match action {
+        IoAction::Readahead(readahead) => (PlanAction::IoReadahead, Some(readahead), 0),
+        IoAction::WillNeed { burst_bytes } => {
+            (PlanAction::IoWillNeed, Some(Readahead::Random), burst_bytes)
+        }
+        IoAction::Drop { readahead } => (PlanAction::IoDrop, readahead, 0),
+        IoAction::DontCache { readahead } => (PlanAction::IoDontCache, readahead, 0),
+    };
+    wire::PlanRule {
+        action: action as u32,
+        readahead: readahead.map_or(0, mode),
+        chunk_bytes: burst_bytes,
         ..wire::PlanRule::default()
     }
 }

@@ -6,6 +6,7 @@
 //! ```
 
 mod compile;
+mod io_outcome;
 mod outcome;
 mod server;
 mod session;

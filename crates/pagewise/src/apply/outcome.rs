@@ -5,10 +5,13 @@ use pagewise_abi::status::OfRule;
 use pagewise_abi::status::Total;
 use pagewise_abi::status::Why;
 use pagewise_plan::Plan;
+use pagewise_plan::Rule;
+use pagewise_plan::Target;
 use pagewise_report::bytes;
 use pagewise_report::count;
 use serde::Serialize;
 
+use super::io_outcome::IoOutcome;
 use super::server::Words;
 
 const SCHEMA: &str = "pagewise.apply/1";
@@ -46,6 +49,8 @@ pub(super) struct Outcome {
     thread_errno: Option<u64>,
     helper_ns: u64,
     rules: Vec<RuleOutcome>,
+    /// What became of the rules about I/O, in the order of the plan.
+    io: Vec<IoOutcome>,
     /// What the program asked for itself, by pagewise.h.
     calls: Calls,
 }
@@ -89,10 +94,13 @@ impl Outcome {
     pub(super) fn new(plan: &Plan, sent: &[Result<usize, String>], words: Words, run: Run) -> Self {
         let total = |word| words.total(word);
         let positive = |number: u64| (number > 0).then_some(number);
-        let rules = plan.rules.iter().zip(sent);
-        let rules = rules
-            .map(|(rule, sent)| of_rule(rule, sent, &words))
-            .collect();
+        let is_io = |rule: &Rule| matches!(rule.target, Target::Io { .. });
+        let all = || plan.rules.iter().zip(sent);
+        let rules = all().filter(|(rule, _)| !is_io(rule));
+        let rules = rules.map(|(rule, sent)| of_rule(rule, sent, &words));
+        let rules = rules.collect();
+        let io = all().filter(|(rule, _)| is_io(rule));
+        let io = io.map(|(rule, sent)| IoOutcome::of(rule, sent, &words));
         let processes = total(Total::Processes);
         let budget = total(Total::LockBudget);
         Self {
@@ -111,6 +119,7 @@ impl Outcome {
             thread_errno: positive(total(Total::ThreadErrno)),
             helper_ns: total(Total::ThreadNs),
             rules,
+            io: io.collect(),
             calls: Calls {
                 phases: total(Total::Phases),
                 locks: words.of_rule(CALLS, OfRule::Objects),
@@ -139,12 +148,14 @@ impl Outcome {
             );
         }
         let matched = self.rules.iter().filter(|rule| rule.unmatched.is_none());
+        let matched_io = self.io.iter().filter(|rule| rule.unmatched.is_none());
         lines.push(format!(
             "plan in force: {} of {} rules matched",
-            matched.count(),
-            self.rules.len()
+            matched.count() + matched_io.count(),
+            self.rules.len() + self.io.len()
         ));
         lines.extend(self.rules.iter().map(RuleOutcome::line));
+        lines.extend(self.io.iter().map(IoOutcome::line));
         lines.extend(self.remarks());
         lines
     }
@@ -195,7 +206,7 @@ impl Outcome {
     }
 }
 
-fn of_rule(rule: &pagewise_plan::Rule, sent: &Result<usize, String>, words: &Words) -> RuleOutcome {
+fn of_rule(rule: &Rule, sent: &Result<usize, String>, words: &Words) -> RuleOutcome {
     let word = |word| sent.as_ref().map_or(0, |&index| words.of_rule(index, word));
     let objects = word(OfRule::Objects);
     let unmatched = match sent {
@@ -272,7 +283,7 @@ impl RuleOutcome {
     }
 }
 
-fn error_text(errno: u64) -> String {
+pub(super) fn error_text(errno: u64) -> String {
     let errno = i32::try_from(errno).unwrap_or(0);
     std::io::Error::from_raw_os_error(errno).to_string()
 }

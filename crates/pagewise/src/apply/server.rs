@@ -11,9 +11,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pagewise_abi as abi;
+use pagewise_abi::status::OfIo;
 use pagewise_abi::status::OfRule;
 use pagewise_abi::status::STATUS_BYTES;
 use pagewise_abi::status::Total;
+use pagewise_abi::status::io_word;
 use pagewise_abi::status::rule_word;
 use rustix::fs::MemfdFlags;
 use rustix::fs::SealFlags;
@@ -48,6 +50,10 @@ impl Words {
 
     pub(super) fn of_rule(&self, rule: usize, word: OfRule) -> u64 {
         self.0.get(rule_word(rule, word)).copied().unwrap_or(0)
+    }
+
+    pub(super) fn of_io(&self, rule: usize, word: OfIo) -> u64 {
+        self.0.get(io_word(rule, word)).copied().unwrap_or(0)
     }
 }
 

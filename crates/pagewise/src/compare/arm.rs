@@ -26,6 +26,7 @@ use super::CompareArguments;
 use super::comparison::ArmKind;
 use super::comparison::Run;
 use super::in_place_of;
+use super::victim::Victim;
 use crate::apply::InForce;
 use crate::apply::execute;
 use crate::failure::Failure;
@@ -107,6 +108,10 @@ impl Runner<'_> {
         if let Some(in_force) = &in_force {
             program = in_force.given_to(program, self.library);
         }
+        let victim = self.arguments.victim.as_deref();
+        let victim = victim
+            .map(|command| Victim::start(command, self.arguments.as_root, setting))
+            .transpose()?;
         let before = counters::vmstat().unwrap_or_default();
         let ended = execute(&program, setting, self.signals)?;
         let after = counters::vmstat().unwrap_or_default();
@@ -116,6 +121,7 @@ impl Runner<'_> {
         if let Some(why) = ended.killed {
             return Ok(Ran::Killed(why));
         }
+        let victim = victim.map(Victim::end).transpose()?;
         // Ours is the last end of the pipe.
         drop(program);
         let moved = counters::increase(&before, &after);
@@ -127,6 +133,7 @@ impl Runner<'_> {
             memory_bytes: held_bytes(setting),
             exit_code: ended.exit_code,
             output: digest.finish(),
+            victim,
         }))
     }
 }

@@ -5,6 +5,7 @@ use super::statistics::Ratio;
 use super::statistics::geometric_mean;
 use super::statistics::median;
 use super::statistics::ratio_of_medians;
+use super::victim::Suffered;
 
 /// One run of one arm.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +22,8 @@ pub(super) struct Run {
     pub(super) exit_code: u8,
     /// SHA-256 of what it wrote to its standard output.
     pub(super) output: [u8; 32],
+    /// What the program beside it told; `None`: there was none.
+    pub(super) victim: Option<Suffered>,
 }
 
 /// Which runs are compared.
@@ -231,6 +234,7 @@ pub(super) mod tests {
             memory_bytes: Some(1 << 20),
             exit_code: 0,
             output: [7; 32],
+            victim: None,
         }
     }
 

@@ -50,6 +50,14 @@ struct JsonArm {
     exit_codes: Vec<u8>,
     killed: u32,
     latency: Option<JsonLatency>,
+    victim: Vec<Option<JsonVictim>>,
+}
+
+#[derive(Clone, Serialize)]
+struct JsonVictim {
+    half_ns: Option<u64>,
+    p99_ns: Option<u64>,
+    p999_ns: Option<u64>,
 }
 
 #[derive(Clone, Serialize)]
@@ -128,7 +136,16 @@ fn json_arm(arm: &Arm, ratio: Option<Ratio>) -> JsonArm {
             p99_ns: latency.p99_ns,
             p999_ns: latency.p999_ns,
         }),
+        victim: arm.runs.iter().map(json_victim).collect(),
     }
+}
+
+fn json_victim(run: &Run) -> Option<JsonVictim> {
+    run.victim.map(|suffered| JsonVictim {
+        half_ns: suffered.half_ns,
+        p99_ns: suffered.p99_ns,
+        p999_ns: suffered.p999_ns,
+    })
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod json;
 mod latency;
 mod statistics;
 mod table;
+mod victim;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -84,6 +85,10 @@ pub(crate) struct CompareArguments {
     /// Record one more run of each arm with a limit, and tell how long its swap-ins took
     #[arg(long)]
     latencies: bool,
+    /// Run another program beside it, in the same cgroup, and compare how long its operations took: a command for the shell that goes
+    /// on until SIGTERM and then writes a line with p50_us=N p99_us=N p999_us=N (or _ns, _ms); its first line says that it is ready
+    #[arg(long, value_name = "CMD")]
+    victim: Option<String>,
     /// Leave out the runs without a limit
     #[arg(long)]
     no_unlimited: bool,
@@ -110,7 +115,8 @@ const EXAMPLES: &str =
 Examples:
   pagewise compare plan.toml -- ./solver input.txt
   pagewise compare plan.toml --memory 25%,50%,75%,90% --runs 9 --swap file -- ./solver input.txt
-  pagewise compare plan.toml --arms mlock,madvise --html compare.html -- ./solver input.txt";
+  pagewise compare plan.toml --arms mlock,madvise --html compare.html -- ./solver input.txt
+  pagewise compare plan.toml --memory 512M --victim 'probe hot.db' -- ./scan whole big.db";
 
 /// An arm on request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

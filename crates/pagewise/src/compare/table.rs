@@ -10,6 +10,7 @@ use super::comparison::ArmKind;
 use super::comparison::Comparison;
 use super::comparison::mean_speedup;
 use super::statistics::Ratio;
+use super::victim::Suffered;
 use crate::columns::aligned;
 
 pub(super) const HEADER: [&str; 8] = [
@@ -43,6 +44,7 @@ pub(super) fn render(comparisons: &[Comparison], style: Style) -> String {
         ));
         text.push_str(&others(comparison));
         text.push_str(&latencies(comparison));
+        text.push_str(&victims(comparison));
         text.push_str(output_remark(comparison));
         text.push('\n');
     }
@@ -78,6 +80,36 @@ fn latencies(comparison: &Comparison) -> String {
         ))
     };
     comparison.arms.iter().filter_map(line).collect()
+}
+
+/// What the program beside it suffered, by arm: medians over the rounds.
+fn victims(comparison: &Comparison) -> String {
+    type Of = fn(&Suffered) -> Option<u64>;
+    let median = |arm: &Arm, of: Of| arm.median_of(|run| of(run.victim.as_ref()?));
+    let p99: Of = |suffered| suffered.p99_ns;
+    let all: [(&str, Of); 3] = [
+        ("half", |suffered| suffered.half_ns),
+        ("99 %", p99),
+        ("99.9 %", |suffered| suffered.p999_ns),
+    ];
+    let mut text = String::new();
+    for arm in &comparison.arms {
+        let known = all.iter().filter_map(|(share, of)| {
+            let ns = median(arm, *of)?;
+            Some(format!("{share} within {}", duration(ns as u64)))
+        });
+        let known: Vec<String> = known.collect();
+        if !known.is_empty() {
+            let name = arm.kind.name();
+            text.push_str(&format!("the victim beside {name}: {}\n", known.join(", ")));
+        }
+    }
+    let of = |kind| comparison.arm(kind).and_then(|arm| median(arm, p99));
+    if let Some((baseline, plan)) = of(ArmKind::Baseline).zip(of(ArmKind::Plan)) {
+        let ratio = baseline / plan.max(1.0);
+        text.push_str(&format!("with the plan, 99 % of the victim's operations end within a time {ratio:.1} times as short\n"));
+    }
+    text
 }
 
 fn output_remark(comparison: &Comparison) -> &'static str {

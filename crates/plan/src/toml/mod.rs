@@ -1,5 +1,6 @@
 //! A plan as TOML: what is written is read again as it was.
 
+mod io_action;
 mod read;
 mod rule;
 mod table;

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::io_action;
 use super::table::Table;
 use super::table::Value;
 use crate::error::PlanError;
@@ -31,7 +32,10 @@ pub(super) fn rule(mut table: Table<'_>) -> Result<Rule, PlanError> {
         line: table.get("line").map(|value| line(&value)).transpose()?,
     };
     let target = target(&mut table)?;
-    let action = action(&mut table)?;
+    let action = match target {
+        Target::Io { .. } => io_action::action(&mut table)?,
+        Target::Allocation(_) | Target::Global { .. } => action(&mut table)?,
+    };
     let why = table.need("why", "why = \"...\"")?.text()?;
     let predicted = table
         .get("predicted")
@@ -92,27 +96,36 @@ pub(super) fn build_id(value: &Value<'_>) -> Result<String, PlanError> {
 fn target(table: &mut Table<'_>) -> Result<Target, PlanError> {
     let kind = table.need("kind", "kind = \"allocation\"")?;
     match kind.text()?.as_str() {
-        "allocation" => {
-            let site = table.need("site", "site = \"...\", which pagewise plan writes")?;
-            let path = path(&table.need("path", "path = [...], which pagewise plan writes")?)?;
-            let expected = Site::of(&path);
-            if site.text()?.parse() != Ok(expected) {
-                return Err(site.error(
-                    format!("{:?} is not the key of the path below", site.text()?),
-                    format!("type: site = \"{expected}\""),
-                ));
-            }
-            Ok(Target::Allocation(path))
-        }
+        "allocation" => path_with_key(table).map(Target::Allocation),
+        "io" => Ok(Target::Io {
+            path: path_with_key(table)?,
+            files: table
+                .get("files")
+                .map(|value| io_action::pattern(&value))
+                .transpose()?,
+        }),
         "global" => Ok(Target::Global {
             module: module(&table.need("module", "module = \"...\"")?)?,
             symbol: name(&table.need("symbol", "symbol = \"...\"")?)?,
         }),
         other => Err(kind.error(
             format!("there is no kind {other:?}"),
-            "type: kind = \"allocation\" or kind = \"global\"",
+            "type: kind = \"allocation\", kind = \"global\" or kind = \"io\"",
         )),
     }
+}
+
+fn path_with_key(table: &mut Table<'_>) -> Result<Vec<Frame>, PlanError> {
+    let site = table.need("site", "site = \"...\", which pagewise plan writes")?;
+    let path = path(&table.need("path", "path = [...], which pagewise plan writes")?)?;
+    let expected = Site::of(&path);
+    if site.text()?.parse() != Ok(expected) {
+        return Err(site.error(
+            format!("{:?} is not the key of the path below", site.text()?),
+            format!("type: site = \"{expected}\""),
+        ));
+    }
+    Ok(path)
 }
 
 fn path(value: &Value<'_>) -> Result<Vec<Frame>, PlanError> {
@@ -202,7 +215,7 @@ fn action(table: &mut Table<'_>) -> Result<Action, PlanError> {
     }
 }
 
-fn not_of(value: &Value<'_>, action: &str) -> PlanError {
+pub(super) fn not_of(value: &Value<'_>, action: &str) -> PlanError {
     value.error(
         format!("means nothing with action = {action:?}"),
         "remove it",

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use crate::SCHEMA;
 use crate::model::Action;
 use crate::model::Frame;
+use crate::model::IoAction;
 use crate::model::Plan;
 use crate::model::Rule;
 use crate::model::Target;
@@ -55,8 +56,9 @@ fn write_rule(out: &mut Text, rule: &Rule) {
         out.line(&format!("line = {line}"));
     }
     match &rule.target {
-        Target::Allocation(path) => {
-            out.text("kind", "allocation");
+        Target::Allocation(path) | Target::Io { path, .. } => {
+            let is_io = matches!(rule.target, Target::Io { .. });
+            out.text("kind", if is_io { "io" } else { "allocation" });
             out.text(
                 "site",
                 &rule
@@ -70,6 +72,9 @@ fn write_rule(out: &mut Text, rule: &Rule) {
                 out.line(&format!("    {},", frame_text(frame)));
             }
             out.line("]");
+            if let Target::Io { files, .. } = &rule.target {
+                out.optional_text("files", files.as_deref());
+            }
         }
         Target::Global { module, symbol } => {
             out.text("kind", "global");
@@ -92,9 +97,14 @@ fn write_action(out: &mut Text, action: &Action) {
         Action::Lock { keep_bytes, .. } => (*keep_bytes, None),
         Action::Stream { keep_bytes, ahead } => (*keep_bytes, Some(ahead)),
         Action::Prefetch(ahead) => (None, Some(ahead)),
-        Action::Cold | Action::Huge | Action::Sequential | Action::Nothing => (None, None),
+        Action::Cold | Action::Huge | Action::Sequential | Action::Io(_) | Action::Nothing => {
+            (None, None)
+        }
     };
     out.text("action", action.name());
+    if let Action::Io(action) = action {
+        write_io(out, *action);
+    }
     out.optional_size("keep_bytes", keep, "kept in memory");
     if let Some(ahead) = ahead {
         out.optional_size("chunk_bytes", ahead.chunk_bytes, "read in at a time");
@@ -111,6 +121,18 @@ fn write_action(out: &mut Text, action: &Action) {
             "ranges = [{}] # the hot parts of it",
             pairs.join(", ")
         ));
+    }
+}
+
+fn write_io(out: &mut Text, action: IoAction) {
+    match action {
+        IoAction::WillNeed { burst_bytes } => {
+            out.line(&format!("burst_bytes = {burst_bytes} # length of a run"));
+        }
+        IoAction::Drop { readahead } | IoAction::DontCache { readahead } => {
+            out.optional_text("readahead", readahead.map(|mode| mode.name()));
+        }
+        IoAction::Readahead(_) => {}
     }
 }
 

@@ -5,11 +5,13 @@ use std::ops::Range;
 use pagewise_plan::Action;
 use pagewise_plan::CurvePoint;
 use pagewise_plan::Frame;
+use pagewise_plan::IoAction;
 use pagewise_plan::Memory;
 use pagewise_plan::Plan;
 use pagewise_plan::Prediction;
 use pagewise_plan::Program;
 use pagewise_plan::ReadAhead;
+use pagewise_plan::Readahead;
 use pagewise_plan::Rule;
 use pagewise_plan::SourcePlace;
 use pagewise_plan::Target;
@@ -117,6 +119,27 @@ fn prediction() -> impl Strategy<Value = Prediction> {
     })
 }
 
+fn files() -> impl Strategy<Value = Option<String>> {
+    option::of(prop_oneof![Just("*.sst".to_owned()), name()])
+}
+
+fn readahead() -> impl Strategy<Value = Readahead> {
+    prop::sample::select(Readahead::ALL.to_vec())
+}
+
+/// What is done fits to whom it is done.
+fn target_and_action() -> impl Strategy<Value = (Target, Action)> {
+    let io = prop_oneof![
+        readahead().prop_map(IoAction::Readahead),
+        size().prop_map(|burst_bytes| IoAction::WillNeed { burst_bytes }),
+        option::of(readahead()).prop_map(|readahead| IoAction::Drop { readahead }),
+        option::of(readahead()).prop_map(|readahead| IoAction::DontCache { readahead }),
+    ];
+    let io = prop_oneof![io.prop_map(Action::Io), Just(Action::Nothing)];
+    let calls = (vec(frame(), 1..4), files()).prop_map(|(path, files)| Target::Io { path, files });
+    prop_oneof![(target(), action()), (calls, io)]
+}
+
 fn rule() -> impl Strategy<Value = Rule> {
     let place = (
         option::of(text()),
@@ -131,12 +154,11 @@ fn rule() -> impl Strategy<Value = Rule> {
     (
         text(),
         place,
-        target(),
-        action(),
+        target_and_action(),
         text(),
         option::of(prediction()),
     )
-        .prop_map(|(name, place, target, action, why, predicted)| Rule {
+        .prop_map(|(name, place, (target, action), why, predicted)| Rule {
             name,
             place,
             target,

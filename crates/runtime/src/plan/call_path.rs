@@ -40,13 +40,13 @@ static LIBRARIES: AtomicU64 = AtomicU64::new(0);
 static WALKED_NS: AtomicU64 = AtomicU64::new(0);
 static BEGAN_NS: AtomicU64 = AtomicU64::new(0);
 
-/// Finds the plan's modules in this process, if libraries have come or gone.
-pub(super) fn look_at_modules(plan: &Plan) {
+/// Finds the plan's modules in this process, if libraries have come or gone; whether they have.
+pub(super) fn look_at_modules(plan: &Plan) -> bool {
     let Some(now) = interpose::libraries_ever_loaded() else {
-        return;
+        return false;
     };
     if LIBRARIES.swap(now, Ordering::Relaxed) == now {
-        return;
+        return false;
     }
     let mut buffer = [0u8; 4096];
     let executable = own_path(&mut buffer);
@@ -71,7 +71,7 @@ pub(super) fn look_at_modules(plan: &Plan) {
     });
     if !complete {
         LIBRARIES.store(0, Ordering::Relaxed);
-        return;
+        return true;
     }
     for (place, found) in PLACES.iter().zip(found) {
         let ((begin, end), bias) = found.unwrap_or(((0, 0), 0));
@@ -79,6 +79,7 @@ pub(super) fn look_at_modules(plan: &Plan) {
         place.end.store(end, Ordering::Relaxed);
         place.begin.store(begin, Ordering::Relaxed);
     }
+    true
 }
 
 fn is_same_build(wanted: &PlanModule<'_>, module: &LoadedModule<'_>) -> bool {
@@ -157,7 +158,8 @@ pub(super) fn rule(plan: &Plan, bytes: usize) -> Option<usize> {
     longest_match(plan, &path[..length])
 }
 
-fn frame_at(address: usize) -> Option<PlanFrame> {
+/// The module of the plan that a return address is in, and where.
+pub(super) fn frame_at(address: usize) -> Option<PlanFrame> {
     let holds = |place: &&Place| {
         let begin = place.begin.load(Ordering::Relaxed);
         // A return address behind the last call of a module is its end.
@@ -176,6 +178,7 @@ fn longest_match(plan: &Plan, path: &[PlanFrame]) -> Option<usize> {
         let rule = plan.view.rule(*index);
         let length = rule.frames as usize;
         length > 0
+            && !plan.view.action(&rule).is_io()
             && length <= path.len()
             && plan
                 .view

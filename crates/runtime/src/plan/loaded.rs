@@ -50,6 +50,12 @@ impl Plan {
         self.generation.swap(now, Ordering::Relaxed) != now
     }
 
+    /// Whether any rule is about memory.
+    pub(super) fn has_memory_rules(&self) -> bool {
+        let is_io = |index| self.view.action(&self.view.rule(index)).is_io();
+        (0..self.view.rules()).any(|index| !is_io(index))
+    }
+
     /// Whether there is something to do beside the program.
     pub(super) fn needs_helper(&self) -> bool {
         (0..self.view.rules()).any(|index| {

@@ -12,6 +12,7 @@ mod follower;
 mod gain;
 mod hand;
 mod helper;
+pub(crate) mod io;
 mod loaded;
 mod locks;
 mod objects;
@@ -75,8 +76,20 @@ extern "C" fn at_start() {
         if plan.needs_helper() && call_path::is_any_rule_here(plan) {
             helper::start(plan);
         }
-        THRESHOLD.store(PLAN_THRESHOLD, Ordering::Release);
+        io::begin(plan);
+        if plan.view.rules() == 0 || plan.has_memory_rules() {
+            THRESHOLD.store(PLAN_THRESHOLD, Ordering::Release);
+        }
     });
+}
+
+/// Run when the program ends.
+#[used]
+#[cfg_attr(not(test), unsafe(link_section = ".fini_array"))]
+static AT_END: extern "C" fn() = at_end;
+
+extern "C" fn at_end() {
+    io::ending();
 }
 
 extern "C" fn in_child() {
@@ -88,6 +101,7 @@ fn forget_parents() {
     objects::forget();
     helper::forget();
     hand::forget();
+    io::forget();
 }
 
 fn match_globals(plan: &'static Plan) {
@@ -195,7 +209,13 @@ fn begin_object(plan: &'static Plan, address: usize, bytes: usize, index: usize)
         PlanAction::Lock | PlanAction::Stream => locks::lock(plan, &rule, &mut object),
         PlanAction::Huge => advise_whole(plan, &object, system::HUGE),
         PlanAction::Sequential => advise_whole(plan, &object, system::SEQUENTIAL),
-        PlanAction::Prefetch | PlanAction::Cold => {}
+        PlanAction::Prefetch
+        | PlanAction::Cold
+        | PlanAction::IoReadahead
+        | PlanAction::IoWillNeed
+        | PlanAction::IoDrop
+        | PlanAction::IoDontCache
+        | PlanAction::IoNothing => {}
     }
     if !objects::insert(object) {
         locks::release(plan, &object);

@@ -4,10 +4,12 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
 use pagewise_abi::status::FIRST_PROCESS_WORD;
+use pagewise_abi::status::OfIo;
 use pagewise_abi::status::OfRule;
 use pagewise_abi::status::PROCESSES;
 use pagewise_abi::status::STATUS_BYTES;
 use pagewise_abi::status::Total;
+use pagewise_abi::status::io_word;
 use pagewise_abi::status::rule_word;
 
 /// Words shared by all processes of the program.
@@ -42,6 +44,24 @@ impl Status {
 
     pub(super) fn set_of_rule(&self, rule: usize, word: OfRule, value: u64) {
         self.0[rule_word(rule, word)].store(value, Ordering::Relaxed);
+    }
+
+    pub(super) fn add_to_io(&self, rule: usize, word: OfIo, more: u64) {
+        self.0[io_word(rule, word)].fetch_add(more, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_of_io(&self, rule: usize, word: OfIo, value: u64) {
+        self.0[io_word(rule, word)].store(value, Ordering::Relaxed);
+    }
+
+    pub(super) fn of_io(&self, rule: usize, word: OfIo) -> u64 {
+        self.0[io_word(rule, word)].load(Ordering::Relaxed)
+    }
+
+    /// The kernel refused a hint.
+    pub(super) fn refused_io(&self, rule: usize, errno: i32) {
+        self.add_to_io(rule, OfIo::Refusals, 1);
+        self.set_of_io(rule, OfIo::Errno, errno.unsigned_abs().into());
     }
 
     /// The kernel refused something.

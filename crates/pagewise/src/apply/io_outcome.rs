@@ -1,0 +1,137 @@
+//! What became of a plan's rules about I/O.
+
+use pagewise_abi::status::OfIo;
+use pagewise_abi::status::WhyWithdrawn;
+use pagewise_plan::Rule;
+use pagewise_plan::Target;
+use pagewise_report::bytes;
+use pagewise_report::count;
+use serde::Serialize;
+
+use super::outcome::error_text;
+use super::server::Words;
+
+#[derive(Debug, Serialize)]
+pub(super) struct IoOutcome {
+    target: String,
+    action: &'static str,
+    site: Option<String>,
+    files_pattern: Option<String>,
+    /// Why it matched nothing; `null`: it did match.
+    pub(super) unmatched: Option<String>,
+    calls: u64,
+    bytes: u64,
+    /// Open files.
+    files: u64,
+    /// Others, for which hints mean nothing: pipes, sockets, files in memory, `O_DIRECT`.
+    hintless_files: u64,
+    hints: u64,
+    refusals: u64,
+    errno: Option<u64>,
+    gone_pages: u64,
+    stayed_pages: u64,
+    /// Cached before the calls came to them, and left alone.
+    others_pages: u64,
+    asked_pages: u64,
+    /// Why the hint was withdrawn; `null`: it was not.
+    withdrawn: Option<&'static str>,
+    taken_over: u64,
+    /// Time with the hint by time without it; `null`: it was not measured.
+    time_ratio: Option<f64>,
+}
+
+impl IoOutcome {
+    pub(super) fn of(rule: &Rule, sent: &Result<usize, String>, words: &Words) -> Self {
+        let word = |word| sent.as_ref().map_or(0, |&index| words.of_io(index, word));
+        let calls = word(OfIo::Calls);
+        let unmatched = match sent {
+            Err(why) => Some(why.clone()),
+            Ok(_) if calls == 0 => Some("nothing was read or written there".to_owned()),
+            Ok(_) => None,
+        };
+        let files_pattern = match &rule.target {
+            Target::Io { files, .. } => files.clone(),
+            Target::Allocation(_) | Target::Global { .. } => None,
+        };
+        let withdrawn = WhyWithdrawn::from_number(word(OfIo::Withdrawn)).map(|why| match why {
+            WhyWithdrawn::NoGain => "the calls were no faster with it",
+            WhyWithdrawn::NoEffect => "the pages stayed in the page cache",
+            WhyWithdrawn::Unsupported => "the kernel or the file system does not have it",
+            WhyWithdrawn::Unknown => "the kernel does not tell whose the cached pages are",
+        });
+        let ratio = word(OfIo::Ratio);
+        Self {
+            target: rule.name.clone(),
+            action: rule.action.name(),
+            site: rule.target.site().map(|site| site.to_string()),
+            files_pattern,
+            unmatched,
+            calls,
+            bytes: word(OfIo::Bytes),
+            files: word(OfIo::Files),
+            hintless_files: word(OfIo::Hintless),
+            hints: word(OfIo::Hints),
+            refusals: word(OfIo::Refusals),
+            errno: Some(word(OfIo::Errno)).filter(|&errno| errno > 0),
+            gone_pages: word(OfIo::Gone),
+            stayed_pages: word(OfIo::Stayed),
+            others_pages: word(OfIo::Theirs),
+            asked_pages: word(OfIo::Asked),
+            withdrawn,
+            taken_over: word(OfIo::TakenOver),
+            time_ratio: (ratio > 0).then_some(ratio as f64 / 1000.0),
+        }
+    }
+
+    /// For people.
+    pub(super) fn line(&self) -> String {
+        let target = self.target.replace(char::is_control, " ");
+        if let Some(why) = &self.unmatched {
+            return format!("{target}: rule unmatched: {why}");
+        }
+        let mut parts = vec![format!(
+            "{} ({} calls, {}), {} hints",
+            self.action,
+            count(self.calls),
+            bytes(self.bytes),
+            count(self.hints)
+        )];
+        if matches!(self.action, "drop" | "dontcache") {
+            parts.push(format!(
+                "{} pages gone, {} stayed, {} were cached before and left alone",
+                count(self.gone_pages),
+                count(self.stayed_pages),
+                count(self.others_pages)
+            ));
+        }
+        if self.asked_pages > 0 {
+            parts.push(format!("{} pages asked for", count(self.asked_pages)));
+        }
+        if let Some(ratio) = self.time_ratio {
+            parts.push(format!("calls take {ratio:.2} of their time without it"));
+        }
+        if let Some(why) = self.withdrawn {
+            parts.push(format!("withdrawn: {why}"));
+        }
+        if self.hintless_files > 0 {
+            parts.push(format!(
+                "{} pipes, sockets, files in memory or opened with O_DIRECT, where hints mean nothing",
+                count(self.hintless_files)
+            ));
+        }
+        if self.taken_over > 0 {
+            parts.push(format!(
+                "{} files left alone: the program advises them itself",
+                count(self.taken_over)
+            ));
+        }
+        if let Some(errno) = self.errno {
+            parts.push(format!(
+                "refused {} times ({})",
+                count(self.refusals),
+                error_text(errno)
+            ));
+        }
+        format!("{target}: {}", parts.join(", "))
+    }
+}

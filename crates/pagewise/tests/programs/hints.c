@@ -1,0 +1,245 @@
+// Programs whose I/O is hinted: whatever they do, they read what is there, and only their own pages go. usage: hints KIND FILE OTHER
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { PAGE = 4096, PIECE = 64 << 10, MIB = 1 << 20 };
+
+static char *buffer;
+static uint64_t sum;
+
+static ssize_t use(ssize_t bytes) {
+    for (ssize_t at = 0; at < bytes; at++) {
+        sum += (unsigned char)buffer[at];
+    }
+    return bytes;
+}
+
+// The plan's rules name the one call in each of these.
+__attribute__((noinline)) static ssize_t reads(int file) { return use(read(file, buffer, PIECE)); }
+
+__attribute__((noinline)) static ssize_t reads_at(int file, off_t at) { return use(pread(file, buffer, PAGE, at)); }
+
+__attribute__((noinline)) static size_t reads_stream(FILE *stream) {
+    return (size_t)use((ssize_t)fread(buffer, 1, 900, stream));
+}
+
+__attribute__((noinline)) static ssize_t writes(int file) { return use(write(file, buffer, PIECE)); }
+
+// No rule names this one.
+__attribute__((noinline)) static ssize_t other(int file, size_t bytes, off_t at) { return pread(file, buffer, bytes, at); }
+
+// Pages of a range that are in the page cache.
+static long cached(int file, uint64_t from, uint64_t bytes) {
+    uint64_t range[2] = {from, bytes}, counts[5] = {0};
+    return syscall(451, file, range, counts, 0) == 0 ? (long)counts[0] : -1;
+}
+
+static int opened(const char *path, int flags) {
+    int file = open(path, flags | O_RDWR | O_CREAT, 0600);
+    if (file < 0) {
+        perror(path);
+        exit(3);
+    }
+    return file;
+}
+
+// By system calls of its own, which no hook sees.
+static void evict(const char *path) {
+    int file = opened(path, 0);
+    fsync(file);
+    syscall(SYS_fadvise64, file, 0L, 0L, POSIX_FADV_DONTNEED);
+    close(file);
+}
+
+// Just this, and nothing ahead of it.
+static void warm(const char *path, off_t from, off_t to) {
+    int file = opened(path, 0);
+    syscall(SYS_fadvise64, file, 0L, 0L, POSIX_FADV_RANDOM);
+    for (off_t at = from; at < to; at += MIB) {
+        other(file, MIB, at);
+    }
+    close(file);
+}
+
+static void read_all(int file) {
+    while (reads(file) > 0) {
+    }
+}
+
+static void tell(const char *path, off_t from, off_t to) {
+    int file = opened(path, 0);
+    printf("%ld\n", cached(file, (uint64_t)from, (uint64_t)(to - from)));
+    close(file);
+}
+
+static void tell_all(const char *path) { tell(path, 0, 1 << 30); }
+
+int main(int count, char **values) {
+    if (count != 4) {
+        return 2;
+    }
+    const char *kind = values[1], *path = values[2], *second = values[3];
+    buffer = aligned_alloc(PAGE, MIB);
+    memset(buffer, 1, MIB);
+#define IS(name) (strcmp(kind, name) == 0)
+    if (IS("pipe") || IS("socket")) {
+        int ends[2];
+        if ((IS("pipe") ? pipe(ends) : socketpair(AF_UNIX, SOCK_STREAM, 0, ends)) != 0 || writes(ends[1]) != PIECE) {
+            return 3;
+        }
+        close(ends[1]);
+        read_all(ends[0]);
+    } else if (IS("direct")) {
+        int file = opened(path, O_DIRECT);
+        read_all(file);
+    } else if (IS("half")) {
+        // A part is another's already, and stays.
+        evict(path);
+        warm(path, 8 * MIB, 12 * MIB);
+        int file = opened(path, 0);
+        read_all(file);
+        close(file);
+        tell(path, 8 * MIB, 12 * MIB);
+        tell(path, 0, 8 * MIB);
+        tell(path, 14 * MIB, 1 << 30);
+    } else if (IS("unlinked")) {
+        evict(path);
+        int file = opened(path, 0);
+        unlink(path);
+        read_all(file);
+        printf("%ld\n", cached(file, 0, 1 << 30));
+    } else if (IS("replaced")) {
+        evict(path);
+        warm(second, 0, 24 * MIB);
+        int file = opened(path, 0);
+        reads(file);
+        rename(second, path);
+        read_all(file);
+        close(file);
+        tell_all(path);
+    } else if (IS("truncated")) {
+        evict(path);
+        int file = opened(path, 0);
+        for (int piece = 0; piece < 100; piece++) {
+            reads(file);
+        }
+        if (ftruncate(file, 3 * MIB) != 0) {
+            return 3;
+        }
+        read_all(file);
+        lseek(file, 0, SEEK_SET);
+        read_all(file);
+        close(file);
+        tell_all(path);
+    } else if (IS("reused") || IS("over")) {
+        // The descriptor comes to mean the other file behind the hooks' back, or by dup2.
+        evict(path);
+        warm(second, 0, 24 * MIB);
+        int file = opened(path, 0), victim = opened(second, 0);
+        for (int piece = 0; piece < 40; piece++) {
+            reads(file);
+        }
+        if (IS("reused")) {
+            syscall(SYS_dup3, victim, file, 0);
+        } else {
+            dup2(victim, file);
+        }
+        other(file, PAGE, 0);
+        // Goes on where the first file was left, so that to the eye the run goes on.
+        lseek(file, 40 * PIECE, SEEK_SET);
+        for (int piece = 0; piece < 100; piece++) {
+            reads(file);
+        }
+        close(file);
+        close(victim);
+        tell_all(second);
+    } else if (IS("given-back")) {
+        // The unhinted call reads ahead as ever, the hinted ones do not.
+        evict(path);
+        int file = opened(path, 0);
+        reads_at(file, 4 * MIB);
+        printf("%ld\n", cached(file, 0, 1 << 30));
+        other(file, PAGE, 16 * MIB);
+        other(file, PAGE, 16 * MIB + PAGE);
+        printf("%d\n", cached(file, 15 * MIB, 1 << 30) > 2);
+        reads_at(file, 10 * MIB);
+        printf("%ld\n", cached(file, 10 * MIB, MIB));
+    } else if (IS("shared")) {
+        evict(path);
+        int file = opened(path, 0), same = fcntl(file, F_DUPFD, 100);
+        reads_at(file, 4 * MIB);
+        other(same, PAGE, 16 * MIB);
+        other(same, PAGE, 16 * MIB + PAGE);
+        printf("%d\n", cached(file, 15 * MIB, 1 << 30) > 2);
+    } else if (IS("own")) {
+        evict(path);
+        int file = opened(path, 0);
+        posix_fadvise(file, 0, 0, POSIX_FADV_NORMAL);
+        read_all(file);
+        printf("%d\n", cached(file, 0, 1 << 30) > 5000);
+    } else if (IS("stream")) {
+        evict(path);
+        FILE *stream = fopen(path, "r");
+        while (stream != NULL && reads_stream(stream) > 0) {
+        }
+        fclose(stream);
+        tell_all(path);
+    } else if (IS("written")) {
+        int file = opened(path, O_TRUNC);
+        for (int piece = 0; piece < 40 * MIB / PIECE; piece++) {
+            writes(file);
+        }
+        fsync(file);
+        writes(file);
+        close(file);
+        tell(path, 0, 16 * MIB);
+    } else if (IS("forked")) {
+        evict(path);
+        int file = opened(path, 0);
+        reads(file);
+        fflush(stdout);
+        pid_t child = fork();
+        read_all(file);
+        close(file);
+        if (child == 0) {
+            _exit(0);
+        }
+        waitpid(child, NULL, 0);
+    } else if (IS("many")) {
+        struct rlimit most = {11000, 11000};
+        if (setrlimit(RLIMIT_NOFILE, &most) != 0) {
+            getrlimit(RLIMIT_NOFILE, &most);
+            most.rlim_cur = most.rlim_max;
+            setrlimit(RLIMIT_NOFILE, &most);
+        }
+        int files = 0;
+        for (; files < 10000; files++) {
+            int file = open(path, O_RDONLY);
+            if (file < 0) {
+                break;
+            }
+            reads(file);
+        }
+        printf("%d\n", files);
+    } else if (IS("whole")) {
+        evict(path);
+        int file = opened(path, 0);
+        read_all(file);
+        close(file);
+        tell_all(path);
+    } else {
+        return 2;
+    }
+    printf("sum %lu\n", sum);
+    return 0;
+}

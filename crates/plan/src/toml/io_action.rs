@@ -1,0 +1,80 @@
+//! What a rule does about I/O calls, from TOML.
+
+use super::rule::name;
+use super::rule::not_of;
+use super::table::Table;
+use super::table::Value;
+use crate::error::PlanError;
+use crate::model::Action;
+use crate::model::IoAction;
+use crate::model::Readahead;
+
+const ACTIONS: &str = "sequential, random, normal, willneed, drop, dontcache or nothing";
+/// The longest pattern that the preloaded library takes, bytes.
+const LONGEST_PATTERN: usize = 120;
+
+pub(super) fn action(table: &mut Table<'_>) -> Result<Action, PlanError> {
+    let value = table.need("action", "action = \"drop\"")?;
+    let burst = table.get("burst_bytes");
+    let readahead = table.get("readahead");
+    let name = value.text()?;
+    let is_known = ["nothing", "drop", "dontcache", "willneed"].contains(&name.as_str());
+    if !is_known && mode_named(&name).is_none() {
+        return Err(value.error(
+            format!("there is no action {name:?} for I/O"),
+            format!("type one of {ACTIONS}"),
+        ));
+    }
+    if let Some(value) = burst.as_ref().filter(|_| name != "willneed") {
+        return Err(not_of(value, &name));
+    }
+    let is_dropped = matches!(name.as_str(), "drop" | "dontcache");
+    if let Some(value) = readahead.as_ref().filter(|_| !is_dropped) {
+        return Err(not_of(value, &name));
+    }
+    let readahead = readahead.as_ref().map(mode).transpose()?;
+    let action = match name.as_str() {
+        "nothing" => return Ok(Action::Nothing),
+        "drop" => IoAction::Drop { readahead },
+        "dontcache" => IoAction::DontCache { readahead },
+        "willneed" => IoAction::WillNeed {
+            burst_bytes: match burst {
+                Some(value) => value.size()?,
+                None => {
+                    return Err(value.error(
+                        "willneed asks for runs as a whole, and must know how long they are",
+                        "add: burst_bytes = 65536",
+                    ));
+                }
+            },
+        },
+        _ => IoAction::Readahead(mode(&value)?),
+    };
+    Ok(Action::Io(action))
+}
+
+fn mode_named(name: &str) -> Option<Readahead> {
+    Readahead::ALL.into_iter().find(|mode| mode.name() == name)
+}
+
+fn mode(value: &Value<'_>) -> Result<Readahead, PlanError> {
+    let text = value.text()?;
+    mode_named(&text).ok_or_else(|| {
+        value.error(
+            format!("there is no way of reading ahead {text:?}"),
+            "type one of normal, sequential or random",
+        )
+    })
+}
+
+/// A pattern of file names.
+pub(super) fn pattern(value: &Value<'_>) -> Result<String, PlanError> {
+    let text = name(value)?;
+    if text.len() > LONGEST_PATTERN {
+        return Err(value.error(
+            format!("the pattern has more than {LONGEST_PATTERN} bytes"),
+            "type: files = \"*.sst\"",
+        ));
+    }
+    Ok(text)
+}

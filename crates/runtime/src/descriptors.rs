@@ -1,0 +1,230 @@
+//! `close`, `dup` and kin, and the program's own advice about files: what is known of a descriptor ends there.
+
+use std::ffi::c_void;
+
+use pagewise_interpose::Symbol;
+
+use crate::plan::io;
+
+/// No library has the function: what the kernel says of calls that it does not have.
+pub(crate) fn missing() -> i32 {
+    // SAFETY: this thread's own errno.
+    unsafe { *libc::__errno_location() = libc::ENOSYS };
+    -1
+}
+
+/// # Safety
+/// As close(2).
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn close(descriptor: i32) -> i32 {
+    // SAFETY: close(2) has this type.
+    static NEXT: Symbol<unsafe extern "C-unwind" fn(i32) -> i32> = unsafe { Symbol::new(c"close") };
+    io::closing(descriptor);
+    match NEXT.look_up() {
+        // SAFETY: our caller's promise.
+        Some(next) => unsafe { next(descriptor) },
+        None => missing(),
+    }
+}
+
+/// # Safety
+/// As close_range(2).
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn close_range(first: u32, last: u32, flags: i32) -> i32 {
+    // SAFETY: close_range(2) has this type.
+    static NEXT: Symbol<unsafe extern "C" fn(u32, u32, i32) -> i32> =
+        unsafe { Symbol::new(c"close_range") };
+    io::closing_all(first, last);
+    match NEXT.look_up() {
+        // SAFETY: our caller's promise.
+        Some(next) => unsafe { next(first, last, flags) },
+        None => missing(),
+    }
+}
+
+/// # Safety
+/// As closefrom(3).
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn closefrom(first: i32) {
+    // SAFETY: closefrom(3) has this type.
+    static NEXT: Symbol<unsafe extern "C" fn(i32)> = unsafe { Symbol::new(c"closefrom") };
+    io::closing_all(first.max(0).unsigned_abs(), u32::MAX);
+    if let Some(next) = NEXT.look_up() {
+        // SAFETY: our caller's promise.
+        unsafe { next(first) };
+    }
+}
+
+/// # Safety
+/// As fclose(3).
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn fclose(stream: *mut libc::FILE) -> i32 {
+    // SAFETY: fclose(3) has this type.
+    static NEXT: Symbol<unsafe extern "C-unwind" fn(*mut libc::FILE) -> i32> =
+        unsafe { Symbol::new(c"fclose") };
+    if io::is_any() && !stream.is_null() {
+        // SAFETY: an open stream, as our caller promises. It may have no descriptor.
+        io::closing(unsafe { libc::fileno(stream) });
+    }
+    match NEXT.look_up() {
+        // SAFETY: our caller's promise.
+        Some(next) => unsafe { next(stream) },
+        None => missing(),
+    }
+}
+
+/// # Safety
+/// As dup(2).
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn dup(old: i32) -> i32 {
+    // SAFETY: the same call as our caller's.
+    let new = unsafe { libc::syscall(libc::SYS_dup, libc::c_long::from(old)) } as i32;
+    shared(old, new)
+}
+
+/// # Safety
+/// As dup2(2).
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn dup2(old: i32, new: i32) -> i32 {
+    // SAFETY: dup2(2) has this type.
+    static NEXT: Symbol<unsafe extern "C" fn(i32, i32) -> i32> = unsafe { Symbol::new(c"dup2") };
+    if old != new {
+        io::closing(new);
+    }
+    match NEXT.look_up() {
+        // SAFETY: our caller's promise.
+        Some(next) => shared(old, unsafe { next(old, new) }),
+        None => missing(),
+    }
+}
+
+/// # Safety
+/// As dup3(2).
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn dup3(old: i32, new: i32, flags: i32) -> i32 {
+    io::closing(new);
+    // SAFETY: the same call as our caller's.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_dup3,
+            libc::c_long::from(old),
+            libc::c_long::from(new),
+            libc::c_long::from(flags),
+        )
+    };
+    shared(old, result as i32)
+}
+
+/// # Safety
+/// As fcntl(2): of its further arguments only the first is looked at.
+unsafe fn control(
+    next: Option<unsafe extern "C-unwind" fn(i32, i32, *mut c_void) -> i32>,
+    descriptor: i32,
+    command: i32,
+    argument: *mut c_void,
+) -> i32 {
+    let Some(next) = next else {
+        return missing();
+    };
+    // SAFETY: our caller's promise.
+    let result = unsafe { next(descriptor, command, argument) };
+    if matches!(command, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC) {
+        return shared(descriptor, result);
+    }
+    result
+}
+
+/// # Safety
+/// As fcntl(2). Variadic there: the argument is in the register that a third one has.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn fcntl(descriptor: i32, command: i32, argument: *mut c_void) -> i32 {
+    // SAFETY: fcntl(2) as called with three arguments.
+    static NEXT: Symbol<unsafe extern "C-unwind" fn(i32, i32, *mut c_void) -> i32> =
+        unsafe { Symbol::new(c"fcntl") };
+    // SAFETY: our caller's promise.
+    unsafe { control(NEXT.look_up(), descriptor, command, argument) }
+}
+
+/// # Safety
+/// As fcntl(2).
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn fcntl64(
+    descriptor: i32,
+    command: i32,
+    argument: *mut c_void,
+) -> i32 {
+    // SAFETY: as above.
+    static NEXT: Symbol<unsafe extern "C-unwind" fn(i32, i32, *mut c_void) -> i32> =
+        unsafe { Symbol::new(c"fcntl64") };
+    // SAFETY: our caller's promise.
+    unsafe { control(NEXT.look_up(), descriptor, command, argument) }
+}
+
+fn shared(old: i32, new: i32) -> i32 {
+    if new >= 0 && new != old {
+        io::duplicated(old, new);
+    }
+    new
+}
+
+/// The error itself is returned, as posix_fadvise(3) does.
+fn advise(descriptor: i32, offset: i64, bytes: i64, advice: i32) -> i32 {
+    io::advised(descriptor);
+    pagewise_interpose::keeping_errno(|| {
+        // SAFETY: numbers only.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_fadvise64,
+                libc::c_long::from(descriptor),
+                offset,
+                bytes,
+                libc::c_long::from(advice),
+            )
+        };
+        if result == 0 {
+            return 0;
+        }
+        // SAFETY: this thread's own errno.
+        unsafe { *libc::__errno_location() }
+    })
+}
+
+/// # Safety
+/// As posix_fadvise(2).
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn posix_fadvise(
+    descriptor: i32,
+    offset: i64,
+    bytes: i64,
+    advice: i32,
+) -> i32 {
+    advise(descriptor, offset, bytes, advice)
+}
+
+/// # Safety
+/// As posix_fadvise(2).
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn posix_fadvise64(
+    descriptor: i32,
+    offset: i64,
+    bytes: i64,
+    advice: i32,
+) -> i32 {
+    advise(descriptor, offset, bytes, advice)
+}
+
+/// # Safety
+/// As readahead(2).
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn readahead(descriptor: i32, offset: i64, bytes: usize) -> isize {
+    io::advised(descriptor);
+    // SAFETY: the same call as our caller's.
+    unsafe {
+        libc::syscall(
+            libc::SYS_readahead,
+            libc::c_long::from(descriptor),
+            offset,
+            bytes,
+        ) as isize
+    }
+}

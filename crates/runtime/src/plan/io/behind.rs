@@ -1,0 +1,312 @@
+//! Which part of a file lies behind its reader, and whose it was: what may be dropped from the page cache. Arithmetic only.
+//!
+//! ```text
+//!   begin            end                 looked
+//!     |--- read -------|--- read ahead ---|      chunks of 2 MiB, each with a bit for every 64 KiB that was cached before
+//! ```
+//!
+//! A chunk is as large as the largest folio: to drop a part of a folio does nothing.
+
+use std::ops::Range;
+
+/// Bytes of a chunk.
+pub(super) const CHUNK: u64 = 2 << 20;
+/// Bytes of a bit of a chunk.
+pub(super) const GRANULE: u64 = CHUNK / 32;
+/// Chunks that are known at once.
+const KNOWN: u64 = 64;
+/// How far the kernel may read ahead when a run begins, and later.
+const FIRST_REACH: u64 = 16 << 20;
+const REACH: u64 = 64 << 20;
+/// A run goes on if no more than this is left out, or read again.
+const SLACK: u64 = 256 << 10;
+/// What was just written is dropped so much later, when it has been written back.
+pub(super) const WRITE_LAG: u64 = 16 << 20;
+
+/// A run through a file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Behind {
+    start: u64,
+    /// What is before it is done; start of a chunk.
+    begin: u64,
+    end: u64,
+    /// The chunks from `begin` to here have been looked at.
+    looked: u64,
+    /// Written back up to here.
+    pub(super) written: u64,
+    /// Granules that were cached before, by number of the chunk.
+    others: [u32; KNOWN as usize],
+    is_any: bool,
+}
+
+impl Behind {
+    pub(super) const NONE: Self = Self {
+        start: 0,
+        begin: 0,
+        end: 0,
+        looked: 0,
+        written: 0,
+        others: [0; KNOWN as usize],
+        is_any: false,
+    };
+
+    pub(super) fn is_any(&self) -> bool {
+        self.is_any
+    }
+
+    pub(super) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Whether a call at this place goes on with the run.
+    pub(super) fn goes_on_at(&self, offset: u64) -> bool {
+        self.is_any
+            && offset >= self.end.saturating_sub(SLACK).max(self.begin)
+            && offset <= self.end + SLACK
+    }
+
+    pub(super) fn start_at(&mut self, offset: u64) {
+        *self = Self::NONE;
+        self.start = offset;
+        self.begin = offset / CHUNK * CHUNK;
+        self.end = offset;
+        self.looked = self.begin;
+        self.written = offset;
+        self.is_any = true;
+    }
+
+    /// The run has got on to here.
+    pub(super) fn reach(&mut self, end: u64) {
+        self.end = self.end.max(end);
+    }
+
+    /// What is to be looked at before the next call, of so many bytes, `reads_ahead` if the kernel does for it. Empty: nothing yet.
+    pub(super) fn to_look_at(&self, bytes: u64, reads_ahead: bool) -> Range<u64> {
+        let run = self.end - self.start;
+        let ahead = match (reads_ahead, run) {
+            (false, _) => 0,
+            (true, 0) => FIRST_REACH,
+            (true, _) => (4 * run).clamp(FIRST_REACH, REACH),
+        };
+        let wanted = (self.end + bytes + ahead).next_multiple_of(CHUNK);
+        // A look costs a system call: many chunks at a time, but the first ones in time.
+        let is_due = self.looked < (self.end + bytes + ahead / 2).next_multiple_of(CHUNK);
+        // A range that begins where nothing is known yet may be as long as it likes, should nothing of it be cached.
+        let most = if self.looked == self.begin {
+            u64::MAX
+        } else {
+            (self.begin + KNOWN * CHUNK).max(self.looked)
+        };
+        if is_due && self.looked < wanted.min(most) {
+            self.looked..wanted.min(most)
+        } else {
+            self.looked..self.looked
+        }
+    }
+
+    /// Nothing of what was to be looked at was cached.
+    pub(super) fn is_clear(&mut self, range: &Range<u64>) {
+        for chunk in self.numbers(range) {
+            self.others[(chunk % KNOWN) as usize] = 0;
+        }
+        self.looked = range.end;
+    }
+
+    /// Chunks of a range that a look may tell apart: what is further is left alone.
+    pub(super) fn numbers(&self, range: &Range<u64>) -> Range<u64> {
+        let first = range.start / CHUNK;
+        first
+            ..range
+                .end
+                .div_ceil(CHUNK)
+                .min(self.begin / CHUNK + KNOWN)
+                .max(first)
+    }
+
+    /// A chunk was looked at by itself: which granules were cached.
+    pub(super) fn set_others(&mut self, chunk: u64, granules: u32) {
+        self.others[(chunk % KNOWN) as usize] = granules;
+        self.looked = (chunk + 1) * CHUNK;
+    }
+
+    /// Takes the next chunk that lies behind the run by so much: its number, and the granules that were cached before.
+    pub(super) fn take_passed(&mut self, lag: u64) -> Option<(u64, u32)> {
+        let end = self.end.checked_sub(lag)?;
+        (self.begin + CHUNK <= end).then(|| self.take())
+    }
+
+    /// Takes the next chunk that the run, or reading ahead of it, may have touched.
+    pub(super) fn take_rest(&mut self, reads_ahead: bool) -> Option<(u64, u32)> {
+        let run = self.end - self.start;
+        let ahead = if reads_ahead && run > 0 {
+            (4 * run).min(FIRST_REACH)
+        } else {
+            0
+        };
+        let chunk =
+            (self.begin < self.end + ahead && self.begin < self.looked).then(|| self.take());
+        if chunk.is_none() {
+            self.is_any = false;
+        }
+        chunk
+    }
+
+    fn take(&mut self) -> (u64, u32) {
+        let chunk = self.begin / CHUNK;
+        let is_known = self.begin < self.looked;
+        self.begin += CHUNK;
+        self.looked = self.looked.max(self.begin);
+        let others = if is_known {
+            self.others[(chunk % KNOWN) as usize]
+        } else {
+            u32::MAX
+        };
+        (chunk, others)
+    }
+}
+
+/// The parts of a chunk that were not cached before, as offsets in the file.
+pub(super) fn own_parts(chunk: u64, others: u32) -> impl Iterator<Item = Range<u64>> {
+    let mut granule = 0;
+    std::iter::from_fn(move || {
+        let clear = |granule: u32| granule < 32 && others >> granule & 1 == 0;
+        while granule < 32 && !clear(granule) {
+            granule += 1;
+        }
+        let first = granule;
+        while clear(granule) {
+            granule += 1;
+        }
+        let at = |granule: u32| chunk * CHUNK + u64::from(granule) * GRANULE;
+        (first < granule).then(|| at(first)..at(granule))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Looks as the library does, with what is cached given by a function of the offset.
+    fn look(behind: &mut Behind, bytes: u64, is_cached: impl Fn(u64) -> bool) {
+        let range = behind.to_look_at(bytes, true);
+        if range.is_empty() {
+            return;
+        }
+        let granules =
+            |range: Range<u64>| (range.start / GRANULE..range.end / GRANULE).map(|at| at * GRANULE);
+        if !granules(range.clone()).any(&is_cached) {
+            behind.is_clear(&range);
+            return;
+        }
+        for chunk in behind.numbers(&range) {
+            let all = granules(chunk * CHUNK..(chunk + 1) * CHUNK).enumerate();
+            let bits = all
+                .filter(|&(_, at)| is_cached(at))
+                .map(|(bit, _)| 1u32 << bit);
+            behind.set_others(chunk, bits.sum());
+        }
+    }
+
+    fn dropped(behind: &mut Behind, at_end: bool) -> Vec<Range<u64>> {
+        let mut parts = Vec::new();
+        loop {
+            let chunk = if at_end {
+                behind.take_rest(true)
+            } else {
+                behind.take_passed(0)
+            };
+            let Some((chunk, others)) = chunk else {
+                return parts;
+            };
+            parts.extend(own_parts(chunk, others));
+        }
+    }
+
+    #[test]
+    fn a_scan_is_dropped_in_whole_chunks_and_to_its_end() {
+        let mut behind = Behind::NONE;
+        behind.start_at(0);
+        let mut parts = Vec::new();
+        for call in 0..20u64 {
+            assert!(behind.goes_on_at(call * 1_000_000));
+            look(&mut behind, 1_000_000, |_| false);
+            behind.reach((call + 1) * 1_000_000);
+            parts.extend(dropped(&mut behind, false));
+        }
+        assert!(
+            parts
+                .iter()
+                .all(|part| part.start % CHUNK == 0 && part.end - part.start == CHUNK)
+        );
+        assert_eq!(parts.last().map(|part| part.end), Some(9 * CHUNK));
+        let rest = dropped(&mut behind, true);
+        assert_eq!(rest.first().map(|part| part.start), Some(9 * CHUNK));
+        assert!(rest.last().is_some_and(|part| part.end >= 20_000_000));
+        assert!(!behind.is_any());
+    }
+
+    #[test]
+    fn what_was_cached_before_is_never_dropped_however_far_ahead_the_kernel_reads() {
+        let hot = |at: u64| (30 << 20..37 << 20).contains(&at) || at == 50 << 20;
+        let mut behind = Behind::NONE;
+        behind.start_at(0);
+        let mut read_ahead = 0;
+        let mut parts = Vec::new();
+        for call in 0..100u64 {
+            // All up to there is cached by the time it is looked at: by us.
+            let ours = read_ahead;
+            look(&mut behind, 1 << 20, |at| hot(at) || at < ours);
+            behind.reach((call + 1) << 20);
+            read_ahead = behind.end() + (behind.end() * 2).min(16 << 20);
+            parts.extend(dropped(&mut behind, false));
+        }
+        let total: u64 = parts.iter().map(|part| part.end - part.start).sum();
+        assert_eq!(total, (100 << 20) - (7 << 20) - GRANULE);
+        assert!(
+            parts
+                .iter()
+                .all(|part| !(part.start..part.end).step_by(GRANULE as usize).any(hot))
+        );
+    }
+
+    #[test]
+    fn a_call_that_reads_all_at_once_is_dropped_if_nothing_was_cached() {
+        let mut behind = Behind::NONE;
+        behind.start_at(0);
+        look(&mut behind, 1 << 30, |_| false);
+        behind.reach(1 << 30);
+        assert_eq!(dropped(&mut behind, false).len(), 512);
+        let mut behind = Behind::NONE;
+        behind.start_at(0);
+        look(&mut behind, 1 << 30, |at| at == 0);
+        behind.reach(1 << 30);
+        let parts = dropped(&mut behind, false);
+        assert_eq!(
+            parts.last().map(|part| part.end),
+            Some(KNOWN * CHUNK),
+            "the rest is unknown"
+        );
+    }
+
+    #[test]
+    fn jumps_end_a_run_and_small_steps_do_not() {
+        let mut behind = Behind::NONE;
+        assert!(!behind.goes_on_at(0));
+        behind.start_at(5 << 20);
+        behind.reach(6 << 20);
+        assert!(behind.goes_on_at((6 << 20) + SLACK) && behind.goes_on_at((6 << 20) - SLACK));
+        assert!(!behind.goes_on_at(8 << 20) && !behind.goes_on_at(0));
+        // Where nothing is read ahead, nothing more is looked at nor dropped.
+        assert_eq!(behind.to_look_at(4096, false), 4 << 20..8 << 20);
+    }
+
+    #[test]
+    fn what_is_written_waits_until_it_may_be_clean() {
+        let mut behind = Behind::NONE;
+        behind.start_at(0);
+        look(&mut behind, 20 << 20, |_| false);
+        behind.reach(20 << 20);
+        let count = std::iter::from_fn(|| behind.take_passed(WRITE_LAG)).count();
+        assert_eq!(count, 2);
+    }
+}

@@ -1,0 +1,342 @@
+//! Rules about I/O in force: what the hooks of `read`, `write` and kin call before and after the program's own call.
+//!
+//! ```text
+//!   hook -> before: paths: which rules? -> open_files: which file? -> hints before the call
+//!        -> after:                          behind: what to drop?  -> hints after it; worth: did they help?
+//! ```
+
+mod behind;
+mod hints;
+mod open_files;
+mod paths;
+mod pattern;
+mod worth;
+
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
+
+use pagewise_abi::plan::PlanAction;
+use pagewise_abi::plan::PlanReadahead;
+use pagewise_abi::plan::PlanRule;
+use pagewise_abi::status::OfIo;
+use pagewise_abi::status::WhyWithdrawn;
+use pagewise_interpose as interpose;
+use pagewise_interpose::Registers;
+use pagewise_interpose::page_cache;
+
+use self::hints::Hinted;
+use self::open_files::OpenFile;
+use self::open_files::Place;
+use super::loaded::Plan;
+use super::with_plan;
+
+/// The rules about I/O, a bit each; without any, hooks pass calls on at once.
+static RULES: AtomicU64 = AtomicU64::new(0);
+/// Those that were withdrawn.
+static WITHDRAWN: AtomicU64 = AtomicU64::new(0);
+
+/// Whose descriptors are known: a child by `vfork` has its own ones, but shares our memory.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+
+/// Where a call reads or writes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum At {
+    /// At an offset that it states.
+    Offset(u64),
+    /// Where the descriptor is.
+    Cursor,
+    /// Where the C library's buffer is, which may be behind the descriptor.
+    Buffer,
+}
+
+/// A call that is about to be made.
+#[derive(Clone, Copy)]
+pub(crate) struct Request {
+    pub(crate) descriptor: i32,
+    pub(crate) at: At,
+    /// Bytes asked for; 0: not known.
+    pub(crate) bytes: u64,
+    pub(crate) is_write: bool,
+}
+
+/// A call that a rule is about.
+pub(crate) struct Call {
+    request: Request,
+    rule: usize,
+    /// Where it begins, if it was looked up.
+    offset: Option<u64>,
+    /// It shall leave nothing in the page cache.
+    pub(crate) leaves_nothing: bool,
+    /// When it began, ns, and what had been read from devices; `None`: not measured.
+    began: Option<(u64, u64)>,
+}
+
+/// Whether there are rules about I/O.
+#[inline(always)]
+pub(crate) fn is_any() -> bool {
+    RULES.load(Ordering::Relaxed) != 0
+}
+
+/// Finds the plan's rules about I/O.
+pub(super) fn begin(plan: &Plan) {
+    let is_io = |index: &usize| plan.view.action(&plan.view.rule(*index)).is_io();
+    let rules = (0..plan.view.rules()).filter(is_io);
+    PROCESS.store(interpose::process_id(), Ordering::Relaxed);
+    RULES.store(
+        rules.fold(0, |set, index| set | 1 << index),
+        Ordering::Release,
+    );
+}
+
+/// A forked child has its own descriptors.
+pub(super) fn forget() {
+    PROCESS.store(interpose::process_id(), Ordering::Relaxed);
+    open_files::forget();
+}
+
+/// The program is about to read or write. `None`: as it likes.
+#[cold]
+pub(crate) fn before(request: Request, registers: Registers) -> Option<Call> {
+    let mut call = None;
+    with_plan(|plan| call = begin_call(plan, request, registers));
+    call
+}
+
+fn begin_call(plan: &Plan, request: Request, registers: Registers) -> Option<Call> {
+    let rules = RULES.load(Ordering::Relaxed);
+    let matching = paths::matching(plan, rules, registers);
+    if matching == 0 {
+        give_back(request.descriptor);
+        return None;
+    }
+    let place = open_files::place(request.descriptor)?;
+    let mut held = place.file.lock()?;
+    open_files::look(plan, rules, request.descriptor, &mut held)?;
+    let file = held.as_mut()?;
+    let accepted = matching & file.accepted_by;
+    // The longest path; of equals, the one that names its files.
+    let rule = paths::bits(accepted).max_by_key(|&index| {
+        let rule = plan.view.rule(index);
+        (rule.frames, rule.pattern > 0)
+    });
+    let Some(index) = rule else {
+        drop(held);
+        give_back(request.descriptor);
+        return None;
+    };
+    if file.counted >> index & 1 == 0 {
+        file.counted |= 1 << index;
+        let word = if file.takes_hints {
+            OfIo::Files
+        } else {
+            OfIo::Hintless
+        };
+        plan.status.add_to_io(index, word, 1);
+    }
+    plan.status.add_to_io(index, OfIo::Calls, 1);
+    let rule = plan.view.rule(index);
+    let is_left_alone = !file.takes_hints
+        || WITHDRAWN.load(Ordering::Relaxed) >> index & 1 == 1
+        || plan.view.action(&rule) == PlanAction::IoNothing;
+    let mut call = Call {
+        request,
+        rule: index,
+        offset: None,
+        leaves_nothing: false,
+        began: None,
+    };
+    if is_left_alone {
+        take_back(request.descriptor, place);
+        return Some(call);
+    }
+    let mut hinted = Hinted {
+        plan,
+        place,
+        file,
+        rule: index,
+    };
+    if hinted.before(&rule, &mut call).is_none() {
+        // It is another file than the one that was looked at.
+        *held = None;
+    }
+    Some(call)
+}
+
+/// The program's call is over: it read or wrote so many bytes.
+pub(crate) fn after(call: &Call, bytes: u64) {
+    // Before anything else is done: that is not the call's time.
+    let ended_ns = call.began.map(|_| interpose::now_ns());
+    with_plan(|plan| {
+        end_call(plan, call, bytes, ended_ns);
+    });
+}
+
+fn end_call(plan: &Plan, call: &Call, bytes: u64, ended_ns: Option<u64>) -> Option<()> {
+    plan.status.add_to_io(call.rule, OfIo::Bytes, bytes);
+    let place = open_files::known(call.request.descriptor)?;
+    let mut held = place.file.lock()?;
+    let file = held.as_mut()?;
+    if let Some(((began_ns, device), ended_ns)) = call.began.zip(ended_ns) {
+        let device = page_cache::device_bytes().saturating_sub(device);
+        hints::note_cost(plan, call.rule, ended_ns - began_ns, device, bytes);
+    }
+    let rule = plan.view.rule(call.rule);
+    let is_same = Hinted {
+        plan,
+        place,
+        file,
+        rule: call.rule,
+    }
+    .after(&rule, call, bytes);
+    if is_same.is_none() {
+        *held = None;
+    } else if file.is_shared {
+        take_back(call.request.descriptor, place);
+    }
+    Some(())
+}
+
+/// The kernel does not do without the page cache here: the rule ends.
+#[cold]
+pub(crate) fn cannot_leave_nothing(call: &Call, errno: i32) {
+    with_plan(|plan| {
+        plan.status.refused_io(call.rule, errno);
+        withdraw(plan, call.rule, WhyWithdrawn::Unsupported);
+    });
+}
+
+fn withdraw(plan: &Plan, rule: usize, why: WhyWithdrawn) {
+    WITHDRAWN.fetch_or(1 << rule, Ordering::Relaxed);
+    plan.status.set_of_io(rule, OfIo::Withdrawn, why as u64);
+}
+
+/// A call that no rule is about uses a descriptor: what was told of its file is not meant for it.
+fn give_back(descriptor: i32) {
+    if let Some(place) = open_files::known(descriptor)
+        && place.told.load(Ordering::Relaxed) != 0
+        && let Some(held) = place.file.lock()
+        && held.as_ref().is_some_and(|file| file.is_still(descriptor))
+    {
+        take_back(descriptor, place);
+    }
+}
+
+/// The kernel reads ahead as it does without us. The place is held.
+fn take_back(descriptor: i32, place: &Place) {
+    if place.told.swap(0, Ordering::Relaxed) != 0 {
+        // Whatever comes of it, it was the least that could be told.
+        let _ = page_cache::advise(descriptor, 0..0, page_cache::NORMAL);
+    }
+}
+
+/// A descriptor is about to be closed, or to mean another file: what lies behind its reader is dropped, and all forgotten.
+#[inline(always)]
+pub(crate) fn closing(descriptor: i32) {
+    if is_any() {
+        close(descriptor);
+    }
+}
+
+#[cold]
+fn close(descriptor: i32) {
+    with_plan(|plan| {
+        if let Some(place) = open_files::known(descriptor)
+            && PROCESS.load(Ordering::Relaxed) == interpose::process_id()
+            && let Some(mut held) = place.file.lock()
+        {
+            if let Some(file) = held.as_mut() {
+                finish(plan, descriptor, place, file);
+            }
+            *held = None;
+            place.told.store(0, Ordering::Relaxed);
+        }
+    });
+}
+
+fn finish(plan: &Plan, descriptor: i32, place: &Place, file: &mut OpenFile) {
+    if file.behind.is_any() && file.is_still(descriptor) {
+        let rule = file.rule;
+        Hinted {
+            plan,
+            place,
+            file,
+            rule,
+        }
+        .drop_rest(descriptor);
+    }
+}
+
+/// All descriptors of a range are about to be closed.
+#[cold]
+pub(crate) fn closing_all(first: u32, last: u32) {
+    if is_any() {
+        for (descriptor, _) in open_files::all() {
+            if (first..=last).contains(&descriptor.unsigned_abs()) {
+                close(descriptor);
+            }
+        }
+    }
+}
+
+/// The program ends: what lies behind its readers is dropped.
+pub(super) fn ending() {
+    closing_all(0, u32::MAX);
+}
+
+/// Two descriptors mean the same open file from here on.
+#[cold]
+pub(crate) fn duplicated(old: i32, new: i32) {
+    if !is_any() {
+        return;
+    }
+    with_plan(|plan| {
+        if PROCESS.load(Ordering::Relaxed) != interpose::process_id() {
+            return;
+        }
+        let rules = RULES.load(Ordering::Relaxed);
+        for descriptor in [old, new] {
+            if let Some(place) = open_files::place(descriptor)
+                && let Some(mut held) = place.file.lock()
+                && open_files::look(plan, rules, descriptor, &mut held).is_some()
+                && let Some(file) = held.as_mut()
+            {
+                file.is_shared = true;
+                take_back(descriptor, place);
+            }
+        }
+    });
+}
+
+/// The program advises a file itself: from here on it is its own.
+#[cold]
+pub(crate) fn advised(descriptor: i32) {
+    if !is_any() {
+        return;
+    }
+    with_plan(|plan| {
+        let rules = RULES.load(Ordering::Relaxed);
+        if let Some(place) = open_files::place(descriptor)
+            && let Some(mut held) = place.file.lock()
+            && open_files::look(plan, rules, descriptor, &mut held).is_some()
+            && let Some(file) = held.as_mut()
+            && file.takes_hints
+        {
+            take_back(descriptor, place);
+            file.takes_hints = false;
+            file.behind = behind::Behind::NONE;
+            for rule in paths::bits(file.accepted_by) {
+                plan.status.add_to_io(rule, OfIo::TakenOver, 1);
+            }
+        }
+    });
+}
+
+/// The advice of a rule, if it has one.
+fn advice(plan: &Plan, rule: &PlanRule) -> Option<i32> {
+    plan.view.readahead(rule).map(|mode| match mode {
+        PlanReadahead::Normal => page_cache::NORMAL,
+        PlanReadahead::Sequential => page_cache::SEQUENTIAL,
+        PlanReadahead::Random => page_cache::RANDOM,
+    })
+}

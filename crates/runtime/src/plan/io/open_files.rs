@@ -1,0 +1,185 @@
+//! What is known of open files, by descriptor: which file it is, what was told of it, and how far its reader is.
+//!
+//! A descriptor's number comes to mean another file when it is closed and given anew. `close` and kin are hooked and empty the
+//! place, waiting while a hint is under way; for those that bypass the hooks, device and inode are compared before each hint.
+
+use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::AtomicU8;
+use std::sync::atomic::Ordering;
+
+use pagewise_interpose::Spin;
+use pagewise_interpose::page_cache;
+
+use super::behind::Behind;
+use super::paths::bits;
+use super::pattern;
+use crate::plan::loaded::Plan;
+
+/// Descriptors of a block, and blocks: a million descriptors; who has more goes without hints.
+const IN_BLOCK: usize = 64;
+const BLOCKS: usize = 1 << 14;
+
+/// What is known of one descriptor.
+pub(super) struct Place {
+    /// The advice that the open file has from us; 0: none, as [`page_cache::NORMAL`] is.
+    pub(super) told: AtomicU8,
+    pub(super) file: Spin<Option<OpenFile>>,
+}
+
+/// A regular file that is open.
+pub(super) struct OpenFile {
+    identity: (u64, u64),
+    /// It has a page cache, and nobody else speaks for it.
+    pub(super) takes_hints: bool,
+    /// Several descriptors mean it: what is told of it must be taken back at once.
+    pub(super) is_shared: bool,
+    /// The rules whose patterns its name matches, a bit each.
+    pub(super) accepted_by: u64,
+    /// The rules that were counted for it.
+    pub(super) counted: u64,
+    pub(super) behind: Behind,
+    /// The rule that `behind` is for, and whether it writes.
+    pub(super) rule: usize,
+    pub(super) is_written: bool,
+    /// Where a burst goes on.
+    pub(super) burst_end: u64,
+}
+
+impl OpenFile {
+    /// Looks at what is open there. Of what is no regular file, nothing is wanted.
+    fn look(plan: &Plan, rules: u64, descriptor: i32) -> Option<Self> {
+        let facts = page_cache::facts(descriptor)?;
+        let takes_hints = facts.is_regular && page_cache::has_cache_to_spare(descriptor);
+        Some(Self {
+            identity: facts.identity,
+            takes_hints,
+            is_shared: false,
+            accepted_by: accepting(plan, rules, descriptor),
+            counted: 0,
+            behind: Behind::NONE,
+            rule: 0,
+            is_written: false,
+            burst_end: u64::MAX,
+        })
+    }
+
+    /// Whether the descriptor still means this file.
+    pub(super) fn is_still(&self, descriptor: i32) -> bool {
+        page_cache::facts(descriptor).is_some_and(|facts| facts.identity == self.identity)
+    }
+}
+
+/// The rules that have no pattern, or one that the file's path matches.
+fn accepting(plan: &Plan, rules: u64, descriptor: i32) -> u64 {
+    let mut buffer = [0u8; 4096];
+    let mut path = None;
+    let mut accepting = 0;
+    for index in bits(rules) {
+        let is_accepted = match plan.view.pattern(&plan.view.rule(index)) {
+            None => true,
+            Some(pattern) => {
+                let path = path.get_or_insert_with(|| {
+                    page_cache::path(descriptor, &mut buffer).map_or(0, <[u8]>::len)
+                });
+                pattern::is_meant(pattern, &buffer[..*path])
+            }
+        };
+        accepting |= u64::from(is_accepted) << index;
+    }
+    accepting
+}
+
+type Block = [Place; IN_BLOCK];
+
+static TABLE: [AtomicPtr<Block>; BLOCKS] = [const { AtomicPtr::new(std::ptr::null_mut()) }; BLOCKS];
+
+/// What is known of a descriptor; `None`: nothing.
+pub(super) fn known(descriptor: i32) -> Option<&'static Place> {
+    let number = usize::try_from(descriptor).ok()?;
+    let block = TABLE.get(number / IN_BLOCK)?.load(Ordering::Acquire);
+    // SAFETY: null, or made by `make` and never undone.
+    let block = unsafe { block.as_ref() }?;
+    Some(&block[number % IN_BLOCK])
+}
+
+/// The place for what is known of a descriptor.
+pub(super) fn place(descriptor: i32) -> Option<&'static Place> {
+    known(descriptor).or_else(|| {
+        make(usize::try_from(descriptor).ok()? / IN_BLOCK)?;
+        known(descriptor)
+    })
+}
+
+/// Looks at the file if that was not done, or if it is another one now.
+pub(super) fn look(
+    plan: &Plan,
+    rules: u64,
+    descriptor: i32,
+    file: &mut Option<OpenFile>,
+) -> Option<()> {
+    if file.is_none() {
+        *file = Some(OpenFile::look(plan, rules, descriptor)?);
+    }
+    Some(())
+}
+
+fn make(number: usize) -> Option<()> {
+    let entry = TABLE.get(number)?;
+    // SAFETY: a fresh mapping of our own; never undone but when another thread was first.
+    let start = unsafe {
+        libc::syscall(
+            libc::SYS_mmap,
+            0 as libc::c_long,
+            size_of::<Block>(),
+            libc::c_long::from(libc::PROT_READ | libc::PROT_WRITE),
+            libc::c_long::from(libc::MAP_PRIVATE | libc::MAP_ANONYMOUS),
+            -1 as libc::c_long,
+            0 as libc::c_long,
+        )
+    };
+    if start <= 0 {
+        return None;
+    }
+    let block = start as *mut Place;
+    for index in 0..IN_BLOCK {
+        let place = Place {
+            told: AtomicU8::new(0),
+            file: Spin::new(None),
+        };
+        // SAFETY: within the mapping, which is aligned to pages.
+        unsafe { block.add(index).write(place) };
+    }
+    let first = entry.compare_exchange(
+        std::ptr::null_mut(),
+        block.cast(),
+        Ordering::AcqRel,
+        Ordering::Acquire,
+    );
+    if first.is_err() {
+        // SAFETY: our own mapping, which nobody else has seen.
+        unsafe { libc::syscall(libc::SYS_munmap, start, size_of::<Block>()) };
+    }
+    Some(())
+}
+
+/// All places there are, with their descriptors.
+pub(super) fn all() -> impl Iterator<Item = (i32, &'static Place)> {
+    let blocks = TABLE.iter().enumerate();
+    blocks.flat_map(|(number, block)| {
+        // SAFETY: as in `known`.
+        let block = unsafe { block.load(Ordering::Acquire).as_ref() };
+        let places = block.into_iter().flatten().enumerate();
+        places.map(move |(index, place)| ((number * IN_BLOCK + index) as i32, place))
+    })
+}
+
+/// A forked child: other threads of the parent may have held places.
+pub(super) fn forget() {
+    for (_, place) in all() {
+        place.file.break_open();
+        place.told.store(0, Ordering::Relaxed);
+        if let Some(mut file) = place.file.lock() {
+            *file = None;
+        }
+    }
+}
