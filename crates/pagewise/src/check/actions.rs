@@ -88,7 +88,9 @@ fn hugepages(facts: &HostFacts) -> Item {
         (None, _, _) => "no huge page was free to try it with",
         (Some(false), _, _) => "no promotion on request: MADV_COLLAPSE needs Linux 6.1",
         (_, Some(true), Some(true)) => "promotion, and recovery of bloat",
-        (_, Some(true), _) => "promotion; a split frees no zeros, so bloat stays: that needs Linux 6.12",
+        (_, Some(true), _) => {
+            "promotion; a split frees no zeros, so bloat stays: that needs Linux 6.12"
+        }
         _ => "promotion; huge pages are not split on request, so bloat stays",
     };
     let lacks_rights = facts.effective_uid != 0;

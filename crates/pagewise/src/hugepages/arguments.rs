@@ -130,6 +130,9 @@ pub(crate) struct ManageArguments {
         allow_negative_numbers = true
     )]
     pub(crate) utilisation: Percent,
+    /// Take options from this file (TOML, keys as the options here); what is typed counts
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
     /// Folder for the manager's lock and status
     #[arg(long, value_name = "FOLDER", default_value = STATE)]
     pub(crate) state: PathBuf,

@@ -8,6 +8,7 @@
 mod act;
 mod arguments;
 mod budget;
+mod config;
 mod dry;
 mod folder;
 mod manager;
@@ -37,7 +38,11 @@ pub(crate) fn run(arguments: &HugepagesArguments) -> Result<ExitCode, Failure> {
     match &arguments.command {
         Some(HugepagesCommand::Status(status)) => show(status)?,
         Some(HugepagesCommand::Scan(scan)) => scan::run(scan)?,
-        None => manage(&arguments.manage)?,
+        None => match &arguments.manage.config {
+            // After `pagewise hugepages`.
+            Some(path) => manage(&config::merged(path, std::env::args_os().skip(2))?)?,
+            None => manage(&arguments.manage)?,
+        },
     }
     Ok(ExitCode::SUCCESS)
 }
