@@ -116,7 +116,7 @@ mod tests {
             "{refused}"
         );
         drop(first);
-        let none = read_status(&path).err().expect("none").to_string();
+        let none = read_status(&path).expect_err("none").to_string();
         assert!(none.contains("no huge page manager runs"), "{none}");
         Folder::open(&path).expect("the next one");
     }

@@ -28,8 +28,10 @@ use crate::record::signals::Signals;
 
 /// How often it looks whether something is due.
 const TICK: Duration = Duration::from_millis(10);
-/// How often it looks which processes there are, how much memory is used, and writes its status.
+/// How often it looks how much memory is used and who has ended, and writes its status.
 pub(super) const HOUSEKEEPING: Duration = Duration::from_secs(1);
+/// How often it looks which processes there are: that reads a file of each process of the machine.
+const DISCOVERY: Duration = Duration::from_secs(5);
 /// What an action costs before one was measured.
 const ACTION_COST: Duration = Duration::from_micros(500);
 
@@ -48,6 +50,7 @@ pub(super) struct Manager<'arguments> {
     pub(super) action_cost: Duration,
     memory: MemoryState,
     next_housekeeping: Instant,
+    next_discovery: Instant,
     pub(super) paused_until: Option<Instant>,
     pub(super) ended: super::target::Done,
     pub(super) handed_out: u64,
@@ -84,6 +87,7 @@ impl<'arguments> Manager<'arguments> {
             action_cost: ACTION_COST,
             memory: memory_now()?,
             next_housekeeping: Instant::now(),
+            next_discovery: Instant::now(),
             paused_until: None,
             ended: super::target::Done::default(),
             handed_out: 0,
@@ -129,18 +133,22 @@ impl<'arguments> Manager<'arguments> {
             .map(Target::pid)
             .collect();
         gone.into_iter().for_each(|pid| self.let_go(pid));
+        if Instant::now() >= self.next_discovery && !(self.arguments.once && self.any_looked()) {
+            self.next_discovery = Instant::now() + DISCOVERY;
+            self.discover();
+        }
+        self.write_status()
+    }
+
+    fn discover(&mut self) {
         let found = self.named.now();
         self.left_out = found.left_out;
         self.refused.retain(|pid, _| found.processes.contains(pid));
         for pid in found.processes {
-            if !self.targets.contains_key(&pid)
-                && !self.refused.contains_key(&pid)
-                && !(self.arguments.once && self.any_looked())
-            {
+            if !self.targets.contains_key(&pid) && !self.refused.contains_key(&pid) {
                 self.take_hold(pid);
             }
         }
-        self.write_status()
     }
 
     fn any_looked(&self) -> bool {
@@ -241,11 +249,16 @@ impl<'arguments> Manager<'arguments> {
                 "{} promoted, {} split, {} MiB freed{refused}",
                 done.promoted,
                 done.demoted,
-                done.freed * pagewise_host::page_bytes() >> 20
+                (done.freed * pagewise_host::page_bytes()) >> 20
             )
         };
+        let short = if self.controller.is_recovering() {
+            "; memory is short, so nothing is promoted"
+        } else {
+            ""
+        };
         format!(
-            "{work}; used {:.2} % of one processor",
+            "{work}{short}; used {:.2} % of one processor",
             self.budget.used() * 100.0
         )
     }

@@ -50,18 +50,15 @@ fn character(region: &Region) -> char {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pagewise_simulate::hugepages::Seen;
 
     #[test]
     fn each_region_has_its_place() {
-        let region = |huge: bool, coverage: f64, zero: Option<u16>| Region {
-            seen: Seen {
-                huge,
-                ..Seen::default()
-            },
-            coverage: Some(coverage),
-            zero,
-            ..Region::default()
+        let region = |huge: bool, coverage: f64, zero: Option<u16>| {
+            let mut region = Region::default();
+            region.seen.huge = huge;
+            region.coverage = Some(coverage);
+            region.zero = zero;
+            region
         };
         let regions = BTreeMap::from([
             (ROW, region(true, 0.0, Some(64))),
