@@ -1,4 +1,4 @@
-/* Reads at random from the hot part of a large memory, and says how fast it is from moment to moment.
+/* Reads at random one line of each page in the hot part of a large memory, and says how fast it is from moment to moment.
  *
  * usage: hot MIB HOT_PERCENT high|low|spread SECONDS base|advised|huge
  *   base      on base pages, as nothing is advised (transparent_hugepage/enabled must be madvise)
@@ -59,7 +59,10 @@ int main(int count, char **words)
 		for (int step = 0; step < BATCH; step++) {
 			state ^= state << 13, state ^= state >> 7, state ^= state << 17;
 			size_t region = order[(state >> 20) % hot];
-			size_t offset = (state >> 3) % REGION & ~63UL;
+			/* One line of each page, not the same in all, so that they do not contend for cache sets: what is read fits
+			 * into the caches, and translations do not. */
+			size_t page = (state >> 3) % 512;
+			size_t offset = page * 4096 + ((region * 512 + page) * 37 % 64) * 64;
 			/* The next place depends on what is read here: latency counts, not bandwidth. */
 			state += *(volatile uint64_t *)(memory + region * REGION + offset) >> 62;
 		}

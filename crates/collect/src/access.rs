@@ -156,6 +156,18 @@ impl AccessSensor {
     /// # Errors
     /// If the kernel refuses it.
     pub fn load(layout: Layout) -> Result<Self, CollectError> {
+        Self::load_programs(layout, &[LOOK.0])
+    }
+
+    /// The same, and the program of [`count_zeros`](Self::count_zeros).
+    ///
+    /// # Errors
+    /// If the kernel refuses one of them.
+    pub fn with_zeros(layout: Layout) -> Result<Self, CollectError> {
+        Self::load_programs(layout, &[LOOK.0, ZEROS.0])
+    }
+
+    fn load_programs(layout: Layout, names: &[&str]) -> Result<Self, CollectError> {
         let config = Config {
             direct_map: layout.direct_map,
             top_level_shift: layout.top_level_shift,
@@ -164,7 +176,8 @@ impl AccessSensor {
         };
         let mut open = open_object("access", ACCESS, config)?;
         for mut program in open.progs_mut() {
-            program.set_autoload(true);
+            let wanted = names.iter().any(|name| program.name() == *name);
+            program.set_autoload(wanted);
         }
         let object = open
             .load()
@@ -216,7 +229,7 @@ impl AccessSensor {
     /// `None`: there is no huge page. It takes up to half a millisecond, and holds up nobody.
     ///
     /// # Errors
-    /// If the kernel refuses to run the program.
+    /// If the kernel refuses to run the program, or it was not loaded ([`with_zeros`](Self::with_zeros)).
     pub fn count_zeros(
         &mut self,
         pages: &Pages,

@@ -82,7 +82,7 @@ fn waiting_shell() -> Child {
 }
 
 fn sensor() -> AccessSensor {
-    AccessSensor::load(calibrate().expect("a layout")).expect("loaded")
+    AccessSensor::with_zeros(calibrate().expect("a layout")).expect("loaded")
 }
 
 fn walk(sensor: &mut AccessSensor, pages: &Pages) -> (Walked, u64, Vec<Region>) {
@@ -173,7 +173,7 @@ fn zeros_of_a_huge_page_are_counted_and_its_pages_of_zeros_are_no_pages() {
         return;
     }
     const MADV_COLLAPSE: i32 = 25;
-    let mut sensor = AccessSensor::load(calibrate().expect("a layout")).expect("loaded");
+    let mut sensor = AccessSensor::with_zeros(calibrate().expect("a layout")).expect("loaded");
     let pages = Pages::open(std::process::id())
         .expect("opened")
         .expect("it lives");

@@ -228,19 +228,22 @@ int look_at_regions(void *ctx)
 
 struct contents {
 	__u64 address;
-	struct table *copy;
 	bool zero;
 };
 
 static long look_at_words(__u32 step, struct contents *page)
 {
 	__u64 words = 0;
+	__u32 zero = 0;
+	struct table *copy = bpf_map_lookup_elem(&copies, &zero);
 
+	if (!copy)
+		return 1;
 	for (int word = 0; word < WORDS_A_STEP; word++) {
 		__u32 index = step * WORDS_A_STEP + word;
 
 		words |= config.use_cast ? load(page->address + index * sizeof(__u64)) :
-					   page->copy->entries[index & (REGION_PAGES - 1)];
+					   copy->entries[index & (REGION_PAGES - 1)];
 	}
 	page->zero = words == 0;
 	return !page->zero;
@@ -249,7 +252,7 @@ static long look_at_words(__u32 step, struct contents *page)
 // A page in use shows a bit after a few bytes: its first and last words are looked at before all the others.
 static __always_inline bool is_zero_page(__u64 address, struct table *copy)
 {
-	struct contents page = { .address = address, .copy = copy };
+	struct contents page = { .address = address };
 
 	if (load(address) || load(address + PAGE_SIZE - sizeof(__u64)))
 		return false;

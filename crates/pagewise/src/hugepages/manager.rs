@@ -69,7 +69,7 @@ impl<'arguments> Manager<'arguments> {
             ));
         }
         let layout = pagewise_collect::calibrate()?;
-        let mut sensor = AccessSensor::load(layout)?;
+        let mut sensor = AccessSensor::with_zeros(layout)?;
         sensor.leave_out_zero_page();
         warn_of_missing_features();
         let interval = arguments.interval.0;

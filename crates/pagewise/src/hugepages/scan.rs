@@ -44,7 +44,7 @@ pub(super) fn run(arguments: &ScanArguments) -> Result<(), Failure> {
     let pid = arguments.pid;
     let gone = || Failure::new(format!("process {pid} ended before it could be looked at"));
     let mut target = Target::hold(pid)?.ok_or_else(gone)?;
-    let mut sensor = AccessSensor::load(pagewise_collect::calibrate()?)?;
+    let mut sensor = AccessSensor::with_zeros(pagewise_collect::calibrate()?)?;
     sensor.leave_out_zero_page();
     let mut processes = Processes::default();
     let known = processes.entry(pid);
