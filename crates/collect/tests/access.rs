@@ -181,7 +181,7 @@ fn zeros_of_a_huge_page_are_counted_and_its_pages_of_zeros_are_no_pages() {
     memory.advise(0..512, libc::MADV_NOHUGEPAGE).ok();
     (0..512).step_by(8).for_each(|page| memory.write(page));
     memory.read(1);
-    let mut resident = |sensor: &mut AccessSensor| {
+    let resident = |sensor: &mut AccessSensor| {
         let region = sensor.region_at(&pages, memory.address()).expect("read");
         region.map(|region| (region.huge, pages_in(&region.resident)))
     };
