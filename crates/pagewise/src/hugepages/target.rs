@@ -258,6 +258,6 @@ mod tests {
             let area: Option<&Area> = area_of(&areas, at << 20);
             area.map(|area| area.addresses.start >> 20)
         });
-        assert_eq!(starts, [None, Some(1), None, Some(6), Some(8), None]);
+        assert_eq!(starts, [None, Some(1), None, Some(6), Some(6), None]);
     }
 }
