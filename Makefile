@@ -45,7 +45,10 @@ build:
 install: build
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pagewise $(DESTDIR)$(PREFIX)/share/man/man1 \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions \
-		$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+		$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d $(DESTDIR)$(PREFIX)/share/pagewise \
+		$(DESTDIR)$(PREFIX)/lib/systemd/system
+	install -m 644 etc/hugepages.toml $(DESTDIR)$(PREFIX)/share/pagewise
+	sed 's|/usr/local|$(PREFIX)|' etc/pagewise-hugepages.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/pagewise-hugepages.service
 	install -m 755 $(BINARY) $(LIBRARIES:%=target/release/%) $(DESTDIR)$(PREFIX)/lib/pagewise
 	ln -sf ../lib/pagewise/pagewise $(DESTDIR)$(PREFIX)/bin/pagewise
 	$(BINARY) man $(DESTDIR)$(PREFIX)/share/man/man1

@@ -38,8 +38,12 @@ const MOST_REGIONS: usize = 512;
 /// `struct region` of `bpf/record.h`, in words.
 const STRIDE: usize = 2 + 4 * REGION_WORDS;
 const LOOK_GONE: u64 = 1;
-const LOOK_WORDS: usize = 6;
-const LOOK: &str = ".data.look";
+/// `struct look` and `struct zeros` of `bpf/record.h`, in words.
+const LOOK_WORDS: usize = 8;
+const ZEROS_WORDS: usize = 4;
+/// The programs, each with its map.
+const LOOK: (&str, &str) = ("look_at_regions", ".data.look");
+const ZEROS: (&str, &str) = ("count_zeros", ".data.zeros");
 
 /// A set of a region's 512 base pages: the lowest bit of the first word is the first page.
 pub type PageSet = [u64; REGION_WORDS];
@@ -142,6 +146,8 @@ fn process_is_gone(error: &io::Error) -> bool {
 pub struct AccessSensor {
     object: Object,
     regions: MappedArray,
+    /// 0: pages of zeros count.
+    zero_frame: u64,
 }
 
 impl AccessSensor {
@@ -150,6 +156,18 @@ impl AccessSensor {
     /// # Errors
     /// If the kernel refuses it.
     pub fn load(layout: Layout) -> Result<Self, CollectError> {
+        Self::load_programs(layout, &[LOOK.0])
+    }
+
+    /// The same, and the program of [`count_zeros`](Self::count_zeros).
+    ///
+    /// # Errors
+    /// If the kernel refuses one of them.
+    pub fn with_zeros(layout: Layout) -> Result<Self, CollectError> {
+        Self::load_programs(layout, &[LOOK.0, ZEROS.0])
+    }
+
+    fn load_programs(layout: Layout, names: &[&str]) -> Result<Self, CollectError> {
         let config = Config {
             direct_map: layout.direct_map,
             top_level_shift: layout.top_level_shift,
@@ -158,13 +176,25 @@ impl AccessSensor {
         };
         let mut open = open_object("access", ACCESS, config)?;
         for mut program in open.progs_mut() {
-            program.set_autoload(true);
+            let wanted = names.iter().any(|name| program.name() == *name);
+            program.set_autoload(wanted);
         }
         let object = open
             .load()
             .map_err(|error| CollectError::from_libbpf("access", &error))?;
         let regions = MappedArray::new(find(&object, "regions")?.as_fd(), MOST_REGIONS * STRIDE)?;
-        Ok(Self { object, regions })
+        Ok(Self {
+            object,
+            regions,
+            zero_frame: 0,
+        })
+    }
+
+    /// From now on addresses that map the kernel's one page of zeros (only read so far, or freed by a split) count as having
+    /// no page, as in the kernel's own counts. False: its frame is not told here (that needs CAP_SYS_ADMIN), so they count.
+    pub fn leave_out_zero_page(&mut self) -> bool {
+        self.zero_frame = crate::calibrate::zero_frame().unwrap_or(0);
+        self.zero_frame != 0
     }
 
     /// Walks the page tables and hands each region that has pages to `sink`, by address. Also returns the kernel's
@@ -177,10 +207,52 @@ impl AccessSensor {
         pages: &Pages,
         mut sink: impl FnMut(Region),
     ) -> Result<(Walked, u64), CollectError> {
-        let (mut address, mut changed) = (0, 0);
+        self.walk_range(pages, 0..0, &mut sink)
+    }
+
+    /// The region at this address, as it is now. `None`: it has no pages, or the address space has ended.
+    ///
+    /// # Errors
+    /// If the kernel refuses to run the program.
+    pub fn region_at(
+        &mut self,
+        pages: &Pages,
+        address: u64,
+    ) -> Result<Option<Region>, CollectError> {
+        let mut found = None;
+        let range = address..address + REGION_BYTES;
+        let (walked, _) = self.walk_range(pages, range, &mut |region| found = Some(region))?;
+        Ok(found.filter(|_| walked != Walked::Gone))
+    }
+
+    /// Zero-filled base pages of the huge page at this address: a hint, as the program may write to them meanwhile.
+    /// `None`: there is no huge page. It takes up to half a millisecond, and holds up nobody.
+    ///
+    /// # Errors
+    /// If the kernel refuses to run the program, or it was not loaded ([`with_zeros`](Self::with_zeros)).
+    pub fn count_zeros(
+        &mut self,
+        pages: &Pages,
+        address: u64,
+    ) -> Result<Option<u16>, CollectError> {
+        let file = pages.0.as_raw_fd() as u64;
+        let [_, _, huge, count] = self.ask::<ZEROS_WORDS>(ZEROS, [file, address, 0, 0])?;
+        Ok((huge != 0).then_some(count as u16))
+    }
+
+    /// `range`: where to begin, and where to stop if that is not 0.
+    fn walk_range(
+        &mut self,
+        pages: &Pages,
+        range: std::ops::Range<u64>,
+        sink: &mut dyn FnMut(Region),
+    ) -> Result<(Walked, u64), CollectError> {
+        let file = pages.0.as_raw_fd() as u64;
+        let (mut address, mut changed) = (range.start, 0);
         loop {
-            let [_, next, mm, flags, found, exchanged] =
-                self.look(pages.0.as_raw_fd() as u64, address)?;
+            let question = [file, address, 0, 0, 0, 0, range.end, self.zero_frame];
+            let [_, next, mm, flags, found, exchanged, ..] =
+                self.ask::<LOOK_WORDS>(LOOK, question)?;
             if flags & LOOK_GONE != 0 {
                 return Ok((Walked::Gone, mm));
             }
@@ -195,30 +267,31 @@ impl AccessSensor {
         }
     }
 
-    /// One run of the program: `struct look` afterwards.
-    fn look(&self, file: u64, address: u64) -> Result<[u64; LOOK_WORDS], CollectError> {
+    /// One run of a program: its map's words before, and afterwards.
+    fn ask<const WORDS: usize>(
+        &self,
+        (name, map): (&str, &str),
+        question: [u64; WORDS],
+    ) -> Result<[u64; WORDS], CollectError> {
         let refused = |error: libbpf_rs::Error| CollectError::from_libbpf("access", &error);
-        let map = find(&self.object, LOOK)?;
-        let question: Vec<u8> = [file, address, 0, 0, 0, 0]
-            .iter()
-            .flat_map(|word: &u64| word.to_ne_bytes())
-            .collect();
+        let map = find(&self.object, map)?;
+        let question: Vec<u8> = question.into_iter().flat_map(u64::to_ne_bytes).collect();
         map.update(&0u32.to_ne_bytes(), &question, MapFlags::ANY)
             .map_err(refused)?;
         let program = self
             .object
             .progs_mut()
-            .next()
+            .find(|program| program.name() == name)
             .ok_or_else(|| CollectError::Refused {
                 program: "access".to_owned(),
-                detail: "no program".to_owned(),
+                detail: format!("no program {name}"),
             })?;
         program.test_run(ProgramInput::default()).map_err(refused)?;
         let answer = map
             .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
             .map_err(refused)?
             .unwrap_or_default();
-        let mut words = [0; LOOK_WORDS];
+        let mut words = [0; WORDS];
         for (word, bytes) in words.iter_mut().zip(answer.as_chunks::<8>().0) {
             *word = u64::from_ne_bytes(*bytes);
         }

@@ -138,6 +138,16 @@ struct ProbePage(NonNull<u64>);
 
 impl ProbePage {
     fn new() -> Result<Self, CollectError> {
+        let page = Self::untouched()?;
+        // SAFETY: start and length are those of the mapping; locking changes no contents. Failure (a low
+        // RLIMIT_MEMLOCK) is harmless: the page is used for microseconds.
+        unsafe { libc::mlock(page.0.as_ptr().cast(), PAGE_BYTES) };
+        // SAFETY: the mapping is writable, aligned and ours alone.
+        unsafe { page.0.as_ptr().write_volatile(page.magic()) };
+        Ok(page)
+    }
+
+    fn untouched() -> Result<Self, CollectError> {
         // SAFETY: a fresh anonymous mapping at an address of the kernel's choice.
         let start = unsafe {
             libc::mmap(
@@ -152,14 +162,8 @@ impl ProbePage {
         if start == libc::MAP_FAILED {
             return Err(CollectError::last_os("mapping a probe page"));
         }
-        let page =
-            Self(NonNull::new(start.cast()).expect("mmap never returns null without MAP_FIXED"));
-        // SAFETY: start and length are those of the mapping; locking changes no contents. Failure (a low
-        // RLIMIT_MEMLOCK) is harmless: the page is used for microseconds.
-        unsafe { libc::mlock(start, PAGE_BYTES) };
-        // SAFETY: the mapping is writable, aligned and ours alone.
-        unsafe { page.0.as_ptr().write_volatile(page.magic()) };
-        Ok(page)
+        let start = NonNull::new(start.cast()).expect("mmap never returns null without MAP_FIXED");
+        Ok(Self(start))
     }
 
     fn address(&self) -> u64 {
@@ -196,6 +200,14 @@ impl ProbePage {
             _ => Err(no_direct_map("the probe page is not in memory")),
         }
     }
+}
+
+/// The frame of the kernel's one page of zeros: what a fresh page is backed by that was only read. `None`: not told.
+pub(crate) fn zero_frame() -> Option<u64> {
+    let page = ProbePage::untouched().ok()?;
+    // SAFETY: the mapping is readable, aligned and ours alone.
+    unsafe { page.0.as_ptr().read_volatile() };
+    page.frame().ok()?
 }
 
 /// One more than the highest frame number of the machine's memory.

@@ -82,7 +82,7 @@ fn waiting_shell() -> Child {
 }
 
 fn sensor() -> AccessSensor {
-    AccessSensor::load(calibrate().expect("a layout")).expect("loaded")
+    AccessSensor::with_zeros(calibrate().expect("a layout")).expect("loaded")
 }
 
 fn walk(sensor: &mut AccessSensor, pages: &Pages) -> (Walked, u64, Vec<Region>) {
@@ -165,4 +165,49 @@ fn processes_that_come_and_go_and_tables_that_are_freed_do_no_harm() {
         }
         done.store(true, Ordering::Relaxed);
     });
+}
+
+#[test]
+fn zeros_of_a_huge_page_are_counted_and_its_pages_of_zeros_are_no_pages() {
+    if !is_root() {
+        return;
+    }
+    const MADV_COLLAPSE: i32 = 25;
+    let mut sensor = AccessSensor::with_zeros(calibrate().expect("a layout")).expect("loaded");
+    let pages = Pages::open(std::process::id())
+        .expect("opened")
+        .expect("it lives");
+    let memory = Memory::new(1).expect("memory");
+    memory.advise(0..512, libc::MADV_NOHUGEPAGE).ok();
+    (0..512).step_by(8).for_each(|page| memory.write(page));
+    memory.read(1);
+    let resident = |sensor: &mut AccessSensor| {
+        let region = sensor.region_at(&pages, memory.address()).expect("read");
+        region.map(|region| (region.huge, pages_in(&region.resident)))
+    };
+    assert_eq!(
+        resident(&mut sensor),
+        Some((false, 65)),
+        "the page of zeros counts"
+    );
+    assert!(sensor.leave_out_zero_page());
+    assert_eq!(resident(&mut sensor), Some((false, 64)));
+    assert_eq!(
+        sensor.count_zeros(&pages, memory.address()).expect("read"),
+        None
+    );
+
+    memory
+        .advise(0..512, libc::MADV_HUGEPAGE)
+        .expect("permitted");
+    // A machine without a free huge page cannot show more.
+    if memory.advise(0..512, MADV_COLLAPSE).is_ok() {
+        assert_eq!(resident(&mut sensor), Some((true, 512)));
+        assert_eq!(
+            sensor.count_zeros(&pages, memory.address()).expect("read"),
+            Some(448)
+        );
+    }
+    let other = memory.address() + (1 << 40);
+    assert!(sensor.region_at(&pages, other).expect("read").is_none());
 }

@@ -21,6 +21,7 @@ pub mod counters;
 mod error;
 pub mod family;
 mod files;
+pub mod huge_pages;
 pub mod journal;
 pub mod keeper;
 pub mod launch;

@@ -97,6 +97,15 @@ pub fn pid_inside(pid: u32) -> Option<u32> {
     numbers.split_ascii_whitespace().last()?.parse().ok()
 }
 
+/// Whether a debugger is attached to it (`TracerPid`); `None` when gone.
+pub fn is_traced(pid: u32) -> Option<bool> {
+    let text = files::read_optional(&proc_file(pid, "status"))?;
+    let tracer = text
+        .lines()
+        .find_map(|line| line.strip_prefix("TracerPid:"))?;
+    Some(tracer.trim() != "0")
+}
+
 /// The kernel's flags of its main thread (`PF_*` of include/linux/sched.h), field 9 of `/proc/PID/stat`.
 pub(crate) fn flags(pid: u32) -> Option<u64> {
     let text = files::read_optional(&proc_file(pid, "stat"))?;
@@ -250,6 +259,7 @@ mod tests {
         assert!(memory(me).and_then(|memory| memory.resident_bytes) > Some(0));
         assert!(maps(me).is_some_and(|maps| maps.contains("[stack]")));
         assert_eq!(exe(me), std::env::current_exe().ok());
+        assert_eq!((is_traced(me), is_traced(u32::MAX)), (Some(false), None));
         assert!(mount_namespace(me).is_some() && pid_inside(me) > Some(0));
 
         let mut child = std::process::Command::new("sleep")

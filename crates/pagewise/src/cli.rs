@@ -16,6 +16,7 @@ use crate::apply::ApplyArguments;
 use crate::compare::CompareArguments;
 use crate::export::ExportArguments;
 use crate::guard::GuardArguments;
+use crate::hugepages::HugepagesArguments;
 use crate::import::ImportArguments;
 use crate::observe::Running;
 use crate::observe::Window;
@@ -55,6 +56,8 @@ pub(crate) enum Command {
     Compare(Box<CompareArguments>),
     /// Run a program with each heap object in front of a guard page, and say what reads, writes or frees wrongly
     Guard(GuardArguments),
+    /// Give the busiest regions of running processes huge pages, and take back those that are mostly zeros
+    Hugepages(Box<HugepagesArguments>),
     /// Write a recording in another tool's format
     Export(ExportArguments),
     /// Make a recording from another tool's file

@@ -11,6 +11,7 @@ mod compare;
 mod export;
 mod failure;
 mod guard;
+mod hugepages;
 mod import;
 mod manual;
 mod observe;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Guard(arguments) => guard::run(&arguments),
+        Command::Hugepages(arguments) => hugepages::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Export(arguments) => export::run(&arguments),
         Command::Import(arguments) => import::run(&arguments),

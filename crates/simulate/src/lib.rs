@@ -23,6 +23,7 @@ mod curve;
 mod engine;
 mod future;
 mod histogram;
+pub mod hugepages;
 mod kind;
 mod lists;
 mod memory;

@@ -22,6 +22,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #define ATTEMPTS 2
 
 struct look look SEC(".data.look") = {};
+struct zeros zeros SEC(".data.zeros") = {};
 
 struct regions {
 	struct region of[MOST_REGIONS];
@@ -34,7 +35,7 @@ struct {
 	__type(value, struct regions);
 } regions SEC(".maps");
 
-// A table's copy, where loads go by a helper: one call a table instead of one an entry.
+// A table's or a page's copy, where loads go by a helper: one call a table instead of one an entry.
 struct table {
 	__u64 entries[REGION_PAGES];
 };
@@ -47,7 +48,7 @@ struct {
 
 struct walker {
 	__u64 pgd;
-	__u64 end; // of user space
+	__u64 end; // of user space, or of what is wanted
 };
 
 // The entry that maps a region or points to its table, and how much address space the last entry seen stands for: what
@@ -80,8 +81,9 @@ static __always_inline __u64 region_entry(__u64 pgd, __u64 address, __u64 *span)
 
 static __always_inline void sort_entry(struct region *region, int word, __u64 entry, __u64 bit)
 {
-	__u64 resident = entry_is_resident(entry);
-	__u64 absent = (resident ^ 1) & (entry != 0);
+	__u64 zeros = look.zero_frame && (entry & ENTRY_TABLE) >> PAGE_SHIFT == look.zero_frame;
+	__u64 resident = entry_is_resident(entry) & !zeros;
+	__u64 absent = (entry_is_resident(entry) ^ 1) & (entry != 0);
 
 	region->accessed[word] |= (resident & entry_is_accessed(entry)) << bit;
 	region->dirty[word] |= (resident & entry_is_dirty(entry)) << bit;
@@ -212,8 +214,82 @@ int look_at_regions(void *ctx)
 		.pgd = LOAD(look.mm, struct mm_struct, pgd),
 		.end = 1UL << (config.top_level_shift + 8),
 	};
+	if (look.end && look.end < walker.end)
+		walker.end = look.end;
 	bpf_loop(STEPS, visit, &walker, 0);
 	if (!has_users(look.mm)) // its tables were on their way out while they were read
 		look.flags = LOOK_GONE;
+	return 0;
+}
+
+// The frame of a huge page: what its entry holds besides are flags, bit 12 (PAT) among them.
+#define HUGE_FRAME (ENTRY_TABLE & ~(REGION_SIZE - 1))
+#define WORDS_A_STEP 8
+
+struct contents {
+	__u64 address;
+	bool zero;
+};
+
+static long look_at_words(__u32 step, struct contents *page)
+{
+	__u64 words = 0;
+	__u32 zero = 0;
+	struct table *copy = bpf_map_lookup_elem(&copies, &zero);
+
+	if (!copy)
+		return 1;
+	for (int word = 0; word < WORDS_A_STEP; word++) {
+		__u32 index = step * WORDS_A_STEP + word;
+
+		words |= config.use_cast ? load(page->address + index * sizeof(__u64)) :
+					   copy->entries[index & (REGION_PAGES - 1)];
+	}
+	page->zero = words == 0;
+	return !page->zero;
+}
+
+// A page in use shows a bit after a few bytes: its first and last words are looked at before all the others.
+static __always_inline bool is_zero_page(__u64 address, struct table *copy)
+{
+	struct contents page = { .address = address };
+
+	if (load(address) || load(address + PAGE_SIZE - sizeof(__u64)))
+		return false;
+	if (!config.use_cast && bpf_probe_read_kernel(copy, sizeof(*copy), (void *)address))
+		return false;
+	bpf_loop(PAGE_SIZE / sizeof(__u64) / WORDS_A_STEP, look_at_words, &page, 0);
+	return page.zero;
+}
+
+static long count_page(__u32 number, __u64 *start)
+{
+	__u32 zero = 0;
+	struct table *copy = bpf_map_lookup_elem(&copies, &zero);
+
+	if (copy && is_zero_page(*start + ((__u64)number << PAGE_SHIFT), copy))
+		zeros.count++;
+	return 0;
+}
+
+// What it reads may change or become another's meanwhile: the count is a hint. The kernel looks again, under its locks,
+// before it frees a page.
+SEC("raw_tp/sys_enter")
+int count_zeros(void *ctx)
+{
+	__u64 mm = mm_of(zeros.file), span = 0;
+
+	zeros.huge = 0;
+	zeros.count = 0;
+	if (!mm || !has_users(mm))
+		return 0;
+	__u64 pgd = LOAD(mm, struct mm_struct, pgd);
+	__u64 entry = region_entry(pgd, zeros.address, &span);
+	if (!entry_is_leaf(entry) || !entry_is_resident(entry))
+		return 0;
+	__u64 start = config.direct_map + (entry & HUGE_FRAME);
+	bpf_loop(REGION_PAGES, count_page, &start, 0);
+	__u64 after = region_entry(pgd, zeros.address, &span);
+	zeros.huge = entry_is_leaf(after) && ((after ^ entry) & HUGE_FRAME) == 0 && has_users(mm);
 	return 0;
 }

@@ -255,6 +255,16 @@ struct look {
 	__u64 flags;   /* out: LOOK_* */
 	__u64 regions; /* out: how many were found */
 	__u64 changed; /* out: regions whose table was exchanged while it was read, twice */
+	__u64 end;     /* in: where to stop, 0: at the end */
+	__u64 zero_frame; /* in: that of the kernel's page of zeros, which then counts as no page; 0: it counts */
+};
+
+/* How many base pages of a huge page are zero-filled: in, and out. */
+struct zeros {
+	__u64 file;    /* in: as above */
+	__u64 address; /* in: of the huge page */
+	__u64 huge;    /* out: it is one; else nothing was counted */
+	__u64 count;   /* out */
 };
 
 struct region {

@@ -8,6 +8,7 @@ use crate::counters;
 use crate::counters::MachineMemory;
 use crate::counters::Pressure;
 use crate::files;
+use crate::huge_pages;
 use crate::swap;
 use crate::swap::SwapArea;
 use serde::Serialize;
@@ -47,6 +48,8 @@ pub struct HostFacts {
     pub swap_areas: Option<Vec<SwapArea>>,
     /// Settings for transparent huge pages.
     pub huge_pages: HugePageFacts,
+    /// What can be done to huge pages from outside a process.
+    pub huge_page_actions: huge_pages::Features,
     /// Memory pressure; `None` without PSI.
     pub memory_pressure: Option<Pressure>,
 }
@@ -104,6 +107,7 @@ impl HostFacts {
             cgroup: CgroupFacts::gather(),
             swap_areas: swap::active_areas().ok(),
             huge_pages: HugePageFacts::read_from(sys),
+            huge_page_actions: huge_pages::features(),
             memory_pressure: counters::memory_pressure(),
         }
     }

@@ -10,6 +10,7 @@ pub(super) fn items(facts: &HostFacts) -> Vec<Item> {
         limit(facts),
         swap(facts),
         remote_advice(facts),
+        hugepages(facts),
         guard(facts),
     ]
 }
@@ -67,7 +68,7 @@ fn swap(facts: &HostFacts) -> Item {
 fn remote_advice(facts: &HostFacts) -> Item {
     Item {
         name: "advice",
-        purpose: "changing a running program's memory from outside (not used yet)",
+        purpose: "changing a running program's memory from outside (hugepages)",
         works: facts.process_madvise,
         detail: if facts.process_madvise {
             "process_madvise"
@@ -76,6 +77,33 @@ fn remote_advice(facts: &HostFacts) -> Item {
         }
         .to_owned(),
         hint: None,
+    }
+}
+
+/// Tried with a huge page of our own. What it needs of BPF is the item `access`.
+fn hugepages(facts: &HostFacts) -> Item {
+    let features = &facts.huge_page_actions;
+    let works = features.collapse == Some(true);
+    let detail = match (features.collapse, features.split, features.frees_zeros) {
+        (None, _, _) => "no huge page was free to try it with",
+        (Some(false), _, _) => "no promotion on request: MADV_COLLAPSE needs Linux 6.1",
+        (_, Some(true), Some(true)) => "promotion, and recovery of bloat",
+        (_, Some(true), _) => {
+            "promotion; a split frees no zeros, so bloat stays: that needs Linux 6.12"
+        }
+        _ => "promotion; huge pages are not split on request, so bloat stays",
+    };
+    let lacks_rights = facts.effective_uid != 0;
+    Item {
+        name: "hugepages",
+        purpose: "hugepages: the right regions, from outside the program",
+        works: works && !lacks_rights,
+        detail: if lacks_rights {
+            format!("{detail}; other processes only as root")
+        } else {
+            detail.to_owned()
+        },
+        hint: lacks_rights.then(|| AS_ROOT.to_owned()),
     }
 }
 

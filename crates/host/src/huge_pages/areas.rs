@@ -1,0 +1,149 @@
+//! Where a process can have huge pages: private anonymous memory, by `/proc/PID/smaps`.
+
+use crate::files;
+use std::ops::Range;
+use std::path::Path;
+
+/// A mapping that can have huge pages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Area {
+    /// Its addresses.
+    pub addresses: Range<u64>,
+    /// `[heap]`, `[anon:NAME]` (named by the program), or `anonymous`.
+    pub name: String,
+    /// Locked in memory: a huge page there cannot be split.
+    pub locked: bool,
+}
+
+impl Area {
+    /// Whether all of the 2 MiB at this address belong to it.
+    pub fn holds(&self, region: u64) -> bool {
+        let Range { start, end } = self.addresses;
+        region >= start && region.saturating_add(super::BYTES) <= end
+    }
+}
+
+/// Private writable anonymous mappings of the process that are not advised against huge pages, by address. `None`: it has
+/// ended, or may not be looked into.
+pub fn areas(pid: u32) -> Option<Vec<Area>> {
+    files::read_optional(Path::new(&format!("/proc/{pid}/smaps"))).map(|text| parse(&text))
+}
+
+/// Whether the process has huge pages switched off (`PR_SET_THP_DISABLE`): `THP_enabled: 0` in `/proc/PID/status` (5.0).
+/// `None`: unknown.
+pub fn switched_off(pid: u32) -> Option<bool> {
+    let text = files::read_optional(Path::new(&format!("/proc/{pid}/status")))?;
+    let word = text
+        .lines()
+        .find_map(|line| line.strip_prefix("THP_enabled:"))?;
+    Some(word.trim() == "0")
+}
+
+fn parse(text: &str) -> Vec<Area> {
+    let mut areas = Vec::new();
+    let mut current = None;
+    for line in text.lines() {
+        if let Some(flags) = line.strip_prefix("VmFlags:") {
+            areas.extend(current.take().and_then(|area| with_flags(area, flags)));
+        } else if let Some(header) = header(line) {
+            current = header;
+        }
+    }
+    areas
+}
+
+/// `None`: no header. `Some(None)`: the header of a mapping that can have none.
+fn header(line: &str) -> Option<Option<Area>> {
+    let mut words = line.split_ascii_whitespace();
+    let (start, end) = words.next()?.split_once('-')?;
+    let start = u64::from_str_radix(start, 16).ok()?;
+    let end = u64::from_str_radix(end, 16).ok()?;
+    let permissions = words.next()?;
+    let inode = words.nth(2)?;
+    let name = words.next().unwrap_or("anonymous");
+    let possible = permissions.contains('w')
+        && permissions.ends_with('p')
+        && inode == "0"
+        && (matches!(name, "anonymous" | "[heap]") || name.starts_with("[anon:"));
+    Some(possible.then(|| Area {
+        addresses: start..end,
+        name: name.to_owned(),
+        locked: false,
+    }))
+}
+
+/// The two letters of each flag: Documentation/filesystems/proc.rst. Left out are mappings advised against huge pages (`nh`),
+/// of huge pages of another kind (`ht`), of devices (`io`, `pf`), and those a userfaultfd watches (`um`, `uw`, `ui`): it would
+/// not be told of pages that come and go.
+fn with_flags(mut area: Area, flags: &str) -> Option<Area> {
+    let has = |flag: &str| flags.split_ascii_whitespace().any(|word| word == flag);
+    if ["nh", "ht", "io", "pf", "um", "uw", "ui"]
+        .into_iter()
+        .any(has)
+    {
+        return None;
+    }
+    area.locked = has("lo");
+    Some(area)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_private_anonymous_memory_that_takes_huge_pages_is_an_area() {
+        let text = "\
+55d0-55f0 rw-p 00000000 00:00 0                          [heap]
+Rss:                  16 kB
+VmFlags: rd wr mr mw me ac sd
+7f00-7f10 rw-p 00000000 00:00 0
+VmFlags: rd wr mr mw me lo ac
+7f10-7f20 rw-p 00000000 00:00 0
+VmFlags: rd wr mr mw me ac nh
+7f20-7f30 rw-p 00000000 08:01 4711                       /usr/lib/x.so
+VmFlags: rd wr
+7f30-7f40 rw-s 00000000 00:01 0                          /dev/zero (deleted)
+VmFlags: rd wr
+7f40-7f50 rw-p 00000000 00:00 0                          [anon:arena]
+VmFlags: rd wr
+7f50-7f60 rw-p 00000000 00:00 0
+VmFlags: rd wr um
+7ffd-7ffe rw-p 00000000 00:00 0                          [stack]
+VmFlags: rd wr gd
+";
+        let found: Vec<(u64, String, bool)> = parse(text)
+            .into_iter()
+            .map(|area| (area.addresses.start, area.name, area.locked))
+            .collect();
+        let expected = [
+            (0x55d0, "[heap]", false),
+            (0x7f00, "anonymous", true),
+            (0x7f40, "[anon:arena]", false),
+        ];
+        assert_eq!(
+            found,
+            expected.map(|(start, name, locked)| (start, name.to_owned(), locked))
+        );
+    }
+
+    #[test]
+    fn a_region_must_lie_wholly_inside() {
+        let area = Area {
+            addresses: 0x10_0000..0x60_0000,
+            name: "anonymous".to_owned(),
+            locked: false,
+        };
+        let holds = [0x0, 0x20_0000, 0x40_0000, 0x60_0000].map(|region| area.holds(region));
+        assert_eq!(holds, [false, true, true, false]);
+        assert!(!area.holds(u64::MAX - 5));
+    }
+
+    #[test]
+    fn this_process_has_areas_and_says_whether_huge_pages_are_off() {
+        assert!(areas(std::process::id()).is_some_and(|areas| !areas.is_empty()));
+        assert_eq!(areas(u32::MAX), None);
+        assert_eq!(switched_off(std::process::id()), Some(false));
+        assert_eq!(switched_off(u32::MAX), None);
+    }
+}

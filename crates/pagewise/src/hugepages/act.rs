@@ -1,0 +1,180 @@
+//! Carries out an action on a process, and looks what has become of it.
+
+use std::time::Duration;
+
+use pagewise_collect::AccessSensor;
+use pagewise_host::huge_pages;
+use pagewise_host::huge_pages::Refusal;
+use pagewise_simulate::hugepages::Process;
+use pagewise_simulate::hugepages::REGION_PAGES;
+
+use super::target::Target;
+use super::target::seen_of;
+use crate::failure::Failure;
+
+/// For how long a region is left alone, the first time.
+const BUSY: Duration = Duration::from_secs(5);
+const NO_HUGE_PAGE: Duration = Duration::from_secs(30);
+const UNSUITABLE: Duration = Duration::from_secs(600);
+
+/// What has come of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Done,
+    Refused,
+    /// The kernel has no huge page to give now: asking for others is in vain.
+    NoHugePage,
+    Ended,
+    NotPermitted,
+}
+
+/// Makes the region a huge page.
+pub(super) fn promote(
+    target: &mut Target,
+    sensor: &mut AccessSensor,
+    known: &mut Process,
+    address: u64,
+    now: Duration,
+) -> Result<Outcome, Failure> {
+    let expected = known
+        .regions()
+        .get(&address)
+        .map_or(0, |region| region.seen.resident);
+    // It may have been given back since it was looked at: a huge page there would only be bloat.
+    let before = sensor
+        .region_at(&target.pages, address)?
+        .map(|region| seen_of(&region));
+    match before {
+        Some(before) if before.huge => {
+            known.promoted(address);
+            return Ok(Outcome::Done);
+        }
+        Some(before) if before.resident * 2 >= expected => {}
+        _ => {
+            return Ok(refuse(
+                target,
+                known,
+                address,
+                now,
+                "given back since",
+                BUSY,
+            ));
+        }
+    }
+    match huge_pages::collapse(target.pidfd(), address) {
+        Ok(()) => {}
+        Err(refusal) => return Ok(refused(target, known, address, now, refusal)),
+    }
+    let after = sensor.region_at(&target.pages, address)?;
+    if !after.is_some_and(|region| region.huge) {
+        return Ok(refuse(
+            target,
+            known,
+            address,
+            now,
+            "split again at once",
+            UNSUITABLE,
+        ));
+    }
+    known.promoted(address);
+    target.done.promoted += 1;
+    Ok(Outcome::Done)
+}
+
+/// Counts the zeros in a huge page.
+pub(super) fn count_zeros(
+    target: &Target,
+    sensor: &mut AccessSensor,
+    known: &mut Process,
+    address: u64,
+) -> Result<(), Failure> {
+    let locked = target.area_of(address).is_none_or(|area| area.locked);
+    let zeros = if locked {
+        None
+    } else {
+        sensor.count_zeros(&target.pages, address)?
+    };
+    // Not to be split, or none any more: nothing to gain there.
+    known.counted(address, zeros.unwrap_or(0));
+    Ok(())
+}
+
+/// Splits the huge page, so that the kernel frees its zeros.
+pub(super) fn demote(
+    target: &mut Target,
+    sensor: &mut AccessSensor,
+    known: &mut Process,
+    address: u64,
+    now: Duration,
+) -> Result<Outcome, Failure> {
+    if let Err(refusal) = huge_pages::split(target.pidfd(), address) {
+        return Ok(refused(target, known, address, now, refusal));
+    }
+    let Some(after) = sensor.region_at(&target.pages, address)? else {
+        // All of it was zeros, or the program gave it back.
+        return Ok(split(target, known, address, now, REGION_PAGES));
+    };
+    if after.huge {
+        known.not_demoted(address, now, UNSUITABLE);
+        note(target, "not split (shared or pinned)");
+        return Ok(Outcome::Refused);
+    }
+    let freed = REGION_PAGES - seen_of(&after).resident.min(REGION_PAGES);
+    Ok(split(target, known, address, now, freed))
+}
+
+fn split(
+    target: &mut Target,
+    known: &mut Process,
+    address: u64,
+    now: Duration,
+    freed: u16,
+) -> Outcome {
+    known.demoted(address, freed, now);
+    target.done.demoted += 1;
+    target.done.freed += u64::from(freed);
+    Outcome::Done
+}
+
+fn refused(
+    target: &mut Target,
+    known: &mut Process,
+    address: u64,
+    now: Duration,
+    refusal: Refusal,
+) -> Outcome {
+    let (outcome, pause) = match refusal {
+        Refusal::Gone => return Outcome::Ended,
+        Refusal::NotPermitted => (Outcome::NotPermitted, UNSUITABLE),
+        Refusal::NoHugePage => (Outcome::NoHugePage, NO_HUGE_PAGE),
+        Refusal::Busy | Refusal::Unmapped => (Outcome::Refused, BUSY),
+        Refusal::Unsuitable | Refusal::Other(_) => (Outcome::Refused, UNSUITABLE),
+    };
+    refuse(target, known, address, now, &refusal.to_string(), pause);
+    outcome
+}
+
+fn refuse(
+    target: &mut Target,
+    known: &mut Process,
+    address: u64,
+    now: Duration,
+    why: &str,
+    pause: Duration,
+) -> Outcome {
+    let was_huge = known
+        .regions()
+        .get(&address)
+        .is_some_and(|region| region.seen.huge);
+    if was_huge {
+        known.not_demoted(address, now, pause);
+    } else {
+        known.refused(address, now, pause);
+    }
+    note(target, why);
+    Outcome::Refused
+}
+
+fn note(target: &mut Target, why: &str) {
+    *target.done.refused.entry(why.to_owned()).or_default() += 1;
+}

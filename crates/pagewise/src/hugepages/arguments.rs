@@ -1,0 +1,259 @@
+//! What the command line says.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::Args;
+use clap::Subcommand;
+use pagewise_simulate::hugepages::HugePolicy;
+use pagewise_simulate::hugepages::REGION_PAGES;
+use pagewise_simulate::hugepages::Settings;
+use pagewise_simulate::hugepages::Watermarks;
+
+use crate::failure::Failure;
+use crate::observe::TimeSpan;
+
+/// Where a manager leaves its lock and its status.
+const STATE: &str = "/run/pagewise";
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
+pub(crate) struct HugepagesArguments {
+    #[command(subcommand)]
+    pub(crate) command: Option<HugepagesCommand>,
+    #[command(flatten)]
+    pub(crate) manage: ManageArguments,
+}
+
+const EXAMPLES: &str = "Examples:
+  sudo pagewise hugepages --dry-run --once --all
+  sudo pagewise hugepages --cgroup redis.service
+  sudo pagewise hugepages --pid 4711 --policy ingens --rate 1 --duration 10m
+  pagewise hugepages status --watch 5
+  sudo pagewise hugepages scan --pid 4711";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum HugepagesCommand {
+    /// Show what the running manager has done, and how its processes are
+    Status(StatusArguments),
+    /// Look at one process: which regions are used, which are huge pages, and how much of these is zeros
+    Scan(ScanArguments),
+}
+
+/// Give the busiest regions of running processes huge pages, and take back those that are mostly zeros when memory is short.
+#[derive(Debug, Args)]
+pub(crate) struct ManageArguments {
+    /// Manage these processes with their children (comma-separated)
+    #[arg(long, value_name = "PID", value_delimiter = ',', conflicts_with_all = ["cgroup", "all"], allow_negative_numbers = true)]
+    pub(crate) pid: Vec<u32>,
+    /// Manage all processes of a cgroup: its path, a systemd unit (redis.service), or a container's name or id
+    #[arg(long, value_name = "CGROUP", conflicts_with = "all")]
+    pub(crate) cgroup: Option<String>,
+    /// Manage all processes of the machine
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Which regions first: hawkeye-g (by accesses), hawkeye-pmu (by counters), ingens, freebsd, linux, none
+    #[arg(long, value_name = "POLICY", default_value = "hawkeye-g")]
+    pub(crate) policy: HugePolicy,
+    /// Change nothing: print what would be done, and why
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Look once, act on it, and end
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Look at each process so often
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "30",
+        allow_negative_numbers = true
+    )]
+    pub(crate) interval: TimeSpan,
+    /// Promotions a second at most
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "10",
+        allow_negative_numbers = true
+    )]
+    pub(crate) rate: Rate,
+    /// Promotions in all at most
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) max_promotions: Option<u64>,
+    /// End after so long
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
+    pub(crate) duration: Option<TimeSpan>,
+    /// Percent of one processor that the manager may use at most
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value = "3.4",
+        allow_negative_numbers = true
+    )]
+    pub(crate) cpu: Percent,
+    /// Percent of memory used above which huge pages full of zeros are taken back, and nothing is promoted
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value = "85",
+        allow_negative_numbers = true
+    )]
+    pub(crate) high: Percent,
+    /// Percent of memory used below which that ends
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value = "70",
+        allow_negative_numbers = true
+    )]
+    pub(crate) low: Percent,
+    /// Begin earlier where memory use rises steeply
+    #[arg(long)]
+    pub(crate) adaptive: bool,
+    /// Take back huge pages with more than so many base pages of zeros, of 512
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(..i64::from(REGION_PAGES)), allow_negative_numbers = true)]
+    pub(crate) zeros: u16,
+    /// A process with something to promote waits for so many promotions of others at most
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 63,
+        allow_negative_numbers = true
+    )]
+    pub(crate) patience: u32,
+    /// For ingens: percent of a region that must be in memory
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value = "90",
+        allow_negative_numbers = true
+    )]
+    pub(crate) utilisation: Percent,
+    /// Take options from this file (TOML, keys as the options here); what is typed counts
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Folder for the manager's lock and status
+    #[arg(long, value_name = "FOLDER", default_value = STATE)]
+    pub(crate) state: PathBuf,
+    /// Also write the status to this file in Prometheus' text form
+    #[arg(long, value_name = "FILE")]
+    pub(crate) prometheus: Option<PathBuf>,
+}
+
+impl ManageArguments {
+    /// Whether any processes are named.
+    pub(crate) fn names_processes(&self) -> bool {
+        !self.pid.is_empty() || self.cgroup.is_some() || self.all
+    }
+
+    /// What the policies go by.
+    pub(crate) fn settings(&self) -> Result<Settings, Failure> {
+        let share = |percent: Percent| percent.0 / 100.0;
+        if self.low.0 > self.high.0 {
+            return Err(Failure::new(format!(
+                "--low {} is above --high {}: bloat is recovered from the high watermark down to the low one",
+                self.low.0, self.high.0
+            )));
+        }
+        Ok(Settings {
+            promotions_per_second: self.rate.0,
+            watermarks: Watermarks {
+                high: share(self.high),
+                low: share(self.low),
+                adaptive: self.adaptive,
+            },
+            most_zero: self.zeros,
+            most_passed_over: self.patience,
+            utilisation: share(self.utilisation),
+            ..Settings::new(self.policy)
+        })
+    }
+
+    /// From clearing accessed bits to looking at them: a second, as in the paper, or half a short interval.
+    pub(crate) fn window(&self) -> Duration {
+        Duration::from_secs(1).min(self.interval.0 / 2)
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatusArguments {
+    /// Print JSON (schema pagewise.hugepages/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Again and again, so often
+    #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "2", allow_negative_numbers = true)]
+    pub(crate) watch: Option<TimeSpan>,
+    /// Folder of the manager's status
+    #[arg(long, value_name = "FOLDER", default_value = STATE)]
+    pub(crate) state: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ScanArguments {
+    /// The process
+    #[arg(long, value_name = "PID", allow_negative_numbers = true)]
+    pub(crate) pid: u32,
+    /// From clearing the accessed bits to looking at them
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "1",
+        allow_negative_numbers = true
+    )]
+    pub(crate) window: TimeSpan,
+    /// Print JSON (schema pagewise.hugepages-scan/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A number of promotions a second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Rate(pub(crate) f64);
+
+impl FromStr for Rate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = text.parse().ok();
+        number
+            .filter(|rate| (0.001..=10_000.0).contains(rate))
+            .map(Self)
+            .ok_or_else(|| {
+                format!("{text:?} is no number of promotions a second from 0.001 to 10000")
+            })
+    }
+}
+
+/// A percentage above 0.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Percent(pub(crate) f64);
+
+impl FromStr for Percent {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = text.strip_suffix('%').unwrap_or(text).parse().ok();
+        number
+            .filter(|percent| *percent > 0.0 && *percent <= 100.0)
+            .map(Self)
+            .ok_or_else(|| format!("{text:?} is no percentage above 0 and up to 100"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_make_no_sense_are_refused() {
+        for wrong in ["", "0", "-1", "nan", "inf", "1e9", "ten"] {
+            assert!(wrong.parse::<Rate>().is_err(), "{wrong:?}");
+        }
+        for wrong in ["", "0", "-1", "101", "nan", "%"] {
+            assert!(wrong.parse::<Percent>().is_err(), "{wrong:?}");
+        }
+        assert_eq!("3.4%".parse(), Ok(Percent(3.4)));
+        assert_eq!("0.5".parse(), Ok(Rate(0.5)));
+    }
+}

@@ -1,0 +1,94 @@
+//! `pagewise hugepages`: the huge page manager, its status, and a look at one process.
+//!
+//! ```text
+//!   targets (who) -> target (accessed bits, page tables) -> simulate::hugepages (what to do) -> act -> host::huge_pages
+//!                                                                   budget, Signals --^   '-> status (file, table, JSON)
+//! ```
+
+mod act;
+mod arguments;
+mod budget;
+mod config;
+mod dry;
+mod folder;
+mod manager;
+mod map;
+mod prometheus;
+mod scan;
+mod status;
+mod table;
+mod target;
+mod targets;
+mod work;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+pub(crate) use self::arguments::HugepagesArguments;
+use self::arguments::HugepagesCommand;
+use self::arguments::ManageArguments;
+use self::folder::Folder;
+use self::manager::Manager;
+use crate::failure::Failure;
+use crate::output;
+use crate::output::tell;
+use crate::record::signals::Signals;
+
+pub(crate) fn run(arguments: &HugepagesArguments) -> Result<ExitCode, Failure> {
+    match &arguments.command {
+        Some(HugepagesCommand::Status(status)) => show(status)?,
+        Some(HugepagesCommand::Scan(scan)) => scan::run(scan)?,
+        None => match &arguments.manage.config {
+            // After `pagewise hugepages`.
+            Some(path) => manage(&config::merged(path, std::env::args_os().skip(2))?)?,
+            None => manage(&arguments.manage)?,
+        },
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn manage(arguments: &ManageArguments) -> Result<(), Failure> {
+    let signals = Signals::catch()?;
+    let folder = Folder::open(&arguments.state)?;
+    let mut manager = Manager::new(arguments, folder)?;
+    let done = manager.run(&signals);
+    let said = manager.end();
+    done?;
+    tell!("pagewise: {said}");
+    Ok(())
+}
+
+/// What the running manager last wrote.
+fn show(arguments: &arguments::StatusArguments) -> Result<(), Failure> {
+    let signals = Signals::catch()?;
+    loop {
+        let text = folder::read_status(&arguments.state)?;
+        if arguments.json {
+            output::print(&text)?;
+        } else {
+            output::print(&table::render(&status::Status::parse(&text)?))?;
+        }
+        let Some(interval) = arguments.watch else {
+            return Ok(());
+        };
+        if !wait(interval.0, &signals) {
+            return Ok(());
+        }
+    }
+}
+
+/// False: a signal came first.
+fn wait(time: Duration, signals: &Signals) -> bool {
+    const STEP: Duration = Duration::from_millis(50);
+    let end = std::time::Instant::now() + time;
+    loop {
+        if signals.told().is_some() {
+            return false;
+        }
+        let left = end.saturating_duration_since(std::time::Instant::now());
+        if left.is_zero() {
+            return true;
+        }
+        std::thread::sleep(left.min(STEP));
+    }
+}

@@ -1,0 +1,126 @@
+//! `pagewise hugepages scan`: one look at one process.
+
+use std::time::Duration;
+
+use pagewise_collect::AccessSensor;
+use pagewise_simulate::hugepages::Processes;
+use serde::Serialize;
+
+use super::arguments::ScanArguments;
+use super::map;
+use super::status::Sizes;
+use super::table;
+use super::target::Pace;
+use super::target::Target;
+use crate::failure::Failure;
+use crate::output;
+use crate::record::signals::Signals;
+
+#[derive(Serialize)]
+struct Document<'scan> {
+    schema: &'static str,
+    pid: u32,
+    comm: &'scan str,
+    window_s: f64,
+    #[serde(flatten)]
+    sizes: &'scan Sizes,
+    regions: Vec<RegionRow>,
+}
+
+#[derive(Serialize)]
+struct RegionRow {
+    address: u64,
+    resident_pages: u16,
+    swapped_pages: u16,
+    huge: bool,
+    /// `null`: a huge page, which has one bit for all its base pages.
+    accessed_pages: Option<u16>,
+    /// `null`: not a huge page.
+    zero_pages: Option<u16>,
+}
+
+pub(super) fn run(arguments: &ScanArguments) -> Result<(), Failure> {
+    let signals = Signals::catch()?;
+    let pid = arguments.pid;
+    let gone = || Failure::new(format!("process {pid} ended before it could be looked at"));
+    let mut target = Target::hold(pid)?.ok_or_else(gone)?;
+    let mut sensor = AccessSensor::with_zeros(pagewise_collect::calibrate()?)?;
+    sensor.leave_out_zero_page();
+    let mut processes = Processes::default();
+    let known = processes.entry(pid);
+    let pace = Pace {
+        interval: Duration::MAX / 4,
+        window: Some(arguments.window.0),
+    };
+    while target.looks == 0 {
+        if target.has_ended() {
+            return Err(gone());
+        }
+        target.step(&mut sensor, pace, Duration::ZERO, known)?;
+        if target.looks == 0 && !super::wait(Duration::from_millis(10), &signals) {
+            return Ok(());
+        }
+    }
+    let huge: Vec<u64> = {
+        let regions = known.regions().iter();
+        regions
+            .filter(|(_, region)| region.seen.huge)
+            .map(|(address, _)| *address)
+            .collect()
+    };
+    for address in huge {
+        if let Some(zero) = sensor.count_zeros(&target.pages, address)? {
+            known.counted(address, zero);
+        }
+    }
+    let mut sizes = Sizes::default();
+    known
+        .regions()
+        .values()
+        .for_each(|region| sizes.add(region));
+    if arguments.json {
+        return print_json(arguments, &target, known, &sizes);
+    }
+    let zeros = match sizes.zero_bytes_in_huge {
+        Some(zeros) => format!(", of which {} are pages of zeros", table::bytes(zeros)),
+        None => String::new(),
+    };
+    let left_alone = target.left_alone.map_or(String::new(), |why| {
+        format!("left alone by the manager: {why}\n")
+    });
+    output::print(&format!(
+        "{pid} {}: {} resident where huge pages can be, {} in huge pages{zeros}\n{left_alone}\n{}\n{}\n",
+        target.comm,
+        table::bytes(sizes.resident_bytes),
+        table::bytes(sizes.huge_bytes),
+        map::draw(known.regions()),
+        map::LEGEND,
+    ))
+}
+
+fn print_json(
+    arguments: &ScanArguments,
+    target: &Target,
+    known: &pagewise_simulate::hugepages::Process,
+    sizes: &Sizes,
+) -> Result<(), Failure> {
+    let regions = known.regions().iter().map(|(address, region)| RegionRow {
+        address: *address,
+        resident_pages: region.seen.resident,
+        swapped_pages: region.seen.swapped,
+        huge: region.seen.huge,
+        accessed_pages: (!region.seen.huge).then_some(region.seen.accessed),
+        zero_pages: region.zero,
+    });
+    let document = Document {
+        schema: "pagewise.hugepages-scan/1",
+        pid: arguments.pid,
+        comm: &target.comm,
+        window_s: arguments.window.0.as_secs_f64(),
+        sizes,
+        regions: regions.collect(),
+    };
+    let json =
+        serde_json::to_string_pretty(&document).map_err(|error| Failure::new(error.to_string()))?;
+    output::print(&format!("{json}\n"))
+}

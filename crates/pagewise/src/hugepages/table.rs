@@ -1,0 +1,133 @@
+//! The status in a terminal.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::status::ProcessStatus;
+use super::status::Sizes;
+use super::status::Status;
+use crate::columns::aligned;
+
+const HEADER: [&str; 9] = [
+    "process", "resident", "huge", "zeros", "busy", "warm", "idle", "promoted", "split",
+];
+
+pub(super) fn render(status: &Status) -> String {
+    let mut text = String::new();
+    let mode = if status.dry_run { ", dry run" } else { "" };
+    let _ = writeln!(
+        text,
+        "huge page manager {}: {}{mode}, for {:.0} s, {:.2} % of a processor (at most {} %)",
+        status.pid, status.policy, status.running_s, status.cpu_percent, status.cpu_percent_limit
+    );
+    let memory = if status.recovering {
+        format!(
+            "short: bloat is taken back until {:.0} %",
+            status.low_percent
+        )
+    } else {
+        format!("bloat is taken back above {:.0} %", status.high_percent)
+    };
+    let _ = writeln!(
+        text,
+        "memory {:.0} % used, {memory}",
+        status.memory_used_percent
+    );
+    let _ = writeln!(
+        text,
+        "{} promoted, {} split, {} freed{}",
+        status.promoted,
+        status.demoted,
+        bytes(status.freed_bytes),
+        reasons(&status.refused)
+    );
+    let mut lines = vec![HEADER.map(str::to_owned).to_vec()];
+    for process in &status.processes {
+        lines.push(line(
+            &format!("{} {}", process.pid, process.comm),
+            &process.sizes,
+            Some(process),
+        ));
+        if process.classes.len() > 1 {
+            let classes = process.classes.iter();
+            lines.extend(classes.map(|(name, sizes)| line(&format!("  {name}"), sizes, None)));
+        }
+    }
+    text.push('\n');
+    text.push_str(&aligned(&lines));
+    text.push_str(&notes(status));
+    text
+}
+
+fn line(name: &str, sizes: &Sizes, process: Option<&ProcessStatus>) -> Vec<String> {
+    let buckets = |range: std::ops::Range<usize>| {
+        sizes.coverage_buckets[range]
+            .iter()
+            .sum::<u64>()
+            .to_string()
+    };
+    let share = match sizes.resident_bytes {
+        0 => "-".to_owned(),
+        resident => format!("{:.0} %", sizes.huge_bytes as f64 / resident as f64 * 100.0),
+    };
+    vec![
+        name.to_owned(),
+        bytes(sizes.resident_bytes),
+        share,
+        sizes.zero_bytes_in_huge.map_or("?".to_owned(), bytes),
+        buckets(5..10),
+        buckets(1..5),
+        buckets(0..1),
+        process.map_or(String::new(), |process| process.promoted.to_string()),
+        process.map_or(String::new(), |process| process.demoted.to_string()),
+    ]
+}
+
+fn notes(status: &Status) -> String {
+    let mut text = String::from(
+        "\nhuge: share of it in huge pages; zeros: in huge pages, ? not counted; busy, warm, idle: regions of 2 MiB of base pages of which\n250 and more, 50 and more, or fewer of 512 were accessed in a second\n",
+    );
+    for process in &status.processes {
+        if let Some(why) = &process.left_alone {
+            let _ = writeln!(
+                text,
+                "{} {} is left alone: {why}",
+                process.pid, process.comm
+            );
+        }
+        if process.undone > 0 {
+            let _ = writeln!(
+                text,
+                "{} {}: {} huge pages were made again by others (khugepaged) after they had been split",
+                process.pid, process.comm, process.undone
+            );
+        }
+    }
+    for (pid, why) in &status.not_managed {
+        let _ = writeln!(text, "{pid} is not managed: {why}");
+    }
+    if status.processes_left_out > 0 {
+        let _ = writeln!(
+            text,
+            "{} smaller processes are left out",
+            status.processes_left_out
+        );
+    }
+    text
+}
+
+fn reasons(refused: &BTreeMap<String, u64>) -> String {
+    let reasons: Vec<String> = refused
+        .iter()
+        .map(|(why, count)| format!("{why} {count}"))
+        .collect();
+    if reasons.is_empty() {
+        String::new()
+    } else {
+        format!("; refused: {}", reasons.join(", "))
+    }
+}
+
+pub(super) fn bytes(bytes: u64) -> String {
+    pagewise_report::bytes(bytes)
+}

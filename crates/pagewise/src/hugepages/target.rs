@@ -1,0 +1,263 @@
+//! One managed process: when it is looked at, and what was done to it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+use std::time::Instant;
+
+use pagewise_collect::AccessSensor;
+use pagewise_collect::access::Pages;
+use pagewise_collect::access::Walked;
+use pagewise_collect::access::clear_accessed;
+use pagewise_collect::access::pages_in;
+use pagewise_host::RunningProcess;
+use pagewise_host::huge_pages;
+use pagewise_host::huge_pages::Area;
+use pagewise_host::process;
+use pagewise_simulate::hugepages::Process;
+use pagewise_simulate::hugepages::Seen;
+use rustix::event::PollFd;
+use rustix::event::PollFlags;
+use rustix::event::Timespec;
+
+use super::targets;
+use crate::failure::Failure;
+
+/// A process under management.
+pub(super) struct Target {
+    process: RunningProcess,
+    pub(super) comm: String,
+    pub(super) pages: Pages,
+    pub(super) areas: Vec<Area>,
+    phase: Phase,
+    pub(super) looks: u32,
+    /// Why it is left alone, if it is.
+    pub(super) left_alone: Option<&'static str>,
+    pub(super) done: Done,
+}
+
+/// What was done to it so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Done {
+    pub(super) promoted: u64,
+    pub(super) demoted: u64,
+    /// Base pages of zeros that were freed.
+    pub(super) freed: u64,
+    /// Actions that did not work, by reason.
+    pub(super) refused: BTreeMap<String, u64>,
+}
+
+enum Phase {
+    Resting { until: Instant },
+    Cleared { until: Instant },
+}
+
+/// What a step has come to.
+pub(super) enum Stepped {
+    Nothing,
+    /// Its accessed bits were cleared, or it was looked at; which took so much time.
+    Looked,
+    Ended,
+}
+
+/// How looks are spread.
+#[derive(Clone, Copy)]
+pub(super) struct Pace {
+    pub(super) interval: Duration,
+    /// Between clearing and looking. `None`: nothing is cleared.
+    pub(super) window: Option<Duration>,
+}
+
+impl Target {
+    /// Takes hold of the process. `None`: it has ended.
+    pub(super) fn hold(pid: u32) -> Result<Option<Self>, Failure> {
+        let process = targets::require(pid)?;
+        let Some(pages) = Pages::open(pid)? else {
+            return Ok(None);
+        };
+        // The id may have been used again between the two; if what the pidfd holds lives now, it was not.
+        if has_ended(&process) {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            comm: process::comm(pid).unwrap_or_default().trim().to_owned(),
+            process,
+            pages,
+            areas: Vec::new(),
+            phase: Phase::Resting {
+                until: Instant::now(),
+            },
+            looks: 0,
+            left_alone: None,
+            done: Done::default(),
+        }))
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    pub(super) fn pidfd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.process.pidfd()
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        has_ended(&self.process)
+    }
+
+    /// When something is to be done.
+    pub(super) fn due(&self) -> Instant {
+        match self.phase {
+            Phase::Resting { until } | Phase::Cleared { until } => until,
+        }
+    }
+
+    /// Whether its next step is one that costs: the other one follows from it.
+    pub(super) fn is_resting(&self) -> bool {
+        matches!(self.phase, Phase::Resting { .. })
+    }
+
+    /// Clears the accessed bits, or looks at them.
+    pub(super) fn step(
+        &mut self,
+        sensor: &mut AccessSensor,
+        pace: Pace,
+        now: Duration,
+        known: &mut Process,
+    ) -> Result<Stepped, Failure> {
+        if self.due() > Instant::now() {
+            return Ok(Stepped::Nothing);
+        }
+        if self.has_ended() {
+            return Ok(Stepped::Ended);
+        }
+        self.left_alone = why_left_alone(self.pid());
+        match (pace.window, &self.phase) {
+            (Some(window), Phase::Resting { .. }) => {
+                if !clear_accessed(self.pid())? {
+                    return Ok(Stepped::Ended);
+                }
+                let until = Instant::now() + window;
+                self.phase = Phase::Cleared { until };
+                Ok(Stepped::Nothing)
+            }
+            _ => self.look(sensor, pace, now, known),
+        }
+    }
+
+    fn look(
+        &mut self,
+        sensor: &mut AccessSensor,
+        pace: Pace,
+        now: Duration,
+        known: &mut Process,
+    ) -> Result<Stepped, Failure> {
+        let Some(areas) = huge_pages::areas(self.pid()) else {
+            return Ok(Stepped::Ended);
+        };
+        self.areas = areas;
+        let mut seen = Vec::new();
+        let areas = &self.areas;
+        let (walked, _) = sensor.walk(&self.pages, |region| {
+            if area_of(areas, region.address).is_some() {
+                seen.push(seen_of(&region));
+            }
+        })?;
+        if walked == Walked::Gone {
+            return self.reopen();
+        }
+        if self.left_alone.is_some() {
+            seen.retain(|region| region.huge);
+        }
+        known.observe(&seen, now);
+        self.looks += 1;
+        self.phase = Phase::Resting {
+            until: Instant::now() + self.rest(pace.interval),
+        };
+        Ok(Stepped::Looked)
+    }
+
+    /// The memory it had is gone: it has run another program, or ended.
+    fn reopen(&mut self) -> Result<Stepped, Failure> {
+        match Pages::open(self.pid())? {
+            Some(pages) if !self.has_ended() => {
+                self.pages = pages;
+                self.comm = process::comm(self.pid())
+                    .unwrap_or_default()
+                    .trim()
+                    .to_owned();
+                self.phase = Phase::Resting {
+                    until: Instant::now(),
+                };
+                Ok(Stepped::Nothing)
+            }
+            _ => Ok(Stepped::Ended),
+        }
+    }
+
+    /// All processes are looked at first when they are found; by their second look they are spread over the interval, so that
+    /// their faults are not held up all at once.
+    fn rest(&self, interval: Duration) -> Duration {
+        const GOLDEN: f64 = 0.618_033_988_75;
+        if self.looks != 1 {
+            return interval;
+        }
+        interval.mul_f64(0.5 + (f64::from(self.pid()) * GOLDEN).fract() / 2.0)
+    }
+
+    pub(super) fn area_of(&self, address: u64) -> Option<&Area> {
+        area_of(&self.areas, address)
+    }
+}
+
+fn has_ended(process: &RunningProcess) -> bool {
+    let mut poll = [PollFd::from_borrowed_fd(process.pidfd(), PollFlags::IN)];
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    rustix::event::poll(&mut poll, Some(&now)).is_ok_and(|ended| ended > 0)
+}
+
+/// Areas are by address.
+fn area_of(areas: &[Area], address: u64) -> Option<&Area> {
+    let behind = areas.partition_point(|area| area.addresses.start <= address);
+    areas[..behind].last().filter(|area| area.holds(address))
+}
+
+pub(super) fn seen_of(region: &pagewise_collect::access::Region) -> Seen {
+    Seen {
+        address: region.address,
+        resident: pages_in(&region.resident),
+        accessed: pages_in(&region.accessed),
+        swapped: pages_in(&region.swapped),
+        huge: region.huge,
+    }
+}
+
+/// A debugger, or a tool that saves the process to disk, would see memory change under its hands.
+fn why_left_alone(pid: u32) -> Option<&'static str> {
+    if huge_pages::switched_off(pid) == Some(true) {
+        return Some("it has switched huge pages off (PR_SET_THP_DISABLE)");
+    }
+    process::is_traced(pid)?.then_some("a debugger is attached to it")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_area_of_a_region_is_the_one_that_holds_all_of_it() {
+        let area = |start: u64, end: u64| Area {
+            addresses: start << 20..end << 20,
+            name: "anonymous".to_owned(),
+            locked: false,
+        };
+        let areas = [area(1, 5), area(6, 10)];
+        let starts = [0, 2, 4, 6, 8, 10].map(|at| {
+            let area: Option<&Area> = area_of(&areas, at << 20);
+            area.map(|area| area.addresses.start >> 20)
+        });
+        assert_eq!(starts, [None, Some(1), None, Some(6), Some(6), None]);
+    }
+}

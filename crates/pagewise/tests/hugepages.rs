@@ -1,0 +1,484 @@
+//! `pagewise hugepages` on programs of known memory. Needs root.
+
+mod common;
+
+use std::io::BufRead;
+use std::io::BufReader;
+use std::io::Read;
+use std::path::Path;
+use std::process::Child;
+use std::process::Command;
+use std::process::Stdio;
+use std::time::Duration;
+
+use common::command::Ended;
+use common::command::command;
+use common::command::run;
+use common::command::start;
+use common::machine::Machine;
+use common::programs::compile;
+use common::within;
+use rustix::process::Signal;
+use serde_json::Value;
+use tempfile::TempDir;
+use tempfile::tempdir;
+
+const REGION: u64 = 2 << 20;
+const WITHIN: Duration = Duration::from_secs(10);
+
+/// A program of tests/programs/regions.c, which runs until it is told to end.
+struct Regions {
+    child: Child,
+    address: u64,
+    said: BufReader<std::process::ChildStdout>,
+}
+
+impl Regions {
+    fn start(folder: &Path, words: &str) -> Self {
+        let mut child = Command::new(folder.join("regions"))
+            .args(words.split_whitespace())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it starts");
+        let mut said = BufReader::new(child.stdout.take().expect("piped"));
+        let mut line = String::new();
+        said.read_line(&mut line).expect("read");
+        let address = line.trim().strip_prefix("ready ").expect("it is ready");
+        let address = u64::from_str_radix(address, 16).expect("an address");
+        Self {
+            child,
+            address,
+            said,
+        }
+    }
+
+    fn pid(&self) -> String {
+        self.child.id().to_string()
+    }
+
+    /// Kilobytes of a line in smaps_rollup.
+    fn kilobytes(&self, key: &str) -> u64 {
+        let path = format!("/proc/{}/smaps_rollup", self.child.id());
+        let text = std::fs::read_to_string(path).expect("it runs");
+        let line = text
+            .lines()
+            .find(|line| line.starts_with(key))
+            .expect("a line");
+        let number = line.split_whitespace().nth(1).expect("a number");
+        number.parse().expect("a number")
+    }
+
+    fn huge_regions(&self) -> u64 {
+        self.kilobytes("AnonHugePages") / 2048
+    }
+
+    /// Tells it to end; it has checked every byte by then.
+    fn assert_unharmed(mut self) {
+        drop(self.child.stdin.take());
+        let mut rest = String::new();
+        self.said.read_to_string(&mut rest).expect("read");
+        assert_eq!(rest.trim(), "bad 0");
+        assert!(self.child.wait().expect("waited").success());
+    }
+}
+
+impl Drop for Regions {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn folder() -> TempDir {
+    let folder = tempdir().expect("a folder");
+    compile(folder.path(), "regions.c");
+    folder
+}
+
+/// The manager with its state in the folder, so that others on this machine are not disturbed.
+fn arguments<'text>(options: &'text str, pid: &'text str) -> Vec<&'text str> {
+    let mut words = vec![
+        "hugepages",
+        "--state",
+        "state",
+        "--interval",
+        "200ms",
+        "--cpu",
+        "100",
+        "--rate",
+        "1000",
+    ];
+    words.extend(options.split_whitespace());
+    words.extend(["--pid", pid]);
+    words
+}
+
+fn manage(folder: &TempDir, options: &str, program: &Regions) -> Ended {
+    run(folder.path(), &arguments(options, &program.pid())).expect_code(0)
+}
+
+const PROMOTE_ALL: &str = "--once --policy linux";
+const SPLIT_BLOAT: &str = "--once --policy none --high 0.2 --low 0.1";
+
+fn scan(folder: &TempDir, program: &Regions) -> Value {
+    let arguments = [
+        "hugepages",
+        "scan",
+        "--window",
+        "50ms",
+        "--json",
+        "--pid",
+        &program.pid(),
+    ];
+    run(folder.path(), &arguments).expect_code(0).json()
+}
+
+/// Regions of the program's memory that are huge pages, counted from its beginning.
+fn huge(scan: &Value, program: &Regions) -> Vec<u64> {
+    let regions = scan["regions"].as_array().expect("regions");
+    let huge = regions.iter().filter(|region| region["huge"] == true);
+    huge.map(|region| (region["address"].as_u64().expect("an address") - program.address) / REGION)
+        .collect()
+}
+
+#[test]
+fn the_hottest_regions_become_huge_pages_wherever_they_lie() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let program = Regions::start(folder.path(), "hot 48 8");
+    let dry = manage(&folder, "--once --dry-run", &program);
+    let lines: Vec<&str> = dry.stdout.lines().collect();
+    assert!(
+        lines[0].starts_with("would promote") && lines[0].contains("base pages accessed (bucket "),
+        "{dry:#?}"
+    );
+    assert_eq!(program.huge_regions(), 0, "a dry run changes nothing");
+
+    let ended = manage(&folder, "--once --max-promotions 4", &program);
+    assert!(ended.stderr.contains("4 promoted, 0 split"), "{ended:#?}");
+    let scan = scan(&folder, &program);
+    assert_eq!(huge(&scan, &program), [20, 21, 22, 23], "{scan:#}");
+    assert_eq!(scan["huge_bytes"], 4 * REGION);
+    program.assert_unharmed();
+    machine.assert_restored();
+}
+
+#[test]
+fn zeros_in_huge_pages_are_found_and_given_back_and_no_byte_changes() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let program = Regions::start(folder.path(), "sparse 32");
+    let ended = manage(&folder, PROMOTE_ALL, &program);
+    assert!(ended.stderr.contains("16 promoted"), "{ended:#?}");
+    assert_eq!(program.huge_regions(), 16);
+    let before = program.kilobytes("Rss");
+    let seen = scan(&folder, &program);
+    assert_eq!(
+        seen["zero_bytes_in_huge"],
+        (32_u64 << 20) / 8 * 7,
+        "{seen:#}"
+    );
+    assert_eq!(seen["regions"][0]["zero_pages"], 448);
+
+    let ended = manage(&folder, SPLIT_BLOAT, &program);
+    assert!(
+        ended.stderr.contains("0 promoted, 16 split, 28 MiB freed"),
+        "{ended:#?}"
+    );
+    assert_eq!(program.huge_regions(), 0);
+    let freed = before - program.kilobytes("Rss");
+    assert!(freed >= 28 << 10, "{freed} kB");
+    let map = run(
+        folder.path(),
+        &[
+            "hugepages",
+            "scan",
+            "--window",
+            "50ms",
+            "--pid",
+            &program.pid(),
+        ],
+    );
+    assert!(
+        map.expect_code(0).stdout.contains("................"),
+        "nothing was accessed"
+    );
+    program.assert_unharmed();
+    machine.assert_restored();
+}
+
+#[test]
+fn what_holds_little_but_zeros_is_kept_while_memory_is_ample() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let program = Regions::start(folder.path(), "sparse 8");
+    manage(&folder, PROMOTE_ALL, &program);
+    let ended = manage(
+        &folder,
+        "--once --policy none --high 99.9 --low 99.8",
+        &program,
+    );
+    assert!(ended.stderr.contains("0 promoted, 0 split"), "{ended:#?}");
+    let ended = manage(&folder, &format!("{SPLIT_BLOAT} --zeros 448"), &program);
+    assert!(
+        ended.stderr.contains("0 split"),
+        "448 zeros are not more than 448: {ended:#?}"
+    );
+    assert_eq!(program.huge_regions(), 4);
+    program.assert_unharmed();
+    machine.assert_restored();
+}
+
+#[test]
+fn shared_locked_and_moved_memory_is_unharmed() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    // Of the moved one, every other region has a hole: it is no candidate.
+    for (mode, promoted) in [
+        ("shared 8", None),
+        ("locked 8", Some(4)),
+        ("moved 16", Some(4)),
+    ] {
+        let program = Regions::start(folder.path(), mode);
+        let ended = manage(&folder, PROMOTE_ALL, &program);
+        if let Some(promoted) = promoted {
+            let told = format!("{promoted} promoted");
+            assert!(ended.stderr.contains(&told), "{mode}: {ended:#?}");
+        }
+        manage(&folder, SPLIT_BLOAT, &program);
+        if mode.starts_with("locked") {
+            assert_eq!(program.huge_regions(), 4, "the kernel does not split them");
+        }
+        program.assert_unharmed();
+    }
+    machine.assert_restored();
+}
+
+#[test]
+fn no_write_is_lost_while_regions_collapse_and_split() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let writers = Regions::start(folder.path(), "writers 16");
+    let storm = Regions::start(folder.path(), "storm 8");
+    let both = format!("{},{}", writers.pid(), storm.pid());
+    let mut promoted = 0;
+    for _ in 0..3 {
+        for options in [PROMOTE_ALL, SPLIT_BLOAT] {
+            let ended = run(folder.path(), &arguments(options, &both)).expect_code(0);
+            promoted += u64::from(!ended.stderr.contains(" 0 promoted"));
+        }
+    }
+    assert!(promoted > 0);
+    writers.assert_unharmed();
+    storm.assert_unharmed();
+    machine.assert_restored();
+}
+
+#[test]
+fn a_manager_tells_how_it_is_refuses_a_second_and_ends_cleanly() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let program = Regions::start(folder.path(), "hot 16");
+    let pid = program.pid();
+    let manager = start(command(
+        folder.path(),
+        &arguments("--prometheus metrics.prom", &pid),
+    ));
+    assert!(
+        within(WITHIN, || program.huge_regions() == 8),
+        "{}",
+        program.huge_regions()
+    );
+
+    let second = run(folder.path(), &arguments("", &pid));
+    second.expect_refusal(125, &["runs already", "hugepages status"]);
+    let ask = |words: &[&str]| {
+        let mut arguments = vec!["hugepages", "status", "--state", "state"];
+        arguments.extend(words);
+        run(folder.path(), &arguments)
+    };
+    let told = within(WITHIN, || ask(&["--json"]).json()["promoted"] == 8);
+    let status = ask(&["--json"]).expect_code(0).json();
+    assert!(told, "{status:#}");
+    assert_eq!(status["schema"], "pagewise.hugepages/1");
+    assert_eq!(status["processes"][0]["huge_bytes"], 8 * REGION);
+    assert_eq!(status["processes"][0]["comm"], "regions");
+    assert!(status["cpu_percent"].as_f64().expect("a number") > 0.0);
+    let table = ask(&[]).expect_code(0).stdout;
+    assert!(
+        table.contains("100 %") && table.contains("hawkeye-g"),
+        "{table}"
+    );
+    let metrics = std::fs::read_to_string(folder.path().join("metrics.prom")).expect("written");
+    assert!(
+        metrics.contains("pagewise_hugepages_promotions_total 8"),
+        "{metrics}"
+    );
+
+    manager.signal(Signal::INT);
+    let ended = manager.end().expect_code(0);
+    assert!(ended.stderr.contains("8 promoted"), "{ended:#?}");
+    ask(&[]).expect_refusal(125, &["no huge page manager runs"]);
+    program.assert_unharmed();
+    machine.assert_restored();
+}
+
+#[test]
+fn a_process_that_ends_meanwhile_ends_the_manager_and_nothing_else() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    for killed_after in [0, 700] {
+        let mut program = Regions::start(folder.path(), "hot 64");
+        let manager = start(command(
+            folder.path(),
+            &arguments("--policy linux", &program.pid()),
+        ));
+        std::thread::sleep(Duration::from_millis(killed_after));
+        program.child.kill().expect("killed");
+        program.child.wait().expect("waited");
+        let ended = manager.end();
+        // Before it was found it is a mistake of the user's; later it is the end of the work.
+        if ended.code != Some(0) {
+            ended.expect_refusal(125, &["no such process"]);
+        }
+    }
+    machine.assert_restored();
+}
+
+#[test]
+fn who_switched_huge_pages_off_is_left_alone() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let program = Regions::start(folder.path(), "forbidden 8");
+    let ended = manage(&folder, "--once --dry-run", &program);
+    assert_eq!(ended.stdout, "");
+    let ended = manage(&folder, "--once", &program);
+    assert!(ended.stderr.contains("0 promoted"), "{ended:#?}");
+    let map = run(
+        folder.path(),
+        &[
+            "hugepages",
+            "scan",
+            "--window",
+            "50ms",
+            "--pid",
+            &program.pid(),
+        ],
+    );
+    map.expect_code(0)
+        .stdout
+        .find("PR_SET_THP_DISABLE")
+        .expect("said why");
+    program.assert_unharmed();
+    machine.assert_restored();
+}
+
+#[test]
+fn a_dry_run_of_all_works_on_any_machine() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let program = Regions::start(folder.path(), "hot 16");
+    let arguments = [
+        "hugepages",
+        "--state",
+        "state",
+        "--dry-run",
+        "--once",
+        "--all",
+        "--interval",
+        "200ms",
+    ];
+    let ended = run(folder.path(), &arguments).expect_code(0);
+    assert!(
+        ended
+            .stdout
+            .contains(&format!("would promote {} regions", program.pid())),
+        "{ended:#?}"
+    );
+    assert!(ended.stderr.contains("nothing changed"), "{ended:#?}");
+    assert_eq!(program.huge_regions(), 0);
+    program.assert_unharmed();
+    machine.assert_restored();
+}
+
+#[test]
+fn mistakes_are_told_in_one_line() {
+    let folder = tempdir().expect("a folder");
+    let refused = |words: &str, say: &[&str]| {
+        let mut arguments = vec!["hugepages"];
+        arguments.extend(words.split_whitespace());
+        run(folder.path(), &arguments).expect_refusal(125, say);
+    };
+    refused("--state s", &["which processes", "--pid", "--all"]);
+    refused(
+        "--state s --pid 4194305",
+        &["process 4194305 cannot be managed", "no such process"],
+    );
+    refused("--pid 1 --policy hawkey", &["did you mean `hawkeye-g`"]);
+    refused(
+        "--all --state s --low 90 --high 80",
+        &["--low 90", "--high 80"],
+    );
+    refused("--all --rate 0", &["promotions a second"]);
+    refused("--all --zeros 512", &["512"]);
+    refused("--state s --cgroup no-such-group", &["names no cgroup"]);
+    refused("status --state s", &["no huge page manager runs"]);
+    refused(
+        "--all --state s --policy hawkeye-pmu",
+        &["counters", "hawkeye-g"],
+    );
+}
+
+#[test]
+fn other_users_processes_are_refused_in_words() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let program = Regions::start(folder.path(), "hot 4");
+    let state = folder.path().join("theirs");
+    let pid = program.pid();
+    let mut as_nobody = command(
+        folder.path(),
+        &[
+            "hugepages",
+            "--once",
+            "--state",
+            state.to_str().expect("text"),
+            "--pid",
+            &pid,
+        ],
+    );
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    std::fs::create_dir(&state).expect("a folder");
+    for open in [folder.path(), &state] {
+        std::fs::set_permissions(open, std::fs::Permissions::from_mode(0o777)).expect("opened");
+    }
+    as_nobody.uid(65534).gid(65534);
+    start(as_nobody)
+        .end()
+        .expect_refusal(125, &["another user", "sudo"]);
+    program.assert_unharmed();
+    machine.assert_restored();
+}

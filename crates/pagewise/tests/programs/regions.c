@@ -1,0 +1,219 @@
+/* Memory for the huge page manager to find, of known contents and use.
+ *
+ * usage: regions MODE MIB...
+ *   hot MIB HOT     MIB of base pages, of which the last HOT are read all the time
+ *   sparse MIB      as MIB of base pages, of which every eighth holds something and the others zeros
+ *   shared MIB      as sparse, and half of the memory belongs to a child too
+ *   locked MIB      as sparse, locked
+ *   moved MIB       as sparse, and moved by mremap, with a hole in each region
+ *   forbidden MIB   as hot, with huge pages switched off for the process
+ *   writers MIB     writes and checks words at random
+ *   storm MIB       as writers, and forks and unmaps meanwhile
+ * It prints `ready ADDRESS`, runs until its standard input ends, checks every byte, and prints `bad N`. */
+#define _GNU_SOURCE
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define REGION (2UL << 20)
+#define PAGE 4096UL
+#define WORDS (PAGE / sizeof(uint64_t))
+
+static unsigned char *memory;
+static size_t bytes;
+static volatile uint64_t sink;
+
+static void fail(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+static unsigned char *reserve(size_t size)
+{
+	unsigned char *start = mmap(NULL, size + REGION, PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (start == MAP_FAILED)
+		fail("mmap");
+	return (unsigned char *)(((uintptr_t)start + REGION - 1) & ~(REGION - 1));
+}
+
+static int input_ended(void)
+{
+	struct pollfd input = { .fd = 0, .events = POLLIN };
+	return poll(&input, 1, 0) > 0;
+}
+
+/* Every eighth page holds its number in each word; the others are zeros. */
+static uint64_t expected(size_t page)
+{
+	return page % 8 ? 0 : page + 1;
+}
+
+static void fill(void)
+{
+	for (size_t page = 0; page < bytes / PAGE; page++) {
+		volatile uint64_t *words = (volatile uint64_t *)(memory + page * PAGE);
+		for (size_t word = 0; word < WORDS; word++)
+			words[word] = expected(page);
+	}
+}
+
+static size_t bad_pages(void)
+{
+	size_t bad = 0;
+	for (size_t page = 0; page < bytes / PAGE; page++) {
+		uint64_t *words = (uint64_t *)(memory + page * PAGE);
+		size_t word = 0;
+		while (word < WORDS && words[word] == expected(page))
+			word++;
+		bad += word < WORDS;
+	}
+	return bad;
+}
+
+static void ready(void)
+{
+	printf("ready %lx\n", (unsigned long)(uintptr_t)memory);
+	fflush(stdout);
+}
+
+static size_t hold(void)
+{
+	ready();
+	while (!input_ended())
+		usleep(10000);
+	return bad_pages();
+}
+
+static size_t read_hot(size_t hot)
+{
+	ready();
+	while (!input_ended())
+		for (size_t offset = bytes - hot; offset < bytes; offset += PAGE)
+			sink += memory[offset];
+	return 0;
+}
+
+static size_t share(void)
+{
+	int end[2];
+	if (pipe(end))
+		fail("pipe");
+	pid_t child = fork();
+	if (child < 0)
+		fail("fork");
+	if (child == 0) {
+		char none;
+		close(end[1]);
+		if (read(end[0], &none, 1))
+			_exit(1);
+		_exit(bad_pages() != 0);
+	}
+	size_t bad = hold();
+	int status = 0;
+	close(end[1]);
+	waitpid(child, &status, 0);
+	return bad + (status != 0);
+}
+
+/* The hole is a page of zeros, so that it reads as one again when it is mapped anew. */
+static size_t move_with_holes(void)
+{
+	unsigned char *target = reserve(bytes);
+	unsigned char *moved =
+		mremap(memory, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, target);
+	if (moved == MAP_FAILED)
+		fail("mremap");
+	memory = moved;
+	for (size_t region = 0; region < bytes; region += 2 * REGION)
+		if (munmap(memory + region + 3 * PAGE, PAGE))
+			fail("munmap");
+	ready();
+	while (!input_ended())
+		usleep(10000);
+	for (size_t region = 0; region < bytes; region += 2 * REGION)
+		if (mmap(memory + region + 3 * PAGE, PAGE, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+			fail("mmap");
+	return bad_pages();
+}
+
+/* Writes words at random, zeros among them, and checks each before: none may be lost. */
+static size_t write_and_check(int storm)
+{
+	size_t pages = bytes / PAGE, bad = 0, writes = 0;
+	uint64_t *shadow = calloc(pages, sizeof(*shadow)), state = 88172645463325252UL;
+	if (!shadow)
+		fail("calloc");
+	memset(memory, 0, bytes);
+	ready();
+	while (!input_ended()) {
+		for (int step = 0; step < 20000; step++) {
+			state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+			size_t page = state % pages;
+			volatile uint64_t *word = (volatile uint64_t *)(memory + page * PAGE + 64);
+			bad += *word != shadow[page];
+			shadow[page] = *word = (state >> 33) % 3 ? 0 : state;
+			writes++;
+		}
+		if (!storm)
+			continue;
+		size_t page = state % pages;
+		if (madvise(memory + page * PAGE, PAGE, MADV_DONTNEED))
+			fail("madvise");
+		shadow[page] = 0;
+		pid_t child = fork();
+		if (child == 0) {
+			for (size_t at = 0; at < pages; at++)
+				if (*(uint64_t *)(memory + at * PAGE + 64) != shadow[at])
+					_exit(1);
+			_exit(0);
+		}
+		int status = 0;
+		if (child < 0 || waitpid(child, &status, 0) < 0)
+			fail("fork");
+		bad += status != 0;
+	}
+	for (size_t page = 0; page < pages; page++)
+		bad += *(uint64_t *)(memory + page * PAGE + 64) != shadow[page];
+	fprintf(stderr, "writes %zu\n", writes);
+	return bad;
+}
+
+int main(int count, char **words)
+{
+	if (count < 3)
+		return 2;
+	const char *mode = words[1];
+	bytes = strtoul(words[2], NULL, 10) << 20;
+	memory = reserve(bytes);
+	size_t bad;
+	if (!strcmp(mode, "forbidden") && prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0))
+		fail("prctl");
+	if (strcmp(mode, "writers") && strcmp(mode, "storm"))
+		fill();
+	if (!strcmp(mode, "hot") || !strcmp(mode, "forbidden"))
+		bad = read_hot(count > 3 ? strtoul(words[3], NULL, 10) << 20 : bytes);
+	else if (!strcmp(mode, "sparse"))
+		bad = hold();
+	else if (!strcmp(mode, "shared"))
+		bad = share();
+	else if (!strcmp(mode, "locked")) {
+		if (mlock(memory, bytes))
+			fail("mlock");
+		bad = hold();
+	} else if (!strcmp(mode, "moved"))
+		bad = move_with_holes();
+	else
+		bad = write_and_check(!strcmp(mode, "storm"));
+	printf("bad %zu\n", bad);
+	return bad != 0;
+}

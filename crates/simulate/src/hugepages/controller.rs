@@ -1,0 +1,133 @@
+//! Policy, bound, rate and recovery together.
+
+use std::time::Duration;
+
+use super::Choice;
+use super::HugePolicy;
+use super::MemoryState;
+use super::Processes;
+use super::Watermarks;
+use super::fairness::Bounded;
+use super::rate::Rate;
+use super::recovery::Recovery;
+use super::recovery::Step;
+
+/// What is to be done to a region of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Make it a huge page. Tell how it went: [`Process::promoted`](super::Process::promoted) or
+    /// [`refused`](super::Process::refused).
+    Promote {
+        /// Number of the process.
+        process: u32,
+        /// First byte of the region.
+        address: u64,
+    },
+    /// Count the zero-filled base pages of this huge page: [`Process::counted`](super::Process::counted).
+    CountZeros {
+        /// Number of the process.
+        process: u32,
+        /// First byte of the region.
+        address: u64,
+    },
+    /// Split this huge page, so that its pages of zeros are freed: [`Process::demoted`](super::Process::demoted) or
+    /// [`not_demoted`](super::Process::not_demoted).
+    Demote {
+        /// Number of the process.
+        process: u32,
+        /// First byte of the region.
+        address: u64,
+    },
+}
+
+/// How a manager is set.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// The order of promotions.
+    pub policy: HugePolicy,
+    /// Promotions a second at most.
+    pub promotions_per_second: f64,
+    /// When bloat is recovered.
+    pub watermarks: Watermarks,
+    /// A huge page with more base pages of zeros is bloat.
+    pub most_zero: u16,
+    /// Promotions of others that a process with something to promote lets pass at most.
+    pub most_passed_over: u32,
+    /// Share of a region that must be in memory for Ingens, 0 to 1.
+    pub utilisation: f64,
+}
+
+impl Settings {
+    /// The policy with the usual numbers.
+    pub fn new(policy: HugePolicy) -> Self {
+        Self {
+            policy,
+            promotions_per_second: 10.0,
+            watermarks: Watermarks::default(),
+            most_zero: 64,
+            most_passed_over: 63,
+            utilisation: 0.9,
+        }
+    }
+}
+
+/// Says what to do next, one action at a time.
+pub struct Controller {
+    promotions: Bounded,
+    rate: Rate,
+    recovery: Recovery,
+    just_begun: bool,
+}
+
+impl Controller {
+    /// With these settings.
+    pub fn new(settings: &Settings) -> Self {
+        Self {
+            promotions: Bounded::new(settings.policy.build(settings), settings.most_passed_over),
+            rate: Rate::new(settings.promotions_per_second),
+            recovery: Recovery::new(settings.watermarks, settings.most_zero),
+            just_begun: false,
+        }
+    }
+
+    /// Memory as it is now. While it is short nothing is promoted.
+    pub fn memory(&mut self, memory: &MemoryState) {
+        self.promotions.memory(memory);
+        self.just_begun |= self.recovery.memory(memory);
+    }
+
+    /// Whether memory is short, so that bloat is recovered.
+    pub fn is_recovering(&self) -> bool {
+        self.recovery.is_active()
+    }
+
+    /// Used shares of memory at which recovery begins and ends now.
+    pub fn watermarks(&self) -> (f64, f64) {
+        self.recovery.effective()
+    }
+
+    /// Whether promotions wait for nothing but the rate, so that later there is more to do.
+    pub fn waits_for_rate(&mut self, now: Duration) -> bool {
+        !self.recovery.is_active() && !self.rate.allows(now)
+    }
+
+    /// The next action. `None`: nothing to do until the next look, or until the rate allows more. A promotion is counted by
+    /// the rate once it is handed out.
+    pub fn next(&mut self, processes: &mut Processes, now: Duration) -> Option<Action> {
+        if std::mem::take(&mut self.just_begun) {
+            processes.iter_mut().for_each(super::Process::forget_zeros);
+        }
+        if self.recovery.is_active() {
+            return Some(match self.recovery.next(processes, now)? {
+                Step::Count(Choice { process, address }) => Action::CountZeros { process, address },
+                Step::Demote(Choice { process, address }) => Action::Demote { process, address },
+            });
+        }
+        if !self.rate.allows(now) {
+            return None;
+        }
+        let Choice { process, address } = self.promotions.take_next(processes)?;
+        self.rate.spend();
+        Some(Action::Promote { process, address })
+    }
+}

@@ -1,0 +1,229 @@
+//! What is known of a process's regions from one look to the next.
+
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::AccessMap;
+use super::MOST_SWAPPED;
+use super::Seen;
+use super::back_off;
+
+/// Weight of what was known before, against 0.4 of the new sample (HawkEye, section 3.3).
+const OLD: f64 = 0.6;
+/// A region that was demoted is left alone for so long, twice as long the next time.
+const BACK_OFF: Duration = Duration::from_secs(120);
+
+/// A region of 2 MiB.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Region {
+    /// As it was last seen.
+    pub seen: Seen,
+    /// Moving average of the base pages accessed in a sample. `None`: not seen yet as base pages.
+    pub coverage: Option<f64>,
+    /// Base pages of zeros in this huge page, when they were last counted.
+    pub zero: Option<u16>,
+    /// How often it was demoted.
+    pub demotions: u32,
+    /// Someone else (khugepaged) made it a huge page again after it was demoted, so many times.
+    pub undone: u32,
+    refusals: u32,
+    left_alone_until: Duration,
+    demoted: bool,
+}
+
+/// A process that is managed.
+#[derive(Clone, Debug)]
+pub struct Process {
+    id: u32,
+    regions: BTreeMap<u64, Region>,
+    candidates: BTreeSet<u64>,
+    map: AccessMap,
+    huge: usize,
+    overhead: Option<f64>,
+    /// Promotions of others since its last one, while it had candidates.
+    pub(crate) passed_over: u32,
+}
+
+impl Process {
+    pub(crate) fn new(id: u32) -> Self {
+        Self {
+            id,
+            regions: BTreeMap::new(),
+            candidates: BTreeSet::new(),
+            map: AccessMap::default(),
+            huge: 0,
+            overhead: None,
+            passed_over: 0,
+        }
+    }
+
+    /// The number it was entered by.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// All its regions, by address.
+    pub fn regions(&self) -> &BTreeMap<u64, Region> {
+        &self.regions
+    }
+
+    /// Regions that may become huge pages now.
+    pub fn candidates(&self) -> &BTreeSet<u64> {
+        &self.candidates
+    }
+
+    /// The candidates with any access at all, by coverage.
+    pub fn map(&self) -> &AccessMap {
+        &self.map
+    }
+
+    /// Huge pages it has, those under way included.
+    pub fn huge(&self) -> usize {
+        self.huge
+    }
+
+    /// Page-walk cycles over cycles, as counters of the processor say it. `None`: not measured.
+    pub fn overhead(&self) -> Option<f64> {
+        self.overhead
+    }
+
+    /// Sets what the counters of the processor say.
+    pub fn set_overhead(&mut self, overhead: Option<f64>) {
+        self.overhead = overhead;
+    }
+
+    /// Address translations that its base pages want: the sum of their coverage. What stands for the overhead of translation
+    /// where that is not measured.
+    pub fn translations(&self) -> f64 {
+        let base = self.regions.values().filter(|region| !region.seen.huge);
+        base.filter_map(|region| region.coverage).sum()
+    }
+
+    /// Takes in a look at all its regions. What is not in it is gone.
+    pub fn observe(&mut self, seen: &[Seen], now: Duration) {
+        let mut before = std::mem::take(&mut self.regions);
+        self.candidates.clear();
+        let mut gone = std::mem::take(&mut self.map);
+        self.huge = 0;
+        for seen in seen {
+            let mut region = before.remove(&seen.address).unwrap_or_default();
+            region.look(seen);
+            self.huge += usize::from(seen.huge);
+            if region.is_candidate(now) {
+                self.candidates.insert(seen.address);
+                match region.coverage {
+                    // Where nothing is accessed nothing is gained.
+                    Some(coverage) if coverage >= 1.0 => gone.place(seen.address, coverage),
+                    _ => gone.remove(seen.address),
+                }
+            } else {
+                gone.remove(seen.address);
+            }
+            self.regions.insert(seen.address, region);
+        }
+        for address in before.keys() {
+            gone.remove(*address);
+        }
+        self.map = gone;
+    }
+
+    /// It is going to be made a huge page: no candidate any more.
+    pub(crate) fn take(&mut self, address: u64) {
+        if self.candidates.remove(&address) {
+            self.huge += 1;
+        }
+        self.map.remove(address);
+    }
+
+    /// It has become a huge page.
+    pub fn promoted(&mut self, address: u64) {
+        if let Some(region) = self.regions.get_mut(&address) {
+            region.seen.huge = true;
+            region.refusals = 0;
+            region.demoted = false;
+            region.zero = None;
+        }
+    }
+
+    /// It has not, and is left alone for `first`, or longer if that happened before.
+    pub fn refused(&mut self, address: u64, now: Duration, first: Duration) {
+        self.huge = self.huge.saturating_sub(1);
+        self.leave_alone(address, now, first);
+    }
+
+    /// Splitting it did nothing: it is left alone.
+    pub fn not_demoted(&mut self, address: u64, now: Duration, first: Duration) {
+        self.leave_alone(address, now, first);
+    }
+
+    fn leave_alone(&mut self, address: u64, now: Duration, first: Duration) {
+        if let Some(region) = self.regions.get_mut(&address) {
+            region.left_alone_until = now + back_off(first, region.refusals);
+            region.refusals += 1;
+        }
+    }
+
+    /// So many base pages of the huge page are zero.
+    pub fn counted(&mut self, address: u64, zero: u16) {
+        if let Some(region) = self.regions.get_mut(&address) {
+            region.zero = Some(zero);
+        }
+    }
+
+    /// It is no huge page any more; so many of its pages were freed.
+    pub fn demoted(&mut self, address: u64, freed: u16, now: Duration) {
+        if let Some(region) = self.regions.get_mut(&address) {
+            region.seen.huge = false;
+            region.seen.resident = region.seen.resident.saturating_sub(freed);
+            region.zero = None;
+            region.coverage = None;
+            region.demoted = true;
+            region.left_alone_until = now + back_off(BACK_OFF, region.demotions);
+            region.demotions += 1;
+            self.huge = self.huge.saturating_sub(1);
+        }
+    }
+
+    /// Forgets how many zeros the huge pages have: they are to be counted anew.
+    pub(crate) fn forget_zeros(&mut self) {
+        for region in self.regions.values_mut() {
+            region.zero = None;
+        }
+    }
+}
+
+impl Region {
+    /// Whether it may be demoted: a huge page that is not left alone.
+    pub(crate) fn may_be_demoted(&self, now: Duration) -> bool {
+        self.seen.huge && now >= self.left_alone_until
+    }
+
+    fn look(&mut self, seen: &Seen) {
+        if seen.huge {
+            if self.demoted {
+                self.undone += 1;
+                self.demoted = false;
+            }
+            // One bit says nothing of its base pages: what was known of them is kept.
+        } else {
+            let accessed = f64::from(seen.accessed);
+            self.coverage = Some(
+                self.coverage
+                    .map_or(accessed, |old| OLD * old + (1.0 - OLD) * accessed),
+            );
+            self.zero = None;
+        }
+        self.seen = *seen;
+    }
+
+    fn is_candidate(&self, now: Duration) -> bool {
+        let Seen {
+            huge,
+            resident,
+            swapped,
+            ..
+        } = self.seen;
+        !huge && resident > 0 && swapped <= MOST_SWAPPED && now >= self.left_alone_until
+    }
+}
