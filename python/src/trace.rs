@@ -116,11 +116,12 @@ fn plan(path: &std::path::Path, memory: Option<MemorySize>) -> PyResult<(String,
     let peak = pagewise_advise::peak_bytes(&trace).map_err(of_trace)?;
     let memory = memory.map(|memory| memory.resolve(peak, page_bytes()));
     let memory = memory.transpose().map_err(asked)?;
-    let advice = pagewise_advise::advise(&trace, &findings, memory);
-    let mut advice = advice.map_err(|error| of_advice(&error))?;
     // Without one, the plan has no curve; the command line says why on standard error.
-    if let Ok(model) = pagewise_predict::Model::read(&trace) {
-        advice.plan.curve = pagewise_advise::curve(&model);
+    let model = pagewise_predict::Model::read(&trace).ok();
+    let advice = pagewise_advise::advise(&trace, &findings, memory, model.as_ref());
+    let mut advice = advice.map_err(|error| of_advice(&error))?;
+    if let Some(model) = &model {
+        advice.plan.curve = pagewise_advise::curve(model);
     }
     Ok((
         advice.to_json().map_err(asked)?,

@@ -19,10 +19,6 @@ mod judge;
 mod predict;
 mod targets;
 
-pub use io::IoContext;
-pub use io::IoThresholds;
-pub use io::io_rules;
-
 use std::fmt;
 
 use pagewise_analyze::Findings;
@@ -41,6 +37,8 @@ use pagewise_trace::TraceError;
 pub use contexts::ContextPath;
 pub use contexts::add_context_keys;
 pub use contexts::context_paths;
+pub use io::IoAdvice;
+pub use io::io_advice;
 
 use choose::Choice;
 use choose::Manner;
@@ -102,7 +100,8 @@ impl From<TraceError> for NoAdvice {
     }
 }
 
-/// Makes a plan for a memory size in bytes; `None`: for the limit that the recording had.
+/// Makes a plan for a memory size in bytes; `None`: for the limit that the recording had. With a `model` of the recording it is
+/// judged by simulation.
 ///
 /// # Errors
 /// If the recording cannot be read, or does not say what is needed.
@@ -110,12 +109,13 @@ pub fn advise(
     trace: &Trace,
     findings: &Findings,
     memory_bytes: Option<u64>,
+    model: Option<&Model>,
 ) -> Result<Advice, NoAdvice> {
     let memory = memory(trace, findings, memory_bytes)?;
     let targets = Targets::read(trace)?;
     let run = RunFacts::of(findings);
     let facts = facts(trace, findings)?;
-    let choices = best(trace, findings, (&facts, &run), memory.bytes)?;
+    let choices = best(trace, findings, (&facts, &run), memory.bytes, model)?;
     let mut rules = Vec::new();
     let mut unnamed = Vec::new();
     let mut kept = Vec::new();
@@ -165,6 +165,62 @@ pub fn advise(
     })
 }
 
+/// A plan without rules, for a recording whose memory nothing is known of: a place for rules about its input and output.
+///
+/// # Errors
+/// If the recording cannot be read.
+pub fn without_memory(trace: &Trace) -> Result<Advice, NoAdvice> {
+    let peak_bytes = peak_bytes(trace)?;
+    let Some(bytes) = trace.meta().host.memory_bytes.or(peak_bytes) else {
+        return Err(NoAdvice::Lacks(
+            "the recording does not say how much memory the machine has: say for which size the plan shall be; type: pagewise \
+             plan --memory SIZE"
+                .to_owned(),
+        ));
+    };
+    Ok(Advice {
+        plan: Plan {
+            program: Targets::read(trace)?.program(trace),
+            memory: Memory {
+                bytes,
+                peak_bytes,
+                lock_bytes: None,
+            },
+            rules: Vec::new(),
+            curve: Vec::new(),
+        },
+        predicted: Prediction {
+            speedup: 1.0,
+            low: 1.0,
+            high: 1.0,
+        },
+        words: String::new(),
+        unnamed: Vec::new(),
+    })
+}
+
+impl Advice {
+    /// Adds what is advised for input and output.
+    pub fn add_io(&mut self, io: IoAdvice) {
+        let helped: Vec<String> = io
+            .rules
+            .iter()
+            .filter(|rule| rule.action != Action::Nothing)
+            .map(|rule| format!("{} {}", rule.action.name(), rule.name))
+            .collect();
+        if !helped.is_empty() {
+            if !self.words.is_empty() {
+                self.words.push_str("; ");
+            }
+            self.words.push_str(&helped.join("; "));
+        } else if self.words.is_empty() {
+            self.words = "do nothing: no hint would help its input and output".to_owned();
+        }
+        self.plan.rules.extend(io.rules);
+        self.unnamed.extend(io.unnamed);
+    }
+}
+
 /// The most that swap-ins may be with a plan, as a share of those without: less of a gain may be an error of the simulation.
 const WORTH_IT: f64 = 0.9;
 
@@ -175,16 +231,17 @@ fn best(
     findings: &Findings,
     (facts, run): (&[ObjectFacts], &RunFacts),
     memory_bytes: u64,
+    model: Option<&Model>,
 ) -> Result<Vec<Choice>, TraceError> {
     let choose = |manner| {
         let choices = choose::choose(facts, run, memory_bytes, manner);
         predict::without_small_gains(choices, facts, run)
     };
     let careful = choose(Manner::Careful);
-    let Ok(model) = Model::read(trace) else {
+    let Some(model) = model else {
         return Ok(careful);
     };
-    let judge = Judge::new(trace, findings, (facts, run), &model, memory_bytes)?;
+    let judge = Judge::new(trace, findings, (facts, run), model, memory_bytes)?;
     let left = predict::left_of_streamed(run);
     let mut ways = vec![careful];
     for manner in [Manner::UnorderedFirst, Manner::DensestFirst] {

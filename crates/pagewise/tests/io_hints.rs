@@ -7,7 +7,9 @@ use std::fs;
 use std::path::Path;
 
 use common::command::Ended;
+use common::command::record;
 use common::command::run;
+use common::machine::Machine;
 use common::programs::compile_with;
 use pagewise_plan::Action;
 use pagewise_plan::Frame;
@@ -151,6 +153,36 @@ fn a_scan_leaves_nothing_behind_but_what_was_there() {
     };
     assert_eq!((theirs, before, behind), (1024, 0, 0));
     assert!(number(&first(folder)["others_pages"]) >= 1024);
+}
+
+#[test]
+fn what_was_recorded_is_planned_and_put_into_force() {
+    let Some(_machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let folder = folder.path();
+    record(folder, "--io", "./hints whole data other").expect_code(0);
+    let plan = run(folder, &["plan", "--json", "--min-io", "1M"]).expect_code(0);
+    let plan = plan.json();
+    let rules = plan["rules"].as_array().expect("rules");
+    let drops: Vec<&Value> = rules
+        .iter()
+        .filter(|rule| rule["action"] == "drop")
+        .collect();
+    assert_eq!(drops.len(), 1, "{plan:#}");
+    assert_eq!(drops[0]["function"], "reads", "{plan:#}");
+    assert!(drops[0]["site"].is_string(), "{plan:#}");
+    assert_eq!(printed(&apply(folder, "whole")), [0]);
+    let rule = first(folder);
+    assert_eq!(number(&rule["gone_pages"]), FILE_PAGES, "{rule:#}");
+    assert_eq!(number(&rule["bytes"]), 24 * MIB as i64);
+    // Small contexts are left alone.
+    let few = run(folder, &["plan", "-f", "--json"]).expect_code(0).json();
+    assert_eq!(few["rules"], serde_json::json!([]), "{few:#}");
+    run(folder, &["plan", "-f", "--min-io", "5%"])
+        .expect_code(125)
+        .expect_told(&["--min-io 5%: give bytes"]);
 }
 
 #[test]

@@ -58,6 +58,17 @@ pub struct FileIo {
 /// # Errors
 /// If a table cannot be read.
 pub fn analyze_file_io(trace: &Trace) -> Result<Option<FileIo>, TraceError> {
+    analyze_file_io_by(trace, &Thresholds::default())
+}
+
+/// The same with other thresholds.
+///
+/// # Errors
+/// As there.
+pub fn analyze_file_io_by(
+    trace: &Trace,
+    thresholds: &Thresholds,
+) -> Result<Option<FileIo>, TraceError> {
     let state = trace.meta().sensors.get("io");
     if state.is_none_or(|state| state != "on") {
         return Ok(None);
@@ -87,5 +98,5 @@ pub fn analyze_file_io(trace: &Trace) -> Result<Option<FileIo>, TraceError> {
     for row in trace.rows::<IoSum>()? {
         tallies.sum(&row?);
     }
-    tallies.finish(trace, &Thresholds::default()).map(Some)
+    tallies.finish(trace, thresholds).map(Some)
 }

@@ -8,7 +8,10 @@ use std::process::ExitCode;
 use clap::Args;
 use pagewise_advise::Advice;
 use pagewise_advise::NoAdvice;
+use pagewise_analyze::Findings;
 use pagewise_analyze::analyze;
+use pagewise_analyze::file_io::Thresholds;
+use pagewise_analyze::file_io::analyze_file_io_by;
 use pagewise_host::MemorySize;
 use pagewise_host::page_bytes;
 use pagewise_predict::Model;
@@ -38,6 +41,9 @@ pub(crate) struct PlanArguments {
     /// Memory that the plan is for: 512M, 60% (of the program's peak) [default: the limit of the recording]
     #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
     memory: Option<MemorySize>,
+    /// Call paths that read or write less of files get no rule (recordings with --io)
+    #[arg(long, value_name = "SIZE", default_value = "100M")]
+    min_io: MemorySize,
     /// Print JSON (schema pagewise.plan/1) in place of text
     #[arg(long)]
     json: bool,
@@ -46,7 +52,8 @@ pub(crate) struct PlanArguments {
 const EXAMPLES: &str = "Examples:
   pagewise record --memory 60% --measure-peak -- ./solver input.txt
   pagewise plan
-  pagewise compare plan.toml -- ./solver input.txt";
+  pagewise compare plan.toml -- ./solver input.txt
+  pagewise record --io -- ./backup /data && pagewise plan -f && pagewise apply plan.toml -- ./backup /data";
 
 pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode, Failure> {
     let contents = Contents {
@@ -58,14 +65,14 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode, Failure> {
     complete(&arguments.trace)?;
     let trace = Trace::open(&arguments.trace)?;
     let findings = analyze(&trace)?;
-    let mut advice = advise(arguments, &trace, &findings)?;
-    let no_curve = match Model::read(&trace) {
-        Ok(model) => {
-            advice.plan.curve = pagewise_advise::curve(&model);
-            None
-        }
-        Err(why) => Some(why.to_string()),
+    let (model, no_curve) = match Model::read(&trace) {
+        Ok(model) => (Some(model), None),
+        Err(why) => (None, Some(why.to_string())),
     };
+    let mut advice = advise(arguments, &trace, &findings, model.as_ref())?;
+    if let Some(model) = &model {
+        advice.plan.curve = pagewise_advise::curve(model);
+    }
     let text = advice.plan.to_toml();
     let text = text.map_err(|error| Failure::new(error.to_string()))?;
     target.write("-o", |out| out.write_all(text.as_bytes()))?;
@@ -80,7 +87,8 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode, Failure> {
     } else {
         print(&text::render(&advice, Style::of_stdout(ColorChoice::Auto)))?;
     }
-    if let Some(why) = no_curve {
+    // Of input and output alone nobody expects one.
+    if let Some(why) = no_curve.filter(|_| findings.faults_observed()) {
         tell!("pagewise: {why}");
     }
     tell_next(arguments, &advice);
@@ -90,16 +98,40 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode, Failure> {
 fn advise(
     arguments: &PlanArguments,
     trace: &Trace,
-    findings: &pagewise_analyze::Findings,
+    findings: &Findings,
+    model: Option<&Model>,
 ) -> Result<Advice, Failure> {
     let peak = pagewise_advise::peak_bytes(trace)?;
     let memory = arguments
         .memory
         .map(|memory| memory.resolve(peak, page_bytes()))
         .transpose()?;
-    pagewise_advise::advise(trace, findings, memory).map_err(|error| match error {
+    let failed = |error| match error {
         NoAdvice::Trace(error) => Failure::from(error),
         NoAdvice::Lacks(why) => Failure::new(why),
+    };
+    let of_memory = pagewise_advise::advise(trace, findings, memory, model);
+    let Some(io) = analyze_file_io_by(trace, &thresholds(arguments)?)? else {
+        return of_memory.map_err(failed);
+    };
+    let mut advice = match of_memory {
+        Err(NoAdvice::Lacks(_)) => pagewise_advise::without_memory(trace).map_err(failed)?,
+        of_memory => of_memory.map_err(failed)?,
+    };
+    advice.add_io(pagewise_advise::io_advice(trace, &io)?);
+    Ok(advice)
+}
+
+fn thresholds(arguments: &PlanArguments) -> Result<Thresholds, Failure> {
+    let MemorySize::Bytes(advise_bytes) = arguments.min_io else {
+        return Err(Failure::new(format!(
+            "--min-io {}: give bytes, for example 100M",
+            arguments.min_io
+        )));
+    };
+    Ok(Thresholds {
+        advise_bytes,
+        ..Thresholds::default()
     })
 }
 

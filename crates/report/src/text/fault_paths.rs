@@ -61,7 +61,7 @@ pub(crate) fn grouped(paths: &[FaultPath], style: Style) -> Vec<PathGroup> {
 }
 
 /// The place that touched the page, and who called it.
-fn path_line(path: &FaultPath, style: Style) -> String {
+pub(crate) fn path_line(path: &FaultPath, style: Style) -> String {
     let mut frames = style.frames_of(&path.frames);
     let Some(innermost) = frames.next() else {
         return "(call path unknown)".to_owned();
