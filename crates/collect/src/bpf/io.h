@@ -16,6 +16,7 @@
 
 #define S_IFMT 0170000
 #define S_IFREG 0100000
+#define OVERLAYFS_SUPER_MAGIC 0x794c7630 /* include/uapi/linux/magic.h */
 #define O_APPEND 02000
 #if defined(__TARGET_ARCH_arm64)
 #define O_DIRECT 0200000
@@ -430,8 +431,15 @@ int BPF_PROG(io_ends, struct pt_regs *regs, long result)
 	return 0;
 }
 
-/* Which file of the call under way these pages are of; NULL: of none. Files of overlayfs keep their pages in another
- * inode, which then is a second name of the file. */
+/* Files of overlayfs keep their pages in another inode, which then is a second name of the file. */
+static __always_inline bool is_of_overlay(const struct io_call *io)
+{
+	__u64 inode = io->sides[0].inode ?: io->sides[1].inode;
+
+	return (__u32)LOAD(LOAD(inode, struct inode, i_sb), struct super_block, s_magic) == OVERLAYFS_SUPER_MAGIC;
+}
+
+/* Which file of the call under way these pages are of; NULL: of none. */
 static __always_inline struct io_side *side_of(struct io_call *io, __u64 host)
 {
 	if (io->sides[0].inode == host)
@@ -502,20 +510,9 @@ int BPF_PROG(page_cached, struct folio *added)
 	if (!host)
 		return 0;
 	__u64 time = now(cpu);
-	if (!io->start || io->thread != (__u32)task->pid) {
-		__u32 file = number_of_file(id, host, 0, space);
-		__u64 path = 0;
-		if (config.call_paths) {
-			struct pt_regs *program = (struct pt_regs *)bpf_task_pt_regs(task);
-			struct user_registers registers = USER_REGISTERS(program);
-
-			path = call_path(cpu, task, space, &registers);
-		}
-		emit_cache(cpu, id, CACHE_ADDED, file, folio, time_word(space, time), task->pid, path);
-		return 0;
-	}
-	struct io_side *side = side_of(io, host);
-	if (!side) {
+	bool in_call = io->start && io->thread == (__u32)task->pid;
+	struct io_side *side = in_call ? side_of(io, host) : 0;
+	if (in_call && !side && is_of_overlay(io)) {
 		side = io->sides[0].inode ? &io->sides[0] : &io->sides[1];
 		struct known_file alias = {
 			.inode = LOAD(host, struct inode, i_ino),
@@ -523,6 +520,20 @@ int BPF_PROG(page_cached, struct folio *added)
 			.number = side->number,
 		};
 		bpf_map_update_elem(&known_files, &host, &alias, BPF_NOEXIST);
+	}
+	if (!side) { /* also in a call, whose buffer may be a mapping of this file */
+		__u32 file = number_of_file(id, host, 0, space);
+		__u64 path = 0;
+		if (in_call) {
+			path = io->path;
+		} else if (config.call_paths) {
+			struct pt_regs *program = (struct pt_regs *)bpf_task_pt_regs(task);
+			struct user_registers registers = USER_REGISTERS(program);
+
+			path = call_path(cpu, task, space, &registers);
+		}
+		emit_cache(cpu, id, CACHE_ADDED, file, folio, time_word(space, time), task->pid, path);
+		return 0;
 	}
 	__u32 pages = 1U << (folio_order(folio) & 15);
 	__u64 index = LOAD(folio, struct folio, index);
