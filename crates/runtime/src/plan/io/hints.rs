@@ -105,7 +105,7 @@ impl Hinted<'_> {
 
     pub(super) fn after(&mut self, rule: &PlanRule, call: &Call, bytes: u64) -> Option<()> {
         match self.plan.view.action(rule) {
-            PlanAction::IoDrop => self.drop_behind(rule, call, bytes),
+            PlanAction::IoDrop => self.drop_behind(call, bytes),
             PlanAction::IoDontCache if call.leaves_nothing => self.look_what_is_left(call, bytes),
             _ => Some(()),
         }
@@ -198,7 +198,7 @@ impl Hinted<'_> {
         }
     }
 
-    fn drop_behind(&mut self, rule: &PlanRule, call: &Call, bytes: u64) -> Option<()> {
+    fn drop_behind(&mut self, call: &Call, bytes: u64) -> Option<()> {
         let descriptor = call.request.descriptor;
         let Some(offset) = call.offset.filter(|_| self.file.behind.is_any()) else {
             return Some(());
@@ -238,7 +238,6 @@ impl Hinted<'_> {
             }
             self.drop_chunk(descriptor, chunk, others);
         }
-        let _ = rule;
         Some(())
     }
 

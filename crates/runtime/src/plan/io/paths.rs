@@ -34,7 +34,11 @@ pub(super) fn matching(plan: &Plan, rules: u64, registers: Registers) -> u64 {
 }
 
 /// Decides by so many addresses. `Err`: those that match so far, and there are more.
-fn walked<const ADDRESSES: usize>(plan: &Plan, rules: u64, registers: Registers) -> Result<u64, u64> {
+fn walked<const ADDRESSES: usize>(
+    plan: &Plan,
+    rules: u64,
+    registers: Registers,
+) -> Result<u64, u64> {
     let mut addresses = [0; ADDRESSES];
     let walked = unwind::walk(registers, &mut addresses);
     let decided = decide(plan, rules, &addresses[..walked.frames]);
