@@ -5,6 +5,7 @@ mod common;
 
 use std::fs;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use common::command::Ended;
 use common::command::record;
@@ -32,7 +33,13 @@ const DROP: IoAction = IoAction::Drop { readahead: None };
 /// On a disk: what is in memory anyway has no pages to drop.
 fn folder() -> TempDir {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
-    compile_with(folder.path(), "hints.c", "hints", &["-O1"]);
+    static PROGRAM: OnceLock<TempDir> = OnceLock::new();
+    let program = PROGRAM.get_or_init(|| {
+        let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+        compile_with(place.path(), "hints.c", "hints", &["-O1"]);
+        place
+    });
+    fs::copy(program.path().join("hints"), folder.path().join("hints")).expect("copied");
     write_file(&folder.path().join("data"), 2);
     folder
 }
@@ -326,7 +333,7 @@ fn rules_about_io_are_checked_as_the_others_are() {
         ("burst_bytes = 65536", "burst_bytes = 0", "0 is no size"),
         (
             "burst_bytes = 65536",
-            "keep_bytes = 65536",
+            "burst_bytes = 65536\nkeep_bytes = 65536",
             "there is no such key",
         ),
         ("burst_bytes = 65536", "", "must know how long they are"),
@@ -355,4 +362,40 @@ fn rules_about_io_are_checked_as_the_others_are() {
         ];
         run(folder, &arguments).expect_refusal(125, &["plan.toml:", words]);
     }
+}
+
+#[test]
+fn the_victims_latency_is_compared_and_one_that_tells_none_is_refused() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let folder = folder.path();
+    write_plan(folder, &[("reads", DROP, None)]);
+    let compare = |victim: &str| {
+        let mut arguments: Vec<&str> =
+            "compare plan.toml --memory 64M --runs 1 --warm-up 0 --no-unlimited --json"
+                .split(' ')
+                .collect();
+        arguments.extend([
+            "--victim", victim, "--", "./hints", "whole", "data", "other",
+        ]);
+        run(folder, &arguments)
+    };
+    fs::write(
+        folder.join("victim"),
+        "trap 'echo p50_us=2 p99_ms=3; exit' TERM\necho ready\nwhile :; do sleep 0.01; done\n",
+    )
+    .expect("written");
+    let told = compare("sh ./victim").json();
+    for arm in 0..2 {
+        let victim = &told["arms"][arm]["victim"][0];
+        assert_eq!(number(&victim["half_ns"]), 2000, "{told}");
+        assert_eq!(number(&victim["p99_ns"]), 3_000_000);
+        assert!(victim["p999_ns"].is_null());
+    }
+    let silent = compare("sh -c 'echo ready; exec sleep 100'");
+    assert_eq!(silent.code, Some(125));
+    silent.expect_told(&["it told no latencies", "p99_us=NUMBER"]);
+    machine.assert_restored();
 }

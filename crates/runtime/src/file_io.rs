@@ -66,6 +66,16 @@ fn without_cache(number: libc::c_long, request: Request, vector: &[iovec]) -> is
     done as isize
 }
 
+/// A function's name, as a C string.
+macro_rules! name_of {
+    ($name:ident) => {
+        match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+            Ok(name) => name,
+            Err(_) => panic!(),
+        }
+    };
+}
+
 /// A hook of a call on one buffer: the further arguments, where it is, and by which call it leaves nothing in the page cache.
 macro_rules! on_buffer {
     ($name:ident($($more:ident: $kind:ty),*), $at:expr, $is_write:literal, $other:expr) => {
@@ -80,11 +90,7 @@ macro_rules! on_buffer {
         ) -> isize {
             type Function = unsafe extern "C-unwind" fn(i32, *mut c_void, usize, $($kind),*) -> isize;
             // SAFETY: the function's type.
-            static NEXT: Symbol<Function> =
-                unsafe { Symbol::new(match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
-                    Ok(name) => name,
-                    Err(_) => panic!(),
-                }) };
+            static NEXT: Symbol<Function> = unsafe { Symbol::new(name_of!($name)) };
             let Some(next) = NEXT.look_up() else {
                 return crate::descriptors::missing() as isize;
             };
@@ -124,11 +130,7 @@ macro_rules! on_vector {
         ) -> isize {
             type Function = unsafe extern "C-unwind" fn(i32, *const iovec, i32, $($kind),*) -> isize;
             // SAFETY: the function's type.
-            static NEXT: Symbol<Function> =
-                unsafe { Symbol::new(match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
-                    Ok(name) => name,
-                    Err(_) => panic!(),
-                }) };
+            static NEXT: Symbol<Function> = unsafe { Symbol::new(name_of!($name)) };
             let Some(next) = NEXT.look_up() else {
                 return crate::descriptors::missing() as isize;
             };

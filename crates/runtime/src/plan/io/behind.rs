@@ -81,7 +81,7 @@ impl Behind {
     }
 
     /// What is to be looked at before the next call, of so many bytes, `reads_ahead` if the kernel does for it. Empty: nothing yet.
-    pub(super) fn to_look_at(&self, bytes: u64, reads_ahead: bool) -> Range<u64> {
+    pub(super) fn unseen_before(&self, bytes: u64, reads_ahead: bool) -> Range<u64> {
         let run = self.end - self.start;
         let ahead = match (reads_ahead, run) {
             (false, _) => 0,
@@ -188,7 +188,7 @@ mod tests {
 
     /// Looks as the library does, with what is cached given by a function of the offset.
     fn look(behind: &mut Behind, bytes: u64, is_cached: impl Fn(u64) -> bool) {
-        let range = behind.to_look_at(bytes, true);
+        let range = behind.unseen_before(bytes, true);
         if range.is_empty() {
             return;
         }
@@ -297,7 +297,7 @@ mod tests {
         assert!(behind.goes_on_at((6 << 20) + SLACK) && behind.goes_on_at((6 << 20) - SLACK));
         assert!(!behind.goes_on_at(8 << 20) && !behind.goes_on_at(0));
         // Where nothing is read ahead, nothing more is looked at nor dropped.
-        assert_eq!(behind.to_look_at(4096, false), 4 << 20..8 << 20);
+        assert_eq!(behind.unseen_before(4096, false), 4 << 20..8 << 20);
     }
 
     #[test]

@@ -6,6 +6,8 @@
 //! ```
 
 mod behind;
+mod descriptors;
+mod dropping;
 mod hints;
 mod open_files;
 mod paths;
@@ -25,8 +27,12 @@ use pagewise_interpose as interpose;
 use pagewise_interpose::Registers;
 use pagewise_interpose::page_cache;
 
+pub(crate) use self::descriptors::advised;
+pub(crate) use self::descriptors::closing;
+pub(crate) use self::descriptors::closing_all;
+pub(crate) use self::descriptors::duplicated;
+pub(super) use self::descriptors::ending;
 use self::hints::Hinted;
-use self::open_files::OpenFile;
 use self::open_files::Place;
 use super::loaded::Plan;
 use super::with_plan;
@@ -228,108 +234,6 @@ fn take_back(descriptor: i32, place: &Place) {
         // Whatever comes of it, it was the least that could be told.
         let _ = page_cache::advise(descriptor, 0..0, page_cache::NORMAL);
     }
-}
-
-/// A descriptor is about to be closed, or to mean another file: what lies behind its reader is dropped, and all forgotten.
-#[inline(always)]
-pub(crate) fn closing(descriptor: i32) {
-    if is_any() {
-        close(descriptor);
-    }
-}
-
-#[cold]
-fn close(descriptor: i32) {
-    with_plan(|plan| {
-        if let Some(place) = open_files::known(descriptor)
-            && PROCESS.load(Ordering::Relaxed) == interpose::process_id()
-            && let Some(mut held) = place.file.lock()
-        {
-            if let Some(file) = held.as_mut() {
-                finish(plan, descriptor, place, file);
-            }
-            *held = None;
-            place.told.store(0, Ordering::Relaxed);
-        }
-    });
-}
-
-fn finish(plan: &Plan, descriptor: i32, place: &Place, file: &mut OpenFile) {
-    if file.behind.is_any() && file.is_still(descriptor) {
-        let rule = file.rule;
-        Hinted {
-            plan,
-            place,
-            file,
-            rule,
-        }
-        .drop_rest(descriptor);
-    }
-}
-
-/// All descriptors of a range are about to be closed.
-#[cold]
-pub(crate) fn closing_all(first: u32, last: u32) {
-    if is_any() {
-        for (descriptor, _) in open_files::all() {
-            if (first..=last).contains(&descriptor.unsigned_abs()) {
-                close(descriptor);
-            }
-        }
-    }
-}
-
-/// The program ends: what lies behind its readers is dropped.
-pub(super) fn ending() {
-    closing_all(0, u32::MAX);
-}
-
-/// Two descriptors mean the same open file from here on.
-#[cold]
-pub(crate) fn duplicated(old: i32, new: i32) {
-    if !is_any() {
-        return;
-    }
-    with_plan(|plan| {
-        if PROCESS.load(Ordering::Relaxed) != interpose::process_id() {
-            return;
-        }
-        let rules = RULES.load(Ordering::Relaxed);
-        for descriptor in [old, new] {
-            if let Some(place) = open_files::place(descriptor)
-                && let Some(mut held) = place.file.lock()
-                && open_files::look(plan, rules, descriptor, &mut held).is_some()
-                && let Some(file) = held.as_mut()
-            {
-                file.is_shared = true;
-                take_back(descriptor, place);
-            }
-        }
-    });
-}
-
-/// The program advises a file itself: from here on it is its own.
-#[cold]
-pub(crate) fn advised(descriptor: i32) {
-    if !is_any() {
-        return;
-    }
-    with_plan(|plan| {
-        let rules = RULES.load(Ordering::Relaxed);
-        if let Some(place) = open_files::place(descriptor)
-            && let Some(mut held) = place.file.lock()
-            && open_files::look(plan, rules, descriptor, &mut held).is_some()
-            && let Some(file) = held.as_mut()
-            && file.takes_hints
-        {
-            take_back(descriptor, place);
-            file.takes_hints = false;
-            file.behind = behind::Behind::NONE;
-            for rule in paths::bits(file.accepted_by) {
-                plan.status.add_to_io(rule, OfIo::TakenOver, 1);
-            }
-        }
-    });
 }
 
 /// The advice of a rule, if it has one.

@@ -9,8 +9,8 @@ use pagewise_interpose::unwind;
 use crate::plan::call_path;
 use crate::plan::loaded::Plan;
 
-/// Addresses that mostly decide, and all that are looked at. The first is the hook's own.
-const FEW: usize = 5;
+/// Addresses that nearly always decide, and all that are looked at. The first is the hook's own.
+const FEW: usize = 6;
 const MANY: usize = 96;
 /// Calls between two looks whether libraries have come or gone.
 const LOOK_EVERY: u32 = 64;
@@ -26,17 +26,25 @@ pub(super) fn matching(plan: &Plan, rules: u64, registers: Registers) -> u64 {
     {
         unwind::forget();
     }
-    let mut few = [0; FEW];
-    let walked = unwind::walk(registers, &mut few);
-    match decide(plan, rules, &few[..walked.frames]) {
-        Ok(matching) => matching,
-        Err(so_far) if walked.frames < FEW => so_far,
-        Err(_) => {
-            let mut many = [0; MANY];
-            let walked = unwind::walk(registers, &mut many);
-            let decided = decide(plan, rules, &many[..walked.frames]);
-            decided.unwrap_or_else(|so_far| so_far)
-        }
+    // Mostly who called the hook decides.
+    walked::<2>(plan, rules, registers)
+        .or_else(|_| walked::<FEW>(plan, rules, registers))
+        .or_else(|_| walked::<MANY>(plan, rules, registers))
+        .unwrap_or_else(|so_far| so_far)
+}
+
+/// Decides by so many addresses. `Err`: those that match so far, and there are more.
+fn walked<const ADDRESSES: usize>(
+    plan: &Plan,
+    rules: u64,
+    registers: Registers,
+) -> Result<u64, u64> {
+    let mut addresses = [0; ADDRESSES];
+    let walked = unwind::walk(registers, &mut addresses);
+    let decided = decide(plan, rules, &addresses[..walked.frames]);
+    match decided {
+        Err(so_far) if walked.frames < ADDRESSES => Ok(so_far),
+        decided => decided,
     }
 }
 

@@ -1,0 +1,121 @@
+//! What becomes of descriptors: they are closed, mean another file, or the same as another one; or the program advises their file itself.
+
+use std::sync::atomic::Ordering;
+
+use pagewise_abi::status::OfIo;
+use pagewise_interpose as interpose;
+
+use super::PROCESS;
+use super::RULES;
+use super::behind::Behind;
+use super::hints::Hinted;
+use super::is_any;
+use super::open_files;
+use super::open_files::OpenFile;
+use super::open_files::Place;
+use super::paths;
+use super::take_back;
+use crate::plan::loaded::Plan;
+use crate::plan::with_plan;
+
+/// A descriptor is about to be closed, or to mean another file: what lies behind its reader is dropped, and all forgotten.
+#[inline(always)]
+pub(crate) fn closing(descriptor: i32) {
+    if is_any() {
+        close(descriptor);
+    }
+}
+
+#[cold]
+fn close(descriptor: i32) {
+    with_plan(|plan| {
+        if let Some(place) = open_files::known(descriptor)
+            && PROCESS.load(Ordering::Relaxed) == interpose::process_id()
+            && let Some(mut held) = place.file.lock()
+        {
+            if let Some(file) = held.as_mut() {
+                finish(plan, descriptor, place, file);
+            }
+            *held = None;
+            place.told.store(0, Ordering::Relaxed);
+        }
+    });
+}
+
+fn finish(plan: &Plan, descriptor: i32, place: &Place, file: &mut OpenFile) {
+    if file.behind.is_any() && file.is_still(descriptor) {
+        let rule = file.rule;
+        Hinted {
+            plan,
+            place,
+            file,
+            rule,
+        }
+        .drop_rest(descriptor);
+    }
+}
+
+/// All descriptors of a range are about to be closed.
+#[cold]
+pub(crate) fn closing_all(first: u32, last: u32) {
+    if is_any() {
+        for (descriptor, _) in open_files::all() {
+            if (first..=last).contains(&descriptor.unsigned_abs()) {
+                close(descriptor);
+            }
+        }
+    }
+}
+
+/// The program ends: what lies behind its readers is dropped.
+pub(in crate::plan) fn ending() {
+    closing_all(0, u32::MAX);
+}
+
+/// Two descriptors mean the same open file from here on.
+#[cold]
+pub(crate) fn duplicated(old: i32, new: i32) {
+    if !is_any() {
+        return;
+    }
+    with_plan(|plan| {
+        if PROCESS.load(Ordering::Relaxed) != interpose::process_id() {
+            return;
+        }
+        let rules = RULES.load(Ordering::Relaxed);
+        for descriptor in [old, new] {
+            if let Some(place) = open_files::place(descriptor)
+                && let Some(mut held) = place.file.lock()
+                && open_files::look(plan, rules, descriptor, &mut held).is_some()
+                && let Some(file) = held.as_mut()
+            {
+                file.is_shared = true;
+                take_back(descriptor, place);
+            }
+        }
+    });
+}
+
+/// The program advises a file itself: from here on it is its own.
+#[cold]
+pub(crate) fn advised(descriptor: i32) {
+    if !is_any() {
+        return;
+    }
+    with_plan(|plan| {
+        let rules = RULES.load(Ordering::Relaxed);
+        if let Some(place) = open_files::place(descriptor)
+            && let Some(mut held) = place.file.lock()
+            && open_files::look(plan, rules, descriptor, &mut held).is_some()
+            && let Some(file) = held.as_mut()
+            && file.takes_hints
+        {
+            take_back(descriptor, place);
+            file.takes_hints = false;
+            file.behind = Behind::NONE;
+            for rule in paths::bits(file.accepted_by) {
+                plan.status.add_to_io(rule, OfIo::TakenOver, 1);
+            }
+        }
+    });
+}

@@ -1,0 +1,200 @@
+//! What the calls of a rule brought into the page cache is dropped behind them, and nothing else. `None` as in `hints.rs`.
+
+use std::ops::Range;
+
+use pagewise_abi::plan::PlanReadahead;
+use pagewise_abi::plan::PlanRule;
+use pagewise_abi::status::OfIo;
+use pagewise_abi::status::WhyWithdrawn;
+use pagewise_interpose::page_cache;
+
+use super::At;
+use super::Call;
+use super::behind;
+use super::behind::CHUNK;
+use super::behind::GRANULE;
+use super::behind::WRITE_LAG;
+use super::hints::Hinted;
+use super::hints::PAGE;
+use super::withdraw;
+use crate::plan::loaded::Plan;
+
+/// Pages that must have been dropped in vain until a hint is withdrawn.
+const IN_VAIN: u64 = 8 * CHUNK / PAGE;
+
+impl Hinted<'_> {
+    /// What is cached already, before the call or the kernel's reading ahead brings more.
+    pub(super) fn look_ahead(&mut self, rule: &PlanRule, call: &mut Call) -> Option<()> {
+        let descriptor = call.request.descriptor;
+        let reads_ahead = reads_ahead(self.plan, rule, call.request.is_write);
+        let offset = match call.request.at {
+            At::Offset(offset) => offset,
+            // Where a cursor is may be asked seldom: unless it was moved, it is where it was left.
+            At::Cursor if self.file.behind.is_any() && self.file.rule == self.rule => {
+                self.file.behind.end()
+            }
+            At::Cursor | At::Buffer => self.offset(call)?,
+        };
+        if !self.file.behind.goes_on_at(offset) || self.file.rule != self.rule {
+            self.require_same(descriptor)?;
+            self.drop_rest(descriptor);
+            self.file.behind.start_at(offset);
+            self.file.rule = self.rule;
+            self.file.is_written = call.request.is_write;
+        }
+        let range = self
+            .file
+            .behind
+            .unseen_before(call.request.bytes.max(1), reads_ahead);
+        if !range.is_empty() {
+            self.require_same(descriptor)?;
+            self.look_at(descriptor, range);
+        }
+        call.offset = Some(offset);
+        Some(())
+    }
+
+    fn look_at(&mut self, descriptor: i32, range: Range<u64>) {
+        let cached = |range: Range<u64>| page_cache::cached_pages(descriptor, range);
+        match cached(range.clone()) {
+            Ok(0) => return self.file.behind.is_clear(&range),
+            Ok(_) => {}
+            Err(errno) => {
+                self.plan.status.refused_io(self.rule, errno);
+                withdraw(self.plan, self.rule, WhyWithdrawn::Unknown);
+                self.file.behind = behind::Behind::NONE;
+                return;
+            }
+        }
+        for chunk in self.file.behind.numbers(&range) {
+            let start = chunk * CHUNK;
+            let all = cached(start..start + CHUNK).unwrap_or(u64::MAX);
+            let granules = match all {
+                0 => 0,
+                _ if all >= CHUNK / PAGE => u32::MAX,
+                _ => (0..32).fold(0, |bits, granule| {
+                    let at = start + granule * GRANULE;
+                    let is_cached = cached(at..at + GRANULE).unwrap_or(1) > 0;
+                    bits | u32::from(is_cached) << granule
+                }),
+            };
+            self.file.behind.set_others(chunk, granules);
+        }
+    }
+
+    pub(super) fn drop_behind(&mut self, call: &Call, bytes: u64) -> Option<()> {
+        let descriptor = call.request.descriptor;
+        let Some(offset) = call.offset.filter(|_| self.file.behind.is_any()) else {
+            return Some(());
+        };
+        if bytes == 0 && !call.request.is_write {
+            // Its end: whoever goes on reading begins anew.
+            self.require_same(descriptor)?;
+            self.drop_rest(descriptor);
+            return Some(());
+        }
+        let mut end = offset + bytes;
+        let is_due = end / CHUNK > offset / CHUNK;
+        if call.request.at != At::Offset(offset) && (is_due || call.request.at == At::Buffer) {
+            let real = page_cache::position(descriptor)?;
+            if !self.file.behind.goes_on_at(real.saturating_sub(bytes)) {
+                // The cursor was moved meanwhile.
+                self.require_same(descriptor)?;
+                self.drop_rest(descriptor);
+                self.file.behind.start_at(real);
+                return Some(());
+            }
+            end = real;
+        }
+        self.file.behind.reach(end);
+        if !is_due && call.request.at != At::Buffer {
+            return Some(());
+        }
+        let lag = if call.request.is_write { WRITE_LAG } else { 0 };
+        let mut is_same = None;
+        if call.request.is_write {
+            is_same = Some(self.require_same(descriptor)?);
+            self.write_back(descriptor);
+        }
+        while let Some((chunk, others)) = self.file.behind.take_passed(lag) {
+            if is_same.is_none() {
+                is_same = Some(self.require_same(descriptor)?);
+            }
+            self.drop_chunk(descriptor, chunk, others);
+        }
+        Some(())
+    }
+
+    /// Begins to write what was just written, so that it is clean when it is dropped.
+    fn write_back(&mut self, descriptor: i32) {
+        let end = self.file.behind.end() / CHUNK * CHUNK;
+        if self.file.behind.written < end {
+            let range = self.file.behind.written..end;
+            if let Err(errno) = page_cache::write_back(descriptor, range) {
+                self.plan.status.refused_io(self.rule, errno);
+            }
+            self.file.behind.written = end;
+        }
+    }
+
+    /// The run is over: all that it brought in is dropped.
+    pub(super) fn drop_rest(&mut self, descriptor: i32) {
+        let rule = self.plan.view.rule(self.file.rule);
+        let reads_ahead = reads_ahead(self.plan, &rule, self.file.is_written);
+        while let Some((chunk, others)) = self.file.behind.take_rest(reads_ahead) {
+            self.drop_chunk(descriptor, chunk, others);
+        }
+    }
+
+    fn drop_chunk(&mut self, descriptor: i32, chunk: u64, others: u32) {
+        let status = &self.plan.status;
+        let rule = self.file.rule;
+        status.add_to_io(
+            rule,
+            OfIo::Theirs,
+            u64::from(others.count_ones()) * (GRANULE / PAGE),
+        );
+        for part in behind::own_parts(chunk, others) {
+            let before = page_cache::cached_pages(descriptor, part.clone()).unwrap_or(0);
+            if before == 0 || !self.advise(descriptor, part.clone(), page_cache::DONT_NEED) {
+                continue;
+            }
+            let left = page_cache::cached_pages(descriptor, part).unwrap_or(0);
+            status.add_to_io(rule, OfIo::Stayed, left);
+            status.add_to_io(rule, OfIo::Gone, before.saturating_sub(left));
+        }
+        self.withdraw_if_in_vain(rule);
+    }
+
+    pub(super) fn look_what_is_left(&mut self, call: &Call, bytes: u64) -> Option<()> {
+        // A look at one call of every 2 MiB or so.
+        let At::Offset(offset) = call.request.at else {
+            return Some(());
+        };
+        let is_due = (offset + bytes) / CHUNK > offset / CHUNK;
+        if is_due && !call.request.is_write && bytes >= PAGE {
+            let range = offset..offset + bytes;
+            let left = page_cache::cached_pages(call.request.descriptor, range).unwrap_or(0);
+            let status = &self.plan.status;
+            status.add_to_io(self.rule, OfIo::Stayed, left);
+            status.add_to_io(self.rule, OfIo::Gone, (bytes / PAGE).saturating_sub(left));
+        }
+        Some(())
+    }
+
+    fn withdraw_if_in_vain(&self, rule: usize) {
+        let status = &self.plan.status;
+        let (gone, stayed) = (
+            status.of_io(rule, OfIo::Gone),
+            status.of_io(rule, OfIo::Stayed),
+        );
+        if stayed >= IN_VAIN && gone < stayed / 16 {
+            withdraw(self.plan, rule, WhyWithdrawn::NoEffect);
+        }
+    }
+}
+
+/// Whether the kernel reads ahead of the calls of a rule.
+fn reads_ahead(plan: &Plan, rule: &PlanRule, is_write: bool) -> bool {
+    !is_write && plan.view.readahead(rule) != Some(PlanReadahead::Random)
+}
