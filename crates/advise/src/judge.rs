@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(treatment(&stream, 8192), Treatment::Streamed);
         let hot = Action::Lock {
             keep_bytes: None,
-            ranges: vec![4096..8192],
+            ranges: vec![4096..8192, 16384..20480],
         };
         assert_eq!(treatment(&hot, 0), Treatment::Free);
         assert_eq!(treatment(&hot, 4096), Treatment::Locked);

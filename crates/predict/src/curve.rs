@@ -346,9 +346,10 @@ mod tests {
 
     #[test]
     fn locked_pages_count_while_they_exist() {
-        let step = |at, page, gone| Step {
-            gone,
-            ..Step::access(at, page)
+        let step = |at, page, gone| {
+            let mut step = Step::access(at, page);
+            step.gone = gone;
+            step
         };
         let steps = [
             step(0, 0, false),
