@@ -29,7 +29,7 @@ def test_what_knows_arrow_takes_a_table_as_it_is(sample):
     as_arrow = pyarrow.table(table)
     assert isinstance(table.to_pandas(), pandas.DataFrame)
     assert polars.DataFrame(table).height == table.to_polars().height == as_arrow.num_rows
-    (count,) = duckdb.from_arrow(as_arrow).count("*").fetchone()
+    ((count,),) = duckdb.sql("SELECT count(*) FROM as_arrow").fetchall()
     assert count == as_arrow.num_rows
     assert sum(batch.num_rows for batch in table.batches()) == as_arrow.num_rows
 
@@ -39,6 +39,7 @@ def test_events_have_their_objects(sample, pagewise_command, tmp_path):
     exported = polars.read_parquet(tmp_path / "events.parquet")
     events = pagewise.open(sample).events().to_polars()
     assert events.columns == exported.columns
+    assert len(pagewise.open(sample).events().to_pandas()) == len(events)
     assert events["object"].cast(str).to_list() == exported["object"].to_list()
     assert events["latency_ns"].to_list() == exported["latency_ns"].to_list()
 

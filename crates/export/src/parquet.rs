@@ -1,5 +1,6 @@
 //! Each event as a row of one table, with its object's names beside it: no join is needed.
 
+use std::collections::HashMap;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -178,9 +179,10 @@ struct Names {
 }
 
 struct TextColumn {
+    /// Each once, as pandas wants the categories of a column.
     values: ArrayRef,
-    /// Whether the object of that number has one.
-    there: Vec<bool>,
+    /// Which of them the object of that number has.
+    keys: Vec<Option<i32>>,
 }
 
 impl Names {
@@ -207,20 +209,26 @@ impl Names {
 
     /// One of the text columns, for these rows.
     fn of(&self, column: usize, rows: &[LocatedEvent]) -> ArrayRef {
-        let TextColumn { values, there } = &self.columns[column];
-        let keys = rows.iter().map(|row| {
-            let object = row.place.object;
-            there[object].then_some(object as i32)
-        });
-        dictionary(keys.collect(), values)
+        let TextColumn { values, keys } = &self.columns[column];
+        let of_rows = rows.iter().map(|row| keys[row.place.object]);
+        dictionary(of_rows.collect(), values)
     }
 }
 
-fn column<'text>(values: impl Iterator<Item = Option<&'text str>> + Clone) -> TextColumn {
+fn column<'text>(texts: impl Iterator<Item = Option<&'text str>>) -> TextColumn {
+    let mut numbers: HashMap<&str, i32> = HashMap::new();
+    let mut values = Vec::new();
+    let keys = texts.map(|text| {
+        let text = text?;
+        let number = numbers.entry(text).or_insert_with(|| {
+            values.push(Some(text));
+            values.len() as i32 - 1
+        });
+        Some(*number)
+    });
     TextColumn {
-        there: values.clone().map(|value| value.is_some()).collect(),
-        // Never referred to where there is none.
-        values: text_values(values.map(|value| Some(value.unwrap_or_default()))),
+        keys: keys.collect(),
+        values: text_values(values.into_iter()),
     }
 }
 

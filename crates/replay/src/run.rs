@@ -6,6 +6,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
+use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::TrySendError;
 use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::Duration;
@@ -168,8 +170,8 @@ fn alone(
         facts.count(chunk);
         for (_, simulation) in &mut simulations {
             simulation.feed(chunk);
+            tell(watch, streaming(&read))?;
         }
-        tell(watch, streaming(&read))?;
     }
     Ok(outcomes(simulations))
 }
@@ -187,26 +189,55 @@ fn together(
     for (index, simulation) in simulations {
         shares[index % workers].push((index, simulation));
     }
+    let stopped = AtomicBool::new(false);
     thread::scope(|scope| {
         let mut senders = Vec::new();
         let mut helpers = Vec::new();
         for share in shares {
             let (sender, receiver) = sync_channel(CHUNKS_AHEAD);
             senders.push(sender);
-            helpers.push(scope.spawn(move || follow(share, &receiver)));
+            let stopped = &stopped;
+            helpers.push(scope.spawn(move || follow(share, &receiver, stopped)));
         }
-        while let Some(chunk) = reader.next_chunk()? {
-            facts.count(chunk);
-            let chunk: Arc<[Reference]> = chunk.into();
-            for sender in &senders {
-                // A worker that is gone has panicked, and joining it says so.
-                let _ = sender.send(Arc::clone(&chunk));
+        let mut feed = || -> Result<(), ReplayError> {
+            while let Some(chunk) = reader.next_chunk()? {
+                facts.count(chunk);
+                let chunk: Arc<[Reference]> = chunk.into();
+                for sender in &senders {
+                    send(sender, &chunk, &mut || tell(watch, streaming(&read)))?;
+                }
             }
-            tell(watch, streaming(&read))?;
-        }
+            Ok(())
+        };
+        let fed = feed();
+        stopped.store(fed.is_err(), Ordering::Relaxed);
         drop(senders);
+        while fed.is_ok() && helpers.iter().any(|helper| !helper.is_finished()) {
+            thread::sleep(PAUSE);
+            if let Err(error) = tell(watch, streaming(&read)) {
+                stopped.store(true, Ordering::Relaxed);
+                return Err(error);
+            }
+        }
+        fed?;
         Ok(helpers.into_iter().flat_map(joined).collect())
     })
+}
+
+/// Sends as soon as there is room; whoever watches is told meanwhile.
+fn send(
+    sender: &SyncSender<Arc<[Reference]>>,
+    chunk: &Arc<[Reference]>,
+    tell: &mut impl FnMut() -> Result<(), ReplayError>,
+) -> Result<(), ReplayError> {
+    loop {
+        tell()?;
+        match sender.try_send(Arc::clone(chunk)) {
+            Err(TrySendError::Full(_)) => thread::sleep(PAUSE),
+            // A worker that is gone has panicked, and joining it says so.
+            Ok(()) | Err(TrySendError::Disconnected(_)) => return Ok(()),
+        }
+    }
 }
 
 /// What a helper returned; its panic is ours.
@@ -224,9 +255,13 @@ fn outcomes(simulations: Numbered<Simulation>) -> Numbered<Outcome> {
 fn follow(
     mut share: Numbered<Simulation>,
     chunks: &Receiver<Arc<[Reference]>>,
+    stopped: &AtomicBool,
 ) -> Numbered<Outcome> {
     for chunk in chunks {
         for (_, simulation) in &mut share {
+            if stopped.load(Ordering::Relaxed) {
+                return Vec::new();
+            }
             simulation.feed(&chunk);
         }
     }
