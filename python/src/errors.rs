@@ -2,6 +2,7 @@
 
 use pagewise_advise::NoAdvice;
 use pagewise_replay::ReplayError;
+use pagewise_report::error_text;
 use pyo3::PyErr;
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
@@ -26,28 +27,13 @@ create_exception!(
     "What is asked for makes no sense; the text says what to ask for instead."
 );
 
-/// A message and those of its causes, on one line, as the command line prints them.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.ends_with(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        source = cause.source();
-    }
-    text.replace('\n', " ")
-}
-
 pub(crate) fn of_trace(error: &pagewise_trace::TraceError) -> PyErr {
-    TraceError::new_err(chain(error))
+    TraceError::new_err(error_text(error))
 }
 
 pub(crate) fn of_replay(error: &ReplayError) -> PyErr {
     match error {
-        ReplayError::Trace(inner) => TraceError::new_err(chain(inner)),
+        ReplayError::Trace(inner) => TraceError::new_err(error_text(inner)),
         ReplayError::Asked(text) => RequestError::new_err(text.clone()),
         ReplayError::Stopped => PyKeyboardInterrupt::new_err(()),
     }

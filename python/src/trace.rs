@@ -1,7 +1,9 @@
 //! Recordings.
 
+use std::path::Path;
 use std::path::PathBuf;
 
+use pagewise_analyze::Findings;
 use pagewise_analyze::analyze;
 use pagewise_host::MemorySize;
 use pagewise_host::page_bytes;
@@ -13,7 +15,6 @@ use pyo3::prelude::*;
 
 use crate::errors::Error;
 use crate::errors::asked;
-use crate::errors::chain;
 use crate::errors::of_advice;
 use crate::errors::of_trace;
 use crate::interrupt::interruptible;
@@ -76,23 +77,23 @@ impl Trace {
         let path = self.path.clone();
         let batch = interruptible(py, move || {
             let findings = findings(&path)?;
-            objects::table(&findings).map_err(|error| chain(&error))
+            objects::table(&findings).map_err(|error| Error::new_err(error.to_string()))
         })?;
-        let content = Content::Batch(batch.map_err(Error::new_err)?);
-        Ok(Table { content })
+        Ok(Table {
+            content: Content::Batch(batch?),
+        })
     }
 
     /// The document `pagewise.report/1` as text.
     fn report_json(&self, py: Python<'_>) -> PyResult<String> {
         let path = self.path.clone();
-        let text = interruptible(py, move || {
+        interruptible(py, move || {
             let findings = findings(&path)?;
             let mut text = Vec::new();
             let written = Report::new(&findings).write(&mut text);
-            written.map_err(|error| error.to_string())?;
-            String::from_utf8(text).map_err(|error| error.to_string())
-        })?;
-        text.map_err(Error::new_err)
+            written.map_err(|error| Error::new_err(error.to_string()))?;
+            String::from_utf8(text).map_err(|error| Error::new_err(error.to_string()))
+        })?
     }
 
     /// The document `pagewise.plan/1`, and the plan itself as TOML.
@@ -104,12 +105,12 @@ impl Trace {
     }
 }
 
-fn findings(path: &std::path::Path) -> Result<pagewise_analyze::Findings, String> {
-    let trace = pagewise_trace::Trace::open(path).map_err(|error| chain(&error))?;
-    analyze(&trace).map_err(|error| chain(&error))
+fn findings(path: &Path) -> PyResult<Findings> {
+    let trace = pagewise_trace::Trace::open(path).map_err(|error| of_trace(&error))?;
+    analyze(&trace).map_err(|error| of_trace(&error))
 }
 
-fn plan(path: &std::path::Path, memory: Option<MemorySize>) -> PyResult<(String, String)> {
+fn plan(path: &Path, memory: Option<MemorySize>) -> PyResult<(String, String)> {
     let of_trace = |error| of_trace(&error);
     let trace = pagewise_trace::Trace::open(path).map_err(of_trace)?;
     let findings = analyze(&trace).map_err(of_trace)?;

@@ -75,7 +75,7 @@ def test_a_damaged_recording_is_told_and_not_read(sample, tmp_path):
     (copy / "events.parquet").write_bytes(bytes_)
     with pytest.raises(Exception, match="events.parquet is damaged"):
         pagewise.open(copy)["events"].to_arrow()
-    with pytest.raises(pagewise.Error, match="events.parquet is damaged"):
+    with pytest.raises(pagewise.TraceError, match="events.parquet is damaged"):
         pagewise.open(copy).report()
 
 

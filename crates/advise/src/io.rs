@@ -36,14 +36,14 @@ pub struct IoAdvice {
 pub fn io_advice(trace: &Trace, io: &FileIo) -> Result<IoAdvice, TraceError> {
     let mut advice = IoAdvice::default();
     for (context, paths) in io.contexts.iter().zip(context_paths(trace, io)?) {
-        let Some(action) = action(context) else {
+        let Some(action) = action(context.does, context.advice) else {
             continue;
         };
-        let name = name(context);
+        let place = place(context);
         for path in paths {
             match path.path {
-                Ok(path) => advice.add(context, &name, path, &action),
-                Err(why) if action != Action::Nothing => advice.unnamed.push((name.clone(), why)),
+                Ok(path) => advice.add(context, &place, path, &action),
+                Err(why) if action != Action::Nothing => advice.unnamed.push((name(&place), why)),
                 Err(_) => {}
             }
         }
@@ -53,20 +53,14 @@ pub fn io_advice(trace: &Trace, io: &FileIo) -> Result<IoAdvice, TraceError> {
 
 impl IoAdvice {
     /// Contexts of which all that is the program's own is the same are one rule: that of most bytes.
-    fn add(&mut self, context: &IoContext, name: &str, path: Vec<Frame>, action: &Action) {
+    fn add(&mut self, context: &IoContext, place: &SourcePlace, path: Vec<Frame>, action: &Action) {
         let target = Target::Io { path, files: None };
         if self.rules.iter().any(|rule| rule.target == target) {
             return;
         }
-        let frame = context.frames.iter().find(|frame| !frame.is_library());
-        let frame = frame.or(context.frames.first());
         self.rules.push(Rule {
-            name: name.to_owned(),
-            place: SourcePlace {
-                function: frame.and_then(|frame| frame.function.clone()),
-                file: frame.and_then(|frame| frame.file.clone()),
-                line: frame.and_then(|frame| frame.line),
-            },
+            name: name(place),
+            place: place.clone(),
             target,
             action: action.clone(),
             why: why(context),
@@ -76,12 +70,12 @@ impl IoAdvice {
 }
 
 /// `None`: it is not worth a rule.
-fn action(context: &IoContext) -> Option<Action> {
-    if !matches!(context.does, Use::Read | Use::Write) {
+fn action(does: Use, advice: Advice) -> Option<Action> {
+    if !matches!(does, Use::Read | Use::Write) {
         return None;
     }
     let drop = |readahead| Action::Io(IoAction::Drop { readahead });
-    Some(match context.advice {
+    Some(match advice {
         Advice::SequentialDropBehind => drop(Some(Readahead::Sequential)),
         Advice::Sequential => Action::Io(IoAction::Readahead(Readahead::Sequential)),
         Advice::Random => Action::Io(IoAction::Readahead(Readahead::Random)),
@@ -93,14 +87,21 @@ fn action(context: &IoContext) -> Option<Action> {
     })
 }
 
-/// What does it, for people.
-fn name(context: &IoContext) -> String {
+/// Where in the program's own code the calls are; of libraries only, the innermost place.
+fn place(context: &IoContext) -> SourcePlace {
     let frame = context.frames.iter().find(|frame| !frame.is_library());
     let frame = frame.or(context.frames.first());
-    let function = frame.and_then(|frame| frame.function.as_deref());
-    let function = function.unwrap_or("(unknown function)");
-    let file = frame.and_then(|frame| frame.file.as_deref());
-    match (file, frame.and_then(|frame| frame.line)) {
+    SourcePlace {
+        function: frame.and_then(|frame| frame.function.clone()),
+        file: frame.and_then(|frame| frame.file.clone()),
+        line: frame.and_then(|frame| frame.line),
+    }
+}
+
+/// For people.
+fn name(place: &SourcePlace) -> String {
+    let function = place.function.as_deref().unwrap_or("(unknown function)");
+    match (place.file.as_deref(), place.line) {
         (Some(file), Some(line)) => {
             let file = file.rsplit('/').next().unwrap_or(file);
             format!("{function} ({file}:{line})")
@@ -129,5 +130,47 @@ fn why(context: &IoContext) -> String {
     match classes.is_empty() {
         true => evidence,
         false => format!("{}: {evidence}", classes.join(" ").to_lowercase()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_becomes_what_can_be_put_into_force() {
+        let of_read = |advice| action(Use::Read, advice).map(|action| action.name());
+        for (advice, expected) in [
+            (Advice::SequentialDropBehind, Some("drop")),
+            (Advice::Sequential, Some("sequential")),
+            (Advice::Random, Some("random")),
+            (Advice::RandomWithBursts(65536), Some("willneed")),
+            (Advice::DropBehind, Some("drop")),
+            (Advice::Keep, Some("nothing")),
+            (Advice::Nothing(WhyNothing::NoUse), Some("nothing")),
+            (Advice::Nothing(WhyNothing::FewBytes), None),
+            (Advice::Nothing(WhyNothing::Direct), None),
+            (Advice::Nothing(WhyNothing::InMemory), None),
+        ] {
+            assert_eq!(of_read(advice), expected, "{advice:?}");
+        }
+        let drops = Action::Io(IoAction::Drop { readahead: None });
+        assert_eq!(action(Use::Write, Advice::DropWritten), Some(drops));
+        assert_eq!(action(Use::Map, Advice::Sequential), None);
+        assert_eq!(action(Use::Sync, Advice::DropBehind), None);
+    }
+
+    #[test]
+    fn a_place_is_named_by_what_is_known_of_it() {
+        let mut place = SourcePlace {
+            function: Some("scan".to_owned()),
+            file: Some("/src/scan.c".to_owned()),
+            line: Some(71),
+        };
+        assert_eq!(name(&place), "scan (scan.c:71)");
+        place.line = None;
+        assert_eq!(name(&place), "scan");
+        place.function = None;
+        assert_eq!(name(&place), "(unknown function)");
     }
 }

@@ -241,8 +241,6 @@ fn best(
     let Some(model) = model else {
         return Ok(careful);
     };
-    let judge = Judge::new(trace, findings, (facts, run), model, memory_bytes)?;
-    let left = predict::left_of_streamed(run);
     let mut ways = vec![careful];
     for manner in [Manner::UnorderedFirst, Manner::DensestFirst] {
         let choices = choose(manner);
@@ -250,6 +248,13 @@ fn best(
             ways.push(choices);
         }
     }
+    // Nothing is there to be judged, which takes a look at all events and some seconds.
+    let does_nothing = |choice: &Choice| choice.action == Action::Nothing;
+    if ways.iter().flatten().all(does_nothing) {
+        return Ok(ways.swap_remove(0));
+    }
+    let judge = Judge::new(trace, findings, (facts, run), model, memory_bytes)?;
+    let left = predict::left_of_streamed(run);
     let mut best = (f64::INFINITY, Vec::new());
     for mut choices in ways {
         let share = without_harm(&judge, &mut choices, left);

@@ -7,6 +7,7 @@ use pagewise_collect::CollectError;
 use pagewise_import::ImportError;
 use pagewise_plan::PlanError;
 use pagewise_replay::ReplayError;
+use pagewise_report::error_text;
 use pagewise_trace::TraceError;
 
 /// Our own failure, as opposed to the program's.
@@ -38,56 +39,41 @@ impl fmt::Display for Failure {
     }
 }
 
-/// A message and those of its causes, on one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.ends_with(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        source = cause.source();
-    }
-    text.replace('\n', " ")
-}
-
 impl From<pagewise_host::Error> for Failure {
     fn from(error: pagewise_host::Error) -> Self {
         Self {
             code: error.exit_code(),
-            message: chain(&error),
+            message: error_text(&error),
         }
     }
 }
 
 impl From<TraceError> for Failure {
     fn from(error: TraceError) -> Self {
-        Self::new(chain(&error))
+        Self::new(error_text(&error))
     }
 }
 
 impl From<PlanError> for Failure {
     fn from(error: PlanError) -> Self {
-        Self::new(chain(&error))
+        Self::new(error_text(&error))
     }
 }
 
 impl From<ImportError> for Failure {
     fn from(error: ImportError) -> Self {
-        Self::new(chain(&error))
+        Self::new(error_text(&error))
     }
 }
 
 impl From<CollectError> for Failure {
     fn from(error: CollectError) -> Self {
-        Self::new(chain(&error))
+        Self::new(error_text(&error))
     }
 }
 
 impl From<ReplayError> for Failure {
     fn from(error: ReplayError) -> Self {
-        Self::new(chain(&error))
+        Self::new(error_text(&error))
     }
 }

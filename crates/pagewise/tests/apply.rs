@@ -9,13 +9,11 @@ use std::path::Path;
 use common::command::Ended;
 use common::command::run;
 use common::machine::Machine;
+use common::plans::call_in;
+use common::plans::write_plan;
 use common::programs::compile_with;
 use pagewise_plan::Action;
-use pagewise_plan::Frame;
-use pagewise_plan::Memory;
 use pagewise_plan::ModuleFile;
-use pagewise_plan::Plan;
-use pagewise_plan::Program;
 use pagewise_plan::ReadAhead;
 use pagewise_plan::Rule;
 use pagewise_plan::SourcePlace;
@@ -55,38 +53,7 @@ fn write(folder: &Path, action: &Action) {
         why: "a test".to_owned(),
         predicted: None,
     });
-    let plan = Plan {
-        program: Program {
-            executable: path.display().to_string(),
-            build_id: file.build_id().map(str::to_owned),
-            arguments: Vec::new(),
-        },
-        memory: Memory {
-            bytes: 1 << 30,
-            peak_bytes: None,
-            lock_bytes: None,
-        },
-        rules: rules.into(),
-        curve: Vec::new(),
-    };
-    fs::write(folder.join("plan.toml"), plan.to_toml().expect("a plan")).expect("written");
-}
-
-/// The return address of the first call in a function.
-fn call_in(file: &ModuleFile, function: &str) -> Frame {
-    let is_start = |frame: &Frame| frame.function == Some((function.to_owned(), 1));
-    let start = (0..0x10000)
-        .filter_map(|address| file.frame(address))
-        .find(is_start);
-    let start = start.expect("it is there").module_offset - 1;
-    let at = |offset| Frame {
-        module: file.name().to_owned(),
-        build_id: None,
-        function: Some((function.to_owned(), offset)),
-        module_offset: start + offset,
-    };
-    let mut calls = (5..64).map(at).filter(|frame| file.resolve(frame).is_ok());
-    calls.next().expect("it calls")
+    write_plan(&path, rules.into());
 }
 
 fn apply(folder: &Path, options: &str, program: &str) -> Ended {

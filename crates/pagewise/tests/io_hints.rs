@@ -11,14 +11,12 @@ use common::command::Ended;
 use common::command::record;
 use common::command::run;
 use common::machine::Machine;
+use common::plans::call_in;
+use common::plans::write_plan;
 use common::programs::compile_with;
 use pagewise_plan::Action;
-use pagewise_plan::Frame;
 use pagewise_plan::IoAction;
-use pagewise_plan::Memory;
 use pagewise_plan::ModuleFile;
-use pagewise_plan::Plan;
-use pagewise_plan::Program;
 use pagewise_plan::Readahead;
 use pagewise_plan::Rule;
 use pagewise_plan::SourcePlace;
@@ -51,7 +49,7 @@ fn write_file(path: &Path, letter: u8) {
 }
 
 /// A rule for each function, with a pattern of files.
-fn write_plan(folder: &Path, rules: &[(&str, IoAction, Option<&str>)]) {
+fn plan_for(folder: &Path, rules: &[(&str, IoAction, Option<&str>)]) {
     let path = folder.join("hints");
     let file = ModuleFile::read(&path).expect("an ELF file");
     let rules = rules.iter().map(|&(function, action, files)| Rule {
@@ -65,38 +63,7 @@ fn write_plan(folder: &Path, rules: &[(&str, IoAction, Option<&str>)]) {
         why: "a test".to_owned(),
         predicted: None,
     });
-    let plan = Plan {
-        program: Program {
-            executable: path.display().to_string(),
-            build_id: file.build_id().map(str::to_owned),
-            arguments: Vec::new(),
-        },
-        memory: Memory {
-            bytes: 1 << 30,
-            peak_bytes: None,
-            lock_bytes: None,
-        },
-        rules: rules.collect(),
-        curve: Vec::new(),
-    };
-    fs::write(folder.join("plan.toml"), plan.to_toml().expect("a plan")).expect("written");
-}
-
-/// The return address of the first call in a function.
-fn call_in(file: &ModuleFile, function: &str) -> Frame {
-    let is_start = |frame: &Frame| frame.function == Some((function.to_owned(), 1));
-    let start = (0..0x10000)
-        .filter_map(|address| file.frame(address))
-        .find(is_start);
-    let start = start.expect("it is there").module_offset - 1;
-    let at = |offset| Frame {
-        module: file.name().to_owned(),
-        build_id: None,
-        function: Some((function.to_owned(), offset)),
-        module_offset: start + offset,
-    };
-    let mut calls = (5..128).map(at).filter(|frame| file.resolve(frame).is_ok());
-    calls.next().expect("it calls")
+    write_plan(&path, rules.collect());
 }
 
 fn apply(folder: &Path, kind: &str) -> Ended {
@@ -144,7 +111,7 @@ fn sum(ended: &Ended) -> u64 {
 fn a_scan_leaves_nothing_behind_but_what_was_there() {
     let folder = folder();
     let folder = folder.path();
-    write_plan(folder, &[("reads", DROP, None)]);
+    plan_for(folder, &[("reads", DROP, None)]);
     let whole = apply(folder, "whole").expect_told(&["of reads: drop (", "pages gone, 0 stayed"]);
     assert_eq!(printed(&whole), [0]);
     assert_eq!(sum(&whole), 2 * 24 * MIB as u64);
@@ -208,7 +175,7 @@ fn files_that_go_or_change_meanwhile_harm_nobody() {
         if cached[0] > 0 {
             write_file(&folder.path().join("other"), 3);
         }
-        write_plan(folder.path(), &[("reads", DROP, None)]);
+        plan_for(folder.path(), &[("reads", DROP, None)]);
         let ended = apply(folder.path(), kind);
         assert_eq!(sum(&ended), expected_sum, "{kind}");
         assert_eq!(printed(&ended), cached, "{kind}");
@@ -219,7 +186,7 @@ fn files_that_go_or_change_meanwhile_harm_nobody() {
 fn what_has_no_page_cache_gets_no_hint() {
     let folder = folder();
     let folder = folder.path();
-    write_plan(folder, &[("reads", DROP, None), ("writes", DROP, None)]);
+    plan_for(folder, &[("reads", DROP, None), ("writes", DROP, None)]);
     for kind in ["pipe", "socket", "direct"] {
         apply(folder, kind).expect_told(&["where hints mean nothing"]);
         let rule = first(folder);
@@ -235,7 +202,7 @@ fn reading_ahead_is_given_back_where_others_use_the_descriptor() {
     let folder = folder();
     let folder = folder.path();
     let random = IoAction::Readahead(Readahead::Random);
-    write_plan(folder, &[("reads_at", random, None)]);
+    plan_for(folder, &[("reads_at", random, None)]);
     assert_eq!(printed(&apply(folder, "given-back")), [1, 1, 1]);
     assert_eq!(number(&first(folder)["hints"]), 2);
     assert_eq!(printed(&apply(folder, "shared")), [1]);
@@ -245,12 +212,12 @@ fn reading_ahead_is_given_back_where_others_use_the_descriptor() {
 fn patterns_choose_files_and_the_programs_own_advice_wins() {
     let folder = folder();
     let folder = folder.path();
-    write_plan(folder, &[("reads", DROP, Some("*.log"))]);
+    plan_for(folder, &[("reads", DROP, Some("*.log"))]);
     assert_eq!(printed(&apply(folder, "whole")), [FILE_PAGES]);
     let rule = first(folder);
     assert_eq!(rule["unmatched"], "nothing was read or written there");
     assert_eq!(rule["files_pattern"], "*.log");
-    write_plan(folder, &[("reads", DROP, Some("d?ta"))]);
+    plan_for(folder, &[("reads", DROP, Some("d?ta"))]);
     assert_eq!(printed(&apply(folder, "whole")), [0]);
     let own = apply(folder, "own").expect_told(&["the program advises them itself"]);
     assert_eq!(printed(&own), [1]);
@@ -261,7 +228,7 @@ fn patterns_choose_files_and_the_programs_own_advice_wins() {
 fn streams_writers_and_forked_children_are_hinted_too() {
     let folder = folder();
     let folder = folder.path();
-    write_plan(
+    plan_for(
         folder,
         &[
             ("reads_stream", DROP, None),
@@ -282,7 +249,7 @@ fn streams_writers_and_forked_children_are_hinted_too() {
 fn ten_thousand_open_files_are_followed() {
     let folder = folder();
     let folder = folder.path();
-    write_plan(folder, &[("reads", DROP, None)]);
+    plan_for(folder, &[("reads", DROP, None)]);
     let opened = printed(&apply(folder, "many"))[0];
     assert!(opened >= 1000, "{opened}");
     assert_eq!(number(&first(folder)["files"]), opened);
@@ -292,7 +259,7 @@ fn ten_thousand_open_files_are_followed() {
 fn nothing_is_cached_where_the_kernel_can_do_without() {
     let folder = folder();
     let folder = folder.path();
-    write_plan(
+    plan_for(
         folder,
         &[("reads", IoAction::DontCache { readahead: None }, None)],
     );
@@ -315,7 +282,7 @@ fn nothing_is_cached_where_the_kernel_can_do_without() {
 fn rules_about_io_are_checked_as_the_others_are() {
     let folder = folder();
     let folder = folder.path();
-    write_plan(
+    plan_for(
         folder,
         &[(
             "reads",
@@ -371,7 +338,7 @@ fn the_victims_latency_is_compared_and_one_that_tells_none_is_refused() {
     };
     let folder = folder();
     let folder = folder.path();
-    write_plan(folder, &[("reads", DROP, None)]);
+    plan_for(folder, &[("reads", DROP, None)]);
     let compare = |victim: &str| {
         let mut arguments: Vec<&str> =
             "compare plan.toml --memory 64M --runs 1 --warm-up 0 --no-unlimited --json"

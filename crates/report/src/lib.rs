@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod diff;
+mod error_text;
 mod file_io;
 pub mod html;
 pub mod json;
@@ -12,6 +13,7 @@ pub mod text;
 mod units;
 pub mod what_if;
 
+pub use error_text::error_text;
 pub use strip::strip_io_prefixes;
 pub use strip::strip_prefixes;
 pub use units::bytes;

@@ -6,6 +6,7 @@
 //!   machine   root, one test at a time, and everything as before afterwards
 //!   command   runs of the command, each with a time limit
 //!   paths     call paths of faults, as a report tells them
+//!   plans     plans for such programs
 //!   programs  small programs to record, compiled here
 //!   resample  what a sampled recording would have been
 //! ```
@@ -17,6 +18,7 @@ pub(crate) mod install;
 pub(crate) mod limited;
 pub(crate) mod machine;
 pub(crate) mod paths;
+pub(crate) mod plans;
 pub(crate) mod programs;
 pub(crate) mod resample;
 
