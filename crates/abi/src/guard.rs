@@ -8,7 +8,7 @@ use crate::record::RecordError;
 /// Names the launcher's socket to the guard, as [`crate::SOCKET_VARIABLE`] does the recorder's to the runtime.
 pub const SOCKET_VARIABLE: &str = "PAGEWISE_GUARD_SOCKET";
 /// Options, separated by commas: [`OPTION_KEEP_GOING`], [`OPTION_LEAKS`], [`OPTION_MPROTECT`], [`OPTION_BEGIN`],
-/// [`OPTION_OVERLAP`]; with a number [`OPTION_ALIGN`], [`OPTION_SAMPLE`], [`OPTION_MIN`], [`OPTION_MAX`].
+/// [`OPTION_OVERLAP`]; with a number [`OPTION_ALIGN`], [`OPTION_MEMORY`], [`OPTION_SAMPLE`], [`OPTION_MIN`], [`OPTION_MAX`].
 pub const OPTIONS_VARIABLE: &str = "PAGEWISE_GUARD_OPTIONS";
 /// Go on after an error.
 pub const OPTION_KEEP_GOING: &str = "keep-going";
@@ -26,6 +26,8 @@ pub const OPTION_SAMPLE: &str = "sample=";
 pub const OPTION_MIN: &str = "min=";
 /// Larger objects are not guarded, bytes.
 pub const OPTION_MAX: &str = "max=";
+/// Pages of objects may take so many bytes of memory; then those that were not used lately are compacted.
+pub const OPTION_MEMORY: &str = "memory=";
 /// Objects are aligned to this many bytes and no more.
 pub const OPTION_ALIGN: &str = "align=";
 
@@ -38,7 +40,7 @@ pub const NAME_BYTES: usize = 16;
 /// Words of a [`Fault`] before its frames.
 pub const FAULT_WORDS: usize = 13;
 /// Words of a [`Summary`].
-pub const SUMMARY_WORDS: usize = 13 + HISTOGRAM;
+pub const SUMMARY_WORDS: usize = 21 + 2 * HISTOGRAM;
 /// Classes of sizes of live objects: up to 2^0, 2^1, ... 2^15 bytes, and beyond.
 pub const HISTOGRAM: usize = 17;
 
@@ -108,6 +110,22 @@ byte_enum! {
         New = 1,
         /// `new[]`, `delete[]`.
         NewArray = 2,
+    }
+}
+
+byte_enum! {
+    /// What became of compaction in a process.
+    #[derive(Default)]
+    Compaction {
+        /// No limit was asked for.
+        #[default]
+        NotWanted = 0,
+        /// The limit was not exceeded.
+        NotNeeded = 1,
+        /// Objects were compacted.
+        Done = 2,
+        /// The system refused what it takes.
+        Refused = 3,
     }
 }
 
@@ -212,6 +230,24 @@ pub struct Summary {
     pub left_out: u64,
     /// Live objects by size, see [`HISTOGRAM`].
     pub sizes: [u64; HISTOGRAM],
+    /// What became of compaction.
+    pub compaction: Compaction,
+    /// errno of what was refused; 0: nothing was.
+    pub compaction_errno: u32,
+    /// Objects that are in the store at the end.
+    pub compacted_objects: u64,
+    /// Their own bytes.
+    pub compacted_bytes: u64,
+    /// Bytes of memory that the store takes.
+    pub store_bytes: u64,
+    /// How often an object went to the store.
+    pub compactions: u64,
+    /// How often one came back because it was touched.
+    pub restores: u64,
+    /// Bytes of the pages of objects of up to 16 pages that are not in the store; counted only with a limit.
+    pub resident_bytes: u64,
+    /// Those in the store by size.
+    pub compacted_sizes: [u64; HISTOGRAM],
 }
 
 /// Any of the two.
@@ -321,11 +357,19 @@ impl Summary {
             self.cut_paths,
             self.paths,
             self.left_out,
+            self.compaction as u64,
+            u64::from(self.compaction_errno),
+            self.compacted_objects,
+            self.compacted_bytes,
+            self.store_bytes,
+            self.compactions,
+            self.restores,
+            self.resident_bytes,
         ] {
             words.put(value);
         }
-        for size in self.sizes {
-            words.put(size);
+        for size in self.sizes.iter().chain(&self.compacted_sizes) {
+            words.put(*size);
         }
     }
 }
@@ -404,10 +448,15 @@ fn decode_fault(bytes: &[u8]) -> Result<FaultRecord<'_>, RecordError> {
 
 fn decode_summary(bytes: &[u8]) -> Result<Summary, RecordError> {
     let field = |index: usize| word(bytes, index);
-    let mut sizes = [0; HISTOGRAM];
-    for (index, size) in sizes.iter_mut().enumerate() {
-        *size = field(13 + index)?;
+    let (mut sizes, mut compacted_sizes) = ([0; HISTOGRAM], [0; HISTOGRAM]);
+    let all = sizes.iter_mut().chain(&mut compacted_sizes);
+    for (index, size) in all.enumerate() {
+        *size = field(21 + index)?;
     }
+    let compaction = u8::try_from(field(13)?)
+        .ok()
+        .and_then(Compaction::from_wire)
+        .ok_or(RecordError::Content)?;
     Ok(Summary {
         pid: field(0)? as u32,
         has_guard_regions: field(1)? != 0,
@@ -423,6 +472,15 @@ fn decode_summary(bytes: &[u8]) -> Result<Summary, RecordError> {
         paths: field(11)?,
         left_out: field(12)?,
         sizes,
+        compaction,
+        compaction_errno: field(14)? as u32,
+        compacted_objects: field(15)?,
+        compacted_bytes: field(16)?,
+        store_bytes: field(17)?,
+        compactions: field(18)?,
+        restores: field(19)?,
+        resident_bytes: field(20)?,
+        compacted_sizes,
     })
 }
 

@@ -1,6 +1,7 @@
 //! The bytes on an object's pages that are not its own: filled when it is made, looked at when it is given back and at the
 //! end. What changed there was written before or behind it.
 
+use crate::page;
 use crate::placement::Placed;
 use crate::plain;
 
@@ -17,6 +18,12 @@ pub(crate) fn fill(placed: &Placed) {
         let end = placed.end();
         plain::fill(end as *mut u8, PADDING, placed.guard - end);
     }
+}
+
+/// Fills a whole page, of which an object may take a part then.
+pub(crate) fn fill_page(page: *mut u8) {
+    // SAFETY: callers pass a page to write to.
+    unsafe { plain::fill(page, PADDING, page::bytes()) };
 }
 
 /// Bytes that the processor fetches at a time.
@@ -71,7 +78,6 @@ fn is_all_padding(bytes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page;
 
     #[test]
     fn each_changed_byte_around_an_object_is_seen_and_none_inside() {

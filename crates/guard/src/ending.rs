@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering;
 
+use pagewise_abi::guard::Compaction;
 use pagewise_abi::guard::HISTOGRAM;
 use pagewise_abi::guard::Summary;
 use pagewise_interpose::Registers;
@@ -13,6 +14,7 @@ use pagewise_interpose::capture;
 use pagewise_interpose::process_id;
 
 use crate::checks;
+use crate::compaction;
 use crate::heap;
 use crate::leaks;
 use crate::paths;
@@ -47,7 +49,10 @@ fn look(registers: Registers) {
         return;
     }
     heap::visit_live(&mut |_, seen| {
-        if let Some(address) = checks::damage(&seen.placed) {
+        // What is in the store was looked at when it went there.
+        if !seen.facts.is_compacted
+            && let Some(address) = checks::damage(&seen.placed)
+        {
             report::damage(&seen, address, registers);
         }
     });
@@ -70,8 +75,19 @@ pub(crate) fn summarize() {
     let Some(ring) = report::ring_at_hand() else {
         return;
     };
-    let mut sizes = [0; HISTOGRAM];
-    heap::visit_live(&mut |_, seen| sizes[class_of(seen.placed.bytes)] += 1);
+    let (mut sizes, mut compacted_sizes) = ([0; HISTOGRAM], [0; HISTOGRAM]);
+    heap::visit_live(&mut |_, seen| {
+        let class = class_of(seen.placed.bytes);
+        sizes[class] += 1;
+        compacted_sizes[class] += u64::from(seen.facts.is_compacted);
+    });
+    let (compaction, refused) = match (settings::memory(), compaction::status()) {
+        (None, _) => (Compaction::NotWanted, 0),
+        (_, None) => (Compaction::NotNeeded, 0),
+        (_, Some(Ok(()))) => (Compaction::Done, 0),
+        (_, Some(Err(why))) => (Compaction::Refused, why),
+    };
+    let told = compaction::told();
     let summary = Summary {
         pid: process_id(),
         has_guard_regions: protect::has_regions(),
@@ -87,6 +103,15 @@ pub(crate) fn summarize() {
         paths: paths::WALKED.load(Ordering::Relaxed),
         left_out: unguarded::LEFT_OUT.load(Ordering::Relaxed),
         sizes,
+        compaction,
+        compaction_errno: refused as u32,
+        compacted_objects: told.objects,
+        compacted_bytes: told.bytes,
+        store_bytes: compaction::store_bytes() as u64,
+        compactions: told.compactions,
+        restores: told.restores,
+        resident_bytes: told.resident,
+        compacted_sizes,
     };
     ring.write(Summary::WIRE_BYTES, |place| summary.encode(place));
 }

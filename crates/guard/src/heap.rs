@@ -16,6 +16,7 @@ use crate::arena::MOST_CHUNKS;
 use crate::arena::Number;
 use crate::arena::SLOTS;
 use crate::checks;
+use crate::compaction;
 use crate::ledger::Counts;
 use crate::ledger::Ledger;
 use crate::ledger::MOST_AHEAD;
@@ -173,6 +174,7 @@ fn guarded(request: &Request, alignment: usize) -> Option<*mut u8> {
     let extent = arena.extent(number);
     let placed = arena.place(number, request.bytes, alignment);
     let is_large = arena.is_large(number);
+    compaction::opens(&arena, number, number + 1);
     if WAS_OPENED.load(Ordering::Relaxed) {
         // Something may have been written there since it was given back.
         protect::close(extent.begin, extent.end - extent.begin, bounds());
@@ -189,8 +191,9 @@ fn guarded(request: &Request, alignment: usize) -> Option<*mut u8> {
         request.bytes
     };
     let slot = arena.slot(number);
-    slot.hold(request.family, alignment, bytes, path)
-        .then_some(placed.start as *mut u8)
+    let is_held = slot.hold(request.family, alignment, bytes, path);
+    compaction::made(&arena, number, placed.open_bytes());
+    is_held.then_some(placed.start as *mut u8)
 }
 
 /// Makes slots of a page accessible and memory, all at once.
@@ -200,6 +203,7 @@ fn open_ahead(arena: &Arena, from: Number, to: Number) -> bool {
     for (page, number) in pages.iter_mut().zip(from..to) {
         *page = (arena.extent(number).begin, page::bytes());
     }
+    compaction::opens(arena, from, to);
     protect::open_many(&pages[..count.min(pages.len())])
 }
 
@@ -273,13 +277,17 @@ fn leave(arena: &Arena, seen: &Seen, family: Family, registers: Registers) {
     if seen.facts.family != family {
         report::mismatch(seen, family, registers);
     }
-    if slot.step(Event::Leaves).is_none() {
+    let Some(facts) = slot.step(Event::Leaves) else {
         report::double_free(seen, registers);
         return;
+    };
+    // What is in the store was looked at when it went there.
+    let is_there = !compaction::leaves(arena, seen, facts, seen.placed.open_bytes());
+    if is_there {
+        checks::fetch(&seen.placed);
     }
-    checks::fetch(&seen.placed);
     let path = paths::number_of_callers(registers);
-    if let Some(address) = checks::damage(&seen.placed) {
+    if is_there && let Some(address) = checks::damage(&seen.placed) {
         report::damage(seen, address, registers);
     }
     slot.freed.store(path, Ordering::Relaxed);
@@ -341,6 +349,9 @@ pub(crate) fn usable_size(address: *mut u8) -> usize {
 /// object is given back.
 pub(crate) fn let_pass(address: usize) -> bool {
     WAS_OPENED.store(true, Ordering::Relaxed);
+    if let (Some(arena), Some(seen)) = (arena(), look(address)) {
+        compaction::opens(&arena, seen.number, seen.number + 1);
+    }
     protect::open(page::floor(address), page::bytes())
 }
 
@@ -391,12 +402,14 @@ pub(crate) fn visit_live(visit: &mut dyn FnMut(&Arena, Seen)) {
 
 /// Run by `fork` in the process that forks.
 pub(crate) extern "C" fn before_fork() {
+    compaction::hold_still();
     LEDGER.hold_for_fork();
 }
 
 /// Run by `fork` in the parent.
 pub(crate) extern "C" fn after_fork() {
     LEDGER.release_after_fork();
+    compaction::go_on();
 }
 
 /// Run by `fork` in the child.
@@ -405,4 +418,5 @@ pub(crate) extern "C" fn in_child() {
     paths::after_fork();
     report::after_fork();
     pagewise_interpose::unwind::after_fork();
+    compaction::in_child(arena());
 }

@@ -10,6 +10,7 @@ use pagewise_interpose::capture;
 use pagewise_interpose::unwind;
 
 use crate::buffers;
+use crate::compaction;
 use crate::ending;
 use crate::heap;
 use crate::heap::Request;
@@ -39,6 +40,7 @@ extern "C" fn start() {
     strings::prepare_all();
     ending::prepare();
     signals::install();
+    compaction::prepare();
     report::connect();
     // SAFETY: the handlers are functions of this library, which is never unloaded.
     unsafe {

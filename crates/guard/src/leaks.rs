@@ -11,9 +11,11 @@ use pagewise_interpose::capture;
 use crate::arena::Arena;
 use crate::arena::Number;
 use crate::arena::SLOTS;
+use crate::compaction;
 use crate::heap;
 use crate::heap::Seen;
 use crate::page;
+use crate::placement::Placed;
 use crate::report;
 use crate::slot::State;
 use crate::system;
@@ -132,13 +134,32 @@ impl Search {
         }
     }
 
+    /// As [`Search::words`] of an object whose bytes are elsewhere.
+    ///
+    /// # Safety
+    /// As many bytes as the object has must be readable there.
+    unsafe fn words_of_copy(&mut self, place: usize, object: &Placed) {
+        let mut at = object.start.next_multiple_of(WORD);
+        while at + WORD <= object.end() {
+            let word = (place + at - object.start) as *const usize;
+            // SAFETY: by our caller.
+            self.consider(unsafe { word.read_unaligned() });
+            at += WORD;
+        }
+    }
+
     fn follow(&mut self) {
         while let Some(number) = self.pop() {
             let facts = self.arena.slot(number).facts();
             let placed = self.arena.object(number, facts);
-            if facts.state == State::Live {
+            if facts.state != State::Live {
+                continue;
+            }
+            match compaction::place_in_store(&self.arena, number, facts) {
+                // SAFETY: an object's bytes, while the compactor holds still.
+                Some(place) => unsafe { self.words_of_copy(place, &placed) },
                 // SAFETY: an object that is alive, as long as the program's threads leave it so.
-                unsafe { self.words(placed.start, placed.end()) };
+                None => unsafe { self.words(placed.start, placed.end()) },
             }
         }
     }
@@ -277,7 +298,9 @@ pub(crate) fn look() {
         search.marks.start..search.marks.start + search.marks.bytes,
         search.waiting.start..search.waiting.start + search.waiting.bytes,
         arena.base..arena.base + arena.chunks * crate::arena::CHUNK,
+        compaction::place_of_store(),
     ];
+    compaction::hold_still();
     let found = visit_mappings(&mut |start, end| {
         if !ours.iter().any(|own| own.start < end && start < own.end) {
             let is_stack = (start..end).contains(&stack);
@@ -286,6 +309,7 @@ pub(crate) fn look() {
             search.follow();
         }
     });
+    compaction::go_on();
     if found.is_some() {
         tell(&search);
     }

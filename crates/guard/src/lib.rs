@@ -6,6 +6,7 @@
 //!   buffers, strings      read, memcpy and kin: arguments    -> heap: one arena of slots   -> report -> the launcher
 //!   signals               faults of the program          ---/     |                              (a ring of `interpose`)
 //!   heap  = ledger (which slot is in which state) + placement (where in its slot) + protect (guards)
+//!   compaction = what is cold goes to a store without its padding, and comes back when it is touched
 //!   paths = call paths, each kept once
 //! ```
 //!
@@ -14,6 +15,7 @@
 mod arena;
 pub mod buffers;
 mod checks;
+mod compaction;
 pub mod ending;
 mod heap;
 pub mod hooks;

@@ -180,6 +180,13 @@ fn write(head: u64, frames: &[usize]) -> u32 {
     at as u32
 }
 
+/// Where the innermost call of a path returns to. `None`: the path is unknown.
+pub(crate) fn caller(number: u32) -> Option<usize> {
+    let number = Some(number as usize).filter(|&number| number != 0)?;
+    let has_frames = word(number).load(Ordering::Relaxed) as u32 != 0;
+    has_frames.then(|| word(number + 1).load(Ordering::Relaxed) as usize)
+}
+
 /// The thread and the frames of a path; 0: none.
 pub(crate) fn read(number: u32) -> (u32, Path) {
     let mut path = Path::empty();

@@ -45,13 +45,18 @@ pub(crate) fn has_regions() -> bool {
     HAS_REGIONS.load(Ordering::Relaxed)
 }
 
+/// Whether all guards are the kernel's own.
+pub(crate) fn are_all_regions() -> bool {
+    has_regions() && !IS_MIXED.load(Ordering::Relaxed)
+}
+
 /// Makes guarded pages accessible: full of zeros where they were closed before. False: there are too many mappings.
 #[inline(always)]
 pub(crate) fn open(start: usize, bytes: usize) -> bool {
     if bytes == 0 {
         return true;
     }
-    if has_regions() && !IS_MIXED.load(Ordering::Relaxed) {
+    if are_all_regions() {
         return system::remove_guards(start, bytes);
     }
     system::set_usable(start, bytes, true)
@@ -61,10 +66,7 @@ pub(crate) fn open(start: usize, bytes: usize) -> bool {
 /// Makes guarded ranges (begin and length) accessible and memory, if the kernel does many at once. False: it does not, and
 /// nothing is lost.
 pub(crate) fn open_many(ranges: &[(usize, usize)]) -> bool {
-    has_regions()
-        && !IS_MIXED.load(Ordering::Relaxed)
-        && system::remove_guards_of_many(ranges)
-        && system::populate_many(ranges)
+    are_all_regions() && system::remove_guards_of_many(ranges) && system::populate_many(ranges)
 }
 
 /// Guards pages, whose contents and memory are given up. `arena`: its begin and length, to be freed from locks in memory

@@ -24,6 +24,18 @@ static COUNTER: AtomicU64 = AtomicU64::new(0);
 /// 0: automatic.
 static ALIGNMENT: AtomicUsize = AtomicUsize::new(0);
 
+/// Bytes of memory that objects' pages may take; 0: any.
+static MEMORY: AtomicUsize = AtomicUsize::new(0);
+
+/// Bytes of memory that objects' pages may take, if that is limited.
+#[inline(always)]
+pub(crate) fn memory() -> Option<usize> {
+    match MEMORY.load(Ordering::Relaxed) {
+        0 => None,
+        bytes => Some(bytes),
+    }
+}
+
 /// Whether errors end the program.
 pub(crate) fn keeps_going() -> bool {
     KEEPS_GOING.load(Ordering::Relaxed)
@@ -112,6 +124,9 @@ fn read_number(option: &str) {
     let number = |name| option.strip_prefix(name)?.parse::<usize>().ok();
     if let Some(bytes) = number(abi::OPTION_ALIGN).filter(|bytes| bytes.is_power_of_two()) {
         ALIGNMENT.store(bytes, Ordering::Relaxed);
+    }
+    if let Some(bytes) = number(abi::OPTION_MEMORY) {
+        MEMORY.store(bytes, Ordering::Relaxed);
     }
     for (name, place) in [
         (abi::OPTION_SAMPLE, &EVERY),

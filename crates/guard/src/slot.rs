@@ -51,7 +51,13 @@ impl State {
     }
 }
 
-/// State, size, alignment and maker, as one word: 2 bits, 2, 5 for the alignment's logarithm, 23 for the size.
+/// Of a slot's word: somebody opens its pages, which are full of zeros where they are missing.
+const OPENING: u32 = 1 << 30;
+/// Of a slot's word: its object's bytes are in the store.
+const COMPACTED: u32 = 1 << 31;
+const MOST_SMALL_BYTES: u32 = (1 << 21) - 1;
+
+/// State, size, alignment and maker, as one word: 2 bits, 2, 5 for the alignment's logarithm, 21 for the size, and two marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) state: State,
@@ -59,6 +65,8 @@ pub(crate) struct Facts {
     pub(crate) alignment: usize,
     /// Of large objects 0: theirs is in the next slot's words.
     pub(crate) bytes: usize,
+    /// Its bytes are in the store, under the number that is the slot's link.
+    pub(crate) is_compacted: bool,
 }
 
 impl Facts {
@@ -67,6 +75,7 @@ impl Facts {
             | (self.family as u32) << 2
             | self.alignment.trailing_zeros() << 4
             | (self.bytes as u32) << 9
+            | if self.is_compacted { COMPACTED } else { 0 }
     }
 
     fn unpack(word: u32) -> Self {
@@ -74,7 +83,8 @@ impl Facts {
             state: State::from_bits(word),
             family: Family::from_wire((word >> 2 & 3) as u8).unwrap_or(Family::Malloc),
             alignment: 1 << (word >> 4 & 31),
-            bytes: (word >> 9) as usize,
+            bytes: (word >> 9 & MOST_SMALL_BYTES) as usize,
+            is_compacted: word & COMPACTED != 0,
         }
     }
 }
@@ -88,7 +98,7 @@ pub(crate) struct Slot {
     pub(crate) made: AtomicU32,
     /// Number of the one that gave it back.
     pub(crate) freed: AtomicU32,
-    /// The next in a queue; guarded by the ledger's lock.
+    /// The next in a queue, guarded by the ledger's lock; of a compacted object its number in the store.
     pub(crate) link: AtomicU32,
 }
 
@@ -112,13 +122,42 @@ impl Slot {
             match self.facts.compare_exchange(
                 word,
                 next.pack(),
-                Ordering::AcqRel,
+                Ordering::SeqCst,
                 Ordering::Acquire,
             ) {
                 Ok(_) => return Some(next),
                 Err(now) => word = now,
             }
         }
+    }
+
+    /// Its pages are about to be accessible, and what is missing of them is zeros. Ends with the next step.
+    pub(crate) fn announce(&self) {
+        self.facts.fetch_or(OPENING, Ordering::SeqCst);
+    }
+
+    /// Whether missing pages of it are full of zeros: those of an object that is not in the store, or that is being made.
+    pub(crate) fn may_be_zeros(&self) -> bool {
+        let word = self.facts.load(Ordering::SeqCst);
+        word & OPENING != 0 || State::from_bits(word) == State::Live && word & COMPACTED == 0
+    }
+
+    /// Notes that its object's bytes went to the store, or came back. False: it is not alive any more, or was there.
+    pub(crate) fn set_compacted(&self, is_compacted: bool) -> bool {
+        let mark = if is_compacted { COMPACTED } else { 0 };
+        let mut word = self.facts.load(Ordering::SeqCst);
+        while State::from_bits(word) == State::Live && word & COMPACTED != mark {
+            match self.facts.compare_exchange(
+                word,
+                word & !COMPACTED | mark,
+                Ordering::SeqCst,
+                Ordering::SeqCst,
+            ) {
+                Ok(_) => return true,
+                Err(now) => word = now,
+            }
+        }
+        false
     }
 
     /// The facts' word as a number, of slots that hold no object (see `arena`).
@@ -151,6 +190,7 @@ impl Slot {
             family,
             alignment,
             bytes,
+            is_compacted: false,
         };
         self.facts.store(facts.pack(), Ordering::Release);
         true
@@ -164,14 +204,18 @@ mod tests {
     #[test]
     fn facts_survive_their_word() {
         for family in [Family::Malloc, Family::New, Family::NewArray] {
-            for (alignment, bytes) in [(1, 0), (16, 24), (4096, 65536), (2 << 20, (1 << 23) - 1)] {
-                let facts = Facts {
-                    state: State::Leaving,
-                    family,
-                    alignment,
-                    bytes,
-                };
-                assert_eq!(Facts::unpack(facts.pack()), facts);
+            for (alignment, bytes) in [(1, 0), (16, 24), (4096, 65536), (2 << 20, (1 << 21) - 1)] {
+                for is_compacted in [false, true] {
+                    let facts = Facts {
+                        state: State::Leaving,
+                        family,
+                        alignment,
+                        bytes,
+                        is_compacted,
+                    };
+                    assert_eq!(Facts::unpack(facts.pack()), facts);
+                    assert_eq!(Facts::unpack(facts.pack() | OPENING), facts);
+                }
             }
         }
     }
@@ -193,6 +237,24 @@ mod tests {
             slot.step(Event::Made).map(|facts| facts.state),
             Some(State::Live)
         );
+    }
+
+    #[test]
+    fn only_what_is_alive_is_compacted_and_what_leaves_stays_so() {
+        let slot = Slot::default();
+        assert!(!slot.set_compacted(true), "fresh");
+        assert!(!slot.may_be_zeros());
+        slot.announce();
+        assert!(slot.may_be_zeros());
+        assert!(slot.hold(Family::Malloc, 8, 12, 1));
+        assert!(!slot.set_compacted(false), "it is not");
+        assert!(slot.set_compacted(true) && !slot.set_compacted(true));
+        assert!(!slot.may_be_zeros(), "its bytes are in the store");
+        assert!(slot.set_compacted(false) && slot.set_compacted(true));
+        let leaves = slot.step(Event::Leaves).expect("it is alive");
+        assert_eq!((leaves.bytes, leaves.is_compacted), (12, true));
+        assert!(!slot.set_compacted(false), "who gives it back sees to that");
+        assert!(!slot.may_be_zeros());
     }
 
     #[test]

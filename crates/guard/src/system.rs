@@ -65,7 +65,7 @@ fn advise_many(ranges: &[(usize, usize)], advice: c_long) -> bool {
     let mut list = [libc::iovec {
         iov_base: std::ptr::null_mut(),
         iov_len: 0,
-    }; 64];
+    }; MOST_RANGES];
     let Some(list) = list.get_mut(..ranges.len()) else {
         return false;
     };
@@ -97,11 +97,27 @@ pub(crate) fn populate_many(ranges: &[(usize, usize)]) -> bool {
     advise_many(ranges, c_long::from(libc::MADV_POPULATE_WRITE))
 }
 
+/// As [`drop_pages`].
+pub(crate) fn drop_many(ranges: &[(usize, usize)]) -> bool {
+    advise_many(ranges, c_long::from(libc::MADV_DONTNEED))
+}
+
+/// Ranges that the functions for many take at once, at most.
+pub(crate) const MOST_RANGES: usize = 64;
+
 /// Gives pages back; the next touch finds zeros.
 pub(crate) fn drop_pages(start: usize, bytes: usize) -> bool {
     let advice = c_long::from(libc::MADV_DONTNEED);
     // SAFETY: callers own these addresses, and what they hold is no longer wanted.
     worked(unsafe { libc::syscall(libc::SYS_madvise, start, bytes, advice) })
+}
+
+/// Which pages of a range have memory: bit 0 of each byte of `pages`. False: the system does not say.
+pub(crate) fn are_resident(start: usize, bytes: usize, pages: &mut [u8]) -> bool {
+    let count = bytes / crate::page::bytes();
+    // SAFETY: there is a byte for each page.
+    count <= pages.len()
+        && worked(unsafe { libc::syscall(libc::SYS_mincore, start, bytes, pages.as_mut_ptr()) })
 }
 
 /// Ends the locking of pages in memory, which guards do not go with.

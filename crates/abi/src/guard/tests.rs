@@ -64,6 +64,15 @@ fn a_summary_survives_the_wire() {
         sizes: core::array::from_fn(|index| index as u64),
         paths: 9,
         left_out: 10,
+        compaction: Compaction::Refused,
+        compaction_errno: 1,
+        compacted_objects: 11,
+        compacted_bytes: 12,
+        store_bytes: 13,
+        compactions: 14,
+        restores: 15,
+        resident_bytes: 16,
+        compacted_sizes: core::array::from_fn(|index| 20 + index as u64),
         ..Summary::default()
     };
     let mut bytes = [0; Summary::WIRE_BYTES];

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use pagewise_abi::guard as abi;
 use pagewise_attribute::Frame;
 use serde::Serialize;
 
@@ -89,6 +90,41 @@ struct Process {
     left_out: u64,
     /// Live objects of up to 2^n bytes, and beyond.
     sizes: Vec<u64>,
+    /// Null: no limit was asked for.
+    compaction: Option<Compaction>,
+}
+
+#[derive(Serialize)]
+struct Compaction {
+    state: &'static str,
+    errno: Option<u32>,
+    objects: u64,
+    bytes: u64,
+    store_bytes: u64,
+    resident_bytes: u64,
+    compactions: u64,
+    restores: u64,
+    sizes: Vec<u64>,
+}
+
+fn compaction(summary: &abi::Summary) -> Option<Compaction> {
+    let state = match summary.compaction {
+        abi::Compaction::NotWanted => return None,
+        abi::Compaction::NotNeeded => "not-needed",
+        abi::Compaction::Done => "on",
+        abi::Compaction::Refused => "refused",
+    };
+    Some(Compaction {
+        state,
+        errno: Some(summary.compaction_errno).filter(|&errno| errno != 0),
+        objects: summary.compacted_objects,
+        bytes: summary.compacted_bytes,
+        store_bytes: summary.store_bytes,
+        resident_bytes: summary.resident_bytes,
+        compactions: summary.compactions,
+        restores: summary.restores,
+        sizes: summary.compacted_sizes.to_vec(),
+    })
 }
 
 fn frames(path: &[Frame]) -> Vec<FrameEntry<'_>> {
@@ -163,6 +199,7 @@ pub(super) fn document(ran: &Ran) -> String {
         cut_paths: summary.cut_paths,
         left_out: summary.left_out,
         sizes: summary.sizes.to_vec(),
+        compaction: compaction(summary),
     });
     let document = Document {
         schema: "pagewise.guard/1",

@@ -56,6 +56,10 @@ pub(crate) struct GuardArguments {
     /// Tell of copies (memcpy) onto a part of themselves
     #[arg(long)]
     pub(crate) overlap: bool,
+    /// Memory for objects' pages: beyond it, small objects that were not used lately are kept without their padding until they
+    /// are touched. In each process; needs root or vm.unprivileged_userfaultfd=1
+    #[arg(long, value_name = "SIZE", value_parser = options::limit)]
+    pub(crate) memory: Option<u64>,
     /// Guard one object in N, chosen by chance; the others are the next allocator's
     #[arg(long, value_name = "1/N", default_value = "1/1")]
     pub(crate) sample: Sample,
@@ -89,6 +93,7 @@ pub(crate) struct GuardArguments {
 const EXAMPLES: &str = "Examples:
   pagewise guard -- ./server --port 8080
   pagewise guard --keep-going --json errors.json -- ./tests
+  pagewise guard --memory 512M -- ./indexer
   pagewise guard --both-sides -- ./decoder picture.png
   pagewise guard --leaks --align 1 -- ./parser input.txt";
 

@@ -12,6 +12,9 @@ use pagewise_host::MemorySize;
 use super::GuardArguments;
 use super::session::Side;
 
+/// The smallest limit of memory, bytes: half a chunk of objects' addresses.
+const LEAST_MEMORY: u64 = 1 << 20;
+
 /// How objects are aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {
@@ -55,6 +58,14 @@ pub(super) fn size(text: &str) -> Result<u64, String> {
     }
 }
 
+/// A limit of memory: bytes, as `64M`.
+pub(super) fn limit(text: &str) -> Result<u64, String> {
+    size(text)
+        .ok()
+        .filter(|&bytes| bytes >= LEAST_MEMORY)
+        .ok_or_else(|| "it is a size of at least 1M, such as 64M".to_owned())
+}
+
 /// The options for one run, as the library reads them.
 pub(super) fn of(arguments: &GuardArguments, side: Side) -> String {
     let mut options = Vec::new();
@@ -76,6 +87,7 @@ pub(super) fn of(arguments: &GuardArguments, side: Side) -> String {
         options.push(format!("{}{}", abi::OPTION_SAMPLE, arguments.sample.0));
     }
     for (size, name) in [
+        (arguments.memory, abi::OPTION_MEMORY),
         (arguments.min, abi::OPTION_MIN),
         (arguments.max, abi::OPTION_MAX),
     ] {

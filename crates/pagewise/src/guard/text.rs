@@ -3,7 +3,10 @@
 use std::fmt::Write as _;
 
 use pagewise_abi::guard::Access;
+use pagewise_abi::guard::Compaction;
 use pagewise_abi::guard::FaultKind;
+use pagewise_abi::guard::HISTOGRAM;
+use pagewise_abi::guard::Summary;
 use pagewise_attribute::Frame;
 use pagewise_attribute::display_file;
 use pagewise_report::bytes;
@@ -171,7 +174,7 @@ pub(super) fn summary(ran: &Ran) -> String {
             .to_owned();
     }
     let all = || ran.summaries.values();
-    let sum = |field: fn(&pagewise_abi::guard::Summary) -> u64| all().map(field).sum::<u64>();
+    let sum = |field: fn(&Summary) -> u64| all().map(field).sum::<u64>();
     let allocations = sum(|summary| summary.allocations);
     let peak = all().max_by_key(|summary| summary.peak_objects);
     let mut text = match peak {
@@ -194,9 +197,10 @@ pub(super) fn summary(ran: &Ran) -> String {
             "\npagewise: alive at the end: {} ({}){}",
             count(live, "object"),
             bytes(sum(|summary| summary.live_bytes)),
-            sizes(ran)
+            sizes(ran, |summary| summary.sizes)
         );
     }
+    compaction(&mut text, ran);
     let unguarded = sum(|summary| summary.unguarded);
     if unguarded > 0 {
         let _ = write!(
@@ -240,11 +244,53 @@ pub(super) fn summary(ran: &Ran) -> String {
     text
 }
 
+/// What became of the limit of memory, if there is one.
+fn compaction(text: &mut String, ran: &Ran) {
+    let with = |state| {
+        let all = ran.summaries.values();
+        all.filter(move |summary| summary.compaction == state)
+    };
+    let done = || with(Compaction::Done);
+    let sum = |field: fn(&Summary) -> u64| done().map(field).sum::<u64>();
+    if done().next().is_some() {
+        let _ = write!(
+            text,
+            "\npagewise: compacted {}, restored {}; at the end {} ({}) in {} of store, {} of other objects' pages{}",
+            times(sum(|summary| summary.compactions)),
+            times(sum(|summary| summary.restores)),
+            count(sum(|summary| summary.compacted_objects), "object"),
+            bytes(sum(|summary| summary.compacted_bytes)),
+            bytes(sum(|summary| summary.store_bytes)),
+            bytes(sum(|summary| summary.resident_bytes)),
+            sizes(ran, |summary| summary.compacted_sizes)
+        );
+    } else if with(Compaction::NotNeeded).next().is_some() {
+        text.push_str("\npagewise: --memory was not exceeded, nothing was compacted");
+    }
+    if let Some(refused) = with(Compaction::Refused).next() {
+        let why = std::io::Error::from_raw_os_error(refused.compaction_errno as i32);
+        let _ = write!(
+            text,
+            "\npagewise: --memory was exceeded: {} without compaction, which needs guard regions and userfaultfd with the \
+             kernel's faults ({why}); type: sudo pagewise guard --as-root, or sysctl vm.unprivileged_userfaultfd=1",
+            processes(with(Compaction::Refused).count())
+        );
+    }
+}
+
+/// `once`, `7 times`.
+fn times(number: u64) -> String {
+    match number {
+        1 => "once".to_owned(),
+        _ => format!("{number} times"),
+    }
+}
+
 /// `; up to 16 bytes 3, 32 bytes 7`.
-fn sizes(ran: &Ran) -> String {
+fn sizes(ran: &Ran, of: fn(&Summary) -> [u64; HISTOGRAM]) -> String {
     let mut text = String::new();
-    let classes = ran.summaries.values().map(|summary| summary.sizes);
-    let sums = classes.fold([0u64; pagewise_abi::guard::HISTOGRAM], |mut sums, sizes| {
+    let classes = ran.summaries.values().map(of);
+    let sums = classes.fold([0u64; HISTOGRAM], |mut sums, sizes| {
         sums.iter_mut()
             .zip(sizes)
             .for_each(|(sum, size)| *sum += size);
