@@ -42,7 +42,7 @@ static HAND: AtomicUsize = AtomicUsize::new(FIRST_CHUNK);
 /// Of the limit, one part in so many is made room for at once...
 const SHARE_AT_ONCE: usize = 64;
 /// ... but at least so many pages and at most so many.
-const PAGES_AT_ONCE: (usize, usize) = (32, 1024);
+const PAGES_AT_ONCE: (usize, usize) = (128, 1024);
 /// How often it is looked whether a fork is over for which faults wait, ms.
 const LOOK_EVERY_MS: i32 = 1;
 
@@ -259,8 +259,7 @@ impl Compactor {
             self.leave();
         }
         HAND.store(hand, Ordering::Relaxed);
-        let is_stuck = turns == 0 && tally::resident() > self.limit;
-        let beyond = (tally::resident() + at_once).saturating_sub(self.limit);
-        tally::set_beyond(if is_stuck { beyond } else { 0 });
+        // So many pages may come before the next round in any case: an instruction may need several at once.
+        tally::set_beyond((tally::resident() + at_once).saturating_sub(self.limit));
     }
 }
