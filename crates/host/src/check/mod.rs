@@ -36,6 +36,9 @@ pub struct HostFacts {
     pub process_madvise: bool,
     /// Guard regions (`MADV_GUARD_INSTALL`) work (6.13).
     pub guard_regions: bool,
+    /// userfaultfd(2) may serve the kernel's own faults: CAP_SYS_PTRACE, `vm.unprivileged_userfaultfd` or
+    /// `/dev/userfaultfd`.
+    pub kernel_userfaults: bool,
     /// Bytes of a base page.
     pub page_bytes: u64,
     /// Memory of the machine.
@@ -101,6 +104,7 @@ impl HostFacts {
             pagemap_scan: probe::pagemap_scan(),
             process_madvise: probe::process_madvise(),
             guard_regions: probe::guard_regions(),
+            kernel_userfaults: probe::kernel_userfaults(),
             page_bytes: crate::page_bytes(),
             memory: counters::machine_memory(),
             zram: ZramFacts::gather(),

@@ -105,6 +105,25 @@ pub(super) fn guard_regions() -> bool {
     }
 }
 
+/// Whether userfaultfd(2) may serve the kernel's own faults, too: by a right, or by its device.
+pub(super) fn kernel_userfaults() -> bool {
+    // SAFETY: no pointers; the descriptor is closed once.
+    let is_allowed = unsafe {
+        let file = libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC);
+        if file >= 0 {
+            libc::close(file as libc::c_int);
+        }
+        file >= 0
+    };
+    let device = || {
+        std::fs::File::options()
+            .read(true)
+            .write(true)
+            .open("/dev/userfaultfd")
+    };
+    is_allowed || device().is_ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

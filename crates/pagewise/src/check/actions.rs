@@ -110,11 +110,16 @@ fn hugepages(facts: &HostFacts) -> Item {
 fn guard(facts: &HostFacts) -> Item {
     let (works, detail, hint) = match (crate::guard::library(), facts.guard_regions) {
         (Err(why), _) => (false, why, Some("make build".to_owned())),
-        (Ok(_), true) => (
-            true,
-            "guard regions, one mapping for all objects".to_owned(),
-            None,
-        ),
+        (Ok(_), true) => {
+            let all = "guard regions, one mapping for all objects";
+            let compaction = match facts.kernel_userfaults {
+                true => "compaction (--memory) by userfaultfd",
+                false => {
+                    "no compaction (--memory): that needs root or sysctl vm.unprivileged_userfaultfd=1"
+                }
+            };
+            (true, format!("{all}; {compaction}"), None)
+        }
         (Ok(_), false) => {
             let few = "by mprotect, some 30,000 objects at once: guard regions need Linux 6.13";
             let more = facts.effective_uid == 0;
