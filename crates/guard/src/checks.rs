@@ -26,6 +26,12 @@ pub(crate) fn fill_page(page: *mut u8) {
     unsafe { plain::fill(page, PADDING, page::bytes()) };
 }
 
+/// Fills a part of a page.
+pub(crate) fn fill_again(page: *mut u8, offset: usize, bytes: usize) {
+    // SAFETY: callers pass a page to write to, and a part of it.
+    unsafe { plain::fill(page.add(offset), PADDING, bytes) };
+}
+
 /// Bytes that the processor fetches at a time.
 #[cfg(target_arch = "x86_64")]
 const LINE: usize = 64;

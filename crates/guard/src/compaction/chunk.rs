@@ -143,11 +143,10 @@ pub(super) fn evict(arena: &Arena, userfault: &Userfault, chunk: usize) {
     userfault.protect(start, bytes, false);
 }
 
-/// An object's page as it was: its bytes and the padding around them.
+/// Puts an object's bytes where they belong on a page of padding.
 pub(super) fn rebuild(slot: &Slot, placed: &Placed, page: *mut u8) {
     let entry = slot.link.load(Ordering::Relaxed);
     let offset = placed.start - placed.first_page();
-    checks::fill_page(page);
     // SAFETY: a page to write to; an entry of that many bytes.
     unsafe {
         plain::copy(
@@ -158,7 +157,7 @@ pub(super) fn rebuild(slot: &Slot, placed: &Placed, page: *mut u8) {
     };
 }
 
-/// Gives a missing page what belongs there. `scratch`: a page to build it in; `zeros`: one full of them.
+/// Gives a missing page what belongs there. `scratch`: a page of padding to build it on; `zeros`: one full of them.
 pub(super) fn give(
     arena: &Arena,
     userfault: &Userfault,
@@ -177,6 +176,7 @@ pub(super) fn give(
     let given = if is_alive && facts.is_compacted && page == placed.first_page() {
         rebuild(slot, &placed, scratch);
         let given = userfault.give(page, scratch);
+        checks::fill_again(scratch, placed.start - page, placed.bytes);
         if given != Given::Failed {
             came_back(slot, &placed, super::chunk_of(number));
         }

@@ -19,6 +19,7 @@ use super::userfault::MOST_FAULTS;
 use super::userfault::Userfault;
 use crate::arena::Arena;
 use crate::arena::FIRST_CHUNK;
+use crate::checks;
 use crate::heap;
 use crate::page;
 use crate::protect;
@@ -124,7 +125,9 @@ fn bring_all_back(arena: &Arena) {
         let facts = slot.facts();
         if facts.state == State::Live && facts.is_compacted {
             let placed = arena.object(number, facts);
-            chunk::rebuild(slot, &placed, placed.first_page() as *mut u8);
+            let page = placed.first_page() as *mut u8;
+            checks::fill_page(page);
+            chunk::rebuild(slot, &placed, page);
             chunk::came_back(slot, &placed, super::chunk_of(number));
         }
     });
@@ -163,6 +166,7 @@ struct Compactor {
 
 impl Compactor {
     fn run(&self) {
+        checks::fill_page((self.doorbell + 2 * page::bytes()) as *mut u8);
         let mut faults = [Fault::default(); MOST_FAULTS];
         let mut follower = Follower::new();
         // Faults were put off until a thread that holds us goes on.

@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn classes_hold_their_sizes_with_little_waste_and_in_order() {
-        let mut last = (0, 0);
+        let mut last = class_of(0);
         for bytes in 0..=MOST_BYTES {
             let (class, entry) = class_of(bytes);
             assert!(
@@ -153,8 +153,11 @@ mod tests {
                 "{bytes}: {class} {entry}"
             );
             assert!(entry - bytes <= 3 + bytes / 8, "{bytes}: {entry}");
-            assert!((class, entry) == last || class > last.0 || bytes == 0);
-            assert!(class != last.0 || entry == last.1 || bytes == 0, "{bytes}");
+            let is_next = class == last.0 + 1 && entry > last.1;
+            assert!(
+                (class, entry) == last || is_next,
+                "{bytes}: {class} {entry}"
+            );
             last = (class, entry);
         }
         assert_eq!(class_of(12).1, 12);

@@ -17,8 +17,8 @@ const STACK: usize = 128 << 10;
 const SLACK: usize = 64 << 10;
 /// The highest descriptor of all.
 const LAST_DESCRIPTOR: c_long = u32::MAX as c_long;
-/// Its processor is chosen again after so many faults.
-const FOLLOW_EVERY: u32 = 64;
+/// Its processor is chosen again after so many faults; the next one waits for that, some 20 us.
+const FOLLOW_EVERY: u32 = 512;
 
 /// Its memory: thread-local variables, then its stack. A forked child uses it again.
 static MEMORY: AtomicUsize = AtomicUsize::new(0);
