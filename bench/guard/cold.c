@@ -35,7 +35,7 @@ int main(int argc, char **argv)
     long *took = calloc(touches + 1, sizeof *took);
     if (!objects || !took)
         return 1;
-    memset(objects, 0, count * sizeof *objects);
+    memset(objects, 1, count * sizeof *objects);
     long before = status("VmRSS:"), tables_before = status("VmPTE:");
     long begin = now_ns(), made = 0;
     for (; made < count && (objects[made] = malloc(bytes)); made++)
