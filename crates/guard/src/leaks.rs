@@ -5,7 +5,6 @@
 use std::sync::atomic::AtomicU8;
 use std::sync::atomic::Ordering;
 
-use libc::c_long;
 use pagewise_interpose::capture;
 
 use crate::arena::Arena;
@@ -14,6 +13,8 @@ use crate::arena::SLOTS;
 use crate::compaction;
 use crate::heap;
 use crate::heap::Seen;
+use crate::mappings::Descriptor;
+use crate::mappings::visit_mappings;
 use crate::page;
 use crate::placement::Placed;
 use crate::report;
@@ -189,91 +190,6 @@ impl Search {
     }
 }
 
-/// An open file of ours.
-struct Descriptor(c_long);
-
-impl Descriptor {
-    fn open(path: &std::ffi::CStr) -> Option<Self> {
-        // SAFETY: the path is a C string.
-        let file = unsafe {
-            libc::syscall(
-                libc::SYS_openat,
-                c_long::from(libc::AT_FDCWD),
-                path.as_ptr(),
-                c_long::from(libc::O_RDONLY | libc::O_CLOEXEC),
-            )
-        };
-        (file >= 0).then_some(Self(file))
-    }
-
-    fn read(&self, place: &mut [u8]) -> usize {
-        // SAFETY: the buffer is that long.
-        let bytes =
-            unsafe { libc::syscall(libc::SYS_read, self.0, place.as_mut_ptr(), place.len()) };
-        usize::try_from(bytes).unwrap_or(0)
-    }
-
-    fn read_at(&self, place: &mut [u64], index: usize) -> bool {
-        let bytes = size_of_val(place);
-        // SAFETY: the buffer is that long.
-        let read = unsafe {
-            libc::syscall(
-                libc::SYS_pread64,
-                self.0,
-                place.as_mut_ptr(),
-                bytes,
-                index * 8,
-            )
-        };
-        read == bytes as c_long
-    }
-}
-
-impl Drop for Descriptor {
-    fn drop(&mut self) {
-        // SAFETY: opened by `open`, closed once.
-        unsafe { libc::syscall(libc::SYS_close, self.0) };
-    }
-}
-
-/// Start and end of a mapping that is readable and writable, and no device; `None`: another line.
-fn writable(line: &[u8]) -> Option<(usize, usize)> {
-    let line = std::str::from_utf8(line).ok()?;
-    let mut fields = line.split_ascii_whitespace();
-    let (start, end) = fields.next()?.split_once('-')?;
-    let number = |text| usize::from_str_radix(text, 16).ok();
-    let is_searched = fields.next()?.starts_with("rw") && !line.contains("/dev/");
-    is_searched.then_some((number(start)?, number(end)?))
-}
-
-/// Visits the mappings that are searched.
-fn visit_mappings(visit: &mut dyn FnMut(usize, usize)) -> Option<()> {
-    let maps = Descriptor::open(c"/proc/self/maps")?;
-    let mut text = [0u8; 4096];
-    let mut kept = 0;
-    loop {
-        let read = maps.read(&mut text[kept..]);
-        let filled = kept + read;
-        let mut begin = 0;
-        while let Some(length) = text[begin..filled].iter().position(|&byte| byte == b'\n') {
-            if let Some((start, end)) = writable(&text[begin..begin + length]) {
-                visit(start, end);
-            }
-            begin += length + 1;
-        }
-        if read == 0 {
-            return Some(());
-        }
-        text.copy_within(begin..filled, 0);
-        // A line longer than the buffer is no line of the kernel's.
-        kept = if begin == 0 && filled == text.len() {
-            0
-        } else {
-            filled - begin
-        };
-    }
-}
-
 /// Objects leaked by one call path.
 #[derive(Clone, Copy)]
 struct Site {
@@ -337,25 +253,5 @@ fn tell(search: &Search) {
     sites.sort_unstable_by_key(|site| std::cmp::Reverse(site.map_or(0, |site| site.bytes + 1)));
     for site in sites.iter().flatten() {
         report::leak(&site.example, site.objects, site.bytes);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_of_the_kernels_list_are_read() {
-        let line = b"7f0000001000-7f0000003000 rw-p 00000000 00:00 0   [stack]";
-        assert_eq!(writable(line), Some((0x7f00_0000_1000, 0x7f00_0000_3000)));
-        assert_eq!(writable(b"1000-2000 r--p 00000000 00:00 0"), None);
-        assert_eq!(
-            writable(b"1000-2000 rw-s 00000000 00:00 0  /dev/dri/card0"),
-            None
-        );
-        assert_eq!(writable(b"nonsense"), None);
-        let mut bytes = 0;
-        assert!(visit_mappings(&mut |start, end| bytes += end - start).is_some());
-        assert!(bytes > 0);
     }
 }

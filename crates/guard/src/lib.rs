@@ -25,6 +25,7 @@ mod judge;
 mod leaks;
 mod ledger;
 mod lock;
+mod mappings;
 pub mod masks;
 #[cfg_attr(
     test,
