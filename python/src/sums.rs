@@ -35,13 +35,29 @@ pub(crate) fn table(sums: &[ObjectSum], observed: Observed) -> Result<RecordBatc
         ("name", text(|sum| sum.identity.name.as_deref()), true),
         ("file", text(|sum| sum.identity.file.as_deref()), true),
         ("line", lines, true),
-        ("function", text(|sum| sum.identity.function.as_deref()), true),
+        (
+            "function",
+            text(|sum| sum.identity.function.as_deref()),
+            true,
+        ),
         ("kind", text(|sum| Some(sum.identity.kind.name())), false),
         ("swap_ins", count(swap_ins, |counts| counts.swap_ins), true),
-        ("swap_cache_hits", count(faults, |counts| counts.swap_cache_hits), true),
+        (
+            "swap_cache_hits",
+            count(faults, |counts| counts.swap_cache_hits),
+            true,
+        ),
         ("evictions", count(faults, |counts| counts.evictions), true),
-        ("pages_written", count(faults, |counts| counts.pages_written), true),
-        ("zero_filled", count(zeros, |counts| counts.zero_filled), true),
+        (
+            "pages_written",
+            count(faults, |counts| counts.pages_written),
+            true,
+        ),
+        (
+            "zero_filled",
+            count(zeros, |counts| counts.zero_filled),
+            true,
+        ),
         ("stall_ns", count(faults, |counts| counts.stall_ns), true),
     ])
 }

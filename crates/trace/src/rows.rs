@@ -35,7 +35,7 @@ impl Batches {
         }
     }
 
-    fn rows_left(&self) -> u64 {
+    pub(crate) fn rows_left(&self) -> u64 {
         match self {
             Batches::None => 0,
             Batches::Stream(batches) => batches.rows_left(),

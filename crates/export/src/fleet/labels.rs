@@ -122,5 +122,8 @@ pub(super) fn identity(meta: &Meta) -> String {
         digest.update(format!(" {table} {} {}", sums.bytes, sums.crc32));
     }
     let digits = digest.finalize();
-    digits[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    digits[..8]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }

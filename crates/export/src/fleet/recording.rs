@@ -72,7 +72,10 @@ fn of_meta(meta: &Meta) -> Vec<(&'static str, Value)> {
         ("limit_bytes", number(meta.limit.bytes)),
         ("peak_rss_bytes", number(meta.peak_rss_bytes)),
         ("exit_code", Value::Number(meta.exit.code.map(i64::from))),
-        ("exit_signal", Value::Number(meta.exit.signal.map(i64::from))),
+        (
+            "exit_signal",
+            Value::Number(meta.exit.signal.map(i64::from)),
+        ),
         ("losses", number(Some(losses))),
     ]
 }

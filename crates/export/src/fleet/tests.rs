@@ -4,11 +4,11 @@ use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
 
+use ::parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use arrow_array::Array;
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use ::parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use tempfile::TempDir;
 use tempfile::tempdir;
 
@@ -107,10 +107,17 @@ fn events_are_those_of_the_plain_export_in_signed_numbers() {
     let wanted = plain.column_by_name("time_ns").expect("a column");
     let wanted = wanted.as_primitive::<arrow_array::types::UInt64Type>();
     let found = times.as_primitive::<Int64Type>();
-    assert!(found.iter().eq(wanted.iter().map(|time| time.map(|ns| ns as i64))));
+    assert!(
+        found
+            .iter()
+            .eq(wanted.iter().map(|time| time.map(|ns| ns as i64)))
+    );
     assert_eq!(
-        rows.column_by_name("latency_ns").map(|column| column.null_count()),
-        plain.column_by_name("latency_ns").map(|column| column.null_count())
+        rows.column_by_name("latency_ns")
+            .map(|column| column.null_count()),
+        plain
+            .column_by_name("latency_ns")
+            .map(|column| column.null_count())
     );
 }
 

@@ -1,5 +1,6 @@
 //! `--engine`: many traces at once, by the Python package, which knows Ray.
 
+use std::ffi::OsStr;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -44,7 +45,7 @@ pub(super) fn run(arguments: &SimulateArguments) -> Result<ExitCode, Failure> {
     Err(cannot_run(&python, &error))
 }
 
-fn find_package(python: &OsString) -> Result<(), Failure> {
+fn find_package(python: &OsStr) -> Result<(), Failure> {
     let looked = Command::new(python)
         .args(["-c", IS_THERE])
         .stdin(Stdio::null())
@@ -60,7 +61,7 @@ fn find_package(python: &OsString) -> Result<(), Failure> {
     )))
 }
 
-fn cannot_run(python: &OsString, error: &std::io::Error) -> Failure {
+fn cannot_run(python: &OsStr, error: &std::io::Error) -> Failure {
     let python = python.to_string_lossy();
     Failure::new(format!(
         "--engine needs Python: cannot run {python}: {error}; install it, or name it by {PYTHON}"
