@@ -72,7 +72,12 @@ mod tests {
     use crate::writer::Overwrite;
     use crate::writer::TraceWriter;
 
-    const EVENTS: u64 = 200_000;
+    const EVENTS: u64 = 100_000;
+
+    fn scatter(number: u64) -> u64 {
+        let mixed = (number ^ (number >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb)
+    }
 
     fn trace() -> (tempfile::TempDir, Trace) {
         let folder = tempfile::tempdir().expect("a folder");
@@ -85,7 +90,8 @@ mod tests {
                 space: 1,
                 tid: Some(7),
                 kind: EventKind::SwapIn,
-                address: time_ns.wrapping_mul(0x9e37_79b9_7f4a_7c15) & !4095,
+                // So that there is more than one block of checksums.
+                address: scatter(time_ns) & !4095,
                 latency_ns: Some(time_ns % 1013),
                 stack: None,
             };
