@@ -109,11 +109,9 @@ pub(crate) struct SweepArguments {
     pub(crate) engine: Option<Engine>,
     /// The Ray cluster: HOST:PORT, or auto [default: one of this machine]
     #[arg(long, value_name = "ADDRESS", requires = "engine")]
-    #[expect(dead_code, reason = "the package reads it itself")]
     pub(crate) address: Option<String>,
     /// Folder of the Parquet data set of what was found [default: pagewise.sweep]
     #[arg(short, long, value_name = "DIR", requires = "engine")]
-    #[expect(dead_code, reason = "the package reads it itself")]
     pub(crate) output: Option<PathBuf>,
 }
 
