@@ -22,7 +22,7 @@ def check(docs, pagewise, expect):
     wide = [(name, kind.replace("u32", "i64").replace("u64", "i64")) for name, kind in exported]
     documented = {"recordings": markdown.rows(sections["recordings"]), "events": markdown.rows(sections["events"]) + wide}
 
-    append = [pagewise, "export", "parquet", "--append", "real", "--host", "a", "--release", "1"]
+    append = [pagewise, "export", "parquet", "--append", "real", "--host", "a", "--date", "2026-11-22", "--release", "1"]
     for _ in range(2):
         subprocess.run(append, check=True, capture_output=True)
     check_real(documented, expect)
