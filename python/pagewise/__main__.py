@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ._native import Error
-from .simulation import DEFAULT_FLUSH
 from .sweeping import sweep
 
 # As the command line has it: our failure, as opposed to a program's.
@@ -16,21 +15,23 @@ OWN_FAILURE = 125
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python3 -m pagewise", allow_abbrev=False, description=__doc__)
+    # What is not given is not passed on: the defaults are those of `sweep`, which does again what was asked for otherwise.
+    parser = argparse.ArgumentParser(
+        prog="python3 -m pagewise", allow_abbrev=False, argument_default=argparse.SUPPRESS, description=__doc__
+    )
     add: Callable[..., Any] = parser.add_argument
     add("command", choices=["simulate"])
     add("traces", nargs="+", metavar="TRACE")
-    add("--engine", choices=["local", "ray"], default="local")
+    add("--engine", choices=["local", "ray"])
     add("--address", help="of a Ray cluster: HOST:PORT or auto [default: one of this machine]")
-    add("-o", "--output", default="pagewise.sweep", metavar="DIR", help="the data set [default: %(default)s]")
-    add("-p", "--policy", type=_list, default=["clock", "linux", "four-area", "belady"])
-    add("-m", "--memory", type=_list, default=["5%", "10%", "20%"])
-    add("-j", "--jobs", type=int, help="tasks at once [default: one for each processor]")
-    add("--storage", default="file=ufs3.1,swap=emram")
-    for text in ("--storage-models", "--sweep", "--classify", "--format", "--columns"):
+    add("-o", "--output", metavar="DIR", help="the data set [default: pagewise.sweep]")
+    add("-p", "--policy", dest="policies", type=_list)
+    add("-m", "--memory", type=_list)
+    add("-j", "--jobs", dest="workers", type=int, help="tasks at once [default: one for each processor]")
+    for text in ("--storage", "--storage-models", "--sweep", "--classify", "--format", "--columns"):
         add(text)
-    add("--warmup", type=int, default=0)
-    add("--flush", type=lambda text: None if text == "never" else int(text), default=DEFAULT_FLUSH)
+    add("--warmup", type=int)
+    add("--flush", type=lambda text: None if text == "never" else int(text))
     add("--page-size", type=_bytes)
     add("--skip-bad", action="store_true")
     add("--csv", action="store_true", help="print all rows")
@@ -52,10 +53,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Options may stand between traces.
     options = vars(_parser().parse_intermixed_args(arguments))
     del options["command"]
-    as_csv, policies = options.pop("csv"), options.pop("policy")
-    policies = "all" if "all" in policies else policies
+    as_csv = options.pop("csv", False)
+    if "all" in options.get("policies", ()):
+        options["policies"] = "all"
     try:
-        found = sweep(options.pop("traces"), policies, workers=options.pop("jobs"), **options)
+        found = sweep(**options)
         rows = found.to_arrow()
     except Error as error:
         return _failed(str(error))
