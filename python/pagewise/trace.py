@@ -53,9 +53,9 @@ class Trace:
         return Table(self._native.objects())
 
     def sums(self) -> Table:
-        """A row for each object with an event, most stall first: the counts of ``objects()`` alone, in a fraction of its time.
+        """A row for each object with an event, most stall first: the counts of ``objects()`` alone, without patterns and needs.
 
-        For recordings of 10^8 events and more: memory grows with objects, not with events.
+        Memory grows with objects, not with events.
         """
         return Table(self._native.sums())
 

@@ -1,4 +1,4 @@
-//! Counts by object and nothing else: for recordings so large that patterns and needs take too long.
+//! Counts by object and nothing else.
 
 use std::cmp::Reverse;
 
@@ -19,8 +19,7 @@ pub struct ObjectSum {
     pub counts: Counts,
 }
 
-/// The objects with at least one event, most stall first: the counts of [`analyze`](crate::analyze), in a fraction of its
-/// time.
+/// The objects with at least one event, most stall first: the counts of [`analyze`](crate::analyze), and nothing else.
 ///
 /// # Errors
 /// If a table cannot be read.
