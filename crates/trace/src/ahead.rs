@@ -88,7 +88,7 @@ mod tests {
                 space: 1,
                 tid: Some(7),
                 kind: EventKind::SwapIn,
-                // So that there is more than one block of checksums.
+                // Not compressible, so that there is something to decode.
                 address: scatter(time_ns) & !4095,
                 latency_ns: Some(time_ns % 1013),
                 stack: None,
