@@ -137,7 +137,7 @@ def sweep(
 ) -> Sweep:
     """Simulates each trace under each policy at each size, and keeps what it found in a Parquet data set.
 
-    ``traces``: files, or URLs of what pyarrow has file systems for (``s3://``, ``gs://``, ``hdfs://``); these are read
+    ``traces``: files, or URLs of what pyarrow has file systems for (``s3://``, ``gs://``, ``hdfs://``) and HTTP's; these are read
     once a node. ``engine``: ``"local"``, on this machine's processors, or ``"ray"``, on the cluster at ``address`` (none:
     a local one). ``workers``: tasks at once; none: as many as there are processors. Other options are those of `simulate`.
 
@@ -289,7 +289,10 @@ class _local:
             if not path.exists():
                 unfinished = path.with_suffix(f".{os.getpid()}")
                 try:
-                    fs.copy_files(self._trace, str(unfinished))
+                    if self._trace.startswith(("http://", "https://")):
+                        _download(self._trace, unfinished)
+                    else:
+                        fs.copy_files(self._trace, str(unfinished))
                     os.replace(unfinished, path)
                 except Exception as error:
                     unfinished.unlink(missing_ok=True)
@@ -298,6 +301,19 @@ class _local:
 
     def __exit__(self, *_: object) -> None:
         pass
+
+
+def _download(url: str, path: Path) -> None:
+    """By HTTP, which pyarrow has no file system for."""
+    import shutil
+    import urllib.request
+
+    with urllib.request.urlopen(url, timeout=60) as response, open(path, "wb") as file:
+        shutil.copyfileobj(response, file, 1 << 20)
+        length = response.headers.get("Content-Length")
+        # Python takes a connection that is closed early for the end.
+        if length is not None and int(length) != file.tell():
+            raise OSError(f"it ended after {file.tell()} of {length} bytes")
 
 
 class _Progress:

@@ -52,6 +52,13 @@ class Trace:
         """
         return Table(self._native.objects())
 
+    def sums(self) -> Table:
+        """A row for each object with an event, most stall first: the counts of ``objects()`` alone, without patterns and needs.
+
+        Memory grows with objects, not with events.
+        """
+        return Table(self._native.sums())
+
     def report(self) -> dict[str, Any]:
         """The document ``pagewise.report/1`` (docs/json.md)."""
         return json.loads(self._native.report_json())

@@ -8,6 +8,7 @@ mod interrupt;
 mod objects;
 mod simulate;
 mod source;
+mod sums;
 mod table;
 mod trace;
 

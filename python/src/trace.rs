@@ -4,7 +4,9 @@ use std::path::Path;
 use std::path::PathBuf;
 
 use pagewise_analyze::Findings;
+use pagewise_analyze::Observed;
 use pagewise_analyze::analyze;
+use pagewise_analyze::sum_by_object;
 use pagewise_host::MemorySize;
 use pagewise_host::page_bytes;
 use pagewise_report::json::Report;
@@ -20,6 +22,7 @@ use crate::errors::of_trace;
 use crate::interrupt::interruptible;
 use crate::objects;
 use crate::source::Source;
+use crate::sums;
 use crate::table::Content;
 use crate::table::Table;
 
@@ -78,6 +81,20 @@ impl Trace {
         let batch = interruptible(py, move || {
             let findings = findings(&path)?;
             objects::table(&findings).map_err(|error| Error::new_err(error.to_string()))
+        })?;
+        Ok(Table {
+            content: Content::Batch(batch?),
+        })
+    }
+
+    /// A row an object with an event, most stall first: counts only.
+    fn sums(&self, py: Python<'_>) -> PyResult<Table> {
+        let path = self.path.clone();
+        let batch = interruptible(py, move || {
+            let trace = pagewise_trace::Trace::open(&path).map_err(|error| of_trace(&error))?;
+            let sums = sum_by_object(&trace).map_err(|error| of_trace(&error))?;
+            let batch = sums::table(&sums, Observed::of(trace.meta()));
+            batch.map_err(|error| Error::new_err(error.to_string()))
         })?;
         Ok(Table {
             content: Content::Batch(batch?),

@@ -1,4 +1,4 @@
-"""usage: check.py DOCS WORK
+"""usage: check.py DOCS WORK PAGEWISE
 
 WORK holds pagewise.data with its exports, crashed.data, report.json, diff.json, check.json and simulate.json. Exits
 with 1 and says why if a tool opens a table
@@ -17,6 +17,7 @@ import pyarrow.parquet
 
 import documents
 import exports
+import fleet
 import markdown
 
 TYPES = {"u16": "uint16", "u32": "uint32", "u64": "uint64", "bool": "bool", "text": "string", "kind": "string"}
@@ -120,7 +121,7 @@ def compare_with_report(found, report):
 
 
 def main():
-    docs, work = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+    docs, work, pagewise = (Path(argument).resolve() for argument in sys.argv[1:])
     trace_text, json_text = (docs / "trace-format.md").read_text(), (docs / "json.md").read_text()
     os.chdir(work)
 
@@ -142,7 +143,8 @@ def main():
         examples += 1
         if "sites.parquet" in query:
             compared = compare_with_report(found, report)
-    expect(examples == 5, f"{examples} queries were found in the documents, not 5")
+    examples += len(fleet.check(docs, pagewise, expect))
+    expect(examples == 8, f"{examples} queries were found in the documents, not 8")
     if Path("pattern.json").exists():
         expect(compared == 4, f"{compared} allocations of pattern were compared, not 4")
 

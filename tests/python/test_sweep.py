@@ -1,8 +1,12 @@
 """Sweeps, here and on a Ray cluster of this machine."""
 
+import http.server
+import json
 import os
+import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 
@@ -74,6 +78,78 @@ def test_a_trace_by_url_is_fetched(blocks, tmp_path, monkeypatch):
     found = sweep([blocks.as_uri(), (tmp_path / "none.lis").as_uri()], tmp_path / "out")
     assert found.ran == 3
     assert list(found.failed) == [(tmp_path / "none.lis").as_uri()]
+
+
+def serve(answer):
+    """A server of this machine that answers every request so; its port."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            answer(self)
+
+        do_HEAD = do_GET
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server.server_port
+
+
+def test_a_trace_is_fetched_by_http_once(blocks, tmp_path, monkeypatch):
+    monkeypatch.setenv("PAGEWISE_CACHE", str(tmp_path / "cache"))
+    asked = []
+
+    def answer(request):
+        asked.append(request.path)
+        request.send_response(200)
+        request.send_header("Content-Length", str(blocks.stat().st_size))
+        request.end_headers()
+        request.wfile.write(blocks.read_bytes())
+
+    found = sweep([f"http://127.0.0.1:{serve(answer)}/blocks.lis"], tmp_path / "out")
+    assert (found.ran, asked) == (3, ["/blocks.lis"])
+
+
+def test_a_download_that_is_cut_short_is_no_trace(blocks, tmp_path, monkeypatch):
+    monkeypatch.setenv("PAGEWISE_CACHE", str(tmp_path / "cache"))
+
+    def answer(request):
+        request.send_response(200)
+        request.send_header("Content-Length", "1000")
+        request.end_headers()
+        request.wfile.write(blocks.read_bytes()[:400])
+
+    url = f"http://127.0.0.1:{serve(answer)}/blocks.lis"
+    found = sweep([url], tmp_path / "out")
+    assert "400 of 1000 bytes" in found.failed[url]
+    assert not list((tmp_path / "cache").glob("*.lis"))
+
+
+def test_an_object_store_that_refuses_is_told(blocks, tmp_path, monkeypatch):
+    monkeypatch.setenv("PAGEWISE_CACHE", str(tmp_path / "cache"))
+    for name, value in (("AWS_ACCESS_KEY_ID", "none"), ("AWS_SECRET_ACCESS_KEY", "none"), ("AWS_EC2_METADATA_DISABLED", "true")):
+        monkeypatch.setenv(name, value)
+
+    def refuse(request):
+        request.send_response(403)
+        request.send_header("Content-Length", "0")
+        request.end_headers()
+
+    store = f"s3://bucket/a.lis?scheme=http&region=us-east-1&endpoint_override=127.0.0.1:{serve(refuse)}"
+    found = sweep([store, blocks], tmp_path / "out")
+    assert found.ran == 3 and set(found.failed) == {store}
+    assert found.failed[store].startswith(f"cannot fetch {store}") and "ACCESS_DENIED" in found.failed[store].upper().replace(" ", "_")
+
+
+def test_a_recording_of_a_newer_version_does_not_end_the_sweep(sample, blocks, tmp_path):
+    newer = tmp_path / "newer.data"
+    shutil.copytree(sample, newer)
+    meta = json.loads((newer / "meta.json").read_text())
+    (newer / "meta.json").write_text(json.dumps({**meta, "schema": "pagewise.trace/99", "version": 99}))
+    found = sweep([newer, blocks], tmp_path / "out")
+    assert found.ran == 3 and "99" in found.failed[str(newer)]
 
 
 @pytest.mark.parametrize(
@@ -151,3 +227,37 @@ def test_a_task_knows_whether_it_is_done(tmp_path):
 def test_another_version_on_a_worker_is_told(blocks):
     with pytest.raises(pagewise.Error, match="install the same on both"):
         Task(str(blocks), "lru", {"memory": ["5%"]}, version="0.0.0").run()
+
+
+def test_another_version_on_a_ray_worker_is_told(blocks, tmp_path, cluster, monkeypatch):
+    monkeypatch.setattr(Task, "__init__", lambda task, trace, policy, request: task.__dict__.update(
+        trace=trace, policy=policy, request=request, version="0.0.0"))  # fmt: skip
+    with pytest.raises(pagewise.Error, match="install the same on both"):
+        sweep([blocks], tmp_path, engine="ray")
+
+
+def engine(arguments, **environment):
+    command = [os.environ["PAGEWISE"], "simulate", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PAGEWISE_PYTHON": sys.executable, **environment})
+
+
+def test_the_command_line_sweeps(blocks, other_blocks, tmp_path):
+    options = ["--policy", "clock,arc,belady", "--memory", "5%,20%", "--engine", "local", "--output", tmp_path / "out"]
+    done = engine([blocks, *options, other_blocks, "--csv"])
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 13
+    again = sweep([blocks, other_blocks], tmp_path / "out")
+    assert again.ran == 0, "the command line asks for the same"
+    failed = engine([tmp_path / "gone.lis", *options])
+    assert failed.returncode == 125 and "gone.lis" in failed.stderr
+
+
+def test_the_command_line_without_the_package_says_what_to_type(blocks, tmp_path):
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "python3").write_text("#!/bin/sh\nexit 3\n")
+    (folder / "python3").chmod(0o755)
+    for python, said in ((folder / "python3", "-m pip install './python[ray]'"), (folder / "none", "cannot run")):
+        done = engine([blocks, "--engine", "ray"], PAGEWISE_PYTHON=str(python))
+        assert done.returncode == 125 and said in done.stderr, done
+    assert "--engine" in engine([blocks, blocks]).stderr

@@ -56,6 +56,18 @@ def test_objects_are_those_of_the_report(sample, pagewise_command):
             assert value == expected[key], key
 
 
+def test_sums_are_those_of_the_objects(sample):
+    trace = pagewise.open(sample)
+    sums = {row["object"]: row for row in trace.sums().to_arrow().to_pylist()}
+    objects = [row for row in trace.objects().to_arrow().to_pylist() if row["swap_ins"] or row["evictions"]]
+    assert objects and set(sums) >= {row["object"] for row in objects}
+    for row in objects:
+        found = sums[row["object"]]
+        assert found == {key: row[key] for key in found}
+    stalls = [row["stall_ns"] for row in sums.values()]
+    assert stalls == sorted(stalls, reverse=True)
+
+
 def test_errors_are_those_of_the_command_line(sample, pagewise_command, tmp_path):
     for path in (tmp_path / "none.data", tmp_path):
         with pytest.raises(pagewise.TraceError) as error:

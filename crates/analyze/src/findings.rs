@@ -18,6 +18,7 @@ use crate::identity::ObjectKind;
 use crate::length::observed_ns;
 use crate::memory_need::MemoryNeed;
 use crate::object::Object;
+use crate::observed::Observed;
 use crate::pattern;
 use crate::residency;
 use crate::spaces::Extent;
@@ -74,24 +75,17 @@ impl Findings {
 
     /// Whether pages of zeros could be told from written ones.
     pub fn zeros_observed(&self) -> bool {
-        self.meta
-            .sensors
-            .get("zero_filled")
-            .is_some_and(|state| state == "on")
+        Observed::of(&self.meta).zeros
     }
 
     /// Whether anyone looked for faults and evictions: if not, there is no telling that there were none.
     pub fn faults_observed(&self) -> bool {
-        self.meta
-            .sensors
-            .get("faults")
-            .is_none_or(|state| state == "on")
+        Observed::of(&self.meta).faults
     }
 
     /// Whether swap-ins were seen at least in part: major faults in user mode, without their latency.
     pub fn swap_ins_observed(&self) -> bool {
-        let majors = self.meta.sensors.get("major_faults");
-        self.faults_observed() || majors.is_some_and(|state| state == "on")
+        Observed::of(&self.meta).swap_ins
     }
 
     /// Whether anyone looked which pages are in memory.
@@ -110,8 +104,7 @@ pub fn analyze(trace: &Trace) -> Result<Findings, TraceError> {
     let page_bytes = spaces.page_bytes;
     let mut tallies = Tallies::read(trace, &mut spaces)?;
     let extents = spaces.take_extents();
-    let writes_observed = trace.meta().sensors.get("faults");
-    let writes_observed = writes_observed.is_none_or(|state| state == "on");
+    let writes_observed = Observed::of(trace.meta()).faults;
     let mut page_states = residency::measure(trace, &mut spaces, writes_observed)?;
     page_states.shares.resize(extents.len(), None);
     let accesses = Accesses::read(trace, &mut spaces)?;

@@ -14,6 +14,7 @@ mod call_paths;
 mod csv;
 mod error;
 mod events;
+pub mod fleet;
 mod folded;
 mod format;
 mod parquet;

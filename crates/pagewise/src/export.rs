@@ -1,5 +1,6 @@
 //! `pagewise export`.
 
+use std::path::Path;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -8,6 +9,9 @@ use pagewise_export::CallPathOf;
 use pagewise_export::Format;
 use pagewise_export::Options;
 use pagewise_export::Weight;
+use pagewise_export::fleet;
+use pagewise_export::fleet::Appended;
+use pagewise_export::fleet::Labels;
 use pagewise_trace::EventCount;
 use pagewise_trace::Trace;
 
@@ -38,6 +42,40 @@ pub(crate) struct ExportArguments {
     /// Whose call paths `pprof` and `folded` show: of the allocation, or of the fault where those were recorded
     #[arg(long, value_name = "OF", default_value = "allocation")]
     call_path: CallPathOf,
+    #[command(flatten)]
+    fleet: FleetArguments,
+}
+
+/// Of a data set of many recordings.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Recordings of many hosts (parquet)")]
+struct FleetArguments {
+    /// Add the recording to the data set in DIR, by host and date; one that is there already is not added twice
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["output", "force"])]
+    append: Option<PathBuf>,
+    /// The machine [default: the name it had when it recorded]
+    #[arg(long, value_name = "NAME", requires = "append")]
+    host: Option<String>,
+    /// The day, YYYY-MM-DD [default: that on which the recording began, UTC]
+    #[arg(long, value_name = "DAY", requires = "append")]
+    date: Option<String>,
+    /// What the program is a part of [default: the file name of the command, or of the cgroup]
+    #[arg(long, value_name = "NAME", requires = "append")]
+    service: Option<String>,
+    /// The program's version [default: the build id of its executable]
+    #[arg(long, value_name = "TEXT", requires = "append")]
+    release: Option<String>,
+}
+
+impl FleetArguments {
+    fn labels(&self) -> Labels {
+        Labels {
+            host: self.host.clone(),
+            date: self.date.clone(),
+            service: self.service.clone(),
+            release: self.release.clone(),
+        }
+    }
 }
 
 const EXAMPLES: &str = "Examples:
@@ -45,7 +83,8 @@ const EXAMPLES: &str = "Examples:
   pagewise export pprof                    then go tool pprof -tagleaf=object -top pagewise.pb.gz
   pagewise export folded --weight stall_ns -o - | inferno-flamegraph > stalls.svg
   pagewise export csv -o - | head
-  pagewise export parquet run.data -o run.parquet";
+  pagewise export parquet run.data -o run.parquet
+  pagewise export parquet run.data --append /srv/fleet --service solver --release 4.2";
 
 pub(crate) fn run(arguments: &ExportArguments) -> Result<ExitCode, Failure> {
     let format = arguments.format;
@@ -63,6 +102,9 @@ pub(crate) fn run(arguments: &ExportArguments) -> Result<ExitCode, Failure> {
             "--call-path is for pprof and folded only: leave it out",
         ));
     }
+    if let Some(folder) = &arguments.fleet.append {
+        return append(arguments, folder);
+    }
     let default = || PathBuf::from(format.default_file_name());
     let path = arguments.output.clone().unwrap_or_else(default);
     let contents = Contents {
@@ -77,6 +119,32 @@ pub(crate) fn run(arguments: &ExportArguments) -> Result<ExitCode, Failure> {
         pagewise_export::export(&trace, format, options, out)
     })?;
     tell_what_has_no_rows(&trace, format)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn append(arguments: &ExportArguments, folder: &Path) -> Result<ExitCode, Failure> {
+    if arguments.format != Format::Parquet {
+        return Err(Failure::new(format!(
+            "--append is for parquet only: type pagewise export parquet --append {}",
+            folder.display()
+        )));
+    }
+    complete(&arguments.trace)?;
+    let trace = Trace::open(&arguments.trace)?;
+    match fleet::append(&trace, folder, &arguments.fleet.labels())? {
+        Appended::Already(path) => {
+            tell!(
+                "pagewise: {} has this recording already, as {}: nothing was added",
+                folder.display(),
+                path.display()
+            );
+        }
+        Appended::Added { events, recording } => {
+            tell!("pagewise: wrote {}", events.display());
+            tell!("pagewise: wrote {}", recording.display());
+            tell_what_has_no_rows(&trace, Format::Parquet)?;
+        }
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use pagewise_collect::CollectError;
+use pagewise_export::fleet::FleetError;
 use pagewise_import::ImportError;
 use pagewise_plan::PlanError;
 use pagewise_replay::ReplayError;
@@ -62,6 +63,12 @@ impl From<PlanError> for Failure {
 
 impl From<ImportError> for Failure {
     fn from(error: ImportError) -> Self {
+        Self::new(error_text(&error))
+    }
+}
+
+impl From<FleetError> for Failure {
+    fn from(error: FleetError) -> Self {
         Self::new(error_text(&error))
     }
 }

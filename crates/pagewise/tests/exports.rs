@@ -59,6 +59,26 @@ fn each_format_has_a_file_of_its_own_that_is_not_overwritten_unasked() {
     assert_eq!(leftovers(folder.path()), [""; 0]);
 }
 
+/// By the names that the recording has itself: this machine's, today's, the program's.
+#[test]
+fn a_recording_is_in_the_fleet_once() {
+    let folder = recording();
+    let append = ["export", "parquet", "--append", "fleet"];
+    let told = run(folder.path(), &append).expect_code(0);
+    told.expect_told(&["wrote", "fleet/recordings/host=", "/date=20", ".parquet"]);
+    let again = run(folder.path(), &append).expect_code(0);
+    again.expect_told(&["fleet has this recording already", "nothing was added"]);
+    let elsewhere = run(
+        folder.path(),
+        &["export", "parquet", "--append", "fleet", "--host", "other"],
+    );
+    elsewhere.expect_code(0).expect_told(&["already"]);
+    for table in ["recordings", "events"] {
+        let hosts = fs::read_dir(folder.path().join("fleet").join(table)).expect("a table");
+        assert_eq!(hosts.count(), 1, "{table}");
+    }
+}
+
 #[test]
 fn standard_output_gets_the_same() {
     let folder = recording();
@@ -113,6 +133,33 @@ fn what_cannot_be_is_refused_in_one_line() {
         (
             &["export", "pprof", "--call-path", "fault"],
             &["no fault", "call path"],
+        ),
+        (
+            &["export", "csv", "--append", "fleet"],
+            &["--append is for parquet only"],
+        ),
+        (
+            &["export", "parquet", "--host", "a"],
+            &["not provided", "--append"],
+        ),
+        (
+            &["export", "parquet", "--append", "fleet", "-f"],
+            &["cannot be used with"],
+        ),
+        (
+            &["export", "parquet", "--append", "fleet", "--host", "a/b"],
+            &["--host \"a/b\"", "letters"],
+        ),
+        (
+            &[
+                "export",
+                "parquet",
+                "--append",
+                "fleet",
+                "--date",
+                "2026-02-30",
+            ],
+            &["--date \"2026-02-30\"", "YYYY-MM-DD"],
         ),
         (&["import", "perf", "x"], &["perf"]),
         (&["import", "damo", "nothing"], &["cannot read nothing"]),

@@ -47,6 +47,7 @@
 
 #![forbid(unsafe_code)]
 
+mod ahead;
 mod batches;
 mod cell;
 mod checksum;

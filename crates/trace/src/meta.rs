@@ -117,6 +117,8 @@ pub struct Sampling {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Host {
+    /// Its name, as `uname -n` shows it; `None` in recordings older than this key.
+    pub name: Option<String>,
     /// The kernel's release, as `uname -r` shows it.
     pub kernel: String,
     /// The architecture, as `uname -m` shows it.

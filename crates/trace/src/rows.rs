@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use arrow_array::RecordBatch;
 
+use crate::ahead::Ahead;
 use crate::error::Result;
 use crate::error::TraceError;
 use crate::files;
@@ -20,6 +21,8 @@ pub(crate) enum Batches {
     Stream(StreamBatches),
     // Boxed: the Parquet reader is by far the largest.
     Parquet(Box<ParquetBatches>),
+    /// They are decoded by another thread.
+    Ahead(Ahead),
 }
 
 impl Batches {
@@ -28,14 +31,16 @@ impl Batches {
             Batches::None => None,
             Batches::Stream(batches) => batches.next(),
             Batches::Parquet(batches) => batches.next(),
+            Batches::Ahead(ahead) => ahead.next(),
         }
     }
 
-    fn rows_left(&self) -> u64 {
+    pub(crate) fn rows_left(&self) -> u64 {
         match self {
             Batches::None => 0,
             Batches::Stream(batches) => batches.rows_left(),
             Batches::Parquet(batches) => batches.rows_left(),
+            Batches::Ahead(ahead) => ahead.rows_left(),
         }
     }
 }
@@ -72,6 +77,13 @@ impl<T: Row> Rows<T> {
             row: 0,
             rows: 0,
         }
+    }
+
+    /// Lets another thread read and decode, a few batches ahead: for those who have work of their own with each row.
+    #[must_use]
+    pub fn read_ahead(mut self) -> Self {
+        self.batches = Ahead::of(self.batches);
+        self
     }
 
     /// Goes to the next batch that has rows; `None` at the end.

@@ -90,6 +90,7 @@ pub(super) fn meta(
             }
         },
         host: trace::Host {
+            name: Some(system.nodename().to_string_lossy().into_owned()),
             kernel: system.release().to_string_lossy().into_owned(),
             machine: system.machine().to_string_lossy().into_owned(),
             cpus: std::thread::available_parallelism()

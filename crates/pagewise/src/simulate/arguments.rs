@@ -15,6 +15,7 @@ use pagewise_replay::Sweep;
 use pagewise_simulate::Models;
 use pagewise_simulate::PolicyKind;
 
+use super::engine::Engine;
 use crate::failure::Failure;
 
 #[derive(Debug, Args)]
@@ -24,6 +25,9 @@ pub(crate) struct SimulateArguments {
     /// compressed by gzip, zstd or xz), - for standard input, or a recording of pagewise
     #[arg(value_name = "TRACE")]
     pub(crate) trace: PathBuf,
+    /// More traces, with --engine
+    #[arg(value_name = "TRACES", requires = "engine")]
+    pub(crate) more: Vec<PathBuf>,
     /// Policies, comma-separated (--help lists them), or `all`. The column vs optimum needs belady among them
     #[arg(
         short,
@@ -92,9 +96,31 @@ pub(crate) struct SimulateArguments {
     /// Overwrite the file given with --html
     #[arg(short, long, requires = "html")]
     pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) sweep_of: SweepArguments,
+}
+
+/// Of many traces at once.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Many traces at once (with the Python package)")]
+pub(crate) struct SweepArguments {
+    /// Run each trace under each policy as a task of its own, resumable: on this machine (local) or on a Ray cluster (ray)
+    #[arg(long, value_name = "ENGINE", conflicts_with_all = ["json", "html", "curve"])]
+    pub(crate) engine: Option<Engine>,
+    /// The Ray cluster: HOST:PORT, or auto [default: one of this machine]
+    #[arg(long, value_name = "ADDRESS", requires = "engine")]
+    pub(crate) address: Option<String>,
+    /// Folder of the Parquet data set of what was found [default: pagewise.sweep]
+    #[arg(short, long, value_name = "DIR", requires = "engine")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 impl SimulateArguments {
+    /// All of them.
+    pub(super) fn traces(&self) -> impl Iterator<Item = &PathBuf> {
+        std::iter::once(&self.trace).chain(&self.more)
+    }
+
     /// What is asked for.
     pub(super) fn request(&self) -> Result<Request, Failure> {
         Ok(Request {
@@ -135,6 +161,7 @@ Examples:
   pagewise simulate cmd.zst --policy clock,four-area --memory 5%,8%,10%,12%,15%,20%
   pagewise simulate OLTP.lis --policy all --memory 10% --json
   pagewise simulate cmd.zst --storage file=nvme,swap=zram-lz4 --memory 64M,128M --html what-if.html
+  pagewise simulate *.zst s3://traces/web.zst --policy all --engine ray --output found
   pagewise simulate cmd.zst --sweep write/read=1..100 --policy cflru,four-area --csv";
 
 /// The examples, after the policies with their sources and the devices with their costs.

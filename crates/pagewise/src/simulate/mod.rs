@@ -1,6 +1,7 @@
 //! `pagewise simulate`.
 
 mod arguments;
+mod engine;
 mod html;
 mod progress;
 mod table;
@@ -20,6 +21,9 @@ use crate::output;
 use crate::output::tell;
 
 pub(crate) fn run(arguments: &SimulateArguments) -> Result<ExitCode, Failure> {
+    if arguments.sweep_of.engine.is_some() {
+        return engine::run(arguments);
+    }
     let request = arguments.request()?;
     html::check(arguments)?;
     let findings = pagewise_replay::replay(&arguments.trace, &request, &mut Progress::default())?;
