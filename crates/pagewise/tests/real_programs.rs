@@ -109,9 +109,9 @@ fn sort_a_large_file() {
         return;
     };
     let folder = tempdir().expect("a folder");
-    write_lines(&folder.path().join("lines"), 300 << 20);
-    let options = "--memory 640M --swap zram --swap-size 2G";
-    let program = "sort --parallel=2 -S 1G -o sorted lines";
+    write_lines(&folder.path().join("lines"), 100 << 20);
+    let options = "--memory 216M --swap zram --swap-size 1G";
+    let program = "sort --parallel=2 -S 340M -o sorted lines";
     run_to_its_end(folder.path(), &record_arguments(options, program));
     machine.assert_restored();
     assert_sound(&report(folder.path()), 1_000);
