@@ -164,14 +164,8 @@ impl SwapSensor {
             };
             program.set_autoload(wanted && has_place && asked_for);
         }
-        if let Some(name) = missing_tracepoints
-            .iter()
-            .find(|name| IO_TRACEPOINTS.contains(name))
-            && options.io
-        {
-            return Err(CollectError::NoTracepoint {
-                name: (*name).to_owned(),
-            });
+        if options.io {
+            features::require_io_tracepoints(&missing_tracepoints)?;
         }
         for mut map in open.maps_mut() {
             let name = map.name().to_string_lossy().into_owned();
@@ -430,13 +424,6 @@ fn zswap_is_on() -> bool {
     std::fs::read_to_string("/sys/module/zswap/parameters/enabled")
         .is_ok_and(|enabled| enabled.starts_with('Y'))
 }
-
-const IO_TRACEPOINTS: &[&str] = &[
-    "sys_enter",
-    "sys_exit",
-    "mm_filemap_add_to_page_cache",
-    "mm_filemap_delete_from_page_cache",
-];
 
 /// Programs that see what is slow anyway: elsewhere their cost would show.
 const ON_SLOW_SWAP: &[&str] = &["page_freed", "swap_io", "swap_request_done", "swap_io_done"];

@@ -27,6 +27,14 @@ const OPTIONAL: &[&str] = &[
     "mm_filemap_delete_from_page_cache",
 ];
 
+/// Of these, those without which calls on files are not seen.
+const IO_TRACEPOINTS: &[&str] = &[
+    "sys_enter",
+    "sys_exit",
+    "mm_filemap_add_to_page_cache",
+    "mm_filemap_delete_from_page_cache",
+];
+
 /// Whether the kernel describes itself and has each tracepoint that the sensors sit on. BTF has a type
 /// `btf_trace_NAME` for each (include/trace/bpf_probe.h, 6.12).
 pub(crate) fn require_tracepoints() -> Result<(), CollectError> {
@@ -69,6 +77,24 @@ pub(crate) fn missing_tracepoints() -> Result<Vec<&'static str>, CollectError> {
         .iter()
         .filter(|name| !has_tracepoint(&kernel, name));
     Ok(missing.copied().collect())
+}
+
+/// Whether calls on files can be observed (`record --io`), which needs more of the kernel than swapping does.
+///
+/// # Errors
+/// If the kernel does not describe itself, or a tracepoint is missing.
+pub fn require_io() -> Result<(), CollectError> {
+    require_io_tracepoints(&missing_tracepoints()?)
+}
+
+/// The same, where it is known what is missing.
+pub(crate) fn require_io_tracepoints(missing: &[&'static str]) -> Result<(), CollectError> {
+    match missing.iter().find(|name| IO_TRACEPOINTS.contains(name)) {
+        Some(&name) => Err(CollectError::NoTracepoint {
+            name: name.to_owned(),
+        }),
+        None => Ok(()),
+    }
 }
 
 /// The tracepoint a section name such as `tp_btf/NAME` refers to.

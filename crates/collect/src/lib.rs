@@ -39,6 +39,7 @@ pub use driver::Totals;
 pub use error::CollectError;
 pub use fault_events::FaultEvent;
 pub use fault_events::FaultEvents;
+pub use features::require_io;
 pub use path_memory::CopiedStack;
 pub use path_memory::Lesson;
 pub use path_memory::Slot;

@@ -15,6 +15,7 @@ use common::command::record;
 use common::command::report;
 use common::command::run;
 use common::command::start;
+use common::limited::Limited;
 use common::machine::Machine;
 use common::programs::compile;
 use common::programs::compile_example;
@@ -26,6 +27,8 @@ use pagewise_trace::IoCacheKind;
 use pagewise_trace::IoCall;
 use pagewise_trace::IoFile;
 use pagewise_trace::Trace;
+use rustix::process::Pid;
+use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::tempdir;
 
@@ -342,4 +345,75 @@ fn a_running_program_is_joined_and_may_be_killed_meanwhile() {
     assert!(reads["calls"].as_u64() > Some(100), "{reads}");
     assert_eq!(reads["mean_bytes"], BLOCK);
     assert_eq!(reads["class"], "RANDOM WILLNEED");
+}
+
+/// Calls that read, as the kernel counts them for the process.
+fn reads_of(pid: Pid) -> u64 {
+    let io = fs::read_to_string(format!("/proc/{}/io", pid.as_raw_nonzero())).expect("it runs");
+    let count = io.lines().find_map(|line| line.strip_prefix("syscr: "));
+    count.and_then(|count| count.parse().ok()).expect("a count")
+}
+
+#[test]
+fn of_a_cgroup_the_last_second_is_kept() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder_with("reader.c");
+    fs::write(folder.path().join("data"), vec![1; 1 << 20]).expect("written");
+    let mut limited = Limited::create("io");
+    let reader = limited.run(folder.path(), "./reader data");
+    let group = limited
+        .cgroup
+        .path()
+        .file_name()
+        .expect("a name")
+        .to_owned();
+    let group = group.to_str().expect("text");
+    let options = [
+        "record",
+        "--io",
+        "--sensors",
+        "none",
+        "--snapshot=1s",
+        "--cgroup",
+    ];
+    let recorder = start(command(folder.path(), &[&options[..], &[group]].concat()));
+    std::thread::sleep(Duration::from_secs(4));
+    let made = reads_of(reader);
+    recorder.signal(Signal::TERM);
+    recorder.end().expect_code(0);
+    limited.end();
+    machine.assert_restored();
+    let report = report(folder.path());
+    let reads = context(&report, "main", "read");
+    let kept = reads["calls"].as_u64().expect("a count");
+    assert!(kept > 100 && kept < made * 3 / 4, "{kept} of {made}");
+}
+
+#[test]
+fn what_finds_no_more_room_is_summed() {
+    const CALLS: u64 = 500_000;
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = tempdir().expect("a folder");
+    let program = format!("dd if=/dev/zero of=copy bs=1 count={CALLS} status=none");
+    record(folder.path(), "--io --sensors none --max-size 1M", &program).expect_code(0);
+    machine.assert_restored();
+    let report = report(folder.path());
+    let contexts = report["contexts"].as_array().expect("contexts");
+    let writes = contexts.iter().filter(|context| context["does"] == "write");
+    let calls: u64 = writes
+        .map(|context| context["calls"].as_u64().expect("a count"))
+        .sum();
+    // A busy machine's recorder may not keep up: then it counts.
+    let lost = report["losses"]["events"].as_u64().expect("a count");
+    assert!(
+        calls <= CALLS && calls + lost >= CALLS,
+        "{calls} and {lost}"
+    );
+    let trace = Trace::open(&folder.path().join("pagewise.data")).expect("a trace");
+    let single = trace.io_calls().expect("calls").count() as u64;
+    assert!(single < calls, "{single} single calls");
 }

@@ -25,6 +25,7 @@ pub(super) fn items() -> Vec<Item> {
         residency(),
         access(&bpf),
         stalls(&bpf),
+        io(&bpf),
         pressure(),
         delays(),
     ]
@@ -107,6 +108,21 @@ fn access(bpf: &Bpf) -> Item {
 fn stalls(bpf: &Bpf) -> Item {
     let purpose = "threads that reclaim memory themselves, with time";
     bpf.item("stalls", purpose, |_| "tracepoints of reclaim".to_owned())
+}
+
+fn io(bpf: &Bpf) -> Item {
+    let purpose = "record --io: calls on files, with what the page cache does";
+    let item = bpf.item("io", purpose, |_| {
+        "tracepoints of system calls and of the page cache".to_owned()
+    });
+    match pagewise_collect::require_io() {
+        Err(error) if item.works => Item {
+            works: false,
+            detail: error.to_string(),
+            ..item
+        },
+        _ => item,
+    }
 }
 
 fn pressure() -> Item {
