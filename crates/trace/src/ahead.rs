@@ -1,9 +1,11 @@
 //! Batches that another thread decodes.
 
+use std::panic::resume_unwind;
 use std::sync::mpsc::Receiver;
 use std::sync::mpsc::channel;
 use std::sync::mpsc::sync_channel;
 use std::thread;
+use std::thread::JoinHandle;
 
 use arrow_array::RecordBatch;
 
@@ -17,6 +19,8 @@ const AHEAD: usize = 8;
 pub(crate) struct Ahead {
     batches: Receiver<Result<RecordBatch>>,
     rows_left: u64,
+    /// `None` after the end.
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Ahead {
@@ -36,10 +40,11 @@ impl Ahead {
         };
         let thread = thread::Builder::new().name("decode".to_owned());
         match thread.spawn(decode) {
-            Ok(_) => match give.send(batches) {
+            Ok(thread) => match give.send(batches) {
                 Ok(()) => Batches::Ahead(Self {
                     batches: receiver,
                     rows_left,
+                    thread: Some(thread),
                 }),
                 Err(unsent) => unsent.0,
             },
@@ -48,8 +53,14 @@ impl Ahead {
     }
 
     pub(crate) fn next(&mut self) -> Option<Result<RecordBatch>> {
-        // The sender is gone after the last batch, or after an error, which it has sent.
-        let batch = self.batches.recv().ok()?;
+        let Ok(batch) = self.batches.recv() else {
+            // The sender is gone after the last batch, or after an error, which it has sent; or it has panicked, and
+            // nobody would know that rows are missing.
+            if let Some(Err(panic)) = self.thread.take().map(JoinHandle::join) {
+                resume_unwind(panic);
+            }
+            return None;
+        };
         if let Ok(batch) = &batch {
             self.rows_left = self.rows_left.saturating_sub(batch.num_rows() as u64);
         }
