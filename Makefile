@@ -18,7 +18,7 @@ EXAMPLES = build/examples/mincostflow build/examples/sweep build/examples/matmul
 # The paths below hold whatever the caller's environment says.
 export CARGO_TARGET_DIR = $(CURDIR)/target
 
-.PHONY: help setup build install examples access-states demo gallery test test-kernels bench clean
+.PHONY: help setup build install examples demo gallery test test-kernels bench clean
 
 help:
 	@echo 'make setup         install the system packages that are missing (Debian, Ubuntu)'
@@ -57,10 +57,6 @@ install: build
 	$(BINARY) completions fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/pagewise.fish
 
 examples: $(EXAMPLES)
-
-# What the kernels' test compares page tables with. In the profile of the tests, which have built it already.
-access-states:
-	@$(STEP) 'build access_states' $(CARGO) build --workspace --example access_states
 
 build/examples/mincostflow: examples/mincostflow.cpp
 	@mkdir -p build/examples
@@ -118,19 +114,20 @@ gallery: build examples
 	@$(STEP) setup scripts/setup --gallery
 	@$(STEP) gallery bench/gallery/run
 
-# Cheap checks first. clippy, doc and the tests share the dev profile's build scripts and macros; what needs
-# the release binary comes last.
+# Cheap checks first. All in the dev profile, whose build scripts and macros they share: the release is what `make demo`
+# builds.
 test:
 	@$(STEP) setup scripts/setup --tests
 	@$(STEP) format $(CARGO) fmt --all --check
 	@$(STEP) clippy $(CARGO) clippy --workspace --all-targets -- -D warnings
 	@RUSTDOCFLAGS='-D warnings' $(STEP) doc $(CARGO) doc --workspace --no-deps
-	@$(MAKE) build examples
+	@$(MAKE) examples
+	@$(STEP) 'build the tests' $(CARGO) test --workspace --no-run
 	@$(STEP) 'unit tests' scripts/test-units
 	@$(STEP) 'integration tests' scripts/test-integration
 	@$(MAKE) test-kernels
 
-test-kernels: build examples access-states
+test-kernels: examples
 	@$(STEP) kernels scripts/test-kernels
 
 bench: build examples

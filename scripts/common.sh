@@ -18,11 +18,16 @@ as_root() {
     fi
 }
 
-# Runs an example of the workspace ($1) as `cargo test --workspace` has built it: of one package alone, its dependencies
-# would be built again with other features.
-run_example() {
-    cargo build -q --workspace --example "$1"
-    "${CARGO_TARGET_DIR:-target}/debug/examples/$1" "${@:2}"
+# What tests run: in $built what `cargo test --workspace` builds too (of one package alone, dependencies would be built again
+# with other features), in $tested the command with the preload libraries beside it that are shipped.
+target=${CARGO_TARGET_DIR:-$PWD/target}
+built=$target/debug
+tested=$PWD/build/tested
+build_for_tests() {
+    cargo build -q --workspace --bins --lib --examples
+    cargo build -q --profile preload -p pagewise-runtime -p pagewise-guard
+    mkdir -p "$tested"
+    ln -f "$built/pagewise" "$target"/preload/libpagewise_{runtime,guard}.so "$tested"
 }
 
 apt_update() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -q update </dev/null >&2; }

@@ -1,0 +1,9 @@
+//! `pagewise guard`.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod errors;
+mod memory;
+mod options;
+mod weaknesses;

@@ -1,0 +1,366 @@
+//! Hints for I/O in force: pages that the calls of a rule brought in go, those of others stay, and whatever descriptors come to
+//! mean, the program reads what it would have read.
+
+use std::fs;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use crate::common::command::Ended;
+use crate::common::command::record;
+use crate::common::command::run;
+use crate::common::machine::Machine;
+use crate::common::plans::call_in;
+use crate::common::plans::write_plan;
+use crate::common::programs::compile_with;
+use pagewise_plan::Action;
+use pagewise_plan::IoAction;
+use pagewise_plan::ModuleFile;
+use pagewise_plan::Readahead;
+use pagewise_plan::Rule;
+use pagewise_plan::SourcePlace;
+use pagewise_plan::Target;
+use serde_json::Value;
+use tempfile::TempDir;
+
+const MIB: usize = 1 << 20;
+const FILE_PAGES: i64 = 24 << 8;
+const DROP: IoAction = IoAction::Drop { readahead: None };
+
+/// On a disk: what is in memory anyway has no pages to drop.
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    static PROGRAM: OnceLock<TempDir> = OnceLock::new();
+    let program = PROGRAM.get_or_init(|| {
+        let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+        compile_with(place.path(), "hints.c", "hints", &["-O1"]);
+        place
+    });
+    fs::copy(program.path().join("hints"), folder.path().join("hints")).expect("copied");
+    write_file(&folder.path().join("data"), 2);
+    folder
+}
+
+fn write_file(path: &Path, letter: u8) {
+    fs::write(path, vec![letter; 24 * MIB]).expect("written");
+    let file = fs::File::open(path).expect("open");
+    file.sync_all().expect("on the disk");
+}
+
+/// A rule for each function, with a pattern of files.
+fn plan_for(folder: &Path, rules: &[(&str, IoAction, Option<&str>)]) {
+    let path = folder.join("hints");
+    let file = ModuleFile::read(&path).expect("an ELF file");
+    let rules = rules.iter().map(|&(function, action, files)| Rule {
+        name: format!("of {function}"),
+        place: SourcePlace::default(),
+        target: Target::Io {
+            path: vec![call_in(&file, function)],
+            files: files.map(str::to_owned),
+        },
+        action: Action::Io(action),
+        why: "a test".to_owned(),
+        predicted: None,
+    });
+    write_plan(&path, rules.collect());
+}
+
+fn apply(folder: &Path, kind: &str) -> Ended {
+    let _ = fs::remove_file(folder.join("outcome.json"));
+    let arguments = [
+        "apply",
+        "plan.toml",
+        "--json",
+        "outcome.json",
+        "--",
+        "./hints",
+        kind,
+        "data",
+        "other",
+    ];
+    run(folder, &arguments).expect_code(0)
+}
+
+/// What became of the first rule.
+fn first(folder: &Path) -> Value {
+    let text = fs::read_to_string(folder.join("outcome.json")).expect("written");
+    let outcome: Value = serde_json::from_str(&text).expect("JSON");
+    outcome["io"][0].clone()
+}
+
+fn number(value: &Value) -> i64 {
+    value.as_i64().unwrap_or_else(|| panic!("{value}"))
+}
+
+/// The numbers that the program printed, without its sum.
+fn printed(ended: &Ended) -> Vec<i64> {
+    let lines = ended.stdout.lines().filter(|line| !line.starts_with("sum"));
+    lines.map(|line| line.parse().expect("a number")).collect()
+}
+
+fn sum(ended: &Ended) -> u64 {
+    let line = ended
+        .stdout
+        .lines()
+        .find_map(|line| line.strip_prefix("sum "));
+    line.expect("a sum").parse().expect("a number")
+}
+
+#[test]
+fn a_scan_leaves_nothing_behind_but_what_was_there() {
+    let folder = folder();
+    let folder = folder.path();
+    plan_for(folder, &[("reads", DROP, None)]);
+    let whole = apply(folder, "whole").expect_told(&["of reads: drop (", "pages gone, 0 stayed"]);
+    assert_eq!(printed(&whole), [0]);
+    assert_eq!(sum(&whole), 2 * 24 * MIB as u64);
+    let rule = first(folder);
+    assert_eq!(number(&rule["gone_pages"]), FILE_PAGES);
+    assert_eq!((number(&rule["calls"]), number(&rule["files"])), (385, 1));
+    assert_eq!(number(&rule["bytes"]), 24 * MIB as i64);
+    assert!(rule["withdrawn"].is_null() && rule["errno"].is_null());
+
+    let half = apply(folder, "half");
+    let [theirs, before, behind] = printed(&half)[..] else {
+        panic!("{}", half.stdout);
+    };
+    assert_eq!((theirs, before, behind), (1024, 0, 0));
+    assert!(number(&first(folder)["others_pages"]) >= 1024);
+}
+
+#[test]
+fn what_was_recorded_is_planned_and_put_into_force() {
+    let Some(_machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let folder = folder.path();
+    record(folder, "--io", "./hints whole data other").expect_code(0);
+    let plan = run(folder, &["plan", "--json", "--min-io", "1M"]).expect_code(0);
+    let plan = plan.json();
+    let rules = plan["rules"].as_array().expect("rules");
+    let drops: Vec<&Value> = rules
+        .iter()
+        .filter(|rule| rule["action"] == "drop")
+        .collect();
+    assert_eq!(drops.len(), 1, "{plan:#}");
+    assert_eq!(drops[0]["function"], "reads", "{plan:#}");
+    assert!(drops[0]["site"].is_string(), "{plan:#}");
+    assert_eq!(printed(&apply(folder, "whole")), [0]);
+    let rule = first(folder);
+    assert_eq!(number(&rule["gone_pages"]), FILE_PAGES, "{rule:#}");
+    assert_eq!(number(&rule["bytes"]), 24 * MIB as i64);
+    // Small contexts are left alone.
+    let few = run(folder, &["plan", "-f", "--json"]).expect_code(0).json();
+    assert_eq!(few["rules"], serde_json::json!([]), "{few:#}");
+    run(folder, &["plan", "-f", "--min-io", "5%"])
+        .expect_code(125)
+        .expect_told(&["--min-io 5%: give bytes"]);
+}
+
+#[test]
+fn files_that_go_or_change_meanwhile_harm_nobody() {
+    let whole = 2 * 24 * MIB as u64;
+    for (kind, expected_sum, cached) in [
+        ("unlinked", whole, vec![0]),
+        // The new file of that name keeps its pages.
+        ("replaced", whole, vec![FILE_PAGES]),
+        ("truncated", 2 * (100 * 65536 + 3 * MIB as u64), vec![0]),
+        // What the descriptor means now is another's, and all of it was cached before.
+        ("reused", (2 * 40 + 3 * 100) * 65536, vec![FILE_PAGES]),
+        ("over", (2 * 40 + 3 * 100) * 65536, vec![FILE_PAGES]),
+    ] {
+        let folder = folder();
+        if cached[0] > 0 {
+            write_file(&folder.path().join("other"), 3);
+        }
+        plan_for(folder.path(), &[("reads", DROP, None)]);
+        let ended = apply(folder.path(), kind);
+        assert_eq!(sum(&ended), expected_sum, "{kind}");
+        assert_eq!(printed(&ended), cached, "{kind}");
+    }
+}
+
+#[test]
+fn what_has_no_page_cache_gets_no_hint() {
+    let folder = folder();
+    let folder = folder.path();
+    plan_for(folder, &[("reads", DROP, None), ("writes", DROP, None)]);
+    for kind in ["pipe", "socket", "direct"] {
+        apply(folder, kind).expect_told(&["where hints mean nothing"]);
+        let rule = first(folder);
+        assert_eq!(number(&rule["hints"]), 0, "{kind}");
+        assert_eq!(number(&rule["refusals"]), 0, "{kind}");
+        assert_eq!(number(&rule["hintless_files"]), 1, "{kind}");
+        assert!(number(&rule["bytes"]) >= 65536, "{kind}");
+    }
+}
+
+#[test]
+fn reading_ahead_is_given_back_where_others_use_the_descriptor() {
+    let folder = folder();
+    let folder = folder.path();
+    let random = IoAction::Readahead(Readahead::Random);
+    plan_for(folder, &[("reads_at", random, None)]);
+    assert_eq!(printed(&apply(folder, "given-back")), [1, 1, 1]);
+    assert_eq!(number(&first(folder)["hints"]), 2);
+    assert_eq!(printed(&apply(folder, "shared")), [1]);
+}
+
+#[test]
+fn patterns_choose_files_and_the_programs_own_advice_wins() {
+    let folder = folder();
+    let folder = folder.path();
+    plan_for(folder, &[("reads", DROP, Some("*.log"))]);
+    assert_eq!(printed(&apply(folder, "whole")), [FILE_PAGES]);
+    let rule = first(folder);
+    assert_eq!(rule["unmatched"], "nothing was read or written there");
+    assert_eq!(rule["files_pattern"], "*.log");
+    plan_for(folder, &[("reads", DROP, Some("d?ta"))]);
+    assert_eq!(printed(&apply(folder, "whole")), [0]);
+    let own = apply(folder, "own").expect_told(&["the program advises them itself"]);
+    assert_eq!(printed(&own), [1]);
+    assert_eq!(number(&first(folder)["hints"]), 0);
+}
+
+#[test]
+fn streams_writers_and_forked_children_are_hinted_too() {
+    let folder = folder();
+    let folder = folder.path();
+    plan_for(
+        folder,
+        &[
+            ("reads_stream", DROP, None),
+            ("writes", DROP, None),
+            ("reads", DROP, None),
+        ],
+    );
+    let stream = apply(folder, "stream");
+    assert_eq!(
+        (sum(&stream), printed(&stream)),
+        (2 * 24 * MIB as u64, vec![0])
+    );
+    apply(folder, "forked");
+    assert_eq!(printed(&apply(folder, "written")), [0]);
+}
+
+#[test]
+fn ten_thousand_open_files_are_followed() {
+    let folder = folder();
+    let folder = folder.path();
+    plan_for(folder, &[("reads", DROP, None)]);
+    let opened = printed(&apply(folder, "many"))[0];
+    assert!(opened >= 1000, "{opened}");
+    assert_eq!(number(&first(folder)["files"]), opened);
+}
+
+#[test]
+fn nothing_is_cached_where_the_kernel_can_do_without() {
+    let folder = folder();
+    let folder = folder.path();
+    plan_for(
+        folder,
+        &[("reads", IoAction::DontCache { readahead: None }, None)],
+    );
+    let ended = apply(folder, "whole");
+    assert_eq!(sum(&ended), 2 * 24 * MIB as u64);
+    let rule = first(folder);
+    // Linux 6.14; else it says so, and reads as ever.
+    if rule["withdrawn"].is_null() {
+        assert!(printed(&ended)[0] < FILE_PAGES / 4, "{}", ended.stdout);
+    } else {
+        assert_eq!(
+            rule["withdrawn"],
+            "the kernel or the file system does not have it"
+        );
+        assert_eq!(number(&rule["refusals"]), 1);
+    }
+}
+
+#[test]
+fn rules_about_io_are_checked_as_the_others_are() {
+    let folder = folder();
+    let folder = folder.path();
+    plan_for(
+        folder,
+        &[(
+            "reads",
+            IoAction::WillNeed { burst_bytes: 65536 },
+            Some("d*"),
+        )],
+    );
+    let good = fs::read_to_string(folder.join("plan.toml")).expect("read");
+    for (from, to, words) in [
+        (
+            "\"willneed\"",
+            "\"wilneed\"",
+            "there is no action \"wilneed\" for I/O",
+        ),
+        ("burst_bytes = 65536", "burst_bytes = 0", "0 is no size"),
+        (
+            "burst_bytes = 65536",
+            "burst_bytes = 65536\nkeep_bytes = 65536",
+            "there is no such key",
+        ),
+        ("burst_bytes = 65536", "", "must know how long they are"),
+        (
+            "\"willneed\"",
+            "\"drop\"",
+            "means nothing with action = \"drop\"",
+        ),
+        (
+            "burst_bytes = 65536",
+            "burst_bytes = 65536\nreadahead = \"random\"",
+            "means nothing with",
+        ),
+        ("files = \"d*\"", "files = \"\"", "names nothing"),
+    ] {
+        assert!(good.contains(from), "{from}");
+        fs::write(folder.join("plan.toml"), good.replacen(from, to, 1)).expect("written");
+        let arguments = [
+            "apply",
+            "plan.toml",
+            "--",
+            "./hints",
+            "pipe",
+            "data",
+            "other",
+        ];
+        run(folder, &arguments).expect_refusal(125, &["plan.toml:", words]);
+    }
+}
+
+#[test]
+fn the_victims_latency_is_compared_and_one_that_tells_none_is_refused() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let folder = folder.path();
+    plan_for(folder, &[("reads", DROP, None)]);
+    let compare = |victim: &str| {
+        let mut arguments: Vec<&str> =
+            "compare plan.toml --memory 64M --runs 1 --warm-up 0 --no-unlimited --json"
+                .split(' ')
+                .collect();
+        arguments.extend([
+            "--victim", victim, "--", "./hints", "whole", "data", "other",
+        ]);
+        run(folder, &arguments)
+    };
+    fs::write(
+        folder.join("victim"),
+        "trap 'echo p50_us=2 p99_ms=3; exit' TERM\necho ready\nwhile :; do sleep 0.01; done\n",
+    )
+    .expect("written");
+    let told = compare("sh ./victim").json();
+    for arm in 0..2 {
+        let victim = &told["arms"][arm]["victim"][0];
+        assert_eq!(number(&victim["half_ns"]), 2000, "{told}");
+        assert_eq!(number(&victim["p99_ns"]), 3_000_000);
+        assert!(victim["p999_ns"].is_null());
+    }
+    let silent = compare("sh -c 'echo ready; exec sleep 100'");
+    assert_eq!(silent.code, Some(125));
+    silent.expect_told(&["it told no latencies", "p99_us=NUMBER"]);
+    machine.assert_restored();
+}

@@ -1,0 +1,7 @@
+//! Calls on files: recorded by context, and hints for them.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod hints;
+mod recording;

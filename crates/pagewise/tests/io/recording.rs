@@ -1,0 +1,417 @@
+//! Calls on files are told exactly: which, where in which file, how much, by which call path; and what they mean.
+
+use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::common::command::assert_nothing_lost;
+use crate::common::command::command;
+use crate::common::command::record;
+use crate::common::command::report;
+use crate::common::command::run;
+use crate::common::command::start;
+use crate::common::limited::Limited;
+use crate::common::machine::Machine;
+use crate::common::programs::compile;
+use crate::common::programs::compile_example;
+use crate::common::programs::folder_with;
+use crate::common::within;
+use pagewise_trace::Frame;
+use pagewise_trace::IoCache;
+use pagewise_trace::IoCacheKind;
+use pagewise_trace::IoCall;
+use pagewise_trace::IoFile;
+use pagewise_trace::Trace;
+use rustix::process::Pid;
+use rustix::process::Signal;
+use serde_json::Value;
+use tempfile::tempdir;
+
+const BLOCK: u64 = 4096;
+
+/// Call, what it does, place, and bytes or error.
+type Told = (&'static str, &'static str, Option<u64>, Result<u64, u32>);
+
+/// A recording's calls on files, by the function of the program that made them.
+struct Recorded {
+    calls: BTreeMap<String, Vec<IoCall>>,
+    cache: Vec<(String, IoCache)>,
+    files: HashMap<u32, IoFile>,
+}
+
+impl Recorded {
+    fn read(folder: &Path, program: &str) -> Self {
+        let trace = Trace::open(&folder.join("pagewise.data")).expect("a trace");
+        let functions = functions(&trace, program);
+        let function = |stack: Option<u32>| {
+            let name = stack.and_then(|stack| functions.get(&stack));
+            name.cloned().unwrap_or_default()
+        };
+        let mut calls: BTreeMap<String, Vec<IoCall>> = BTreeMap::new();
+        for call in trace.io_calls().expect("calls") {
+            let call = call.expect("a row");
+            calls.entry(function(call.stack)).or_default().push(call);
+        }
+        let cache = trace.io_cache().expect("changes").map(|row| {
+            let row = row.expect("a row");
+            (function(row.stack), row)
+        });
+        let files = trace.io_files().expect("files").into_iter();
+        Self {
+            calls,
+            cache: cache.collect(),
+            files: files.map(|file| (file.file, file)).collect(),
+        }
+    }
+
+    /// Call, place and bytes (or error) of each, in order.
+    fn of(&self, function: &str) -> Vec<Told> {
+        let calls = self.calls.get(function).map_or(&[][..], Vec::as_slice);
+        let told = |call: &IoCall| {
+            let result = call.error.map_or(Ok(call.bytes.unwrap_or(0)), Err);
+            (
+                call.call.as_str(),
+                call.direction.as_str(),
+                call.offset,
+                result,
+            )
+        };
+        calls.iter().map(told).collect()
+    }
+
+    fn file_of(&self, function: &str) -> &IoFile {
+        let file = self.calls[function][0].file.expect("a number");
+        &self.files[&file]
+    }
+
+    fn name_of_file(&self, function: &str) -> &str {
+        let path = self.file_of(function).path.as_deref().expect("a path");
+        path.rsplit('/').next().expect("a name")
+    }
+}
+
+/// Of each call path, the innermost function of that program.
+fn functions(trace: &Trace, program: &str) -> HashMap<u32, String> {
+    let mut frames: Vec<Frame> = trace.frames().expect("frames");
+    frames.sort_by_key(|frame| (frame.stack, frame.depth, frame.inline_index));
+    let mut functions = HashMap::new();
+    for frame in frames {
+        let own = frame.module.is_some_and(|module| module.ends_with(program));
+        if let (true, Some(function)) = (own, frame.function) {
+            functions.entry(frame.stack).or_insert(function);
+        }
+    }
+    functions
+}
+
+/// The context of that function that reads or writes.
+fn context<'a>(report: &'a Value, function: &str, does: &str) -> &'a Value {
+    let contexts = report["contexts"].as_array().expect("contexts");
+    let found = contexts
+        .iter()
+        .find(|context| context["function"] == function && context["does"] == does);
+    found.unwrap_or_else(|| panic!("no {does} by {function} in {contexts:#?}"))
+}
+
+#[test]
+fn each_call_is_told_with_its_file_place_and_result() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder_with("files.c");
+    let ended = record(folder.path(), "--io --sensors none", "./files .").expect_code(0);
+    machine.assert_restored();
+    let told: Value =
+        serde_json::from_str(ended.stdout.lines().next().expect("a line")).expect("JSON");
+    let recorded = Recorded::read(folder.path(), "/files");
+    assert_nothing_lost(&report(folder.path()));
+
+    let at =
+        |call, does, block: u64, blocks: u64| (call, does, Some(block * BLOCK), Ok(blocks * BLOCK));
+    let all: Vec<_> = (0..64)
+        .map(|block| at("write", "write", block, 1))
+        .collect();
+    assert_eq!(recorded.of("write_all"), all);
+    let mut in_order: Vec<_> = (0..64).map(|block| at("read", "read", block, 1)).collect();
+    in_order.push(at("read", "read", 64, 0));
+    assert_eq!(recorded.of("read_in_order"), in_order);
+    let anywhere: Vec<_> = (0..100)
+        .map(|call| at("pread", "read", call * 37 % 64, 1))
+        .collect();
+    assert_eq!(recorded.of("read_anywhere"), anywhere);
+    assert_eq!(
+        recorded.of("vectors"),
+        [
+            at("readv", "read", 0, 2),
+            at("preadv", "read", 8, 2),
+            at("preadv", "read", 2, 2),
+            at("pwritev", "write", 16, 2),
+            at("pwrite", "write", 20, 1),
+            at("writev", "write", 4, 2),
+        ]
+    );
+    assert_eq!(
+        recorded.of("transfers"),
+        [
+            at("sendfile", "read", 8, 3),
+            at("sendfile", "write", 0, 3),
+            at("copy_file_range", "read", 4, 2),
+            at("copy_file_range", "write", 32, 2),
+            at("splice", "read", 10, 1),
+            at("splice", "write", 40, 1),
+        ]
+    );
+    let mut lines: Vec<_> = (0..10)
+        .map(|line| ("write", "write", Some(line * 100), Ok(100)))
+        .collect();
+    lines.push(("fdatasync", "sync", None, Ok(0)));
+    lines.push(("fsync", "sync", None, Ok(0)));
+    assert_eq!(recorded.of("append"), lines);
+    let traced: Vec<_> = (0..10).map(|block| at("pread", "read", block, 1)).collect();
+    assert_eq!(recorded.of("traced"), traced, "with another tracer");
+
+    let errors: Vec<_> = recorded.of("fails").iter().map(|call| call.3).collect();
+    assert_eq!(errors, [Err(9), Err(22), Err(14)]);
+    assert_eq!(recorded.of("not_files"), [], "pipes, sockets, nothing open");
+    assert_eq!(recorded.name_of_file("read_in_order"), "data");
+    assert_eq!(recorded.name_of_file("append"), "log");
+    assert_eq!(recorded.name_of_file("in_memory"), "memfd:scratch");
+    assert_eq!(recorded.file_of("in_memory").filesystem, "tmpfs");
+    assert!(recorded.file_of("without_a_name").unlinked);
+    if told["direct"] == 1 {
+        assert!(recorded.calls["past_the_cache"][0].direct);
+        assert_eq!(recorded.of("past_the_cache"), [at("pread", "read", 1, 1)]);
+    }
+    let data = recorded.file_of("read_in_order");
+    if data.filesystem != "tmpfs" {
+        let by_mapping = recorded
+            .cache
+            .iter()
+            .filter(|(function, row)| function == "touch_mapping" && row.file == Some(data.file));
+        let mapped: u64 = by_mapping.map(|(_, row)| row.bytes).sum();
+        assert_eq!(mapped, 64 * BLOCK, "brought in by faults");
+        let dropped = recorded
+            .cache
+            .iter()
+            .filter(|(_, row)| row.kind == IoCacheKind::Dropped && row.file == Some(data.file));
+        let dropped: u64 = dropped.map(|(_, row)| row.bytes).sum();
+        assert_eq!(dropped, 64 * BLOCK, "by POSIX_FADV_DONTNEED");
+    }
+}
+
+#[test]
+fn a_scanner_and_a_server_are_told_apart() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = tempdir().expect("a folder");
+    compile_example(folder.path(), "scanserve.c");
+    let make = Command::new("./scanserve")
+        .args(["-m", "48,4", "-r", "1", "big", "hot"])
+        .current_dir(folder.path())
+        .output()
+        .expect("it runs");
+    assert!(make.status.success(), "{make:?}");
+    // Out of the page cache again.
+    for name in ["big", "hot"] {
+        let file = fs::File::open(folder.path().join(name)).expect("made");
+        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).expect("advised");
+    }
+    // Not so fast that paths get lost before they are learnt.
+    let program = "./scanserve -r 5000 -w 20 big hot";
+    record(
+        folder.path(),
+        "--io --sensors none --check-call-paths",
+        program,
+    )
+    .expect_code(0);
+    machine.assert_restored();
+    let report_of_calls = report(folder.path());
+    assert_nothing_lost(&report_of_calls);
+    let scan = context(&report_of_calls, "scan_file", "read");
+    let serve = context(&report_of_calls, "serve_block", "read");
+    assert_eq!(scan["bytes"], 48 << 20);
+    assert_eq!(scan["calls"], 48 * 8 + 1, "and one at the end");
+    assert_eq!(scan["class"], "SEQUENTIAL DONTNEED");
+    assert_eq!(serve["calls"], 5000);
+    assert_eq!(serve["class"], "RANDOM WILLNEED");
+    assert_eq!(serve["run_length"].as_f64().map(f64::round), Some(1.0));
+    for context in [scan, serve] {
+        let key = context["keys"][0].as_str().expect("a key");
+        assert!(key.len() == 16 && context["keys"][1].is_null(), "{context}");
+        assert!(context["latency"]["p50_ns"].as_u64() > Some(0));
+    }
+    assert_ne!(scan["keys"], serve["keys"]);
+    let big = &report_of_calls["io_files"][0];
+    assert!(
+        big["path"]
+            .as_str()
+            .is_some_and(|path| path.ends_with("/big"))
+    );
+    assert_eq!(big["read_again_bytes"], 0);
+    if big["filesystem"] != "tmpfs" {
+        // All of it came in by this program, and nobody has read it again.
+        assert_eq!(scan["in_vain_bytes"], 48 << 20);
+        let brought = scan["missed_bytes"]
+            .as_u64()
+            .zip(scan["ahead_bytes"].as_u64());
+        assert_eq!(
+            brought.map(|(missed, ahead)| missed + ahead),
+            Some(48 << 20)
+        );
+    }
+    let text = run(folder.path(), &["report"]).expect_code(0).stdout;
+    assert!(text.contains("SEQUENTIAL DONTNEED"), "{text}");
+    assert!(text.contains("read by serve_block (scanserve.c:"), "{text}");
+
+    record(folder.path(), "--io=sums --sensors none", program).expect_code(0);
+    machine.assert_restored();
+    let sums = report(folder.path());
+    let (scan_sum, serve_sum) = (
+        context(&sums, "scan_file", "read"),
+        context(&sums, "serve_block", "read"),
+    );
+    for (single, sum) in [(scan, scan_sum), (serve, serve_sum)] {
+        assert_eq!(single["calls"], sum["calls"]);
+        assert_eq!(single["bytes"], sum["bytes"]);
+        assert_eq!(single["keys"], sum["keys"]);
+        assert!(sum["again_share"].is_null() && sum["in_vain_bytes"].is_null());
+    }
+    assert_eq!(scan_sum["class"], "SEQUENTIAL");
+    assert_eq!(serve_sum["class"], "RANDOM");
+}
+
+#[test]
+fn ten_thousand_open_files_are_each_told_by_name() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    const FILES: usize = 10_000;
+    let folder = folder_with("manyfiles.c");
+    fs::create_dir(folder.path().join("many")).expect("a folder");
+    let program = format!("./manyfiles many {FILES}");
+    record(folder.path(), "--io --sensors none", &program).expect_code(0);
+    machine.assert_restored();
+    assert_nothing_lost(&report(folder.path()));
+    let recorded = Recorded::read(folder.path(), "/manyfiles");
+    let mut times: HashMap<&str, u32> = HashMap::new();
+    for call in &recorded.calls["main"] {
+        let file = &recorded.files[&call.file.expect("a number")];
+        let path = file.path.as_deref().expect("a path");
+        *times
+            .entry(path.rsplit('/').next().expect("a name"))
+            .or_default() += 1;
+    }
+    assert_eq!(times.len(), FILES);
+    assert!(
+        times.values().all(|&calls| calls == 3),
+        "a write and two reads"
+    );
+}
+
+#[test]
+fn a_running_program_is_joined_and_may_be_killed_meanwhile() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = tempdir().expect("a folder");
+    compile(folder.path(), "reader.c");
+    fs::write(folder.path().join("data"), vec![1; 1 << 20]).expect("written");
+    let mut reader = Command::new("./reader")
+        .arg("data")
+        .current_dir(folder.path())
+        .spawn()
+        .expect("it starts");
+    let pid = reader.id().to_string();
+    let recorder = start(command(
+        folder.path(),
+        &["record", "--io", "--sensors", "none", "--pid", &pid],
+    ));
+    let journal = folder.path().join("pagewise.data/journal");
+    let began = within(Duration::from_secs(30), || journal.exists());
+    std::thread::sleep(Duration::from_millis(300));
+    reader.kill().expect("killed");
+    reader.wait().expect("reaped");
+    assert!(began);
+    recorder.end().expect_code(0);
+    machine.assert_restored();
+    let report = report(folder.path());
+    let reads = context(&report, "main", "read");
+    assert!(reads["calls"].as_u64() > Some(100), "{reads}");
+    assert_eq!(reads["mean_bytes"], BLOCK);
+    assert_eq!(reads["class"], "RANDOM WILLNEED");
+}
+
+/// Calls that read, as the kernel counts them for the process.
+fn reads_of(pid: Pid) -> u64 {
+    let io = fs::read_to_string(format!("/proc/{}/io", pid.as_raw_nonzero())).expect("it runs");
+    let count = io.lines().find_map(|line| line.strip_prefix("syscr: "));
+    count.and_then(|count| count.parse().ok()).expect("a count")
+}
+
+#[test]
+fn of_a_cgroup_the_last_second_is_kept() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder_with("reader.c");
+    fs::write(folder.path().join("data"), vec![1; 1 << 20]).expect("written");
+    let mut limited = Limited::create("io");
+    let reader = limited.run(folder.path(), "./reader data");
+    let group = limited
+        .cgroup
+        .path()
+        .file_name()
+        .expect("a name")
+        .to_owned();
+    let group = group.to_str().expect("text");
+    let options = [
+        "record",
+        "--io",
+        "--sensors",
+        "none",
+        "--snapshot=1s",
+        "--cgroup",
+    ];
+    let recorder = start(command(folder.path(), &[&options[..], &[group]].concat()));
+    std::thread::sleep(Duration::from_secs(4));
+    let made = reads_of(reader);
+    recorder.signal(Signal::TERM);
+    recorder.end().expect_code(0);
+    limited.end();
+    machine.assert_restored();
+    let report = report(folder.path());
+    let reads = context(&report, "main", "read");
+    let kept = reads["calls"].as_u64().expect("a count");
+    assert!(kept > 100 && kept < made * 3 / 4, "{kept} of {made}");
+}
+
+#[test]
+fn what_finds_no_more_room_is_summed() {
+    const CALLS: u64 = 500_000;
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = tempdir().expect("a folder");
+    let program = format!("dd if=/dev/zero of=copy bs=1 count={CALLS} status=none");
+    record(folder.path(), "--io --sensors none --max-size 1M", &program).expect_code(0);
+    machine.assert_restored();
+    let report = report(folder.path());
+    let contexts = report["contexts"].as_array().expect("contexts");
+    let writes = contexts.iter().filter(|context| context["does"] == "write");
+    let calls: u64 = writes
+        .map(|context| context["calls"].as_u64().expect("a count"))
+        .sum();
+    // A busy machine's recorder may not keep up: then it counts.
+    let lost = report["losses"]["events"].as_u64().expect("a count");
+    assert!(
+        calls <= CALLS && calls + lost >= CALLS,
+        "{calls} and {lost}"
+    );
+    let trace = Trace::open(&folder.path().join("pagewise.data")).expect("a trace");
+    let single = trace.io_calls().expect("calls").count() as u64;
+    assert!(single < calls, "{single} single calls");
+}

@@ -1,0 +1,294 @@
+//! Plans in force: objects are kept, sweeps are followed, and whatever is wrong with a plan or odd about a program, the
+//! program is unharmed and it is told.
+
+use std::fs;
+use std::path::Path;
+
+use crate::common::command::Ended;
+use crate::common::command::run;
+use crate::common::machine::Machine;
+use crate::common::plans::call_in;
+use crate::common::plans::write_plan;
+use crate::common::programs::compile_with;
+use pagewise_plan::Action;
+use pagewise_plan::ModuleFile;
+use pagewise_plan::ReadAhead;
+use pagewise_plan::Rule;
+use pagewise_plan::SourcePlace;
+use pagewise_plan::Target;
+use serde_json::Value;
+use tempfile::TempDir;
+use tempfile::tempdir;
+
+const LOCK: Action = Action::Lock {
+    keep_bytes: None,
+    ranges: Vec::new(),
+};
+const STREAM: Action = Action::Stream {
+    keep_bytes: Some(8 << 20),
+    ahead: ReadAhead {
+        chunk_bytes: None,
+        lead_bytes: None,
+    },
+};
+
+/// The program in a folder, with a plan for its two places.
+fn planned(options: &[&str], action: &Action) -> TempDir {
+    let folder = tempdir().expect("a folder");
+    compile_with(folder.path(), "planned.c", "planned", options);
+    write(folder.path(), action);
+    folder
+}
+
+fn write(folder: &Path, action: &Action) {
+    let path = folder.join("planned");
+    let file = ModuleFile::read(&path).expect("an ELF file");
+    let rules = ["make", "map"].map(|function| Rule {
+        name: format!("of {function}"),
+        place: SourcePlace::default(),
+        target: Target::Allocation(vec![call_in(&file, function)]),
+        action: action.clone(),
+        why: "a test".to_owned(),
+        predicted: None,
+    });
+    write_plan(&path, rules.into());
+}
+
+fn apply(folder: &Path, options: &str, program: &str) -> Ended {
+    let mut arguments = vec!["apply", "plan.toml", "--json", "outcome.json"];
+    arguments.extend(options.split_whitespace());
+    arguments.push("--");
+    arguments.extend(program.split_whitespace());
+    run(folder, &arguments)
+}
+
+/// Under a limit of its own. On cgroup v1 reclaim gives up now and then with swap almost empty, also without a plan: a run
+/// that the limit killed so is done again.
+fn apply_limited(folder: &Path, limit: &str, program: &str) -> Ended {
+    let options = format!("--memory {limit} --swap zram --swap-size 512M");
+    for _ in 0..5 {
+        let ended = apply(folder, &options, program);
+        let killed = outcome(folder)["killed"].take();
+        let by_reclaim = killed
+            .as_str()
+            .is_some_and(|why| why.contains("swap still free"));
+        if !by_reclaim {
+            return ended;
+        }
+    }
+    panic!("killed five times by a limit of {limit}");
+}
+
+fn outcome(folder: &Path) -> Value {
+    let text = fs::read_to_string(folder.join("outcome.json")).expect("written");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value}"))
+}
+
+#[test]
+fn plans_that_are_wrong_are_refused_by_line_and_key() {
+    let folder = tempdir().expect("a folder");
+    let good = "schema = \"pagewise.plan/1\"\n[program]\nexecutable = \"/bin/true\"\n[memory]\nbytes = 1000000\n";
+    for (from, to, words) in [
+        (
+            "bytes",
+            "lock_bites = 3\nbytes",
+            ["plan.toml:5: memory.lock_bites", "did you mean lock_bytes?"],
+        ),
+        (
+            "1000000",
+            "\"1M\"",
+            [
+                "plan.toml:5: memory.bytes",
+                "not a whole number; type: bytes = ",
+            ],
+        ),
+        (
+            "1000000",
+            "-1000000",
+            ["plan.toml:5: memory.bytes", "is negative"],
+        ),
+        (
+            "plan/1",
+            "plan/2",
+            ["plan.toml:1: schema", "newer than this pagewise"],
+        ),
+    ] {
+        fs::write(folder.path().join("plan.toml"), good.replacen(from, to, 1)).expect("written");
+        apply(folder.path(), "", "echo no").expect_refusal(125, &words);
+    }
+    fs::remove_file(folder.path().join("plan.toml")).expect("removed");
+    apply(folder.path(), "", "echo no")
+        .expect_refusal(125, &["cannot read the plan plan.toml", "pagewise plan -o"]);
+}
+
+#[test]
+fn an_object_is_kept_and_the_programs_end_is_its_own() {
+    let folder = planned(&[], &LOCK);
+    let ended = apply(folder.path(), "", "./planned plain").expect_code(0);
+    assert_eq!(ended.stdout, "ok\n");
+    ended.expect_told(&["of make: lock (8.0 MiB), kept 8.0 MiB"]);
+    let outcome = outcome(folder.path());
+    assert_eq!(outcome["schema"], "pagewise.apply/1");
+    let rule = &outcome["rules"][0];
+    assert_eq!(
+        (number(&rule["objects"]), number(&rule["bytes"])),
+        (1, 8 << 20)
+    );
+    // Whole pages within it.
+    assert!(number(&rule["locked_bytes"]) > (8 << 20) - 8192, "{rule}");
+    assert_eq!(
+        outcome["rules"][1]["unmatched"],
+        "nothing was allocated there"
+    );
+    let ended = apply(folder.path(), "", "./planned unknown").expect_code(7);
+    assert_eq!(ended.stdout, "");
+}
+
+#[test]
+fn another_program_or_build_runs_and_is_told() {
+    let folder = planned(&[], &LOCK);
+    let ended = apply(folder.path(), "", "echo hello").expect_code(0);
+    assert_eq!(ended.stdout, "hello\n");
+    ended.expect_told(&["the plan was made for", "planned", "echo"]);
+    compile_with(folder.path(), "planned.c", "planned", &["-O0"]);
+    apply(folder.path(), "", "./planned plain")
+        .expect_code(0)
+        .expect_told(&["planned was built anew"])
+        .expect_told(&["of make: rule unmatched: make in planned was rebuilt"]);
+    compile_with(folder.path(), "planned.c", "planned", &["-static"]);
+    apply(folder.path(), "", "./planned plain")
+        .expect_code(0)
+        .expect_told(&["no process took the plan"]);
+}
+
+#[test]
+fn odd_programs_are_unharmed() {
+    for action in [LOCK, STREAM] {
+        let folder = planned(&[], &action);
+        for kind in ["grow", "threads", "clone", "vfork", "closes", "advise"] {
+            let ended = apply(folder.path(), "", &format!("./planned {kind}")).expect_code(0);
+            assert!(ended.stdout.ends_with("ok\n"), "{kind}: {ended:?}");
+            let outcome = outcome(folder.path());
+            let objects = ["0", "1"].map(|_| number(&outcome["rules"][0]["objects"]));
+            assert!(objects[0] > 0 || kind == "advise", "{kind}: {outcome}");
+            assert_eq!(outcome["thread_errno"], Value::Null);
+        }
+        let processes = number(&outcome(folder.path())["processes"]);
+        assert_eq!(processes, 1);
+    }
+}
+
+#[test]
+fn the_programs_own_calls_win() {
+    let folder = planned(&[], &LOCK);
+    apply(folder.path(), "", "./planned lockall")
+        .expect_code(0)
+        .expect_told(&["the program called mlockall: its own locks win"]);
+    let ended = apply(folder.path(), "", "./planned advise").expect_code(0);
+    ended.expect_told(&["of map: lock", "the program's own mlock or madvise won"]);
+}
+
+#[test]
+fn an_allocator_of_the_programs_own_is_left_alone() {
+    for action in [LOCK, STREAM] {
+        let folder = planned(&["-DOWN_MALLOC", "-fno-builtin-malloc"], &action);
+        for kind in ["plain", "grow", "advise"] {
+            let ended = apply(folder.path(), "", &format!("./planned {kind}")).expect_code(0);
+            assert_eq!(ended.stdout, "ok\n", "{kind}");
+        }
+    }
+}
+
+#[test]
+fn the_header_does_something_under_a_plan_and_nothing_without() {
+    let folder = planned(&[], &Action::Nothing);
+    let ended = apply(folder.path(), "", "./planned hints").expect_code(0);
+    assert_eq!(ended.stdout, format!("kept {}\nok\n", 2 << 20));
+    let calls = &outcome(folder.path())["calls"];
+    let counts = [
+        "phases",
+        "locks",
+        "locked_bytes",
+        "released_pages",
+        "read_ahead_pages",
+    ];
+    let counts = counts.map(|key| number(&calls[key]));
+    assert_eq!(counts, [1, 1, 2 << 20, 512, 512]);
+    let alone = std::process::Command::new(folder.path().join("planned"))
+        .arg("hints")
+        .env_remove("LD_PRELOAD")
+        .output();
+    assert_eq!(alone.expect("it runs").stdout, b"kept 0\nok\n");
+}
+
+#[test]
+fn a_sweep_beyond_memory_is_followed_and_nothing_is_lost() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = planned(&[], &STREAM);
+    let ended = apply_limited(folder.path(), "64M", "./planned sweep").expect_code(0);
+    assert_eq!(ended.stdout, "ok\n");
+    let outcome = outcome(folder.path());
+    let rule = &outcome["rules"][0];
+    assert_eq!(
+        (&outcome["killed"], &outcome["faults_errno"]),
+        (&Value::Null, &Value::Null)
+    );
+    assert_eq!(number(&rule["locked_bytes"]), 8 << 20);
+    assert!(number(&rule["read_ahead_began"]) > 0, "{rule}");
+    assert!(number(&rule["read_ahead_pages"]) > 0, "{rule}");
+    machine.assert_restored();
+}
+
+#[test]
+fn where_faults_are_not_told_sweeps_are_followed_all_the_same() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = planned(&[], &STREAM);
+    let ended = apply_limited(folder.path(), "64M", "./planned blind").expect_code(0);
+    assert_eq!(ended.stdout, "ok\n");
+    ended.expect_told(&["faults were not told", "kernel.perf_event_paranoid=2"]);
+    assert_eq!(number(&outcome(folder.path())["faults_errno"]), 13);
+    machine.assert_restored();
+}
+
+#[test]
+fn no_more_is_locked_than_the_user_may() {
+    let folder = planned(&[], &LOCK);
+    // Who may not lock as much as it likes, be it root.
+    let without_privilege = match rustix::process::geteuid().is_root() {
+        true => "setpriv --bounding-set=-ipc_lock --inh-caps=-ipc_lock",
+        false => "",
+    };
+    let program = format!("prlimit --memlock=1048576:1048576 {without_privilege} ./planned plain");
+    let ended = apply(folder.path(), "", &program).expect_code(0);
+    assert_eq!(ended.stdout, "ok\n");
+    ended.expect_told(&["this user may lock 1.0 MiB", "ulimit -l unlimited"]);
+    let outcome = outcome(folder.path());
+    assert_eq!(outcome["lock_budget_is_rlimit"], true);
+    assert_eq!(number(&outcome["rules"][0]["locked_bytes"]), 1 << 20);
+    assert_eq!(number(&outcome["rules"][0]["refusals"]), 0);
+}
+
+#[test]
+fn in_a_small_limit_locks_leave_room() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = planned(&[], &LOCK);
+    let ended = apply_limited(folder.path(), "20M", "./planned sweep").expect_code(0);
+    ended.expect_told(&["were not locked: the budget is 14 MiB"]);
+    let outcome = outcome(folder.path());
+    assert_eq!(number(&outcome["rules"][0]["locked_bytes"]), 14 << 20);
+    assert!(number(&outcome["rules"][0]["beyond_budget_bytes"]) > 80 << 20);
+    // And what reads ahead finds its way with as little.
+    write(folder.path(), &STREAM);
+    apply_limited(folder.path(), "20M", "./planned sweep").expect_code(0);
+    machine.assert_restored();
+}

@@ -1,0 +1,8 @@
+//! `pagewise plan`, `apply` and `annotate`.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod annotating;
+mod applying;
+mod planning;

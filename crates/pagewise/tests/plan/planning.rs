@@ -1,0 +1,139 @@
+//! From a recording to a plan, and what runs with and without it say.
+
+use std::fs;
+use std::path::Path;
+
+use crate::common::command::record;
+use crate::common::command::run;
+use crate::common::machine::Machine;
+use crate::common::programs::compile;
+use pagewise_plan::Action;
+use pagewise_plan::Plan;
+use tempfile::tempdir;
+
+const LIMIT: &str = "--memory 64M --swap zram --swap-size 512M";
+
+fn plan_of(folder: &Path, program: &str) -> serde_json::Value {
+    compile(folder, "twofold.c");
+    record(folder, LIMIT, program).expect_code(0);
+    run(folder, &["plan", "--json"]).expect_code(0).json()
+}
+
+#[test]
+fn a_sweep_is_streamed_and_swaps_less_with_the_same_output() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = tempdir().expect("a folder");
+    let plan = plan_of(folder.path(), "./twofold swept 128 3");
+    let rule = &plan["rules"][0];
+    assert_eq!(plan["schema"], "pagewise.plan/1");
+    assert_eq!(rule["action"], "stream", "{plan:#}");
+    assert!(
+        rule["target"]
+            .as_str()
+            .is_some_and(|target| target.starts_with("words (twofold.c:")),
+        "{plan:#}"
+    );
+    let (low, high) = (&plan["predicted"]["low"], &plan["predicted"]["high"]);
+    assert!(
+        low.as_f64() < high.as_f64() && high.as_f64() > Some(1.05),
+        "{plan:#}"
+    );
+
+    let arguments = "compare plan.toml --arms mlock --latencies --html page.html --swap zram --swap-size 512M --runs 1 --warm-up 0 --json -- ./twofold swept 128 3";
+    let ended = run(folder.path(), &arguments.split(' ').collect::<Vec<_>>());
+    machine.assert_restored();
+    let compared = ended.json();
+    assert_eq!(compared["output_identical"], true, "{compared:#}");
+    // How fast it is depends on what else runs; the exit code follows the verdict.
+    let slower = compared["verdict"] == "slower";
+    assert_eq!(ended.code, Some(i32::from(slower)), "{compared:#}");
+    let arms = compared["arms"].as_array().expect("arms");
+    let names: Vec<&str> = arms.iter().filter_map(|arm| arm["name"].as_str()).collect();
+    assert_eq!(names, ["baseline", "plan", "mlock", "unlimited"]);
+    for arm in &arms[..3] {
+        let latency = &arm["latency"];
+        let order = ["half_ns", "p99_ns", "p999_ns"].map(|key| latency[key].as_u64());
+        assert!(order.is_sorted() && order[0] > Some(0), "{compared:#}");
+    }
+    let page = fs::read_to_string(folder.path().join("page.html")).expect("written");
+    assert!(
+        names
+            .iter()
+            .all(|name| page.contains(&format!("<rect class=\"{name}\"")))
+    );
+    let swap_ins = |arm: usize| -> Vec<u64> {
+        let runs = arms[arm]["swap_ins"].as_array().expect("runs");
+        runs.iter()
+            .map(|run| run.as_u64().expect("known"))
+            .collect()
+    };
+    let least = swap_ins(0).into_iter().min();
+    let most = swap_ins(1).into_iter().max();
+    assert!(most < least, "{compared:#}");
+    assert!(
+        swap_ins(3).iter().all(|&pages| pages < 1000),
+        "{compared:#}"
+    );
+}
+
+#[test]
+fn random_access_gets_no_plan_but_the_memory_that_would_help() {
+    if Machine::reserve().is_none() {
+        return;
+    }
+    let folder = tempdir().expect("a folder");
+    let plan = plan_of(folder.path(), "./twofold random 128 3");
+    let words = plan["words"].as_str().expect("words");
+    assert!(
+        words.starts_with("do nothing") && words.contains("MiB more"),
+        "{plan:#}"
+    );
+    assert_eq!(plan["predicted"]["speedup"], 1.0);
+    let text = fs::read_to_string(folder.path().join("plan.toml")).expect("written");
+    assert!(
+        !text.contains("\"stream\"") && !text.contains("\"lock\""),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_hot_part_of_what_does_not_fit_is_locked() {
+    if Machine::reserve().is_none() {
+        return;
+    }
+    let folder = tempdir().expect("a folder");
+    let plan = plan_of(folder.path(), "./twofold hot 128 4");
+    assert_eq!(plan["rules"][0]["action"], "lock", "{plan:#}");
+    let text = fs::read_to_string(folder.path().join("plan.toml")).expect("written");
+    let read = Plan::read(&folder.path().join("plan.toml")).expect("a plan");
+    let Action::Lock { ranges, .. } = &read.rules[0].action else {
+        panic!("{text}");
+    };
+    // The third eighth of 128 MiB, but for cells at its ends or that chance left out.
+    let within = |at: u64| at.clamp(32 << 20, 48 << 20);
+    let right: u64 = ranges
+        .iter()
+        .map(|range| within(range.end) - within(range.start))
+        .sum();
+    let all: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+    assert!(right > 12 << 20 && all < 20 << 20, "{text}");
+}
+
+#[test]
+fn what_cannot_be_planned_or_compared_is_told() {
+    let folder = tempdir().expect("a folder");
+    record(folder.path(), "--sensors allocations", "true").expect_code(0);
+    run(folder.path(), &["plan"]).expect_refusal(125, &["no swap-ins", "pagewise record"]);
+    assert!(!folder.path().join("plan.toml").exists());
+    run(folder.path(), &["plan", "elsewhere"]).expect_refusal(125, &["elsewhere"]);
+    run(folder.path(), &["compare", "plan.toml", "--", "true"]).expect_refusal(125, &["plan.toml"]);
+    fs::write(
+        folder.path().join("plan.toml"),
+        "schema = \"pagewise.plan/9\"\n",
+    )
+    .expect("written");
+    run(folder.path(), &["compare", "plan.toml", "--", "true"])
+        .expect_refusal(125, &["plan.toml", "pagewise.plan/9"]);
+}

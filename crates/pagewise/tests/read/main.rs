@@ -1,0 +1,9 @@
+//! What reads recordings and traces, and writes other documents.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod exports;
+mod html;
+mod simulate;
+mod traces;

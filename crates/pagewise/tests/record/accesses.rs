@@ -1,0 +1,127 @@
+//! `record --access`: what a program of known accesses is seen to use.
+
+use std::collections::BTreeMap;
+
+use crate::common::command::record;
+use crate::common::command::record_arguments;
+use crate::common::command::report;
+use crate::common::command::run;
+use crate::common::machine::Machine;
+use crate::common::programs::compile;
+use pagewise_trace::Access;
+use pagewise_trace::Trace;
+use serde_json::Value;
+use tempfile::TempDir;
+use tempfile::tempdir;
+
+fn share(report: &Value, name: &str) -> f64 {
+    let objects = report["objects"].as_array().expect("objects");
+    let object = objects.iter().find(|object| object["name"] == name);
+    let object = object.unwrap_or_else(|| panic!("no {name} in {objects:#?}"));
+    object["accessed_share"]
+        .as_f64()
+        .unwrap_or_else(|| panic!("{object:#}"))
+}
+
+fn accesses(folder: &TempDir) -> Vec<Access> {
+    let trace = Trace::open(&folder.path().join("pagewise.data")).expect("opened");
+    let rows = trace.accesses().expect("a table");
+    rows.map(|row| row.expect("a row")).collect()
+}
+
+#[test]
+fn hot_half_and_cold_objects_are_told_apart() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = tempdir().expect("a folder");
+    compile(folder.path(), "temperature.c");
+    record(folder.path(), "--access=0.3", "./temperature 4").expect_code(0);
+    machine.assert_restored();
+    let report = report(folder.path());
+    let (hot, half, cold) = (
+        share(&report, "hot"),
+        share(&report, "half"),
+        share(&report, "cold"),
+    );
+    assert!(hot > 0.95, "{hot}");
+    assert!((0.45..0.55).contains(&half), "{half}");
+    // The pages at its ends hold the allocator's data too.
+    assert!(cold < 0.01, "{cold}");
+
+    let looks = report["working_set"].as_array().expect("a list");
+    assert!(!looks.is_empty());
+    for look in looks {
+        let bytes = |name: &str| look[name].as_u64().expect("a number");
+        assert!(bytes("accessed_bytes") <= bytes("resident_bytes"), "{look}");
+        assert!(bytes("resident_bytes") >= 24 << 20, "{look}");
+        assert!(bytes("interval_ns") >= 300_000_000, "{look}");
+    }
+    let cost = |name: &str| report["cost"][name].as_f64().expect("a number");
+    assert!(cost("access_clear_ns") > 0.0 && cost("access_walk_ns") > 0.0);
+    assert_eq!(cost("access_looks"), looks.len() as f64);
+    assert!(cost("access_duty") <= 0.005, "{}", report["cost"]);
+    assert_eq!(report["losses"]["access_processes"], 0);
+}
+
+#[test]
+fn swapped_and_resident_pages_are_those_of_the_program() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = tempdir().expect("a folder");
+    compile(folder.path(), "temperature.c");
+    let options = "--access=0.1 --memory 16M --swap zram --swap-size 256M";
+    record(folder.path(), options, "./temperature 3").expect_code(0);
+    machine.assert_restored();
+    let mut looks: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+    for row in accesses(&folder) {
+        assert!(row.accessed_pages <= row.resident_pages, "{row:?}");
+        assert!(row.dirty_pages <= row.resident_pages, "{row:?}");
+        assert!(row.resident_pages + row.swapped_pages > 0, "{row:?}");
+        assert_eq!(row.address % (2 << 20), 0, "{row:?}");
+        let look = looks.entry(row.time_ns).or_default();
+        look.0 += u64::from(row.resident_pages);
+        look.1 += u64::from(row.swapped_pages);
+    }
+    // Of three arrays of 8 MiB at least one is in swap.
+    let &(resident, swapped) = looks.values().next_back().expect("a look");
+    assert!(resident + swapped >= 3 * (8 << 20) / 4096, "{looks:?}");
+    assert!(swapped >= (8 << 20) / 4096 * 9 / 10, "{looks:?}");
+}
+
+#[test]
+fn processes_that_come_and_go_do_no_harm() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = tempdir().expect("a folder");
+    compile(folder.path(), "temperature.c");
+    let script =
+        "./temperature 2 & ./temperature 2 & for i in $(seq 300); do /bin/true; done; wait";
+    let mut arguments = record_arguments("--access=0.01", "sh -c");
+    arguments.push(script);
+    let ended = run(folder.path(), &arguments).expect_code(0);
+    machine.assert_restored();
+    assert!(!ended.stderr.contains("no longer recorded"), "{ended:?}");
+    let spaces: std::collections::BTreeSet<u32> =
+        accesses(&folder).iter().map(|row| row.space).collect();
+    assert!(spaces.len() >= 2, "both of them: {spaces:?}");
+    assert_eq!(report(folder.path())["sensors"]["access"], "on");
+}
+
+#[test]
+fn accesses_are_off_unless_asked_for_and_need_faults() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = tempdir().expect("a folder");
+    let options = "--access --sensors allocations";
+    record(folder.path(), options, "true").expect_refusal(125, &["--access", "faults"]);
+    record(folder.path(), "", "true").expect_code(0);
+    machine.assert_restored();
+    let report = report(folder.path());
+    assert_eq!(report["sensors"]["access"], "off");
+    assert_eq!(report["working_set"], serde_json::json!([]));
+    assert!(report["cost"].get("access_duty").is_none());
+}

@@ -1,0 +1,178 @@
+//! Waiting for memory outside swap-in faults, against what the kernel counted.
+
+use std::fs;
+use std::path::Path;
+
+use crate::common::command::assert_nothing_lost;
+use crate::common::command::record;
+use crate::common::command::report;
+use crate::common::machine::Machine;
+use crate::common::programs::compile;
+use crate::common::programs::compile_pattern;
+use pagewise_trace::EventKind;
+use pagewise_trace::StallKind;
+use pagewise_trace::Trace;
+use serde_json::Value;
+use tempfile::tempdir;
+
+const ZRAM: &str = "--memory 32M --swap zram --swap-size 512M";
+const FILE: &str = "--memory 32M --swap file --swap-size 512M";
+
+/// The kernel's delay accounting, switched for a test and back again.
+struct DelayAccounting {
+    before: String,
+}
+
+impl DelayAccounting {
+    const SETTING: &str = "/proc/sys/kernel/task_delayacct";
+
+    fn switch(to: &str) -> Self {
+        let before = fs::read_to_string(Self::SETTING).expect("this kernel has delay accounting");
+        fs::write(Self::SETTING, to).expect("switched");
+        Self { before }
+    }
+}
+
+impl Drop for DelayAccounting {
+    fn drop(&mut self) {
+        let _ = fs::write(Self::SETTING, &self.before);
+    }
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value}"))
+}
+
+/// Records with delay accounting; asserts what holds of every such recording.
+fn recorded_with_delays(folder: &Path, options: &str, program: &str) -> Option<Value> {
+    let machine = Machine::reserve()?;
+    compile_pattern(folder);
+    compile(folder, "fill.c");
+    let accounting = DelayAccounting::switch("1");
+    record(folder, options, program).expect_code(0);
+    drop(accounting);
+    machine.assert_restored();
+    let report = report(folder);
+    assert_nothing_lost(&report);
+    assert_eq!(report["sensors"]["stalls"], "on");
+    assert_eq!(report["sensors"]["delays"], "on");
+    let pair = &report["reconciliation"]["reclaims"];
+    // A reclaim that tries again with other settings is counted by the kernel twice (mm/vmscan.c, 6.12,
+    // do_try_to_free_pages).
+    let (recorded, again) = (number(&pair["recorded"]), number(&pair["kernel"]));
+    assert!(recorded > 100, "{pair}");
+    assert!(
+        (recorded..=recorded + recorded / 100 + 1).contains(&again),
+        "{pair}"
+    );
+    // The kernel's account begins later and ends earlier; its clock is another.
+    let summary = &report["summary"];
+    let ours = number(&summary["reclaim_stall_ns"]) + number(&summary["reclaim_in_fault_ns"]);
+    let kernels = number(&summary["delay_freepages_ns"]);
+    assert!(kernels > 0 && ours + ours / 100 > kernels, "{summary}");
+    Some(report)
+}
+
+#[test]
+fn reclaims_are_those_that_the_kernel_counts() {
+    let folder = tempdir().expect("a folder");
+    let Some(report) = recorded_with_delays(folder.path(), ZRAM, "./pattern --passes 2") else {
+        return;
+    };
+    let summary = &report["summary"];
+    // Sweeps reclaim in the faults that read, filling in those that do not.
+    let inside = number(&summary["reclaim_in_fault_ns"]);
+    assert!(inside > 0 && number(&summary["reclaim_stall_ns"]) > 0);
+    assert!(inside < number(&summary["stall_ns"]), "{summary}");
+    assert!(number(&summary["delay_swapin_ns"]) > 0, "{summary}");
+    assert!(summary["psi_scope"].is_string(), "{summary}");
+    let trace = Trace::open(&folder.path().join("pagewise.data")).expect("opened");
+    for stall in trace.stalls().expect("a table") {
+        let stall = stall.expect("a row");
+        assert_eq!(stall.kind, StallKind::MemcgReclaim, "{stall:?}");
+        assert!(
+            stall.space == 1 && stall.tid != 0 && stall.duration_ns > 0,
+            "{stall:?}"
+        );
+    }
+}
+
+#[test]
+fn filling_memory_reclaims_outside_of_swap_ins_only() {
+    let folder = tempdir().expect("a folder");
+    let Some(report) = recorded_with_delays(folder.path(), ZRAM, "./fill") else {
+        return;
+    };
+    let summary = &report["summary"];
+    assert!(number(&summary["reclaim_stall_ns"]) > 0, "{summary}");
+    if summary["swap_ins"] == 0 {
+        assert_eq!(summary["reclaim_in_fault_ns"], 0, "{summary}");
+    }
+}
+
+#[test]
+fn writes_to_a_file_have_a_latency() {
+    let folder = tempdir().expect("a folder");
+    let Some(report) = recorded_with_delays(folder.path(), FILE, "./pattern --passes 1") else {
+        return;
+    };
+    let (written, timed) = writes(folder.path());
+    assert_eq!(written, number(&report["summary"]["pages_written"]));
+    assert!(written > 1000, "{written}");
+    assert_eq!(timed, written, "with a latency");
+    let latency = &report["write_latency"];
+    assert!(
+        number(&latency["p50_ns"]) <= number(&latency["max_ns"]),
+        "{latency}"
+    );
+}
+
+/// Writes, and of these those with a latency.
+fn writes(folder: &Path) -> (u64, u64) {
+    let trace = Trace::open(&folder.join("pagewise.data")).expect("opened");
+    let (mut written, mut timed) = (0, 0);
+    for event in trace.events().expect("a table") {
+        let event = event.expect("a row");
+        if event.kind == EventKind::PageWritten {
+            written += 1;
+            timed += u64::from(event.latency_ns.is_some_and(|ns| ns > 0));
+        }
+    }
+    (written, timed)
+}
+
+#[test]
+fn without_delay_accounting_its_numbers_are_unknown() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = tempdir().expect("a folder");
+    compile(folder.path(), "fill.c");
+    let accounting = DelayAccounting::switch("0");
+    record(folder.path(), ZRAM, "./fill").expect_code(0);
+    drop(accounting);
+    machine.assert_restored();
+    let report = report(folder.path());
+    for key in ["delay_swapin_ns", "delay_freepages_ns", "delay_blkio_ns"] {
+        assert!(report["summary"][key].is_null(), "{key}");
+    }
+    assert!(report["reconciliation"]["reclaims"]["kernel"].is_null());
+    let state = report["sensors"]["delays"].as_str().expect("a state");
+    assert!(state.contains("sysctl kernel.task_delayacct=1"), "{state}");
+    assert_eq!(writes(folder.path()).1, 0, "zram is written at once");
+}
+
+#[test]
+fn without_the_faults_sensor_stalls_are_unknown() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = tempdir().expect("a folder");
+    compile(folder.path(), "fill.c");
+    record(folder.path(), "--sensors allocations", "./fill").expect_code(0);
+    machine.assert_restored();
+    let report = report(folder.path());
+    assert!(report["summary"]["reclaim_stall_ns"].is_null());
+    assert!(report["reconciliation"]["reclaims"]["recorded"].is_null());
+    assert_eq!(report["sensors"]["stalls"], "off");
+}
