@@ -86,7 +86,7 @@ def main():
     traces = [write_trace(folder / f"{number}.lis", number) for number in range(TRACES)]
     times = {"one": [], "two": [], "local": [], "local_one": []}
     expected = None
-    for turn in range(rounds):
+    for turn in range(rounds + 1):
         for name, work in (
             ("one", lambda output: on_ray(traces, output, 1)),
             ("two", lambda output: on_ray(traces, output, 2)),
@@ -96,7 +96,8 @@ def main():
             seconds, rows = work(folder / f"{name}.{turn}")
             expected = expected or rows
             assert rows == expected, f"{name}: other rows"
-            times[name].append(seconds)
+            # The first round found everything cold.
+            times[name] += [seconds] * (turn > 0)
     print(json.dumps({**times, "killed": with_a_worker_killed(traces, folder, expected)}))
 
 

@@ -28,7 +28,7 @@ def _parser() -> argparse.ArgumentParser:
     add("-p", "--policy", dest="policies", type=_list)
     add("-m", "--memory", type=_list)
     add("-j", "--jobs", dest="workers", type=int, help="tasks at once [default: one for each processor]")
-    for text in ("--storage", "--storage-models", "--sweep", "--classify", "--format", "--columns"):
+    for text in ("--storage", "--storage-models", "--sweep", "--classify", "--format", "--columns", "--sample"):
         add(text)
     add("--warmup", type=int)
     add("--flush", type=lambda text: None if text == "never" else int(text))

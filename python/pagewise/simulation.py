@@ -62,6 +62,7 @@ def simulate(
     storage_models: str | os.PathLike[str] | None = None,
     sweep: str | None = None,
     curve: bool = False,
+    sample: str | float | None = None,
     baseline: bool = True,
     warmup: int = 0,
     flush: int | None = DEFAULT_FLUSH,
@@ -75,6 +76,8 @@ def simulate(
     """What `pagewise simulate` does, with the same options (docs/simulate.md).
 
     ``memory``: ``"20%"`` (of the footprint), ``"512M"``, ``"2500p"`` (pages), or a number of bytes.
+    ``sample``: simulate only this share of the pages (``"1%"`` or ``0.01``), in memory as much smaller, and scale what they
+    count; the column ``miss_ratio_error`` says how far off that is.
     ``baseline``: simulate CLOCK, too, which the column ``io_vs_clock`` compares with.
     ``flush``: references between two flushes of written file pages; ``None``: never.
 
@@ -88,6 +91,7 @@ def simulate(
         storage_models=None if storage_models is None else os.fspath(storage_models),
         sweep=sweep,
         curve=curve,
+        sample=None if sample is None else str(sample),
         baseline=baseline,
         warmup=_whole("warmup", warmup),
         flush=None if flush is None else _whole("flush", flush, least=1),

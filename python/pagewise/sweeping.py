@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 # Relative to other rows, which another task may hold: worked out when all are read.
 _RELATIVE = ("io_vs_clock", "misses_vs_optimum")
-_REQUEST = b"pagewise.sweep"
+# The number is the schema's: rows of another are made again.
+_REQUEST = b"pagewise.sweep/2"
 # Of a page of the trace, while it is replayed with all its references held; bytes. For what Ray is told.
 _BYTES_OF_REFERENCE = 4
 _LEAST_MEMORY = 256 << 20
@@ -259,11 +260,17 @@ def _reach(address: str | None) -> None:
 
 
 def _memory(task: Task) -> int:
-    """What a task may need, for Ray; bytes. All references are held: a byte of a compressed trace may be one."""
+    """What a task may need, for Ray; bytes. What is simulated is held: a byte of a compressed trace may be a reference."""
     try:
-        return _LEAST_MEMORY + _BYTES_OF_REFERENCE * os.path.getsize(task.trace)
+        return _LEAST_MEMORY + int(_BYTES_OF_REFERENCE * os.path.getsize(task.trace) * _share(task.request.get("sample")))
     except OSError:
         return 4 * _LEAST_MEMORY
+
+
+def _share(sample: str | float | None) -> float:
+    """``"1%"`` and 0.01 alike; checked before."""
+    text = "1" if sample is None else str(sample)
+    return float(text[:-1]) / 100 if text.endswith("%") else float(text)
 
 
 class _local:
@@ -343,7 +350,8 @@ def _schema() -> pyarrow.Schema:
         "file_read_ns", "file_write_ns", "swap_read_ns", "swap_write_ns", "software_ns",
     ]  # fmt: skip
     fields = [("trace", pyarrow.string()), ("policy", pyarrow.string()), ("memory_pages", pyarrow.uint32())]
-    fields += [("memory_bytes", pyarrow.uint64()), ("write_read_ratio", pyarrow.uint32()), ("miss_ratio", pyarrow.float64())]
+    fields += [("memory_bytes", pyarrow.uint64()), ("write_read_ratio", pyarrow.uint32())]
+    fields += [("miss_ratio", pyarrow.float64()), ("miss_ratio_error", pyarrow.float64())]
     return pyarrow.schema(fields + [(name, pyarrow.uint64()) for name in whole])
 
 

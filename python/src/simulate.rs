@@ -15,7 +15,7 @@ use crate::interrupt::Signals;
 /// Replays a trace; the document `pagewise.simulate/1` as text, and what is to be said beside it.
 #[pyfunction]
 #[pyo3(signature = (
-    trace, *, policies, memory, storage, storage_models, sweep, curve, baseline, warmup, flush, classify, format, columns, page_size,
+    trace, *, policies, memory, storage, storage_models, sweep, curve, sample, baseline, warmup, flush, classify, format, columns, page_size,
     skip_bad, jobs
 ))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords there")]
@@ -28,6 +28,7 @@ pub(crate) fn simulate(
     storage_models: Option<PathBuf>,
     sweep: Option<&str>,
     curve: bool,
+    sample: Option<&str>,
     baseline: bool,
     warmup: u64,
     flush: Option<u64>,
@@ -49,6 +50,7 @@ pub(crate) fn simulate(
         flush_period: flush,
         jobs,
         curve,
+        sample: sample.map(str::parse).transpose().map_err(asked)?,
         beside_clock: baseline,
         format: format.map(str::parse).transpose().map_err(asked)?,
         classify: classify.map(str::parse).transpose().map_err(asked)?,

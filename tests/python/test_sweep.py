@@ -38,6 +38,16 @@ def test_a_sweep_finds_what_simulations_find(blocks, other_blocks, tmp_path):
             assert row[key] == value, key
 
 
+def test_a_sweep_of_samples_says_how_far_off_it_is(blocks, tmp_path):
+    rows = sweep([blocks], tmp_path, sample="25%").to_arrow().to_pylist()
+    alone = pagewise.simulate(blocks, POLICIES, ["5%", "20%"], sample=0.25)
+    assert alone.document["sampling_rate"] == 0.25
+    found = {(row["policy"], row["memory_pages"]): (row["misses"], row["miss_ratio_error"]) for row in rows}
+    for row in alone.rows:
+        assert found[row["policy"], row["memory_pages"]] == (row["misses"], row["miss_ratio_error"])
+        assert row["miss_ratio_error"] > 0
+
+
 def test_what_is_done_is_not_done_again(blocks, other_blocks, tmp_path):
     assert sweep([blocks], tmp_path).ran == 3
     times = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.parquet")}

@@ -161,15 +161,15 @@ impl Sample {
         watch: &mut dyn Watch,
     ) -> Result<Vec<Outcome>, ReplayError> {
         let (_, storage) = plan.storages[0];
-        let flush = |period: u64| ((period as f64 * self.sampler.rate()).round() as u64).max(1);
         let cell = |policy, frames| Cell {
             size: 0,
+            frames,
             settings: Settings {
                 policy,
                 frames: self.sampler.frames(frames),
                 storage,
                 warmup: self.warmup,
-                flush_period: plan.flush_period.map(flush),
+                flush_period: (plan.flush_period).map(|period| self.sampler.period(period)),
             },
         };
         let cells: Vec<Cell> = (policies.iter())

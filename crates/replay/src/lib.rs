@@ -36,6 +36,7 @@ mod load;
 mod outcome;
 mod plan;
 mod run;
+mod selection;
 mod sizes;
 mod storage;
 mod watch;
@@ -53,6 +54,7 @@ pub use outcome::Row;
 pub use outcome::TraceFacts;
 pub use plan::Plan;
 pub use plan::Request;
+pub use selection::SampleRate;
 pub use storage::StorageChoice;
 pub use storage::Sweep;
 pub use watch::Step;
@@ -74,7 +76,7 @@ pub fn replay(
     let plan = Plan::new(request)?;
     let reader = Reader::open(trace, &plan.reading)?;
     let mut input = Input::open(trace, reader, &plan, watch)?;
-    let cells = plan.cells(input.footprint())?;
+    let cells = plan.cells(input.footprint(), input.warmup())?;
     let counted = run::run(&mut input, &cells, &plan, watch)?;
     Findings::new(plan, input, &cells, &counted, watch)
 }

@@ -5,12 +5,14 @@ use std::path::PathBuf;
 
 use pagewise_refs::Classify;
 use pagewise_refs::Format;
-use pagewise_refs::Options;
 use pagewise_refs::Reader;
+use pagewise_simulate::Outcome;
 use pagewise_simulate::Reference;
 
 use crate::error::ReplayError;
 use crate::plan::Plan;
+use crate::selection::Sampled;
+use crate::selection::Selection;
 use crate::watch::Step;
 use crate::watch::Watch;
 use crate::watch::tell;
@@ -24,12 +26,16 @@ pub(crate) struct Input {
     pub(crate) format: Format,
     pub(crate) classify: Option<Classify>,
     pub(crate) facts: Facts,
+    /// The plan's warm-up (references).
+    asked_warmup: u64,
+    /// Of a sample, once the trace has been read.
+    pub(crate) sampled: Option<Sampled>,
     pub(crate) references: References,
 }
 
 /// The references.
 pub(crate) enum References {
-    /// All of them.
+    /// All that are simulated.
     Held(Vec<Reference>),
     /// To be read.
     Stream(Box<Reader>),
@@ -90,11 +96,13 @@ impl Input {
             format: reader.format(),
             classify: reader.classify(),
             facts: Facts::default(),
+            asked_warmup: plan.warmup,
+            sampled: None,
             references: References::Held(Vec::new()),
         };
         let limit = if plan.needs_all() {
             usize::MAX
-        } else if plan.needs_footprint() {
+        } else if plan.needs_a_look() {
             HELD
         } else {
             0
@@ -102,7 +110,7 @@ impl Input {
         input.references = if limit == 0 {
             References::Stream(Box::new(reader))
         } else {
-            input.hold(reader, limit, &plan.reading, watch)?
+            input.hold(reader, limit, plan, watch)?
         };
         Ok(input)
     }
@@ -111,13 +119,15 @@ impl Input {
         &mut self,
         mut reader: Reader,
         limit: usize,
-        options: &Options,
+        plan: &Plan,
         watch: &mut dyn Watch,
     ) -> Result<References, ReplayError> {
         let mut held = Some(Vec::new());
+        let mut selection = Selection::new(plan);
         let read = reader.progress();
         while let Some(chunk) = reader.next_chunk()? {
             self.facts.count(chunk);
+            let chunk = selection.of(chunk);
             match &mut held {
                 Some(all) if all.len() + chunk.len() <= limit => all.extend_from_slice(chunk),
                 _ => held = None,
@@ -130,15 +140,36 @@ impl Input {
             tell(watch, step)?;
         }
         self.facts.finish(&reader);
+        self.sampled = selection.finish();
         match held {
             Some(all) => Ok(References::Held(all)),
             None if self.path == Path::new("-") => Err(ReplayError::asked(
                 "a trace of more than 2^28 references on standard input cannot be read twice, as percentages of the \
-                 footprint need: write it to a file, or give --memory in bytes or pages",
+                 footprint and the warm-up of a sample need: write it to a file, or give --memory in bytes or pages",
             )),
             None => Ok(References::Stream(Box::new(Reader::open(
-                &self.path, options,
+                &self.path,
+                &plan.reading,
             )?))),
+        }
+    }
+
+    /// References that only fill memory, of those that are simulated.
+    pub(crate) fn warmup(&self) -> u64 {
+        match &self.sampled {
+            Some(sampled) => sampled.warmup,
+            None => self.asked_warmup,
+        }
+    }
+
+    /// What was counted, or what the counts of a sample stand for.
+    pub(crate) fn whole(&self, counted: &Outcome) -> Outcome {
+        match &self.sampled {
+            Some(sampled) => {
+                let references = self.facts.references.saturating_sub(self.asked_warmup);
+                sampled.scale(counted, references)
+            }
+            None => *counted,
         }
     }
 

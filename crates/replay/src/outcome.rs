@@ -17,7 +17,11 @@ use crate::load::Input;
 use crate::load::References;
 use crate::plan::Cell;
 use crate::plan::Plan;
+use crate::selection::SampleRate;
 use crate::watch::Watch;
+
+/// Pages of memory below which a sample's simulations are noise.
+const FEW_FRAMES: u32 = 100;
 
 /// A trace's simulations.
 #[derive(Debug)]
@@ -58,8 +62,10 @@ pub struct Row {
     pub frames: u32,
     /// The cost of a write to swap in reads, if that is swept.
     pub write_read_ratio: Option<u32>,
-    /// What was counted.
+    /// What was counted, or what the counts of a sample stand for.
     pub outcome: Outcome,
+    /// Standard error of the miss ratio: that of LRU from the same sample; `None`: it is exact.
+    pub miss_ratio_error: Option<f64>,
     /// What that takes on the storage.
     pub io: IoTime,
     /// I/O time over CLOCK's; `None` if CLOCK needs none.
@@ -83,7 +89,11 @@ impl Findings {
                 plan.warmup
             )));
         }
-        let table = Table { cells, counted };
+        let table = Table {
+            cells,
+            counted,
+            input: &input,
+        };
         let mut rows = Vec::new();
         for (size, _) in plan.sizes.iter().enumerate() {
             for (ratio, storage) in &plan.storages {
@@ -105,6 +115,7 @@ impl Findings {
             },
         };
         findings.notes.extend(findings.roomy());
+        findings.notes.extend(findings.too_small_a_sample());
         Ok(findings)
     }
 
@@ -117,6 +128,23 @@ impl Findings {
             "a memory of {size} holds all {} pages of the trace: nothing is evicted, and only first touches miss",
             pagewise_report::count(pages.into())
         ))
+    }
+
+    /// Small memories of a sample are few pages.
+    fn too_small_a_sample(&self) -> Option<String> {
+        let sampler = self.plan.sampler()?;
+        let few = |row: &&Row| sampler.frames(row.frames) < FEW_FRAMES;
+        let row = self.rows.iter().find(few)?;
+        Some(format!(
+            "the sample leaves {} pages of a memory of {}, and fewer than {FEW_FRAMES} tell little: give a larger one",
+            sampler.frames(row.frames),
+            self.plan.sizes[row.size],
+        ))
+    }
+
+    /// The share of the pages that was simulated; 1: all.
+    pub fn sampling_rate(&self) -> f64 {
+        self.plan.sample.map_or(1.0, SampleRate::get)
     }
 
     /// Bytes of all distinct pages; `None`: not known.
@@ -142,6 +170,7 @@ fn whole_curves(
 struct Table<'a> {
     cells: &'a [Cell],
     counted: &'a [Outcome],
+    input: &'a Input,
 }
 
 impl Table<'_> {
@@ -153,7 +182,7 @@ impl Table<'_> {
                 && (!policy.uses_costs() || cell.settings.storage == *storage)
         };
         let at = self.cells.iter().position(wanted)?;
-        Some((self.cells[at].settings.frames, self.counted[at]))
+        Some((self.cells[at].frames, self.counted[at]))
     }
 
     fn row(
@@ -175,6 +204,8 @@ impl Table<'_> {
             frames,
             write_read_ratio,
             outcome,
+            miss_ratio_error: (self.input.sampled.as_ref())
+                .and_then(|sampled| sampled.error(frames)),
             io,
             io_vs_clock: ratio(io.io_ns(), clock_ns),
             misses_vs_optimum: ratio(outcome.misses(), fewest),

@@ -9,10 +9,12 @@ use pagewise_refs::DEFAULT_PAGE_BYTES;
 use pagewise_refs::Format;
 use pagewise_refs::Options;
 use pagewise_simulate::PolicyKind;
+use pagewise_simulate::Sampler;
 use pagewise_simulate::Settings;
 use pagewise_simulate::Storage;
 
 use crate::error::ReplayError;
+use crate::selection::SampleRate;
 use crate::sizes;
 use crate::storage::StorageChoice;
 use crate::storage::Sweep;
@@ -41,6 +43,8 @@ pub struct Request {
     pub jobs: Option<usize>,
     /// Whether whole curves are wanted, too.
     pub curve: bool,
+    /// Simulate only so large a share of the pages, in memory as much smaller, and scale what they count; `None`: all.
+    pub sample: Option<SampleRate>,
     /// Whether CLOCK is simulated, too, where it is not asked for, as the others are compared with it.
     pub beside_clock: bool,
     /// `None`: by content.
@@ -67,6 +71,7 @@ impl Default for Request {
             flush_period: Some(pagewise_simulate::DEFAULT_FLUSH_PERIOD),
             jobs: None,
             curve: false,
+            sample: None,
             beside_clock: true,
             format: None,
             classify: None,
@@ -95,6 +100,8 @@ pub struct Plan {
     pub flush_period: Option<u64>,
     pub(crate) jobs: usize,
     pub(crate) curve: bool,
+    /// The share of the pages that is simulated; `None`: all.
+    pub sample: Option<SampleRate>,
     pub(crate) beside_clock: bool,
     pub(crate) reading: Options,
 }
@@ -104,6 +111,8 @@ pub struct Plan {
 pub(crate) struct Cell {
     /// Index into [`Plan::sizes`].
     pub(crate) size: usize,
+    /// That size in pages; of a sample, the settings have fewer.
+    pub(crate) frames: u32,
     pub(crate) settings: Settings,
 }
 
@@ -121,6 +130,11 @@ impl Plan {
             return Err(ReplayError::asked(format!(
                 "a page of {page_bytes} bytes: give a power of two, for example 4K or 16K"
             )));
+        }
+        if request.curve && request.sample.is_some() {
+            return Err(ReplayError::asked(
+                "a curve of a sample: curves are made from as many pages as they need; leave out the sample",
+            ));
         }
         let models = request.storage_models.as_deref();
         let storage = request.devices.resolve(models, page_bytes)?;
@@ -141,6 +155,7 @@ impl Plan {
             flush_period: request.flush_period,
             jobs: request.jobs.unwrap_or(available).max(1),
             curve: request.curve,
+            sample: request.sample,
             beside_clock: request.beside_clock,
             reading: Options {
                 format: request.format,
@@ -152,9 +167,14 @@ impl Plan {
         })
     }
 
-    /// Whether the footprint must be known first.
-    pub(crate) fn needs_footprint(&self) -> bool {
-        sizes::needs_footprint(&self.sizes)
+    /// What chooses the pages that are simulated; `None`: all are.
+    pub(crate) fn sampler(&self) -> Option<Sampler> {
+        self.sample.map(|rate| Sampler::new(rate.get()))
+    }
+
+    /// Whether the footprint must be known first, or which of the warm-up's references are chosen.
+    pub(crate) fn needs_a_look(&self) -> bool {
+        sizes::needs_footprint(&self.sizes) || (self.sample.is_some() && self.warmup > 0)
     }
 
     /// Whether the trace must be held in memory whatever its length: for the future, or for curves.
@@ -162,8 +182,13 @@ impl Plan {
         self.curve || self.policies.iter().any(|policy| policy.needs_future())
     }
 
-    /// The simulations, none twice.
-    pub(crate) fn cells(&self, footprint: Option<u32>) -> Result<Vec<Cell>, ReplayError> {
+    /// The simulations, none twice. `warmup`: references that only fill memory, of those that are simulated.
+    pub(crate) fn cells(
+        &self,
+        footprint: Option<u32>,
+        warmup: u64,
+    ) -> Result<Vec<Cell>, ReplayError> {
+        let sampler = self.sampler().unwrap_or(Sampler::new(1.0));
         let mut cells = Vec::new();
         for (size, memory) in self.sizes.iter().enumerate() {
             let frames = sizes::frames(*memory, self.page_bytes, footprint)?;
@@ -171,12 +196,16 @@ impl Plan {
                 for (_, storage) in self.storages_of(policy) {
                     let settings = Settings {
                         policy,
-                        frames,
+                        frames: sampler.frames(frames),
                         storage: *storage,
-                        warmup: self.warmup,
-                        flush_period: self.flush_period,
+                        warmup,
+                        flush_period: self.flush_period.map(|period| sampler.period(period)),
                     };
-                    cells.push(Cell { size, settings });
+                    cells.push(Cell {
+                        size,
+                        frames,
+                        settings,
+                    });
                 }
             }
         }

@@ -25,6 +25,7 @@ use crate::load::Input;
 use crate::load::References;
 use crate::plan::Cell;
 use crate::plan::Plan;
+use crate::selection::Selection;
 use crate::watch::Step;
 use crate::watch::Watch;
 use crate::watch::tell;
@@ -43,14 +44,20 @@ pub(crate) fn run(
     plan: &Plan,
     watch: &mut dyn Watch,
 ) -> Result<Vec<Outcome>, ReplayError> {
-    match &mut input.references {
-        References::Held(references) => held(references, cells, plan.jobs, watch),
+    let counted = match &mut input.references {
+        References::Held(references) => held(references, cells, plan.jobs, watch)?,
         References::Stream(reader) => {
-            let (outcomes, facts) = stream(reader, cells, plan.jobs, watch)?;
-            input.facts = facts;
-            Ok(outcomes)
+            let mut passing = Passing {
+                facts: Facts::default(),
+                selection: Selection::new(plan),
+            };
+            let counted = stream(reader, cells, plan.jobs, &mut passing, watch)?;
+            input.facts = passing.facts;
+            input.sampled = passing.selection.finish();
+            counted
         }
-    }
+    };
+    Ok(counted.iter().map(|outcome| input.whole(outcome)).collect())
 }
 
 /// Each worker takes the next cell that nobody has begun.
@@ -119,13 +126,28 @@ fn impossible(error: SimulationError) -> ReplayError {
     ReplayError::asked(error.to_string())
 }
 
+/// What is noted of references on their way to the simulations.
+struct Passing {
+    facts: Facts,
+    selection: Selection,
+}
+
+impl Passing {
+    /// Those that are to be simulated.
+    fn pass<'a>(&'a mut self, references: &'a [Reference]) -> &'a [Reference] {
+        self.facts.count(references);
+        self.selection.of(references)
+    }
+}
+
 /// All simulations go along with the stream.
 fn stream(
     reader: &mut Reader,
     cells: &[Cell],
     jobs: usize,
+    passing: &mut Passing,
     watch: &mut dyn Watch,
-) -> Result<(Vec<Outcome>, Facts), ReplayError> {
+) -> Result<Vec<Outcome>, ReplayError> {
     let started: Result<Vec<_>, _> = (cells.iter())
         .map(|cell| Simulation::new(&cell.settings))
         .collect();
@@ -134,18 +156,17 @@ fn stream(
         .into_iter()
         .enumerate()
         .collect();
-    let mut facts = Facts::default();
     // One thread decodes.
     let done = match jobs.saturating_sub(1).min(cells.len()) {
-        0 => alone(reader, numbered, &mut facts, watch)?,
-        workers => together(reader, numbered, workers, &mut facts, watch)?,
+        0 => alone(reader, numbered, passing, watch)?,
+        workers => together(reader, numbered, workers, passing, watch)?,
     };
-    facts.finish(reader);
+    passing.facts.finish(reader);
     let mut outcomes = vec![Outcome::default(); cells.len()];
     for (index, outcome) in done {
         outcomes[index] = outcome;
     }
-    Ok((outcomes, facts))
+    Ok(outcomes)
 }
 
 fn streaming(read: &Progress) -> Step {
@@ -162,12 +183,12 @@ type Numbered<T> = Vec<(usize, T)>;
 fn alone(
     reader: &mut Reader,
     mut simulations: Numbered<Simulation>,
-    facts: &mut Facts,
+    passing: &mut Passing,
     watch: &mut dyn Watch,
 ) -> Result<Numbered<Outcome>, ReplayError> {
     let read = reader.progress();
     while let Some(chunk) = reader.next_chunk()? {
-        facts.count(chunk);
+        let chunk = passing.pass(chunk);
         for (_, simulation) in &mut simulations {
             simulation.feed(chunk);
             tell(watch, streaming(&read))?;
@@ -181,7 +202,7 @@ fn together(
     reader: &mut Reader,
     simulations: Numbered<Simulation>,
     workers: usize,
-    facts: &mut Facts,
+    passing: &mut Passing,
     watch: &mut dyn Watch,
 ) -> Result<Numbered<Outcome>, ReplayError> {
     let read = reader.progress();
@@ -201,8 +222,7 @@ fn together(
         }
         let mut feed = || -> Result<(), ReplayError> {
             while let Some(chunk) = reader.next_chunk()? {
-                facts.count(chunk);
-                let chunk: Arc<[Reference]> = chunk.into();
+                let chunk: Arc<[Reference]> = passing.pass(chunk).into();
                 for sender in &senders {
                     send(sender, &chunk, &mut || tell(watch, streaming(&read)))?;
                 }

@@ -47,6 +47,11 @@ impl Sampler {
         ((f64::from(frames) * self.rate()).round() as u32).max(1)
     }
 
+    /// The number of chosen references among which something happens that happens once in `period` of all; at least 1.
+    pub fn period(&self, period: u64) -> u64 {
+        ((period as f64 * self.rate()).round() as u64).max(1)
+    }
+
     /// What `sampled` stands for, given how many references there were in all. References missing from the sample, or
     /// too many in it, are those of a few pages used very often: they are counted as hits (SHARDS-adj, section 4.1).
     pub fn scale(&self, sampled: &Outcome, references: u64) -> Outcome {

@@ -77,8 +77,8 @@ static __always_inline __u64 direct_address(__u64 pgd, __u64 address)
 	return base + (entry & ENTRY_TABLE) + (address & (PAGE_SIZE - 1));
 }
 
-/* The hash of the words a layout names. 0: it is not this stack's. Not static: such a function the verifier looks at
- * once, by itself, and not again for each way and each program that leads to it (a second, at each start). */
+/* The hash of the words a layout names. 0: it is not this stack's. Not static, as others below: such a function the verifier
+ * looks at once, by itself, and not again for each way that leads to it (a second, at each start). */
 __noinline __u64 hash_words(const struct layout *layout, const struct stack *stack)
 {
 	if (!layout || !stack)
@@ -173,7 +173,7 @@ static __always_inline __u32 bytes_above(__u64 sp, __u64 thread_pointer, __u64 s
 
 /* Sends what is resident of the stack to be unwound; the fault's record refers to it by number. 0: there was
  * no room. */
-static __noinline __u64 send_copy(struct cpu_state *cpu, struct stack *stack, __u64 key, __u32 space, __u32 wanted)
+__noinline __u64 send_copy(struct cpu_state *cpu, const struct stack *stack, __u64 key, __u32 space, __u32 wanted)
 {
 	__u32 id = bpf_get_smp_processor_id();
 	struct copy *copy = bpf_map_lookup_elem(&scratches, &id);
@@ -231,9 +231,13 @@ static __always_inline bool cut_is_due(struct cpu_state *cpu)
 	return true;
 }
 
-static __always_inline __u64 recognize(const struct stack *stack, __u64 key)
+/* The path of a stack that has been seen before, or 0. */
+__noinline __u64 recognize(const struct stack *stack, __u64 key)
 {
 	__u32 set = (key & (LAYOUT_SETS - 1)) * LAYOUT_WAYS;
+
+	if (!stack)
+		return 0;
 
 	for (__u32 way = 0; way < LAYOUT_WAYS; way++) {
 		struct layout *layout = &layouts[set + way];

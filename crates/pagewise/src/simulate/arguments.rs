@@ -10,6 +10,7 @@ use pagewise_refs::Classify;
 use pagewise_refs::Columns;
 use pagewise_refs::Format;
 use pagewise_replay::Request;
+use pagewise_replay::SampleRate;
 use pagewise_replay::StorageChoice;
 use pagewise_replay::Sweep;
 use pagewise_simulate::Models;
@@ -59,6 +60,15 @@ pub(crate) struct SimulateArguments {
     /// Also give whole curves by memory size: lru exactly, the others from a sample of the pages, with its error
     #[arg(long)]
     pub(crate) curve: bool,
+    /// Simulate only so large a share of the pages (1%, 0.01) in memory as much smaller, and scale what they count: for
+    /// traces that would take too long. The error of the miss ratio is told
+    #[arg(
+        long,
+        value_name = "SHARE",
+        conflicts_with = "curve",
+        allow_hyphen_values = true
+    )]
+    pub(crate) sample: Option<SampleRate>,
     /// Do not count the first N references: they only fill memory
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) warmup: u64,
@@ -134,6 +144,7 @@ impl SimulateArguments {
             flush_period: self.flush.0,
             jobs: self.jobs.map(usize::from),
             curve: self.curve,
+            sample: self.sample,
             beside_clock: true,
             format: self.format,
             classify: self.classify,

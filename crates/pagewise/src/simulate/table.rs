@@ -55,9 +55,19 @@ fn headline(findings: &Findings) -> String {
         0 => String::new(),
         warmup => format!("\nthe first {} references are not counted", count(warmup)),
     };
+    let sample = match findings.plan.sample {
+        None => String::new(),
+        Some(rate) => {
+            let errors = findings.rows.iter().filter_map(|row| row.miss_ratio_error);
+            format!(
+                "\nsimulated: {rate} of the pages; miss ratios are off by about {:.4} (LRU's standard error, the greatest of these sizes)",
+                errors.fold(0.0, f64::max)
+            )
+        }
+    };
     format!(
         "{} ({}{classify}): {} references to {pages}, {:.1} % writes, {:.1} % to files\n\
-         files on {} (read {}, write {}), swap on {} (read {}, {swap_write}) for a page{warmup}\n",
+         files on {} (read {}, write {}), swap on {} (read {}, {swap_write}) for a page{warmup}{sample}\n",
         findings.trace.path.display(),
         findings.trace.format,
         count(facts.references),

@@ -262,3 +262,88 @@ fn curves_agree_with_simulations() {
         }
     }
 }
+
+/// A folder with 300,000 accesses to 30,000 blocks, low ones far more often, none much more often than all others.
+fn long_trace() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let mut state = 1_u64;
+    let mut below = |end: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) % end
+    };
+    let line = |_| {
+        let most = 1 + below(30_000);
+        format!("{}\n", 1 + below(most))
+    };
+    let text: String = (0..300_000).map(line).collect();
+    fs::write(folder.path().join("t"), text).unwrap();
+    folder
+}
+
+fn rows(folder: &Path, arguments: &str) -> Vec<Value> {
+    let document = json(folder, &format!("t {arguments}"));
+    document["rows"].as_array().unwrap().clone()
+}
+
+#[test]
+fn a_sample_stands_for_all_pages_within_its_error() {
+    let folder = long_trace();
+    for warmup in ["", " --warmup 100000"] {
+        let arguments = format!("--policy lru,clock,arc,belady --memory 5%,20%,50%{warmup}");
+        let exact = rows(folder.path(), &arguments);
+        let sampled = rows(folder.path(), &format!("{arguments} --sample 10%"));
+        assert_eq!((exact.len(), sampled.len()), (12, 12));
+        for (exact, sampled) in exact.iter().zip(&sampled) {
+            for same in ["policy", "memory_pages", "memory_bytes", "references"] {
+                assert_eq!(exact[same], sampled[same]);
+            }
+            let number = |row: &Value, key: &str| row[key].as_f64().unwrap();
+            let error = number(sampled, "miss_ratio_error");
+            assert!(exact["miss_ratio_error"].is_null());
+            assert!(error > 0.0 && error < 0.04, "{sampled}");
+            let off = (number(exact, "miss_ratio") - number(sampled, "miss_ratio")).abs();
+            assert!(
+                off < 4.0 * error,
+                "off by {off}, not {error}: {exact} {sampled}"
+            );
+            let (few, many) = (number(exact, "io_ns"), number(sampled, "io_ns"));
+            assert!((few / many - 1.0).abs() < 0.1, "{exact} {sampled}");
+        }
+        // The same as a stream, whose length is not known before.
+        let pages = |row: &Value| format!("{}p", row["memory_pages"]);
+        let sizes = [pages(&exact[0]), pages(&exact[4]), pages(&exact[8])].join(",");
+        let arguments = format!("--policy lru,clock,arc --memory {sizes}{warmup}");
+        let streamed = rows(folder.path(), &format!("{arguments} --sample 0.1"));
+        assert_eq!(streamed.len(), 9);
+        for row in &streamed {
+            let held = sampled.iter().find(|other| {
+                other["policy"] == row["policy"] && other["memory_pages"] == row["memory_pages"]
+            });
+            assert_eq!(row["misses"], held.unwrap()["misses"]);
+        }
+    }
+}
+
+#[test]
+fn a_sample_of_nothing_or_of_a_curve_is_refused_and_a_small_one_is_told() {
+    let folder = folder();
+    for wrong in ["0", "-1%", "2", "NaN", "many"] {
+        let output = simulate(folder.path(), &format!("t --sample {wrong}"));
+        let error = stderr(&output);
+        assert!(!output.status.success(), "{wrong}");
+        assert!(
+            error.contains("above 0 and at most 1, like 1% or 0.01"),
+            "{error}"
+        );
+    }
+    let output = simulate(folder.path(), "t --sample 1% --curve");
+    assert!(!output.status.success());
+    let output = simulate(folder.path(), "t --sample 10% --memory 20%");
+    assert!(stderr(&output).contains("of a memory of 20%"), "{output:?}");
+    assert!(
+        stdout(&output).contains("simulated: 10% of the pages"),
+        "{output:?}"
+    );
+}
