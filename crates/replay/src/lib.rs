@@ -76,7 +76,7 @@ pub fn replay(
     let plan = Plan::new(request)?;
     let reader = Reader::open(trace, &plan.reading)?;
     let mut input = Input::open(trace, reader, &plan, watch)?;
-    let cells = plan.cells(input.footprint(), input.warmup())?;
+    let cells = plan.cells(input.footprint(), input.sampled.as_ref())?;
     let counted = run::run(&mut input, &cells, &plan, watch)?;
     Findings::new(plan, input, &cells, &counted, watch)
 }

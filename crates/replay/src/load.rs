@@ -140,25 +140,17 @@ impl Input {
             tell(watch, step)?;
         }
         self.facts.finish(&reader);
-        self.sampled = selection.finish();
+        self.sampled = selection.finish(reader.pages());
         match held {
             Some(all) => Ok(References::Held(all)),
             None if self.path == Path::new("-") => Err(ReplayError::asked(
                 "a trace of more than 2^28 references on standard input cannot be read twice, as percentages of the \
-                 footprint and the warm-up of a sample need: write it to a file, or give --memory in bytes or pages",
+                 footprint need, and samples: write it to a file, or give --memory in bytes or pages",
             )),
             None => Ok(References::Stream(Box::new(Reader::open(
                 &self.path,
                 &plan.reading,
             )?))),
-        }
-    }
-
-    /// References that only fill memory, of those that are simulated.
-    pub(crate) fn warmup(&self) -> u64 {
-        match &self.sampled {
-            Some(sampled) => sampled.warmup,
-            None => self.asked_warmup,
         }
     }
 

@@ -15,6 +15,7 @@ use pagewise_simulate::Storage;
 
 use crate::error::ReplayError;
 use crate::selection::SampleRate;
+use crate::selection::Sampled;
 use crate::sizes;
 use crate::storage::StorageChoice;
 use crate::storage::Sweep;
@@ -172,9 +173,9 @@ impl Plan {
         self.sample.map(|rate| Sampler::new(rate.get()))
     }
 
-    /// Whether the footprint must be known first, or which of the warm-up's references are chosen.
+    /// Whether the footprint must be known first, or what a sample chooses of it.
     pub(crate) fn needs_a_look(&self) -> bool {
-        sizes::needs_footprint(&self.sizes) || (self.sample.is_some() && self.warmup > 0)
+        sizes::needs_footprint(&self.sizes) || self.sample.is_some()
     }
 
     /// Whether the trace must be held in memory whatever its length: for the future, or for curves.
@@ -182,13 +183,14 @@ impl Plan {
         self.curve || self.policies.iter().any(|policy| policy.needs_future())
     }
 
-    /// The simulations, none twice. `warmup`: references that only fill memory, of those that are simulated.
+    /// The simulations, none twice.
     pub(crate) fn cells(
         &self,
         footprint: Option<u32>,
-        warmup: u64,
+        sampled: Option<&Sampled>,
     ) -> Result<Vec<Cell>, ReplayError> {
-        let sampler = self.sampler().unwrap_or(Sampler::new(1.0));
+        let sampler = sampled.map_or(Sampler::new(1.0), |sampled| sampled.sampler);
+        let warmup = sampled.map_or(self.warmup, |sampled| sampled.warmup);
         let mut cells = Vec::new();
         for (size, memory) in self.sizes.iter().enumerate() {
             let frames = sizes::frames(*memory, self.page_bytes, footprint)?;

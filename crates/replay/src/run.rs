@@ -53,7 +53,6 @@ pub(crate) fn run(
             };
             let counted = stream(reader, cells, plan.jobs, &mut passing, watch)?;
             input.facts = passing.facts;
-            input.sampled = passing.selection.finish();
             counted
         }
     };

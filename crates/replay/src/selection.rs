@@ -64,7 +64,7 @@ struct Sample {
 
 /// What is known of a sample at its end.
 pub(crate) struct Sampled {
-    sampler: Sampler,
+    pub(crate) sampler: Sampler,
     /// Chosen references of the warm-up.
     pub(crate) warmup: u64,
     /// LRU's curve from the same pages, which tells the error.
@@ -93,12 +93,14 @@ impl Selection {
         }
     }
 
-    pub(crate) fn finish(self) -> Option<Sampled> {
+    /// `pages`: distinct ones of the whole trace, which has been read.
+    pub(crate) fn finish(self, pages: u32) -> Option<Sampled> {
         let sample = self.sample?;
+        let lru = sample.lru.finish();
         Some(Sampled {
-            sampler: sample.sampler,
+            sampler: sample.sampler.measured(lru.pages(), pages),
             warmup: sample.warmup,
-            lru: sample.lru.finish(),
+            lru,
         })
     }
 }

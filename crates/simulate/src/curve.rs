@@ -180,6 +180,11 @@ impl Curve {
         (f64::from(self.pages) / self.sampler.rate()).round() as u32
     }
 
+    /// Distinct pages it was made from.
+    pub fn pages(&self) -> u32 {
+        self.pages
+    }
+
     /// What a simulation of LRU with so many frames counts, or an estimate of it if the curve is sampled.
     pub fn outcome(&self, frames: u32) -> Outcome {
         let small = if self.is_exact() {

@@ -11,20 +11,34 @@ use crate::reference::Reference;
 pub struct Sampler {
     /// Pages whose hash lies below are chosen.
     threshold: u64,
+    /// The share of the pages that is.
+    rate: f64,
 }
 
 impl Sampler {
     /// Chooses about this share of the pages; from 1 on all, never fewer than one in 2^32.
     pub fn new(rate: f64) -> Sampler {
         let all = 2f64.powi(32);
+        let threshold = (rate * all).clamp(1.0, all) as u64;
         Sampler {
-            threshold: (rate * all).clamp(1.0, all) as u64,
+            threshold,
+            rate: threshold as f64 / all,
+        }
+    }
+
+    /// The same once it is known how many pages it has chosen of how many: what is scaled is off by less then.
+    pub fn measured(self, chosen: u32, pages: u32) -> Sampler {
+        let rate = f64::from(chosen) / f64::from(pages);
+        let is_share = rate > 0.0 && rate <= 1.0;
+        Sampler {
+            rate: if is_share { rate } else { self.rate },
+            ..self
         }
     }
 
     /// The share of pages it chooses.
     pub fn rate(&self) -> f64 {
-        self.threshold as f64 / 2f64.powi(32)
+        self.rate
     }
 
     /// Whether this page is chosen.
