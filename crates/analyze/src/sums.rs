@@ -29,7 +29,7 @@ pub fn sum_by_object(trace: &Trace) -> Result<Vec<ObjectSum>, TraceError> {
     for event in trace.events()?.read_ahead() {
         let event = event?;
         spaces.advance(event.time_ns);
-        let object = spaces.place_of(&event).object;
+        let object = spaces.object_of(&event);
         sum_of(&mut sums, object).add(&event);
     }
     counted::share_out(trace, &mut spaces, |share| {

@@ -100,6 +100,7 @@ impl Changes {
         self.next = 0;
     }
 
+    #[inline]
     pub(super) fn is_due(&self, time_ns: u64) -> bool {
         let next = self.all.get(self.next);
         next.is_some_and(|change| change.time_ns() <= time_ns)

@@ -12,28 +12,62 @@ use crate::identity::ObjectKind;
 use crate::layers::Layers;
 
 impl Spaces {
-    /// Whose page this event was on, now.
+    /// Whose page this event was on, now, and where there.
     pub(crate) fn place_of(&mut self, event: &Event) -> Place {
+        match self.recent_block(event) {
+            Some(range) => self.place(range, event.address),
+            None => self.look_for(event),
+        }
+    }
+
+    /// Whose page this event was on, now.
+    #[inline]
+    pub(crate) fn object_of(&mut self, event: &Event) -> usize {
+        match self.recent_block(event) {
+            Some(range) => range.object,
+            None => self.look_for(event).object,
+        }
+    }
+
+    #[inline]
+    fn recent_block(&self, event: &Event) -> Option<&Range> {
+        let (start, end) = self.page_of(event.address);
+        match &self.recent[usize::from(event.kind == EventKind::SwapIn)] {
+            Some((space, range)) => {
+                let holds = *space == event.space && range.start <= start && end <= range.end;
+                holds.then_some(range)
+            }
+            None => None,
+        }
+    }
+
+    fn look_for(&mut self, event: &Event) -> Place {
+        let (start, end) = self.page_of(event.address);
+        let layers = self.layers.get(&event.space);
+        if let Some(&range) = layers.and_then(|layers| layers.blocks.exact.holding(start, end)) {
+            self.recent[usize::from(event.kind == EventKind::SwapIn)] = Some((event.space, range));
+            return self.place(&range, event.address);
+        }
         match self.in_call(event) {
             Some(range) => self.place(&range, event.address),
             None => self.find(event.space, event.address, event.kind),
         }
     }
 
+    #[inline]
     pub(super) fn page_of(&self, address: u64) -> (u64, u64) {
-        let start = address / self.page_bytes * self.page_bytes;
+        let start = address & !(self.page_bytes - 1);
         (start, start.saturating_add(self.page_bytes))
     }
 
     /// Whose page this is, now, for an event of this kind. A page that several objects share is now the one's, now the
     /// other's.
     pub(crate) fn find(&mut self, space: u32, address: u64, kind: EventKind) -> Place {
-        let start = address / self.page_bytes * self.page_bytes;
+        let (start, end) = self.page_of(address);
         let Some(layers) = self.layers.get(&space) else {
             return self.place_of_none(self.catalogue.unknown(), address);
         };
         // Most pages of most traces, so it is looked for first: one block has all of it.
-        let end = start.saturating_add(self.page_bytes);
         if let Some(range) = layers.blocks.exact.holding(start, end) {
             return self.place(range, address);
         }
@@ -86,14 +120,16 @@ impl Spaces {
     /// Notes an event, on the way through that only learns.
     pub(super) fn learn(&mut self, space: u32, address: u64) {
         self.heat.tick();
-        let start = address / self.page_bytes * self.page_bytes;
+        let (start, _) = self.page_of(address);
         if let Some(layers) = self.layers.get(&space) {
             layers.blocks.learn(start, self.page_bytes, &mut self.heat);
         }
     }
 
+    #[inline]
     fn place(&self, range: &Range, address: u64) -> Place {
-        let offset = (address / self.page_bytes).wrapping_sub(range.origin / self.page_bytes);
+        let page = |address: u64| address >> self.page_shift;
+        let offset = page(address).wrapping_sub(page(range.origin));
         Place {
             object: range.object,
             page: range.allocation << PAGE_BITS | (offset & ((1 << PAGE_BITS) - 1)),
@@ -107,7 +143,7 @@ impl Spaces {
     fn place_of_none(&self, object: usize, address: u64) -> Place {
         Place {
             object,
-            page: address / self.page_bytes,
+            page: address >> self.page_shift,
             within: false,
             stack: self.catalogue.stack(object),
             estimated: false,

@@ -56,6 +56,10 @@ pub(crate) struct Place {
 
 pub(crate) struct Spaces {
     pub(crate) page_bytes: u64,
+    page_shift: u32,
+    /// Blocks that held a page of which all is theirs, with their space: of swap-ins, and of other events. Most events are near the
+    /// last of their kind. None after a change.
+    recent: [Option<(u32, Range)>; 2],
     /// How far samples speak for their surroundings, in bytes.
     reach: u64,
     apportion: Apportion,
@@ -108,8 +112,11 @@ impl Spaces {
         if paths.any_in_call() {
             changes.index_threads();
         }
+        let page_bytes = page_bytes(trace.meta());
         let mut spaces = Self {
-            page_bytes: page_bytes(trace.meta()),
+            page_bytes,
+            page_shift: page_bytes.trailing_zeros(),
+            recent: [None; 2],
             reach: reach(trace),
             apportion: Apportion::default(),
             rates: Rates::default(),
@@ -152,6 +159,7 @@ impl Spaces {
     /// Back to the beginning. Objects keep their numbers.
     pub(crate) fn rewind(&mut self) {
         self.changes.rewind();
+        self.recent = [None; 2];
         self.layers.clear();
         self.apportion = Apportion::default();
         self.extents = Extents::default();
@@ -199,10 +207,15 @@ impl Spaces {
     }
 
     /// Applies all changes up to a moment. Moments must not go back by more than the recorder's disorder (ms).
+    #[inline]
     pub(crate) fn advance(&mut self, time_ns: u64) {
-        if !self.changes.is_due(time_ns) {
-            return;
+        if self.changes.is_due(time_ns) {
+            self.change(time_ns);
         }
+    }
+
+    fn change(&mut self, time_ns: u64) {
+        self.recent = [None; 2];
         // Lent out: a change touches all else.
         let mut changes = std::mem::take(&mut self.changes);
         while let Some(change) = changes.next_until(time_ns) {
