@@ -11,6 +11,7 @@ use pagewise_simulate::Reference;
 
 use crate::error::ReplayError;
 use crate::plan::Plan;
+use crate::selection::Measuring;
 use crate::selection::Sampled;
 use crate::selection::Selection;
 use crate::watch::Step;
@@ -124,9 +125,13 @@ impl Input {
     ) -> Result<References, ReplayError> {
         let mut held = Some(Vec::new());
         let mut selection = Selection::new(plan);
+        let mut measuring = Measuring::new(plan);
         let read = reader.progress();
         while let Some(chunk) = reader.next_chunk()? {
             self.facts.count(chunk);
+            if let Some(measuring) = &mut measuring {
+                measuring.feed(chunk);
+            }
             let chunk = selection.of(chunk);
             match &mut held {
                 Some(all) if all.len() + chunk.len() <= limit => all.extend_from_slice(chunk),
@@ -140,7 +145,7 @@ impl Input {
             tell(watch, step)?;
         }
         self.facts.finish(&reader);
-        self.sampled = selection.finish(reader.pages());
+        self.sampled = measuring.map(|measuring| measuring.finish(reader.pages()));
         match held {
             Some(all) => Ok(References::Held(all)),
             None if self.path == Path::new("-") => Err(ReplayError::asked(

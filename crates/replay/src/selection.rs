@@ -46,19 +46,39 @@ impl fmt::Display for SampleRate {
     }
 }
 
-/// Chooses among references as they are read, in their order.
+/// Chooses among references as they are read.
 pub(crate) struct Selection {
     /// `None`: all are simulated.
-    sample: Option<Sample>,
+    sampler: Option<Sampler>,
+    chosen: Vec<Reference>,
 }
 
-struct Sample {
+impl Selection {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        Self {
+            sampler: plan.sampler(),
+            chosen: Vec::new(),
+        }
+    }
+
+    /// Those of the next references that are to be simulated.
+    pub(crate) fn of<'a>(&'a mut self, references: &'a [Reference]) -> &'a [Reference] {
+        let Some(sampler) = &self.sampler else {
+            return references;
+        };
+        self.chosen.clear();
+        sampler.select(references, &mut self.chosen);
+        &self.chosen
+    }
+}
+
+/// Learns what a sample stands for, from the references of the whole trace in their order.
+pub(crate) struct Measuring {
     sampler: Sampler,
     /// References of the warm-up that have not been seen yet.
     warmup_left: usize,
     /// Of those that were seen, the chosen ones.
     warmup: u64,
-    chosen: Vec<Reference>,
     lru: CurveBuilder,
 }
 
@@ -71,50 +91,34 @@ pub(crate) struct Sampled {
     lru: Curve,
 }
 
-impl Selection {
-    pub(crate) fn new(plan: &Plan) -> Self {
-        let sample = |sampler: Sampler| Sample {
+impl Measuring {
+    /// `None`: the plan has no sample.
+    pub(crate) fn new(plan: &Plan) -> Option<Self> {
+        let sampler = plan.sampler()?;
+        Some(Self {
             sampler,
             warmup_left: usize::try_from(plan.warmup).unwrap_or(usize::MAX),
             warmup: 0,
-            chosen: Vec::new(),
             lru: CurveBuilder::new(sampler.rate(), plan.warmup, plan.flush_period),
-        };
-        Self {
-            sample: plan.sampler().map(sample),
-        }
-    }
-
-    /// Those of the next references that are to be simulated.
-    pub(crate) fn of<'a>(&'a mut self, references: &'a [Reference]) -> &'a [Reference] {
-        match &mut self.sample {
-            None => references,
-            Some(sample) => sample.of(references),
-        }
-    }
-
-    /// `pages`: distinct ones of the whole trace, which has been read.
-    pub(crate) fn finish(self, pages: u32) -> Option<Sampled> {
-        let sample = self.sample?;
-        let lru = sample.lru.finish();
-        Some(Sampled {
-            sampler: sample.sampler.measured(lru.pages(), pages),
-            warmup: sample.warmup,
-            lru,
         })
     }
-}
 
-impl Sample {
-    fn of(&mut self, references: &[Reference]) -> &[Reference] {
+    pub(crate) fn feed(&mut self, references: &[Reference]) {
         self.lru.feed(references);
         let before = self.warmup_left.min(references.len());
         self.warmup_left -= before;
-        self.chosen.clear();
-        self.sampler.select(&references[..before], &mut self.chosen);
-        self.warmup += self.chosen.len() as u64;
-        self.sampler.select(&references[before..], &mut self.chosen);
-        &self.chosen
+        let chosen = |reference: &&Reference| self.sampler.chooses(reference.page());
+        self.warmup += references[..before].iter().filter(chosen).count() as u64;
+    }
+
+    /// `pages`: distinct ones of the whole trace.
+    pub(crate) fn finish(self, pages: u32) -> Sampled {
+        let lru = self.lru.finish();
+        Sampled {
+            sampler: self.sampler.measured(lru.pages(), pages),
+            warmup: self.warmup,
+            lru,
+        }
     }
 }
 
@@ -132,7 +136,56 @@ impl Sampled {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use pagewise_refs::Reader;
+
     use super::*;
+    use crate::Request;
+    use crate::Unwatched;
+    use crate::load::Input;
+    use crate::load::References;
+    use crate::run::run;
+
+    /// A sample of too many references to hold is read again.
+    #[test]
+    fn a_sample_read_again_is_the_one_that_was_held() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.lis");
+        let block = |number: u64| format!("{}\n", 1 + number * number % 4093 % (1 + number % 3001));
+        fs::write(&path, (0..50_000).map(block).collect::<String>()).unwrap();
+        let request = Request {
+            policies: vec!["lru".parse().unwrap(), "arc".parse().unwrap()],
+            sizes: vec!["500p".parse().unwrap(), "20%".parse().unwrap()],
+            sample: Some(SampleRate(0.25)),
+            warmup: 10_000,
+            ..Request::default()
+        };
+        let plan = Plan::new(&request).unwrap();
+        let counted = |again: bool| {
+            let reader = Reader::open(&path, &plan.reading).unwrap();
+            let mut input = Input::open(&path, reader, &plan, &mut Unwatched).unwrap();
+            let cells = plan
+                .cells(input.footprint(), input.sampled.as_ref())
+                .unwrap();
+            assert!(matches!(input.references, References::Held(_)));
+            if again {
+                let reader = Reader::open(&path, &plan.reading).unwrap();
+                input.references = References::Stream(Box::new(reader));
+            }
+            (
+                run(&mut input, &cells, &plan, &mut Unwatched).unwrap(),
+                input.facts.references,
+            )
+        };
+        let (held, references) = counted(false);
+        assert_eq!(references, 50_000);
+        assert!(
+            held.iter()
+                .all(|outcome| outcome.references == 40_000 && outcome.misses() > 0)
+        );
+        assert_eq!(counted(true), (held, references));
+    }
 
     #[test]
     fn rates_are_shares() {

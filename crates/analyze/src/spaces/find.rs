@@ -11,6 +11,11 @@ use crate::identity::Identity;
 use crate::identity::ObjectKind;
 use crate::layers::Layers;
 
+/// Which of the [recent](Spaces) blocks an event looks at.
+fn kind_of(event: &Event) -> usize {
+    usize::from(event.kind == EventKind::SwapIn)
+}
+
 impl Spaces {
     /// Whose page this event was on, now, and where there.
     pub(crate) fn place_of(&mut self, event: &Event) -> Place {
@@ -32,7 +37,7 @@ impl Spaces {
     #[inline]
     fn recent_block(&self, event: &Event) -> Option<&Range> {
         let (start, end) = self.page_of(event.address);
-        match &self.recent[usize::from(event.kind == EventKind::SwapIn)] {
+        match &self.recent[kind_of(event)] {
             Some((space, range)) => {
                 let holds = *space == event.space && range.start <= start && end <= range.end;
                 holds.then_some(range)
@@ -45,7 +50,7 @@ impl Spaces {
         let (start, end) = self.page_of(event.address);
         let layers = self.layers.get(&event.space);
         if let Some(&range) = layers.and_then(|layers| layers.blocks.exact.holding(start, end)) {
-            self.recent[usize::from(event.kind == EventKind::SwapIn)] = Some((event.space, range));
+            self.recent[kind_of(event)] = Some((event.space, range));
             return self.place(&range, event.address);
         }
         match self.in_call(event) {
