@@ -39,6 +39,10 @@ pub(crate) struct Page {
     pub(crate) shares: Shares,
     /// Not all of it is known.
     pub(crate) estimated: bool,
+    /// Some of it was recorded for itself.
+    pub(crate) has_exact: bool,
+    /// From where to where was looked: while nothing begins or ends there, it is the same.
+    pub(crate) looked_at: (u64, u64),
 }
 
 /// Samples on a page are enough to tell of its rest if they stand for so many mean distances beside their own pages:
@@ -76,13 +80,22 @@ impl Blocks {
         };
         let reach = around.reach.min(most);
         let around = Surroundings { reach, ..around };
-        let others = self.unseen(start, page_bytes, around, rates);
+        let (others, looked_at) = self.unseen(start, page_bytes, around, rates);
         let sum: f64 = others.iter().map(|(_, share)| share).sum();
         let estimated = rest >= 1.0 && sum > 0.0;
         for (object, share) in others.into_iter().filter(|_| estimated) {
             add_share(&mut shares, object, rest * share / sum);
         }
-        Page { shares, estimated }
+        let has_exact = self
+            .exact
+            .overlapping(start, start.saturating_add(page_bytes))
+            .next();
+        Page {
+            shares,
+            estimated,
+            has_exact: has_exact.is_some(),
+            looked_at,
+        }
     }
 
     /// Tells of an event on this page those whose samples are on it.
@@ -113,15 +126,19 @@ impl Blocks {
         (shares, covered)
     }
 
-    /// What the nearest samples stand for on pages other than their own.
-    fn unseen(&self, start: u64, page_bytes: u64, around: Surroundings, rates: &Rates) -> Shares {
+    /// What the nearest samples stand for on pages other than their own, and where they were looked for.
+    fn unseen(
+        &self,
+        start: u64,
+        page_bytes: u64,
+        around: Surroundings,
+        rates: &Rates,
+    ) -> (Shares, (u64, u64)) {
+        let end = start.saturating_add(page_bytes);
         let mut distance = 0;
         loop {
             let low = start.saturating_sub(distance).max(around.start);
-            let high = start
-                .saturating_add(page_bytes)
-                .saturating_add(distance)
-                .min(around.end);
+            let high = end.saturating_add(distance).min(around.end);
             let (mut shares, mut sum) = (Shares::new(), 0.0);
             for sample in self.samples.overlapping(low, high) {
                 // As far away as its middle: else those of many pages would be near to everyone.
@@ -142,7 +159,7 @@ impl Blocks {
             let wanted = if distance == 0 { ON_PAGE } else { AROUND };
             distance = (2 * distance).max(page_bytes);
             if sum >= wanted * around.mean_bytes || distance > around.reach {
-                return shares;
+                return (shares, (low.min(start), high.max(end)));
             }
         }
     }

@@ -55,7 +55,7 @@ impl Spaces {
         }
         match self.in_call(event) {
             Some(range) => self.place(&range, event.address),
-            None => self.find(event.space, event.address, event.kind),
+            None => self.find_shared(event.space, event.address, event.kind),
         }
     }
 
@@ -69,27 +69,39 @@ impl Spaces {
     /// other's.
     pub(crate) fn find(&mut self, space: u32, address: u64, kind: EventKind) -> Place {
         let (start, end) = self.page_of(address);
+        let layers = self.layers.get(&space);
+        // Most pages of most traces, so it is looked for first: one block has all of it.
+        match layers.and_then(|layers| layers.blocks.exact.holding(start, end)) {
+            Some(range) => self.place(range, address),
+            None => self.find_shared(space, address, kind),
+        }
+    }
+
+    /// Whose page this is, if no block has all of it.
+    fn find_shared(&mut self, space: u32, address: u64, kind: EventKind) -> Place {
+        let (start, end) = self.page_of(address);
         let Some(layers) = self.layers.get(&space) else {
             return self.place_of_none(self.catalogue.unknown(), address);
         };
-        // Most pages of most traces, so it is looked for first: one block has all of it.
-        if let Some(range) = layers.blocks.exact.holding(start, end) {
-            return self.place(range, address);
-        }
-        let around = layers.surroundings(start, self.page_bytes, self.reach);
-        let page = layers
-            .blocks
-            .page(start, self.page_bytes, around, &self.rates);
-        if let Some(object) = self.apportion.give(kind, &page.shares) {
-            let exact = layers.blocks.exact.overlapping(start, end);
-            let place = match exact.into_iter().find(|range| range.object == object) {
+        let page = match self.known_pages.get(space, start) {
+            Some(page) => page,
+            None => {
+                let around = layers.surroundings(start, self.page_bytes, self.reach);
+                let blocks = &layers.blocks;
+                let page = blocks.page(start, self.page_bytes, around, &self.rates);
+                self.known_pages.note(space, start, page)
+            }
+        };
+        let given = self.apportion.give(kind, &page.shares);
+        let (estimated, has_exact) = (page.estimated, page.has_exact);
+        if let Some(object) = given {
+            let exact = has_exact.then(|| layers.blocks.exact.overlapping(start, end));
+            let mut exact = exact.into_iter().flatten();
+            let place = match exact.find(|range| range.object == object) {
                 Some(range) => self.place(range, address),
                 None => self.place_of_none(object, address),
             };
-            return Place {
-                estimated: page.estimated,
-                ..place
-            };
+            return Place { estimated, ..place };
         }
         match layers.known_mapping(address, self.page_bytes) {
             Some(range) => self.place(range, address),

@@ -10,6 +10,7 @@ mod changes;
 mod extent;
 mod find;
 mod in_call;
+mod known_pages;
 mod replay;
 mod witness;
 
@@ -32,6 +33,7 @@ use crate::layers::reach;
 use catalogue::Catalogue;
 use changes::Changes;
 use extent::Extents;
+use known_pages::KnownPages;
 use witness::GLOBALS;
 use witness::Witness;
 
@@ -60,6 +62,8 @@ pub(crate) struct Spaces {
     /// Blocks that held a page of which all is theirs, with their space: of swap-ins, and of other events. Most events are near the
     /// last of their kind. None after a change.
     recent: [Option<(u32, Range)>; 2],
+    /// Pages that several objects share.
+    known_pages: KnownPages,
     /// How far samples speak for their surroundings, in bytes.
     reach: u64,
     apportion: Apportion,
@@ -117,6 +121,7 @@ impl Spaces {
             page_bytes,
             page_shift: page_bytes.trailing_zeros(),
             recent: [None; 2],
+            known_pages: KnownPages::default(),
             reach: reach(trace),
             apportion: Apportion::default(),
             rates: Rates::default(),
@@ -160,6 +165,7 @@ impl Spaces {
     pub(crate) fn rewind(&mut self) {
         self.changes.rewind();
         self.recent = [None; 2];
+        self.known_pages.forget();
         self.layers.clear();
         self.apportion = Apportion::default();
         self.extents = Extents::default();

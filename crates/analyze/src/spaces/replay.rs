@@ -34,6 +34,7 @@ impl Spaces {
 
     /// A child has what its parent has, but its own globals, which were placed before all.
     fn fork(&mut self, child: &Space, own: Layers) -> Layers {
+        self.known_pages.forget();
         let parent = child
             .parent_space
             .and_then(|parent| self.layers.get(&parent));
@@ -57,6 +58,7 @@ impl Spaces {
     }
 
     fn map(&mut self, layers: &mut Layers, mapping: &Mapping) {
+        self.known_pages.forget();
         let identity = Identity::of_mapping(&mapping.path);
         if identity.kind == ObjectKind::Heap {
             layers.heap_start.get_or_insert(mapping.start);
@@ -87,6 +89,7 @@ impl Spaces {
         let layer = match (allocation.kind, is_sampled) {
             (AllocationKind::Mmap | AllocationKind::Brk, _) => {
                 gone.mmaps.extend(layers.mmaps.insert(range));
+                self.known_pages.forget();
                 Some(MMAPS)
             }
             (_, true) => {
@@ -99,6 +102,8 @@ impl Spaces {
             }
         };
         self.forget(at, &gone);
+        self.known_pages
+            .change(allocation.space, range.start, range.end);
         if let Some(layer) = layer {
             self.witness.note(at, layer, &[range], true);
         }
@@ -149,6 +154,7 @@ impl Spaces {
             ..*first
         };
         let covered = layers.mmaps.insert(range);
+        self.known_pages.forget();
         self.witness.note(at, MMAPS, &covered, false);
         self.witness.note(at, MMAPS, &[range], true);
         self.extents.of(first.object).grow(moved.new_bytes);
@@ -159,6 +165,12 @@ impl Spaces {
     }
 
     fn forget(&mut self, at: (u64, u32), gone: &Gone) {
+        if !gone.mmaps.is_empty() {
+            self.known_pages.forget();
+        }
+        for range in gone.blocks.iter().chain(&gone.samples) {
+            self.known_pages.change(at.1, range.start, range.end);
+        }
         self.witness.note(at, BLOCKS, &gone.blocks, false);
         self.witness.note(at, MMAPS, &gone.mmaps, false);
         for ranges in [&gone.mmaps, &gone.blocks, &gone.samples] {

@@ -95,9 +95,13 @@ struct dentry {
 struct path {
 	struct dentry *dentry;
 };
+struct backing_dev_info {
+	unsigned long ra_pages;
+};
 struct super_block {
 	unsigned int s_dev;
 	unsigned long s_magic;
+	struct backing_dev_info *s_bdi;
 };
 struct inode {
 	unsigned short i_mode;
@@ -111,9 +115,15 @@ struct inode {
 struct address_space {
 	struct inode *host;
 };
+struct file_ra_state {
+	unsigned int ra_pages;
+};
 struct file {
 	void *private_data;
 	struct inode *f_inode;
+	struct address_space *f_mapping;
+	struct file_ra_state f_ra;
+	unsigned int f_mode;
 	unsigned int f_flags;
 	__s64 f_pos;
 	struct path f_path;
