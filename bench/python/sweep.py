@@ -1,4 +1,4 @@
-"""usage: sweep.py FOLDER ROUNDS
+"""usage: sweep.py FOLDER ROUNDS REFERENCES
 
 Two hundred tasks on Ray, by one worker and by two, and by threads; then once more with a worker killed in the middle. Prints JSON."""
 
@@ -17,12 +17,12 @@ import pagewise
 from pagewise import sweeping
 
 POLICIES = ["fifo", "lru", "clock", "arc", "s3-fifo", "lirs", "sieve", "2q", "four-area", "cflru"]
-TRACES, REFERENCES = 20, 300_000
+TRACES = 20
 
 
-def write_trace(path, seed):
+def write_trace(path, seed, references):
     chance = random.Random(seed)
-    pages = (int(chance.random() * chance.random() * 50_000) for _ in range(REFERENCES))
+    pages = (int(chance.random() * chance.random() * 50_000) for _ in range(references))
     path.write_text("\n".join(map(str, pages)) + "\n")
     return path
 
@@ -82,8 +82,8 @@ def with_a_worker_killed(traces, folder, expected):
 
 
 def main():
-    folder, rounds = Path(sys.argv[1]), int(sys.argv[2])
-    traces = [write_trace(folder / f"{number}.lis", number) for number in range(TRACES)]
+    folder, rounds, references = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    traces = [write_trace(folder / f"{number}.lis", number, references) for number in range(TRACES)]
     times = {"one": [], "two": [], "local": [], "local_one": []}
     expected = None
     for turn in range(rounds + 1):

@@ -32,6 +32,8 @@ _REQUEST = b"pagewise.sweep/2"
 # Of a page of the trace, while it is replayed with all its references held; bytes. For what Ray is told.
 _BYTES_OF_REFERENCE = 4
 _LEAST_MEMORY = 256 << 20
+# Ray gives a worker the next task without asking its scheduler only if both ask for the same.
+_MEMORY_STEP = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -262,9 +264,10 @@ def _reach(address: str | None) -> None:
 def _memory(task: Task) -> int:
     """What a task may need, for Ray; bytes. What is simulated is held: a byte of a compressed trace may be a reference."""
     try:
-        return _LEAST_MEMORY + int(_BYTES_OF_REFERENCE * os.path.getsize(task.trace) * _share(task.request.get("sample")))
+        held = int(_BYTES_OF_REFERENCE * os.path.getsize(task.trace) * _share(task.request.get("sample")))
     except OSError:
         return 4 * _LEAST_MEMORY
+    return _LEAST_MEMORY + -(-held // _MEMORY_STEP) * _MEMORY_STEP
 
 
 def _share(sample: str | float | None) -> float:
