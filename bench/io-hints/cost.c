@@ -1,6 +1,7 @@
 /* What a cached pread of 4 KiB takes, ns: through two functions, of which a plan may name either. usage: cost FILE CALLS */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -29,6 +30,9 @@ int main(int count, char **values) {
     long calls = atol(values[2]);
     for (long call = 0; call < BLOCKS; call++) {
         scan(file, call * BLOCK);
+    }
+    if (getenv("SCAN_STOPS") != NULL) {
+        raise(SIGSTOP);
     }
     struct timespec began, ended;
     clock_gettime(CLOCK_MONOTONIC, &began);

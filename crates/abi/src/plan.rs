@@ -16,15 +16,17 @@
 /// First word of a plan.
 pub const PLAN_MAGIC: u64 = u64::from_le_bytes(*b"PGWSPLAN");
 /// Version of this form.
-pub const PLAN_VERSION: u32 = 2;
+pub const PLAN_VERSION: u32 = 3;
 /// Names the launcher's socket for plans (abstract, without the leading zero byte) to the library.
 pub const PLAN_VARIABLE: &str = "PAGEWISE_PLAN";
 /// Allocations of fewer bytes are not looked at.
 pub const PLAN_THRESHOLD: usize = 64 << 10;
-/// Fewer rules are taken: the words of the last are those of the program's own calls (`pagewise.h`).
+/// Two fewer are taken: the words of the last are those of the program's own calls (`pagewise.h`), before them are [`FRESH`].
 pub const MOST_RULES: usize = 64;
 /// See [`MOST_RULES`].
 pub const CALLS: usize = MOST_RULES - 1;
+/// The words of all fresh memory that no rule is about ([`PlanSizes::fresh`]).
+pub const FRESH: usize = MOST_RULES - 2;
 /// The most modules that rules may name together.
 pub const MOST_MODULES: usize = 16;
 /// The longest part of a call path that is compared, frames.
@@ -73,12 +75,14 @@ pub enum PlanAction {
     IoDontCache = 11,
     /// I/O: left alone.
     IoNothing = 12,
+    /// Back by huge pages, and make them ready ahead of the program's first touch.
+    Prezero = 13,
 }
 
 impl PlanAction {
     /// Whether it is about calls that read and write, not about memory.
     pub fn is_io(self) -> bool {
-        self as u32 >= Self::IoReadahead as u32
+        (Self::IoReadahead as u32..=Self::IoNothing as u32).contains(&(self as u32))
     }
 
     fn from_number(number: u32) -> Option<Self> {
@@ -95,6 +99,7 @@ impl PlanAction {
             Self::IoDrop,
             Self::IoDontCache,
             Self::IoNothing,
+            Self::Prezero,
         ];
         all.into_iter().find(|action| *action as u32 == number)
     }
@@ -175,6 +180,8 @@ pub struct PlanSizes {
     pub limit_bytes: u64,
     /// All rules together lock no more; 0: the library chooses.
     pub lock_bytes: u64,
+    /// What is done to all fresh memory, the heap and large mappings: [`PlanAction::Huge`], [`PlanAction::Prezero`] or nothing (0).
+    pub fresh: u32,
 }
 
 /// A plan to be sent.
@@ -207,6 +214,7 @@ impl PlanParts<'_> {
         put32(&mut header, 28, self.patterns.len() as u32);
         put64(&mut header, 32, self.sizes.limit_bytes);
         put64(&mut header, 40, self.sizes.lock_bytes);
+        put32(&mut header, 48, self.sizes.fresh);
         sink(&header);
         for module in self.modules {
             let mut entry = [0u8; MODULE];
@@ -303,7 +311,7 @@ impl<'data> PlanView<'data> {
             patterns: count(28)?,
         };
         if view.modules > MOST_MODULES
-            || view.rules >= MOST_RULES
+            || view.rules > FRESH
             || view.frames > MOST_RULES * MOST_FRAMES
             || view.ranges > 1 << 20
             || view.patterns > MOST_PATTERNS
@@ -361,7 +369,14 @@ impl<'data> PlanView<'data> {
         PlanSizes {
             limit_bytes: self.get64(32),
             lock_bytes: self.get64(40),
+            fresh: self.get32(48),
         }
+    }
+
+    /// What is done to all fresh memory; `None`: nothing.
+    pub fn fresh(&self) -> Option<PlanAction> {
+        PlanAction::from_number(self.sizes().fresh)
+            .filter(|action| matches!(action, PlanAction::Huge | PlanAction::Prezero))
     }
 
     /// How many modules there are.
@@ -529,6 +544,7 @@ mod tests {
             sizes: PlanSizes {
                 limit_bytes: 5,
                 lock_bytes: 6,
+                fresh: PlanAction::Prezero as u32,
             },
             modules: &[
                 PlanModule {
@@ -564,6 +580,7 @@ mod tests {
         let view = PlanView::decode(&bytes).expect("it is sound");
         assert_eq!((view.modules(), view.rules()), (2, 3));
         assert_eq!(view.sizes().lock_bytes, 6);
+        assert_eq!(view.fresh(), Some(PlanAction::Prezero));
         assert_eq!(view.module(0).name, b"solver");
         assert_eq!(view.module(0).build_id, [1, 2, 3]);
         assert_eq!(view.module(1).name.len(), MODULE_NAME_BYTES);

@@ -3,6 +3,8 @@
 
 use crate::plan::MOST_RULES;
 
+/// How long what the launcher said of the room counts, ns: it may have been killed.
+pub const ROOM_LASTS_NS: u64 = 500_000_000;
 /// Bytes of the part for the program's words.
 pub const STATUS_BYTES: usize = 16 << 10;
 /// Words of each rule.
@@ -40,6 +42,12 @@ pub enum Total {
     ThreadNs,
     /// Phases that the program said began.
     Phases,
+    /// Written by the launcher: bytes that may be made ready ahead before it looks again; what is made ready is taken off.
+    Room,
+    /// Written by the launcher: when, ns of the monotonic clock. A room that is older than [`ROOM_LASTS_NS`] is none.
+    RoomSeen,
+    /// Written by the launcher: memory is short, and what was made ready in vain is wanted back.
+    Short,
 }
 
 /// Words of a rule.
@@ -74,6 +82,10 @@ pub enum OfRule {
     Advised,
     /// Locked now, bytes.
     LockedNow,
+    /// Bytes made ready ahead of the program's first touch.
+    Readied,
+    /// Of these, bytes that were given back untouched.
+    Returned,
 }
 
 /// Words of a rule about I/O, in place of [`OfRule`].

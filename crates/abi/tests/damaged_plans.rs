@@ -25,7 +25,7 @@ fn plans() -> impl Strategy<Value = Vec<u8>> {
     let names = vec(vec(any::<u8>(), 0..200), 1..5);
     let frames = vec(any::<u64>(), 1..20);
     let ranges = vec(any::<(u64, u64)>(), 0..5);
-    let rules = vec((1u32..=12, any::<[u64; 5]>()), 0..8);
+    let rules = vec((1u32..=13, any::<[u64; 5]>()), 0..8);
     (names, frames, ranges, rules).prop_map(|(names, addresses, ranges, rules)| {
         let modules: Vec<PlanModule<'_>> = names
             .iter()

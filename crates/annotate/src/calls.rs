@@ -51,10 +51,12 @@ pub(crate) fn of_action(action: &Action, binding: &Binding<'_>) -> Result<Vec<St
             "pagewise_stream({pointer}, {}, 0);",
             bytes()?
         )]),
-        Action::Cold | Action::Huge | Action::Sequential | Action::Io(_) => Err(format!(
-            "{} has no call for the source: leave it to pagewise apply",
-            action.name()
-        )),
+        Action::Cold | Action::Huge | Action::Prezero | Action::Sequential | Action::Io(_) => {
+            Err(format!(
+                "{} has no call for the source: leave it to pagewise apply",
+                action.name()
+            ))
+        }
         Action::Nothing => Ok(Vec::new()),
     }
 }

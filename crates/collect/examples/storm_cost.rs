@@ -50,6 +50,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         call_paths,
         check_call_paths: false,
         does_nothing,
+        enforces: false,
     })?;
     sensor.watch(std::process::id())?;
     let mut child = Command::new(&arguments[0])

@@ -30,6 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         call_paths: false,
         check_call_paths: false,
         does_nothing: false,
+        enforces: false,
     })?;
     sensor.watch(std::process::id())?;
     // The child inherits the watch and gets its address space at exec.

@@ -20,6 +20,7 @@ use crate::Observation;
 use crate::calibrate::open_object;
 use crate::features;
 use crate::io_record;
+use crate::io_record::Wish;
 use crate::path_memory;
 use crate::path_memory::PathMemory;
 use crate::path_memory::Referred;
@@ -63,6 +64,9 @@ pub struct Options {
     pub check_call_paths: bool,
     /// The programs on faults and evictions return at once: what calling them costs, for benchmarks.
     pub does_nothing: bool,
+    /// Calls on files are told soon, with how their file reads ahead, and only as is wished of their paths
+    /// ([`SwapSensor::wish`]). With `io` and `call_paths`.
+    pub enforces: bool,
 }
 
 /// Counts that the programs keep themselves.
@@ -115,6 +119,7 @@ pub struct SwapSensor {
     notices: RingBuffer<'static>,
     copies: RingBuffer<'static>,
     files: RingBuffer<'static>,
+    wakes: RingBuffer<'static>,
     referred: Referred,
     queue: Queue,
     stalls: Stalls,
@@ -146,6 +151,7 @@ impl SwapSensor {
             call_paths: options.call_paths.into(),
             check_call_paths: options.check_call_paths.into(),
             does_nothing: options.does_nothing.into(),
+            enforces: options.enforces.into(),
         };
         let refused = |error: libbpf_rs::Error| CollectError::from_libbpf("swap", &error);
         let cpus = libbpf_rs::num_possible_cpus().map_err(refused)?;
@@ -178,6 +184,9 @@ impl SwapSensor {
             if name == "new_files" && !options.io {
                 map.set_max_entries(SMALLEST_RING).map_err(refused)?;
             }
+            if name == "wishes" && !options.enforces {
+                map.set_max_entries(1).map_err(refused)?;
+            }
             if name == "known_files" && !options.io {
                 map.set_max_entries(1).map_err(refused)?;
             }
@@ -209,6 +218,7 @@ impl SwapSensor {
         let files = subscribe(&object, "new_files", &queue, |bytes| {
             io_record::decode_file(bytes).map(Observation::File)
         })?;
+        let wakes = subscribe(&object, "wakes", &queue, |_| None)?;
         let stalls = Stalls::start(&object, options.base_ns, missing_tracepoints)?;
         Ok(Self {
             rings,
@@ -216,6 +226,7 @@ impl SwapSensor {
             notices,
             copies,
             files,
+            wakes,
             referred: Referred::default(),
             queue,
             stalls,
@@ -280,6 +291,10 @@ impl SwapSensor {
     /// # Errors
     /// If the notices' ring cannot be read.
     pub fn drain(&mut self, mut sink: impl FnMut(Observation)) -> Result<(), CollectError> {
+        // First of all: what comes from here on wakes the reader again.
+        self.wakes
+            .consume()
+            .map_err(|error| CollectError::from_libbpf("wakes", &error))?;
         self.consume_notices()?;
         self.files
             .consume()
@@ -332,6 +347,30 @@ impl SwapSensor {
     pub fn copies_wait(&self) -> BorrowedFd<'_> {
         // SAFETY: the ring buffer owns this descriptor, which it was created with, and lives as long as self.
         unsafe { BorrowedFd::borrow_raw(self.copies.epoll_fd()) }
+    }
+
+    /// Readable when calls are to be looked at ([`Options::enforces`]), until the next [`SwapSensor::drain`].
+    pub fn calls_wait(&self) -> BorrowedFd<'_> {
+        // SAFETY: as in `copies_wait`.
+        unsafe { BorrowedFd::borrow_raw(self.wakes.epoll_fd()) }
+    }
+
+    /// What shall be told of the calls of a path ([`Options::enforces`]). Of paths with too high a number all is told.
+    ///
+    /// # Errors
+    /// If the kernel refuses to write to a map.
+    pub fn wish(&self, path: u32, wish: Wish) -> Result<(), CollectError> {
+        const MOST_WISHES: u32 = 1 << 16;
+        if path >= MOST_WISHES {
+            return Ok(());
+        }
+        find(&self.object, "wishes")?
+            .update(
+                &path.to_ne_bytes(),
+                &(wish as u32).to_ne_bytes(),
+                MapFlags::ANY,
+            )
+            .map_err(|error| CollectError::from_libbpf("wishes", &error))
     }
 
     /// Faults with such a stack are told by the path's number from now on.

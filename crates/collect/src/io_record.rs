@@ -10,6 +10,11 @@ const DIRECT: u64 = 1 << 52;
 const FILE_SHIFT: u32 = 32;
 const MOST_FILES: u64 = (1 << 20) - 1;
 const OFFSET_UNKNOWN: u64 = u64::MAX;
+const DESCRIPTOR_SHIFT: u32 = 44;
+const MOST_DESCRIPTORS: u32 = (1 << 20) - 1;
+const READAHEAD_SHIFT: u32 = 42;
+const MISSED_SHIFT: u32 = 21;
+const MOST_PAGES: u64 = (1 << 21) - 1;
 
 /// Words of a record.
 pub(crate) const CALL_WORDS: usize = 6;
@@ -42,8 +47,35 @@ pub struct FileCall {
     pub cached_bytes: u64,
     /// Further bytes that it got: read ahead, in whole pages.
     pub ahead_bytes: u64,
+    /// By which descriptor of the process; `None`: a number beyond a million.
+    pub descriptor: Option<u32>,
+    /// How the open file read ahead when the call began; told with [`crate::Options::enforces`] only.
+    pub reads_ahead: ReadsAhead,
     /// Who called.
     pub call_path: CallPath,
+}
+
+/// See [`FileCall::reads_ahead`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReadsAhead {
+    /// As the kernel does without advice.
+    #[default]
+    AsUsual,
+    /// Twice as far (`POSIX_FADV_SEQUENTIAL`).
+    Twice,
+    /// Not at all (`POSIX_FADV_RANDOM`).
+    Not,
+}
+
+/// What an enforcer wishes to hear of the calls of a path. Of paths that nothing was said about, all is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// Calls on files that read ahead otherwise than usual, at once: somebody may have to give that back.
+    Nothing = 1,
+    /// All of them, once some MiB have come together.
+    ByVolume = 2,
+    /// All of them, at once.
+    AtOnce = 3,
 }
 
 /// Which system call; those with vectors and flags (`preadv2`) with the ones they extend.
@@ -160,8 +192,16 @@ pub(crate) fn decode_call(words: &[u64], space: u32, time_ns: u64) -> Option<Fil
         offset: (offset != OFFSET_UNKNOWN).then_some(offset),
         result: u64::try_from(result).map_err(|_| error),
         latency_ns: third >> 24,
-        cached_bytes: (pages >> 32) * PAGE_BYTES,
-        ahead_bytes: (pages & u64::from(u32::MAX)) * PAGE_BYTES,
+        cached_bytes: (pages >> MISSED_SHIFT & MOST_PAGES) * PAGE_BYTES,
+        ahead_bytes: (pages & MOST_PAGES) * PAGE_BYTES,
+        descriptor: u32::try_from(pages >> DESCRIPTOR_SHIFT)
+            .ok()
+            .filter(|&descriptor| descriptor < MOST_DESCRIPTORS),
+        reads_ahead: match pages >> READAHEAD_SHIFT & 3 {
+            1 => ReadsAhead::Twice,
+            2 => ReadsAhead::Not,
+            _ => ReadsAhead::AsUsual,
+        },
         call_path: call_path(path),
     })
 }
@@ -273,7 +313,7 @@ mod tests {
             900 << 24 | 4242,
             12,
             8192,
-            1 << 32 | 31,
+            9 << DESCRIPTOR_SHIFT | 2 << READAHEAD_SHIFT | 1 << MISSED_SHIFT | 31,
         ];
         let expected = FileCall {
             time_ns: 1100,
@@ -288,6 +328,8 @@ mod tests {
             latency_ns: 900,
             cached_bytes: 4096,
             ahead_bytes: 31 * 4096,
+            descriptor: Some(9),
+            reads_ahead: ReadsAhead::Not,
             call_path: CallPath::Known(11),
         };
         assert_eq!(
@@ -377,6 +419,17 @@ mod tests {
             "#define IO_DIRECT (1ULL << 52)",
             "#define IO_FILE_SHIFT 32",
             "#define MOST_FILES ((1U << 20) - 1)",
+            "#define IO_DESCRIPTOR_SHIFT 44",
+            "#define IO_MOST_DESCRIPTORS ((1 << 20) - 1)",
+            "#define IO_READAHEAD_SHIFT 42",
+            "#define IO_MISSED_SHIFT 21",
+            "#define IO_MOST_PAGES ((1 << 21) - 1)",
+            "#define READS_AHEAD_TWICE 1",
+            "#define READS_NOTHING_AHEAD 2",
+            "#define MOST_WISHES (1 << 16)",
+            "#define WISH_NOTHING 1",
+            "#define WISH_BY_VOLUME 2",
+            "#define WISH_AT_ONCE 3",
             "#define CACHE_EVICTED 1",
             "#define CACHE_DROPPED 2",
             "#define FILE_UNLINKED 1",

@@ -48,6 +48,7 @@ pub(crate) struct Config {
     pub(crate) call_paths: u8,
     pub(crate) check_call_paths: u8,
     pub(crate) does_nothing: u8,
+    pub(crate) enforces: u8,
 }
 
 impl Config {
@@ -66,6 +67,7 @@ impl Config {
             self.call_paths,
             self.check_call_paths,
             self.does_nothing,
+            self.enforces,
         ]);
         bytes.resize(size_of::<Self>(), 0); // C pads the end
         bytes

@@ -25,6 +25,7 @@ pub mod huge_pages;
 pub mod journal;
 pub mod keeper;
 pub mod launch;
+pub mod open_file;
 pub mod process;
 mod restorer;
 mod running;
@@ -33,6 +34,7 @@ pub mod swap;
 
 pub use capabilities::Capabilities;
 pub use cgroup::CgroupHost;
+pub use cgroup::CgroupRoom;
 pub use cgroup::CgroupVersion;
 pub use cgroup::LimitKind;
 pub use cgroup::MemoryCgroup;

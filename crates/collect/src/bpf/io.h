@@ -23,6 +23,7 @@
 #else
 #define O_DIRECT 040000
 #endif
+#define FMODE_RANDOM 0x1000 /* include/linux/fs.h (6.12) */
 #define RESTARTED_FIRST 512 /* include/linux/errno.h (6.12): results that no program sees, as the call is made again */
 #define RESTARTED_LAST 516
 
@@ -52,6 +53,8 @@ struct io_side {
 	__u32 flags; /* of the open file */
 	__u32 missed; /* pages of the call's range */
 	__u32 ahead;
+	__u32 descriptor;
+	__u32 reads_ahead; /* for the enforcer only */
 };
 struct io_call {
 	__u64 start; /* 0: none is under way */
@@ -60,7 +63,7 @@ struct io_call {
 	__u32 thread;
 	__u32 space;
 	__u32 call;
-	__u32 unused;
+	__u32 wish;
 	struct io_side sides[2];
 };
 struct io_call io_under_way[PENDING_SLOTS];
@@ -85,6 +88,7 @@ struct recent_file {
 };
 struct io_cpu {
 	struct recent_file recent[RECENT_FILES];
+	__u64 moved; /* bytes by calls that the reader has not been woken for */
 	struct file_notice notice;
 	__u64 names[PATH_WORDS_OF_FILE];
 };
@@ -99,6 +103,59 @@ struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4 << 20);
 } new_files SEC(".maps");
+
+/* By the number of a path. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MOST_WISHES);
+	__type(key, __u32);
+	__type(value, __u32);
+} wishes SEC(".maps");
+
+/* Says nothing but that there is something to read: the rings wake nobody. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 64 << 10);
+} wakes SEC(".maps");
+
+static __always_inline __u32 wish_of(__u64 path)
+{
+	__u32 number = path - 1;
+
+	if (!config.enforces || !path || path & PATH_IS_COPY)
+		return WISH_UNKNOWN;
+	__u32 *wish = bpf_map_lookup_elem(&wishes, &number);
+	return wish ? *wish : WISH_UNKNOWN;
+}
+
+/* Wakes the reader if enough has come together for it. */
+static __always_inline void wake(__u32 id, __u64 bytes, bool at_once)
+{
+	struct io_cpu *io = bpf_map_lookup_elem(&io_cpus, &id);
+	__u64 nothing = 0;
+
+	if (!io)
+		return;
+	io->moved += bytes;
+	if (!at_once && io->moved < WAKE_BYTES)
+		return;
+	io->moved = 0;
+	/* Wakes it only if it has read what was there before. */
+	bpf_ringbuf_output(&wakes, &nothing, sizeof(nothing), 0);
+}
+
+/* What fadvise has made of an open file (mm/fadvise.c, 6.12). */
+static __always_inline __u32 how_it_reads_ahead(__u64 file)
+{
+	__u64 host = LOAD(LOAD(file, struct file, f_mapping), struct address_space, host);
+	__u64 device = LOAD(LOAD(host, struct inode, i_sb), struct super_block, s_bdi);
+	__u32 usual = LOAD(device, struct backing_dev_info, ra_pages);
+
+	if ((__u32)LOAD(file, struct file, f_mode) & FMODE_RANDOM)
+		return READS_NOTHING_AHEAD;
+	return usual && (__u32)LOAD(file, struct file, f_ra.ra_pages) == 2 * usual ? READS_AHEAD_TWICE
+										  : READS_AHEAD_AS_USUAL;
+}
 
 static __always_inline void emit_io(struct cpu_state *cpu, __u32 id, const __u64 *record, int words)
 {
@@ -276,6 +333,8 @@ static __always_inline bool take_file(struct io_side *side, struct task_struct *
 	side->missed = 0;
 	side->ahead = 0;
 	side->offset = LOAD(file, struct file, f_pos);
+	side->descriptor = descriptor;
+	side->reads_ahead = config.enforces ? how_it_reads_ahead(file) : READS_AHEAD_AS_USUAL;
 	return true;
 }
 
@@ -368,6 +427,7 @@ int BPF_PROG(io_begins, struct pt_regs *regs, long number)
 
 		io->path = call_path(cpu, task, space, &registers);
 	}
+	io->wish = wish_of(io->path);
 	io->start = now(cpu);
 	return 0;
 }
@@ -387,12 +447,17 @@ static __always_inline __u64 offset_of(const struct io_call *io, const struct io
 	return side->offset;
 }
 
+static __always_inline __u32 at_most(__u32 number, __u32 most)
+{
+	return number < most ? number : most;
+}
+
 static __always_inline void emit_call(struct cpu_state *cpu, __u32 id, struct io_call *io, struct task_struct *task,
 				      long result, __u64 latency, bool to_file)
 {
 	struct io_side *side = &io->sides[to_file];
 
-	if (!side->inode)
+	if (!side->inode || (io->wish == WISH_NOTHING && side->reads_ahead == READS_AHEAD_AS_USUAL))
 		return;
 	__u64 moved = result > 0 && !is_sync(io->call) ? result : 0;
 	__u64 record[6] = {
@@ -403,9 +468,14 @@ static __always_inline void emit_call(struct cpu_state *cpu, __u32 id, struct io
 		latency << 24 | io->thread,
 		io->path,
 		offset_of(io, side, task, moved, to_file),
-		(__u64)side->missed << 32 | side->ahead,
+		(__u64)at_most(side->descriptor, IO_MOST_DESCRIPTORS) << IO_DESCRIPTOR_SHIFT |
+			(__u64)side->reads_ahead << IO_READAHEAD_SHIFT |
+			(__u64)at_most(side->missed, IO_MOST_PAGES) << IO_MISSED_SHIFT |
+			at_most(side->ahead, IO_MOST_PAGES),
 	};
 	emit_io(cpu, id, record, 6);
+	if (config.enforces)
+		wake(id, moved, io->wish == WISH_NOTHING || io->wish == WISH_AT_ONCE);
 }
 
 SEC("tp_btf/sys_exit")
@@ -521,6 +591,8 @@ int BPF_PROG(page_cached, struct folio *added)
 		};
 		bpf_map_update_elem(&known_files, &host, &alias, BPF_NOEXIST);
 	}
+	if (config.enforces && (!side || io->wish == WISH_NOTHING))
+		return 0;
 	if (!side) { /* also in a call, whose buffer may be a mapping of this file */
 		__u32 file = number_of_file(id, host, 0, space);
 		__u64 path = 0;

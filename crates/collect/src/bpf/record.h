@@ -17,7 +17,8 @@
  *                        31..0 bytes or the negative error
  *               1 to 3   as for faults; the time is the call's begin
  *               word 4   where in the file, bytes; OFFSET_UNKNOWN
- *               word 5   63..32 pages of the call's range | 31..0 further pages, brought into the page cache by it
+ *               word 5   63..44 descriptor | 43..42 how the open file reads ahead (for the enforcer only)
+ *                        | 41..21 pages of the call's range | 20..0 further pages, brought into the page cache by it
  *   KIND_CACHE  word 0   63..60 kind | 59 a path follows | 57..53 what happened | 51..32 file | 31..0 pages
  *               word 1   as for faults; the space is 0 unless pages were brought in
  *               word 2   63..24 the first page's index in the file | 23..0 thread
@@ -38,6 +39,7 @@ struct config {
 	__u8 call_paths;       /* faults are recorded with their call paths */
 	__u8 check_call_paths; /* a recognized stack is copied too, to be unwound and compared */
 	__u8 does_nothing;     /* the programs of faults and evictions return at once, to measure what calling them costs */
+	__u8 enforces;         /* calls on files are heard of by what is wished of their paths, soon, and with how the file reads ahead */
 };
 
 #define RING_WORDS (1 << 20) /* 8 MiB a processor: about a second of the worst storm */
@@ -72,6 +74,24 @@ struct config {
 #define IO_FILE_SHIFT 32
 #define MOST_FILES ((1U << 20) - 1)
 #define OFFSET_UNKNOWN (~0ULL)
+
+#define IO_DESCRIPTOR_SHIFT 44
+#define IO_MOST_DESCRIPTORS ((1 << 20) - 1) /* and beyond: not told */
+#define IO_READAHEAD_SHIFT 42
+#define IO_MISSED_SHIFT 21
+#define IO_MOST_PAGES ((1 << 21) - 1)
+
+#define READS_AHEAD_AS_USUAL 0
+#define READS_AHEAD_TWICE 1
+#define READS_NOTHING_AHEAD 2
+
+/* What the enforcer wishes of calls, by the number of their path. */
+#define MOST_WISHES (1 << 16)
+#define WISH_UNKNOWN 0   /* tell of them */
+#define WISH_NOTHING 1   /* only where the open file reads ahead otherwise than usual, and then at once */
+#define WISH_BY_VOLUME 2 /* tell of them, and wake the reader now and then */
+#define WISH_AT_ONCE 3   /* tell of them at once */
+#define WAKE_BYTES (2 << 20)
 
 #define CACHE_ADDED 0
 #define CACHE_EVICTED 1 /* memory was short */

@@ -372,17 +372,18 @@ static __always_inline __u64 frame_of(__u64 page)
 
 // The kernel does not say which pages it merely noted as zero (mm/page_io.c, 6.12), so look: a used page shows
 // a bit at once, and the kernel has just read them all itself.
+// A folio of several pages is noted as a whole or not at all.
 static __always_inline bool is_zero_filled(__u64 folio, int order)
 {
-	if (!config.page_structs || order)
+	if (!config.page_structs)
 		return false;
-	__u64 frame = frame_of(folio);
-	struct contents page = { .address = config.direct_map + (frame << PAGE_SHIFT) };
+	__u64 frame = frame_of(folio), bytes = PAGE_SIZE << (order & 15);
+	struct contents contents = { .address = config.direct_map + (frame << PAGE_SHIFT) };
 
-	if (load(page.address + PAGE_SIZE - sizeof(__u64)) || load(page.address))
+	if (load(contents.address + bytes - sizeof(__u64)) || load(contents.address))
 		return false;
-	bpf_loop(PAGE_SIZE / sizeof(__u64) / WORDS_A_STEP, look_for_a_bit, &page, 0);
-	return page.zero;
+	bpf_loop(bytes / sizeof(__u64) / WORDS_A_STEP, look_for_a_bit, &contents, 0);
+	return contents.zero;
 }
 
 // What became of a page that block_bio_queue did not see: noted as zero, compressed by zswap, or handed to the

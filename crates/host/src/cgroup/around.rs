@@ -57,6 +57,36 @@ fn lowest(own: &Path, mount: &Path, version: CgroupVersion) -> Option<LimitAroun
         .min_by_key(|limit| limit.bytes)
 }
 
+/// What a limit leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CgroupRoom {
+    /// The limit, bytes.
+    pub limit_bytes: u64,
+    /// Charged now, page cache included, bytes.
+    pub used_bytes: u64,
+}
+
+impl CgroupRoom {
+    /// Of each limit of a cgroup and of those around it.
+    pub fn around(cgroup: &Path) -> Vec<Self> {
+        const FILES: [(&str, &str); 3] = [
+            ("memory.limit_in_bytes", "memory.usage_in_bytes"),
+            ("memory.max", "memory.current"),
+            ("memory.high", "memory.current"),
+        ];
+        let chain = cgroup.ancestors();
+        let files = chain
+            .flat_map(|folder| FILES.map(|(limit, used)| (folder.join(limit), folder.join(used))));
+        let rooms = files.filter_map(|(limit, used)| {
+            Some(Self {
+                limit_bytes: files::read_number(&limit)?,
+                used_bytes: files::read_number(&used)?,
+            })
+        });
+        rooms.collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,6 +108,14 @@ mod tests {
         fs::write(inner.join("memory.high"), "500\n").expect("a file");
         assert_eq!(find().map(|limit| limit.kind), Some("memory.high"));
         assert_eq!(lowest(&inner, dir.path(), CgroupVersion::V1), None);
+        // Without what is used, nothing is known of the room.
+        assert_eq!(CgroupRoom::around(&inner), []);
+        fs::write(dir.path().join("outer/memory.current"), "600\n").expect("a file");
+        let room = CgroupRoom {
+            limit_bytes: 1000,
+            used_bytes: 600,
+        };
+        assert_eq!(CgroupRoom::around(&inner), [room]);
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod members;
 mod memory;
 mod relief;
 
+pub use around::CgroupRoom;
 pub use around::LimitAround;
 pub use delegated::DELEGATED;
 pub use delegated::delegation_command;

@@ -34,6 +34,8 @@ pub struct HostFacts {
     pub pagemap_scan: bool,
     /// `process_madvise(2)` exists (5.10).
     pub process_madvise: bool,
+    /// Open files of other processes can be had (`pidfd_getfd`, 5.6), and `cachestat` (6.5) tells of their pages.
+    pub open_files: bool,
     /// Guard regions (`MADV_GUARD_INSTALL`) work (6.13).
     pub guard_regions: bool,
     /// userfaultfd(2) may serve the kernel's own faults: CAP_SYS_PTRACE, `vm.unprivileged_userfaultfd` or
@@ -103,6 +105,7 @@ impl HostFacts {
             btf: sys.join("kernel/btf/vmlinux").exists(),
             pagemap_scan: probe::pagemap_scan(),
             process_madvise: probe::process_madvise(),
+            open_files: probe::open_files(),
             guard_regions: probe::guard_regions(),
             kernel_userfaults: probe::kernel_userfaults(),
             page_bytes: crate::page_bytes(),

@@ -1,6 +1,7 @@
 //! Asks the kernel whether it has a system call, by making it on memory of our own.
 
 use std::fs::File;
+use std::os::fd::AsFd;
 use std::os::fd::AsRawFd;
 use std::ptr;
 
@@ -78,6 +79,23 @@ pub(super) fn process_madvise() -> bool {
     };
     let error = std::io::Error::last_os_error().raw_os_error();
     status >= 0 || !matches!(error, Some(libc::ENOSYS | libc::EPERM))
+}
+
+/// Takes a descriptor of our own, and looks at the pages of its file.
+pub(super) fn open_files() -> bool {
+    let found = || {
+        let own = rustix::process::pidfd_open(
+            rustix::process::getpid(),
+            rustix::process::PidfdFlags::empty(),
+        )
+        .ok()?;
+        let file = File::open("/proc/self/exe").ok()?;
+        let number = file.as_raw_fd().unsigned_abs();
+        let taken = crate::open_file::take_descriptor(own.as_fd(), number).ok()?;
+        let cached = crate::open_file::cached_pages(&taken, 0..4096);
+        Some(cached != Err(rustix::io::Errno::NOSYS))
+    };
+    found().unwrap_or(false)
 }
 
 /// `include/uapi/asm-generic/mman-common.h`, since 6.13.

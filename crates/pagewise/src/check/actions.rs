@@ -10,6 +10,7 @@ pub(super) fn items(facts: &HostFacts) -> Vec<Item> {
         limit(facts),
         swap(facts),
         remote_advice(facts),
+        io_hints(facts),
         hugepages(facts),
         guard(facts),
     ]
@@ -77,6 +78,23 @@ fn remote_advice(facts: &HostFacts) -> Item {
         }
         .to_owned(),
         hint: None,
+    }
+}
+
+/// What it needs of BPF is the item `io`.
+fn io_hints(facts: &HostFacts) -> Item {
+    let lacks_rights = facts.effective_uid != 0;
+    let detail = match (facts.open_files, lacks_rights) {
+        (false, _) => "needs pidfd_getfd (Linux 5.6) and cachestat (Linux 6.5)",
+        (true, true) => "pidfd_getfd and cachestat; other processes only as root",
+        (true, false) => "pidfd_getfd and cachestat, with the sensor io",
+    };
+    Item {
+        name: "io_hints",
+        purpose: "apply --pid: a plan's rules about I/O on a running program",
+        works: facts.open_files && !lacks_rights,
+        detail: detail.to_owned(),
+        hint: (facts.open_files && lacks_rights).then(|| AS_ROOT.to_owned()),
     }
 }
 

@@ -25,8 +25,8 @@ use super::mapped::Mapped;
 type Key = Vec<(Option<Arc<str>>, u64)>;
 
 #[derive(Default)]
-pub(super) struct CallPaths {
-    pub(super) mapped: Mapped,
+pub(crate) struct CallPaths {
+    pub(crate) mapped: Mapped,
     elf: ElfCache,
     unwind: UnwindCache,
     processes: HashMap<u32, Process>,
@@ -90,7 +90,7 @@ const EARLY_LOOKS: u32 = 7;
 
 impl CallPaths {
     /// This is mapped in that process from now on.
-    pub(super) fn set_mappings(&mut self, pid: u32, mappings: &[Mapping]) {
+    pub(crate) fn set_mappings(&mut self, pid: u32, mappings: &[Mapping]) {
         let code: Vec<Mapping> = mappings.iter().filter(|m| m.executable).cloned().collect();
         if let Some(process) = self.processes.get(&pid) {
             if process.code == code {
@@ -119,18 +119,18 @@ impl CallPaths {
         self.processes.contains_key(&pid)
     }
 
-    pub(super) fn forget(&mut self, pid: u32) {
+    pub(crate) fn forget(&mut self, pid: u32) {
         self.processes.remove(&pid);
         self.parents.remove(&pid);
     }
 
     /// A child was forked: it has its parent's code.
-    pub(super) fn forked(&mut self, parent: u32, child: u32) {
+    pub(crate) fn forked(&mut self, parent: u32, child: u32) {
         self.parents.insert(child, parent);
     }
 
     /// Whether some process has lost code since the last call.
-    pub(super) fn code_was_unmapped(&mut self) -> bool {
+    pub(crate) fn code_was_unmapped(&mut self) -> bool {
         std::mem::take(&mut self.code_was_unmapped)
     }
 

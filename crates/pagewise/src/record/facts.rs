@@ -30,15 +30,15 @@ const COUNTERS: &[&str] = &[
 ];
 
 /// All clocks at one moment, ns.
-pub(super) struct Clocks {
-    pub(super) monotonic_ns: u64,
+pub(crate) struct Clocks {
+    pub(crate) monotonic_ns: u64,
     pub(super) realtime_ns: u64,
     pub(super) boot_offset_ns: u64,
-    pub(super) cpu_ns: u64,
+    pub(crate) cpu_ns: u64,
 }
 
 impl Clocks {
-    pub(super) fn now() -> Self {
+    pub(crate) fn now() -> Self {
         let read = |clock| {
             let time = rustix::time::clock_gettime(clock);
             time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

@@ -23,7 +23,7 @@ const BROUGHT_IN_FOR: Duration = Duration::from_millis(10);
 const MOST_BROUGHT_IN: usize = 4096;
 
 #[derive(Default)]
-pub(super) struct FaultPaths {
+pub(crate) struct FaultPaths {
     /// Events that wait for their path's number, by place in the list of events.
     waiting: Vec<(usize, CallPath)>,
     /// Copies that were unwound, perhaps before the event they belong to.
@@ -49,7 +49,7 @@ impl FaultPaths {
     }
 
     /// The number of a path of which all copies have been unwound. A copy that another record refers to later is kept.
-    pub(super) fn number(&mut self, path: CallPath, keep: bool) -> Option<u32> {
+    pub(crate) fn number(&mut self, path: CallPath, keep: bool) -> Option<u32> {
         match path {
             CallPath::Unknown => None,
             CallPath::Known(number) => Some(number),
@@ -59,7 +59,7 @@ impl FaultPaths {
     }
 
     /// Unwinds a copied stack; returns the rows of its path if that is new.
-    pub(super) fn learn(
+    pub(crate) fn learn(
         &mut self,
         pid: Option<u32>,
         stack: &CopiedStack,
@@ -114,7 +114,7 @@ impl FaultPaths {
     }
 
     /// What was learnt since the last call.
-    pub(super) fn take_lessons(&mut self) -> Vec<Lesson> {
+    pub(crate) fn take_lessons(&mut self) -> Vec<Lesson> {
         std::mem::take(&mut self.lessons)
     }
 

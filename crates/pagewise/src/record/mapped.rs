@@ -16,7 +16,7 @@ const MOST_NAMESPACES: usize = 128;
 
 /// The mount namespaces of the processes recorded so far.
 #[derive(Default)]
-pub(super) struct Mapped {
+pub(crate) struct Mapped {
     ours: Option<u64>,
     others: HashMap<u64, Namespace>,
 }
@@ -30,7 +30,7 @@ struct Namespace {
 
 impl Mapped {
     /// Empty: the process has gone.
-    pub(super) fn now(&mut self, pid: u32) -> Vec<Mapping> {
+    pub(crate) fn now(&mut self, pid: u32) -> Vec<Mapping> {
         let text = process::maps(pid).unwrap_or_default();
         self.parse(pid, &text)
     }

@@ -10,7 +10,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// Mounts by device, as the recorded processes see them.
 #[derive(Default)]
-pub(super) struct Mounts {
+pub(crate) struct Mounts {
     of_device: HashMap<(u32, u32), Vec<Mount>>,
     looked: Option<Instant>,
 }
@@ -25,14 +25,14 @@ struct Mount {
 
 /// Where a file is, as far as that is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) path: Option<String>,
-    pub(super) filesystem: Option<String>,
+pub(crate) struct Place {
+    pub(crate) path: Option<String>,
+    pub(crate) filesystem: Option<String>,
 }
 
 impl Mounts {
     /// `inside`: the path from the root of the file system on that device.
-    pub(super) fn place(
+    pub(crate) fn place(
         &mut self,
         pid: Option<u32>,
         device: (u32, u32),

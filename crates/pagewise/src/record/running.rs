@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
+use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 
 use pagewise_collect::SwapSensor;
@@ -20,7 +21,7 @@ const MOST_TRIES: u8 = 3;
 /// Processes are found while others come: a round for what the last one missed.
 const MOST_ROUNDS: usize = 16;
 
-pub(super) struct Running {
+pub(crate) struct Running {
     /// Those that were named and live.
     roots: Vec<RunningProcess>,
     cgroup: Option<PathBuf>,
@@ -34,7 +35,7 @@ struct Known {
 
 impl Running {
     /// Finds what was named; nothing is recorded yet.
-    pub(super) fn find(named: &observe::Running) -> Result<Self, Failure> {
+    pub(crate) fn find(named: &observe::Running) -> Result<Self, Failure> {
         let mut running = Self {
             roots: Vec::new(),
             cgroup: None,
@@ -70,14 +71,14 @@ impl Running {
     }
 
     /// What was named, for the trace.
-    pub(super) fn named(&self) -> (Vec<u32>, Option<String>) {
+    pub(crate) fn named(&self) -> (Vec<u32>, Option<String>) {
         let pids = self.roots.iter().map(RunningProcess::pid).collect();
         let cgroup = self.cgroup.as_ref().map(|path| path.display().to_string());
         (pids, cgroup)
     }
 
     /// Lets the sensor join all of them, and the children they have.
-    pub(super) fn join(&mut self, sensor: Option<&SwapSensor>) -> Result<(), Failure> {
+    pub(crate) fn join(&mut self, sensor: Option<&SwapSensor>) -> Result<(), Failure> {
         let mut joined = BTreeSet::new();
         for _ in 0..MOST_ROUNDS {
             let before = self.known.len();
@@ -95,7 +96,7 @@ impl Running {
     }
 
     /// Looks who is there now. `recorded`: processes that the sensor tells of.
-    pub(super) fn look(
+    pub(crate) fn look(
         &mut self,
         sensor: Option<&SwapSensor>,
         recorded: &BTreeSet<u32>,
@@ -166,17 +167,17 @@ impl Running {
     }
 
     /// Those that lived when last looked at.
-    pub(super) fn processes(&self) -> Vec<u32> {
+    pub(crate) fn processes(&self) -> Vec<u32> {
         self.known.keys().copied().collect()
     }
 
-    /// Sleeps until one of those that were named ends, or it is time to look again. True: none that was named is left,
+    /// Sleeps until one of those that were named ends, one of the others is readable, or it is time to look again. True: none that was named is left,
     /// and others are to be looked for now.
-    pub(super) fn wait_a_little(&mut self, patience: &Timespec) -> bool {
-        let mut wanted: Vec<PollFd<'_>> = self
-            .roots
-            .iter()
-            .map(|root| PollFd::from_borrowed_fd(root.pidfd(), PollFlags::IN))
+    pub(crate) fn wait_a_little(&mut self, patience: &Timespec, others: &[BorrowedFd<'_>]) -> bool {
+        let roots = self.roots.iter().map(RunningProcess::pidfd);
+        let mut wanted: Vec<PollFd<'_>> = roots
+            .chain(others.iter().copied())
+            .map(|file| PollFd::from_borrowed_fd(file, PollFlags::IN))
             .collect();
         // Interrupted by a signal: the caller looks at those anyway.
         let _ = rustix::event::poll(&mut wanted, Some(patience));
@@ -191,7 +192,7 @@ impl Running {
     }
 
     /// Whether none is left, as of the last look.
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.known.is_empty()
     }
 }

@@ -199,6 +199,7 @@ impl Sensors {
             call_paths: arguments.sensors.call_paths || arguments.io.is_some(),
             check_call_paths: arguments.check_call_paths,
             does_nothing: false,
+            enforces: false,
         })?);
         if arguments.sensors.faults {
             self.state("faults", "on");

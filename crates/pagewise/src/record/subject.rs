@@ -80,7 +80,7 @@ impl Subject {
         match self {
             Self::Program(launched) => Ok(wait_for_program(launched, sensors, patience)),
             Self::Running(running) => {
-                if running.wait_a_little(patience) {
+                if running.wait_a_little(patience, &[]) {
                     running.look(sensors.faults.as_ref(), &translator.live_processes())?;
                 }
                 Ok(running.is_over())

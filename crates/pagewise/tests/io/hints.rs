@@ -22,12 +22,12 @@ use pagewise_plan::Target;
 use serde_json::Value;
 use tempfile::TempDir;
 
-const MIB: usize = 1 << 20;
-const FILE_PAGES: i64 = 24 << 8;
-const DROP: IoAction = IoAction::Drop { readahead: None };
+pub(crate) const MIB: usize = 1 << 20;
+pub(crate) const FILE_PAGES: i64 = 24 << 8;
+pub(crate) const DROP: IoAction = IoAction::Drop { readahead: None };
 
 /// On a disk: what is in memory anyway has no pages to drop.
-fn folder() -> TempDir {
+pub(crate) fn folder() -> TempDir {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     static PROGRAM: OnceLock<TempDir> = OnceLock::new();
     let program = PROGRAM.get_or_init(|| {
@@ -40,14 +40,14 @@ fn folder() -> TempDir {
     folder
 }
 
-fn write_file(path: &Path, letter: u8) {
+pub(crate) fn write_file(path: &Path, letter: u8) {
     fs::write(path, vec![letter; 24 * MIB]).expect("written");
     let file = fs::File::open(path).expect("open");
     file.sync_all().expect("on the disk");
 }
 
 /// A rule for each function, with a pattern of files.
-fn plan_for(folder: &Path, rules: &[(&str, IoAction, Option<&str>)]) {
+pub(crate) fn plan_for(folder: &Path, rules: &[(&str, IoAction, Option<&str>)]) {
     let path = folder.join("hints");
     let file = ModuleFile::read(&path).expect("an ELF file");
     let rules = rules.iter().map(|&(function, action, files)| Rule {
@@ -87,17 +87,17 @@ fn first(folder: &Path) -> Value {
     outcome["io"][0].clone()
 }
 
-fn number(value: &Value) -> i64 {
+pub(crate) fn number(value: &Value) -> i64 {
     value.as_i64().unwrap_or_else(|| panic!("{value}"))
 }
 
 /// The numbers that the program printed, without its sum.
-fn printed(ended: &Ended) -> Vec<i64> {
+pub(crate) fn printed(ended: &Ended) -> Vec<i64> {
     let lines = ended.stdout.lines().filter(|line| !line.starts_with("sum"));
     lines.map(|line| line.parse().expect("a number")).collect()
 }
 
-fn sum(ended: &Ended) -> u64 {
+pub(crate) fn sum(ended: &Ended) -> u64 {
     let line = ended
         .stdout
         .lines()

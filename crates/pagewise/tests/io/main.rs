@@ -4,4 +4,5 @@
 mod common;
 
 mod hints;
+mod outside;
 mod recording;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::common::command::assert_nothing_lost;
 use crate::common::command::command;
 use crate::common::command::record;
+use crate::common::command::record_all_paths;
 use crate::common::command::report;
 use crate::common::command::run;
 use crate::common::command::start;
@@ -215,21 +216,17 @@ fn a_scanner_and_a_server_are_told_apart() {
         .output()
         .expect("it runs");
     assert!(make.status.success(), "{make:?}");
-    // Out of the page cache again.
-    for name in ["big", "hot"] {
-        let file = fs::File::open(folder.path().join(name)).expect("made");
-        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).expect("advised");
-    }
+    let leave_the_page_cache = || {
+        for name in ["big", "hot"] {
+            let file = fs::File::open(folder.path().join(name)).expect("made");
+            rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).expect("advised");
+        }
+    };
     // Not so fast that paths get lost before they are learnt.
     let program = "./scanserve -r 5000 -w 20 big hot";
-    record(
-        folder.path(),
-        "--io --sensors none --check-call-paths",
-        program,
-    )
-    .expect_code(0);
+    let options = "--io --sensors none --check-call-paths";
+    let report_of_calls = record_all_paths(folder.path(), options, program, leave_the_page_cache);
     machine.assert_restored();
-    let report_of_calls = report(folder.path());
     assert_nothing_lost(&report_of_calls);
     let scan = context(&report_of_calls, "scan_file", "read");
     let serve = context(&report_of_calls, "serve_block", "read");
@@ -267,9 +264,9 @@ fn a_scanner_and_a_server_are_told_apart() {
     assert!(text.contains("SEQUENTIAL DONTNEED"), "{text}");
     assert!(text.contains("read by serve_block (scanserve.c:"), "{text}");
 
-    record(folder.path(), "--io=sums --sensors none", program).expect_code(0);
+    let options = "--io=sums --sensors none";
+    let sums = record_all_paths(folder.path(), options, program, || {});
     machine.assert_restored();
-    let sums = report(folder.path());
     let (scan_sum, serve_sum) = (
         context(&sums, "scan_file", "read"),
         context(&sums, "serve_block", "read"),
@@ -291,11 +288,16 @@ fn ten_thousand_open_files_are_each_told_by_name() {
     };
     const FILES: usize = 10_000;
     let folder = folder_with("manyfiles.c");
-    fs::create_dir(folder.path().join("many")).expect("a folder");
+    let many = folder.path().join("many");
+    let make_empty = || {
+        let _ = fs::remove_dir_all(&many);
+        fs::create_dir(&many).expect("a folder");
+    };
     let program = format!("./manyfiles many {FILES}");
-    record(folder.path(), "--io --sensors none", &program).expect_code(0);
+    let options = "--io --sensors none";
+    let report = record_all_paths(folder.path(), options, &program, make_empty);
     machine.assert_restored();
-    assert_nothing_lost(&report(folder.path()));
+    assert_nothing_lost(&report);
     let recorded = Recorded::read(folder.path(), "/manyfiles");
     let mut times: HashMap<&str, u32> = HashMap::new();
     for call in &recorded.calls["main"] {

@@ -1,4 +1,5 @@
 // Programs whose I/O is hinted: whatever they do, they read what is there, and only their own pages go. usage: hints KIND FILE OTHER
+// With HINTS_WAIT=FILE in the environment hints come from outside: it begins when that file is there, and lets hints come.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>
@@ -37,6 +38,21 @@ __attribute__((noinline)) static ssize_t writes(int file) { return use(write(fil
 
 // No rule names this one.
 __attribute__((noinline)) static ssize_t other(int file, size_t bytes, off_t at) { return pread(file, buffer, bytes, at); }
+
+static const char *begin_when;
+
+static void wait_for(const char *path) {
+    while (access(path, F_OK) != 0) {
+        usleep(1000);
+    }
+}
+
+// Hints from outside come behind the calls.
+static void let_hints_come(void) {
+    if (begin_when != NULL) {
+        usleep(200000);
+    }
+}
 
 // Pages of a range that are in the page cache.
 static long cached(int file, uint64_t from, uint64_t bytes) {
@@ -77,6 +93,7 @@ static void read_all(int file) {
 }
 
 static void tell(const char *path, off_t from, off_t to) {
+    let_hints_come();
     int file = opened(path, 0);
     printf("%ld\n", cached(file, (uint64_t)from, (uint64_t)(to - from)));
     close(file);
@@ -91,6 +108,10 @@ int main(int count, char **values) {
     const char *kind = values[1], *path = values[2], *second = values[3];
     buffer = aligned_alloc(PAGE, MIB);
     memset(buffer, 1, MIB);
+    begin_when = getenv("HINTS_WAIT");
+    if (begin_when != NULL) {
+        wait_for(begin_when);
+    }
 #define IS(name) (strcmp(kind, name) == 0)
     if (IS("pipe") || IS("socket")) {
         int ends[2];
@@ -117,6 +138,7 @@ int main(int count, char **values) {
         int file = opened(path, 0);
         unlink(path);
         read_all(file);
+        let_hints_come();
         printf("%ld\n", cached(file, 0, 1 << 30));
     } else if (IS("replaced")) {
         evict(path);
@@ -149,6 +171,7 @@ int main(int count, char **values) {
         for (int piece = 0; piece < 40; piece++) {
             reads(file);
         }
+        let_hints_come();
         if (IS("reused")) {
             syscall(SYS_dup3, victim, file, 0);
         } else {
@@ -194,6 +217,48 @@ int main(int count, char **values) {
         }
         fclose(stream);
         tell_all(path);
+    } else if (IS("told")) {
+        // Told at its first calls to read nothing ahead, until somebody else uses it, or the end of the telling.
+        int file = opened(path, 0);
+        reads_at(file, 4 * MIB);
+        let_hints_come();
+        evict(path);
+        reads_at(file, 4 * MIB);
+        printf("%ld\n", cached(file, 0, 1 << 30));
+        other(file, PAGE, 16 * MIB);
+        let_hints_come();
+        other(file, PAGE, 16 * MIB + PAGE);
+        printf("%d\n", cached(file, 15 * MIB, 1 << 30) > 2);
+        reads_at(file, 6 * MIB);
+        let_hints_come();
+        evict(path);
+        reads_at(file, 10 * MIB);
+        printf("%ld\n", cached(file, 0, 1 << 30));
+        fflush(stdout);
+        close(opened("ready", 0));
+        wait_for(second);
+        evict(path);
+        reads_at(file, 4 * MIB);
+        reads_at(file, 4 * MIB + PAGE);
+        printf("%d\n", cached(file, 0, 1 << 30) > 2);
+    } else if (IS("advised")) {
+        // Its own advice, which a rule would change.
+        evict(path);
+        int file = opened(path, 0);
+        posix_fadvise(file, 0, 0, POSIX_FADV_SEQUENTIAL);
+        read_all(file);
+        let_hints_come();
+        evict(path);
+        reads_at(file, 4 * MIB);
+        reads_at(file, 4 * MIB + PAGE);
+        printf("%d\n", cached(file, 0, 1 << 30) > 2);
+    } else if (IS("for-ever")) {
+        // Until it is killed.
+        for (;;) {
+            int file = opened(path, 0);
+            read_all(file);
+            close(file);
+        }
     } else if (IS("written")) {
         int file = opened(path, O_TRUNC);
         for (int piece = 0; piece < 40 * MIB / PIECE; piece++) {
@@ -202,6 +267,10 @@ int main(int count, char **values) {
         fsync(file);
         writes(file);
         close(file);
+        // From outside, when it is on the disk and nobody has used it for a second.
+        for (int times = 0; times < 15; times++) {
+            let_hints_come();
+        }
         tell(path, 0, 16 * MIB);
     } else if (IS("forked")) {
         evict(path);
@@ -230,6 +299,7 @@ int main(int count, char **values) {
             }
             reads(file);
         }
+        let_hints_come();
         printf("%d\n", files);
     } else if (IS("whole")) {
         evict(path);

@@ -1,0 +1,191 @@
+//! Another process's open files, and what the page cache holds of them: hints from outside.
+//!
+//! A descriptor that was taken means the very open file that the process has, until it is dropped here. So what belongs to the
+//! open file (how far is read ahead) can be changed for the process, and a lock by `flock` outlives its descriptor there: take
+//! it, act, drop it.
+
+use std::num::NonZeroU64;
+use std::ops::Range;
+use std::os::fd::AsFd;
+use std::os::fd::AsRawFd;
+use std::os::fd::BorrowedFd;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::Advice;
+use rustix::fs::Mode;
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use rustix::process::PidfdGetfdFlags;
+
+/// Not in libc yet (Linux 6.5).
+const SYS_CACHESTAT: libc::c_long = 451;
+
+/// Which file is open: no other one has the same while it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FileIdentity {
+    /// Major and minor number of the file system's device.
+    pub device: (u32, u32),
+    /// Number on that device.
+    pub inode: u64,
+}
+
+impl FileIdentity {
+    /// Of an open file.
+    ///
+    /// # Errors
+    /// The errno of `fstat`.
+    pub fn of(file: impl AsFd) -> Result<Self, Errno> {
+        let stat = rustix::fs::fstat(file)?;
+        Ok(Self {
+            device: (
+                rustix::fs::major(stat.st_dev),
+                rustix::fs::minor(stat.st_dev),
+            ),
+            inode: stat.st_ino,
+        })
+    }
+}
+
+/// The open file behind a descriptor of another process (`pidfd_getfd`, Linux 5.6).
+///
+/// # Errors
+/// `BADF`: it has none of this number; `SRCH`: it has ended; `PERM`: it may not be looked into; `NOSYS`: the kernel is older.
+pub fn take_descriptor(process: BorrowedFd<'_>, number: u32) -> Result<OwnedFd, Errno> {
+    let number = i32::try_from(number).map_err(|_| Errno::BADF)?;
+    rustix::process::pidfd_getfd(process, number, PidfdGetfdFlags::empty())
+}
+
+/// Opens a file by its path if it is the one that is meant, without any effect on another.
+///
+/// # Errors
+/// `STALE`: another file has that path; else the errno.
+pub fn open_if_same(path: &Path, meant: FileIdentity) -> Result<OwnedFd, Errno> {
+    // Of any kind of file, this opens nothing yet.
+    let place = rustix::fs::open(
+        path,
+        OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?;
+    if FileIdentity::of(&place)? != meant {
+        return Err(Errno::STALE);
+    }
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOATIME | OFlags::CLOEXEC;
+    let link = format!("/proc/self/fd/{}", place.as_raw_fd());
+    rustix::fs::open(&*link, flags, Mode::empty())
+}
+
+/// Advice on a whole open file, or, if it is not empty, on a range of bytes.
+///
+/// # Errors
+/// The errno of `posix_fadvise`.
+pub fn advise(file: impl AsFd, range: Range<u64>, advice: Advice) -> Result<(), Errno> {
+    let bytes = NonZeroU64::new(range.end.saturating_sub(range.start));
+    rustix::fs::fadvise(file, range.start, bytes, advice)
+}
+
+/// Begins to write a range back, without waiting for it.
+///
+/// # Errors
+/// The errno of `sync_file_range`.
+pub fn write_back(file: impl AsFd, range: Range<u64>) -> Result<(), Errno> {
+    let signed = |offset: u64| i64::try_from(offset).unwrap_or(i64::MAX);
+    let bytes = range.end.saturating_sub(range.start);
+    // SAFETY: numbers only, and a descriptor that is open as long as it is borrowed.
+    let status = unsafe {
+        libc::sync_file_range(
+            file.as_fd().as_raw_fd(),
+            signed(range.start),
+            signed(bytes),
+            libc::SYNC_FILE_RANGE_WRITE,
+        )
+    };
+    errno_unless(status == 0)
+}
+
+/// Pages of a range that are in the page cache (`cachestat`, Linux 6.5).
+///
+/// # Errors
+/// `NOSYS`: the kernel is older; `PERM`: this user neither owns the file nor may write it.
+pub fn cached_pages(file: impl AsFd, range: Range<u64>) -> Result<u64, Errno> {
+    counts(file, range).map(|[cached, ..]| cached)
+}
+
+/// Of these, pages that are not on the disk yet: changed, or just being written.
+///
+/// # Errors
+/// As of [`cached_pages`].
+pub fn unwritten_pages(file: impl AsFd, range: Range<u64>) -> Result<u64, Errno> {
+    counts(file, range).map(|[_, dirty, under_way, ..]| dirty + under_way)
+}
+
+fn counts(file: impl AsFd, range: Range<u64>) -> Result<[u64; 5], Errno> {
+    let request = [range.start, range.end.saturating_sub(range.start)];
+    let mut counts = [0u64; 5];
+    // SAFETY: structures as in include/uapi/linux/mman.h; only `counts` is written.
+    let status = unsafe {
+        libc::syscall(
+            SYS_CACHESTAT,
+            file.as_fd().as_raw_fd(),
+            request.as_ptr(),
+            counts.as_mut_ptr(),
+            0,
+        )
+    };
+    errno_unless(status == 0).map(|()| counts)
+}
+
+fn errno_unless(is_done: bool) -> Result<(), Errno> {
+    if is_done {
+        return Ok(());
+    }
+    let error = std::io::Error::last_os_error();
+    Err(Errno::from_io_error(&error).unwrap_or(Errno::IO))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::process::PidfdFlags;
+    use std::fs::File;
+    use std::io::Write;
+
+    fn own() -> OwnedFd {
+        rustix::process::pidfd_open(rustix::process::getpid(), PidfdFlags::empty())
+            .expect("our own")
+    }
+
+    #[test]
+    fn a_descriptor_that_was_taken_is_the_same_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("file");
+        let file = File::create(&path).expect("made");
+        let number = file.as_raw_fd().unsigned_abs();
+        let taken = take_descriptor(own().as_fd(), number).expect("taken");
+        let identity = FileIdentity::of(&file).expect("open");
+        assert_eq!(FileIdentity::of(&taken), Ok(identity));
+        assert!(open_if_same(&path, identity).is_ok());
+        std::fs::rename(&path, folder.path().join("away")).expect("moved");
+        assert_eq!(open_if_same(&path, identity).err(), Some(Errno::NOENT));
+        std::fs::write(&path, "another").expect("made");
+        assert_eq!(open_if_same(&path, identity).err(), Some(Errno::STALE));
+        assert_eq!(
+            take_descriptor(own().as_fd(), 1 << 19).err(),
+            Some(Errno::BADF)
+        );
+    }
+
+    #[test]
+    fn pages_are_counted_written_back_and_dropped() {
+        // On a disk: the folder of temporary files may be memory.
+        let mut file = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).expect("a file");
+        file.write_all(&vec![1; 1 << 20]).expect("written");
+        assert_eq!(cached_pages(&file, 0..1 << 20), Ok(256));
+        assert_eq!(unwritten_pages(&file, 0..1 << 20), Ok(256));
+        assert_eq!(write_back(&file, 0..1 << 20), Ok(()));
+        file.sync_all().expect("on the disk");
+        assert_eq!(unwritten_pages(&file, 0..1 << 20), Ok(0));
+        assert_eq!(advise(&file, 0..1 << 20, Advice::DontNeed), Ok(()));
+        assert_eq!(cached_pages(&file, 0..1 << 20), Ok(0));
+    }
+}

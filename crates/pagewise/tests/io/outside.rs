@@ -1,0 +1,379 @@
+//! Hints for I/O from outside, on processes that run already: the same as from inside, and what only happens there.
+
+use std::fs;
+use std::io::BufRead;
+use std::io::BufReader;
+use std::path::Path;
+use std::process::Child;
+use std::process::Command;
+use std::process::Stdio;
+use std::time::Duration;
+
+use super::hints::DROP;
+use super::hints::FILE_PAGES;
+use super::hints::MIB;
+use super::hints::folder;
+use super::hints::number;
+use super::hints::plan_for;
+use super::hints::printed;
+use super::hints::sum;
+use super::hints::write_file;
+use crate::common::command::Ended;
+use crate::common::command::Running;
+use crate::common::command::command;
+use crate::common::command::record;
+use crate::common::command::run;
+use crate::common::command::start;
+use crate::common::machine::Machine;
+use crate::common::programs::compile;
+use crate::common::programs::compile_with;
+use crate::common::within;
+use pagewise_plan::IoAction;
+use pagewise_plan::Readahead;
+use rustix::process::Signal;
+use serde_json::Value;
+
+/// `./hints KIND FILE OTHER`, which begins once the file `go` is there.
+fn waiting(folder: &Path, words: &[&str]) -> Running {
+    let mut program = Command::new(folder.join("hints"));
+    program
+        .args(words)
+        .current_dir(folder)
+        .env("HINTS_WAIT", "go");
+    start(program)
+}
+
+fn pid(program: &Running) -> String {
+    program.pid().to_string()
+}
+
+/// `pagewise apply plan.toml --pid ...`, in force.
+struct Enforcer {
+    child: Child,
+    lines: Vec<String>,
+    rest: BufReader<std::process::ChildStderr>,
+}
+
+impl Enforcer {
+    fn start(folder: &Path, pids: &[String]) -> Self {
+        let pids = pids.join(",");
+        let arguments = [
+            "apply",
+            "plan.toml",
+            "--json",
+            "outcome.json",
+            "--pid",
+            &pids,
+        ];
+        let mut child = command(folder, &arguments)
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let mut rest = BufReader::new(child.stderr.take().expect("piped"));
+        let mut first = String::new();
+        rest.read_line(&mut first).expect("read");
+        assert!(first.contains("rules in force on"), "{first}");
+        Self {
+            child,
+            lines: vec![first],
+            rest,
+        }
+    }
+
+    /// Waits for its end: what it said.
+    fn end(mut self) -> Vec<String> {
+        let ended = within(Duration::from_secs(30), || {
+            self.child.try_wait().expect("waited").is_some()
+        });
+        assert!(ended, "it goes on");
+        self.lines
+            .extend(self.rest.lines().map(|line| line.expect("read")));
+        let code = self.child.wait().expect("waited").code();
+        assert_eq!(code, Some(0), "{:#?}", self.lines);
+        assert!(!self.lines.iter().any(|line| line.contains("panicked")));
+        self.lines
+    }
+
+    fn interrupt(self) -> Vec<String> {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, Signal::INT).expect("sent");
+        self.end()
+    }
+}
+
+fn outcome(folder: &Path) -> Value {
+    let text = fs::read_to_string(folder.join("outcome.json")).expect("written");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// Runs these to their ends under one enforcer.
+fn enforce(folder: &Path, kinds: &[&[&str]]) -> Vec<Ended> {
+    let programs: Vec<Running> = kinds.iter().map(|words| waiting(folder, words)).collect();
+    let pids: Vec<String> = programs.iter().map(pid).collect();
+    let enforcer = Enforcer::start(folder, &pids);
+    fs::write(folder.join("go"), "").expect("written");
+    let ended = programs.into_iter().map(Running::end);
+    let ended = ended.map(|ended| ended.expect_code(0)).collect();
+    enforcer.end();
+    fs::remove_file(folder.join("go")).expect("removed");
+    ended
+}
+
+#[test]
+fn a_scan_leaves_nothing_behind_but_what_was_there() {
+    let Some(_machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let folder = folder.path();
+    plan_for(folder, &[("reads", DROP, None)]);
+    let whole = &enforce(folder, &[&["whole", "data", "other"]])[0];
+    assert_eq!((sum(whole), printed(whole)), (2 * 24 * MIB as u64, vec![0]));
+    let told = outcome(folder);
+    let rule = &told["io"][0];
+    assert_eq!(number(&rule["gone_pages"]), FILE_PAGES, "{told:#}");
+    assert_eq!(
+        (number(&rule["calls"]), number(&rule["files"])),
+        (385, 1),
+        "{told:#}"
+    );
+    assert_eq!(number(&rule["bytes"]), 24 * MIB as i64);
+    assert!(
+        rule["withdrawn"].is_null() && rule["errno"].is_null(),
+        "{told:#}"
+    );
+    assert!(
+        told["exit_code"].is_null() && told["processes"] == 1,
+        "{told:#}"
+    );
+    assert_eq!(told["outside"]["lost_calls"], 0, "{told:#}");
+
+    let half = &enforce(folder, &[&["half", "data", "other"]])[0];
+    assert_eq!(printed(half), [1024, 0, 0], "what was there stays");
+    assert!(number(&outcome(folder)["io"][0]["others_pages"]) >= 1024);
+}
+
+#[test]
+fn files_that_go_or_change_meanwhile_harm_nobody() {
+    let Some(_machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let folder = folder.path();
+    plan_for(folder, &[("reads", DROP, None), ("writes", DROP, None)]);
+    let kinds = [
+        "unlinked",
+        "replaced",
+        "truncated",
+        "reused",
+        "over",
+        "forked",
+        "written",
+    ];
+    let data: Vec<String> = kinds.iter().map(|kind| format!("{kind}.data")).collect();
+    let other: Vec<String> = kinds.iter().map(|kind| format!("{kind}.other")).collect();
+    let mut words = Vec::new();
+    for ((kind, data), other) in kinds.iter().zip(&data).zip(&other) {
+        write_file(&folder.join(data), 2);
+        write_file(&folder.join(other), 3);
+        words.push([*kind, data.as_str(), other.as_str()]);
+    }
+    let words: Vec<&[&str]> = words.iter().map(|words| &words[..]).collect();
+    let ended = enforce(folder, &words);
+    let whole = 2 * 24 * MIB as u64;
+    for (ended, (expected_sum, cached)) in ended.iter().zip([
+        (whole, vec![0]),
+        // The new file of that name keeps its pages.
+        (whole, vec![FILE_PAGES]),
+        (2 * (100 * 65536 + 3 * MIB as u64), vec![0]),
+        // What the descriptor means now is another's, and all of it was cached before.
+        ((2 * 40 + 3 * 100) * 65536, vec![FILE_PAGES]),
+        ((2 * 40 + 3 * 100) * 65536, vec![FILE_PAGES]),
+    ]) {
+        assert_eq!((sum(ended), printed(ended)), (expected_sum, cached));
+    }
+    assert_eq!(
+        printed(&ended[6]),
+        [0],
+        "what was written is dropped, later"
+    );
+    assert!(number(&outcome(folder)["processes"]) >= 8, "the child, too");
+}
+
+#[test]
+fn reading_ahead_is_told_given_back_and_left_to_a_program_that_says_itself() {
+    let Some(_machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let folder = folder.path();
+    let random = IoAction::Readahead(Readahead::Random);
+    plan_for(
+        folder,
+        &[
+            ("reads_at", random, None),
+            ("reads", random, Some("advised")),
+        ],
+    );
+    write_file(&folder.join("advised"), 2);
+    let told = waiting(folder, &["told", "data", "ended"]);
+    let advised = waiting(folder, &["advised", "advised", "other"]);
+    let enforcer = Enforcer::start(folder, &[pid(&told), pid(&advised)]);
+    fs::write(folder.join("go"), "").expect("written");
+    assert_eq!(printed(&advised.end().expect_code(0)), [1]);
+    let ready = folder.join("ready");
+    assert!(within(Duration::from_secs(20), || ready.exists()));
+    let said = enforcer.interrupt();
+    assert!(
+        said.iter()
+            .any(|line| line.contains("plan in force: 2 of 2 rules matched")),
+        "{said:#?}"
+    );
+    // Whatever was told is taken back, and the program goes on.
+    fs::write(folder.join("ended"), "").expect("written");
+    assert_eq!(printed(&told.end().expect_code(0)), [1, 1, 1, 1]);
+    let told = outcome(folder);
+    assert!(number(&told["io"][0]["hints"]) >= 2, "{told:#}");
+    assert_eq!(number(&told["io"][1]["taken_over"]), 1, "{told:#}");
+    assert_eq!(number(&told["io"][1]["hints"]), 0, "{told:#}");
+}
+
+#[test]
+fn what_has_no_page_cache_gets_no_hint_and_ten_thousand_files_are_followed() {
+    let Some(_machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let folder = folder.path();
+    let in_memory = tempfile::tempdir_in("/dev/shm").expect("a folder");
+    let in_memory = in_memory.path().join("data");
+    write_file(&in_memory, 2);
+    plan_for(folder, &[("reads", DROP, None)]);
+    let in_memory = in_memory.display().to_string();
+    write_file(&folder.join("direct"), 2);
+    let ended = enforce(
+        folder,
+        &[
+            &["direct", "direct", "other"],
+            &["pipe", "data", "other"],
+            &["whole", &in_memory, "other"],
+            &["many", "data", "other"],
+        ],
+    );
+    assert_eq!(printed(&ended[2]), [FILE_PAGES], "it lives there");
+    assert!(printed(&ended[3])[0] >= 1000);
+    let told = outcome(folder);
+    let rule = &told["io"][0];
+    assert_eq!(number(&rule["hintless_files"]), 2, "{told:#}");
+    assert_eq!(number(&rule["refusals"]), 0, "{told:#}");
+    assert!(number(&rule["calls"]) >= 1000, "{told:#}");
+}
+
+#[test]
+fn static_programs_are_recorded_planned_and_enforced() {
+    let Some(_machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let folder = folder.path();
+    compile_with(folder, "hints.c", "hints", &["-O1", "-static"]);
+    record(folder, "--io", "./hints whole data other").expect_code(0);
+    run(folder, &["plan", "--min-io", "1M"]).expect_code(0);
+    assert_eq!(
+        printed(&enforce(folder, &[&["whole", "data", "other"]])[0]),
+        [0]
+    );
+    let told = outcome(folder);
+    let rules = told["io"].as_array().expect("rules");
+    let gone = rules.iter().map(|rule| number(&rule["gone_pages"])).max();
+    assert_eq!(gone, Some(FILE_PAGES), "{told:#}");
+}
+
+#[test]
+fn what_cannot_be_enforced_is_refused_or_told() {
+    let Some(_machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let folder = folder.path();
+    let apply = |more: &[&str]| {
+        let arguments: Vec<&str> = ["apply", "plan.toml"].iter().chain(more).copied().collect();
+        run(folder, &arguments)
+    };
+    let program = waiting(folder, &["for-ever", "data", "other"]);
+    let of_program = pid(&program);
+    let of_program = of_program.as_str();
+    plan_for(folder, &[]);
+    apply(&["--pid", of_program]).expect_refusal(125, &["no rule about I/O", "apply PLAN -- CMD"]);
+    plan_for(
+        folder,
+        &[
+            ("reads", IoAction::DontCache { readahead: None }, None),
+            ("writes", DROP, None),
+        ],
+    );
+    apply(&["--pid", "999999999"]).expect_refusal(125, &["999999999", "no such process"]);
+    apply(&["--pid", of_program, "--memory", "64M"])
+        .expect_refusal(125, &["--memory is for a program that is started"]);
+    let mut stranger = Command::new("setpriv");
+    let words = ["--reuid", "65534", "--clear-groups", "sleep", "60"];
+    let mut stranger = stranger.args(words).spawn().expect("setpriv");
+    let pagewise = command(
+        folder,
+        &["apply", "plan.toml", "--pid", &stranger.id().to_string()],
+    );
+    assert!(within(Duration::from_secs(5), || {
+        fs::read_to_string(format!("/proc/{}/comm", stranger.id()))
+            .is_ok_and(|name| name == "sleep\n")
+    }));
+    let mut untraceable = Command::new("setpriv");
+    untraceable.args(["--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace", "--"]);
+    untraceable
+        .arg(pagewise.get_program())
+        .args(pagewise.get_args())
+        .current_dir(folder);
+    let refused = start(untraceable).end();
+    stranger.kill().expect("killed");
+    stranger.wait().expect("waited");
+    assert_eq!(refused.code, Some(125));
+    assert!(
+        refused
+            .stderr
+            .contains("does not let its open files be taken (pidfd_getfd"),
+        "{refused:#?}"
+    );
+
+    // 438: pidfd_getfd.
+    compile(folder, "without.c");
+    for (errno, words) in [("1", "right to trace"), ("38", "Linux 5.6")] {
+        let mut limited = Command::new(folder.join("without"));
+        limited.args(["438", errno]).arg(pagewise.get_program());
+        limited
+            .args(["apply", "plan.toml", "--pid", of_program])
+            .current_dir(folder);
+        start(limited)
+            .end()
+            .expect_refusal(125, &[of_program, words]);
+    }
+
+    let enforcer = Enforcer::start(folder, &[of_program.to_owned()]);
+    let second = ["apply", "plan.toml", "--pid", of_program];
+    run(folder, &second).expect_refusal(125, &[of_program, "has a plan in force already"]);
+    fs::write(folder.join("go"), "").expect("written");
+    std::thread::sleep(Duration::from_millis(100));
+    // In the middle of it all.
+    program.signal(Signal::KILL);
+    let said = enforcer.end();
+    assert_eq!(program.end().code, None);
+    assert!(
+        said.iter()
+            .any(|line| line.contains("of reads: rule unmatched: dontcache is a flag")),
+        "{said:#?}"
+    );
+    assert!(
+        said.iter()
+            .any(|line| line.contains("plan in force: 0 of 2 rules matched")),
+        "{said:#?}"
+    );
+}
