@@ -185,6 +185,7 @@ pub fn without_memory(trace: &Trace) -> Result<Advice, NoAdvice> {
                 bytes,
                 peak_bytes,
                 lock_bytes: None,
+                fresh: None,
             },
             rules: Vec::new(),
             curve: Vec::new(),
@@ -325,6 +326,7 @@ fn memory(trace: &Trace, findings: &Findings, asked: Option<u64>) -> Result<Memo
         bytes,
         peak_bytes: peak_bytes(trace)?,
         lock_bytes: Some(choose::lock_budget(bytes)),
+        fresh: None,
     })
 }
 

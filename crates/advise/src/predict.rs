@@ -153,9 +153,12 @@ fn saved(choice: &Choice, objects: &[ObjectFacts], run: &RunFacts) -> Saved {
                 most: share * (1.0 - comes * left.least),
             }
         }
-        Action::Cold | Action::Huge | Action::Sequential | Action::Io(_) | Action::Nothing => {
-            Saved::default()
-        }
+        Action::Cold
+        | Action::Huge
+        | Action::Prezero
+        | Action::Sequential
+        | Action::Io(_)
+        | Action::Nothing => Saved::default(),
     }
 }
 

@@ -1,5 +1,7 @@
 //! System calls about memory, as they are: the functions of the C library may be interposed, by us.
 
+use std::sync::atomic::AtomicU32;
+
 use libc::c_long;
 
 /// Pages that are in swap and asked for stay in the swap cache until they are touched.
@@ -12,6 +14,11 @@ pub const COLD: i32 = libc::MADV_COLD;
 pub const HUGE: i32 = libc::MADV_HUGEPAGE;
 /// Pages are wanted in order.
 pub const SEQUENTIAL: i32 = libc::MADV_SEQUENTIAL;
+/// As if each page were written, with what it holds; of memory that was never touched, huge pages where they fit (Linux 5.14).
+pub const POPULATE: i32 = libc::MADV_POPULATE_WRITE;
+
+/// A huge page of what lies there, whatever it is (Linux 6.1).
+pub const COLLAPSE: i32 = 25;
 
 const MLOCK_ONFAULT: c_long = 1;
 
@@ -28,7 +35,12 @@ fn result(value: c_long) -> Result<(), i32> {
 /// # Errors
 /// The errno.
 pub fn advise(start: usize, bytes: usize, advice: i32) -> Result<(), i32> {
-    debug_assert!([WILL_NEED, PAGE_OUT, COLD, HUGE, SEQUENTIAL].contains(&advice));
+    debug_assert!(
+        [
+            WILL_NEED, PAGE_OUT, COLD, HUGE, SEQUENTIAL, POPULATE, COLLAPSE
+        ]
+        .contains(&advice)
+    );
     // SAFETY: none of these changes what memory holds; addresses without memory are refused.
     result(unsafe { libc::syscall(libc::SYS_madvise, start, bytes, c_long::from(advice)) })
 }
@@ -145,6 +157,88 @@ pub fn has_swapped() -> Option<bool> {
     let first = value.into_iter().find(|byte| byte.is_ascii_digit())?;
     // Written without leading zeros.
     Some(*first != b'0')
+}
+
+/// Pages of a huge page.
+pub const HUGE_PAGES: usize = 512;
+const PAGE: usize = 4096;
+
+/// Whether any page of this huge page's range has memory (`mincore`, which needs no descriptor); `None`: the range is not mapped.
+pub fn has_memory(region: usize) -> Option<bool> {
+    let mut pages = [0u8; HUGE_PAGES];
+    // SAFETY: the buffer has a byte for each page of the range.
+    let told = unsafe {
+        libc::syscall(
+            libc::SYS_mincore,
+            region,
+            HUGE_PAGES * PAGE,
+            pages.as_mut_ptr(),
+        )
+    };
+    (told == 0).then(|| pages.iter().any(|page| page & 1 != 0))
+}
+
+/// Whether the first word of each page of this huge page's range is zero, read by the kernel, as the range may be unmapped
+/// meanwhile; `None`: it cannot be read.
+pub fn begins_with_zeros(region: usize) -> Option<bool> {
+    let mut words = [0u64; HUGE_PAGES];
+    let into = libc::iovec {
+        iov_base: words.as_mut_ptr().cast(),
+        iov_len: size_of_val(&words),
+    };
+    let from: [libc::iovec; HUGE_PAGES] = std::array::from_fn(|page| libc::iovec {
+        iov_base: (region + page * PAGE) as *mut libc::c_void,
+        iov_len: size_of::<u64>(),
+    });
+    // SAFETY: this process's own memory is read into the words above; what is not mapped is refused.
+    let read = unsafe {
+        libc::process_vm_readv(
+            libc::getpid(),
+            &raw const into,
+            1,
+            from.as_ptr(),
+            HUGE_PAGES as libc::c_ulong,
+            0,
+        )
+    };
+    (read == size_of_val(&words) as isize).then(|| words.iter().all(|word| *word == 0))
+}
+
+/// Where the heap (`brk`) ends now.
+pub fn heap_end() -> usize {
+    // SAFETY: an end that cannot be is refused, and the end told.
+    unsafe { libc::syscall(libc::SYS_brk, 0 as c_long) as usize }
+}
+
+/// Sleeps so long at most, or until [`wake`] is called or `word` no longer is `value`.
+pub fn wait(word: &AtomicU32, value: u32, ns: u64) {
+    let time = libc::timespec {
+        tv_sec: (ns / 1_000_000_000) as i64,
+        tv_nsec: (ns % 1_000_000_000) as i64,
+    };
+    // SAFETY: the word and the time live.
+    unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
+            value,
+            &raw const time,
+        )
+    };
+}
+
+/// Wakes who waits for the word.
+pub fn wake(word: &AtomicU32) {
+    // SAFETY: the word lives.
+    unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
+            1,
+        )
+    };
 }
 
 /// Major faults of this process so far.

@@ -20,6 +20,7 @@ pub use error::PlanError;
 pub use model::Action;
 pub use model::CurvePoint;
 pub use model::Frame;
+pub use model::Fresh;
 pub use model::IoAction;
 pub use model::Memory;
 pub use model::Plan;

@@ -26,7 +26,7 @@ impl Plan {
 
     /// Whether any rule changes anything.
     pub fn does_something(&self) -> bool {
-        self.acting_rules().next().is_some()
+        self.memory.fresh.is_some() || self.acting_rules().next().is_some()
     }
 }
 
@@ -50,6 +50,30 @@ pub struct Memory {
     pub peak_bytes: Option<u64>,
     /// What all rules together may lock; the runtime chooses where nothing is said.
     pub lock_bytes: Option<u64>,
+    /// What is done to all fresh memory that no rule is about, the heap and large mappings; `None`: nothing.
+    pub fresh: Option<Fresh>,
+}
+
+/// How fresh memory comes to the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fresh {
+    /// In huge pages, at the first touch.
+    Huge,
+    /// In huge pages that were made ready before.
+    Prezero,
+}
+
+impl Fresh {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Huge, Self::Prezero];
+
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Huge => "huge",
+            Self::Prezero => "prezero",
+        }
+    }
 }
 
 /// What is done to one object.
@@ -149,6 +173,8 @@ pub enum Action {
     Cold,
     /// Backs it by huge pages.
     Huge,
+    /// Backs it by huge pages that are ready before the program's first touch.
+    Prezero,
     /// Tells the kernel that it is swept (`MADV_SEQUENTIAL`), and no more.
     Sequential,
     /// What the page cache is told of I/O calls, and done about them. Of [`Target::Io`] only.
@@ -166,6 +192,7 @@ impl Action {
             Self::Prefetch(_) => "prefetch",
             Self::Cold => "cold",
             Self::Huge => "huge",
+            Self::Prezero => "prezero",
             Self::Sequential => "sequential",
             Self::Io(action) => action.name(),
             Self::Nothing => "nothing",

@@ -226,22 +226,27 @@ impl ModuleFile {
     }
 }
 
-/// `call rel32`, or `call` by register or memory (opcode FF /2) with its operand bytes.
+/// `call rel32`, or `call` by register or memory (opcode FF /2) with its operand bytes; or `syscall`, which the innermost
+/// frame of a path of I/O follows where the program is static.
 #[cfg(target_arch = "x86_64")]
 fn ends_with_call(code: &[u8]) -> bool {
     let back = |count: usize| code.len().checked_sub(count).map(|at| &code[at..]);
     let by_operand =
         |count: usize| back(count).is_some_and(|code| code[0] == 0xff && code[1] & 0x38 == 0x10);
-    back(5).is_some_and(|code| code[0] == 0xe8) || [2, 3, 4, 6, 7].into_iter().any(by_operand)
+    back(5).is_some_and(|code| code[0] == 0xe8)
+        || code.ends_with(&[0x0f, 0x05])
+        || [2, 3, 4, 6, 7].into_iter().any(by_operand)
 }
 
-/// `bl` or `blr`.
+/// `bl`, `blr` or `svc #0`.
 #[cfg(target_arch = "aarch64")]
 fn ends_with_call(code: &[u8]) -> bool {
     let word = code
         .last_chunk::<4>()
         .map(|bytes| u32::from_le_bytes(*bytes));
-    word.is_some_and(|word| word >> 26 == 0b100101 || word & 0xffff_fc1f == 0xd63f_0000)
+    word.is_some_and(|word| {
+        word >> 26 == 0b100101 || word & 0xffff_fc1f == 0xd63f_0000 || word == 0xd400_0001
+    })
 }
 
 fn is_code<'data>(segment: &impl ObjectSegment<'data>) -> bool {

@@ -25,10 +25,25 @@ struct Request {
     offset: i64,
 }
 
+impl Request {
+    /// Whether it is just memory.
+    fn is_ordinary(&self) -> bool {
+        let special =
+            libc::MAP_NORESERVE | libc::MAP_STACK | libc::MAP_GROWSDOWN | libc::MAP_HUGETLB;
+        self.flags & special == 0
+            && self.flags & libc::MAP_PRIVATE != 0
+            && self.protection & libc::PROT_WRITE != 0
+    }
+}
+
 /// # Safety
 /// As mmap(2).
 unsafe fn map(request: Request, registers: Registers) -> *mut c_void {
     // The system call itself, as in the others below: looking up the next mmap may allocate, and allocators map memory.
+    if request.flags & libc::MAP_FIXED != 0 {
+        // What is there is unmapped by it.
+        plan::not_fresh(request.address as usize, request.bytes, false);
+    }
     // SAFETY: the same call as our caller's.
     let result = unsafe {
         libc::syscall(
@@ -42,7 +57,12 @@ unsafe fn map(request: Request, registers: Registers) -> *mut c_void {
             request.offset,
         )
     } as *mut c_void;
-    if request.flags & libc::MAP_ANONYMOUS == 0 || result == libc::MAP_FAILED {
+    if result == libc::MAP_FAILED {
+        return result;
+    }
+    if request.flags & libc::MAP_ANONYMOUS == 0 {
+        // Memory that went without our being told is a file's now.
+        plan::not_fresh(result as usize, request.bytes, false);
         return result;
     }
     if is_large(request.bytes) {
@@ -56,7 +76,12 @@ unsafe fn map(request: Request, registers: Registers) -> *mut c_void {
     }
     // What is only reserved is made usable, in parts, later.
     if plan::wants(request.bytes) && request.protection != libc::PROT_NONE {
-        plan::allocated(result as usize, request.bytes, Hook::Mapping, None);
+        let hook = if request.is_ordinary() {
+            Hook::Mapping
+        } else {
+            Hook::SpecialMapping
+        };
+        plan::allocated(result as usize, request.bytes, hook, None);
     }
     result
 }
@@ -138,6 +163,10 @@ pub unsafe extern "C" fn mremap(
     target: *mut c_void,
 ) -> *mut c_void {
     let rule = plan::leaving(old as usize, old_bytes, false);
+    if flags & libc::MREMAP_FIXED != 0 {
+        // What is there is unmapped by it.
+        plan::not_fresh(target as usize, new_bytes, false);
+    }
     // SAFETY: the same call as our caller's; the kernel looks at the fifth argument if a flag says so.
     let result = unsafe {
         libc::syscall(

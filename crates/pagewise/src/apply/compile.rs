@@ -8,6 +8,7 @@ use std::process::Command;
 use pagewise_abi::plan as wire;
 use pagewise_plan::Action;
 use pagewise_plan::Frame;
+use pagewise_plan::Fresh;
 use pagewise_plan::IoAction;
 use pagewise_plan::ModuleFile;
 use pagewise_plan::Plan;
@@ -29,9 +30,33 @@ pub(super) fn compile(plan: &Plan, executable: &Path, limit_bytes: Option<u64>) 
     let sizes = wire::PlanSizes {
         limit_bytes: limit_bytes.unwrap_or(0),
         lock_bytes: plan.memory.lock_bytes.unwrap_or(0),
+        fresh: plan.memory.fresh.map_or(0, of_fresh),
     };
     Compiled {
         bytes: wire.encode(sizes),
+        rules,
+    }
+}
+
+/// For processes that run already: what can be put into force from outside. `files`: what is mapped in them, by name.
+pub(super) fn compile_from_outside(plan: &Plan, files: BTreeMap<String, PathBuf>) -> Compiled {
+    let mut wire = Wire::new(Modules::mapped(files));
+    let sent = |rule: &Rule| {
+        match (&rule.target, &rule.action) {
+        (Target::Allocation(_) | Target::Global { .. }, _) => Err(
+            "memory is not changed from outside; start the program with: pagewise apply PLAN -- CMD"
+                .to_owned(),
+        ),
+        (_, Action::Io(IoAction::DontCache { .. })) => Err(
+            "dontcache is a flag of the program's own calls, not possible from outside; write action = \"drop\""
+                .to_owned(),
+        ),
+        _ => wire.add(rule),
+    }
+    };
+    let rules = plan.rules.iter().map(sent).collect();
+    Compiled {
+        bytes: wire.encode(wire::PlanSizes::default()),
         rules,
     }
 }
@@ -59,8 +84,8 @@ impl Wire {
     }
 
     fn add(&mut self, rule: &Rule) -> Result<usize, String> {
-        if self.rules.len() == wire::CALLS {
-            return Err(format!("there are more than {} rules", wire::CALLS));
+        if self.rules.len() == wire::FRESH {
+            return Err(format!("there are more than {} rules", wire::FRESH));
         }
         let mut sent = of_action(&rule.action);
         match &rule.target {
@@ -158,6 +183,7 @@ fn of_action(action: &Action) -> wire::PlanRule {
         Action::Prefetch(ahead) => (PlanAction::Prefetch, None, Some(ahead)),
         Action::Cold => (PlanAction::Cold, None, None),
         Action::Huge => (PlanAction::Huge, None, None),
+        Action::Prezero => (PlanAction::Prezero, None, None),
         Action::Sequential => (PlanAction::Sequential, None, None),
         Action::Io(action) => return of_io(*action),
         Action::Nothing => (PlanAction::Nothing, None, None),
@@ -168,6 +194,13 @@ fn of_action(action: &Action) -> wire::PlanRule {
         chunk_bytes: ahead.and_then(|ahead| ahead.chunk_bytes).unwrap_or(0),
         lead_bytes: ahead.and_then(|ahead| ahead.lead_bytes).unwrap_or(0),
         ..wire::PlanRule::default()
+    }
+}
+
+fn of_fresh(fresh: Fresh) -> u32 {
+    match fresh {
+        Fresh::Huge => wire::PlanAction::Huge as u32,
+        Fresh::Prezero => wire::PlanAction::Prezero as u32,
     }
 }
 
@@ -224,6 +257,14 @@ impl Modules {
         Self {
             paths,
             executable: Some(executable.to_owned()),
+            read: BTreeMap::new(),
+        }
+    }
+
+    fn mapped(paths: BTreeMap<String, PathBuf>) -> Self {
+        Self {
+            paths,
+            executable: None,
             read: BTreeMap::new(),
         }
     }

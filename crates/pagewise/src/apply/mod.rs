@@ -3,14 +3,19 @@
 //! ```text
 //!   plan.toml -> compile: frames to addresses in the files as they are -> server: a memory file for each process
 //!   setting: limit, swap, keeper -> session: the program to its end    -> outcome: what became of each rule
+//!   outside: the rules about I/O, on processes that run already -----------^
 //! ```
 
 mod compile;
+mod fresh;
 mod io_outcome;
 mod outcome;
+mod outside;
+mod room;
 mod server;
 mod session;
 
+pub(crate) use self::outcome::Outcome;
 pub(crate) use self::session::InForce;
 pub(crate) use self::session::execute;
 
@@ -27,14 +32,13 @@ use pagewise_host::page_bytes;
 use pagewise_plan::Plan;
 
 use crate::failure::Failure;
+use crate::observe;
 use crate::output::tell;
 use crate::record;
 use crate::record::setting::ROOMY_SWAP_MARGIN;
 use crate::record::setting::Setting;
 use crate::record::setting::Surroundings;
 use crate::record::signals::Signals;
-
-use self::outcome::Outcome;
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -61,17 +65,35 @@ pub(crate) struct ApplyArguments {
     /// Under sudo, run the program as root and not as the calling user
     #[arg(long)]
     pub(crate) as_root: bool,
+    /// Put the rules about I/O in force on these running processes and their children, from outside (comma-separated);
+    /// Ctrl-C ends it, they go on
+    #[arg(long, value_name = "PID", value_delimiter = ',', conflicts_with_all = ["program", "cgroup"], allow_negative_numbers = true)]
+    pub(crate) pid: Vec<u32>,
+    /// The same on all processes of a cgroup: its path, a systemd unit (redis.service), or a container's name or id
+    #[arg(long, value_name = "CGROUP", conflicts_with = "program")]
+    pub(crate) cgroup: Option<String>,
     /// The program and its arguments
-    #[arg(last = true, required = true, value_name = "CMD")]
+    #[arg(last = true, required_unless_present_any = ["pid", "cgroup"], value_name = "CMD")]
     pub(crate) program: Vec<OsString>,
 }
 
 const EXAMPLES: &str = "Examples:
   pagewise apply plan.toml --memory 512M -- ./solver input.txt
-  pagewise apply plan.toml --memory 60% --swap file --json outcome.json -- ./solver input.txt";
+  pagewise apply plan.toml --memory 60% --swap file --json outcome.json -- ./solver input.txt
+  sudo pagewise apply plan.toml --pid $(pidof scanner)";
 
 pub(crate) fn run(arguments: &ApplyArguments) -> Result<ExitCode, Failure> {
     let plan = Plan::read(&arguments.plan)?;
+    let running = observe::Running {
+        pid: arguments.pid.clone(),
+        cgroup: arguments.cgroup.clone(),
+    };
+    if running.is_meant() {
+        refuse_surroundings(arguments)?;
+        let (code, outcome) = outside::run(&plan, &running)?;
+        tell_outcome(&outcome, arguments.json.as_deref())?;
+        return Ok(code);
+    }
     let library = record::runtime_library().map_err(|why| {
         Failure::new(format!(
             "no plan without the preloaded library: {why}; type: make build"
@@ -91,10 +113,33 @@ pub(crate) fn run(arguments: &ApplyArguments) -> Result<ExitCode, Failure> {
     let ran = run_with(arguments, &plan, &library, &setting);
     record::restore(&mut setting);
     let (code, outcome) = ran?;
+    tell_outcome(&outcome, arguments.json.as_deref())?;
+    Ok(ExitCode::from(code))
+}
+
+/// A running process stays in its surroundings.
+fn refuse_surroundings(arguments: &ApplyArguments) -> Result<(), Failure> {
+    let given = [
+        ("--memory", arguments.memory.is_some()),
+        ("--peak", arguments.peak.is_some()),
+        ("--swap", arguments.swap.is_some()),
+        ("--swap-size", arguments.swap_size.is_some()),
+        ("--as-root", arguments.as_root),
+    ];
+    match given.iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => Err(Failure::new(format!(
+            "{option} is for a program that is started; leave it out with --pid and --cgroup"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// For people, and to a file if one is named.
+pub(crate) fn tell_outcome(outcome: &Outcome, json: Option<&Path>) -> Result<(), Failure> {
     for line in outcome.lines() {
         tell!("pagewise: {line}");
     }
-    if let Some(path) = &arguments.json {
+    if let Some(path) = json {
         std::fs::write(path, outcome.json()).map_err(|error| {
             let path = path.display();
             Failure::new(format!(
@@ -102,7 +147,7 @@ pub(crate) fn run(arguments: &ApplyArguments) -> Result<ExitCode, Failure> {
             ))
         })?;
     }
-    Ok(ExitCode::from(code))
+    Ok(())
 }
 
 /// The program's exit code, and what became of the plan.

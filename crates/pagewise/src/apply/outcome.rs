@@ -9,8 +9,10 @@ use pagewise_plan::Rule;
 use pagewise_plan::Target;
 use pagewise_report::bytes;
 use pagewise_report::count;
+use pagewise_report::duration;
 use serde::Serialize;
 
+use super::fresh::FreshOutcome;
 use super::io_outcome::IoOutcome;
 use super::server::Words;
 
@@ -28,10 +30,11 @@ pub(crate) struct Run {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Outcome {
+pub(crate) struct Outcome {
     schema: &'static str,
     wall_ns: u64,
-    exit_code: u8,
+    /// `null`: it was not started by us.
+    exit_code: Option<u8>,
     killed: Option<String>,
     limit_bytes: Option<u64>,
     limit_raised_times: u64,
@@ -49,10 +52,25 @@ pub(super) struct Outcome {
     thread_errno: Option<u64>,
     helper_ns: u64,
     rules: Vec<RuleOutcome>,
+    /// What became of fresh memory that no rule is about; `null`: the plan says nothing of it.
+    fresh: Option<FreshOutcome>,
     /// What became of the rules about I/O, in the order of the plan.
     io: Vec<IoOutcome>,
+    /// Of processes that ran already: hints that came too late. `null`: the program was started with the plan.
+    outside: Option<FromOutside>,
     /// What the program asked for itself, by pagewise.h.
     calls: Calls,
+}
+
+/// What only happens from outside.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct FromOutside {
+    /// Hints for open files that were closed by then.
+    pub(super) closed_before: u64,
+    /// Hints for descriptors that meant another file by then.
+    pub(super) other_files: u64,
+    /// Calls that nothing could be told of, as they came faster than they were looked at.
+    pub(super) lost_calls: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -87,6 +105,8 @@ struct RuleOutcome {
     read_ahead_stopped: u64,
     stopped_as: Option<&'static str>,
     advised_bytes: u64,
+    prezeroed_bytes: u64,
+    returned_bytes: u64,
     taken_over: u64,
 }
 
@@ -106,7 +126,7 @@ impl Outcome {
         Self {
             schema: SCHEMA,
             wall_ns: run.wall_ns,
-            exit_code: run.exit_code,
+            exit_code: Some(run.exit_code),
             killed: run.killed,
             limit_bytes: run.limit_bytes,
             limit_raised_times: run.limit_raised_times,
@@ -119,7 +139,12 @@ impl Outcome {
             thread_errno: positive(total(Total::ThreadErrno)),
             helper_ns: total(Total::ThreadNs),
             rules,
+            fresh: plan
+                .memory
+                .fresh
+                .map(|fresh| FreshOutcome::of(fresh, &words)),
             io: io.collect(),
+            outside: None,
             calls: Calls {
                 phases: total(Total::Phases),
                 locks: words.of_rule(CALLS, OfRule::Objects),
@@ -129,6 +154,15 @@ impl Outcome {
                 released_pages: words.of_rule(CALLS, OfRule::Dropped),
                 refusals: words.of_rule(CALLS, OfRule::Refusals),
             },
+        }
+    }
+
+    /// The plan was put into force from outside.
+    pub(super) fn enforced_outside(self, outside: FromOutside) -> Self {
+        Self {
+            outside: Some(outside),
+            exit_code: None,
+            ..self
         }
     }
 
@@ -149,11 +183,14 @@ impl Outcome {
         }
         let matched = self.rules.iter().filter(|rule| rule.unmatched.is_none());
         let matched_io = self.io.iter().filter(|rule| rule.unmatched.is_none());
-        lines.push(format!(
-            "plan in force: {} of {} rules matched",
-            matched.count() + matched_io.count(),
-            self.rules.len() + self.io.len()
-        ));
+        let all = self.rules.len() + self.io.len();
+        if all > 0 || self.fresh.is_none() {
+            lines.push(format!(
+                "plan in force: {} of {all} rules matched",
+                matched.count() + matched_io.count(),
+            ));
+        }
+        lines.extend(self.fresh.as_ref().map(FreshOutcome::line));
         lines.extend(self.rules.iter().map(RuleOutcome::line));
         lines.extend(self.io.iter().map(IoOutcome::line));
         lines.extend(self.remarks());
@@ -196,10 +233,37 @@ impl Outcome {
                 error_text(errno)
             ));
         }
+        if let Some(outside) = &self.outside {
+            lines.extend(outside.lines(self.helper_ns, self.wall_ns));
+        }
         if self.unseen_allocations > 0 {
             lines.push(format!(
                 "{} allocations came too fast for their call paths to be looked at",
                 count(self.unseen_allocations)
+            ));
+        }
+        lines
+    }
+}
+
+impl FromOutside {
+    fn lines(&self, processor_ns: u64, wall_ns: u64) -> Vec<String> {
+        let mut lines = vec![format!(
+            "from outside: {} of processor time in {}",
+            duration(processor_ns),
+            duration(wall_ns)
+        )];
+        if self.closed_before + self.other_files > 0 {
+            lines.push(format!(
+                "hints came too late for {} files that were closed, and {} descriptors that meant another file by then",
+                count(self.closed_before),
+                count(self.other_files)
+            ));
+        }
+        if self.lost_calls > 0 {
+            lines.push(format!(
+                "{} calls came faster than they could be looked at",
+                count(self.lost_calls)
             ));
         }
         lines
@@ -237,6 +301,8 @@ fn of_rule(rule: &Rule, sent: &Result<usize, String>, words: &Words) -> RuleOutc
         read_ahead_stopped: word(OfRule::Stopped),
         stopped_as: why,
         advised_bytes: word(OfRule::Advised),
+        prezeroed_bytes: word(OfRule::Readied),
+        returned_bytes: word(OfRule::Returned),
         taken_over: word(OfRule::TakenOver),
     }
 }
@@ -268,6 +334,12 @@ impl RuleOutcome {
         }
         if self.advised_bytes > 0 {
             parts.push(format!("{} advised", bytes(self.advised_bytes)));
+        }
+        if self.prezeroed_bytes > 0 {
+            parts.push(super::fresh::readied(
+                self.prezeroed_bytes,
+                self.returned_bytes,
+            ));
         }
         if self.taken_over > 0 {
             parts.push("the program's own mlock or madvise won".to_owned());

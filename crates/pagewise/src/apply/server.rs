@@ -40,10 +40,47 @@ pub(super) struct PlanServer {
     plan_bytes: u64,
 }
 
+/// Where the launcher itself says something to the program's processes.
+pub(super) struct Writer {
+    file: Arc<File>,
+    plan_bytes: u64,
+}
+
+impl Writer {
+    /// A file of this length takes it.
+    pub(super) fn set(&self, word: Total, value: u64) {
+        let at = self.plan_bytes + 8 * word as u64;
+        let _ = self.file.write_all_at(&value.to_le_bytes(), at);
+    }
+}
+
 /// The words that the program's processes wrote.
 pub(super) struct Words(Vec<u64>);
 
 impl Words {
+    /// Nothing has become of it yet.
+    pub(super) fn none() -> Self {
+        Self(vec![0; STATUS_BYTES / 8])
+    }
+
+    pub(super) fn set_total(&mut self, word: Total, value: u64) {
+        self.0[word as usize] = value;
+    }
+
+    pub(super) fn add_to_io(&mut self, rule: usize, word: OfIo, more: u64) {
+        self.0[io_word(rule, word)] += more;
+    }
+
+    pub(super) fn set_of_io(&mut self, rule: usize, word: OfIo, value: u64) {
+        self.0[io_word(rule, word)] = value;
+    }
+
+    /// The kernel did not want it.
+    pub(super) fn refused_io(&mut self, rule: usize, errno: i32) {
+        self.add_to_io(rule, OfIo::Refusals, 1);
+        self.set_of_io(rule, OfIo::Errno, u64::from(errno.unsigned_abs()));
+    }
+
     pub(super) fn total(&self, word: Total) -> u64 {
         self.0.get(word as usize).copied().unwrap_or(0)
     }
@@ -88,6 +125,14 @@ impl PlanServer {
     /// What the program's environment must say in [`abi::plan::PLAN_VARIABLE`].
     pub(super) fn socket(&self) -> &str {
         &self.socket
+    }
+
+    /// For the launcher's own words.
+    pub(super) fn writer(&self) -> Writer {
+        Writer {
+            file: Arc::clone(&self.file),
+            plan_bytes: self.plan_bytes,
+        }
     }
 
     /// What became of the plan so far.

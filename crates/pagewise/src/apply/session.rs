@@ -7,6 +7,7 @@ use std::time::Instant;
 use pagewise_abi::plan::PLAN_VARIABLE;
 use pagewise_host::CgroupHost;
 use pagewise_host::Launched;
+use pagewise_host::MemoryCgroup;
 use pagewise_host::OomRelief;
 use pagewise_host::Program;
 use pagewise_plan::Plan;
@@ -17,6 +18,7 @@ use super::compile::Compiled;
 use super::compile::compile;
 use super::outcome::Outcome;
 use super::outcome::Run;
+use super::room;
 use super::server::PlanServer;
 use crate::failure::Failure;
 use crate::output::tell;
@@ -48,9 +50,14 @@ impl<'plan> InForce<'plan> {
         // The file is known once the program is started, the plan must be there before: its name is looked up twice.
         let executable = program.executable()?;
         let compiled = compile(plan, &executable, limit_bytes);
+        let server = PlanServer::start(&compiled.bytes)?;
+        if room::is_wanted(plan) {
+            let cgroup = setting.cgroup.as_ref().map(MemoryCgroup::path);
+            room::watch(server.writer(), cgroup)?;
+        }
         Ok(Self {
             plan,
-            server: PlanServer::start(&compiled.bytes)?,
+            server,
             compiled,
             limit_bytes,
         })
@@ -70,7 +77,7 @@ impl<'plan> InForce<'plan> {
     }
 
     /// What became of it in a run that has ended.
-    pub(super) fn outcome(&self, mut run: Run) -> Outcome {
+    pub(crate) fn outcome(&self, mut run: Run) -> Outcome {
         run.limit_bytes = self.limit_bytes;
         Outcome::new(self.plan, &self.compiled.rules, self.server.words(), run)
     }

@@ -71,6 +71,7 @@ mod tests {
                 bytes: 1 << 30,
                 peak_bytes: None,
                 lock_bytes: None,
+                fresh: None,
             },
             rules: rules.collect(),
             curve: Vec::new(),

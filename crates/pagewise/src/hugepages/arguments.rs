@@ -1,5 +1,6 @@
 //! What the command line says.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -24,6 +25,8 @@ pub(crate) struct HugepagesArguments {
     pub(crate) command: Option<HugepagesCommand>,
     #[command(flatten)]
     pub(crate) manage: ManageArguments,
+    #[command(flatten)]
+    pub(crate) launch: LaunchArguments,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -31,7 +34,8 @@ const EXAMPLES: &str = "Examples:
   sudo pagewise hugepages --cgroup redis.service
   sudo pagewise hugepages --pid 4711 --policy ingens --rate 1 --duration 10m
   pagewise hugepages status --watch 5
-  sudo pagewise hugepages scan --pid 4711";
+  sudo pagewise hugepages scan --pid 4711
+  pagewise hugepages --launch --prezero -- ./server --port 7000";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum HugepagesCommand {
@@ -139,6 +143,49 @@ pub(crate) struct ManageArguments {
     /// Also write the status to this file in Prometheus' text form
     #[arg(long, value_name = "FILE")]
     pub(crate) prometheus: Option<PathBuf>,
+}
+
+/// What means nothing to a program that is launched.
+const OF_THE_MANAGER: [&str; 19] = [
+    "pid",
+    "cgroup",
+    "all",
+    "policy",
+    "dry_run",
+    "once",
+    "interval",
+    "rate",
+    "max_promotions",
+    "duration",
+    "cpu",
+    "high",
+    "low",
+    "adaptive",
+    "zeros",
+    "patience",
+    "utilisation",
+    "config",
+    "prometheus",
+];
+
+/// Run a program whose heap and large mappings come in huge pages.
+#[derive(Debug, Args)]
+pub(crate) struct LaunchArguments {
+    /// Run a program whose heap and large mappings get huge pages at their first touch; needs no root
+    #[arg(long, conflicts_with_all = OF_THE_MANAGER, requires = "program")]
+    pub(crate) launch: bool,
+    /// With --launch: a thread beside the program makes the huge pages ready before it touches them
+    #[arg(long, requires = "launch")]
+    pub(crate) prezero: bool,
+    /// With --launch: write what became of it as JSON (schema pagewise.apply/1)
+    #[arg(long, value_name = "FILE", requires = "launch")]
+    pub(crate) json: Option<PathBuf>,
+    /// With --launch: under sudo, run the program as root and not as the calling user
+    #[arg(long, requires = "launch")]
+    pub(crate) as_root: bool,
+    /// With --launch: the program and its arguments
+    #[arg(last = true, value_name = "CMD", requires = "launch")]
+    pub(crate) program: Vec<OsString>,
 }
 
 impl ManageArguments {

@@ -1,4 +1,4 @@
-//! `pagewise hugepages`: the huge page manager, its status, and a look at one process.
+//! `pagewise hugepages`: the huge page manager, its status, a look at one process, and programs launched with huge pages.
 //!
 //! ```text
 //!   targets (who) -> target (accessed bits, page tables) -> simulate::hugepages (what to do) -> act -> host::huge_pages
@@ -11,6 +11,7 @@ mod budget;
 mod config;
 mod dry;
 mod folder;
+mod launch;
 mod manager;
 mod map;
 mod prometheus;
@@ -38,6 +39,8 @@ pub(crate) fn run(arguments: &HugepagesArguments) -> Result<ExitCode, Failure> {
     match &arguments.command {
         Some(HugepagesCommand::Status(status)) => show(status)?,
         Some(HugepagesCommand::Scan(scan)) => scan::run(scan)?,
+        None if arguments.launch.launch => return launch::run(&arguments.launch),
+        None if !arguments.launch.program.is_empty() => return Err(launch::only_by_launch()),
         None => match &arguments.manage.config {
             // After `pagewise hugepages`.
             Some(path) => manage(&config::merged(path, std::env::args_os().skip(2))?)?,

@@ -95,6 +95,7 @@ fn write_plan(folder: &Path, name: &str, rules: Vec<Rule>) {
             bytes: 1 << 30,
             peak_bytes: None,
             lock_bytes: None,
+            fresh: None,
         },
         rules,
         curve: Vec::new(),

@@ -5,4 +5,5 @@ mod common;
 
 mod annotating;
 mod applying;
+mod fresh;
 mod planning;

@@ -12,6 +12,7 @@ use super::table::Value;
 use crate::SCHEMA;
 use crate::error::PlanError;
 use crate::model::CurvePoint;
+use crate::model::Fresh;
 use crate::model::Memory;
 use crate::model::Plan;
 use crate::model::Program;
@@ -102,6 +103,7 @@ fn memory(mut table: Table<'_>) -> Result<Memory, PlanError> {
         .map(|value| value.size())
         .transpose()?;
     let lock = table.get("lock_bytes");
+    let fresh = table.get("fresh").map(|value| fresh(&value)).transpose()?;
     table.finish()?;
     let lock_bytes = lock.as_ref().map(Value::size).transpose()?;
     if let Some((value, _)) = lock
@@ -118,6 +120,18 @@ fn memory(mut table: Table<'_>) -> Result<Memory, PlanError> {
         bytes,
         peak_bytes,
         lock_bytes,
+        fresh,
+    })
+}
+
+fn fresh(value: &Value<'_>) -> Result<Fresh, PlanError> {
+    let text = value.text()?;
+    let mut all = Fresh::ALL.into_iter();
+    all.find(|fresh| fresh.name() == text).ok_or_else(|| {
+        value.error(
+            format!("fresh memory cannot be {text:?}"),
+            "type: fresh = \"huge\" or fresh = \"prezero\"",
+        )
     })
 }
 

@@ -15,7 +15,7 @@ use crate::model::SourcePlace;
 use crate::model::Target;
 use crate::site::Site;
 
-const ACTIONS: &str = "lock, stream, prefetch, cold, huge, sequential or nothing";
+const ACTIONS: &str = "lock, stream, prefetch, cold, huge, prezero, sequential or nothing";
 /// Call paths are cut there.
 pub(super) const MOST_FRAMES: usize = 256;
 
@@ -206,6 +206,7 @@ fn action(table: &mut Table<'_>) -> Result<Action, PlanError> {
         "prefetch" => Ok(Action::Prefetch(ahead)),
         "cold" => Ok(Action::Cold),
         "huge" => Ok(Action::Huge),
+        "prezero" => Ok(Action::Prezero),
         "sequential" => Ok(Action::Sequential),
         "nothing" => Ok(Action::Nothing),
         _ => Err(value.error(

@@ -34,6 +34,9 @@ pub(super) fn text(plan: &Plan) -> String {
         plan.memory.lock_bytes,
         "all rules together lock no more",
     );
+    if let Some(fresh) = plan.memory.fresh {
+        out.text("fresh", fresh.name());
+    }
     for rule in &plan.rules {
         write_rule(&mut out, rule);
     }
@@ -97,9 +100,12 @@ fn write_action(out: &mut Text, action: &Action) {
         Action::Lock { keep_bytes, .. } => (*keep_bytes, None),
         Action::Stream { keep_bytes, ahead } => (*keep_bytes, Some(ahead)),
         Action::Prefetch(ahead) => (None, Some(ahead)),
-        Action::Cold | Action::Huge | Action::Sequential | Action::Io(_) | Action::Nothing => {
-            (None, None)
-        }
+        Action::Cold
+        | Action::Huge
+        | Action::Prezero
+        | Action::Sequential
+        | Action::Io(_)
+        | Action::Nothing => (None, None),
     };
     out.text("action", action.name());
     if let Action::Io(action) = action {

@@ -5,6 +5,7 @@ use std::ops::Range;
 use pagewise_plan::Action;
 use pagewise_plan::CurvePoint;
 use pagewise_plan::Frame;
+use pagewise_plan::Fresh;
 use pagewise_plan::IoAction;
 use pagewise_plan::Memory;
 use pagewise_plan::Plan;
@@ -101,6 +102,7 @@ fn action() -> impl Strategy<Value = Action> {
         ahead().prop_map(Action::Prefetch),
         Just(Action::Cold),
         Just(Action::Huge),
+        Just(Action::Prezero),
         Just(Action::Sequential),
         Just(Action::Nothing),
     ]
@@ -140,6 +142,10 @@ fn target_and_action() -> impl Strategy<Value = (Target, Action)> {
     prop_oneof![(target(), action()), (calls, io)]
 }
 
+fn fresh() -> impl Strategy<Value = Option<Fresh>> {
+    option::of(prop::sample::select(Fresh::ALL.to_vec()))
+}
+
 fn rule() -> impl Strategy<Value = Rule> {
     let place = (
         option::of(text()),
@@ -177,14 +183,14 @@ pub(crate) fn plan() -> impl Strategy<Value = Plan> {
             arguments,
         },
     );
-    let memory =
-        (2..=MOST, option::of(size()), any::<bool>()).prop_map(|(bytes, peak_bytes, locks)| {
-            Memory {
-                bytes,
-                peak_bytes,
-                lock_bytes: locks.then_some(bytes / 2),
-            }
-        });
+    let memory = (2..=MOST, option::of(size()), any::<bool>(), fresh()).prop_map(
+        |(bytes, peak_bytes, locks, fresh)| Memory {
+            bytes,
+            peak_bytes,
+            lock_bytes: locks.then_some(bytes / 2),
+            fresh,
+        },
+    );
     let point =
         (size(), 0..=MOST, size()).prop_map(|(memory_bytes, swap_ins, wall_ns)| CurvePoint {
             memory_bytes,

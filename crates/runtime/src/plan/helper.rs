@@ -122,7 +122,7 @@ impl Helper {
     }
 
     fn action(&self, object: &Object) -> PlanAction {
-        self.plan.view.action(&self.plan.view.rule(object.rule))
+        self.plan.action_of(object.rule)
     }
 
     /// Followers for objects that have come, none for those that have gone.

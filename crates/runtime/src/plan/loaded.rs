@@ -4,6 +4,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering;
 
+use pagewise_abi::plan::CALLS;
+use pagewise_abi::plan::FRESH;
 use pagewise_abi::plan::PLAN_VARIABLE;
 use pagewise_abi::plan::PlanAction;
 use pagewise_abi::plan::PlanView;
@@ -54,6 +56,25 @@ impl Plan {
     pub(super) fn has_memory_rules(&self) -> bool {
         let is_io = |index| self.view.action(&self.view.rule(index)).is_io();
         (0..self.view.rules()).any(|index| !is_io(index))
+    }
+
+    /// What is done to objects of this rule, which may be [`FRESH`].
+    pub(super) fn action_of(&self, rule: usize) -> PlanAction {
+        match rule {
+            CALLS => PlanAction::Nothing,
+            FRESH => self.view.fresh().unwrap_or(PlanAction::Nothing),
+            _ => self.view.action(&self.view.rule(rule)),
+        }
+    }
+
+    /// Whether objects of this rule are made ready ahead of their first touch.
+    pub(super) fn prezeroes(&self, rule: usize) -> bool {
+        self.action_of(rule) == PlanAction::Prezero
+    }
+
+    /// Whether fresh memory is to be looked after beside the program.
+    pub(super) fn needs_prezero(&self) -> bool {
+        self.view.fresh().is_some() || (0..self.view.rules()).any(|rule| self.prezeroes(rule))
     }
 
     /// Whether there is something to do beside the program.

@@ -16,6 +16,7 @@ pub(crate) mod io;
 mod loaded;
 mod locks;
 mod objects;
+mod prezero;
 mod probes;
 mod status;
 mod sweep;
@@ -25,6 +26,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 
 use pagewise_abi::plan::CALLS;
+use pagewise_abi::plan::FRESH;
 use pagewise_abi::plan::PLAN_THRESHOLD;
 use pagewise_abi::plan::PlanAction;
 use pagewise_abi::status::OfRule;
@@ -46,6 +48,8 @@ pub(crate) enum Hook {
     Allocator,
     /// `mmap` and kin: an allocator may be who called.
     Mapping,
+    /// The same, of memory that is not just memory: shared, reserved without swap, a stack, or not to be written.
+    SpecialMapping,
 }
 
 /// Whether [`allocated`] wants to hear of this allocation.
@@ -77,10 +81,25 @@ extern "C" fn at_start() {
             helper::start(plan);
         }
         io::begin(plan);
-        if plan.view.rules() == 0 || plan.has_memory_rules() {
-            THRESHOLD.store(PLAN_THRESHOLD, Ordering::Release);
+        if plan.needs_prezero() {
+            prezero::begin(plan);
+            prezero::start(plan);
+        }
+        if let Some(bytes) = threshold(plan) {
+            THRESHOLD.store(bytes, Ordering::Release);
         }
     });
+}
+
+/// Which allocations matter; `None`: none does.
+fn threshold(plan: &Plan) -> Option<usize> {
+    if plan.has_memory_rules() {
+        Some(PLAN_THRESHOLD)
+    } else if plan.view.fresh().is_some() {
+        Some(prezero::LEAST_BYTES)
+    } else {
+        (plan.view.rules() == 0).then_some(PLAN_THRESHOLD)
+    }
 }
 
 /// Run when the program ends.
@@ -101,6 +120,7 @@ fn forget_parents() {
     objects::forget();
     helper::forget();
     hand::forget();
+    prezero::forget();
     io::forget();
 }
 
@@ -122,11 +142,19 @@ pub(crate) fn allocated(address: usize, bytes: usize, hook: Hook, inherited: Opt
         return;
     }
     with_plan(|plan| {
-        let rule = call_path::rule(plan, bytes).or(inherited);
-        if let Some(rule) = rule {
+        let named = if plan.view.rules() > 0 {
+            call_path::rule(plan, bytes)
+        } else {
+            None
+        };
+        let fresh = || prezero::is_fresh(plan, address, bytes, hook).then_some(FRESH);
+        if let Some(rule) = named.or(inherited).or_else(fresh) {
             begin_object(plan, address, bytes, rule);
             if hook == Hook::Allocator && plan.needs_helper() {
                 helper::start(plan);
+            }
+            if hook == Hook::Allocator && plan.needs_prezero() {
+                prezero::start(plan);
             }
         }
     });
@@ -178,12 +206,46 @@ fn end_objects(plan: &Plan, start: usize, bytes: usize, by_advice: bool) -> Opti
         if object.start == start {
             rule = Some(object.rule);
         }
-        if by_advice && object.rule != CALLS {
+        if plan.prezeroes(object.rule) {
+            // Allocators cut pieces off, and give pieces back.
+            keep_rest(&object, start, bytes);
+        } else if by_advice && object.rule != CALLS {
             plan.status.add_to_rule(object.rule, OfRule::TakenOver, 1);
         }
         locks::release(plan, &object);
     }
     rule
+}
+
+/// What is left of an object when a range of it is gone.
+fn keep_rest(object: &Object, start: usize, bytes: usize) {
+    let (end, object_end) = (start.saturating_add(bytes), object.start + object.bytes);
+    for (from, to) in [(object.start, start), (end, object_end)] {
+        let length = to.saturating_sub(from);
+        if length >= prezero::LEAST_BYTES {
+            objects::insert(Object::new(from, length, object.rule));
+        }
+    }
+}
+
+/// The program wants no huge pages there (`by_advice`), or something else is there now: nothing more is made ready.
+pub(crate) fn not_fresh(start: usize, bytes: usize, by_advice: bool) {
+    if objects::is_any() {
+        with_plan(|plan| end_fresh(plan, start, bytes, by_advice));
+    }
+}
+
+fn end_fresh(plan: &Plan, start: usize, bytes: usize, by_advice: bool) {
+    let end = start.saturating_add(bytes);
+    let is_meant = |object: &Object| {
+        plan.prezeroes(object.rule) && object.start < end && start < object.start + object.bytes
+    };
+    while let Some(object) = objects::remove(is_meant) {
+        if by_advice {
+            plan.status.add_to_rule(object.rule, OfRule::TakenOver, 1);
+        }
+        keep_rest(&object, start, bytes);
+    }
 }
 
 /// The program locks all its memory, or unlocks it: nothing of ours is left.
@@ -197,17 +259,19 @@ pub(crate) fn locked_all() {
 }
 
 fn begin_object(plan: &'static Plan, address: usize, bytes: usize, index: usize) {
-    let rule = plan.view.rule(index);
+    let action = plan.action_of(index);
     let status = &plan.status;
     status.add_to_rule(index, OfRule::Objects, 1);
     status.add_to_rule(index, OfRule::Bytes, bytes as u64);
     // Released without our being told, and handed out again.
     end_objects(plan, address, bytes, false);
     let mut object = Object::new(address, bytes, index);
-    match plan.view.action(&rule) {
+    match action {
         PlanAction::Nothing => return,
-        PlanAction::Lock | PlanAction::Stream => locks::lock(plan, &rule, &mut object),
-        PlanAction::Huge => advise_whole(plan, &object, system::HUGE),
+        PlanAction::Lock | PlanAction::Stream => {
+            locks::lock(plan, &plan.view.rule(index), &mut object);
+        }
+        PlanAction::Huge | PlanAction::Prezero => advise_whole(plan, &object, system::HUGE),
         PlanAction::Sequential => advise_whole(plan, &object, system::SEQUENTIAL),
         PlanAction::Prefetch
         | PlanAction::Cold
@@ -219,6 +283,9 @@ fn begin_object(plan: &'static Plan, address: usize, bytes: usize, index: usize)
     }
     if !objects::insert(object) {
         locks::release(plan, &object);
+    }
+    if action == PlanAction::Prezero {
+        prezero::wake();
     }
 }
 

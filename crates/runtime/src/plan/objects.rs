@@ -35,6 +35,8 @@ static TABLE: Spin<Table> = Spin::new(Table {
     next_number: 1,
 });
 static COUNT: AtomicUsize = AtomicUsize::new(0);
+/// The number of the object that a helper works on; 0: of none. Who ends that object waits.
+static BUSY: AtomicUsize = AtomicUsize::new(0);
 /// How many objects start at addresses of this hash: 0 answers nearly every release.
 static STARTS: [AtomicU8; FILTER] = [const { AtomicU8::new(0) }; FILTER];
 
@@ -101,13 +103,17 @@ pub(super) fn remove_overlapping(start: usize, bytes: usize) -> Option<Object> {
     remove(|object| object.start < end && start < object.start + object.bytes)
 }
 
-fn remove(is_meant: impl Fn(&Object) -> bool) -> Option<Object> {
+pub(super) fn remove(is_meant: impl Fn(&Object) -> bool) -> Option<Object> {
     let mut table = TABLE.lock()?;
     let slot = table
         .objects
         .iter_mut()
         .find(|slot| slot.as_ref().is_some_and(&is_meant))?;
     let object = slot.take()?;
+    drop(table);
+    while BUSY.load(Ordering::Acquire) == object.number {
+        std::thread::yield_now();
+    }
     COUNT.fetch_sub(1, Ordering::Relaxed);
     let _ = place(object.start).fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
         (count != u8::MAX).then(|| count.saturating_sub(1))
@@ -132,12 +138,31 @@ pub(super) fn list(places: &mut [Object], is_meant: impl Fn(&Object) -> bool) ->
         .count()
 }
 
+/// Does something to an object that is alive, and until that is done stays so. False: it has ended. By one thread only, and
+/// for a few milliseconds at most.
+pub(super) fn while_alive(number: usize, work: impl FnOnce()) -> bool {
+    let is_alive = TABLE.lock().is_some_and(|table| {
+        let mut objects = table.objects.iter().flatten();
+        let is_alive = objects.any(|object| object.number == number);
+        if is_alive {
+            BUSY.store(number, Ordering::Release);
+        }
+        is_alive
+    });
+    if is_alive {
+        work();
+        BUSY.store(0, Ordering::Release);
+    }
+    is_alive
+}
+
 /// In a forked child: its parent's objects are not looked after here.
 pub(super) fn forget() {
     TABLE.break_open();
     if let Some(mut table) = TABLE.lock() {
         table.objects = [None; MOST_OBJECTS];
     }
+    BUSY.store(0, Ordering::Relaxed);
     COUNT.store(0, Ordering::Relaxed);
     for counter in &STARTS {
         counter.store(0, Ordering::Relaxed);
@@ -162,6 +187,33 @@ mod tests {
         );
         assert!(!may_start_at(base + 16));
         assert_eq!(remove_at(base + 200_000).map(|object| object.rule), Some(2));
+    }
+
+    #[test]
+    fn an_object_does_not_end_while_it_is_worked_on() {
+        use std::sync::atomic::AtomicBool;
+        static WORKING: AtomicBool = AtomicBool::new(false);
+        let base = 0x7100_0000_0000;
+        assert!(insert(Object::new(base, 100_000, 3)));
+        let mut found = [Object::new(0, 0, 0); 1];
+        assert_eq!(list(&mut found, |object| object.start == base), 1);
+        let number = found[0].number;
+        std::thread::scope(|scope| {
+            let worker = scope.spawn(move || {
+                while_alive(number, || {
+                    WORKING.store(true, Ordering::SeqCst);
+                    std::thread::sleep(std::time::Duration::from_millis(20));
+                    WORKING.store(false, Ordering::SeqCst);
+                })
+            });
+            while !WORKING.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+            assert!(remove_at(base).is_some());
+            assert!(!WORKING.load(Ordering::SeqCst));
+            assert!(worker.join().expect("it ends"));
+        });
+        assert!(!while_alive(number, || ()));
     }
 
     #[test]

@@ -34,6 +34,19 @@ impl Status {
         self.0[word as usize].store(value, Ordering::Relaxed);
     }
 
+    pub(super) fn total(&self, word: Total) -> u64 {
+        self.0[word as usize].load(Ordering::Relaxed)
+    }
+
+    /// Takes so much off a total; false: there is less.
+    pub(super) fn take(&self, word: Total, less: u64) -> bool {
+        let relaxed = Ordering::Relaxed;
+        let taken = |value: u64| value.checked_sub(less);
+        self.0[word as usize]
+            .fetch_update(relaxed, relaxed, taken)
+            .is_ok()
+    }
+
     pub(super) fn set_bit(&self, word: Total, bit: usize) {
         self.0[word as usize].fetch_or(1 << bit, Ordering::Relaxed);
     }

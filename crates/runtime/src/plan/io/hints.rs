@@ -10,6 +10,7 @@ use pagewise_abi::plan::PlanReadahead;
 use pagewise_abi::plan::PlanRule;
 use pagewise_abi::status::OfIo;
 use pagewise_abi::status::WhyWithdrawn;
+use pagewise_abi::worth::Worth;
 use pagewise_interpose as interpose;
 use pagewise_interpose::Spin;
 use pagewise_interpose::page_cache;
@@ -20,7 +21,6 @@ use super::advice;
 use super::open_files::OpenFile;
 use super::open_files::Place;
 use super::withdraw;
-use super::worth::Worth;
 use crate::plan::loaded::Plan;
 
 pub(super) const PAGE: u64 = 4096;

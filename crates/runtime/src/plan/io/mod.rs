@@ -11,8 +11,6 @@ mod dropping;
 mod hints;
 mod open_files;
 mod paths;
-mod pattern;
-mod worth;
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::AtomicU64;

@@ -7,12 +7,12 @@ use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::AtomicU8;
 use std::sync::atomic::Ordering;
 
+use pagewise_abi::pattern;
 use pagewise_interpose::Spin;
 use pagewise_interpose::page_cache;
 
 use super::behind::Behind;
 use super::paths::bits;
-use super::pattern;
 use crate::plan::loaded::Plan;
 
 /// Descriptors of a block, and blocks: a million descriptors; who has more goes without hints.

@@ -1,0 +1,134 @@
+//! The files that the processes use, and their open files as taken from them, each time anew: nothing is held open, as a lock
+//! by `flock`, or the room of a file without a name, would outlive its descriptor in the process.
+
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::path::PathBuf;
+
+use pagewise_abi::pattern;
+use pagewise_abi::plan::PlanView;
+use pagewise_collect::io_record::FileSeen;
+use pagewise_host::RunningProcess;
+use pagewise_host::open_file::FileIdentity;
+use pagewise_host::open_file::open_if_same;
+use pagewise_host::open_file::take_descriptor;
+use rustix::io::Errno;
+
+use crate::record::mounts::Mounts;
+
+/// What lives in memory anyway, or is made when it is read (include/uapi/linux/magic.h): tmpfs, hugetlbfs, ramfs, proc, sysfs.
+const WITHOUT_CACHE: [u64; 5] = [0x0102_1994, 0x9584_58f6, 0x8584_58f6, 0x9fa0, 0x6265_6572];
+/// Processes whose descriptors are at hand.
+const MOST_PROCESSES: usize = 256;
+
+/// A regular file.
+pub(super) struct KnownFile {
+    pub(super) identity: FileIdentity,
+    /// As the process sees it.
+    path: Option<String>,
+    /// It has pages that could be done without.
+    pub(super) has_cache: bool,
+    /// The rules whose patterns its name matches, a bit each.
+    pub(super) accepted_by: u64,
+}
+
+/// An open file of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Place {
+    pub(super) pid: u32,
+    pub(super) descriptor: u32,
+}
+
+/// Why an open file could not be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Missed {
+    /// The descriptor was closed, or the process has ended.
+    Closed,
+    /// The descriptor means another file by now.
+    Another,
+    /// The kernel's reason.
+    Refused(Errno),
+}
+
+#[derive(Default)]
+pub(super) struct Files {
+    known: HashMap<u32, KnownFile>,
+    mounts: Mounts,
+    processes: HashMap<u32, RunningProcess>,
+}
+
+impl Files {
+    pub(super) fn seen(&mut self, file: &FileSeen, pid: Option<u32>, view: &PlanView<'_>) {
+        let inside = file.path.as_deref().map(String::from_utf8_lossy);
+        let path = self.mounts.place(pid, file.device, inside.as_deref()).path;
+        let is_accepted = |index: &usize| match view.pattern(&view.rule(*index)) {
+            None => true,
+            Some(wanted) => path
+                .as_ref()
+                .is_some_and(|path| pattern::is_meant(wanted, path.as_bytes())),
+        };
+        let accepting = (0..view.rules()).filter(is_accepted);
+        let known = KnownFile {
+            identity: FileIdentity {
+                device: file.device,
+                inode: file.inode,
+            },
+            has_cache: !WITHOUT_CACHE.contains(&file.magic),
+            accepted_by: accepting.fold(0, |bits, index| bits | 1 << index),
+            path: path.filter(|_| !file.unlinked),
+        };
+        self.known.insert(file.file, known);
+    }
+
+    pub(super) fn get(&self, file: u32) -> Option<&KnownFile> {
+        self.known.get(&file)
+    }
+
+    /// The open file itself, to change how it reads ahead.
+    pub(super) fn take(&mut self, place: Place, meant: FileIdentity) -> Result<OwnedFd, Missed> {
+        let process = self.process(place.pid).ok_or(Missed::Closed)?;
+        let taken = take_descriptor(process.pidfd(), place.descriptor);
+        let taken = taken.map_err(|errno| match errno {
+            Errno::BADF | Errno::SRCH => Missed::Closed,
+            errno => Missed::Refused(errno),
+        })?;
+        match FileIdentity::of(&taken) {
+            Ok(found) if found == meant => Ok(taken),
+            Ok(_) => Err(Missed::Another),
+            Err(errno) => Err(Missed::Refused(errno)),
+        }
+    }
+
+    /// Any open file of it, to see to its pages: that of the process or, where that is closed, one of our own.
+    pub(super) fn open(&mut self, place: Place, file: u32) -> Result<OwnedFd, Missed> {
+        let identity = self.known.get(&file).ok_or(Missed::Closed)?.identity;
+        let taken = self.take(place, identity);
+        if !matches!(taken, Err(Missed::Closed | Missed::Another)) {
+            return taken;
+        }
+        let Some(path) = self.known.get(&file).and_then(|known| known.path.as_ref()) else {
+            return taken;
+        };
+        let there = PathBuf::from(format!("/proc/{}/root{path}", place.pid));
+        let opened = open_if_same(&there, identity);
+        let opened = opened.or_else(|_| open_if_same(Path::new(path), identity));
+        opened.or(taken)
+    }
+
+    fn process(&mut self, pid: u32) -> Option<&RunningProcess> {
+        if !self.processes.contains_key(&pid) {
+            if self.processes.len() >= MOST_PROCESSES {
+                self.processes.clear();
+            }
+            let found = RunningProcess::find(pid).ok()?;
+            self.processes.insert(pid, found);
+        }
+        self.processes.get(&pid)
+    }
+
+    /// It has ended, or runs another program: its number may come to mean another.
+    pub(super) fn forget_process(&mut self, pid: u32) {
+        self.processes.remove(&pid);
+    }
+}

@@ -1,0 +1,146 @@
+//! What the calls of a rule brought into the page cache is dropped behind them, and nothing else.
+
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use pagewise_abi::status::OfIo;
+use pagewise_abi::status::WhyWithdrawn;
+use pagewise_host::open_file;
+use rustix::fs::Advice;
+
+use super::Hints;
+use super::Use;
+use crate::apply::outside::files::Place;
+use crate::apply::outside::pages::CHUNK;
+use crate::apply::outside::pages::PAGE;
+use crate::apply::outside::pages::Passed;
+
+/// Pages that must have been dropped in vain until a hint is withdrawn.
+const IN_VAIN: u64 = 8 * CHUNK / PAGE;
+/// A file that was not used for so long is at rest.
+const REST: Duration = Duration::from_secs(1);
+
+impl Hints<'_> {
+    pub(super) fn write_back(
+        &mut self,
+        place: Place,
+        file: u32,
+        index: usize,
+        dirty: &[Range<u64>],
+    ) {
+        if dirty.is_empty() {
+            return;
+        }
+        match self.files.open(place, file) {
+            Ok(open) => {
+                for range in dirty {
+                    if let Err(errno) = open_file::write_back(&open, range.clone()) {
+                        self.words.refused_io(index, errno.raw_os_error());
+                    }
+                }
+            }
+            Err(missed) => self.missed(index, missed),
+        }
+    }
+
+    /// Drops what lies behind the calls that were told of since the last time.
+    pub(in crate::apply::outside) fn drop_passed(&mut self) {
+        for (file, index) in std::mem::take(&mut self.touched) {
+            let used = self.uses.get_mut(&(file, index));
+            if let Some(used) = used {
+                let (place, passed) = (used.place, used.behind.take_passed());
+                self.drop_these(place, file, index, &passed);
+            }
+        }
+    }
+
+    /// Once a second: drops what was used of files that are at rest.
+    pub(in crate::apply::outside) fn rest(&mut self) {
+        let is_at_rest = |used: &Use| used.last.elapsed() >= REST && !used.behind.is_empty();
+        let resting = self.uses.iter().filter(|(_, used)| is_at_rest(used));
+        let resting: Vec<(u32, usize)> = resting.map(|(&key, _)| key).collect();
+        for (file, index) in resting {
+            if let Some(used) = self.uses.get_mut(&(file, index)) {
+                let place = used.place;
+                let (dirty, passed) = used.behind.take_used();
+                self.write_back(place, file, index, &dirty);
+                self.drop_these(place, file, index, &passed);
+            }
+        }
+        // What is known of ten thousand files that nobody uses is not worth its room.
+        self.uses
+            .retain(|_, used| used.last.elapsed() < 10 * REST || !used.behind.is_empty());
+    }
+
+    pub(super) fn drop_all_of(&mut self, file: u32, index: usize) {
+        if let Some(used) = self.uses.get_mut(&(file, index)) {
+            let (place, passed) = (used.place, used.behind.take_all());
+            self.drop_these(place, file, index, &passed);
+        }
+    }
+
+    pub(super) fn drop_these(&mut self, place: Place, file: u32, index: usize, passed: &[Passed]) {
+        if passed.is_empty() || self.withdrawn >> index & 1 == 1 {
+            return;
+        }
+        let open = match self.files.open(place, file) {
+            Ok(open) => open,
+            Err(missed) => return self.missed(index, missed),
+        };
+        let unwritten = |passed: &Passed| {
+            passed.is_written
+                && open_file::unwritten_pages(&open, passed.whole.clone()).unwrap_or(0) > 0
+        };
+        // In the order of writing: what comes after one that is not on the disk yet waits, too.
+        let (written, read): (Vec<&Passed>, Vec<&Passed>) =
+            passed.iter().partition(|passed| passed.is_written);
+        let ready = written.iter().take_while(|passed| !unwritten(passed));
+        let (ready, waiting) = written.split_at(ready.count());
+        if let Some(used) = self.uses.get_mut(&(file, index)) {
+            waiting
+                .iter()
+                .rev()
+                .for_each(|passed| used.behind.put_back(passed));
+        }
+        for passed in read.iter().chain(ready) {
+            if let Err(errno) = self.drop_from(&open, index, passed) {
+                self.words.refused_io(index, errno.raw_os_error());
+                return self.withdraw(index, WhyWithdrawn::Unknown);
+            }
+        }
+        let (gone, stayed) = (
+            self.words.of_io(index, OfIo::Gone),
+            self.words.of_io(index, OfIo::Stayed),
+        );
+        if stayed >= IN_VAIN && gone < stayed / 16 {
+            self.withdraw(index, WhyWithdrawn::NoEffect);
+        }
+    }
+
+    /// Err: the kernel does not tell what is cached, so that no effect can be seen.
+    pub(super) fn drop_from(
+        &mut self,
+        open: &OwnedFd,
+        index: usize,
+        passed: &Passed,
+    ) -> rustix::io::Result<()> {
+        let all = open_file::cached_pages(open, passed.whole.clone())?;
+        let (mut before, mut left) = (0, 0);
+        for range in &passed.own {
+            let cached = open_file::cached_pages(open, range.clone())?;
+            before += cached;
+            if cached > 0 && self.advise(open, index, range.clone(), Advice::DontNeed) {
+                left += open_file::cached_pages(open, range.clone())?;
+            }
+        }
+        self.words
+            .add_to_io(index, OfIo::Gone, before.saturating_sub(left));
+        if passed.has_whole_folios {
+            self.words.add_to_io(index, OfIo::Stayed, left);
+            self.words
+                .add_to_io(index, OfIo::Theirs, all.saturating_sub(before));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,330 @@
+//! From the calls of the processes to hints on their open files.
+
+mod dropping;
+mod told;
+
+use std::collections::BTreeSet;
+use std::collections::HashMap;
+use std::collections::HashSet;
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::time::Instant;
+
+use pagewise_abi::plan::PlanAction;
+use pagewise_abi::plan::PlanReadahead;
+use pagewise_abi::plan::PlanRule;
+use pagewise_abi::plan::PlanView;
+use pagewise_abi::status::OfIo;
+use pagewise_abi::status::WhyWithdrawn;
+use pagewise_abi::worth::Worth;
+use pagewise_collect::io_record::CacheChange;
+use pagewise_collect::io_record::CacheEvent;
+use pagewise_collect::io_record::Call;
+use pagewise_collect::io_record::Direction;
+use pagewise_collect::io_record::FileCall;
+use pagewise_collect::io_record::ReadsAhead;
+use pagewise_host::open_file;
+use rustix::fs::Advice;
+
+use self::told::Told;
+use super::files::Files;
+use super::files::Missed;
+use super::files::Place;
+use super::pages::Behind;
+use super::pages::PAGE;
+use crate::apply::server::Words;
+
+/// Bytes of a window of a trial of reading ahead, which has effects on the next calls, too.
+const SEQUENTIAL_WINDOW: u64 = 64 << 20;
+
+/// What is known of one file under one rule.
+struct Use {
+    behind: Behind,
+    /// By which it was used last.
+    place: Place,
+    last: Instant,
+    /// Where a burst goes on.
+    burst_end: u64,
+}
+
+/// Counted besides the words of the rules.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Late {
+    /// Hints for open files that were closed by then.
+    pub(super) closed: u64,
+    /// Hints for descriptors that meant another file by then.
+    pub(super) another: u64,
+}
+
+pub(super) struct Hints<'plan> {
+    view: PlanView<'plan>,
+    pub(super) files: Files,
+    pub(super) words: Words,
+    pub(super) late: Late,
+    told: HashMap<Place, Told>,
+    uses: HashMap<(u32, usize), Use>,
+    trials: HashMap<usize, Worth>,
+    /// Rules that drop.
+    drops: Vec<usize>,
+    counted: HashSet<(u32, usize)>,
+    /// Open files that the program advises itself.
+    own: HashSet<(Place, u32)>,
+    withdrawn: u64,
+    /// Used since the last time that pages were dropped.
+    touched: BTreeSet<(u32, usize)>,
+}
+
+impl<'plan> Hints<'plan> {
+    pub(super) fn new(view: PlanView<'plan>) -> Self {
+        let trials = (0..view.rules()).filter_map(|index| Some((index, trial(&view, index)?)));
+        let is_drop = |&index: &usize| view.action(&view.rule(index)) == PlanAction::IoDrop;
+        let drops = (0..view.rules()).filter(is_drop);
+        Self {
+            trials: trials.collect(),
+            drops: drops.collect(),
+            view,
+            files: Files::default(),
+            words: Words::none(),
+            late: Late::default(),
+            told: HashMap::new(),
+            uses: HashMap::new(),
+            counted: HashSet::new(),
+            own: HashSet::new(),
+            withdrawn: 0,
+            touched: BTreeSet::new(),
+        }
+    }
+
+    /// A call of a process, whose path these rules match, a bit each.
+    pub(super) fn call(&mut self, call: &FileCall, pid: u32, matching: u64) {
+        let (Some(file), Some(descriptor)) = (call.file, call.descriptor) else {
+            return;
+        };
+        let place = Place { pid, descriptor };
+        let Some(known) = self.files.get(file) else {
+            return;
+        };
+        let has_cache = known.has_cache && !call.direct;
+        let accepted = matching & known.accepted_by;
+        let rules = (0..self.view.rules()).filter(|index| accepted >> index & 1 == 1);
+        // The longest path; of equals, the one that names its files.
+        let rule = rules.max_by_key(|&index| {
+            let rule = self.view.rule(index);
+            (rule.frames, rule.pattern > 0)
+        });
+        let Some(index) = rule else {
+            return self.give_back(place, file, call);
+        };
+        let moves = !matches!(call.call, Call::Fsync | Call::Fdatasync);
+        let bytes = call.result.unwrap_or(0);
+        if self.counted.insert((file, index)) {
+            let word = if has_cache {
+                OfIo::Files
+            } else {
+                OfIo::Hintless
+            };
+            self.words.add_to_io(index, word, 1);
+        }
+        self.words.add_to_io(index, OfIo::Calls, u64::from(moves));
+        self.words
+            .add_to_io(index, OfIo::Bytes, if moves { bytes } else { 0 });
+        let rule = self.view.rule(index);
+        let action = self.view.action(&rule);
+        if !has_cache || self.withdrawn >> index & 1 == 1 || action == PlanAction::IoNothing {
+            return self.give_back(place, file, call);
+        }
+        let wanted = self.wanted(&rule, index, call, bytes);
+        self.tell(place, file, call, index, wanted);
+        if let Some(offset) = call.offset.filter(|_| moves) {
+            let range = offset..offset.saturating_add(bytes);
+            self.follow(place, file, index, &range, call);
+        }
+        if action == PlanAction::IoDrop && moves && call.result == Ok(0) {
+            // Its end: whoever goes on reading begins anew.
+            self.drop_all_of(file, index);
+        }
+    }
+
+    /// Follows where the calls are.
+    fn follow(
+        &mut self,
+        place: Place,
+        file: u32,
+        index: usize,
+        range: &Range<u64>,
+        call: &FileCall,
+    ) {
+        let rule = self.view.rule(index);
+        let used = self
+            .uses
+            .entry((file, index))
+            .or_insert_with(|| Use::new(place));
+        (used.place, used.last) = (place, Instant::now());
+        match self.view.action(&rule) {
+            PlanAction::IoDrop => {
+                let is_write = call.direction == Direction::ToFile;
+                let dirty = used.behind.used(range, is_write);
+                self.touched.insert((file, index));
+                self.write_back(place, file, index, &dirty);
+            }
+            PlanAction::IoWillNeed => {
+                let is_begin = used.burst_end != range.start;
+                used.burst_end = range.end;
+                let is_given = self.trials.get(&index).is_none_or(Worth::gives);
+                let rest = range.end..range.start.saturating_add(rule.chunk_bytes);
+                if is_begin && is_given && !rest.is_empty() {
+                    self.ask_for(place, file, index, rest);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Pages of a file came or went. Those that come are by a path that these rules match.
+    pub(super) fn cache(&mut self, change: &CacheChange, pid: Option<u32>, matching: u64) {
+        let Some(file) = change.file else { return };
+        let range = change.offset..change.offset + change.bytes;
+        if change.what != CacheEvent::Added {
+            for &index in &self.drops {
+                if let Some(used) = self.uses.get_mut(&(file, index)) {
+                    used.behind.gone(&range);
+                }
+            }
+            return;
+        }
+        let accepted = matching & self.files.get(file).map_or(0, |known| known.accepted_by);
+        for index in (0..self.view.rules()).filter(|index| accepted >> index & 1 == 1) {
+            let rule = self.view.rule(index);
+            if self.view.action(&rule) == PlanAction::IoDrop
+                && let Some(pid) = pid
+            {
+                let nowhere = Place {
+                    pid,
+                    descriptor: u32::MAX,
+                };
+                let used = self.uses.entry((file, index));
+                used.or_insert_with(|| Use::new(nowhere))
+                    .behind
+                    .added(&range);
+            }
+        }
+    }
+
+    /// How the open file shall read ahead from now on.
+    fn wanted(&mut self, rule: &PlanRule, index: usize, call: &FileCall, bytes: u64) -> ReadsAhead {
+        let advised = match self.view.readahead(rule) {
+            Some(PlanReadahead::Sequential) => ReadsAhead::Twice,
+            Some(PlanReadahead::Random) => ReadsAhead::Not,
+            Some(PlanReadahead::Normal) | None => ReadsAhead::AsUsual,
+        };
+        let Some(trial) = self.trials.get_mut(&index) else {
+            return advised;
+        };
+        let now = if trial.gives() {
+            advised
+        } else {
+            ReadsAhead::AsUsual
+        };
+        // A call that began before the hint had come is measured as neither.
+        if call.reads_ahead == now {
+            let device = call.cached_bytes + call.ahead_bytes;
+            if let Some(verdict) = trial.note(call.latency_ns, device, bytes) {
+                let thousandths = (verdict.ratio * 1000.0).clamp(1.0, 1e9) as u64;
+                self.words.set_of_io(index, OfIo::Ratio, thousandths);
+                if !verdict.is_worth_it {
+                    self.withdraw(index, WhyWithdrawn::NoGain);
+                    return ReadsAhead::AsUsual;
+                }
+            }
+        }
+        let gives = self.trials.get(&index).is_none_or(Worth::gives);
+        if gives { advised } else { ReadsAhead::AsUsual }
+    }
+
+    fn ask_for(&mut self, place: Place, file: u32, index: usize, range: Range<u64>) {
+        match self.files.open(place, file) {
+            Ok(open) => {
+                let pages = (range.end - range.start).div_ceil(PAGE);
+                if self.advise(&open, index, range, Advice::WillNeed) {
+                    self.words.add_to_io(index, OfIo::Asked, pages);
+                }
+            }
+            Err(missed) => self.missed(index, missed),
+        }
+    }
+
+    /// A process has ended: what it brought in goes, and its descriptors mean nothing any more.
+    pub(super) fn ended(&mut self, pid: u32) {
+        let uses = self.uses.iter().filter(|(_, used)| used.place.pid == pid);
+        let uses: Vec<(u32, usize)> = uses.map(|(&key, _)| key).collect();
+        for (file, index) in uses {
+            self.drop_all_of(file, index);
+            self.uses.remove(&(file, index));
+        }
+        self.told.retain(|place, _| place.pid != pid);
+        self.own.retain(|(place, _)| place.pid != pid);
+        self.files.forget_process(pid);
+    }
+
+    /// The processes go on without us: what was told of their open files is taken back, what they have used goes.
+    pub(super) fn finish(&mut self) {
+        let told = self.told.iter().map(|(&place, told)| (place, told.file));
+        for (place, file) in told.collect::<Vec<_>>() {
+            self.take_back(place, file);
+        }
+        for ((file, index), mut used) in std::mem::take(&mut self.uses) {
+            let (dirty, passed) = used.behind.take_used();
+            self.write_back(used.place, file, index, &dirty);
+            self.drop_these(used.place, file, index, &passed);
+        }
+    }
+
+    fn advise(&mut self, open: &OwnedFd, index: usize, range: Range<u64>, advice: Advice) -> bool {
+        match open_file::advise(open, range, advice) {
+            Ok(()) => self.words.add_to_io(index, OfIo::Hints, 1),
+            Err(errno) => {
+                self.words.refused_io(index, errno.raw_os_error());
+                return false;
+            }
+        }
+        true
+    }
+
+    fn missed(&mut self, index: usize, missed: Missed) {
+        match missed {
+            Missed::Closed => self.late.closed += 1,
+            Missed::Another => self.late.another += 1,
+            Missed::Refused(errno) => self.words.refused_io(index, errno.raw_os_error()),
+        }
+    }
+
+    fn withdraw(&mut self, index: usize, why: WhyWithdrawn) {
+        self.withdrawn |= 1 << index;
+        self.words.set_of_io(index, OfIo::Withdrawn, why as u64);
+    }
+}
+
+impl Use {
+    fn new(place: Place) -> Self {
+        Self {
+            behind: Behind::default(),
+            place,
+            last: Instant::now(),
+            burst_end: u64::MAX,
+        }
+    }
+}
+
+/// The trial of a rule; `None`: its effect is looked at otherwise.
+fn trial(view: &PlanView<'_>, index: usize) -> Option<Worth> {
+    let rule = view.rule(index);
+    match (view.action(&rule), view.readahead(&rule)) {
+        (PlanAction::IoWillNeed, _) | (PlanAction::IoReadahead, Some(PlanReadahead::Random)) => {
+            Some(Worth::new(0))
+        }
+        (PlanAction::IoReadahead, Some(PlanReadahead::Sequential)) => {
+            Some(Worth::new(SEQUENTIAL_WINDOW))
+        }
+        _ => None,
+    }
+}

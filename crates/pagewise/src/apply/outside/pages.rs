@@ -1,0 +1,368 @@
+//! Which pages of a file the calls of a rule have brought into the page cache, and which of these lie behind them. Arithmetic only.
+//!
+//! The kernel tells of each page that a call brings in, and of each that leaves: what was cached before, or was brought in by
+//! anybody else, never is among them. Pages are counted by chunks of 2 MiB, the largest folio: to drop a part of a folio does
+//! nothing, and a chunk has only whole ones.
+
+use std::collections::BTreeMap;
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// Bytes of a chunk.
+pub(super) const CHUNK: u64 = 2 << 20;
+pub(super) const PAGE: u64 = 4096;
+const PAGES: usize = (CHUNK / PAGE) as usize;
+/// Chunks that are waited for at once: of a reader that jumps about, the oldest are given up.
+const MOST_OPEN: usize = 64;
+/// Chunks that were just written are dropped when so many more were: they have been written back by then.
+const WRITTEN_LAG: usize = 8;
+
+/// A bit for each page of a chunk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Pages([u64; PAGES / 64]);
+
+impl Pages {
+    fn set(&mut self, pages: Range<usize>, value: bool) {
+        for page in pages {
+            let bit = 1 << (page % 64);
+            if value {
+                self.0[page / 64] |= bit;
+            } else {
+                self.0[page / 64] &= !bit;
+            }
+        }
+    }
+
+    fn has(&self, page: usize) -> bool {
+        self.0[page / 64] >> (page % 64) & 1 == 1
+    }
+
+    fn and(&self, other: &Self) -> Self {
+        Self(std::array::from_fn(|word| self.0[word] & other.0[word]))
+    }
+
+    fn and_not(&self, other: &Self) -> Self {
+        Self(std::array::from_fn(|word| self.0[word] & !other.0[word]))
+    }
+
+    fn is_full(&self) -> bool {
+        self.0.iter().all(|&word| word == u64::MAX)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.iter().all(|&word| word == 0)
+    }
+
+    /// Stretches of pages, as bytes of a file.
+    fn ranges(&self, chunk: u64) -> Vec<Range<u64>> {
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        for page in (0..PAGES).filter(|&page| self.has(page)) {
+            let start = chunk * CHUNK + page as u64 * PAGE;
+            match ranges.last_mut() {
+                Some(last) if last.end == start => last.end += PAGE,
+                _ => ranges.push(start..start + PAGE),
+            }
+        }
+        ranges
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Chunk {
+    /// Brought in by the rule's calls, and still there.
+    own: Pages,
+    /// Read or written by them.
+    used: Pages,
+    is_written: bool,
+    /// Its writing back was asked for.
+    is_flushed: bool,
+}
+
+/// A part of a file that lies behind its reader.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Passed {
+    /// All that was looked at.
+    pub(super) whole: Range<u64>,
+    /// What may be dropped of it.
+    pub(super) own: Vec<Range<u64>>,
+    /// It ends where folios end: what stays has stayed for another reason.
+    pub(super) has_whole_folios: bool,
+    /// It was written: what is not on the disk yet cannot be dropped.
+    pub(super) is_written: bool,
+}
+
+/// Of one file, what the calls of one rule did to it.
+#[derive(Debug, Default)]
+pub(super) struct Behind {
+    chunks: BTreeMap<u64, Chunk>,
+    /// In the order in which they were first used.
+    order: VecDeque<u64>,
+    /// Written, and not yet dropped, oldest first.
+    written: VecDeque<u64>,
+}
+
+impl Behind {
+    /// A call brought these bytes in.
+    pub(super) fn added(&mut self, bytes: &Range<u64>) {
+        self.each(bytes, true, |chunk, pages| chunk.own.set(pages, true));
+    }
+
+    /// These bytes have left the page cache. What of them comes back need not be ours.
+    pub(super) fn gone(&mut self, bytes: &Range<u64>) {
+        self.each(bytes, false, |chunk, pages| chunk.own.set(pages, false));
+    }
+
+    /// A call has read or written these bytes. Returns a chunk that is to be written back now.
+    pub(super) fn used(&mut self, bytes: &Range<u64>, is_write: bool) -> Vec<Range<u64>> {
+        let mut full = Vec::new();
+        let mut number = bytes.start / CHUNK;
+        self.each(bytes, true, |chunk, pages| {
+            let was_full = chunk.used.is_full();
+            chunk.used.set(pages, true);
+            chunk.is_written |= is_write;
+            if is_write && !was_full && chunk.used.is_full() {
+                chunk.is_flushed = true;
+                full.push(number);
+            }
+            number += 1;
+        });
+        self.written.extend(&full);
+        full.into_iter()
+            .map(|chunk| chunk * CHUNK..(chunk + 1) * CHUNK)
+            .collect()
+    }
+
+    /// What lies behind the calls by now: whole chunks, and the oldest of too many that never were used as a whole.
+    pub(super) fn take_passed(&mut self) -> Vec<Passed> {
+        let mut passed = Vec::new();
+        while self.written.len() > WRITTEN_LAG {
+            passed.extend(self.written.pop_front().and_then(|chunk| self.take(chunk)));
+        }
+        let is_read = |chunk: &Chunk| !chunk.is_written && chunk.used.is_full();
+        let chunks = self.chunks.iter().filter(|(_, chunk)| is_read(chunk));
+        let full: Vec<u64> = chunks.map(|(&number, _)| number).collect();
+        passed.extend(full.into_iter().filter_map(|chunk| self.take(chunk)));
+        while self.chunks.len() > MOST_OPEN + self.written.len() {
+            let Some(oldest) = self.order.pop_front() else {
+                break;
+            };
+            passed.extend(self.take(oldest));
+        }
+        passed
+    }
+
+    /// Nothing has happened for a while: what was used. What was read ahead, and not used yet, stays; and what was written and
+    /// is now to be written back, which is returned first, until the next time.
+    pub(super) fn take_used(&mut self) -> (Vec<Range<u64>>, Vec<Passed>) {
+        let (mut dirty, mut passed) = (Vec::new(), Vec::new());
+        self.written.clear();
+        self.order.clear();
+        for (&number, chunk) in &mut self.chunks {
+            if chunk.is_written && !chunk.is_flushed {
+                chunk.is_flushed = true;
+                dirty.push(number * CHUNK..(number + 1) * CHUNK);
+                continue;
+            }
+            let used = chunk.own.and(&chunk.used);
+            chunk.own = chunk.own.and_not(&chunk.used);
+            let has_whole_folios = chunk.own.is_empty();
+            chunk.used = Pages::default();
+            let is_written = std::mem::take(&mut chunk.is_written);
+            passed.push(Passed {
+                whole: number * CHUNK..(number + 1) * CHUNK,
+                own: used.ranges(number),
+                has_whole_folios,
+                is_written,
+            });
+        }
+        self.chunks
+            .retain(|_, chunk| chunk.is_written || !chunk.own.is_empty());
+        self.order = self.chunks.keys().copied().collect();
+        passed.retain(|passed| !passed.own.is_empty());
+        (dirty, passed)
+    }
+
+    /// The file is done with: all that was brought in, also what was read ahead and never used.
+    pub(super) fn take_all(&mut self) -> Vec<Passed> {
+        let numbers: Vec<u64> = self.chunks.keys().copied().collect();
+        let all = numbers.into_iter().filter_map(|number| self.take(number));
+        let all = all.collect();
+        *self = Self::default();
+        all
+    }
+
+    /// It could not be dropped yet, and is the next one to be tried.
+    pub(super) fn put_back(&mut self, passed: &Passed) {
+        for range in &passed.own {
+            self.each(range, true, |chunk, pages| {
+                chunk.own.set(pages.clone(), true);
+                chunk.used.set(pages, true);
+                chunk.is_written = true;
+                chunk.is_flushed = true;
+            });
+        }
+        self.written.push_front(passed.whole.start / CHUNK);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.chunks.is_empty()
+    }
+
+    fn take(&mut self, number: u64) -> Option<Passed> {
+        let chunk = self.chunks.remove(&number)?;
+        // A few at the front, where the chunks of one who reads in order are.
+        if let Some(at) = self.order.iter().position(|&other| other == number) {
+            self.order.remove(at);
+        }
+        (!chunk.used.is_empty() || !chunk.own.is_empty()).then(|| Passed {
+            whole: number * CHUNK..(number + 1) * CHUNK,
+            own: chunk.own.ranges(number),
+            has_whole_folios: true,
+            is_written: chunk.is_written,
+        })
+    }
+
+    /// Calls `change` with each chunk that the range is in, and the pages of it that are.
+    fn each(
+        &mut self,
+        bytes: &Range<u64>,
+        makes: bool,
+        mut change: impl FnMut(&mut Chunk, Range<usize>),
+    ) {
+        if bytes.is_empty() {
+            return;
+        }
+        for number in bytes.start / CHUNK..=(bytes.end - 1) / CHUNK {
+            let begin = bytes.start.max(number * CHUNK) - number * CHUNK;
+            let end = bytes.end.min((number + 1) * CHUNK) - number * CHUNK;
+            let pages = (begin / PAGE) as usize..end.div_ceil(PAGE) as usize;
+            match self.chunks.get_mut(&number) {
+                Some(chunk) => change(chunk, pages),
+                None if makes => {
+                    let mut chunk = Chunk::default();
+                    change(&mut chunk, pages);
+                    self.chunks.insert(number, chunk);
+                    self.order.push_back(number);
+                }
+                None => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::single_range_in_vec_init, reason = "one range is meant")]
+mod tests {
+    use super::*;
+
+    const PIECE: u64 = 64 << 10;
+
+    fn read(behind: &mut Behind, from: u64, to: u64) -> Vec<Passed> {
+        let mut passed = Vec::new();
+        for at in (from..to).step_by(PIECE as usize) {
+            assert!(behind.used(&(at..at + PIECE), false).is_empty());
+            passed.extend(behind.take_passed());
+        }
+        passed
+    }
+
+    #[test]
+    fn a_chunk_passes_once_all_of_it_was_read() {
+        let mut behind = Behind::default();
+        behind.added(&(0..2 * CHUNK));
+        assert!(read(&mut behind, 0, CHUNK - PIECE).is_empty());
+        let passed = read(&mut behind, CHUNK - PIECE, CHUNK);
+        let expected = Passed {
+            whole: 0..CHUNK,
+            own: vec![0..CHUNK],
+            has_whole_folios: true,
+            is_written: false,
+        };
+        assert_eq!(passed, [expected]);
+        // What was read ahead stays until the file is done with.
+        assert_eq!(behind.take_used(), (vec![], vec![]));
+        assert_eq!(behind.take_all()[0].own, [CHUNK..2 * CHUNK]);
+        assert!(behind.is_empty());
+    }
+
+    #[test]
+    fn what_was_cached_before_and_what_left_meanwhile_is_not_ours() {
+        let mut behind = Behind::default();
+        behind.added(&(0..CHUNK / 2));
+        behind.gone(&(PAGE..2 * PAGE));
+        behind.gone(&(5 * CHUNK..6 * CHUNK));
+        let passed = read(&mut behind, 0, CHUNK);
+        assert_eq!(passed[0].own, [0..PAGE, 2 * PAGE..CHUNK / 2]);
+        // All of it another's: told, and nothing dropped.
+        let passed = read(&mut behind, CHUNK, 2 * CHUNK);
+        assert!(passed[0].own.is_empty() && passed.len() == 1);
+    }
+
+    #[test]
+    fn chunks_may_be_read_in_any_order_and_by_many() {
+        let mut behind = Behind::default();
+        behind.added(&(0..2 * CHUNK));
+        let mut passed = Vec::new();
+        for at in (0..CHUNK / PIECE).rev().map(|piece| piece * PIECE) {
+            behind.used(&(at..at + PIECE), false);
+            behind.used(&(CHUNK + at..CHUNK + at + PIECE), false);
+            passed.extend(behind.take_passed());
+        }
+        assert_eq!(passed.len(), 2);
+        assert!(behind.is_empty());
+    }
+
+    #[test]
+    fn of_one_who_jumps_the_oldest_places_are_given_up() {
+        let mut behind = Behind::default();
+        for chunk in 0..200 {
+            let page = chunk * CHUNK..chunk * CHUNK + PAGE;
+            behind.added(&page);
+            behind.used(&page, false);
+            for passed in behind.take_passed() {
+                assert_eq!(passed.own[0].end - passed.own[0].start, PAGE);
+            }
+        }
+        assert_eq!(behind.chunks.len(), MOST_OPEN);
+        assert_eq!(behind.take_all().len(), MOST_OPEN);
+    }
+
+    #[test]
+    fn what_is_written_passes_later() {
+        let mut behind = Behind::default();
+        let mut passed = Vec::new();
+        for chunk in 0..WRITTEN_LAG as u64 + 2 {
+            let range = chunk * CHUNK..(chunk + 1) * CHUNK;
+            behind.added(&range);
+            assert_eq!(behind.used(&range, true), std::slice::from_ref(&range));
+            // Written again, it is not asked for again.
+            assert!(behind.used(&range, true).is_empty());
+            passed.extend(behind.take_passed());
+        }
+        let starts: Vec<u64> = passed.iter().map(|passed| passed.whole.start).collect();
+        assert_eq!(starts, [0, CHUNK]);
+        // Not on the disk yet: tried again, first of all.
+        behind.put_back(&passed[1]);
+        assert_eq!(behind.take_passed(), passed[1..]);
+        let page = 50 * CHUNK..50 * CHUNK + PAGE;
+        behind.added(&page);
+        behind.used(&page, true);
+        let (dirty, passed) = behind.take_used();
+        assert_eq!((dirty.len(), passed.len()), (1, WRITTEN_LAG));
+        let (dirty, passed) = behind.take_used();
+        assert_eq!((dirty.len(), passed[0].own.clone()), (0, vec![page]));
+        assert!(behind.is_empty());
+    }
+
+    #[test]
+    fn at_rest_only_what_was_used_goes() {
+        let mut behind = Behind::default();
+        behind.added(&(0..CHUNK));
+        behind.used(&(0..PIECE), false);
+        let (_, passed) = behind.take_used();
+        assert_eq!(passed[0].own, vec![0..PIECE]);
+        assert!(!passed[0].has_whole_folios, "its last folio may go on");
+        assert!(behind.take_used().1.is_empty());
+        assert_eq!(behind.take_all()[0].own, vec![PIECE..CHUNK]);
+    }
+}

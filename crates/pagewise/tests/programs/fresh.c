@@ -1,0 +1,201 @@
+/* Programs that touch fresh memory: it must be zeros, and keep what is written, whoever makes it ready.
+ *
+ * usage: fresh MODE MIB
+ *   map MIB     a mapping, touched in order, a region of 2 MiB a millisecond
+ *   block MIB   the same in one block of malloc
+ *   heap MIB    the same in blocks of 32 KiB
+ *   sparse MIB  one page in the middle of a mapping
+ *   stops MIB   a quarter of a mapping; then it sleeps for three seconds, and touches the rest
+ *   forks MIB   half of a mapping, the other half in parent and child, each with contents of its own
+ *   cut MIB     a mapping whose ends are given back before it is touched
+ *   refuses MIB as map, in memory that wants no huge pages
+ *   races MIB   maps, touches and unmaps, and maps a sparse file where the memory was
+ * It prints `ok FAULTS`, the page faults that it raised itself while touching, or what was wrong. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MIB (1UL << 20)
+#define REGION (2 * MIB)
+#define PAGE 4096UL
+#define BLOCK (32UL << 10)
+
+static uint64_t salt = 1;
+
+static void fail(const char *what)
+{
+	printf("%s\n", what);
+	exit(1);
+}
+
+static void sleep_us(long us)
+{
+	const struct timespec time = { us / 1000000, us % 1000000 * 1000 };
+	nanosleep(&time, NULL);
+}
+
+static long faults(void)
+{
+	struct rusage usage;
+	getrusage(RUSAGE_THREAD, &usage);
+	return usage.ru_minflt;
+}
+
+static unsigned char *map(size_t bytes)
+{
+	unsigned char *start = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (start == MAP_FAILED)
+		fail("mmap failed");
+	return start;
+}
+
+static uint64_t *word(unsigned char *page)
+{
+	return (uint64_t *)(((uintptr_t)page + 7) & ~7UL);
+}
+
+/* Each page must be zeros before. */
+static void touch(unsigned char *start, size_t from, size_t to, long pause_us)
+{
+	for (size_t at = from; at < to; at += PAGE) {
+		if (at % REGION == 0 && pause_us)
+			sleep_us(pause_us);
+		if (*word(start + at) != 0)
+			fail("fresh memory is not zeros");
+		*word(start + at) = at + salt;
+	}
+}
+
+static void check(unsigned char *start, size_t from, size_t to, uint64_t written)
+{
+	for (size_t at = from; at < to; at += PAGE)
+		if (*word(start + at) != at + written)
+			fail("a write was lost");
+}
+
+static void in_order(unsigned char *start, size_t bytes)
+{
+	touch(start, 0, bytes, 1000);
+	check(start, 0, bytes, salt);
+}
+
+static void heap(size_t bytes)
+{
+	const size_t count = bytes / BLOCK;
+	unsigned char **blocks = calloc(count, sizeof *blocks);
+	for (size_t i = 0; i < count; i++) {
+		if (i % (REGION / BLOCK) == 0)
+			sleep_us(1000);
+		blocks[i] = calloc(1, BLOCK - 16);
+		memset(blocks[i], (int)(i % 255) + 1, BLOCK - 16);
+	}
+	for (size_t i = 0; i < count; i++)
+		for (size_t at = 0; at < BLOCK - 16; at += 64)
+			if (blocks[i][at] != i % 255 + 1)
+				fail("a write was lost");
+	for (size_t i = 0; i < count; i++)
+		free(blocks[i]);
+	free(blocks);
+}
+
+static void forks(unsigned char *start, size_t bytes)
+{
+	int status = -1;
+	touch(start, 0, bytes / 2, 1000);
+	const pid_t child = fork();
+	if (child == 0)
+		salt = 7;
+	touch(start, bytes / 2, bytes, 1000);
+	check(start, 0, bytes / 2, 1);
+	check(start, bytes / 2, bytes, salt);
+	if (child == 0) {
+		/* New memory of its own. */
+		in_order(malloc(bytes), bytes);
+		_exit(0);
+	}
+	if (waitpid(child, &status, 0) != child || status != 0)
+		fail("the child failed");
+}
+
+static void stops(unsigned char *start, size_t bytes)
+{
+	touch(start, 0, bytes / 4, 1000);
+	sleep_us(3000000);
+	check(start, 0, bytes / 4, salt);
+	touch(start, bytes / 4, bytes, 1000);
+	check(start, 0, bytes, salt);
+}
+
+static void races(size_t bytes)
+{
+	char name[] = "./sparse-XXXXXX";
+	const int file = mkstemp(name);
+	if (file < 0 || ftruncate(file, (off_t)bytes) != 0)
+		fail("no file");
+	unlink(name);
+	for (int round = 0; round < 100; round++) {
+		unsigned char *start = map(bytes);
+		touch(start, 0, (size_t)(round % 8 + 1) * REGION, 0);
+		check(start, 0, (size_t)(round % 8 + 1) * REGION, salt);
+		if (munmap(start, bytes) != 0)
+			fail("munmap failed");
+		void *there = mmap(start, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, file, 0);
+		sleep_us(300);
+		if (there != MAP_FAILED)
+			munmap(there, bytes);
+	}
+	struct stat told;
+	if (fstat(file, &told) != 0 || told.st_blocks != 0)
+		fail("the file is no longer sparse");
+	close(file);
+}
+
+int main(int count, char **words)
+{
+	if (count != 3)
+		return 2;
+	const char *mode = words[1];
+	const size_t bytes = strtoul(words[2], NULL, 10) * MIB;
+	/* The helper begins. */
+	sleep_us(20000);
+	unsigned char *start = NULL;
+	if (!strcmp(mode, "block"))
+		start = malloc(bytes);
+	else if (strcmp(mode, "heap") && strcmp(mode, "races"))
+		start = map(bytes);
+	const long before = faults();
+	if (!strcmp(mode, "map") || !strcmp(mode, "block"))
+		in_order(start, bytes);
+	else if (!strcmp(mode, "heap"))
+		heap(bytes);
+	else if (!strcmp(mode, "sparse"))
+		touch(start, bytes / 2, bytes / 2 + PAGE, 0), sleep_us(50000);
+	else if (!strcmp(mode, "stops"))
+		stops(start, bytes);
+	else if (!strcmp(mode, "forks"))
+		forks(start, bytes);
+	else if (!strcmp(mode, "races"))
+		races(bytes);
+	else if (!strcmp(mode, "refuses")) {
+		madvise(start, bytes, MADV_NOHUGEPAGE);
+		in_order(start, bytes);
+	} else if (!strcmp(mode, "cut")) {
+		munmap(start, 4 * REGION + PAGE);
+		munmap(start + bytes - REGION, REGION);
+		touch(start, 4 * REGION + PAGE, bytes - REGION, 1000);
+		check(start, 4 * REGION + PAGE, bytes - REGION, salt);
+	} else
+		return 2;
+	printf("ok %ld\n", faults() - before);
+	return 0;
+}
