@@ -123,9 +123,7 @@ test:
 	@RUSTDOCFLAGS='-D warnings' $(STEP) doc $(CARGO) doc --workspace --no-deps
 	@$(MAKE) examples
 	@$(STEP) 'build the tests' $(CARGO) test --workspace --no-run
-	@$(STEP) 'unit tests' scripts/test-units
-	@$(STEP) 'integration tests' scripts/test-integration
-	@$(MAKE) test-kernels
+	@$(STEP) tests scripts/test-built
 
 test-kernels: examples
 	@$(STEP) kernels scripts/test-kernels

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,7 +79,8 @@ int main(int count, char **values) {
         fputs("usage: scan whole FILE [TIMES]   reads it from its beginning to its end\n"
               "       scan bursts FILE [RUNS]   runs of 4 x 16 KiB at random places\n"
               "       scan mixed FILE           a scan, with 16 rows at random places after each MiB\n"
-              "The file is evicted from the page cache first.\n",
+              "The file is evicted from the page cache first. With SCAN_STOPS=1 in the environment it then stops until SIGCONT,\n"
+              "so that there is time to attach to it.\n",
               stderr);
         return 2;
     }
@@ -92,6 +94,9 @@ int main(int count, char **values) {
     int other = open(values[2], O_RDONLY);
     posix_fadvise(other, 0, 0, POSIX_FADV_DONTNEED);
     close(other);
+    if (getenv("SCAN_STOPS") != NULL) {
+        raise(SIGSTOP);
+    }
     struct timespec began, ended;
     clock_gettime(CLOCK_MONOTONIC, &began);
     if (!strcmp(kind, "bursts")) {

@@ -186,6 +186,31 @@ pub(crate) fn record(folder: &Path, options: &str, program: &str) -> Ended {
     ended
 }
 
+/// The same, until each call path is known: where other work keeps the recorder busy, it may not keep up, which it counts.
+/// `prepare` goes before each. Returns what the report says.
+pub(crate) fn record_all_paths(
+    folder: &Path,
+    options: &str,
+    program: &str,
+    prepare: impl Fn(),
+) -> serde_json::Value {
+    const ATTEMPTS: usize = 5;
+    let options = format!("{options} -f");
+    let recorded = || {
+        prepare();
+        record(folder, &options, program).expect_code(0);
+        report(folder)
+    };
+    let mut found = recorded();
+    for _ in 1..ATTEMPTS {
+        if found["losses"]["call_paths"] == 0 {
+            break;
+        }
+        found = recorded();
+    }
+    found
+}
+
 pub(crate) fn record_arguments<'text>(options: &'text str, program: &'text str) -> Vec<&'text str> {
     let mut arguments = vec!["record"];
     arguments.extend(options.split_whitespace());

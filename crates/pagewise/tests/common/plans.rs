@@ -26,6 +26,7 @@ pub(crate) fn write_plan(program: &Path, rules: Vec<Rule>) {
             bytes: 1 << 30,
             peak_bytes: None,
             lock_bytes: None,
+            fresh: None,
         },
         rules,
         curve: Vec::new(),
