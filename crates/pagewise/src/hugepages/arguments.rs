@@ -145,34 +145,11 @@ pub(crate) struct ManageArguments {
     pub(crate) prometheus: Option<PathBuf>,
 }
 
-/// What means nothing to a program that is launched.
-const OF_THE_MANAGER: [&str; 19] = [
-    "pid",
-    "cgroup",
-    "all",
-    "policy",
-    "dry_run",
-    "once",
-    "interval",
-    "rate",
-    "max_promotions",
-    "duration",
-    "cpu",
-    "high",
-    "low",
-    "adaptive",
-    "zeros",
-    "patience",
-    "utilisation",
-    "config",
-    "prometheus",
-];
-
 /// Run a program whose heap and large mappings come in huge pages.
 #[derive(Debug, Args)]
 pub(crate) struct LaunchArguments {
     /// Run a program whose heap and large mappings get huge pages at their first touch; needs no root
-    #[arg(long, conflicts_with_all = OF_THE_MANAGER, requires = "program")]
+    #[arg(long, conflicts_with = "ManageArguments", requires = "program")]
     pub(crate) launch: bool,
     /// With --launch: a thread beside the program makes the huge pages ready before it touches them
     #[arg(long, requires = "launch")]

@@ -189,7 +189,7 @@ impl Accesses {
     ) -> Result<(), Failure> {
         let time_ns = Clocks::now().monotonic_ns;
         let mut regions = Vec::new();
-        self.looks += 1;
+        let mut saw_any = false;
         for memory in cleared {
             regions.clear();
             let processor = processor_time();
@@ -205,12 +205,15 @@ impl Accesses {
                 continue;
             };
             let interval_ns = time_ns.saturating_sub(memory.at_ns);
+            saw_any |= !regions.is_empty();
             for region in &regions {
                 writer
                     .accesses
                     .push(row(region, time_ns, interval_ns, space))?;
             }
         }
+        // Processes that ended in the meantime were not looked at.
+        self.looks += u64::from(saw_any);
         Ok(())
     }
 

@@ -31,7 +31,7 @@ const EVERYTHING: &str = "1";
 
 /// The kernel's reclaim of cgroup v1 gives up now and then, with swap free: that is not what is tested here.
 const ATTEMPTS: u32 = 4;
-const SEEDS: u64 = 1;
+const SEEDS: u64 = 2;
 
 /// What a recording says of the swap-ins in allocated memory: the share of each site, and of nobody, in percent.
 struct Shares {
