@@ -27,14 +27,24 @@ pub struct IoAdvice {
     pub rules: Vec<Rule>,
     /// Name and reason.
     pub unnamed: Vec<(String, String)>,
+    /// For [`pagewise_plan::Plan::files`].
+    pub files: Vec<String>,
 }
+
+/// A file of which less was moved makes no difference, wherever it is.
+const LEAST_OF_FILE: u64 = 1 << 20;
+/// A plan names no more files.
+const MOST_FILES: usize = 1000;
 
 /// What is advised for input and output.
 ///
 /// # Errors
 /// If the trace cannot be read.
 pub fn io_advice(trace: &Trace, io: &FileIo) -> Result<IoAdvice, TraceError> {
-    let mut advice = IoAdvice::default();
+    let mut advice = IoAdvice {
+        files: files(io),
+        ..IoAdvice::default()
+    };
     for (context, paths) in io.contexts.iter().zip(context_paths(trace, io)?) {
         let Some(action) = action(context.does, context.advice) else {
             continue;
@@ -49,6 +59,17 @@ pub fn io_advice(trace: &Trace, io: &FileIo) -> Result<IoAdvice, TraceError> {
         }
     }
     Ok(advice)
+}
+
+/// Those of most bytes that can be found again.
+fn files(io: &FileIo) -> Vec<String> {
+    let moved = io.files.iter().filter(|file| {
+        !file.unlinked && file.read_bytes.saturating_add(file.written_bytes) >= LEAST_OF_FILE
+    });
+    moved
+        .filter_map(|file| file.path.clone())
+        .take(MOST_FILES)
+        .collect()
 }
 
 impl IoAdvice {

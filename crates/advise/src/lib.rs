@@ -158,6 +158,7 @@ pub fn advise(
             memory,
             rules,
             curve: Vec::new(),
+            files: Vec::new(),
         },
         predicted,
         words,
@@ -189,6 +190,7 @@ pub fn without_memory(trace: &Trace) -> Result<Advice, NoAdvice> {
             },
             rules: Vec::new(),
             curve: Vec::new(),
+            files: Vec::new(),
         },
         predicted: Prediction {
             speedup: 1.0,
@@ -218,6 +220,7 @@ impl Advice {
             self.words = "do nothing: no hint would help its input and output".to_owned();
         }
         self.plan.rules.extend(io.rules);
+        self.plan.files = io.files;
         self.unnamed.extend(io.unnamed);
     }
 }

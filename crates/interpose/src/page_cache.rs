@@ -71,6 +71,23 @@ pub fn write_back(file: i32, range: Range<u64>) -> Result<(), i32> {
 /// # Errors
 /// The errno.
 pub fn cached_pages(file: i32, range: Range<u64>) -> Result<u64, i32> {
+    match counts(file, &range) {
+        Ok([cached, ..]) => Ok(cached),
+        Err(libc::ENOSYS) => by_mapping(file, range),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Of these, pages that are not on the disk yet: changed, or just being written. Only `cachestat` tells.
+///
+/// # Errors
+/// The errno; `ENOSYS` before Linux 6.5.
+pub fn unclean_pages(file: i32, range: Range<u64>) -> Result<u64, i32> {
+    counts(file, &range).map(|[_, dirty, written, ..]| dirty + written)
+}
+
+/// What `cachestat` tells: cached, dirty, being written, evicted, recently evicted.
+fn counts(file: i32, range: &Range<u64>) -> Result<[u64; 5], i32> {
     let request = [range.start, range.end.saturating_sub(range.start)];
     let mut counts = [0u64; 5];
     // SAFETY: structures as in include/uapi/linux/mman.h.
@@ -83,11 +100,7 @@ pub fn cached_pages(file: i32, range: Range<u64>) -> Result<u64, i32> {
             0 as c_long,
         )
     });
-    match told {
-        Ok(_) => Ok(counts[0]),
-        Err(libc::ENOSYS) => by_mapping(file, range),
-        Err(errno) => Err(errno),
-    }
+    told.map(|_| counts)
 }
 
 fn by_mapping(file: i32, range: Range<u64>) -> Result<u64, i32> {

@@ -15,6 +15,9 @@ pub struct Plan {
     pub rules: Vec<Rule>,
     /// What is predicted without the plan, by memory size.
     pub curve: Vec<CurvePoint>,
+    /// The files that the recorded calls read and wrote, by path, most bytes first. They are what runs are compared without having
+    /// in the page cache; no rule is about them.
+    pub files: Vec<String>,
 }
 
 impl Plan {

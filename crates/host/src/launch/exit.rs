@@ -30,6 +30,8 @@ pub struct Exit {
     pub major_faults: u64,
     /// Other faults.
     pub minor_faults: u64,
+    /// Bytes read from devices, swap included, in whole sectors. Caches hold the rest.
+    pub read_bytes: u64,
     /// Time on the processor in the program, ns.
     pub user_ns: u64,
     /// Time on the processor in the kernel, ns.
@@ -85,6 +87,8 @@ fn decode(status: i32, usage: &libc::rusage) -> Exit {
         peak_resident_bytes: Some(unsigned(usage.ru_maxrss).saturating_mul(1024)),
         major_faults: unsigned(usage.ru_majflt),
         minor_faults: unsigned(usage.ru_minflt),
+        // kernel/exit.c counts sectors of 512 bytes, whatever the device's are.
+        read_bytes: unsigned(usage.ru_inblock).saturating_mul(512),
         user_ns: ns(&usage.ru_utime),
         system_ns: ns(&usage.ru_stime),
     }

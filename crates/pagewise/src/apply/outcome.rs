@@ -23,6 +23,8 @@ const SCHEMA: &str = "pagewise.apply/1";
 pub(crate) struct Run {
     pub(crate) wall_ns: u64,
     pub(crate) exit_code: u8,
+    /// From devices, swap included; unknown of what goes on after us.
+    pub(crate) read_bytes: Option<u64>,
     pub(crate) limit_bytes: Option<u64>,
     /// On cgroup v1, where reclaim gave up.
     pub(crate) limit_raised_times: u64,

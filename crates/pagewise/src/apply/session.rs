@@ -116,6 +116,7 @@ fn wait(
         if let Some(exit) = launched.wait_timeout(LOOK_EVERY)? {
             let nudges = relief.map_or(0, OomRelief::nudges);
             run.limit_raised_times = nudges;
+            run.read_bytes = Some(exit.read_bytes);
             run.killed = why_killed(Some(exit.how), setting, free_swap, nudges);
             return Ok(exit.code());
         }

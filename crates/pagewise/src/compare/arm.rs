@@ -17,12 +17,15 @@ use pagewise_host::counters;
 use pagewise_host::counters::Counters;
 use pagewise_host::page_bytes;
 use pagewise_plan::Plan;
+use pagewise_plan::Rule;
+use pagewise_plan::Target;
 use rustix::pipe::PipeFlags;
 use rustix::pipe::pipe_with;
 use sha2::Digest;
 use sha2::Sha256;
 
 use super::CompareArguments;
+use super::cold;
 use super::comparison::ArmKind;
 use super::comparison::Run;
 use super::in_place_of;
@@ -65,6 +68,14 @@ impl Runner<'_> {
             ArmKind::Madvise => Some(Cow::Owned(in_place_of::madvise(self.plan))),
             ArmKind::Baseline | ArmKind::Unlimited => None,
         }
+    }
+
+    /// Whether the files that the plan names are taken out of the page cache before each run: whatever a plan about memory alone
+    /// reads at its start would only be noise.
+    pub(super) fn is_cold(&self) -> bool {
+        let is_io = |rule: &Rule| matches!(rule.target, Target::Io { .. });
+        let is_about_io = self.plan.rules.iter().any(is_io);
+        !self.arguments.warm && !self.plan.files.is_empty() && is_about_io
     }
 
     fn surroundings(&self, memory_bytes: u64) -> Surroundings {
@@ -112,6 +123,10 @@ impl Runner<'_> {
         let victim = victim
             .map(|command| Victim::start(command, self.arguments.as_root, setting))
             .transpose()?;
+        // The victim may have had to wait for its own files.
+        if self.is_cold() {
+            cold::evict(&self.plan.files);
+        }
         let before = counters::vmstat().unwrap_or_default();
         let ended = execute(&program, setting, self.signals)?;
         let after = counters::vmstat().unwrap_or_default();
@@ -130,6 +145,7 @@ impl Runner<'_> {
             swap_ins: sum(&moved, "pswpin", "swpin_zero"),
             evictions: sum(&moved, "pswpout", "swpout_zero"),
             written_bytes: moved.get("pswpout").map(|pages| pages * page_bytes()),
+            read_bytes: ended.read_bytes,
             memory_bytes: held_bytes(setting),
             exit_code: ended.exit_code,
             output: digest.finish(),

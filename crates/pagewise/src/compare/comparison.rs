@@ -17,6 +17,8 @@ pub(super) struct Run {
     pub(super) evictions: Option<u64>,
     /// Bytes written to the swap device: pages of zeros are none.
     pub(super) written_bytes: Option<u64>,
+    /// Bytes that it read from devices, swap included.
+    pub(super) read_bytes: Option<u64>,
     /// The most memory it held, what zram held for it included.
     pub(super) memory_bytes: Option<u64>,
     pub(super) exit_code: u8,
@@ -231,6 +233,7 @@ pub(super) mod tests {
             swap_ins: Some(10),
             evictions: Some(20),
             written_bytes: None,
+            read_bytes: Some(8 << 20),
             memory_bytes: Some(1 << 20),
             exit_code: 0,
             output: [7; 32],

@@ -75,6 +75,7 @@ mod tests {
             },
             rules: rules.collect(),
             curve: Vec::new(),
+            files: Vec::new(),
         }
     }
 

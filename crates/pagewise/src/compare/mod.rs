@@ -5,6 +5,7 @@
 //! ```
 
 mod arm;
+mod cold;
 mod comparison;
 mod html;
 mod in_place_of;
@@ -31,6 +32,7 @@ use pagewise_report::text::Style;
 
 use self::arm::Ran;
 use self::arm::Runner;
+use self::cold::Evicted;
 use self::comparison::Arm;
 use self::comparison::ArmKind;
 use self::comparison::Comparison;
@@ -89,6 +91,10 @@ pub(crate) struct CompareArguments {
     /// on until SIGTERM and then writes a line with p50_us=N p99_us=N p999_us=N (or _ns, _ms); its first line says that it is ready
     #[arg(long, value_name = "CMD")]
     victim: Option<String>,
+    /// Leave the page cache as it is: else the files that the plan names ([io] files) are taken out of it before each run, so that none
+    /// finds there what the one before has read
+    #[arg(long)]
+    warm: bool,
     /// Leave out the runs without a limit
     #[arg(long)]
     no_unlimited: bool,
@@ -147,6 +153,9 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
         peak_bytes,
         signals: &signals,
     };
+    if runner.is_cold() {
+        tell_evicted(cold::evict(&plan.files));
+    }
     let compared: Result<Vec<Comparison>, Failure> = sizes
         .iter()
         .map(|&memory_bytes| compare(&runner, memory_bytes))
@@ -172,6 +181,18 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
     } else {
         ExitCode::SUCCESS
     })
+}
+
+fn tell_evicted(evicted: Evicted) {
+    let missing = match evicted.missing {
+        0 => String::new(),
+        missing => format!("; {missing} are not there any more, or may not be read"),
+    };
+    tell!(
+        "pagewise: files of the plan are taken out of the page cache before each run: {} of {} (--warm leaves them){missing}",
+        evicted.files,
+        bytes(evicted.bytes)
+    );
 }
 
 fn page(arguments: &CompareArguments) -> Result<Option<Target>, Failure> {

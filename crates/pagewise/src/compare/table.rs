@@ -13,13 +13,14 @@ use super::statistics::Ratio;
 use super::victim::Suffered;
 use crate::columns::aligned;
 
-pub(super) const HEADER: [&str; 8] = [
+pub(super) const HEADER: [&str; 9] = [
     "arm",
     "time",
     "range",
     "swap-ins",
     "evictions",
     "written",
+    "read",
     "memory",
     "killed",
 ];
@@ -179,6 +180,7 @@ pub(super) fn fields(arm: &Arm) -> Vec<String> {
         shown(arm.median_of(|run| run.swap_ins), count),
         shown(arm.median_of(|run| run.evictions), count),
         shown(arm.median_of(|run| run.written_bytes), bytes),
+        shown(arm.median_of(|run| run.read_bytes), bytes),
         shown(arm.median_of(|run| run.memory_bytes), bytes),
         arm.killed.to_string(),
     ]

@@ -75,6 +75,7 @@ fn plan(arguments: &LaunchArguments) -> Plan {
         },
         rules: Vec::new(),
         curve: Vec::new(),
+        files: Vec::new(),
     }
 }
 

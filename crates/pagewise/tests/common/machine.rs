@@ -23,7 +23,7 @@ const SETTINGS: &[&str] = &[
 
 const RESTORED_WITHIN: Duration = Duration::from_secs(10);
 
-/// This test has the machine's swap to itself.
+/// This test has the machine's swap to itself, as long as it holds this.
 pub(crate) struct Machine {
     before: State,
     _lock: File,

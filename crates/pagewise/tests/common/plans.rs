@@ -30,6 +30,7 @@ pub(crate) fn write_plan(program: &Path, rules: Vec<Rule>) {
         },
         rules,
         curve: Vec::new(),
+        files: Vec::new(),
     };
     let text = plan.to_toml().expect("a plan");
     fs::write(program.with_file_name("plan.toml"), text).expect("written");

@@ -149,12 +149,52 @@ fn what_was_recorded_is_planned_and_put_into_force() {
     let rule = first(folder);
     assert_eq!(number(&rule["gone_pages"]), FILE_PAGES, "{rule:#}");
     assert_eq!(number(&rule["bytes"]), 24 * MIB as i64);
+    each_run_reads_the_file_anew(folder);
     // Small contexts are left alone.
     let few = run(folder, &["plan", "-f", "--json"]).expect_code(0).json();
     assert_eq!(few["rules"], serde_json::json!([]), "{few:#}");
     run(folder, &["plan", "-f", "--min-io", "5%"])
         .expect_code(125)
         .expect_told(&["--min-io 5%: give bytes"]);
+}
+
+/// Unless what is cached shall be left.
+fn each_run_reads_the_file_anew(folder: &Path) {
+    let compare = |more: &[&str]| {
+        let first = [
+            "compare",
+            "plan.toml",
+            "--memory",
+            "64M",
+            "--runs",
+            "2",
+            "--warm-up",
+            "0",
+            "--json",
+        ];
+        // It does not evict the file itself.
+        let program = ["--", "cat", "data"];
+        // Which arm is faster, and so the exit code, is not what is tested.
+        let ended = run(folder, &[&first, more, &program].concat());
+        let reads = ended.json()["arms"]
+            .as_array()
+            .expect("arms")
+            .iter()
+            .flat_map(|arm| arm["read_bytes"].as_array().expect("a list").clone())
+            .map(|bytes| number(&bytes))
+            .collect::<Vec<i64>>();
+        (ended, reads)
+    };
+    let (ended, reads) = compare(&[]);
+    ended.expect_told(&["taken out of the page cache before each run: 1 of 24 MiB"]);
+    assert_eq!(reads.len(), 6, "three arms: {reads:?}");
+    assert!(
+        reads.iter().all(|&bytes| bytes >= 24 * MIB as i64),
+        "{reads:?}"
+    );
+    // The last run, without plan and limit, finds what the one before it has left.
+    let (_, reads) = compare(&["--warm"]);
+    assert!(reads[5] < 24 * MIB as i64, "{reads:?}");
 }
 
 #[test]

@@ -99,6 +99,7 @@ fn write_plan(folder: &Path, name: &str, rules: Vec<Rule>) {
         },
         rules,
         curve: Vec::new(),
+        files: Vec::new(),
     };
     fs::write(folder.join(name), plan.to_toml().expect("a plan")).expect("written");
 }

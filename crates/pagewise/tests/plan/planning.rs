@@ -80,9 +80,9 @@ fn a_sweep_is_streamed_and_swaps_less_with_the_same_output() {
 
 #[test]
 fn random_access_gets_no_plan_but_the_memory_that_would_help() {
-    if Machine::reserve().is_none() {
+    let Some(_machine) = Machine::reserve() else {
         return;
-    }
+    };
     let folder = tempdir().expect("a folder");
     let plan = plan_of(folder.path(), "./twofold random 128 3");
     let words = plan["words"].as_str().expect("words");
@@ -100,9 +100,9 @@ fn random_access_gets_no_plan_but_the_memory_that_would_help() {
 
 #[test]
 fn the_hot_part_of_what_does_not_fit_is_locked() {
-    if Machine::reserve().is_none() {
+    let Some(_machine) = Machine::reserve() else {
         return;
-    }
+    };
     let folder = tempdir().expect("a folder");
     let plan = plan_of(folder.path(), "./twofold hot 128 4");
     let rule = &plan["rules"][0];

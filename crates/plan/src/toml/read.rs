@@ -50,12 +50,17 @@ pub(super) fn plan(text: &str, path: &Path) -> Result<Plan, PlanError> {
             .collect::<Result<_, _>>()?,
         None => Vec::new(),
     };
+    let files = match root.get("io") {
+        Some(value) => files(value.table()?)?,
+        None => Vec::new(),
+    };
     root.finish()?;
     Ok(Plan {
         program,
         memory,
         rules,
         curve,
+        files,
     })
 }
 
@@ -149,6 +154,12 @@ fn rules(value: &Value<'_>) -> Result<Vec<Rule>, PlanError> {
         rules.push(rule);
     }
     Ok(rules)
+}
+
+fn files(mut table: Table<'_>) -> Result<Vec<String>, PlanError> {
+    let files = table.need("files", "files = [\"/data/file.db\"]")?;
+    table.finish()?;
+    files.list()?.iter().map(rule::name).collect()
 }
 
 fn curve_point(value: &Value<'_>) -> Result<CurvePoint, PlanError> {

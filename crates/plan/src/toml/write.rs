@@ -37,6 +37,14 @@ pub(super) fn text(plan: &Plan) -> String {
     if let Some(fresh) = plan.memory.fresh {
         out.text("fresh", fresh.name());
     }
+    if !plan.files.is_empty() {
+        out.section("[io]");
+        out.line("files = [ # those that the recorded calls read and wrote");
+        for file in &plan.files {
+            out.line(&format!("    {},", quoted(file)));
+        }
+        out.line("]");
+    }
     for rule in &plan.rules {
         write_rule(&mut out, rule);
     }

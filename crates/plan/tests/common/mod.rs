@@ -197,8 +197,9 @@ pub(crate) fn plan() -> impl Strategy<Value = Plan> {
             swap_ins,
             wall_ns,
         });
-    (program, memory, vec(rule(), 0..4), vec(point, 0..3)).prop_map(
-        |(program, memory, mut rules, curve)| {
+    let files = vec(name(), 0..3);
+    (program, memory, vec(rule(), 0..4), vec(point, 0..3), files).prop_map(
+        |(program, memory, mut rules, curve, files)| {
             let mut seen = std::collections::HashSet::new();
             rules.retain(|rule| seen.insert(rule.target.clone()));
             Plan {
@@ -206,6 +207,7 @@ pub(crate) fn plan() -> impl Strategy<Value = Plan> {
                 memory,
                 rules,
                 curve,
+                files,
             }
         },
     )

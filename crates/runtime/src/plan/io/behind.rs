@@ -20,7 +20,7 @@ const FIRST_REACH: u64 = 16 << 20;
 const REACH: u64 = 64 << 20;
 /// A run goes on if no more than this is left out, or read again.
 const SLACK: u64 = 256 << 10;
-/// What was just written is dropped so much later, when it has been written back.
+/// What was just written is dropped so much later at the earliest, and not before it has been written back.
 pub(super) const WRITE_LAG: u64 = 16 << 20;
 
 /// A run through a file.
@@ -129,10 +129,21 @@ impl Behind {
         self.looked = (chunk + 1) * CHUNK;
     }
 
+    /// Where the next chunk is that lies behind the run by so much.
+    pub(super) fn passed(&self, lag: u64) -> Option<Range<u64>> {
+        let end = self.end.checked_sub(lag)?;
+        let chunk = self.begin..self.begin + CHUNK;
+        (chunk.end <= end).then_some(chunk)
+    }
+
+    /// Hardly more can be known at once.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.end.saturating_sub(self.begin) >= (KNOWN - 8) * CHUNK
+    }
+
     /// Takes the next chunk that lies behind the run by so much: its number, and the granules that were cached before.
     pub(super) fn take_passed(&mut self, lag: u64) -> Option<(u64, u32)> {
-        let end = self.end.checked_sub(lag)?;
-        (self.begin + CHUNK <= end).then(|| self.take())
+        self.passed(lag).map(|_| self.take())
     }
 
     /// Takes the next chunk that the run, or reading ahead of it, may have touched.
@@ -308,5 +319,10 @@ mod tests {
         behind.reach(20 << 20);
         let count = std::iter::from_fn(|| behind.take_passed(WRITE_LAG)).count();
         assert_eq!(count, 2);
+        assert_eq!(behind.passed(WRITE_LAG), None);
+        assert_eq!(behind.passed(0), Some(4 << 20..6 << 20));
+        assert!(!behind.is_crowded());
+        behind.reach((KNOWN - 6) * CHUNK);
+        assert!(behind.is_crowded());
     }
 }

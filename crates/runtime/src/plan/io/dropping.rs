@@ -116,13 +116,25 @@ impl Hinted<'_> {
             is_same = Some(self.require_same(descriptor)?);
             self.write_back(descriptor);
         }
-        while let Some((chunk, others)) = self.file.behind.take_passed(lag) {
+        while let Some(range) = self.file.behind.passed(lag) {
+            if call.request.is_write && !self.is_clean(descriptor, range) {
+                break; // It is looked at again later.
+            }
+            let Some((chunk, others)) = self.file.behind.take_passed(lag) else {
+                break;
+            };
             if is_same.is_none() {
                 is_same = Some(self.require_same(descriptor)?);
             }
             self.drop_chunk(descriptor, chunk, others);
         }
         Some(())
+    }
+
+    /// Whether what was written there is on the disk, so that it can be dropped; or cannot be waited for any longer.
+    fn is_clean(&self, descriptor: i32, range: Range<u64>) -> bool {
+        self.file.behind.is_crowded()
+            || page_cache::unclean_pages(descriptor, range).unwrap_or(0) == 0
     }
 
     /// Begins to write what was just written, so that it is clean when it is dropped.
