@@ -1,6 +1,7 @@
 //! From what was found of I/O contexts to rules about them. What a context is, and what would help it, is decided where it is
 //! analyzed (`pagewise_analyze::file_io`, which has all thresholds); here it becomes something that can be put into force.
 
+use pagewise_analyze::ObjectFrame;
 use pagewise_analyze::file_io::Advice;
 use pagewise_analyze::file_io::Class;
 use pagewise_analyze::file_io::FileIo;
@@ -50,10 +51,11 @@ pub fn io_advice(trace: &Trace, io: &FileIo) -> Result<IoAdvice, TraceError> {
             continue;
         };
         let place = place(context);
+        let name = name(context, &place);
         for path in paths {
             match path.path {
-                Ok(path) => advice.add(context, &place, path, &action),
-                Err(why) if action != Action::Nothing => advice.unnamed.push((name(&place), why)),
+                Ok(path) => advice.add(context, (&name, &place), path, &action),
+                Err(why) if action != Action::Nothing => advice.unnamed.push((name.clone(), why)),
                 Err(_) => {}
             }
         }
@@ -74,13 +76,19 @@ fn files(io: &FileIo) -> Vec<String> {
 
 impl IoAdvice {
     /// Contexts of which all that is the program's own is the same are one rule: that of most bytes.
-    fn add(&mut self, context: &IoContext, place: &SourcePlace, path: Vec<Frame>, action: &Action) {
+    fn add(
+        &mut self,
+        context: &IoContext,
+        (name, place): (&str, &SourcePlace),
+        path: Vec<Frame>,
+        action: &Action,
+    ) {
         let target = Target::Io { path, files: None };
         if self.rules.iter().any(|rule| rule.target == target) {
             return;
         }
         self.rules.push(Rule {
-            name: name(place),
+            name: name.to_owned(),
             place: place.clone(),
             target,
             action: action.clone(),
@@ -110,8 +118,7 @@ fn action(does: Use, advice: Advice) -> Option<Action> {
 
 /// Where in the program's own code the calls are; of libraries only, the innermost place.
 fn place(context: &IoContext) -> SourcePlace {
-    let frame = context.frames.iter().find(|frame| !frame.is_library());
-    let frame = frame.or(context.frames.first());
+    let frame = own_frame(context);
     SourcePlace {
         function: frame.and_then(|frame| frame.function.clone()),
         file: frame.and_then(|frame| frame.file.clone()),
@@ -119,8 +126,32 @@ fn place(context: &IoContext) -> SourcePlace {
     }
 }
 
+fn own_frame(context: &IoContext) -> Option<&ObjectFrame> {
+    let mut frames = context.frames.iter();
+    let own = frames.find(|frame| !frame.is_library());
+    own.or(context.frames.first()).map(AsRef::as_ref)
+}
+
 /// For people.
-fn name(place: &SourcePlace) -> String {
+fn name(context: &IoContext, place: &SourcePlace) -> String {
+    match own_frame(context) {
+        Some(frame) if place.function.is_none() => address(frame),
+        _ => name_of(place),
+    }
+}
+
+/// Of code without a name: `db_bench+0x61ee6`.
+fn address(frame: &ObjectFrame) -> String {
+    match (frame.module.as_deref(), frame.module_offset) {
+        (Some(module), Some(offset)) => {
+            let module = module.rsplit('/').next().unwrap_or(module);
+            format!("{module}+{offset:#x}")
+        }
+        _ => name_of(&SourcePlace::default()),
+    }
+}
+
+fn name_of(place: &SourcePlace) -> String {
     let function = place.function.as_deref().unwrap_or("(unknown function)");
     match (place.file.as_deref(), place.line) {
         (Some(file), Some(line)) => {
@@ -188,10 +219,17 @@ mod tests {
             file: Some("/src/scan.c".to_owned()),
             line: Some(71),
         };
-        assert_eq!(name(&place), "scan (scan.c:71)");
+        assert_eq!(name_of(&place), "scan (scan.c:71)");
         place.line = None;
-        assert_eq!(name(&place), "scan");
+        assert_eq!(name_of(&place), "scan");
         place.function = None;
-        assert_eq!(name(&place), "(unknown function)");
+        assert_eq!(name_of(&place), "(unknown function)");
+        let frame = ObjectFrame {
+            module: Some("/usr/bin/db_bench".to_owned()),
+            module_offset: Some(0x61ee6),
+            ..ObjectFrame::default()
+        };
+        assert_eq!(address(&frame), "db_bench+0x61ee6");
+        assert_eq!(address(&ObjectFrame::default()), "(unknown function)");
     }
 }

@@ -52,8 +52,9 @@ use targets::Targets;
 pub struct Advice {
     /// The plan. Its curve is left empty: that is told apart (crate `predict`).
     pub plan: Plan,
-    /// What all rules together promise.
-    pub predicted: Prediction,
+    /// What all rules about memory together promise; `None`: nothing is known of its memory. What rules about input and output bring is
+    /// not predicted.
+    pub predicted: Option<Prediction>,
     /// In a sentence or two: what the plan does, or why there is nothing to do.
     pub words: String,
     /// Objects that cost much and that no rule can name, with why.
@@ -160,19 +161,21 @@ pub fn advise(
             curve: Vec::new(),
             files: Vec::new(),
         },
-        predicted,
+        predicted: Some(predicted),
         words,
         unnamed,
     })
 }
 
-/// A plan without rules, for a recording whose memory nothing is known of: a place for rules about its input and output.
+/// A plan without rules for a memory size in bytes (`None`: all that the machine has), for a recording whose memory nothing is known of: a
+/// place for rules about its input and output.
 ///
 /// # Errors
 /// If the recording cannot be read.
-pub fn without_memory(trace: &Trace) -> Result<Advice, NoAdvice> {
+pub fn without_memory(trace: &Trace, memory_bytes: Option<u64>) -> Result<Advice, NoAdvice> {
     let peak_bytes = peak_bytes(trace)?;
-    let Some(bytes) = trace.meta().host.memory_bytes.or(peak_bytes) else {
+    let of_machine = trace.meta().host.memory_bytes;
+    let Some(bytes) = memory_bytes.or(of_machine).or(peak_bytes) else {
         return Err(NoAdvice::Lacks(
             "the recording does not say how much memory the machine has: say for which size the plan shall be; type: pagewise \
              plan --memory SIZE"
@@ -192,11 +195,7 @@ pub fn without_memory(trace: &Trace) -> Result<Advice, NoAdvice> {
             curve: Vec::new(),
             files: Vec::new(),
         },
-        predicted: Prediction {
-            speedup: 1.0,
-            low: 1.0,
-            high: 1.0,
-        },
+        predicted: None,
         words: String::new(),
         unnamed: Vec::new(),
     })

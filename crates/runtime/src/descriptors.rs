@@ -169,7 +169,10 @@ fn shared(old: i32, new: i32) -> i32 {
 
 /// The error itself is returned, as posix_fadvise(3) does.
 fn advise(descriptor: i32, offset: i64, bytes: i64, advice: i32) -> i32 {
-    io::advised(descriptor);
+    // That one, as readahead(2), only asks for what comes next.
+    if advice != libc::POSIX_FADV_WILLNEED {
+        io::advised(descriptor);
+    }
     pagewise_interpose::keeping_errno(|| {
         // SAFETY: numbers only.
         let result = unsafe {
@@ -211,20 +214,4 @@ pub unsafe extern "C" fn posix_fadvise64(
     advice: i32,
 ) -> i32 {
     advise(descriptor, offset, bytes, advice)
-}
-
-/// # Safety
-/// As readahead(2).
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn readahead(descriptor: i32, offset: i64, bytes: usize) -> isize {
-    io::advised(descriptor);
-    // SAFETY: the same call as our caller's.
-    unsafe {
-        libc::syscall(
-            libc::SYS_readahead,
-            libc::c_long::from(descriptor),
-            offset,
-            bytes,
-        ) as isize
-    }
 }

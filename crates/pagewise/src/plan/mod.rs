@@ -115,7 +115,9 @@ fn advise(
         return of_memory.map_err(failed);
     };
     let mut advice = match of_memory {
-        Err(NoAdvice::Lacks(_)) => pagewise_advise::without_memory(trace).map_err(failed)?,
+        Err(NoAdvice::Lacks(_)) => {
+            pagewise_advise::without_memory(trace, memory).map_err(failed)?
+        }
         of_memory => of_memory.map_err(failed)?,
     };
     advice.add_io(pagewise_advise::io_advice(trace, &io)?);

@@ -22,7 +22,7 @@ pub(super) fn render(advice: &Advice, style: Style) -> String {
         ))
     );
     if advice.plan.does_something() {
-        text.push_str(&format!("Predicted: {}.\n", promise(&advice.predicted)));
+        text.push_str(&format!("Predicted: {}.\n", promises(advice)));
     }
     for rule in plan.acting_rules() {
         text.push_str(&entry(
@@ -86,6 +86,23 @@ fn curve(points: &[CurvePoint], style: Style) -> String {
         ));
     }
     text
+}
+
+/// Of all rules together.
+fn promises(advice: &Advice) -> String {
+    let is_io = |rule: &Rule| matches!(rule.action, Action::Io(_));
+    let rules = || advice.plan.acting_rules();
+    let (has_io, has_memory) = (rules().any(is_io), !rules().all(is_io));
+    match advice.predicted.filter(|_| has_memory || !has_io) {
+        Some(predicted) if has_io => format!(
+            "{}, what hints for input and output bring left out",
+            promise(&predicted)
+        ),
+        Some(predicted) => promise(&predicted),
+        None => {
+            "nothing, as what hints for input and output bring is seen by trying only".to_owned()
+        }
+    }
 }
 
 fn promise(predicted: &Prediction) -> String {

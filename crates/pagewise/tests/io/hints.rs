@@ -259,7 +259,15 @@ fn patterns_choose_files_and_the_programs_own_advice_wins() {
     assert_eq!(printed(&apply(folder, "whole")), [0]);
     let own = apply(folder, "own").expect_told(&["the program advises them itself"]);
     assert_eq!(printed(&own), [1]);
-    assert_eq!(number(&first(folder)["hints"]), 0);
+    let rule = first(folder);
+    assert_eq!(
+        (number(&rule["hints"]), number(&rule["hintless_files"])),
+        (0, 0),
+        "{rule:#}"
+    );
+    // To ask for what comes next is no word about the file.
+    assert_eq!(printed(&apply(folder, "asks")), [0]);
+    assert_eq!(number(&first(folder)["taken_over"]), 0);
 }
 
 #[test]

@@ -210,6 +210,13 @@ int main(int count, char **values) {
         posix_fadvise(file, 0, 0, POSIX_FADV_NORMAL);
         read_all(file);
         printf("%d\n", cached(file, 0, 1 << 30) > 5000);
+    } else if (IS("asks")) {
+        evict(path);
+        int file = opened(path, 0);
+        posix_fadvise(file, 0, MIB, POSIX_FADV_WILLNEED);
+        readahead(file, 0, MIB);
+        read_all(file);
+        printf("%d\n", cached(file, 4 * MIB, 1 << 30) > 0);
     } else if (IS("stream")) {
         evict(path);
         FILE *stream = fopen(path, "r");

@@ -112,6 +112,8 @@ pub(crate) fn advised(descriptor: i32) {
         {
             take_back(descriptor, place);
             file.takes_hints = false;
+            // It is no pipe or the like either.
+            file.counted |= file.accepted_by;
             file.behind = Behind::NONE;
             for rule in paths::bits(file.accepted_by) {
                 plan.status.add_to_io(rule, OfIo::TakenOver, 1);
