@@ -3,12 +3,23 @@
 
 /// Windows with the hint, and as many without, until it is decided.
 const PAIRS: u32 = 5;
-/// Windows with the hint until it is looked at again, at first; twice as many until each next time.
+/// So many are enough where far less is read with the hint: bytes are not noisy as times are, and each window without it costs.
+const FEW_PAIRS: u32 = 2;
+/// Windows with the hint until it is looked at again, at first; so many times as many until each next time.
 const REST: u32 = 64;
-/// Kept if calls take no more of their time, or read no more of the bytes from devices at no more time.
+const LONGER: u32 = 2;
+const LONGER_IF_LEAN: u32 = 4;
+/// It is of use if calls take no more of their time, or read no more of the bytes from devices at no more time.
 const MOST_TIME: f64 = 0.97;
 const MOST_BYTES: f64 = 0.9;
 const NO_WORSE: f64 = 1.03;
+/// It goes at once if calls take so much of their time; else once it has been of no use so often in a row, where a trial in which they
+/// were slower counts twice: what it spares may come only when the cache has filled.
+const MUCH_WORSE: f64 = 1.3;
+/// Of single pairs, at least so many in a hundred must have been slower: a device that stood still for a moment is no harm of the hint's.
+const SLOWER_PAIRS: u32 = 80;
+const LEAN_BYTES: f64 = 0.7;
+const MOST_IN_VAIN: u32 = 4;
 /// A window has at least so many calls, and bytes.
 const CALLS: u64 = 64;
 
@@ -48,6 +59,9 @@ pub struct Worth {
     window_bytes: u64,
     with: Cost,
     without: Cost,
+    /// The last window with the hint, and pairs of which that took longer.
+    last_with: Cost,
+    slower_pairs: u32,
     window: Cost,
     calls: u64,
     /// Windows of the trial that are over.
@@ -55,6 +69,8 @@ pub struct Worth {
     /// Windows until the next one; 0: it is on.
     rest: u32,
     next_rest: u32,
+    /// Trials in a row that showed no use.
+    in_vain: u32,
 }
 
 impl Worth {
@@ -69,11 +85,14 @@ impl Worth {
             window_bytes,
             with: NONE,
             without: NONE,
+            last_with: NONE,
+            slower_pairs: 0,
             window: NONE,
             calls: 0,
             windows: 0,
             rest: 0,
             next_rest: REST,
+            in_vain: 0,
         }
     }
 
@@ -106,26 +125,57 @@ impl Worth {
         }
         if self.gives() {
             self.with.add(window);
+            self.last_with = window;
         } else {
+            self.slower_pairs += u32::from(self.last_with.per_byte().0 > window.per_byte().0);
             self.without.add(window);
         }
         self.windows += 1;
-        (self.windows == 2 * PAIRS).then(|| self.decide())
+        let is_over = match self.windows {
+            few if few == 2 * FEW_PAIRS => self.is_lean(),
+            windows => windows == 2 * PAIRS,
+        };
+        is_over.then(|| self.decide())
+    }
+
+    /// Time and bytes from devices with the hint, by those without it.
+    fn ratios(&self) -> (f64, f64) {
+        let (with, without) = (self.with.per_byte(), self.without.per_byte());
+        (with.0 / without.0.max(1e-9), with.1 / without.1.max(1e-9))
+    }
+
+    /// Far less is read with it.
+    fn is_lean(&self) -> bool {
+        let (time, bytes) = self.ratios();
+        bytes <= LEAN_BYTES && time <= NO_WORSE
     }
 
     fn decide(&mut self) -> Verdict {
-        let (with_ns, with_bytes) = self.with.per_byte();
-        let (without_ns, without_bytes) = self.without.per_byte();
-        let ratio = with_ns / without_ns.max(1e-9);
-        let is_leaner = with_bytes <= MOST_BYTES * without_bytes && without_bytes > 0.0;
+        let (ratio, bytes) = self.ratios();
+        let is_leaner = bytes <= MOST_BYTES && self.without.device_bytes > 0;
+        let longer = match self.is_lean() {
+            true => LONGER_IF_LEAN,
+            false => LONGER,
+        };
+        let pairs = self.windows / 2;
+        let is_slower = ratio > NO_WORSE && self.slower_pairs * 100 >= pairs * SLOWER_PAIRS;
+        self.slower_pairs = 0;
         self.with = Cost::default();
         self.without = Cost::default();
         self.windows = 0;
-        self.rest = self.next_rest;
-        self.next_rest = self.next_rest.saturating_mul(2);
+        if ratio <= MOST_TIME || is_leaner && ratio <= NO_WORSE {
+            self.in_vain = 0;
+        } else {
+            self.in_vain += 1 + u32::from(is_slower);
+        }
+        // What may do harm is looked at again at once.
+        if !is_slower {
+            self.rest = self.next_rest;
+            self.next_rest = self.next_rest.saturating_mul(longer);
+        }
         Verdict {
             ratio,
-            is_worth_it: ratio <= MOST_TIME || is_leaner && ratio <= NO_WORSE,
+            is_worth_it: self.in_vain < MOST_IN_VAIN && !(is_slower && ratio > MUCH_WORSE),
         }
     }
 }
@@ -134,8 +184,8 @@ impl Worth {
 mod tests {
     use super::*;
 
-    fn verdict(with_ns: u64, with_bytes: u64) -> Verdict {
-        let mut worth = Worth::new(0);
+    /// The verdict of a trial, in which calls without the hint take 1000 ns and read 8192 bytes.
+    fn verdict(worth: &mut Worth, with_ns: u64, with_bytes: u64) -> Verdict {
         loop {
             let (ns, device) = if worth.gives() {
                 (with_ns, with_bytes)
@@ -148,13 +198,62 @@ mod tests {
         }
     }
 
+    /// After how many trials it is withdrawn; `None`: not within ten.
+    fn withdrawn_after(with_ns: u64, with_bytes: u64) -> Option<usize> {
+        let mut worth = Worth::new(0);
+        (1..=10).find(|_| !verdict(&mut worth, with_ns, with_bytes).is_worth_it)
+    }
+
     #[test]
     fn what_is_faster_or_reads_less_is_kept_and_what_does_nothing_is_not() {
-        assert!(verdict(500, 8192).is_worth_it);
-        assert!(verdict(1000, 4096).is_worth_it);
-        assert!(!verdict(1000, 8192).is_worth_it);
-        assert!(!verdict(1200, 4096).is_worth_it);
-        assert!((verdict(500, 8192).ratio - 0.5).abs() < 1e-9);
+        assert_eq!(withdrawn_after(500, 8192), None);
+        assert_eq!(withdrawn_after(1000, 4096), None);
+        assert_eq!(withdrawn_after(1000, 8192), Some(4));
+        assert_eq!(withdrawn_after(1200, 4096), Some(2));
+        assert_eq!(withdrawn_after(1400, 4096), Some(1));
+        let ratio = verdict(&mut Worth::new(0), 500, 8192).ratio;
+        assert!((ratio - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn where_far_less_is_read_that_is_seen_sooner() {
+        let calls = |device_bytes| {
+            let mut worth = Worth::new(0);
+            let mut note =
+                || worth.note(1000, if worth.gives() { device_bytes } else { 8192 }, 4096);
+            (1..).find(|_| note().is_some())
+        };
+        assert_eq!(calls(8192), Some(2 * 5 * 64));
+        assert_eq!(calls(4096), Some(2 * 2 * 64));
+    }
+
+    #[test]
+    fn a_device_that_stands_still_for_a_moment_is_no_harm() {
+        let mut worth = Worth::new(0);
+        let mut calls = 0;
+        let verdict = loop {
+            calls += 1;
+            // In one window with the hint.
+            let ns = if calls < 64 { 100_000 } else { 1000 };
+            if let Some(verdict) = worth.note(ns, 8192, 4096) {
+                break verdict;
+            }
+        };
+        assert!(verdict.ratio > 10.0 && verdict.is_worth_it, "{verdict:?}");
+    }
+
+    #[test]
+    fn what_comes_to_be_of_use_later_is_kept() {
+        let mut worth = Worth::new(0);
+        for _ in 0..3 {
+            assert!(verdict(&mut worth, 1000, 8192).is_worth_it);
+        }
+        assert!(verdict(&mut worth, 1000, 4096).is_worth_it);
+        // And is of none again as often.
+        for _ in 0..3 {
+            assert!(verdict(&mut worth, 1000, 8192).is_worth_it);
+        }
+        assert!(!verdict(&mut worth, 1000, 8192).is_worth_it);
     }
 
     #[test]
