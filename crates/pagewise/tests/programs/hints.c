@@ -215,6 +215,7 @@ int main(int count, char **values) {
         int file = opened(path, 0);
         posix_fadvise(file, 0, MIB, POSIX_FADV_WILLNEED);
         readahead(file, 0, MIB);
+        posix_fadvise(file, 8 * MIB, MIB, POSIX_FADV_DONTNEED);
         read_all(file);
         printf("%d\n", cached(file, 4 * MIB, 1 << 30) > 0);
     } else if (IS("stream")) {
