@@ -170,7 +170,10 @@ fn shared(old: i32, new: i32) -> i32 {
 /// The error itself is returned, as posix_fadvise(3) does.
 fn advise(descriptor: i32, offset: i64, bytes: i64, advice: i32) -> i32 {
     // These do something now, as readahead(2), and say nothing of what comes.
-    if !matches!(advice, libc::POSIX_FADV_WILLNEED | libc::POSIX_FADV_DONTNEED) {
+    if !matches!(
+        advice,
+        libc::POSIX_FADV_WILLNEED | libc::POSIX_FADV_DONTNEED
+    ) {
         io::advised(descriptor);
     }
     pagewise_interpose::keeping_errno(|| {
