@@ -104,6 +104,15 @@ fn what_a_program_does_to_its_memory_does_no_harm() {
 }
 
 #[test]
+fn a_program_ends_with_its_last_thread_and_has_no_other_while_it_is_small() {
+    let (ready, _, _) = prezeroed("./fresh leaves 32");
+    assert!(ready > 0);
+    prezeroed("./fresh alone 0");
+    let folder = folder();
+    launch(folder.path(), "", "./fresh alone 0").expect_code(0);
+}
+
+#[test]
 fn what_was_ready_in_vain_is_given_back_and_ready_again_later() {
     let (ready, returned, _) = prezeroed("./fresh stops 128");
     assert!(

@@ -10,10 +10,14 @@
  *   cut MIB     a mapping whose ends are given back before it is touched
  *   refuses MIB as map, in memory that wants no huge pages
  *   races MIB   maps, touches and unmaps, and maps a sparse file where the memory was
+ *   leaves MIB  its first thread ends; another touches a mapping and ends
+ *   alone MIB   goes into a user namespace, which takes a process of one thread
  * It prints `ok FAULTS`, the page faults that it raised itself while touching, or what was wrong. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -160,24 +164,44 @@ static void races(size_t bytes)
 	close(file);
 }
 
+static void *last(void *bytes)
+{
+	in_order(map((size_t)bytes), (size_t)bytes);
+	printf("ok 0\n");
+	return NULL;
+}
+
+static void leaves(size_t bytes)
+{
+	pthread_t thread;
+	if (pthread_create(&thread, NULL, last, (void *)bytes) != 0)
+		fail("no thread");
+	pthread_exit(NULL);
+}
+
 int main(int count, char **words)
 {
 	if (count != 3)
 		return 2;
 	const char *mode = words[1];
 	const size_t bytes = strtoul(words[2], NULL, 10) * MIB;
-	/* The helper begins. */
-	sleep_us(20000);
 	unsigned char *start = NULL;
 	if (!strcmp(mode, "block"))
 		start = malloc(bytes);
-	else if (strcmp(mode, "heap") && strcmp(mode, "races"))
+	else if (!strcmp(mode, "leaves"))
+		leaves(bytes);
+	else if (!strcmp(mode, "alone")) {
+		if (unshare(CLONE_NEWUSER) != 0 && errno == EINVAL)
+			fail("not alone");
+	} else if (strcmp(mode, "heap") && strcmp(mode, "races"))
 		start = map(bytes);
 	const long before = faults();
 	if (!strcmp(mode, "map") || !strcmp(mode, "block"))
 		in_order(start, bytes);
 	else if (!strcmp(mode, "heap"))
 		heap(bytes);
+	else if (!strcmp(mode, "alone"))
+		;
 	else if (!strcmp(mode, "sparse"))
 		touch(start, bytes / 2, bytes / 2 + PAGE, 0), sleep_us(50000);
 	else if (!strcmp(mode, "stops"))

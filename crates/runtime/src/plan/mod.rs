@@ -76,15 +76,14 @@ extern "C" fn at_start() {
         plan.status.add(Total::Processes, 1);
         locks::begin(plan);
         call_path::look_at_modules(plan);
+        if plan.needs_prezero() {
+            prezero::begin(plan);
+        }
         match_globals(plan);
         if plan.needs_helper() && call_path::is_any_rule_here(plan) {
             helper::start(plan);
         }
         io::begin(plan);
-        if plan.needs_prezero() {
-            prezero::begin(plan);
-            prezero::start(plan);
-        }
         if let Some(bytes) = threshold(plan) {
             THRESHOLD.store(bytes, Ordering::Release);
         }
@@ -117,6 +116,7 @@ extern "C" fn in_child() {
 
 /// A forked child has none of its parent's locks and threads.
 fn forget_parents() {
+    interpose::forget_threads();
     objects::forget();
     helper::forget();
     hand::forget();
@@ -131,6 +131,9 @@ fn match_globals(plan: &'static Plan) {
             && let Some(start) = call_path::address_of(rule.module as usize, rule.address)
         {
             begin_object(plan, start, rule.bytes as usize, index);
+            if plan.prezeroes(index) {
+                prezero::start(plan);
+            }
         }
     }
 }
@@ -153,11 +156,23 @@ pub(crate) fn allocated(address: usize, bytes: usize, hook: Hook, inherited: Opt
             if hook == Hook::Allocator && plan.needs_helper() {
                 helper::start(plan);
             }
-            if hook == Hook::Allocator && plan.needs_prezero() {
-                prezero::start(plan);
+            if plan.prezeroes(rule) {
+                prezero::start_for(plan, hook);
             }
         }
     });
+}
+
+/// Whether [`heap_grew`] wants to hear of a block that ends there.
+#[inline(always)]
+pub(crate) fn is_heap_grown(block_end: usize) -> bool {
+    prezero::is_heap_grown(block_end)
+}
+
+/// The heap is large enough to be looked after. No allocator's lock is held.
+#[cold]
+pub(crate) fn heap_grew() {
+    with_plan(prezero::start);
 }
 
 /// A block is about to be released; the rule it had.

@@ -1,6 +1,7 @@
 //! The C library's heap: it grows in large steps, so that there is something to make ready, and each step is advised.
 
 use std::ops::Range;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 
@@ -16,15 +17,41 @@ const TRIM: i32 = 2 * PAD;
 /// (`DEFAULT_MMAP_THRESHOLD_MAX`, malloc/malloc.c), since to choose the others ends its own choosing.
 const MAPPED: i32 = 32 << 20;
 
-/// Where it ended before the helper began: the program may be faster than that.
-static BEGINS: AtomicUsize = AtomicUsize::new(0);
+/// A heap that grows by so much is looked after.
+const GROWN: usize = 4 << 20;
+/// Heaps are not longer than this; mappings lie further above them.
+const SPAN: usize = 1 << 40;
+/// No address is within [`SPAN`] of it.
+const NOWHERE: usize = 1 << 63;
 
-/// Before a helper is started.
-pub(super) fn note_end() {
-    BEGINS.store(system::heap_end(), Ordering::Relaxed);
+/// Where it ended when it was watched first.
+static BEGINS: AtomicUsize = AtomicUsize::new(0);
+/// Blocks beyond it say that the heap has grown; [`NOWHERE`]: nobody wants to know.
+static BAR: AtomicUsize = AtomicUsize::new(NOWHERE);
+/// Whether it may be changed how it grows.
+static MAY_SET: AtomicBool = AtomicBool::new(false);
+
+/// Whether the heap has grown so far that it is to be looked after, as seen from the end of a block.
+#[inline(always)]
+pub(super) fn is_grown(block_end: usize) -> bool {
+    block_end.wrapping_sub(BAR.load(Ordering::Relaxed)) < SPAN
 }
 
-/// Lets it grow in large steps, unless the user has said how it shall grow. Of another allocator's heap nothing changes.
+/// From here on its growth matters.
+pub(super) fn watch() {
+    let end = system::heap_end();
+    BEGINS.store(end, Ordering::Relaxed);
+    BAR.store(end + GROWN, Ordering::Relaxed);
+}
+
+/// In a forked child, if it ever mattered.
+pub(super) fn watch_again() {
+    if BEGINS.load(Ordering::Relaxed) != 0 {
+        watch();
+    }
+}
+
+/// Lets blocks come from it, unless the user has said how it shall grow. Of another allocator's heap nothing changes.
 pub(super) fn begin() {
     let own_settings = [
         "GLIBC_TUNABLES",
@@ -38,11 +65,21 @@ pub(super) fn begin() {
     {
         return;
     }
-    for (name, value) in [
-        (libc::M_TOP_PAD, PAD),
-        (libc::M_TRIM_THRESHOLD, TRIM),
-        (libc::M_MMAP_THRESHOLD, MAPPED),
-    ] {
+    MAY_SET.store(true, Ordering::Relaxed);
+    set(&[(libc::M_MMAP_THRESHOLD, MAPPED)]);
+}
+
+/// Once it is looked after.
+pub(super) fn grow_in_large_steps() {
+    BAR.store(NOWHERE, Ordering::Relaxed);
+    set(&[(libc::M_TOP_PAD, PAD), (libc::M_TRIM_THRESHOLD, TRIM)]);
+}
+
+fn set(numbers: &[(i32, i32)]) {
+    if !MAY_SET.load(Ordering::Relaxed) {
+        return;
+    }
+    for &(name, value) in numbers {
         // SAFETY: sets numbers of the allocator's; those that it does not know are refused.
         unsafe { libc::mallopt(name, value) };
     }
@@ -65,6 +102,7 @@ impl Heap {
 
     /// Advises what has come since the last look. Returns where it is now.
     pub(super) fn look(&mut self) -> Range<usize> {
+        // Who was late comes to what is touched already.
         let end = system::heap_end().max(self.start);
         if end > self.advised {
             // The kernel may refuse: then there are base pages.

@@ -10,6 +10,7 @@
 //! its own locks (Linux 6.12); and `MADV_COLLAPSE` should the program come there later. An area does not end meanwhile
 //! (`objects::while_alive`), so that none of it is done to what is there next.
 
+mod c_library;
 mod front;
 mod heap;
 
@@ -23,6 +24,7 @@ use pagewise_abi::status::OfRule;
 use pagewise_abi::status::ROOM_LASTS_NS;
 use pagewise_abi::status::Total;
 use pagewise_interpose as interpose;
+use pagewise_interpose::Leftover;
 use pagewise_interpose::system;
 
 use self::front::Front;
@@ -52,10 +54,23 @@ static STATE: AtomicU32 = AtomicU32::new(NONE);
 /// Changes with each new area.
 static NEWS: AtomicU32 = AtomicU32::new(0);
 
-/// Before there is any thread.
+/// Whether a block that ends there says that the heap has grown so far that it is worth a thread.
+#[inline(always)]
+pub(super) fn is_heap_grown(block_end: usize) -> bool {
+    heap::is_grown(block_end)
+}
+
+/// When this library is loaded. The thread is started once there is something to look after: most programs are small, and
+/// some may have one thread only, as who makes a user namespace.
 pub(super) fn begin(plan: &Plan) {
     if plan.view.fresh().is_some() {
         heap::begin();
+        heap::watch();
+    }
+    c_library::look();
+    if !c_library::is_allocator() {
+        // Its hooks are not called: there is no later moment at which it surely holds no lock.
+        start(plan);
     }
 }
 
@@ -65,15 +80,27 @@ pub(super) fn start(plan: &Plan) {
     {
         return;
     }
-    heap::note_end();
+    if plan.view.fresh().is_some() {
+        heap::grow_in_large_steps();
+    }
     if let Err(errno) = interpose::spawn(run) {
         plan.status.set(Total::ThreadErrno, errno as u64);
+    }
+}
+
+/// Starts the thread for a new area.
+pub(super) fn start_for(plan: &Plan, hook: Hook) {
+    // The C library's allocator maps memory without the hooks. In a signal handler, it may be what was interrupted.
+    let is_safe = || c_library::is_allocator() && !system::is_any_signal_blocked();
+    if STATE.load(Ordering::Relaxed) != RUNNING && (hook == Hook::Allocator || is_safe()) {
+        start(plan);
     }
 }
 
 /// A forked child has no such thread.
 pub(super) fn forget() {
     STATE.store(NONE, Ordering::Relaxed);
+    heap::watch_again();
 }
 
 /// There is a new area.
@@ -223,6 +250,7 @@ struct Helper {
     areas: [Option<Area>; MOST_AREAS],
     moved_ns: u64,
     spent_ns: u64,
+    leftover: Leftover,
 }
 
 impl Helper {
@@ -234,6 +262,7 @@ impl Helper {
             areas: [const { None }; MOST_AREAS],
             moved_ns: 0,
             spent_ns: 0,
+            leftover: Leftover::default(),
         }
     }
 
@@ -251,6 +280,9 @@ impl Helper {
             let status = &self.plan.status;
             status.add(Total::ThreadNs, spent_ns - self.spent_ns);
             self.spent_ns = spent_ns;
+            if self.leftover.is_all(now_ns) {
+                return;
+            }
             let is_restless = now_ns.saturating_sub(self.moved_ns) < RESTLESS_NS;
             system::wait(&NEWS, news, if is_restless { AWAKE_NS } else { ASLEEP_NS });
         }
