@@ -10,6 +10,7 @@
  *   cut MIB     a mapping whose ends are given back before it is touched
  *   refuses MIB as map, in memory that wants no huge pages
  *   races MIB   maps, touches and unmaps, and maps a sparse file where the memory was
+ *   holes MIB   blocks of which the middle is given back, and which are freed; a sparse file where each was
  *   leaves MIB  its first thread ends; another touches a mapping and ends
  *   alone MIB   goes into a user namespace, which takes a process of one thread
  * It prints `ok FAULTS`, the page faults that it raised itself while touching, or what was wrong. */
@@ -25,6 +26,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -140,13 +142,48 @@ static void stops(unsigned char *start, size_t bytes)
 	check(start, 0, bytes, salt);
 }
 
-static void races(size_t bytes)
+static int sparse_file(size_t bytes)
 {
 	char name[] = "./sparse-XXXXXX";
 	const int file = mkstemp(name);
 	if (file < 0 || ftruncate(file, (off_t)bytes) != 0)
 		fail("no file");
 	unlink(name);
+	return file;
+}
+
+static void must_be_sparse(int file)
+{
+	struct stat told;
+	if (fstat(file, &told) != 0 || told.st_blocks != 0)
+		fail("the file is no longer sparse");
+	close(file);
+}
+
+/* The file is mapped by the system call itself, as what nobody tells of. */
+static void holes(size_t bytes)
+{
+	const int file = sparse_file(bytes);
+	for (int round = 0; round < 8; round++) {
+		unsigned char *block = malloc(bytes);
+		unsigned char *first = (unsigned char *)(((uintptr_t)block + REGION - 1) & ~(REGION - 1));
+		madvise(first, REGION, MADV_DONTNEED);
+		madvise(first + bytes / 2, REGION, MADV_DONTNEED);
+		free(block);
+		void *there = (void *)syscall(SYS_mmap, first, bytes - REGION, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, file, 0L);
+		if (there == MAP_FAILED)
+			continue;
+		/* Somebody is there: what lies behind would be made ready, if it still counted as the block's. */
+		(void)*(volatile unsigned char *)(first + REGION);
+		sleep_us(50000);
+		syscall(SYS_munmap, there, bytes - REGION);
+	}
+	must_be_sparse(file);
+}
+
+static void races(size_t bytes)
+{
+	const int file = sparse_file(bytes);
 	for (int round = 0; round < 100; round++) {
 		unsigned char *start = map(bytes);
 		touch(start, 0, (size_t)(round % 8 + 1) * REGION, 0);
@@ -158,10 +195,7 @@ static void races(size_t bytes)
 		if (there != MAP_FAILED)
 			munmap(there, bytes);
 	}
-	struct stat told;
-	if (fstat(file, &told) != 0 || told.st_blocks != 0)
-		fail("the file is no longer sparse");
-	close(file);
+	must_be_sparse(file);
 }
 
 static void *last(void *bytes)
@@ -193,7 +227,7 @@ int main(int count, char **words)
 	else if (!strcmp(mode, "alone")) {
 		if (unshare(CLONE_NEWUSER) != 0 && errno == EINVAL)
 			fail("not alone");
-	} else if (strcmp(mode, "heap") && strcmp(mode, "races"))
+	} else if (strcmp(mode, "heap") && strcmp(mode, "races") && strcmp(mode, "holes"))
 		start = map(bytes);
 	const long before = faults();
 	if (!strcmp(mode, "map") || !strcmp(mode, "block"))
@@ -210,6 +244,8 @@ int main(int count, char **words)
 		forks(start, bytes);
 	else if (!strcmp(mode, "races"))
 		races(bytes);
+	else if (!strcmp(mode, "holes"))
+		holes(bytes);
 	else if (!strcmp(mode, "refuses")) {
 		madvise(start, bytes, MADV_NOHUGEPAGE);
 		in_order(start, bytes);

@@ -178,7 +178,7 @@ pub(crate) fn heap_grew() {
 /// A block is about to be released; the rule it had.
 #[inline(always)]
 pub(crate) fn releasing(address: usize) -> Option<usize> {
-    if objects::may_start_at(address) {
+    if objects::may_be_owned_by(address) {
         released(address)
     } else {
         None
@@ -189,7 +189,8 @@ pub(crate) fn releasing(address: usize) -> Option<usize> {
 fn released(address: usize) -> Option<usize> {
     let mut rule = None;
     with_plan(|plan| {
-        if let Some(object) = objects::remove_at(address) {
+        // The program may have cut pieces out of it.
+        while let Some(object) = objects::remove_owned_by(address) {
             rule = Some(object.rule);
             locks::release(plan, &object);
         }
@@ -238,7 +239,10 @@ fn keep_rest(object: &Object, start: usize, bytes: usize) {
     for (from, to) in [(object.start, start), (end, object_end)] {
         let length = to.saturating_sub(from);
         if length >= prezero::LEAST_BYTES {
-            objects::insert(Object::new(from, length, object.rule));
+            objects::insert(Object {
+                owner: object.owner,
+                ..Object::new(from, length, object.rule)
+            });
         }
     }
 }

@@ -16,6 +16,8 @@ const FILTER: usize = 4096;
 pub(super) struct Object {
     pub(super) start: usize,
     pub(super) bytes: usize,
+    /// Where the allocation starts that it is a piece of: by that it is released.
+    pub(super) owner: usize,
     pub(super) rule: usize,
     /// Bytes that count against the budget.
     pub(super) locked: u64,
@@ -37,14 +39,15 @@ static TABLE: Spin<Table> = Spin::new(Table {
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 /// The number of the object that a helper works on; 0: of none. Who ends that object waits.
 static BUSY: AtomicUsize = AtomicUsize::new(0);
-/// How many objects start at addresses of this hash: 0 answers nearly every release.
-static STARTS: [AtomicU8; FILTER] = [const { AtomicU8::new(0) }; FILTER];
+/// How many objects are released by addresses of this hash: 0 answers nearly every release.
+static OWNERS: [AtomicU8; FILTER] = [const { AtomicU8::new(0) }; FILTER];
 
 impl Object {
     pub(super) fn new(start: usize, bytes: usize, rule: usize) -> Self {
         Self {
             start,
             bytes,
+            owner: start,
             rule,
             locked: 0,
             number: 0,
@@ -61,11 +64,11 @@ impl Object {
 
 fn place(address: usize) -> &'static AtomicU8 {
     let hash = (address as u64 >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    &STARTS[(hash >> 52) as usize]
+    &OWNERS[(hash >> 52) as usize]
 }
 
 #[inline(always)]
-pub(super) fn may_start_at(address: usize) -> bool {
+pub(super) fn may_be_owned_by(address: usize) -> bool {
     place(address).load(Ordering::Relaxed) != 0
 }
 
@@ -87,14 +90,15 @@ pub(super) fn insert(mut object: Object) -> bool {
     table.objects[free] = Some(object);
     COUNT.fetch_add(1, Ordering::Relaxed);
     // At most 512 of them, but a counter holds 255: then it stays.
-    let _ = place(object.start).fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
+    let _ = place(object.owner).fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
         count.checked_add(1)
     });
     true
 }
 
-pub(super) fn remove_at(address: usize) -> Option<Object> {
-    remove(|object| object.start == address)
+/// The allocation at this address, or one of the pieces that are left of it.
+pub(super) fn remove_owned_by(address: usize) -> Option<Object> {
+    remove(|object| object.owner == address)
 }
 
 /// One of those that have a byte in this range.
@@ -115,7 +119,7 @@ pub(super) fn remove(is_meant: impl Fn(&Object) -> bool) -> Option<Object> {
         std::thread::yield_now();
     }
     COUNT.fetch_sub(1, Ordering::Relaxed);
-    let _ = place(object.start).fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
+    let _ = place(object.owner).fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
         (count != u8::MAX).then(|| count.saturating_sub(1))
     });
     Some(object)
@@ -164,7 +168,7 @@ pub(super) fn forget() {
     }
     BUSY.store(0, Ordering::Relaxed);
     COUNT.store(0, Ordering::Relaxed);
-    for counter in &STARTS {
+    for counter in &OWNERS {
         counter.store(0, Ordering::Relaxed);
     }
 }
@@ -178,15 +182,33 @@ mod tests {
         let base = 0x7000_0000_0000;
         assert!(insert(Object::new(base + 16, 100_000, 1)));
         assert!(insert(Object::new(base + 200_000, 70_000, 2)));
-        assert!(may_start_at(base + 16) && is_any());
-        assert!(remove_at(base).is_none());
+        assert!(may_be_owned_by(base + 16) && is_any());
+        assert!(remove_owned_by(base).is_none());
         assert!(remove_overlapping(base + 100_016, 99_984).is_none());
         assert_eq!(
             remove_overlapping(base + 100_015, 1).map(|object| object.rule),
             Some(1)
         );
-        assert!(!may_start_at(base + 16));
-        assert_eq!(remove_at(base + 200_000).map(|object| object.rule), Some(2));
+        assert!(!may_be_owned_by(base + 16));
+        assert_eq!(
+            remove_owned_by(base + 200_000).map(|object| object.rule),
+            Some(2)
+        );
+    }
+
+    #[test]
+    fn pieces_are_released_by_their_owner() {
+        let base = 0x7200_0000_0000;
+        let piece = |start| Object {
+            owner: base + 16,
+            ..Object::new(start, 100_000, 4)
+        };
+        // The piece at the start is gone already.
+        assert!(insert(piece(base + 200_000)) && insert(piece(base + 400_000)));
+        assert!(may_be_owned_by(base + 16));
+        assert!(remove_owned_by(base + 200_000).is_none());
+        assert!(remove_owned_by(base + 16).is_some() && remove_owned_by(base + 16).is_some());
+        assert!(remove_owned_by(base + 16).is_none() && !may_be_owned_by(base + 16));
     }
 
     #[test]
@@ -209,7 +231,7 @@ mod tests {
             while !WORKING.load(Ordering::SeqCst) {
                 std::thread::yield_now();
             }
-            assert!(remove_at(base).is_some());
+            assert!(remove_owned_by(base).is_some());
             assert!(!WORKING.load(Ordering::SeqCst));
             assert!(worker.join().expect("it ends"));
         });
