@@ -100,6 +100,7 @@ fn what_a_program_does_to_its_memory_does_no_harm() {
     prezeroed("./fresh forks 64");
     prezeroed("./fresh races 64");
     prezeroed("./fresh holes 64");
+    prezeroed("./fresh locks 24");
     let (ready, _, faults) = prezeroed("./fresh refuses 32");
     assert!(ready == 0 && faults > 4096, "{ready} {faults}");
 }

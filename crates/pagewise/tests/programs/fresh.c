@@ -11,6 +11,7 @@
  *   refuses MIB as map, in memory that wants no huge pages
  *   races MIB   maps, touches and unmaps, and maps a sparse file where the memory was
  *   holes MIB   blocks of which the middle is given back, and which are freed; a sparse file where each was
+ *   locks MIB   locks all its memory after that much in blocks of 32 KiB: the heap must end soon behind these
  *   leaves MIB  its first thread ends; another touches a mapping and ends
  *   alone MIB   goes into a user namespace, which takes a process of one thread
  * It prints `ok FAULTS`, the page faults that it raised itself while touching, or what was wrong. */
@@ -198,6 +199,21 @@ static void races(size_t bytes)
 	must_be_sparse(file);
 }
 
+static void locks(size_t bytes)
+{
+	char *block = NULL;
+	for (size_t at = 0; at < bytes; at += BLOCK)
+		block = malloc(BLOCK - 16);
+	if ((char *)sbrk(0) - block < (long)(4 * MIB))
+		fail("the heap grows in small steps");
+	if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0)
+		return;
+	for (size_t at = 0; at < 2 * MIB; at += BLOCK)
+		block = malloc(BLOCK - 16);
+	if ((char *)sbrk(0) - block > (long)MIB)
+		fail("what nobody asked for is locked");
+}
+
 static void *last(void *bytes)
 {
 	in_order(map((size_t)bytes), (size_t)bytes);
@@ -227,13 +243,15 @@ int main(int count, char **words)
 	else if (!strcmp(mode, "alone")) {
 		if (unshare(CLONE_NEWUSER) != 0 && errno == EINVAL)
 			fail("not alone");
-	} else if (strcmp(mode, "heap") && strcmp(mode, "races") && strcmp(mode, "holes"))
+	} else if (strcmp(mode, "heap") && strcmp(mode, "locks") && strcmp(mode, "races") && strcmp(mode, "holes"))
 		start = map(bytes);
 	const long before = faults();
 	if (!strcmp(mode, "map") || !strcmp(mode, "block"))
 		in_order(start, bytes);
 	else if (!strcmp(mode, "heap"))
 		heap(bytes);
+	else if (!strcmp(mode, "locks"))
+		locks(bytes);
 	else if (!strcmp(mode, "alone"))
 		;
 	else if (!strcmp(mode, "sparse"))

@@ -273,7 +273,10 @@ pub(crate) fn locked_all() {
     if THRESHOLD.swap(usize::MAX, Ordering::Relaxed) == usize::MAX {
         return;
     }
-    with_plan(|plan| plan.status.set(Total::LockedAll, 1));
+    with_plan(|plan| {
+        plan.status.set(Total::LockedAll, 1);
+        prezero::leave_heap(plan);
+    });
     left(0, usize::MAX, true);
 }
 

@@ -81,10 +81,17 @@ pub(super) fn start(plan: &Plan) {
         return;
     }
     if plan.view.fresh().is_some() {
-        heap::grow_in_large_steps();
+        heap::grow_in_large_steps(plan.view.sizes().limit_bytes);
     }
     if let Err(errno) = interpose::spawn(run) {
         plan.status.set(Total::ThreadErrno, errno as u64);
+    }
+}
+
+/// The program locks all its memory: nothing more is made ready.
+pub(super) fn leave_heap(plan: &Plan) {
+    if plan.view.fresh().is_some() {
+        heap::leave();
     }
 }
 
@@ -304,6 +311,9 @@ impl Helper {
     }
 
     fn look_at_heap(&mut self) {
+        if heap::is_left() {
+            (self.heap, self.heap_area) = (None, Area::new(0..0, FRESH, 0));
+        }
         if let Some(heap) = &mut self.heap {
             self.heap_area.range = heap.look();
         }
