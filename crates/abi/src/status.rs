@@ -48,6 +48,8 @@ pub enum Total {
     RoomSeen,
     /// Written by the launcher: memory is short, and what was made ready in vain is wanted back.
     Short,
+    /// How often memory ahead was not made ready, as there was no room.
+    WithoutRoom,
 }
 
 /// Words of a rule.

@@ -53,6 +53,8 @@ pub(crate) struct Outcome {
     /// Why there is no helper thread.
     thread_errno: Option<u64>,
     helper_ns: u64,
+    /// How often memory ahead was not made ready, as there was no room.
+    without_room: u64,
     rules: Vec<RuleOutcome>,
     /// What became of fresh memory that no rule is about; `null`: the plan says nothing of it.
     fresh: Option<FreshOutcome>,
@@ -140,6 +142,7 @@ impl Outcome {
             faults_errno: positive(total(Total::PerfErrno)),
             thread_errno: positive(total(Total::ThreadErrno)),
             helper_ns: total(Total::ThreadNs),
+            without_room: total(Total::WithoutRoom),
             rules,
             fresh: plan
                 .memory
@@ -199,6 +202,12 @@ impl Outcome {
         lines
     }
 
+    fn never_had_room(&self) -> bool {
+        let of_rules = self.rules.iter().map(|rule| rule.prezeroed_bytes);
+        let of_fresh = self.fresh.iter().map(FreshOutcome::prezeroed_bytes);
+        self.without_room > 0 && of_rules.chain(of_fresh).sum::<u64>() == 0
+    }
+
     fn remarks(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if let Some(why) = &self.killed {
@@ -234,6 +243,12 @@ impl Outcome {
                 "no helper thread could be started ({})",
                 error_text(errno)
             ));
+        }
+        if self.never_had_room() {
+            lines.push(
+                "nothing was made ready ahead: there was no room, of a limit an eighth stays free and of the machine's memory 15 %"
+                    .to_owned(),
+            );
         }
         if let Some(outside) = &self.outside {
             lines.extend(outside.lines(self.helper_ns, self.wall_ns));

@@ -19,6 +19,7 @@ use pagewise_plan::Target;
 use serde_json::Value;
 use tempfile::TempDir;
 use tempfile::tempdir;
+use tempfile::tempdir_in;
 
 const REGION: u64 = 2 << 20;
 const MIB: u64 = 1 << 20;
@@ -128,20 +129,33 @@ fn near_its_limit_a_program_gets_nothing_ahead() {
     let Some(machine) = Machine::reserve() else {
         return;
     };
-    let folder = folder();
+    // A file in memory is no page cache that can be dropped.
+    let folder = tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    compile_with(folder.path(), "fresh.c", "fresh", &[]);
     let path = folder.path().join("fresh");
     write_plan(&path, Vec::new());
     let plan = folder.path().join("plan.toml");
     let text = fs::read_to_string(&plan).expect("written");
     let with = text.replacen("[memory]\n", "[memory]\nfresh = \"prezero\"\n", 1);
     fs::write(&plan, with).expect("written");
-    let options = "apply plan.toml --memory 80M --swap none --json outcome.json -- ./fresh map 64";
-    let words: Vec<&str> = options.split_whitespace().collect();
-    let ended = run(folder.path(), &words).expect_code(0);
-    let (fresh, _) = outcome(folder.path(), &ended);
+    let limited = |limit: &str, program: &str| {
+        let options = format!(
+            "apply plan.toml --memory {limit} --swap none --json outcome.json -- {program}"
+        );
+        let words: Vec<&str> = options.split_whitespace().collect();
+        let ended = run(folder.path(), &words).expect_code(0);
+        let (fresh, _) = outcome(folder.path(), &ended);
+        (number(&fresh["prezeroed_bytes"]), ended)
+    };
+    let (ready, _) = limited("80M", "./fresh map 64");
     // Beyond 70 MiB, of which the C library and the file cache take some, nothing is.
-    let ready = number(&fresh["prezeroed_bytes"]);
     assert!(ready < 64 * MIB, "{ready}");
+    let (ready, ended) = limited("12M", "./fresh stops 8");
+    assert_eq!(ready, 0);
+    ended.expect_told(&["there was no room"]);
+    // Page cache that fills the limit is room.
+    let (ready, _) = limited("160M", "./fresh caches 64");
+    assert!(ready > 0);
     drop(machine);
 }
 

@@ -12,6 +12,7 @@
  *   races MIB   maps, touches and unmaps, and maps a sparse file where the memory was
  *   holes MIB   blocks of which the middle is given back, and which are freed; a sparse file where each was
  *   locks MIB   locks all its memory after that much in blocks of 32 KiB: the heap must end soon behind these
+ *   caches MIB  as map, once a file was written and read that is three times as large
  *   leaves MIB  its first thread ends; another touches a mapping and ends
  *   alone MIB   goes into a user namespace, which takes a process of one thread
  * It prints `ok FAULTS`, the page faults that it raised itself while touching, or what was wrong. */
@@ -199,6 +200,20 @@ static void races(size_t bytes)
 	must_be_sparse(file);
 }
 
+static void cache(size_t bytes)
+{
+	const int file = sparse_file(0);
+	unsigned char *piece = calloc(1, MIB);
+	for (size_t at = 0; at < bytes; at += MIB)
+		if (write(file, piece, MIB) != (ssize_t)MIB)
+			fail("no file");
+	fsync(file);
+	for (size_t at = 0; at < bytes; at += MIB)
+		if (pread(file, piece, MIB, (off_t)at) != (ssize_t)MIB)
+			fail("no file");
+	free(piece);
+}
+
 static void locks(size_t bytes)
 {
 	char *block = NULL;
@@ -248,7 +263,10 @@ int main(int count, char **words)
 	const long before = faults();
 	if (!strcmp(mode, "map") || !strcmp(mode, "block"))
 		in_order(start, bytes);
-	else if (!strcmp(mode, "heap"))
+	else if (!strcmp(mode, "caches")) {
+		cache(3 * bytes);
+		in_order(start, bytes);
+	} else if (!strcmp(mode, "heap"))
 		heap(bytes);
 	else if (!strcmp(mode, "locks"))
 		locks(bytes);

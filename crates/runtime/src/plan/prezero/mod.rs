@@ -191,6 +191,7 @@ impl Area {
             return false;
         };
         if !plan.take_room(now_ns) {
+            plan.status.add(Total::WithoutRoom, 1);
             self.front.stop();
             return false;
         }
