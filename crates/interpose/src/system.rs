@@ -296,6 +296,23 @@ pub fn major_faults() -> u64 {
     usage.ru_majflt as u64
 }
 
+/// Minor faults of this thread so far, those on behalf of its system calls included.
+pub fn thread_faults() -> u64 {
+    // SAFETY: all zeros is a valid rusage.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: a valid place for the answer.
+    unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
+    usage.ru_minflt as u64
+}
+
+/// Whether the kernel frees the zeros of a huge page that it splits. It has since the change that brought this switch, which is
+/// about splitting for that reason (Linux 6.12), whatever it is set to.
+pub fn frees_zeros_on_split() -> bool {
+    const SWITCH: &std::ffi::CStr = c"/sys/kernel/mm/transparent_hugepage/shrink_underused";
+    // SAFETY: the path is a C string.
+    unsafe { libc::access(SWITCH.as_ptr(), libc::F_OK) == 0 }
+}
+
 /// Processors that this thread may run on; 1 if the kernel does not say.
 pub fn processors() -> usize {
     // SAFETY: all zeros is a valid set.

@@ -140,6 +140,25 @@ struct Area {
     front: Front,
     /// Regions that were given back: they hold the kernel's page of zeros.
     returned: Range<usize>,
+    huge: Huge,
+}
+
+/// Which of the regions made ready last became huge pages: of base pages, nothing can be given back.
+#[derive(Clone, Copy, Default)]
+struct Huge(u64);
+
+impl Huge {
+    /// More than are ahead at once.
+    const REGIONS: usize = u64::BITS as usize;
+
+    fn note(&mut self, region: usize, is_huge: bool) {
+        let bit = region % Self::REGIONS;
+        self.0 = self.0 & !(1 << bit) | u64::from(is_huge) << bit;
+    }
+
+    fn is(self, region: usize) -> bool {
+        self.0 >> (region % Self::REGIONS) & 1 == 1
+    }
 }
 
 impl Area {
@@ -150,6 +169,7 @@ impl Area {
             number,
             front: Front::new(),
             returned: 0..0,
+            huge: Huge::default(),
         }
     }
 
@@ -201,12 +221,19 @@ impl Area {
             system::POPULATE
         };
         let address = self.address(region);
+        let faults = system::thread_faults();
+        let mut is_ready = false;
         let is_alive = self.while_alive(|| match system::advise(address, REGION, advice) {
-            Ok(()) => plan
-                .status
-                .add_to_rule(self.rule, OfRule::Readied, REGION as u64),
+            Ok(()) => {
+                is_ready = true;
+                plan.status
+                    .add_to_rule(self.rule, OfRule::Readied, REGION as u64);
+            }
             Err(errno) => plan.status.refused(self.rule, errno),
         });
+        // Base pages are a fault each.
+        let is_huge = advice == system::COLLAPSE || system::thread_faults() - faults == 1;
+        self.huge.note(region, is_ready && is_huge);
         if !is_alive {
             self.front.stop();
         }
@@ -214,13 +241,17 @@ impl Area {
     }
 
     /// Gives back what the program did not come to.
-    fn give_back(&mut self, plan: &Plan, now_ns: u64) {
+    fn give_back(&mut self, plan: &Plan, now_ns: u64, frees_zeros: bool) {
+        if !frees_zeros {
+            return;
+        }
         let in_need = plan.is_short(now_ns);
         let vain = self.front.given_up(self.regions(), now_ns, in_need);
         for region in vain.clone() {
             let address = self.address(region);
             self.while_alive(|| {
-                if system::has_memory(address) == Some(true)
+                if self.huge.is(region)
+                    && system::has_memory(address) == Some(true)
                     && system::begins_with_zeros(address) == Some(true)
                     && system::advise(address, PAGE, system::COLD).is_ok()
                 {
@@ -258,6 +289,7 @@ struct Helper {
     areas: [Option<Area>; MOST_AREAS],
     moved_ns: u64,
     spent_ns: u64,
+    frees_zeros: bool,
     leftover: Leftover,
 }
 
@@ -270,6 +302,7 @@ impl Helper {
             areas: [const { None }; MOST_AREAS],
             moved_ns: 0,
             spent_ns: 0,
+            frees_zeros: system::frees_zeros_on_split(),
             leftover: Leftover::default(),
         }
     }
@@ -298,14 +331,14 @@ impl Helper {
 
     /// One region of each area that wants one. False: none does.
     fn work(&mut self, now_ns: u64) -> bool {
-        let plan = self.plan;
+        let (plan, frees_zeros) = (self.plan, self.frees_zeros);
         let heap = (plan.view.fresh() == Some(PlanAction::Prezero)).then_some(&mut self.heap_area);
         let mut worked = false;
         for area in heap.into_iter().chain(self.areas.iter_mut().flatten()) {
             if area.work(plan, now_ns) {
                 worked = true;
             } else {
-                area.give_back(plan, now_ns);
+                area.give_back(plan, now_ns, frees_zeros);
             }
         }
         worked
@@ -340,5 +373,21 @@ impl Helper {
                 *free = Some(Area::new(object.pages(), object.rule, object.number));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn huge_pages_are_told_from_others_ahead() {
+        let mut huge = Huge::default();
+        (100..132).for_each(|region| huge.note(region, region % 3 == 0));
+        assert!((100..132).all(|region| huge.is(region) == (region % 3 == 0)));
+        // It was collapsed, or came as base pages, the next time.
+        huge.note(102, false);
+        huge.note(103, true);
+        assert!(!huge.is(102) && huge.is(103) && huge.is(105));
     }
 }
