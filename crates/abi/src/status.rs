@@ -50,6 +50,8 @@ pub enum Total {
     Short,
     /// How often memory ahead was not made ready, as there was no room.
     WithoutRoom,
+    /// Objects that were left alone, as there were too many at once.
+    Unfollowed,
 }
 
 /// Words of a rule.

@@ -47,6 +47,8 @@ pub(crate) struct Outcome {
     lock_budget_is_rlimit: bool,
     /// Allocations that came too fast for their call paths to be looked at.
     unseen_allocations: u64,
+    /// Objects that were left alone, as there were too many at once.
+    unfollowed_objects: u64,
     program_locked_all: bool,
     /// Why the program's faults could not be followed.
     faults_errno: Option<u64>,
@@ -138,6 +140,7 @@ impl Outcome {
             lock_budget_bytes: (processes > 0 && budget != u64::MAX).then_some(budget),
             lock_budget_is_rlimit: total(Total::LimitedByRlimit) != 0,
             unseen_allocations: total(Total::Unseen),
+            unfollowed_objects: total(Total::Unfollowed),
             program_locked_all: total(Total::LockedAll) != 0,
             faults_errno: positive(total(Total::PerfErrno)),
             thread_errno: positive(total(Total::ThreadErrno)),
@@ -246,12 +249,18 @@ impl Outcome {
         }
         if self.never_had_room() {
             lines.push(
-                "nothing was made ready ahead: there was no room, of a limit an eighth stays free and of the machine's memory 15 %"
+                "nothing was made ready ahead: there was no room, of a limit an eighth (at least 8 MiB) stays free and of the machine's memory 15 %"
                     .to_owned(),
             );
         }
         if let Some(outside) = &self.outside {
             lines.extend(outside.lines(self.helper_ns, self.wall_ns));
+        }
+        if self.unfollowed_objects > 0 {
+            lines.push(format!(
+                "{} objects were left alone: too many at once",
+                count(self.unfollowed_objects)
+            ));
         }
         if self.unseen_allocations > 0 {
             lines.push(format!(

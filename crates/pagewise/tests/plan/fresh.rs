@@ -150,7 +150,7 @@ fn near_its_limit_a_program_gets_nothing_ahead() {
     let (ready, _) = limited("80M", "./fresh map 64");
     // Beyond 70 MiB, of which the C library and the file cache take some, nothing is.
     assert!(ready < 64 * MIB, "{ready}");
-    let (ready, ended) = limited("12M", "./fresh stops 8");
+    let (ready, ended) = limited("11M", "./fresh stops 8");
     assert_eq!(ready, 0);
     ended.expect_told(&["there was no room"]);
     // Page cache that fills the limit is room.

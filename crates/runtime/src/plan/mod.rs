@@ -240,8 +240,10 @@ fn keep_rest(object: &Object, start: usize, bytes: usize) {
         let length = to.saturating_sub(from);
         if length >= prezero::LEAST_BYTES {
             objects::insert(Object {
-                owner: object.owner,
-                ..Object::new(from, length, object.rule)
+                start: from,
+                bytes: length,
+                locked: 0,
+                ..*object
             });
         }
     }
@@ -303,8 +305,13 @@ fn begin_object(plan: &'static Plan, address: usize, bytes: usize, index: usize)
         | PlanAction::IoDontCache
         | PlanAction::IoNothing => {}
     }
+    if index == FRESH && action == PlanAction::Huge {
+        // Nothing follows.
+        return;
+    }
     if !objects::insert(object) {
         locks::release(plan, &object);
+        status.add(Total::Unfollowed, 1);
     }
     if action == PlanAction::Prezero {
         prezero::wake();

@@ -5,11 +5,14 @@ use std::sync::atomic::AtomicU8;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 
+use pagewise_abi::plan::FRESH;
 use pagewise_interpose::Spin;
 
 pub(super) const PAGE: usize = 4096;
 /// More at once are left alone.
 const MOST_OBJECTS: usize = 512;
+/// Of these, pieces of fresh memory: the others are for rules.
+const MOST_FRESH: usize = MOST_OBJECTS / 2;
 const FILTER: usize = 4096;
 
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +28,8 @@ pub(super) struct Object {
     pub(super) number: usize,
     /// The program says that it is swept, whatever the rule does.
     pub(super) streamed: bool,
+    /// The helper has nothing more to do to it.
+    pub(super) is_done: bool,
 }
 
 struct Table {
@@ -52,6 +57,7 @@ impl Object {
             locked: 0,
             number: 0,
             streamed: false,
+            is_done: false,
         }
     }
 
@@ -77,8 +83,21 @@ pub(super) fn is_any() -> bool {
     COUNT.load(Ordering::Relaxed) != 0
 }
 
+/// Whether there is room for a piece of fresh memory. One that is done makes room.
+fn has_room_for_fresh() -> bool {
+    let is_fresh = |object: &Object| object.rule == FRESH;
+    let count = TABLE.lock().map_or(MOST_FRESH, |table| {
+        let objects = table.objects.iter().flatten();
+        objects.filter(|object| is_fresh(object)).count()
+    });
+    count < MOST_FRESH || remove(|object| is_fresh(object) && object.is_done).is_some()
+}
+
 /// False: no room.
 pub(super) fn insert(mut object: Object) -> bool {
+    if object.rule == FRESH && !has_room_for_fresh() {
+        return false;
+    }
     let Some(mut table) = TABLE.lock() else {
         return false;
     };
@@ -142,6 +161,16 @@ pub(super) fn list(places: &mut [Object], is_meant: impl Fn(&Object) -> bool) ->
         .count()
 }
 
+/// The helper has nothing more to do to an object.
+pub(super) fn retire(number: usize) {
+    if let Some(mut table) = TABLE.lock()
+        && let mut objects = table.objects.iter_mut().flatten()
+        && let Some(object) = objects.find(|object| object.number == number)
+    {
+        object.is_done = true;
+    }
+}
+
 /// Does something to an object that is alive, and until that is done stays so. False: it has ended. By one thread only, and
 /// for a few milliseconds at most.
 pub(super) fn while_alive(number: usize, work: impl FnOnce()) -> bool {
@@ -194,6 +223,27 @@ mod tests {
             remove_owned_by(base + 200_000).map(|object| object.rule),
             Some(2)
         );
+    }
+
+    #[test]
+    fn fresh_memory_leaves_room_for_rules_and_what_is_done_for_more() {
+        let base = 0x7300_0000_0000;
+        let new = |index: usize, rule| Object::new(base + index * 100_000, 100_000, rule);
+        for index in 0..MOST_FRESH {
+            assert!(insert(new(index, FRESH)));
+        }
+        let more = new(MOST_FRESH, FRESH);
+        assert!(!insert(more));
+        assert!(insert(new(MOST_FRESH + 1, 5)));
+        let mut found = [more; 1];
+        let is_first = |object: &Object| object.start == base;
+        assert_eq!(list(&mut found, is_first), 1);
+        retire(found[0].number);
+        assert!(insert(more) && !insert(more));
+        assert_eq!(list(&mut found, is_first), 0);
+        let is_ours = |object: &Object| (base..base + (1 << 30)).contains(&object.start);
+        let all = std::iter::from_fn(|| remove(is_ours));
+        assert_eq!(all.count(), MOST_FRESH + 1);
     }
 
     #[test]

@@ -312,6 +312,7 @@ impl Helper {
             let news = NEWS.load(Ordering::Relaxed);
             let now_ns = interpose::now_ns();
             self.look_at_heap();
+            self.retire_areas();
             self.look_at_objects();
             if self.work(now_ns) {
                 self.moved_ns = now_ns;
@@ -353,10 +354,20 @@ impl Helper {
         }
     }
 
+    /// The program has gone through these to their ends.
+    fn retire_areas(&mut self) {
+        for place in &mut self.areas {
+            if let Some(area) = place.take_if(|area| area.front.is_through(area.regions())) {
+                objects::retire(area.number);
+            }
+        }
+    }
+
     /// Areas for objects that have come, none for those that have gone.
     fn look_at_objects(&mut self) {
         let mut alive = [Object::new(0, 0, 0); MOST_AREAS];
-        let count = objects::list(&mut alive, |object| self.plan.prezeroes(object.rule));
+        let is_meant = |object: &Object| !object.is_done && self.plan.prezeroes(object.rule);
+        let count = objects::list(&mut alive, is_meant);
         let alive = &alive[..count];
         for place in &mut self.areas {
             let is_alive = |area: &Area| alive.iter().any(|object| object.number == area.number);
