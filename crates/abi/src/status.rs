@@ -48,6 +48,10 @@ pub enum Total {
     RoomSeen,
     /// Written by the launcher: memory is short, and what was made ready in vain is wanted back.
     Short,
+    /// How often memory ahead was not made ready, as there was no room.
+    WithoutRoom,
+    /// Objects that were left alone, as there were too many at once.
+    Unfollowed,
 }
 
 /// Words of a rule.

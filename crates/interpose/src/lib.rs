@@ -48,6 +48,8 @@ pub use stack::Registers;
 pub use stack::capture;
 pub use stack::copy_stack;
 pub use stack::stack_bytes_above;
+pub use thread::Leftover;
+pub use thread::forget_threads;
 pub use thread::spawn;
 
 /// CLOCK_MONOTONIC in ns, without a system call.

@@ -193,7 +193,8 @@ pub fn begins_with_zeros(region: usize) -> Option<bool> {
     // SAFETY: this process's own memory is read into the words above; what is not mapped is refused.
     let read = unsafe {
         libc::process_vm_readv(
-            libc::getpid(),
+            // Any thread stands for its process, but one that has ended has no memory: the first may have.
+            crate::thread_id() as libc::pid_t,
             &raw const into,
             1,
             from.as_ptr(),
@@ -202,6 +203,51 @@ pub fn begins_with_zeros(region: usize) -> Option<bool> {
         )
     };
     (read == size_of_val(&words) as isize).then(|| words.iter().all(|word| *word == 0))
+}
+
+/// Threads of this process, its first one included even when it has ended (`stat`, which needs no descriptor); `None`: the
+/// kernel does not say.
+pub fn threads() -> Option<usize> {
+    // SAFETY: all zeros is a valid answer.
+    let mut told: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: the path is a C string, and the place for the answer valid.
+    let failed = unsafe { libc::stat(c"/proc/self/task".as_ptr(), &raw mut told) };
+    let links = usize::try_from(told.st_nlink).ok()?;
+    // Besides its folders, a folder has two links.
+    links.checked_sub(2).filter(|_| failed == 0)
+}
+
+/// Whether the first thread of this process has ended and others have not: it has no memory any more.
+pub fn has_first_thread_ended() -> bool {
+    let word = 0u64;
+    let mut copy = 0u64;
+    let part = |place: *mut u64| libc::iovec {
+        iov_base: place.cast(),
+        iov_len: size_of::<u64>(),
+    };
+    let (into, from) = (part(&raw mut copy), part((&raw const word).cast_mut()));
+    // SAFETY: a word of this thread's is read into another.
+    let read = unsafe {
+        libc::process_vm_readv(libc::getpid(), &raw const into, 1, &raw const from, 1, 0)
+    };
+    // SAFETY: this thread's own errno.
+    read < 0 && unsafe { *libc::__errno_location() } == libc::ESRCH
+}
+
+/// Whether any signal is blocked in this thread, as while it is handled.
+pub fn is_any_signal_blocked() -> bool {
+    let mut blocked = u64::MAX;
+    // SAFETY: without a new set nothing changes; the kernel's sets have 64 signals.
+    let told = unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            c_long::from(libc::SIG_BLOCK),
+            std::ptr::null::<u64>(),
+            &raw mut blocked,
+            size_of::<u64>(),
+        )
+    };
+    told != 0 || blocked != 0
 }
 
 /// Where the heap (`brk`) ends now.
@@ -248,6 +294,23 @@ pub fn major_faults() -> u64 {
     // SAFETY: a valid place for the answer.
     unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
     usage.ru_majflt as u64
+}
+
+/// Minor faults of this thread so far, those on behalf of its system calls included.
+pub fn thread_faults() -> u64 {
+    // SAFETY: all zeros is a valid rusage.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: a valid place for the answer.
+    unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
+    usage.ru_minflt as u64
+}
+
+/// Whether the kernel frees the zeros of a huge page that it splits. It has since the change that brought this switch, which is
+/// about splitting for that reason (Linux 6.12), whatever it is set to.
+pub fn frees_zeros_on_split() -> bool {
+    const SWITCH: &std::ffi::CStr = c"/sys/kernel/mm/transparent_hugepage/shrink_underused";
+    // SAFETY: the path is a C string.
+    unsafe { libc::access(SWITCH.as_ptr(), libc::F_OK) == 0 }
 }
 
 /// Processors that this thread may run on; 1 if the kernel does not say.
@@ -306,6 +369,14 @@ mod tests {
         if map.is_present(page / 4096) == Some(false) {
             assert_eq!(has_swapped(), Some(true));
         }
+    }
+
+    #[test]
+    fn threads_are_counted_and_the_first_lives() {
+        let counted = std::thread::spawn(threads).join().expect("it ends");
+        assert!(counted.is_some_and(|threads| threads >= 2), "{counted:?}");
+        assert!(!has_first_thread_ended());
+        assert!(!is_any_signal_blocked());
     }
 
     #[test]

@@ -2,9 +2,18 @@
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+
+use crate::system;
 
 /// Enough for what runs there.
 const STACK_BYTES: usize = 256 << 10;
+/// The program may have left by `pthread_exit`; looked for so often.
+const LOOK_EVERY_NS: u64 = 100_000_000;
+
+/// Threads of ours in this process.
+static OURS: AtomicUsize = AtomicUsize::new(0);
 
 extern "C" fn begin(argument: *mut c_void) -> *mut c_void {
     // SAFETY: `spawn` passed a function of this type.
@@ -18,6 +27,14 @@ extern "C" fn begin(argument: *mut c_void) -> *mut c_void {
     unsafe { libc::prctl(libc::PR_SET_NAME, c"pagewise".as_ptr()) };
     body();
     drop(entered);
+    OURS.fetch_sub(1, Ordering::Relaxed);
+    // The last thread of a process runs its exit handlers: the program's, which may wait for signals.
+    // SAFETY: an empty set is valid; this thread's mask is its own.
+    unsafe {
+        let mut none = MaybeUninit::uninit();
+        libc::sigemptyset(none.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut());
+    }
     std::ptr::null_mut()
 }
 
@@ -30,6 +47,7 @@ pub fn spawn(body: fn()) -> Result<(), i32> {
     let mut attributes = MaybeUninit::uninit();
     let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
     let mut thread = 0;
+    OURS.fetch_add(1, Ordering::Relaxed);
     // SAFETY: each is initialized before it is used, and the attributes are destroyed once. The new thread inherits the
     // mask, the caller has its own back.
     let errno = unsafe {
@@ -48,14 +66,41 @@ pub fn spawn(body: fn()) -> Result<(), i32> {
         libc::pthread_attr_destroy(attributes.as_mut_ptr());
         errno
     };
-    if errno == 0 { Ok(()) } else { Err(errno) }
+    if errno == 0 {
+        return Ok(());
+    }
+    OURS.fetch_sub(1, Ordering::Relaxed);
+    Err(errno)
+}
+
+/// In a forked child: its parent's threads are not here.
+pub fn forget_threads() {
+    OURS.store(0, Ordering::Relaxed);
+}
+
+/// Looks now and then whether the program is over but for threads of ours. Its first thread may end before the process does
+/// (`pthread_exit`), which then lives as long as any other: ours must not be that.
+#[derive(Debug, Default)]
+pub struct Leftover {
+    looked_ns: u64,
+}
+
+impl Leftover {
+    /// Whether the thread that asks shall end.
+    pub fn is_all(&mut self, now_ns: u64) -> bool {
+        if now_ns.saturating_sub(self.looked_ns) < LOOK_EVERY_NS {
+            return false;
+        }
+        self.looked_ns = now_ns;
+        let most = OURS.load(Ordering::Relaxed) + 1;
+        system::has_first_thread_ended() && system::threads().is_some_and(|now| now <= most)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::sync::atomic::AtomicBool;
-    use std::sync::atomic::Ordering;
 
     #[test]
     fn it_runs_beside_and_counts_as_ours() {

@@ -86,6 +86,15 @@ fn plan(address: *mut c_void, bytes: usize) {
     if plan::wants(bytes) {
         plan::allocated(address as usize, bytes, Hook::Allocator, None);
     }
+    look_at_heap(address, bytes);
+}
+
+/// The same, of a block that grew, too.
+#[inline(always)]
+fn look_at_heap(address: *mut c_void, bytes: usize) {
+    if plan::is_heap_grown((address as usize).wrapping_add(bytes)) {
+        plan::heap_grew();
+    }
 }
 
 fn out_of_memory() -> *mut c_void {
@@ -185,6 +194,7 @@ unsafe fn resize(
         };
         plan::allocated(address as usize, bytes, Hook::Allocator, rule);
     }
+    look_at_heap(address, bytes);
     if failed {
         if was_recorded && blocks::is_due(old_bytes) {
             // It failed: the old allocation lives on.

@@ -2,6 +2,7 @@
 
 use super::CgroupHost;
 use super::CgroupVersion;
+use crate::counters;
 use crate::counters::machine_memory;
 use crate::error::Result;
 use crate::files;
@@ -62,7 +63,7 @@ fn lowest(own: &Path, mount: &Path, version: CgroupVersion) -> Option<LimitAroun
 pub struct CgroupRoom {
     /// The limit, bytes.
     pub limit_bytes: u64,
-    /// Charged now, page cache included, bytes.
+    /// Charged now, bytes, without page cache that the kernel drops when it needs room.
     pub used_bytes: u64,
 }
 
@@ -77,14 +78,46 @@ impl CgroupRoom {
         let chain = cgroup.ancestors();
         let files = chain
             .flat_map(|folder| FILES.map(|(limit, used)| (folder.join(limit), folder.join(used))));
-        let rooms = files.filter_map(|(limit, used)| {
-            Some(Self {
-                limit_bytes: files::read_number(&limit)?,
-                used_bytes: files::read_number(&used)?,
-            })
-        });
-        rooms.collect()
+        files
+            .filter_map(|(limit, used)| Self::of_files(&limit, &used))
+            .collect()
     }
+
+    fn of_files(limit: &Path, used: &Path) -> Option<Self> {
+        let limit_bytes = files::read_number(limit)?;
+        let charged = files::read_number(used)?;
+        // Costly to read, and without interest while there is much room.
+        let cached = if charged > limit_bytes / 2 {
+            clean_cache(used)
+        } else {
+            0
+        };
+        Some(Self {
+            limit_bytes,
+            used_bytes: charged.saturating_sub(cached),
+        })
+    }
+}
+
+/// Pages of files that can be dropped at once, of the cgroup whose usage this file states, bytes.
+fn clean_cache(used: &Path) -> u64 {
+    let text = files::read_optional(&used.with_file_name("memory.stat")).unwrap_or_default();
+    let counters = counters::parse_flat(&text);
+    let sum =
+        |names: [&str; 2]| -> u64 { names.iter().filter_map(|&name| counters.get(name)).sum() };
+    // Those without the prefix leave the cgroups inside out (v1).
+    let (cached, unwritten) = if used.ends_with("memory.usage_in_bytes") {
+        (
+            ["total_inactive_file", "total_active_file"],
+            ["total_dirty", "total_writeback"],
+        )
+    } else {
+        (
+            ["inactive_file", "active_file"],
+            ["file_dirty", "file_writeback"],
+        )
+    };
+    sum(cached).saturating_sub(sum(unwritten))
 }
 
 #[cfg(test)]
@@ -116,6 +149,24 @@ mod tests {
             used_bytes: 600,
         };
         assert_eq!(CgroupRoom::around(&inner), [room]);
+    }
+
+    #[test]
+    fn page_cache_that_can_be_dropped_is_room() {
+        let used = |kind: [&str; 2], stat: &str| {
+            let dir = tempfile::tempdir().expect("a folder");
+            fs::write(dir.path().join(kind[0]), "1000\n").expect("a file");
+            fs::write(dir.path().join(kind[1]), "990\n").expect("a file");
+            fs::write(dir.path().join("memory.stat"), stat).expect("a file");
+            CgroupRoom::around(dir.path())[0].used_bytes
+        };
+        let v2 = "anon 90\ninactive_file 600\nactive_file 300\nfile_dirty 50\nfile_writeback 40\n";
+        assert_eq!(used(["memory.max", "memory.current"], v2), 990 - 810);
+        assert_eq!(used(["memory.high", "memory.current"], "anon 990\n"), 990);
+        let v1 = "inactive_file 1\ntotal_inactive_file 500\ntotal_active_file 300\ntotal_dirty 100\ntotal_writeback 0\n";
+        let kind = ["memory.limit_in_bytes", "memory.usage_in_bytes"];
+        assert_eq!(used(kind, v1), 990 - 700);
+        assert_eq!(used(kind, ""), 990);
     }
 
     #[test]

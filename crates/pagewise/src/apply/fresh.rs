@@ -38,6 +38,10 @@ impl FreshOutcome {
         }
     }
 
+    pub(super) fn prezeroed_bytes(&self) -> u64 {
+        self.prezeroed_bytes
+    }
+
     /// For people.
     pub(super) fn line(&self) -> String {
         let mut parts = vec![format!(

@@ -47,12 +47,16 @@ pub(crate) struct Outcome {
     lock_budget_is_rlimit: bool,
     /// Allocations that came too fast for their call paths to be looked at.
     unseen_allocations: u64,
+    /// Objects that were left alone, as there were too many at once.
+    unfollowed_objects: u64,
     program_locked_all: bool,
     /// Why the program's faults could not be followed.
     faults_errno: Option<u64>,
     /// Why there is no helper thread.
     thread_errno: Option<u64>,
     helper_ns: u64,
+    /// How often memory ahead was not made ready, as there was no room.
+    without_room: u64,
     rules: Vec<RuleOutcome>,
     /// What became of fresh memory that no rule is about; `null`: the plan says nothing of it.
     fresh: Option<FreshOutcome>,
@@ -136,10 +140,12 @@ impl Outcome {
             lock_budget_bytes: (processes > 0 && budget != u64::MAX).then_some(budget),
             lock_budget_is_rlimit: total(Total::LimitedByRlimit) != 0,
             unseen_allocations: total(Total::Unseen),
+            unfollowed_objects: total(Total::Unfollowed),
             program_locked_all: total(Total::LockedAll) != 0,
             faults_errno: positive(total(Total::PerfErrno)),
             thread_errno: positive(total(Total::ThreadErrno)),
             helper_ns: total(Total::ThreadNs),
+            without_room: total(Total::WithoutRoom),
             rules,
             fresh: plan
                 .memory
@@ -199,6 +205,12 @@ impl Outcome {
         lines
     }
 
+    fn never_had_room(&self) -> bool {
+        let of_rules = self.rules.iter().map(|rule| rule.prezeroed_bytes);
+        let of_fresh = self.fresh.iter().map(FreshOutcome::prezeroed_bytes);
+        self.without_room > 0 && of_rules.chain(of_fresh).sum::<u64>() == 0
+    }
+
     fn remarks(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if let Some(why) = &self.killed {
@@ -235,8 +247,20 @@ impl Outcome {
                 error_text(errno)
             ));
         }
+        if self.never_had_room() {
+            lines.push(
+                "nothing was made ready ahead: there was no room, of a limit an eighth (at least 8 MiB) stays free and of the machine's memory 15 %"
+                    .to_owned(),
+            );
+        }
         if let Some(outside) = &self.outside {
             lines.extend(outside.lines(self.helper_ns, self.wall_ns));
+        }
+        if self.unfollowed_objects > 0 {
+            lines.push(format!(
+                "{} objects were left alone: too many at once",
+                count(self.unfollowed_objects)
+            ));
         }
         if self.unseen_allocations > 0 {
             lines.push(format!(

@@ -19,6 +19,7 @@ use pagewise_plan::Target;
 use serde_json::Value;
 use tempfile::TempDir;
 use tempfile::tempdir;
+use tempfile::tempdir_in;
 
 const REGION: u64 = 2 << 20;
 const MIB: u64 = 1 << 20;
@@ -99,8 +100,19 @@ fn what_a_program_does_to_its_memory_does_no_harm() {
     assert!(ready > 0);
     prezeroed("./fresh forks 64");
     prezeroed("./fresh races 64");
+    prezeroed("./fresh holes 64");
+    prezeroed("./fresh locks 24");
     let (ready, _, faults) = prezeroed("./fresh refuses 32");
     assert!(ready == 0 && faults > 4096, "{ready} {faults}");
+}
+
+#[test]
+fn a_program_ends_with_its_last_thread_and_has_no_other_while_it_is_small() {
+    let (ready, _, _) = prezeroed("./fresh leaves 32");
+    assert!(ready > 0);
+    prezeroed("./fresh alone 0");
+    let folder = folder();
+    launch(folder.path(), "", "./fresh alone 0").expect_code(0);
 }
 
 #[test]
@@ -117,20 +129,33 @@ fn near_its_limit_a_program_gets_nothing_ahead() {
     let Some(machine) = Machine::reserve() else {
         return;
     };
-    let folder = folder();
+    // A file in memory is no page cache that can be dropped.
+    let folder = tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    compile_with(folder.path(), "fresh.c", "fresh", &[]);
     let path = folder.path().join("fresh");
     write_plan(&path, Vec::new());
     let plan = folder.path().join("plan.toml");
     let text = fs::read_to_string(&plan).expect("written");
     let with = text.replacen("[memory]\n", "[memory]\nfresh = \"prezero\"\n", 1);
     fs::write(&plan, with).expect("written");
-    let options = "apply plan.toml --memory 80M --swap none --json outcome.json -- ./fresh map 64";
-    let words: Vec<&str> = options.split_whitespace().collect();
-    let ended = run(folder.path(), &words).expect_code(0);
-    let (fresh, _) = outcome(folder.path(), &ended);
+    let limited = |limit: &str, program: &str| {
+        let options = format!(
+            "apply plan.toml --memory {limit} --swap none --json outcome.json -- {program}"
+        );
+        let words: Vec<&str> = options.split_whitespace().collect();
+        let ended = run(folder.path(), &words).expect_code(0);
+        let (fresh, _) = outcome(folder.path(), &ended);
+        (number(&fresh["prezeroed_bytes"]), ended)
+    };
+    let (ready, _) = limited("80M", "./fresh map 64");
     // Beyond 70 MiB, of which the C library and the file cache take some, nothing is.
-    let ready = number(&fresh["prezeroed_bytes"]);
     assert!(ready < 64 * MIB, "{ready}");
+    let (ready, ended) = limited("11M", "./fresh stops 8");
+    assert_eq!(ready, 0);
+    ended.expect_told(&["there was no room"]);
+    // Page cache that fills the limit is room.
+    let (ready, _) = limited("160M", "./fresh caches 64");
+    assert!(ready > 0);
     drop(machine);
 }
 

@@ -10,10 +10,17 @@
  *   cut MIB     a mapping whose ends are given back before it is touched
  *   refuses MIB as map, in memory that wants no huge pages
  *   races MIB   maps, touches and unmaps, and maps a sparse file where the memory was
+ *   holes MIB   blocks of which the middle is given back, and which are freed; a sparse file where each was
+ *   locks MIB   locks all its memory after that much in blocks of 32 KiB: the heap must end soon behind these
+ *   caches MIB  as map, once a file was written and read that is three times as large
+ *   leaves MIB  its first thread ends; another touches a mapping and ends
+ *   alone MIB   goes into a user namespace, which takes a process of one thread
  * It prints `ok FAULTS`, the page faults that it raised itself while touching, or what was wrong. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +28,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -136,13 +144,48 @@ static void stops(unsigned char *start, size_t bytes)
 	check(start, 0, bytes, salt);
 }
 
-static void races(size_t bytes)
+static int sparse_file(size_t bytes)
 {
 	char name[] = "./sparse-XXXXXX";
 	const int file = mkstemp(name);
 	if (file < 0 || ftruncate(file, (off_t)bytes) != 0)
 		fail("no file");
 	unlink(name);
+	return file;
+}
+
+static void must_be_sparse(int file)
+{
+	struct stat told;
+	if (fstat(file, &told) != 0 || told.st_blocks != 0)
+		fail("the file is no longer sparse");
+	close(file);
+}
+
+/* The file is mapped by the system call itself, as what nobody tells of. */
+static void holes(size_t bytes)
+{
+	const int file = sparse_file(bytes);
+	for (int round = 0; round < 8; round++) {
+		unsigned char *block = malloc(bytes);
+		unsigned char *first = (unsigned char *)(((uintptr_t)block + REGION - 1) & ~(REGION - 1));
+		madvise(first, REGION, MADV_DONTNEED);
+		madvise(first + bytes / 2, REGION, MADV_DONTNEED);
+		free(block);
+		void *there = (void *)syscall(SYS_mmap, first, bytes - REGION, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, file, 0L);
+		if (there == MAP_FAILED)
+			continue;
+		/* Somebody is there: what lies behind would be made ready, if it still counted as the block's. */
+		(void)*(volatile unsigned char *)(first + REGION);
+		sleep_us(50000);
+		syscall(SYS_munmap, there, bytes - REGION);
+	}
+	must_be_sparse(file);
+}
+
+static void races(size_t bytes)
+{
+	const int file = sparse_file(bytes);
 	for (int round = 0; round < 100; round++) {
 		unsigned char *start = map(bytes);
 		touch(start, 0, (size_t)(round % 8 + 1) * REGION, 0);
@@ -154,10 +197,51 @@ static void races(size_t bytes)
 		if (there != MAP_FAILED)
 			munmap(there, bytes);
 	}
-	struct stat told;
-	if (fstat(file, &told) != 0 || told.st_blocks != 0)
-		fail("the file is no longer sparse");
-	close(file);
+	must_be_sparse(file);
+}
+
+static void cache(size_t bytes)
+{
+	const int file = sparse_file(0);
+	unsigned char *piece = calloc(1, MIB);
+	for (size_t at = 0; at < bytes; at += MIB)
+		if (write(file, piece, MIB) != (ssize_t)MIB)
+			fail("no file");
+	fsync(file);
+	for (size_t at = 0; at < bytes; at += MIB)
+		if (pread(file, piece, MIB, (off_t)at) != (ssize_t)MIB)
+			fail("no file");
+	free(piece);
+}
+
+static void locks(size_t bytes)
+{
+	char *block = NULL;
+	for (size_t at = 0; at < bytes; at += BLOCK)
+		block = malloc(BLOCK - 16);
+	if ((char *)sbrk(0) - block < (long)(4 * MIB))
+		fail("the heap grows in small steps");
+	if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0)
+		return;
+	for (size_t at = 0; at < 2 * MIB; at += BLOCK)
+		block = malloc(BLOCK - 16);
+	if ((char *)sbrk(0) - block > (long)MIB)
+		fail("what nobody asked for is locked");
+}
+
+static void *last(void *bytes)
+{
+	in_order(map((size_t)bytes), (size_t)bytes);
+	printf("ok 0\n");
+	return NULL;
+}
+
+static void leaves(size_t bytes)
+{
+	pthread_t thread;
+	if (pthread_create(&thread, NULL, last, (void *)bytes) != 0)
+		fail("no thread");
+	pthread_exit(NULL);
 }
 
 int main(int count, char **words)
@@ -166,18 +250,28 @@ int main(int count, char **words)
 		return 2;
 	const char *mode = words[1];
 	const size_t bytes = strtoul(words[2], NULL, 10) * MIB;
-	/* The helper begins. */
-	sleep_us(20000);
 	unsigned char *start = NULL;
 	if (!strcmp(mode, "block"))
 		start = malloc(bytes);
-	else if (strcmp(mode, "heap") && strcmp(mode, "races"))
+	else if (!strcmp(mode, "leaves"))
+		leaves(bytes);
+	else if (!strcmp(mode, "alone")) {
+		if (unshare(CLONE_NEWUSER) != 0 && errno == EINVAL)
+			fail("not alone");
+	} else if (strcmp(mode, "heap") && strcmp(mode, "locks") && strcmp(mode, "races") && strcmp(mode, "holes"))
 		start = map(bytes);
 	const long before = faults();
 	if (!strcmp(mode, "map") || !strcmp(mode, "block"))
 		in_order(start, bytes);
-	else if (!strcmp(mode, "heap"))
+	else if (!strcmp(mode, "caches")) {
+		cache(3 * bytes);
+		in_order(start, bytes);
+	} else if (!strcmp(mode, "heap"))
 		heap(bytes);
+	else if (!strcmp(mode, "locks"))
+		locks(bytes);
+	else if (!strcmp(mode, "alone"))
+		;
 	else if (!strcmp(mode, "sparse"))
 		touch(start, bytes / 2, bytes / 2 + PAGE, 0), sleep_us(50000);
 	else if (!strcmp(mode, "stops"))
@@ -186,6 +280,8 @@ int main(int count, char **words)
 		forks(start, bytes);
 	else if (!strcmp(mode, "races"))
 		races(bytes);
+	else if (!strcmp(mode, "holes"))
+		holes(bytes);
 	else if (!strcmp(mode, "refuses")) {
 		madvise(start, bytes, MADV_NOHUGEPAGE);
 		in_order(start, bytes);

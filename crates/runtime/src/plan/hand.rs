@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use pagewise_abi::status::OfRule;
 use pagewise_abi::status::Total;
 use pagewise_interpose as interpose;
+use pagewise_interpose::Leftover;
 use pagewise_interpose::Spin;
 use pagewise_interpose::system;
 
@@ -94,6 +95,7 @@ fn run() {
         return;
     };
     let (mut worked_ns, mut spent_ns) = (interpose::now_ns(), 0);
+    let mut leftover = Leftover::default();
     loop {
         let work = NEXT.lock().and_then(|mut next| next.take());
         if let Some(work) = work {
@@ -107,6 +109,9 @@ fn run() {
         if STATE.load(Ordering::Relaxed) == SLEEPS {
             system::pause_ns(ASLEEP_NS);
             worked_ns = interpose::now_ns();
+            if leftover.is_all(worked_ns) {
+                return;
+            }
             continue;
         }
         if interpose::now_ns().saturating_sub(worked_ns) > CALM_NS {

@@ -11,6 +11,7 @@ use pagewise_abi::status::OfRule;
 use pagewise_abi::status::Total;
 use pagewise_interpose as interpose;
 use pagewise_interpose::FaultEvents;
+use pagewise_interpose::Leftover;
 use pagewise_interpose::system;
 use pagewise_interpose::system::PageMap;
 
@@ -75,6 +76,7 @@ struct Helper {
     cold_due_ns: u64,
     cold_rest_ns: u64,
     spent_ns: u64,
+    leftover: Leftover,
 }
 
 impl Helper {
@@ -93,6 +95,7 @@ impl Helper {
             cold_due_ns: 0,
             cold_rest_ns: COLD_AGAIN_NS,
             spent_ns: 0,
+            leftover: Leftover::default(),
         }
     }
 
@@ -106,6 +109,9 @@ impl Helper {
                 self.wait_for_swapping(now_ns);
                 ASLEEP_NS
             };
+            if !self.is_following && self.leftover.is_all(now_ns) {
+                return;
+            }
             if pause_ns > 0 {
                 self.tell_time();
                 system::pause_ns(pause_ns);

@@ -76,15 +76,14 @@ extern "C" fn at_start() {
         plan.status.add(Total::Processes, 1);
         locks::begin(plan);
         call_path::look_at_modules(plan);
+        if plan.needs_prezero() {
+            prezero::begin(plan);
+        }
         match_globals(plan);
         if plan.needs_helper() && call_path::is_any_rule_here(plan) {
             helper::start(plan);
         }
         io::begin(plan);
-        if plan.needs_prezero() {
-            prezero::begin(plan);
-            prezero::start(plan);
-        }
         if let Some(bytes) = threshold(plan) {
             THRESHOLD.store(bytes, Ordering::Release);
         }
@@ -117,6 +116,7 @@ extern "C" fn in_child() {
 
 /// A forked child has none of its parent's locks and threads.
 fn forget_parents() {
+    interpose::forget_threads();
     objects::forget();
     helper::forget();
     hand::forget();
@@ -131,6 +131,9 @@ fn match_globals(plan: &'static Plan) {
             && let Some(start) = call_path::address_of(rule.module as usize, rule.address)
         {
             begin_object(plan, start, rule.bytes as usize, index);
+            if plan.prezeroes(index) {
+                prezero::start(plan);
+            }
         }
     }
 }
@@ -153,17 +156,29 @@ pub(crate) fn allocated(address: usize, bytes: usize, hook: Hook, inherited: Opt
             if hook == Hook::Allocator && plan.needs_helper() {
                 helper::start(plan);
             }
-            if hook == Hook::Allocator && plan.needs_prezero() {
-                prezero::start(plan);
+            if plan.prezeroes(rule) {
+                prezero::start_for(plan, hook);
             }
         }
     });
 }
 
+/// Whether [`heap_grew`] wants to hear of a block that ends there.
+#[inline(always)]
+pub(crate) fn is_heap_grown(block_end: usize) -> bool {
+    prezero::is_heap_grown(block_end)
+}
+
+/// The heap is large enough to be looked after. No allocator's lock is held.
+#[cold]
+pub(crate) fn heap_grew() {
+    with_plan(prezero::start);
+}
+
 /// A block is about to be released; the rule it had.
 #[inline(always)]
 pub(crate) fn releasing(address: usize) -> Option<usize> {
-    if objects::may_start_at(address) {
+    if objects::may_be_owned_by(address) {
         released(address)
     } else {
         None
@@ -174,7 +189,8 @@ pub(crate) fn releasing(address: usize) -> Option<usize> {
 fn released(address: usize) -> Option<usize> {
     let mut rule = None;
     with_plan(|plan| {
-        if let Some(object) = objects::remove_at(address) {
+        // The program may have cut pieces out of it.
+        while let Some(object) = objects::remove_owned_by(address) {
             rule = Some(object.rule);
             locks::release(plan, &object);
         }
@@ -223,7 +239,12 @@ fn keep_rest(object: &Object, start: usize, bytes: usize) {
     for (from, to) in [(object.start, start), (end, object_end)] {
         let length = to.saturating_sub(from);
         if length >= prezero::LEAST_BYTES {
-            objects::insert(Object::new(from, length, object.rule));
+            objects::insert(Object {
+                start: from,
+                bytes: length,
+                locked: 0,
+                ..*object
+            });
         }
     }
 }
@@ -254,7 +275,10 @@ pub(crate) fn locked_all() {
     if THRESHOLD.swap(usize::MAX, Ordering::Relaxed) == usize::MAX {
         return;
     }
-    with_plan(|plan| plan.status.set(Total::LockedAll, 1));
+    with_plan(|plan| {
+        plan.status.set(Total::LockedAll, 1);
+        prezero::leave_heap(plan);
+    });
     left(0, usize::MAX, true);
 }
 
@@ -281,8 +305,13 @@ fn begin_object(plan: &'static Plan, address: usize, bytes: usize, index: usize)
         | PlanAction::IoDontCache
         | PlanAction::IoNothing => {}
     }
+    if index == FRESH && action == PlanAction::Huge {
+        // Nothing follows.
+        return;
+    }
     if !objects::insert(object) {
         locks::release(plan, &object);
+        status.add(Total::Unfollowed, 1);
     }
     if action == PlanAction::Prezero {
         prezero::wake();

@@ -5,17 +5,22 @@ use std::sync::atomic::AtomicU8;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 
+use pagewise_abi::plan::FRESH;
 use pagewise_interpose::Spin;
 
 pub(super) const PAGE: usize = 4096;
 /// More at once are left alone.
 const MOST_OBJECTS: usize = 512;
+/// Of these, pieces of fresh memory: the others are for rules.
+const MOST_FRESH: usize = MOST_OBJECTS / 2;
 const FILTER: usize = 4096;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Object {
     pub(super) start: usize,
     pub(super) bytes: usize,
+    /// Where the allocation starts that it is a piece of: by that it is released.
+    pub(super) owner: usize,
     pub(super) rule: usize,
     /// Bytes that count against the budget.
     pub(super) locked: u64,
@@ -23,6 +28,8 @@ pub(super) struct Object {
     pub(super) number: usize,
     /// The program says that it is swept, whatever the rule does.
     pub(super) streamed: bool,
+    /// The helper has nothing more to do to it.
+    pub(super) is_done: bool,
 }
 
 struct Table {
@@ -37,18 +44,20 @@ static TABLE: Spin<Table> = Spin::new(Table {
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 /// The number of the object that a helper works on; 0: of none. Who ends that object waits.
 static BUSY: AtomicUsize = AtomicUsize::new(0);
-/// How many objects start at addresses of this hash: 0 answers nearly every release.
-static STARTS: [AtomicU8; FILTER] = [const { AtomicU8::new(0) }; FILTER];
+/// How many objects are released by addresses of this hash: 0 answers nearly every release.
+static OWNERS: [AtomicU8; FILTER] = [const { AtomicU8::new(0) }; FILTER];
 
 impl Object {
     pub(super) fn new(start: usize, bytes: usize, rule: usize) -> Self {
         Self {
             start,
             bytes,
+            owner: start,
             rule,
             locked: 0,
             number: 0,
             streamed: false,
+            is_done: false,
         }
     }
 
@@ -61,11 +70,11 @@ impl Object {
 
 fn place(address: usize) -> &'static AtomicU8 {
     let hash = (address as u64 >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    &STARTS[(hash >> 52) as usize]
+    &OWNERS[(hash >> 52) as usize]
 }
 
 #[inline(always)]
-pub(super) fn may_start_at(address: usize) -> bool {
+pub(super) fn may_be_owned_by(address: usize) -> bool {
     place(address).load(Ordering::Relaxed) != 0
 }
 
@@ -74,8 +83,21 @@ pub(super) fn is_any() -> bool {
     COUNT.load(Ordering::Relaxed) != 0
 }
 
+/// Whether there is room for a piece of fresh memory. One that is done makes room.
+fn has_room_for_fresh() -> bool {
+    let is_fresh = |object: &Object| object.rule == FRESH;
+    let count = TABLE.lock().map_or(MOST_FRESH, |table| {
+        let objects = table.objects.iter().flatten();
+        objects.filter(|object| is_fresh(object)).count()
+    });
+    count < MOST_FRESH || remove(|object| is_fresh(object) && object.is_done).is_some()
+}
+
 /// False: no room.
 pub(super) fn insert(mut object: Object) -> bool {
+    if object.rule == FRESH && !has_room_for_fresh() {
+        return false;
+    }
     let Some(mut table) = TABLE.lock() else {
         return false;
     };
@@ -87,14 +109,15 @@ pub(super) fn insert(mut object: Object) -> bool {
     table.objects[free] = Some(object);
     COUNT.fetch_add(1, Ordering::Relaxed);
     // At most 512 of them, but a counter holds 255: then it stays.
-    let _ = place(object.start).fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
+    let _ = place(object.owner).fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
         count.checked_add(1)
     });
     true
 }
 
-pub(super) fn remove_at(address: usize) -> Option<Object> {
-    remove(|object| object.start == address)
+/// The allocation at this address, or one of the pieces that are left of it.
+pub(super) fn remove_owned_by(address: usize) -> Option<Object> {
+    remove(|object| object.owner == address)
 }
 
 /// One of those that have a byte in this range.
@@ -115,7 +138,7 @@ pub(super) fn remove(is_meant: impl Fn(&Object) -> bool) -> Option<Object> {
         std::thread::yield_now();
     }
     COUNT.fetch_sub(1, Ordering::Relaxed);
-    let _ = place(object.start).fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
+    let _ = place(object.owner).fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
         (count != u8::MAX).then(|| count.saturating_sub(1))
     });
     Some(object)
@@ -136,6 +159,16 @@ pub(super) fn list(places: &mut [Object], is_meant: impl Fn(&Object) -> bool) ->
         .zip(alive)
         .map(|(place, object)| *place = *object)
         .count()
+}
+
+/// The helper has nothing more to do to an object.
+pub(super) fn retire(number: usize) {
+    if let Some(mut table) = TABLE.lock()
+        && let mut objects = table.objects.iter_mut().flatten()
+        && let Some(object) = objects.find(|object| object.number == number)
+    {
+        object.is_done = true;
+    }
 }
 
 /// Does something to an object that is alive, and until that is done stays so. False: it has ended. By one thread only, and
@@ -164,7 +197,7 @@ pub(super) fn forget() {
     }
     BUSY.store(0, Ordering::Relaxed);
     COUNT.store(0, Ordering::Relaxed);
-    for counter in &STARTS {
+    for counter in &OWNERS {
         counter.store(0, Ordering::Relaxed);
     }
 }
@@ -178,15 +211,54 @@ mod tests {
         let base = 0x7000_0000_0000;
         assert!(insert(Object::new(base + 16, 100_000, 1)));
         assert!(insert(Object::new(base + 200_000, 70_000, 2)));
-        assert!(may_start_at(base + 16) && is_any());
-        assert!(remove_at(base).is_none());
+        assert!(may_be_owned_by(base + 16) && is_any());
+        assert!(remove_owned_by(base).is_none());
         assert!(remove_overlapping(base + 100_016, 99_984).is_none());
         assert_eq!(
             remove_overlapping(base + 100_015, 1).map(|object| object.rule),
             Some(1)
         );
-        assert!(!may_start_at(base + 16));
-        assert_eq!(remove_at(base + 200_000).map(|object| object.rule), Some(2));
+        assert!(!may_be_owned_by(base + 16));
+        assert_eq!(
+            remove_owned_by(base + 200_000).map(|object| object.rule),
+            Some(2)
+        );
+    }
+
+    #[test]
+    fn fresh_memory_leaves_room_for_rules_and_what_is_done_for_more() {
+        let base = 0x7300_0000_0000;
+        let new = |index: usize, rule| Object::new(base + index * 100_000, 100_000, rule);
+        for index in 0..MOST_FRESH {
+            assert!(insert(new(index, FRESH)));
+        }
+        let more = new(MOST_FRESH, FRESH);
+        assert!(!insert(more));
+        assert!(insert(new(MOST_FRESH + 1, 5)));
+        let mut found = [more; 1];
+        let is_first = |object: &Object| object.start == base;
+        assert_eq!(list(&mut found, is_first), 1);
+        retire(found[0].number);
+        assert!(insert(more) && !insert(more));
+        assert_eq!(list(&mut found, is_first), 0);
+        let is_ours = |object: &Object| (base..base + (1 << 30)).contains(&object.start);
+        let all = std::iter::from_fn(|| remove(is_ours));
+        assert_eq!(all.count(), MOST_FRESH + 1);
+    }
+
+    #[test]
+    fn pieces_are_released_by_their_owner() {
+        let base = 0x7200_0000_0000;
+        let piece = |start| Object {
+            owner: base + 16,
+            ..Object::new(start, 100_000, 4)
+        };
+        // The piece at the start is gone already.
+        assert!(insert(piece(base + 200_000)) && insert(piece(base + 400_000)));
+        assert!(may_be_owned_by(base + 16));
+        assert!(remove_owned_by(base + 200_000).is_none());
+        assert!(remove_owned_by(base + 16).is_some() && remove_owned_by(base + 16).is_some());
+        assert!(remove_owned_by(base + 16).is_none() && !may_be_owned_by(base + 16));
     }
 
     #[test]
@@ -209,7 +281,7 @@ mod tests {
             while !WORKING.load(Ordering::SeqCst) {
                 std::thread::yield_now();
             }
-            assert!(remove_at(base).is_some());
+            assert!(remove_owned_by(base).is_some());
             assert!(!WORKING.load(Ordering::SeqCst));
             assert!(worker.join().expect("it ends"));
         });

@@ -103,6 +103,11 @@ impl Front {
         self.is_bare = false;
     }
 
+    /// Whether all of an area was entered and nothing of it is left to be made ready.
+    pub(super) fn is_through(&self, regions: usize) -> bool {
+        self.wire >= regions && self.work.iter().all(|work| work.is_empty())
+    }
+
     /// Nothing more is made ready of what was begun: there is no room.
     pub(super) fn stop(&mut self) {
         self.work = [0..0, 0..0];
@@ -231,6 +236,19 @@ mod tests {
             area.front
         );
         assert!(!area.ready[..600].iter().any(|ready| *ready));
+    }
+
+    #[test]
+    fn it_is_through_at_the_end_and_not_before() {
+        let mut area = Area::new(100);
+        assert!(!area.front.is_through(100));
+        for region in 0..100 {
+            assert!(!area.front.is_through(100) || area.ready[region]);
+            area.touch(region);
+            area.settle();
+        }
+        assert!(area.front.is_through(100));
+        assert!(Front::new().is_through(0));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The C library's heap: it grows in large steps, so that there is something to make ready, and each step is advised.
 
 use std::ops::Range;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 
@@ -8,23 +9,55 @@ use pagewise_interpose::system;
 
 use crate::settings;
 
-/// How far the heap grows beyond what is asked for,
-const PAD: i32 = 64 << 20;
-/// how much may be free at its end before that shrinks,
-const TRIM: i32 = 2 * PAD;
-/// and what is mapped by itself from so many bytes on: as the C library chooses for a program that frees large blocks
+/// How far a heap grows beyond what is asked for, at most: this much of what is freed at its end stays, too.
+const PAD: u64 = 32 << 20;
+/// How much may be free at its end before it shrinks, at most: threads' heaps end at 64 MiB (`HEAP_MAX_SIZE`, malloc/arena.c).
+const TRIM: u64 = 48 << 20;
+/// Of a memory limit, no more than these parts are such a pad, and free.
+const PAD_SHARE: u64 = 16;
+const TRIM_SHARE: u64 = 8;
+/// What the C library chooses for both.
+const DEFAULT: i32 = 128 << 10;
+/// What is mapped by itself from so many bytes on: as the C library chooses for a program that frees large blocks
 /// (`DEFAULT_MMAP_THRESHOLD_MAX`, malloc/malloc.c), since to choose the others ends its own choosing.
 const MAPPED: i32 = 32 << 20;
 
-/// Where it ended before the helper began: the program may be faster than that.
-static BEGINS: AtomicUsize = AtomicUsize::new(0);
+/// A heap that grows by so much is looked after.
+const GROWN: usize = 4 << 20;
+/// Heaps are not longer than this; mappings lie further above them.
+const SPAN: usize = 1 << 40;
+/// No address is within [`SPAN`] of it.
+const NOWHERE: usize = 1 << 63;
 
-/// Before a helper is started.
-pub(super) fn note_end() {
-    BEGINS.store(system::heap_end(), Ordering::Relaxed);
+/// Where it ended when it was watched first.
+static BEGINS: AtomicUsize = AtomicUsize::new(0);
+/// Blocks beyond it say that the heap has grown; [`NOWHERE`]: nobody wants to know.
+static BAR: AtomicUsize = AtomicUsize::new(NOWHERE);
+/// Whether it may be changed how it grows.
+static MAY_SET: AtomicBool = AtomicBool::new(false);
+static IS_LEFT: AtomicBool = AtomicBool::new(false);
+
+/// Whether the heap has grown so far that it is to be looked after, as seen from the end of a block.
+#[inline(always)]
+pub(super) fn is_grown(block_end: usize) -> bool {
+    block_end.wrapping_sub(BAR.load(Ordering::Relaxed)) < SPAN
 }
 
-/// Lets it grow in large steps, unless the user has said how it shall grow. Of another allocator's heap nothing changes.
+/// From here on its growth matters.
+pub(super) fn watch() {
+    let end = system::heap_end();
+    BEGINS.store(end, Ordering::Relaxed);
+    BAR.store(end + GROWN, Ordering::Relaxed);
+}
+
+/// In a forked child, if it ever mattered.
+pub(super) fn watch_again() {
+    if BEGINS.load(Ordering::Relaxed) != 0 && !is_left() {
+        watch();
+    }
+}
+
+/// Lets blocks come from it, unless the user has said how it shall grow. Of another allocator's heap nothing changes.
 pub(super) fn begin() {
     let own_settings = [
         "GLIBC_TUNABLES",
@@ -38,11 +71,51 @@ pub(super) fn begin() {
     {
         return;
     }
-    for (name, value) in [
-        (libc::M_TOP_PAD, PAD),
-        (libc::M_TRIM_THRESHOLD, TRIM),
-        (libc::M_MMAP_THRESHOLD, MAPPED),
-    ] {
+    MAY_SET.store(true, Ordering::Relaxed);
+    set(&[(libc::M_MMAP_THRESHOLD, MAPPED)]);
+}
+
+/// Once it is looked after. 0: there is no limit.
+pub(super) fn grow_in_large_steps(limit_bytes: u64) {
+    BAR.store(NOWHERE, Ordering::Relaxed);
+    let (pad, trim) = steps(limit_bytes);
+    set(&[(libc::M_TOP_PAD, pad), (libc::M_TRIM_THRESHOLD, trim)]);
+}
+
+/// Pad and threshold under a limit.
+fn steps(limit_bytes: u64) -> (i32, i32) {
+    let within = |most: u64, share: u64| match limit_bytes {
+        0 => most as i32,
+        limit => ((limit / share).min(most) as i32).max(DEFAULT),
+    };
+    (within(PAD, PAD_SHARE), within(TRIM, TRIM_SHARE))
+}
+
+/// All memory is locked from here on, and what a heap has beyond what was asked for would be, too: it is left to the C library.
+/// Where no allocator's lock is held.
+pub(super) fn leave() {
+    BAR.store(NOWHERE, Ordering::Relaxed);
+    IS_LEFT.store(true, Ordering::Relaxed);
+    if MAY_SET.load(Ordering::Relaxed) {
+        set(&[
+            (libc::M_TOP_PAD, DEFAULT),
+            (libc::M_TRIM_THRESHOLD, DEFAULT),
+        ]);
+        // SAFETY: gives back what is free.
+        unsafe { libc::malloc_trim(DEFAULT as usize) };
+    }
+}
+
+/// Whether it was left.
+pub(super) fn is_left() -> bool {
+    IS_LEFT.load(Ordering::Relaxed)
+}
+
+fn set(numbers: &[(i32, i32)]) {
+    if !MAY_SET.load(Ordering::Relaxed) {
+        return;
+    }
+    for &(name, value) in numbers {
         // SAFETY: sets numbers of the allocator's; those that it does not know are refused.
         unsafe { libc::mallopt(name, value) };
     }
@@ -65,6 +138,7 @@ impl Heap {
 
     /// Advises what has come since the last look. Returns where it is now.
     pub(super) fn look(&mut self) -> Range<usize> {
+        // Who was late comes to what is touched already.
         let end = system::heap_end().max(self.start);
         if end > self.advised {
             // The kernel may refuse: then there are base pages.
@@ -72,5 +146,28 @@ impl Heap {
         }
         self.advised = end;
         self.start..end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_free_of_the_heap_is_a_small_part_of_the_limit() {
+        const MIB: i32 = 1 << 20;
+        assert_eq!(steps(0), (32 * MIB, 48 * MIB));
+        assert_eq!(steps(1 << 40), (32 * MIB, 48 * MIB));
+        assert_eq!(steps(64 << 20), (4 * MIB, 8 * MIB));
+        assert_eq!(steps(1), (DEFAULT, DEFAULT));
+    }
+
+    #[test]
+    fn a_heap_has_grown_when_blocks_lie_beyond_its_bar() {
+        assert!(!is_grown(0x5555_0000_0000) && !is_grown(usize::MAX));
+        let bar = system::heap_end() + GROWN;
+        BAR.store(bar, Ordering::Relaxed);
+        assert!(is_grown(bar) && !is_grown(bar - 1) && !is_grown(bar + SPAN));
+        BAR.store(NOWHERE, Ordering::Relaxed);
     }
 }

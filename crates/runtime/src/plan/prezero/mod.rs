@@ -10,6 +10,7 @@
 //! its own locks (Linux 6.12); and `MADV_COLLAPSE` should the program come there later. An area does not end meanwhile
 //! (`objects::while_alive`), so that none of it is done to what is there next.
 
+mod c_library;
 mod front;
 mod heap;
 
@@ -23,6 +24,7 @@ use pagewise_abi::status::OfRule;
 use pagewise_abi::status::ROOM_LASTS_NS;
 use pagewise_abi::status::Total;
 use pagewise_interpose as interpose;
+use pagewise_interpose::Leftover;
 use pagewise_interpose::system;
 
 use self::front::Front;
@@ -52,10 +54,23 @@ static STATE: AtomicU32 = AtomicU32::new(NONE);
 /// Changes with each new area.
 static NEWS: AtomicU32 = AtomicU32::new(0);
 
-/// Before there is any thread.
+/// Whether a block that ends there says that the heap has grown so far that it is worth a thread.
+#[inline(always)]
+pub(super) fn is_heap_grown(block_end: usize) -> bool {
+    heap::is_grown(block_end)
+}
+
+/// When this library is loaded. The thread is started once there is something to look after: most programs are small, and
+/// some may have one thread only, as who makes a user namespace.
 pub(super) fn begin(plan: &Plan) {
     if plan.view.fresh().is_some() {
         heap::begin();
+        heap::watch();
+    }
+    c_library::look();
+    if !c_library::is_allocator() {
+        // Its hooks are not called: there is no later moment at which it surely holds no lock.
+        start(plan);
     }
 }
 
@@ -65,15 +80,34 @@ pub(super) fn start(plan: &Plan) {
     {
         return;
     }
-    heap::note_end();
+    if plan.view.fresh().is_some() {
+        heap::grow_in_large_steps(plan.view.sizes().limit_bytes);
+    }
     if let Err(errno) = interpose::spawn(run) {
         plan.status.set(Total::ThreadErrno, errno as u64);
+    }
+}
+
+/// The program locks all its memory: nothing more is made ready.
+pub(super) fn leave_heap(plan: &Plan) {
+    if plan.view.fresh().is_some() {
+        heap::leave();
+    }
+}
+
+/// Starts the thread for a new area.
+pub(super) fn start_for(plan: &Plan, hook: Hook) {
+    // The C library's allocator maps memory without the hooks. In a signal handler, it may be what was interrupted.
+    let is_safe = || c_library::is_allocator() && !system::is_any_signal_blocked();
+    if STATE.load(Ordering::Relaxed) != RUNNING && (hook == Hook::Allocator || is_safe()) {
+        start(plan);
     }
 }
 
 /// A forked child has no such thread.
 pub(super) fn forget() {
     STATE.store(NONE, Ordering::Relaxed);
+    heap::watch_again();
 }
 
 /// There is a new area.
@@ -106,6 +140,25 @@ struct Area {
     front: Front,
     /// Regions that were given back: they hold the kernel's page of zeros.
     returned: Range<usize>,
+    huge: Huge,
+}
+
+/// Which of the regions made ready last became huge pages: of base pages, nothing can be given back.
+#[derive(Clone, Copy, Default)]
+struct Huge(u64);
+
+impl Huge {
+    /// More than are ahead at once.
+    const REGIONS: usize = u64::BITS as usize;
+
+    fn note(&mut self, region: usize, is_huge: bool) {
+        let bit = region % Self::REGIONS;
+        self.0 = self.0 & !(1 << bit) | u64::from(is_huge) << bit;
+    }
+
+    fn is(self, region: usize) -> bool {
+        self.0 >> (region % Self::REGIONS) & 1 == 1
+    }
 }
 
 impl Area {
@@ -116,6 +169,7 @@ impl Area {
             number,
             front: Front::new(),
             returned: 0..0,
+            huge: Huge::default(),
         }
     }
 
@@ -157,6 +211,7 @@ impl Area {
             return false;
         };
         if !plan.take_room(now_ns) {
+            plan.status.add(Total::WithoutRoom, 1);
             self.front.stop();
             return false;
         }
@@ -166,12 +221,19 @@ impl Area {
             system::POPULATE
         };
         let address = self.address(region);
+        let faults = system::thread_faults();
+        let mut is_ready = false;
         let is_alive = self.while_alive(|| match system::advise(address, REGION, advice) {
-            Ok(()) => plan
-                .status
-                .add_to_rule(self.rule, OfRule::Readied, REGION as u64),
+            Ok(()) => {
+                is_ready = true;
+                plan.status
+                    .add_to_rule(self.rule, OfRule::Readied, REGION as u64);
+            }
             Err(errno) => plan.status.refused(self.rule, errno),
         });
+        // Base pages are a fault each.
+        let is_huge = advice == system::COLLAPSE || system::thread_faults() - faults == 1;
+        self.huge.note(region, is_ready && is_huge);
         if !is_alive {
             self.front.stop();
         }
@@ -179,13 +241,17 @@ impl Area {
     }
 
     /// Gives back what the program did not come to.
-    fn give_back(&mut self, plan: &Plan, now_ns: u64) {
+    fn give_back(&mut self, plan: &Plan, now_ns: u64, frees_zeros: bool) {
+        if !frees_zeros {
+            return;
+        }
         let in_need = plan.is_short(now_ns);
         let vain = self.front.given_up(self.regions(), now_ns, in_need);
         for region in vain.clone() {
             let address = self.address(region);
             self.while_alive(|| {
-                if system::has_memory(address) == Some(true)
+                if self.huge.is(region)
+                    && system::has_memory(address) == Some(true)
                     && system::begins_with_zeros(address) == Some(true)
                     && system::advise(address, PAGE, system::COLD).is_ok()
                 {
@@ -223,6 +289,8 @@ struct Helper {
     areas: [Option<Area>; MOST_AREAS],
     moved_ns: u64,
     spent_ns: u64,
+    frees_zeros: bool,
+    leftover: Leftover,
 }
 
 impl Helper {
@@ -234,6 +302,8 @@ impl Helper {
             areas: [const { None }; MOST_AREAS],
             moved_ns: 0,
             spent_ns: 0,
+            frees_zeros: system::frees_zeros_on_split(),
+            leftover: Leftover::default(),
         }
     }
 
@@ -242,6 +312,7 @@ impl Helper {
             let news = NEWS.load(Ordering::Relaxed);
             let now_ns = interpose::now_ns();
             self.look_at_heap();
+            self.retire_areas();
             self.look_at_objects();
             if self.work(now_ns) {
                 self.moved_ns = now_ns;
@@ -251,6 +322,9 @@ impl Helper {
             let status = &self.plan.status;
             status.add(Total::ThreadNs, spent_ns - self.spent_ns);
             self.spent_ns = spent_ns;
+            if self.leftover.is_all(now_ns) {
+                return;
+            }
             let is_restless = now_ns.saturating_sub(self.moved_ns) < RESTLESS_NS;
             system::wait(&NEWS, news, if is_restless { AWAKE_NS } else { ASLEEP_NS });
         }
@@ -258,29 +332,42 @@ impl Helper {
 
     /// One region of each area that wants one. False: none does.
     fn work(&mut self, now_ns: u64) -> bool {
-        let plan = self.plan;
+        let (plan, frees_zeros) = (self.plan, self.frees_zeros);
         let heap = (plan.view.fresh() == Some(PlanAction::Prezero)).then_some(&mut self.heap_area);
         let mut worked = false;
         for area in heap.into_iter().chain(self.areas.iter_mut().flatten()) {
             if area.work(plan, now_ns) {
                 worked = true;
             } else {
-                area.give_back(plan, now_ns);
+                area.give_back(plan, now_ns, frees_zeros);
             }
         }
         worked
     }
 
     fn look_at_heap(&mut self) {
+        if heap::is_left() {
+            (self.heap, self.heap_area) = (None, Area::new(0..0, FRESH, 0));
+        }
         if let Some(heap) = &mut self.heap {
             self.heap_area.range = heap.look();
+        }
+    }
+
+    /// The program has gone through these to their ends.
+    fn retire_areas(&mut self) {
+        for place in &mut self.areas {
+            if let Some(area) = place.take_if(|area| area.front.is_through(area.regions())) {
+                objects::retire(area.number);
+            }
         }
     }
 
     /// Areas for objects that have come, none for those that have gone.
     fn look_at_objects(&mut self) {
         let mut alive = [Object::new(0, 0, 0); MOST_AREAS];
-        let count = objects::list(&mut alive, |object| self.plan.prezeroes(object.rule));
+        let is_meant = |object: &Object| !object.is_done && self.plan.prezeroes(object.rule);
+        let count = objects::list(&mut alive, is_meant);
         let alive = &alive[..count];
         for place in &mut self.areas {
             let is_alive = |area: &Area| alive.iter().any(|object| object.number == area.number);
@@ -297,5 +384,21 @@ impl Helper {
                 *free = Some(Area::new(object.pages(), object.rule, object.number));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn huge_pages_are_told_from_others_ahead() {
+        let mut huge = Huge::default();
+        (100..132).for_each(|region| huge.note(region, region % 3 == 0));
+        assert!((100..132).all(|region| huge.is(region) == (region % 3 == 0)));
+        // It was collapsed, or came as base pages, the next time.
+        huge.note(102, false);
+        huge.note(103, true);
+        assert!(!huge.is(102) && huge.is(103) && huge.is(105));
     }
 }
