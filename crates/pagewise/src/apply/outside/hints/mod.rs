@@ -100,7 +100,7 @@ impl<'plan> Hints<'plan> {
         let (Some(file), Some(descriptor)) = (call.file, call.descriptor) else {
             return;
         };
-        let place = Place { pid, descriptor };
+        let (file, place) = (self.files.number(file), Place { pid, descriptor });
         let Some(known) = self.files.get(file) else {
             return;
         };
@@ -183,6 +183,7 @@ impl<'plan> Hints<'plan> {
     /// Pages of a file came or went. Those that come are by a path that these rules match.
     pub(super) fn cache(&mut self, change: &CacheChange, pid: Option<u32>, matching: u64) {
         let Some(file) = change.file else { return };
+        let file = self.files.number(file);
         let range = change.offset..change.offset + change.bytes;
         if change.what != CacheEvent::Added {
             for &index in &self.drops {
