@@ -299,8 +299,9 @@ impl SwapSensor {
         self.hand_on_files(&mut sink)?;
         // Read before the rings and handed on after them: what has completed by now was submitted by now.
         let completions = self.stalls.completions()?;
-        let base_ns = self.base_ns;
+        let (base_ns, latest_ns) = (self.base_ns, record::latest_ns());
         self.malformed += self.rings.drain(|words| {
+            let base_ns = record::base_of_turn(*words.get(1)?, base_ns, latest_ns);
             let (observation, length) = record::decode(words, base_ns)?;
             self.referred.note(&observation);
             sink(observation);
