@@ -29,6 +29,10 @@ use pagewise_plan::Plan;
 use pagewise_plan::Target;
 use rustix::event::Timespec;
 use rustix::io::Errno;
+use rustix::process::Resource;
+use rustix::process::Rlimit;
+use rustix::process::getrlimit;
+use rustix::process::setrlimit;
 
 use self::contexts::Contexts;
 use self::hold::Hold;
@@ -71,6 +75,7 @@ pub(super) fn run(plan: &Plan, named: &observe::Running) -> Result<(ExitCode, Ou
         ));
     }
     let signals = Signals::catch()?;
+    allow_open_files();
     let start = Clocks::now();
     let mut running = Running::find(named)?;
     running.look(None, &Default::default())?;
@@ -97,7 +102,10 @@ pub(super) fn run(plan: &Plan, named: &observe::Running) -> Result<(ExitCode, Ou
         }
     );
     let began = Clocks::now();
-    follow(&mut running, &mut listener, &signals)?;
+    let followed = follow(&mut running, &mut listener, &signals);
+    // However it ended: the processes go on.
+    listener.hints.finish();
+    followed?;
     Ok((
         ExitCode::SUCCESS,
         outcome(plan, &compiled, listener, &began)?,
@@ -127,7 +135,6 @@ fn follow(
         if running.is_over() || signals.told().is_some() {
             // What its last moments have left behind.
             listener.listen()?;
-            listener.hints.finish();
             return Ok(());
         }
     }
@@ -155,6 +162,17 @@ fn outcome(
         lost_calls: totals.lost + totals.malformed + totals.lost_copies,
     };
     Ok(Outcome::new(plan, &compiled.rules, words, run).enforced_outside(outside))
+}
+
+/// As many as there may be: each process that is held or looked into takes one.
+fn allow_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let most = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    // Refused, there are as many as before.
+    let _ = setrlimit(Resource::Nofile, most);
 }
 
 /// Marks the processes as ours, and makes sure that their open files can be had.
