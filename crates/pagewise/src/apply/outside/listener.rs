@@ -13,6 +13,7 @@ use pagewise_collect::record::ProcessChange;
 
 use super::contexts::Contexts;
 use super::hints::Hints;
+use super::hold::Holds;
 use crate::failure::Failure;
 use crate::record::call_paths::CallPaths;
 use crate::record::fault_paths::FaultPaths;
@@ -47,6 +48,7 @@ pub(super) struct Listener<'plan> {
     /// Those of them that live.
     pub(super) live: BTreeSet<u32>,
     ended: Vec<u32>,
+    holds: Holds,
     happened: Vec<Happened>,
 }
 
@@ -56,6 +58,7 @@ impl<'plan> Listener<'plan> {
         view: PlanView<'plan>,
         contexts: Contexts<'plan>,
         call_paths: CallPaths,
+        holds: Holds,
     ) -> Self {
         Self {
             sensor,
@@ -68,6 +71,7 @@ impl<'plan> Listener<'plan> {
             all: BTreeSet::new(),
             live: BTreeSet::new(),
             ended: Vec::new(),
+            holds,
             happened: Vec::new(),
         }
     }
@@ -102,6 +106,7 @@ impl<'plan> Listener<'plan> {
         self.hints.drop_passed();
         for pid in std::mem::take(&mut self.ended) {
             self.hints.ended(pid);
+            self.holds.ended(pid);
         }
         Ok(!happened.is_empty())
     }
@@ -161,6 +166,7 @@ impl<'plan> Listener<'plan> {
                 }
                 self.all.insert(pid);
                 self.live.insert(pid);
+                self.holds.came(pid);
             }
         }
     }
@@ -168,15 +174,21 @@ impl<'plan> Listener<'plan> {
     fn call(&mut self, call: &FileCall) {
         let number = self.fault_paths.number(call.call_path, false);
         let rules = number.and_then(|number| self.contexts.rules(number));
-        if let (Some(rules), Some(&pid)) = (rules, self.pids.get(&call.space)) {
+        if let (Some(rules), Some(pid)) = (rules, self.ours(call.space)) {
             self.hints.call(call, pid, rules);
         }
+    }
+
+    /// Whose that address space is, if it is our process to hint.
+    fn ours(&self, space: u32) -> Option<u32> {
+        let pid = self.pids.get(&space).copied();
+        pid.filter(|&pid| !self.holds.is_left_alone(pid))
     }
 
     fn cache(&mut self, change: &CacheChange, path: Option<u32>) {
         let is_by = change.call_path != CallPath::Unknown;
         let rules = path.and_then(|path| self.contexts.rules(path));
-        let pid = change.by.and_then(|by| self.pids.get(&by.space)).copied();
+        let pid = change.by.and_then(|by| self.ours(by.space));
         self.hints
             .cache(change, pid, rules.filter(|_| is_by).unwrap_or(0));
     }

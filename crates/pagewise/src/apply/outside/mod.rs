@@ -35,7 +35,7 @@ use rustix::process::getrlimit;
 use rustix::process::setrlimit;
 
 use self::contexts::Contexts;
-use self::hold::Hold;
+use self::hold::Holds;
 use self::listener::Listener;
 use super::compile::Compiled;
 use super::compile::compile_from_outside;
@@ -80,7 +80,7 @@ pub(super) fn run(plan: &Plan, named: &observe::Running) -> Result<(ExitCode, Ou
     let mut running = Running::find(named)?;
     running.look(None, &Default::default())?;
     let members = running.processes();
-    let _holds = take_hold(&members)?;
+    let holds = take_hold(&members)?;
     let mut call_paths = CallPaths::default();
     let files = mapped_files(&members, &mut call_paths.mapped);
     let compiled = compile_from_outside(plan, files.clone());
@@ -90,7 +90,8 @@ pub(super) fn run(plan: &Plan, named: &observe::Running) -> Result<(ExitCode, Ou
         ));
     };
     let sensor = load(&start)?;
-    let mut listener = Listener::new(sensor, view, Contexts::new(view, &files), call_paths);
+    let contexts = Contexts::new(view, &files);
+    let mut listener = Listener::new(sensor, view, contexts, call_paths, holds);
     running.join(Some(&listener.sensor))?;
     tell!(
         "pagewise: {} of {} rules in force on {}; Ctrl-C ends it, they go on",
@@ -176,14 +177,14 @@ fn allow_open_files() {
 }
 
 /// Marks the processes as ours, and makes sure that their open files can be had.
-fn take_hold(members: &[u32]) -> Result<Vec<Hold>, Failure> {
-    let mut holds = Vec::new();
+fn take_hold(members: &[u32]) -> Result<Holds, Failure> {
+    let mut holds = Holds::default();
     for &pid in members {
         // One that has ended meanwhile needs none.
         let Ok(process) = RunningProcess::find(pid) else {
             continue;
         };
-        holds.push(Hold::of(pid, process.start_ns())?);
+        holds.take(pid, process.start_ns())?;
         match open_file::take_descriptor(process.pidfd(), 0) {
             Ok(_) | Err(Errno::BADF | Errno::SRCH) => {}
             Err(errno) => return Err(not_taken(pid, errno)),
