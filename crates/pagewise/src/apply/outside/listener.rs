@@ -47,6 +47,8 @@ pub(super) struct Listener<'plan> {
     pub(super) all: BTreeSet<u32>,
     /// Those of them that live.
     pub(super) live: BTreeSet<u32>,
+    /// Those for which the sensor had no room.
+    pub(super) unfollowed: BTreeSet<u32>,
     ended: Vec<u32>,
     holds: Holds,
     happened: Vec<Happened>,
@@ -70,6 +72,7 @@ impl<'plan> Listener<'plan> {
             pids: HashMap::new(),
             all: BTreeSet::new(),
             live: BTreeSet::new(),
+            unfollowed: BTreeSet::new(),
             ended: Vec::new(),
             holds,
             happened: Vec::new(),
@@ -144,6 +147,9 @@ impl<'plan> Listener<'plan> {
 
     fn process(&mut self, what: ProcessChange, space: u32, parent_space: u32, pid: u32) {
         if space == 0 {
+            if what != ProcessChange::Exit {
+                self.unfollowed.insert(pid);
+            }
             return;
         }
         match what {

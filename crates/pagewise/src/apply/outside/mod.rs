@@ -161,6 +161,8 @@ fn outcome(
         closed_before: late.closed,
         other_files: late.another,
         lost_calls: totals.lost + totals.malformed + totals.lost_copies,
+        lost_files: totals.io.lost_files,
+        lost_processes: listener.unfollowed.len() as u64 + totals.lost_notices,
     };
     Ok(Outcome::new(plan, &compiled.rules, words, run).enforced_outside(outside))
 }
