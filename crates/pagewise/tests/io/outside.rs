@@ -246,6 +246,27 @@ fn reading_ahead_is_told_given_back_and_left_to_a_program_that_says_itself() {
 }
 
 #[test]
+fn what_a_child_s_use_has_made_of_an_open_file_ends_with_us_and_not_with_the_child() {
+    let Some(_machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let folder = folder.path();
+    let random = IoAction::Readahead(Readahead::Random);
+    plan_for(folder, &[("reads_at", random, None)]);
+    let worker = waiting(folder, &["worker", "data", "ended"]);
+    let enforcer = Enforcer::start(folder, &[pid(&worker)]);
+    fs::write(folder.join("go"), "").expect("written");
+    let ready = folder.join("ready");
+    assert!(within(Duration::from_secs(20), || ready.exists()));
+    // The end of the child is told of a little later than its parent knows.
+    std::thread::sleep(Duration::from_millis(600));
+    enforcer.interrupt();
+    fs::write(folder.join("ended"), "").expect("written");
+    assert_eq!(printed(&worker.end().expect_code(0)), [1, 1]);
+}
+
+#[test]
 fn what_has_no_page_cache_gets_no_hint_and_ten_thousand_files_are_followed() {
     let Some(_machine) = Machine::reserve() else {
         return;

@@ -260,6 +260,26 @@ int main(int count, char **values) {
         reads_at(file, 4 * MIB);
         reads_at(file, 4 * MIB + PAGE);
         printf("%d\n", cached(file, 0, 1 << 30) > 2);
+    } else if (IS("worker")) {
+        // A child uses its parent's open file, and ends before the hints do.
+        int file = opened(path, 0);
+        pid_t child = fork();
+        if (child == 0) {
+            reads_at(file, 4 * MIB);
+            let_hints_come();
+            evict(path);
+            reads_at(file, 4 * MIB);
+            printf("%ld\n", cached(file, 0, 1 << 30));
+            fflush(stdout);
+            _exit(0);
+        }
+        waitpid(child, NULL, 0);
+        close(opened("ready", 0));
+        wait_for(second);
+        evict(path);
+        reads_at(file, 4 * MIB);
+        reads_at(file, 4 * MIB + PAGE);
+        printf("%d\n", cached(file, 0, 1 << 30) > 2);
     } else if (IS("advised")) {
         // Its own advice, which a rule would change.
         evict(path);

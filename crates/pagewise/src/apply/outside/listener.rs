@@ -108,7 +108,7 @@ impl<'plan> Listener<'plan> {
         }
         self.hints.drop_passed();
         for pid in std::mem::take(&mut self.ended) {
-            self.hints.ended(pid);
+            self.hints.ended(pid, &self.live);
             self.holds.ended(pid);
         }
         Ok(!happened.is_empty())

@@ -255,14 +255,14 @@ impl<'plan> Hints<'plan> {
     }
 
     /// A process has ended: what it brought in goes, and its descriptors mean nothing any more.
-    pub(super) fn ended(&mut self, pid: u32) {
+    pub(super) fn ended(&mut self, pid: u32, live: &BTreeSet<u32>) {
         let uses = self.uses.iter().filter(|(_, used)| used.place.pid == pid);
         let uses: Vec<(u32, usize)> = uses.map(|(&key, _)| key).collect();
         for (file, index) in uses {
             self.drop_all_of(file, index);
             self.uses.remove(&(file, index));
         }
-        self.told.retain(|place, _| place.pid != pid);
+        self.pass_on(pid, live);
         self.own.retain(|(place, _)| place.pid != pid);
         self.files.forget_process(pid);
     }
