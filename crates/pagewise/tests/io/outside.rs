@@ -208,6 +208,19 @@ fn files_that_go_or_change_meanwhile_harm_nobody() {
 }
 
 #[test]
+fn what_a_short_writer_leaves_goes_when_it_is_on_the_disk() {
+    let Some(_machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let folder = folder.path();
+    plan_for(folder, &[("writes", DROP, None)]);
+    enforce(folder, &[&["short", "written", "other"]]);
+    let gone = number(&outcome(folder)["io"][0]["gone_pages"]);
+    assert_eq!(gone, 9 << 8, "{:#}", outcome(folder));
+}
+
+#[test]
 fn reading_ahead_is_told_given_back_and_left_to_a_program_that_says_itself() {
     let Some(_machine) = Machine::reserve() else {
         return;

@@ -182,6 +182,17 @@ impl Behind {
         (dirty, passed)
     }
 
+    /// What was written and is not asked to be written back yet, which it is to be now.
+    pub(super) fn take_dirty(&mut self) -> Vec<Range<u64>> {
+        let chunks = self.chunks.iter_mut();
+        let dirty = chunks.filter(|(_, chunk)| chunk.is_written && !chunk.is_flushed);
+        let ranges = dirty.map(|(&number, chunk)| {
+            chunk.is_flushed = true;
+            number * CHUNK..(number + 1) * CHUNK
+        });
+        ranges.collect()
+    }
+
     /// The file is done with: all that was brought in, also what was read ahead and never used.
     pub(super) fn take_all(&mut self) -> Vec<Passed> {
         let numbers: Vec<u64> = self.chunks.keys().copied().collect();
@@ -206,6 +217,11 @@ impl Behind {
 
     pub(super) fn is_empty(&self) -> bool {
         self.chunks.is_empty()
+    }
+
+    /// Something was written that could not be dropped yet.
+    pub(super) fn waits_for_disk(&self) -> bool {
+        self.chunks.values().any(|chunk| chunk.is_written)
     }
 
     fn take(&mut self, number: u64) -> Option<Passed> {
@@ -352,6 +368,21 @@ mod tests {
         let (dirty, passed) = behind.take_used();
         assert_eq!((dirty.len(), passed[0].own.clone()), (0, vec![page]));
         assert!(behind.is_empty());
+    }
+
+    #[test]
+    fn what_a_short_writer_leaves_is_written_back_and_waited_for() {
+        let mut behind = Behind::default();
+        behind.added(&(0..PIECE));
+        behind.used(&(0..PIECE), true);
+        assert_eq!(behind.take_dirty(), [0..CHUNK]);
+        assert!(behind.take_dirty().is_empty(), "once is enough");
+        let passed = behind.take_all();
+        assert!(passed[0].is_written && !behind.waits_for_disk());
+        behind.put_back(&passed[0]);
+        assert!(behind.waits_for_disk());
+        let (dirty, passed) = behind.take_used();
+        assert_eq!((dirty.len(), passed[0].own.clone()), (0, vec![0..PIECE]));
     }
 
     #[test]

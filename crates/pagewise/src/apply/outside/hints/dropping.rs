@@ -20,6 +20,11 @@ use crate::apply::outside::pages::Passed;
 const IN_VAIN: u64 = 8 * CHUNK / PAGE;
 /// A file that was not used for so long is at rest.
 const REST: Duration = Duration::from_secs(1);
+/// What an ended process has written has so many of these to get to the disk: a slow one writes for a while.
+const RESTS_OF_ENDED: u8 = 30;
+/// At our own end, this often is looked whether it has.
+const LAST_TURNS: u32 = 20;
+const LAST_TURN: Duration = Duration::from_millis(50);
 
 impl Hints<'_> {
     pub(super) fn write_back(
@@ -61,22 +66,62 @@ impl Hints<'_> {
         let resting = self.uses.iter().filter(|(_, used)| is_at_rest(used));
         let resting: Vec<(u32, usize)> = resting.map(|(&key, _)| key).collect();
         for (file, index) in resting {
+            self.drop_used(file, index);
             if let Some(used) = self.uses.get_mut(&(file, index)) {
-                let place = used.place;
-                let (dirty, passed) = used.behind.take_used();
-                self.write_back(place, file, index, &dirty);
-                self.drop_these(place, file, index, &passed);
+                used.rests_left = used.rests_left.map(|rests| rests.saturating_sub(1));
             }
         }
         // What is known of ten thousand files that nobody uses is not worth its room.
-        self.uses
-            .retain(|_, used| used.last.elapsed() < 10 * REST || !used.behind.is_empty());
+        self.uses.retain(|_, used| match used.rests_left {
+            Some(rests) => rests > 0 && !used.behind.is_empty(),
+            None => used.last.elapsed() < 10 * REST || !used.behind.is_empty(),
+        });
+    }
+
+    fn drop_used(&mut self, file: u32, index: usize) {
+        if let Some(used) = self.uses.get_mut(&(file, index)) {
+            let place = used.place;
+            let (dirty, passed) = used.behind.take_used();
+            self.write_back(place, file, index, &dirty);
+            self.drop_these(place, file, index, &passed);
+        }
     }
 
     pub(super) fn drop_all_of(&mut self, file: u32, index: usize) {
         if let Some(used) = self.uses.get_mut(&(file, index)) {
-            let (place, passed) = (used.place, used.behind.take_all());
+            let place = used.place;
+            let (dirty, passed) = (used.behind.take_dirty(), used.behind.take_all());
+            self.write_back(place, file, index, &dirty);
             self.drop_these(place, file, index, &passed);
+        }
+    }
+
+    /// The process that has used this file has ended: what it has written goes when it is on the disk.
+    pub(super) fn leave(&mut self, file: u32, index: usize) {
+        self.drop_all_of(file, index);
+        if let Some(used) = self.uses.get_mut(&(file, index)) {
+            used.rests_left = Some(RESTS_OF_ENDED);
+            if !used.behind.waits_for_disk() {
+                self.uses.remove(&(file, index));
+            }
+        }
+    }
+
+    /// What was used, with a short wait for what is on its way to the disk.
+    pub(super) fn drop_last(&mut self) {
+        for turn in 0..LAST_TURNS {
+            let wanted = self.uses.iter();
+            let wanted = wanted.filter(|(_, used)| turn == 0 || used.behind.waits_for_disk());
+            let wanted: Vec<(u32, usize)> = wanted.map(|(&key, _)| key).collect();
+            if wanted.is_empty() {
+                break;
+            }
+            if turn > 0 {
+                std::thread::sleep(LAST_TURN);
+            }
+            for (file, index) in wanted {
+                self.drop_used(file, index);
+            }
         }
     }
 

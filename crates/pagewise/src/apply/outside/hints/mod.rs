@@ -43,6 +43,8 @@ struct Use {
     /// By which it was used last.
     place: Place,
     last: Instant,
+    /// Its process has ended: how often it is still looked at.
+    rests_left: Option<u8>,
     /// Where a burst goes on.
     burst_end: u64,
 }
@@ -159,7 +161,7 @@ impl<'plan> Hints<'plan> {
             .uses
             .entry((file, index))
             .or_insert_with(|| Use::new(place));
-        (used.place, used.last) = (place, Instant::now());
+        (used.place, used.last, used.rests_left) = (place, Instant::now(), None);
         match self.view.action(&rule) {
             PlanAction::IoDrop => {
                 let is_write = call.direction == Direction::ToFile;
@@ -259,8 +261,7 @@ impl<'plan> Hints<'plan> {
         let uses = self.uses.iter().filter(|(_, used)| used.place.pid == pid);
         let uses: Vec<(u32, usize)> = uses.map(|(&key, _)| key).collect();
         for (file, index) in uses {
-            self.drop_all_of(file, index);
-            self.uses.remove(&(file, index));
+            self.leave(file, index);
         }
         self.pass_on(pid, live);
         self.own.retain(|(place, _)| place.pid != pid);
@@ -273,11 +274,7 @@ impl<'plan> Hints<'plan> {
         for (place, file) in told.collect::<Vec<_>>() {
             self.take_back(place, file);
         }
-        for ((file, index), mut used) in std::mem::take(&mut self.uses) {
-            let (dirty, passed) = used.behind.take_used();
-            self.write_back(used.place, file, index, &dirty);
-            self.drop_these(used.place, file, index, &passed);
-        }
+        self.drop_last();
     }
 
     fn advise(&mut self, open: &OwnedFd, index: usize, range: Range<u64>, advice: Advice) -> bool {
@@ -311,6 +308,7 @@ impl Use {
             behind: Behind::default(),
             place,
             last: Instant::now(),
+            rests_left: None,
             burst_end: u64::MAX,
         }
     }
