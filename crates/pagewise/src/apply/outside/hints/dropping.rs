@@ -7,6 +7,7 @@ use std::time::Duration;
 use pagewise_abi::status::OfIo;
 use pagewise_abi::status::WhyWithdrawn;
 use pagewise_host::open_file;
+use pagewise_host::open_file::OnTheWay;
 use rustix::fs::Advice;
 
 use super::Hints;
@@ -18,6 +19,8 @@ use crate::apply::outside::pages::Passed;
 
 /// Pages that must have been dropped in vain until a hint is withdrawn.
 const IN_VAIN: u64 = 8 * CHUNK / PAGE;
+/// Chunks that were written are looked at so many at a time: the calls go on meanwhile.
+const AT_ONCE: usize = 16;
 /// A file that was not used for so long is at rest.
 const REST: Duration = Duration::from_secs(1);
 /// What an ended process has written has so many of these to get to the disk: a slow one writes for a while.
@@ -56,6 +59,49 @@ impl Hints<'_> {
             if let Some(used) = used {
                 let (place, passed) = (used.place, used.behind.take_passed());
                 self.drop_these(place, file, index, &passed);
+                self.drop_written(place, file, index);
+            }
+        }
+    }
+
+    /// Drops what was written and is on the disk by now, in the order of writing.
+    fn drop_written(&mut self, place: Place, file: u32, index: usize) {
+        let waits = self.uses.get(&(file, index));
+        if waits.is_none_or(|used| used.behind.oldest_written().is_none())
+            || self.withdrawn >> index & 1 == 1
+        {
+            return;
+        }
+        let open = match self.files.open(place, file) {
+            Ok(open) => open,
+            Err(missed) => {
+                // Nobody asks for that one again.
+                let used = self.uses.get_mut(&(file, index));
+                used.and_then(|used| used.behind.take_oldest_written());
+                return self.missed(index, missed);
+            }
+        };
+        for _ in 0..AT_ONCE {
+            let Some(used) = self.uses.get_mut(&(file, index)) else {
+                return;
+            };
+            let Some(range) = used.behind.oldest_written() else {
+                return;
+            };
+            match open_file::on_the_way(&open, range.clone()).unwrap_or_default() {
+                OnTheWay {
+                    changed: 0,
+                    under_way: 0,
+                } => {
+                    let passed = used.behind.take_oldest_written();
+                    self.drop_each(&open, index, passed.iter());
+                }
+                // What comes after it waits, too.
+                OnTheWay { changed: 0, .. } => return,
+                OnTheWay { .. } => {
+                    used.behind.postpone_oldest_written();
+                    self.write_back(place, file, index, &[range]);
+                }
             }
         }
     }
@@ -133,23 +179,28 @@ impl Hints<'_> {
             Ok(open) => open,
             Err(missed) => return self.missed(index, missed),
         };
-        let unwritten = |passed: &Passed| {
+        let unwritten = |passed: &&Passed| {
             passed.is_written
-                && open_file::unwritten_pages(&open, passed.whole.clone()).unwrap_or(0) > 0
+                && open_file::on_the_way(&open, passed.whole.clone()).unwrap_or_default()
+                    != OnTheWay::default()
         };
-        // In the order of writing: what comes after one that is not on the disk yet waits, too.
-        let (written, read): (Vec<&Passed>, Vec<&Passed>) =
-            passed.iter().partition(|passed| passed.is_written);
-        let ready = written.iter().take_while(|passed| !unwritten(passed));
-        let (ready, waiting) = written.split_at(ready.count());
+        let (waiting, ready): (Vec<&Passed>, Vec<&Passed>) = passed.iter().partition(unwritten);
         if let Some(used) = self.uses.get_mut(&(file, index)) {
             waiting
                 .iter()
-                .rev()
                 .for_each(|passed| used.behind.put_back(passed));
         }
-        for passed in read.iter().chain(ready) {
-            if let Err(errno) = self.drop_from(&open, index, passed) {
+        self.drop_each(&open, index, ready.into_iter());
+    }
+
+    fn drop_each<'a>(
+        &mut self,
+        open: &OwnedFd,
+        index: usize,
+        ready: impl Iterator<Item = &'a Passed>,
+    ) {
+        for passed in ready {
+            if let Err(errno) = self.drop_from(open, index, passed) {
                 self.words.refused_io(index, errno.raw_os_error());
                 return self.withdraw(index, WhyWithdrawn::Unknown);
             }
