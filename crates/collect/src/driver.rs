@@ -284,9 +284,10 @@ impl SwapSensor {
         Ok(())
     }
 
-    /// Hands all that was seen since the last call to `sink`: process changes first, then each processor's
-    /// records in its own order (across processors, sort by time), then the stacks they refer to (and perhaps some
-    /// that later records refer to). Never blocks.
+    /// Hands all that was seen since the last call to `sink`: process changes and new files first, then each
+    /// processor's records in its own order (across processors, sort by time), then files and processes that came
+    /// meanwhile, which some of these records refer to already, then the stacks they refer to (and perhaps some that
+    /// later records refer to). Never blocks.
     ///
     /// # Errors
     /// If the notices' ring cannot be read.
@@ -295,20 +296,18 @@ impl SwapSensor {
         self.wakes
             .consume()
             .map_err(|error| CollectError::from_libbpf("wakes", &error))?;
-        self.consume_notices()?;
-        self.files
-            .consume()
-            .map_err(|error| CollectError::from_libbpf("new_files", &error))?;
-        self.queue.borrow_mut().drain(..).for_each(&mut sink);
+        self.hand_on_files(&mut sink)?;
         // Read before the rings and handed on after them: what has completed by now was submitted by now.
         let completions = self.stalls.completions()?;
-        let base_ns = self.base_ns;
+        let (base_ns, latest_ns) = (self.base_ns, record::latest_ns());
         self.malformed += self.rings.drain(|words| {
+            let base_ns = record::base_of_turn(*words.get(1)?, base_ns, latest_ns);
             let (observation, length) = record::decode(words, base_ns)?;
             self.referred.note(&observation);
             sink(observation);
             Some(length)
         });
+        self.hand_on_files(&mut sink)?;
         self.hand_on_copies(&mut sink)?;
         completions.into_iter().for_each(sink);
         Ok(())
@@ -318,6 +317,19 @@ impl SwapSensor {
         self.notices
             .consume()
             .map_err(|error| CollectError::from_libbpf("notices", &error))
+    }
+
+    /// Processes that came, then the files that they use.
+    fn hand_on_files(&self, sink: &mut impl FnMut(Observation)) -> Result<(), CollectError> {
+        self.files
+            .consume()
+            .map_err(|error| CollectError::from_libbpf("new_files", &error))?;
+        // Whoever has used a file by now has been told of by now.
+        let files = self.queue.take();
+        self.consume_notices()?;
+        self.queue.borrow_mut().drain(..).for_each(&mut *sink);
+        files.into_iter().for_each(sink);
+        Ok(())
     }
 
     /// Those that records have referred to so far, and no more: before these are taught, every further fault sends one.

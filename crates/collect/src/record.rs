@@ -210,12 +210,30 @@ pub enum ProcessChange {
     Join,
 }
 
-/// Decodes the record at the start of `words`. Returns it and its length in words, or `None` if `words` holds no
+/// Times in records have so many bits, and begin anew after 78 hours.
+const TIME_BITS: u64 = (1 << 48) - 1;
+/// What is decoded was told before now; this much later at most while it is being read.
+const STILL_COMING_NS: u64 = 60_000_000_000;
+
+/// The latest time that what is decoded now can have.
+pub(crate) fn latest_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64 + STILL_COMING_NS
+}
+
+/// Where the time in this word of a record counts from: the recording's base, moved on by as many turns of 78 hours as have
+/// passed by `latest_ns`.
+pub(crate) fn base_of_turn(time_word: u64, base_ns: u64, latest_ns: u64) -> u64 {
+    let first = base_ns.wrapping_add(time_word & TIME_BITS);
+    base_ns.wrapping_add(latest_ns.saturating_sub(first) & !TIME_BITS)
+}
+
+/// Decodes the record at the start of `words`, whose time counts from `base_ns`. Returns it and its length in words, or `None` if `words` holds no
 /// whole, well-formed record: the ring's writer is trusted, so that means a bug and ends the recording.
 pub fn decode(words: &[u64], base_ns: u64) -> Option<(Observation, usize)> {
     let (&first, &second) = (words.first()?, words.get(1)?);
     let space = (second >> 48) as u32;
-    let time_ns = base_ns.wrapping_add(second & ((1 << 48) - 1));
+    let time_ns = base_ns.wrapping_add(second & TIME_BITS);
     // Canonical user addresses have at most 56 bits.
     let address = first & ((1 << 57) - 1);
     let has_path = first & HAS_PATH != 0;
@@ -296,13 +314,14 @@ pub(crate) fn call_path(word: u64) -> CallPath {
 }
 
 /// Decodes `struct completion`; `None` if it is too short.
-pub(crate) fn decode_completion(bytes: &[u8], base_ns: u64) -> Option<Observation> {
+pub(crate) fn decode_completion(bytes: &[u8], base_ns: u64, latest_ns: u64) -> Option<Observation> {
     let word = |at: usize| Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
     let time_word = word(8)?;
+    let base_ns = base_of_turn(time_word, base_ns, latest_ns);
     Some(Observation::Written {
         address: word(0)?,
         space: (time_word >> 48) as u32,
-        time_ns: base_ns.wrapping_add(time_word & ((1 << 48) - 1)),
+        time_ns: base_ns.wrapping_add(time_word & TIME_BITS),
         latency_ns: word(16)?,
     })
 }
@@ -382,6 +401,30 @@ mod tests {
         );
         let cut = [KIND_SWAP_IN << 60 | HAS_PATH, 1 << 48, 0];
         assert_eq!(decode(&cut, BASE), None);
+    }
+
+    #[test]
+    fn times_go_on_after_78_hours() {
+        const TURN: u64 = 1 << 48;
+        let told = |time_ns: u64| 3 << 48 | (time_ns - BASE) & TIME_BITS;
+        for latest in [
+            BASE + 10,
+            BASE + TURN - 1,
+            BASE + TURN,
+            BASE + 5 * TURN + 10,
+        ] {
+            for age in [0, 10, TURN / 2, TURN - 1] {
+                let Some(time) = latest.checked_sub(age).filter(|&time| time >= BASE) else {
+                    continue;
+                };
+                let base = base_of_turn(told(time), BASE, latest);
+                let words = [KIND_PAGE << 60 | 0x1000, told(time)];
+                let Some((Observation::Pages { time_ns, .. }, 2)) = decode(&words, base) else {
+                    panic!("{words:?}");
+                };
+                assert_eq!(time_ns, time, "{latest} {age}");
+            }
+        }
     }
 
     #[test]
@@ -474,8 +517,8 @@ mod tests {
             address,
             latency_ns: 123,
         };
-        assert_eq!(decode_completion(&bytes, BASE), Some(expected));
-        assert_eq!(decode_completion(&bytes[..23], BASE), None);
+        assert_eq!(decode_completion(&bytes, BASE, BASE), Some(expected));
+        assert_eq!(decode_completion(&bytes[..23], BASE, BASE), None);
     }
 
     #[test]

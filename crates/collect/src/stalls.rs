@@ -97,8 +97,9 @@ impl Stalls {
         let sink = queue.clone();
         builder
             .add(&map, move |bytes: &[u8]| {
+                let latest_ns = record::latest_ns();
                 sink.borrow_mut()
-                    .extend(record::decode_completion(bytes, base_ns));
+                    .extend(record::decode_completion(bytes, base_ns, latest_ns));
                 0
             })
             .map_err(refused)?;

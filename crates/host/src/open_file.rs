@@ -111,12 +111,21 @@ pub fn cached_pages(file: impl AsFd, range: Range<u64>) -> Result<u64, Errno> {
     counts(file, range).map(|[cached, ..]| cached)
 }
 
-/// Of these, pages that are not on the disk yet: changed, or just being written.
+/// Pages that are not on the disk yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OnTheWay {
+    /// Changed since they were written last.
+    pub changed: u64,
+    /// Just being written.
+    pub under_way: u64,
+}
+
+/// Of these, pages that are not on the disk yet.
 ///
 /// # Errors
 /// As of [`cached_pages`].
-pub fn unwritten_pages(file: impl AsFd, range: Range<u64>) -> Result<u64, Errno> {
-    counts(file, range).map(|[_, dirty, under_way, ..]| dirty + under_way)
+pub fn on_the_way(file: impl AsFd, range: Range<u64>) -> Result<OnTheWay, Errno> {
+    counts(file, range).map(|[_, changed, under_way, ..]| OnTheWay { changed, under_way })
 }
 
 fn counts(file: impl AsFd, range: Range<u64>) -> Result<[u64; 5], Errno> {
@@ -181,10 +190,11 @@ mod tests {
         let mut file = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).expect("a file");
         file.write_all(&vec![1; 1 << 20]).expect("written");
         assert_eq!(cached_pages(&file, 0..1 << 20), Ok(256));
-        assert_eq!(unwritten_pages(&file, 0..1 << 20), Ok(256));
+        let waiting = on_the_way(&file, 0..1 << 20).expect("told");
+        assert_eq!(waiting.changed + waiting.under_way, 256);
         assert_eq!(write_back(&file, 0..1 << 20), Ok(()));
         file.sync_all().expect("on the disk");
-        assert_eq!(unwritten_pages(&file, 0..1 << 20), Ok(0));
+        assert_eq!(on_the_way(&file, 0..1 << 20), Ok(OnTheWay::default()));
         assert_eq!(advise(&file, 0..1 << 20, Advice::DontNeed), Ok(()));
         assert_eq!(cached_pages(&file, 0..1 << 20), Ok(0));
     }

@@ -284,7 +284,13 @@ static __noinline __u32 number_of_new_file(__u64 inode, __u64 file, __u32 space)
 		.generation = LOAD(inode, struct inode, i_generation),
 		.number = number,
 	};
-	bpf_map_update_elem(&known_files, &inode, &known, BPF_ANY);
+	if (bpf_map_update_elem(&known_files, &inode, &known, BPF_NOEXIST)) {
+		/* Another processor saw it at the same time, or the address was another file's. */
+		__u32 first = number_if_known(inode);
+		if (first)
+			return first;
+		bpf_map_update_elem(&known_files, &inode, &known, BPF_ANY);
+	}
 	return number;
 }
 

@@ -7,7 +7,7 @@
  * reader reads. No lock, no atomic, no per-record header; a record is two to six words:
  *
  *   word 0   63..60 kind | 59 a path follows | 58..57 - | 56..0 address; for page events the low 12 bits are flags
- *   word 1   63..48 space | 47..0 time, ns since the recording's base (wraps after 78 hours)
+ *   word 1   63..48 space | 47..0 time, ns since the recording's base (begins anew after 78 hours)
  *   word 2   faults and stalls only: 63..24 latency in ns | 23..0 thread
  *   word 3   faults with a path only: its number, or the number of a copy of the stack, or 0: unknown
  *

@@ -77,6 +77,10 @@ pub(super) struct FromOutside {
     pub(super) other_files: u64,
     /// Calls that nothing could be told of, as they came faster than they were looked at.
     pub(super) lost_calls: u64,
+    /// Times that a file was used of which nothing could be told, as there were too many before it.
+    pub(super) lost_files: u64,
+    /// Processes that could not be followed, as there were too many before them.
+    pub(super) lost_processes: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -292,6 +296,13 @@ impl FromOutside {
                 count(self.lost_calls)
             ));
         }
+        if self.lost_files + self.lost_processes > 0 {
+            lines.push(format!(
+                "no hints for {} processes and at {} calls, as too many processes and files came before them; start it anew: pagewise apply PLAN --pid PID",
+                count(self.lost_processes),
+                count(self.lost_files)
+            ));
+        }
         lines
     }
 }
@@ -384,4 +395,27 @@ impl RuleOutcome {
 pub(super) fn error_text(errno: u64) -> String {
     let errno = i32::try_from(errno).unwrap_or(0);
     std::io::Error::from_raw_os_error(errno).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_followed_from_outside_is_told() {
+        let mut outside = FromOutside {
+            closed_before: 0,
+            other_files: 0,
+            lost_calls: 0,
+            lost_files: 0,
+            lost_processes: 0,
+        };
+        assert_eq!(outside.lines(1, 2).len(), 1);
+        outside.lost_files = 12;
+        let lines = outside.lines(1, 2);
+        assert!(
+            lines[1].contains("0 processes and at 12 calls"),
+            "{lines:#?}"
+        );
+    }
 }

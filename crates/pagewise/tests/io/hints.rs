@@ -124,7 +124,11 @@ fn a_scan_leaves_nothing_behind_but_what_was_there() {
         panic!("{}", half.stdout);
     };
     assert_eq!((theirs, before, behind), (1024, 0, 0));
-    assert!(number(&first(folder)["others_pages"]) >= 1024);
+    let others = number(&first(folder)["others_pages"]);
+    assert!(
+        others > 512,
+        "{others}: but for what the kernel itself evicts"
+    );
 }
 
 #[test]

@@ -147,11 +147,17 @@ fn a_scan_leaves_nothing_behind_but_what_was_there() {
         told["exit_code"].is_null() && told["processes"] == 1,
         "{told:#}"
     );
-    assert_eq!(told["outside"]["lost_calls"], 0, "{told:#}");
+    for lost in ["lost_calls", "lost_files", "lost_processes"] {
+        assert_eq!(told["outside"][lost], 0, "{told:#}");
+    }
 
     let half = &enforce(folder, &[&["half", "data", "other"]])[0];
     assert_eq!(printed(half), [1024, 0, 0], "what was there stays");
-    assert!(number(&outcome(folder)["io"][0]["others_pages"]) >= 1024);
+    let others = number(&outcome(folder)["io"][0]["others_pages"]);
+    assert!(
+        others > 512,
+        "{others}: but for what the kernel itself evicts"
+    );
 }
 
 #[test]
@@ -202,6 +208,19 @@ fn files_that_go_or_change_meanwhile_harm_nobody() {
 }
 
 #[test]
+fn what_a_short_writer_leaves_goes_when_it_is_on_the_disk() {
+    let Some(_machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let folder = folder.path();
+    plan_for(folder, &[("writes", DROP, None)]);
+    enforce(folder, &[&["short", "written", "other"]]);
+    let gone = number(&outcome(folder)["io"][0]["gone_pages"]);
+    assert_eq!(gone, 9 << 8, "{:#}", outcome(folder));
+}
+
+#[test]
 fn reading_ahead_is_told_given_back_and_left_to_a_program_that_says_itself() {
     let Some(_machine) = Machine::reserve() else {
         return;
@@ -237,6 +256,27 @@ fn reading_ahead_is_told_given_back_and_left_to_a_program_that_says_itself() {
     assert!(number(&told["io"][0]["hints"]) >= 2, "{told:#}");
     assert_eq!(number(&told["io"][1]["taken_over"]), 1, "{told:#}");
     assert_eq!(number(&told["io"][1]["hints"]), 0, "{told:#}");
+}
+
+#[test]
+fn what_a_child_s_use_has_made_of_an_open_file_ends_with_us_and_not_with_the_child() {
+    let Some(_machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let folder = folder.path();
+    let random = IoAction::Readahead(Readahead::Random);
+    plan_for(folder, &[("reads_at", random, None)]);
+    let worker = waiting(folder, &["worker", "data", "ended"]);
+    let enforcer = Enforcer::start(folder, &[pid(&worker)]);
+    fs::write(folder.join("go"), "").expect("written");
+    let ready = folder.join("ready");
+    assert!(within(Duration::from_secs(20), || ready.exists()));
+    // The end of the child is told of a little later than its parent knows.
+    std::thread::sleep(Duration::from_millis(600));
+    enforcer.interrupt();
+    fs::write(folder.join("ended"), "").expect("written");
+    assert_eq!(printed(&worker.end().expect_code(0)), [1, 1]);
 }
 
 #[test]

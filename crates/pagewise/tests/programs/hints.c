@@ -54,11 +54,21 @@ static void let_hints_come(void) {
     }
 }
 
-// Pages of a range that are in the page cache.
-static long cached(int file, uint64_t from, uint64_t bytes) {
-    uint64_t range[2] = {from, bytes}, counts[5] = {0};
-    return syscall(451, file, range, counts, 0) == 0 ? (long)counts[0] : -1;
+struct cachestat {
+    uint64_t cached, dirty, under_way, evicted, recently_evicted;
+};
+
+static struct cachestat state_of(int file, uint64_t from, uint64_t bytes) {
+    uint64_t range[2] = {from, bytes};
+    struct cachestat state = {0};
+    if (syscall(451, file, range, &state, 0) != 0) {
+        state.cached = (uint64_t)-1;
+    }
+    return state;
 }
+
+// Pages of a range that are in the page cache.
+static long cached(int file, uint64_t from, uint64_t bytes) { return (long)state_of(file, from, bytes).cached; }
 
 static int opened(const char *path, int flags) {
     int file = open(path, flags | O_RDWR | O_CREAT, 0600);
@@ -99,6 +109,15 @@ static void tell(const char *path, off_t from, off_t to) {
     close(file);
 }
 
+// Pages that nobody has dropped. Those that the kernel itself evicts, short of memory or ahead of that (DAMON), leave a trace.
+static void tell_kept(const char *path, off_t from, off_t to) {
+    let_hints_come();
+    int file = opened(path, 0);
+    struct cachestat state = state_of(file, (uint64_t)from, (uint64_t)(to - from));
+    printf("%ld\n", (long)(state.cached + state.evicted));
+    close(file);
+}
+
 static void tell_all(const char *path) { tell(path, 0, 1 << 30); }
 
 int main(int count, char **values) {
@@ -130,7 +149,7 @@ int main(int count, char **values) {
         int file = opened(path, 0);
         read_all(file);
         close(file);
-        tell(path, 8 * MIB, 12 * MIB);
+        tell_kept(path, 8 * MIB, 12 * MIB);
         tell(path, 0, 8 * MIB);
         tell(path, 14 * MIB, 1 << 30);
     } else if (IS("unlinked")) {
@@ -148,7 +167,7 @@ int main(int count, char **values) {
         rename(second, path);
         read_all(file);
         close(file);
-        tell_all(path);
+        tell_kept(path, 0, 1 << 30);
     } else if (IS("truncated")) {
         evict(path);
         int file = opened(path, 0);
@@ -185,7 +204,7 @@ int main(int count, char **values) {
         }
         close(file);
         close(victim);
-        tell_all(second);
+        tell_kept(second, 0, 1 << 30);
     } else if (IS("given-back")) {
         // The unhinted call reads ahead as ever, the hinted ones do not.
         evict(path);
@@ -249,6 +268,26 @@ int main(int count, char **values) {
         reads_at(file, 4 * MIB);
         reads_at(file, 4 * MIB + PAGE);
         printf("%d\n", cached(file, 0, 1 << 30) > 2);
+    } else if (IS("worker")) {
+        // A child uses its parent's open file, and ends before the hints do.
+        int file = opened(path, 0);
+        pid_t child = fork();
+        if (child == 0) {
+            reads_at(file, 4 * MIB);
+            let_hints_come();
+            evict(path);
+            reads_at(file, 4 * MIB);
+            printf("%ld\n", cached(file, 0, 1 << 30));
+            fflush(stdout);
+            _exit(0);
+        }
+        waitpid(child, NULL, 0);
+        close(opened("ready", 0));
+        wait_for(second);
+        evict(path);
+        reads_at(file, 4 * MIB);
+        reads_at(file, 4 * MIB + PAGE);
+        printf("%d\n", cached(file, 0, 1 << 30) > 2);
     } else if (IS("advised")) {
         // Its own advice, which a rule would change.
         evict(path);
@@ -280,6 +319,12 @@ int main(int count, char **values) {
             let_hints_come();
         }
         tell(path, 0, 16 * MIB);
+    } else if (IS("short")) {
+        // Ends at once, and leaves what is not on the disk yet.
+        int file = opened(path, O_TRUNC);
+        for (int piece = 0; piece < 9 * MIB / PIECE; piece++) {
+            writes(file);
+        }
     } else if (IS("forked")) {
         evict(path);
         int file = opened(path, 0);

@@ -54,6 +54,10 @@ pub(super) enum Missed {
 #[derive(Default)]
 pub(super) struct Files {
     known: HashMap<u32, KnownFile>,
+    /// The number of each file, by identity and generation.
+    numbers: HashMap<(FileIdentity, u32), u32>,
+    /// Later numbers of files that have one already, and which.
+    later: HashMap<u32, u32>,
     mounts: Mounts,
     processes: HashMap<u32, RunningProcess>,
 }
@@ -69,16 +73,27 @@ impl Files {
                 .is_some_and(|path| pattern::is_meant(wanted, path.as_bytes())),
         };
         let accepting = (0..view.rules()).filter(is_accepted);
+        let identity = FileIdentity {
+            device: file.device,
+            inode: file.inode,
+        };
         let known = KnownFile {
-            identity: FileIdentity {
-                device: file.device,
-                inode: file.inode,
-            },
+            identity,
             has_cache: !WITHOUT_CACHE.contains(&file.magic),
             accepted_by: accepting.fold(0, |bits, index| bits | 1 << index),
             path: path.filter(|_| !file.unlinked),
         };
-        self.known.insert(file.file, known);
+        let key = (identity, file.generation);
+        let first = *self.numbers.entry(key).or_insert(file.file);
+        if first != file.file {
+            self.later.insert(file.file, first);
+        }
+        self.known.insert(first, known);
+    }
+
+    /// The one number of a file: which pages are ours is known by that, and a page that leaves is told by any of them.
+    pub(super) fn number(&self, told: u32) -> u32 {
+        self.later.get(&told).copied().unwrap_or(told)
     }
 
     pub(super) fn get(&self, file: u32) -> Option<&KnownFile> {
@@ -130,5 +145,52 @@ impl Files {
     /// It has ended, or runs another program: its number may come to mean another.
     pub(super) fn forget_process(&mut self, pid: u32) {
         self.processes.remove(&pid);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagewise_abi::plan as wire;
+
+    fn seen(file: u32, inode: u64, generation: u32) -> FileSeen {
+        FileSeen {
+            time_ns: 1,
+            file,
+            space: 1,
+            device: (8, 1),
+            inode,
+            generation,
+            bytes: 1,
+            magic: 0xef53,
+            unlinked: true,
+            path: None,
+        }
+    }
+
+    #[test]
+    fn a_file_that_two_processors_have_numbered_is_one() {
+        let mut bytes = Vec::new();
+        let parts = wire::PlanParts {
+            sizes: wire::PlanSizes {
+                limit_bytes: 0,
+                lock_bytes: 0,
+                fresh: 0,
+            },
+            modules: &[],
+            frames: &[],
+            ranges: &[],
+            rules: &[],
+            patterns: &[],
+        };
+        parts.encode(|piece| bytes.extend_from_slice(piece));
+        let view = PlanView::decode(&bytes).expect("well formed");
+        let mut files = Files::default();
+        for file in [seen(1, 5, 7), seen(2, 5, 7), seen(3, 5, 8), seen(4, 6, 7)] {
+            files.seen(&file, None, &view);
+        }
+        let numbers = [1, 2, 3, 4, 9].map(|told| files.number(told));
+        assert_eq!(numbers, [1, 1, 3, 4, 9], "the third is a later file");
+        assert!(files.get(files.number(2)).is_some());
     }
 }

@@ -13,6 +13,7 @@ use pagewise_collect::record::ProcessChange;
 
 use super::contexts::Contexts;
 use super::hints::Hints;
+use super::hold::Holds;
 use crate::failure::Failure;
 use crate::record::call_paths::CallPaths;
 use crate::record::fault_paths::FaultPaths;
@@ -46,7 +47,10 @@ pub(super) struct Listener<'plan> {
     pub(super) all: BTreeSet<u32>,
     /// Those of them that live.
     pub(super) live: BTreeSet<u32>,
+    /// Those for which the sensor had no room.
+    pub(super) unfollowed: BTreeSet<u32>,
     ended: Vec<u32>,
+    holds: Holds,
     happened: Vec<Happened>,
 }
 
@@ -56,6 +60,7 @@ impl<'plan> Listener<'plan> {
         view: PlanView<'plan>,
         contexts: Contexts<'plan>,
         call_paths: CallPaths,
+        holds: Holds,
     ) -> Self {
         Self {
             sensor,
@@ -67,7 +72,9 @@ impl<'plan> Listener<'plan> {
             pids: HashMap::new(),
             all: BTreeSet::new(),
             live: BTreeSet::new(),
+            unfollowed: BTreeSet::new(),
             ended: Vec::new(),
+            holds,
             happened: Vec::new(),
         }
     }
@@ -101,7 +108,8 @@ impl<'plan> Listener<'plan> {
         }
         self.hints.drop_passed();
         for pid in std::mem::take(&mut self.ended) {
-            self.hints.ended(pid);
+            self.hints.ended(pid, &self.live);
+            self.holds.ended(pid);
         }
         Ok(!happened.is_empty())
     }
@@ -139,6 +147,9 @@ impl<'plan> Listener<'plan> {
 
     fn process(&mut self, what: ProcessChange, space: u32, parent_space: u32, pid: u32) {
         if space == 0 {
+            if what != ProcessChange::Exit {
+                self.unfollowed.insert(pid);
+            }
             return;
         }
         match what {
@@ -161,6 +172,7 @@ impl<'plan> Listener<'plan> {
                 }
                 self.all.insert(pid);
                 self.live.insert(pid);
+                self.holds.came(pid);
             }
         }
     }
@@ -168,15 +180,21 @@ impl<'plan> Listener<'plan> {
     fn call(&mut self, call: &FileCall) {
         let number = self.fault_paths.number(call.call_path, false);
         let rules = number.and_then(|number| self.contexts.rules(number));
-        if let (Some(rules), Some(&pid)) = (rules, self.pids.get(&call.space)) {
+        if let (Some(rules), Some(pid)) = (rules, self.ours(call.space)) {
             self.hints.call(call, pid, rules);
         }
+    }
+
+    /// Whose that address space is, if it is our process to hint.
+    fn ours(&self, space: u32) -> Option<u32> {
+        let pid = self.pids.get(&space).copied();
+        pid.filter(|&pid| !self.holds.is_left_alone(pid))
     }
 
     fn cache(&mut self, change: &CacheChange, path: Option<u32>) {
         let is_by = change.call_path != CallPath::Unknown;
         let rules = path.and_then(|path| self.contexts.rules(path));
-        let pid = change.by.and_then(|by| self.pids.get(&by.space)).copied();
+        let pid = change.by.and_then(|by| self.ours(by.space));
         self.hints
             .cache(change, pid, rules.filter(|_| is_by).unwrap_or(0));
     }

@@ -29,9 +29,13 @@ use pagewise_plan::Plan;
 use pagewise_plan::Target;
 use rustix::event::Timespec;
 use rustix::io::Errno;
+use rustix::process::Resource;
+use rustix::process::Rlimit;
+use rustix::process::getrlimit;
+use rustix::process::setrlimit;
 
 use self::contexts::Contexts;
-use self::hold::Hold;
+use self::hold::Holds;
 use self::listener::Listener;
 use super::compile::Compiled;
 use super::compile::compile_from_outside;
@@ -71,11 +75,12 @@ pub(super) fn run(plan: &Plan, named: &observe::Running) -> Result<(ExitCode, Ou
         ));
     }
     let signals = Signals::catch()?;
+    allow_open_files();
     let start = Clocks::now();
     let mut running = Running::find(named)?;
     running.look(None, &Default::default())?;
     let members = running.processes();
-    let _holds = take_hold(&members)?;
+    let holds = take_hold(&members)?;
     let mut call_paths = CallPaths::default();
     let files = mapped_files(&members, &mut call_paths.mapped);
     let compiled = compile_from_outside(plan, files.clone());
@@ -85,7 +90,8 @@ pub(super) fn run(plan: &Plan, named: &observe::Running) -> Result<(ExitCode, Ou
         ));
     };
     let sensor = load(&start)?;
-    let mut listener = Listener::new(sensor, view, Contexts::new(view, &files), call_paths);
+    let contexts = Contexts::new(view, &files);
+    let mut listener = Listener::new(sensor, view, contexts, call_paths, holds);
     running.join(Some(&listener.sensor))?;
     tell!(
         "pagewise: {} of {} rules in force on {}; Ctrl-C ends it, they go on",
@@ -97,7 +103,10 @@ pub(super) fn run(plan: &Plan, named: &observe::Running) -> Result<(ExitCode, Ou
         }
     );
     let began = Clocks::now();
-    follow(&mut running, &mut listener, &signals)?;
+    let followed = follow(&mut running, &mut listener, &signals);
+    // However it ended: the processes go on.
+    listener.hints.finish();
+    followed?;
     Ok((
         ExitCode::SUCCESS,
         outcome(plan, &compiled, listener, &began)?,
@@ -127,7 +136,6 @@ fn follow(
         if running.is_over() || signals.told().is_some() {
             // What its last moments have left behind.
             listener.listen()?;
-            listener.hints.finish();
             return Ok(());
         }
     }
@@ -153,19 +161,32 @@ fn outcome(
         closed_before: late.closed,
         other_files: late.another,
         lost_calls: totals.lost + totals.malformed + totals.lost_copies,
+        lost_files: totals.io.lost_files,
+        lost_processes: listener.unfollowed.len() as u64 + totals.lost_notices,
     };
     Ok(Outcome::new(plan, &compiled.rules, words, run).enforced_outside(outside))
 }
 
+/// As many as there may be: each process that is held or looked into takes one.
+fn allow_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let most = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    // Refused, there are as many as before.
+    let _ = setrlimit(Resource::Nofile, most);
+}
+
 /// Marks the processes as ours, and makes sure that their open files can be had.
-fn take_hold(members: &[u32]) -> Result<Vec<Hold>, Failure> {
-    let mut holds = Vec::new();
+fn take_hold(members: &[u32]) -> Result<Holds, Failure> {
+    let mut holds = Holds::default();
     for &pid in members {
         // One that has ended meanwhile needs none.
         let Ok(process) = RunningProcess::find(pid) else {
             continue;
         };
-        holds.push(Hold::of(pid, process.start_ns())?);
+        holds.take(pid, process.start_ns())?;
         match open_file::take_descriptor(process.pidfd(), 0) {
             Ok(_) | Err(Errno::BADF | Errno::SRCH) => {}
             Err(errno) => return Err(not_taken(pid, errno)),

@@ -16,6 +16,8 @@ const PAGES: usize = (CHUNK / PAGE) as usize;
 const MOST_OPEN: usize = 64;
 /// Chunks that were just written are dropped when so many more were: they have been written back by then.
 const WRITTEN_LAG: usize = 8;
+/// Chunks that wait for the disk at most (8 GiB): the oldest of more are given up.
+const MOST_WRITTEN: usize = 4096;
 
 /// A bit for each page of a chunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,9 +97,9 @@ pub(super) struct Passed {
 #[derive(Debug, Default)]
 pub(super) struct Behind {
     chunks: BTreeMap<u64, Chunk>,
-    /// In the order in which they were first used.
+    /// Those that are not in `written`, in the order in which they were first used.
     order: VecDeque<u64>,
-    /// Written, and not yet dropped, oldest first.
+    /// Written, and not yet dropped, oldest first: at most [`MOST_WRITTEN`].
     written: VecDeque<u64>,
 }
 
@@ -126,29 +128,71 @@ impl Behind {
             }
             number += 1;
         });
-        self.written.extend(&full);
+        for &chunk in &full {
+            self.wait_for_disk(chunk);
+        }
         full.into_iter()
             .map(|chunk| chunk * CHUNK..(chunk + 1) * CHUNK)
             .collect()
     }
 
-    /// What lies behind the calls by now: whole chunks, and the oldest of too many that never were used as a whole.
+    /// What was read and lies behind the calls by now: whole chunks, and the oldest of too many that never were used as a whole.
     pub(super) fn take_passed(&mut self) -> Vec<Passed> {
         let mut passed = Vec::new();
-        while self.written.len() > WRITTEN_LAG {
-            passed.extend(self.written.pop_front().and_then(|chunk| self.take(chunk)));
-        }
         let is_read = |chunk: &Chunk| !chunk.is_written && chunk.used.is_full();
         let chunks = self.chunks.iter().filter(|(_, chunk)| is_read(chunk));
         let full: Vec<u64> = chunks.map(|(&number, _)| number).collect();
         passed.extend(full.into_iter().filter_map(|chunk| self.take(chunk)));
-        while self.chunks.len() > MOST_OPEN + self.written.len() {
+        while self.order.len() > MOST_OPEN {
             let Some(oldest) = self.order.pop_front() else {
                 break;
             };
-            passed.extend(self.take(oldest));
+            if self
+                .chunks
+                .get(&oldest)
+                .is_some_and(|chunk| chunk.is_written)
+            {
+                self.wait_for_disk(oldest);
+            } else {
+                passed.extend(self.take(oldest));
+            }
         }
         passed
+    }
+
+    /// What was written longest ago, if that is long enough: whoever finds it on the disk takes it, who does not postpones it.
+    pub(super) fn oldest_written(&self) -> Option<Range<u64>> {
+        let is_ripe = self.written.len() > WRITTEN_LAG;
+        let &oldest = self.written.front().filter(|_| is_ripe)?;
+        Some(oldest * CHUNK..(oldest + 1) * CHUNK)
+    }
+
+    pub(super) fn take_oldest_written(&mut self) -> Option<Passed> {
+        let oldest = self.written.pop_front()?;
+        self.take(oldest)
+    }
+
+    /// The oldest was written again: its turn comes after that of the others.
+    pub(super) fn postpone_oldest_written(&mut self) {
+        if !self.written.is_empty() {
+            self.written.rotate_left(1);
+        }
+    }
+
+    /// From now on it is one of those that were written.
+    fn wait_for_disk(&mut self, chunk: u64) {
+        // A few at the end, where the chunks of one who writes in order are.
+        if let Some(at) = self.order.iter().rposition(|&other| other == chunk) {
+            self.order.remove(at);
+        }
+        if !self.written.contains(&chunk) {
+            self.written.push_back(chunk);
+        }
+        if self.written.len() > MOST_WRITTEN
+            && let Some(oldest) = self.written.pop_front()
+        {
+            self.chunks.remove(&oldest);
+        }
     }
 
     /// Nothing has happened for a while: what was used. What was read ahead, and not used yet, stays; and what was written and
@@ -182,6 +226,17 @@ impl Behind {
         (dirty, passed)
     }
 
+    /// What was written and is not asked to be written back yet, which it is to be now.
+    pub(super) fn take_dirty(&mut self) -> Vec<Range<u64>> {
+        let chunks = self.chunks.iter_mut();
+        let dirty = chunks.filter(|(_, chunk)| chunk.is_written && !chunk.is_flushed);
+        let ranges = dirty.map(|(&number, chunk)| {
+            chunk.is_flushed = true;
+            number * CHUNK..(number + 1) * CHUNK
+        });
+        ranges.collect()
+    }
+
     /// The file is done with: all that was brought in, also what was read ahead and never used.
     pub(super) fn take_all(&mut self) -> Vec<Passed> {
         let numbers: Vec<u64> = self.chunks.keys().copied().collect();
@@ -191,7 +246,7 @@ impl Behind {
         all
     }
 
-    /// It could not be dropped yet, and is the next one to be tried.
+    /// It could not be dropped yet.
     pub(super) fn put_back(&mut self, passed: &Passed) {
         for range in &passed.own {
             self.each(range, true, |chunk, pages| {
@@ -201,11 +256,19 @@ impl Behind {
                 chunk.is_flushed = true;
             });
         }
-        self.written.push_front(passed.whole.start / CHUNK);
+        let chunk = passed.whole.start / CHUNK;
+        if !passed.own.is_empty() {
+            self.wait_for_disk(chunk);
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.chunks.is_empty()
+    }
+
+    /// Something was written that could not be dropped yet.
+    pub(super) fn waits_for_disk(&self) -> bool {
+        self.chunks.values().any(|chunk| chunk.is_written)
     }
 
     fn take(&mut self, number: u64) -> Option<Passed> {
@@ -337,13 +400,21 @@ mod tests {
             assert_eq!(behind.used(&range, true), std::slice::from_ref(&range));
             // Written again, it is not asked for again.
             assert!(behind.used(&range, true).is_empty());
-            passed.extend(behind.take_passed());
+            assert!(behind.take_passed().is_empty(), "it waits for the disk");
+            if behind.oldest_written().is_some() {
+                passed.extend(behind.take_oldest_written());
+            }
         }
         let starts: Vec<u64> = passed.iter().map(|passed| passed.whole.start).collect();
         assert_eq!(starts, [0, CHUNK]);
-        // Not on the disk yet: tried again, first of all.
+        // Not on the disk yet: tried again, after the others.
         behind.put_back(&passed[1]);
-        assert_eq!(behind.take_passed(), passed[1..]);
+        assert_eq!(behind.oldest_written(), Some(2 * CHUNK..3 * CHUNK));
+        for _ in 0..WRITTEN_LAG {
+            behind.postpone_oldest_written();
+        }
+        assert_eq!(behind.take_oldest_written().as_ref(), passed.last());
+        assert_eq!(behind.oldest_written(), None, "the others are too young");
         let page = 50 * CHUNK..50 * CHUNK + PAGE;
         behind.added(&page);
         behind.used(&page, true);
@@ -352,6 +423,42 @@ mod tests {
         let (dirty, passed) = behind.take_used();
         assert_eq!((dirty.len(), passed[0].own.clone()), (0, vec![page]));
         assert!(behind.is_empty());
+    }
+
+    #[test]
+    fn what_waits_for_a_slow_disk_is_bounded_and_costs_no_open_places() {
+        let mut behind = Behind::default();
+        for chunk in 0..MOST_WRITTEN as u64 + 10 {
+            let range = chunk * CHUNK..(chunk + 1) * CHUNK;
+            behind.added(&range);
+            behind.used(&range, true);
+        }
+        assert_eq!(behind.oldest_written(), Some(10 * CHUNK..11 * CHUNK));
+        assert!(behind.take_passed().is_empty() && behind.order.is_empty());
+        assert_eq!(behind.chunks.len(), MOST_WRITTEN);
+        // One who jumps about, writing: those wait, too, and are not taken from those that were read.
+        for chunk in 0..MOST_OPEN as u64 + 1 {
+            let at = (2 * chunk + 9999) * CHUNK;
+            behind.used(&(at..at + PAGE), true);
+        }
+        assert!(behind.take_passed().is_empty());
+        assert_eq!(behind.order.len(), MOST_OPEN);
+        assert_eq!(behind.written.len(), MOST_WRITTEN);
+    }
+
+    #[test]
+    fn what_a_short_writer_leaves_is_written_back_and_waited_for() {
+        let mut behind = Behind::default();
+        behind.added(&(0..PIECE));
+        behind.used(&(0..PIECE), true);
+        assert_eq!(behind.take_dirty(), [0..CHUNK]);
+        assert!(behind.take_dirty().is_empty(), "once is enough");
+        let passed = behind.take_all();
+        assert!(passed[0].is_written && !behind.waits_for_disk());
+        behind.put_back(&passed[0]);
+        assert!(behind.waits_for_disk());
+        let (dirty, passed) = behind.take_used();
+        assert_eq!((dirty.len(), passed[0].own.clone()), (0, vec![0..PIECE]));
     }
 
     #[test]

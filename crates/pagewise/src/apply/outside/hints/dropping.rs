@@ -7,6 +7,7 @@ use std::time::Duration;
 use pagewise_abi::status::OfIo;
 use pagewise_abi::status::WhyWithdrawn;
 use pagewise_host::open_file;
+use pagewise_host::open_file::OnTheWay;
 use rustix::fs::Advice;
 
 use super::Hints;
@@ -18,8 +19,15 @@ use crate::apply::outside::pages::Passed;
 
 /// Pages that must have been dropped in vain until a hint is withdrawn.
 const IN_VAIN: u64 = 8 * CHUNK / PAGE;
+/// Chunks that were written are looked at so many at a time: the calls go on meanwhile.
+const AT_ONCE: usize = 16;
 /// A file that was not used for so long is at rest.
 const REST: Duration = Duration::from_secs(1);
+/// What an ended process has written has so many of these to get to the disk: a slow one writes for a while.
+const RESTS_OF_ENDED: u8 = 30;
+/// At our own end, this often is looked whether it has.
+const LAST_TURNS: u32 = 20;
+const LAST_TURN: Duration = Duration::from_millis(50);
 
 impl Hints<'_> {
     pub(super) fn write_back(
@@ -51,6 +59,49 @@ impl Hints<'_> {
             if let Some(used) = used {
                 let (place, passed) = (used.place, used.behind.take_passed());
                 self.drop_these(place, file, index, &passed);
+                self.drop_written(place, file, index);
+            }
+        }
+    }
+
+    /// Drops what was written and is on the disk by now, in the order of writing.
+    fn drop_written(&mut self, place: Place, file: u32, index: usize) {
+        let waits = self.uses.get(&(file, index));
+        if waits.is_none_or(|used| used.behind.oldest_written().is_none())
+            || self.withdrawn >> index & 1 == 1
+        {
+            return;
+        }
+        let open = match self.files.open(place, file) {
+            Ok(open) => open,
+            Err(missed) => {
+                // Nobody asks for that one again.
+                let used = self.uses.get_mut(&(file, index));
+                used.and_then(|used| used.behind.take_oldest_written());
+                return self.missed(index, missed);
+            }
+        };
+        for _ in 0..AT_ONCE {
+            let Some(used) = self.uses.get_mut(&(file, index)) else {
+                return;
+            };
+            let Some(range) = used.behind.oldest_written() else {
+                return;
+            };
+            match open_file::on_the_way(&open, range.clone()).unwrap_or_default() {
+                OnTheWay {
+                    changed: 0,
+                    under_way: 0,
+                } => {
+                    let passed = used.behind.take_oldest_written();
+                    self.drop_each(&open, index, passed.iter());
+                }
+                // What comes after it waits, too.
+                OnTheWay { changed: 0, .. } => return,
+                OnTheWay { .. } => {
+                    used.behind.postpone_oldest_written();
+                    self.write_back(place, file, index, &[range]);
+                }
             }
         }
     }
@@ -61,22 +112,62 @@ impl Hints<'_> {
         let resting = self.uses.iter().filter(|(_, used)| is_at_rest(used));
         let resting: Vec<(u32, usize)> = resting.map(|(&key, _)| key).collect();
         for (file, index) in resting {
+            self.drop_used(file, index);
             if let Some(used) = self.uses.get_mut(&(file, index)) {
-                let place = used.place;
-                let (dirty, passed) = used.behind.take_used();
-                self.write_back(place, file, index, &dirty);
-                self.drop_these(place, file, index, &passed);
+                used.rests_left = used.rests_left.map(|rests| rests.saturating_sub(1));
             }
         }
         // What is known of ten thousand files that nobody uses is not worth its room.
-        self.uses
-            .retain(|_, used| used.last.elapsed() < 10 * REST || !used.behind.is_empty());
+        self.uses.retain(|_, used| match used.rests_left {
+            Some(rests) => rests > 0 && !used.behind.is_empty(),
+            None => used.last.elapsed() < 10 * REST || !used.behind.is_empty(),
+        });
+    }
+
+    fn drop_used(&mut self, file: u32, index: usize) {
+        if let Some(used) = self.uses.get_mut(&(file, index)) {
+            let place = used.place;
+            let (dirty, passed) = used.behind.take_used();
+            self.write_back(place, file, index, &dirty);
+            self.drop_these(place, file, index, &passed);
+        }
     }
 
     pub(super) fn drop_all_of(&mut self, file: u32, index: usize) {
         if let Some(used) = self.uses.get_mut(&(file, index)) {
-            let (place, passed) = (used.place, used.behind.take_all());
+            let place = used.place;
+            let (dirty, passed) = (used.behind.take_dirty(), used.behind.take_all());
+            self.write_back(place, file, index, &dirty);
             self.drop_these(place, file, index, &passed);
+        }
+    }
+
+    /// The process that has used this file has ended: what it has written goes when it is on the disk.
+    pub(super) fn leave(&mut self, file: u32, index: usize) {
+        self.drop_all_of(file, index);
+        if let Some(used) = self.uses.get_mut(&(file, index)) {
+            used.rests_left = Some(RESTS_OF_ENDED);
+            if !used.behind.waits_for_disk() {
+                self.uses.remove(&(file, index));
+            }
+        }
+    }
+
+    /// What was used, with a short wait for what is on its way to the disk.
+    pub(super) fn drop_last(&mut self) {
+        for turn in 0..LAST_TURNS {
+            let wanted = self.uses.iter();
+            let wanted = wanted.filter(|(_, used)| turn == 0 || used.behind.waits_for_disk());
+            let wanted: Vec<(u32, usize)> = wanted.map(|(&key, _)| key).collect();
+            if wanted.is_empty() {
+                break;
+            }
+            if turn > 0 {
+                std::thread::sleep(LAST_TURN);
+            }
+            for (file, index) in wanted {
+                self.drop_used(file, index);
+            }
         }
     }
 
@@ -88,23 +179,28 @@ impl Hints<'_> {
             Ok(open) => open,
             Err(missed) => return self.missed(index, missed),
         };
-        let unwritten = |passed: &Passed| {
+        let unwritten = |passed: &&Passed| {
             passed.is_written
-                && open_file::unwritten_pages(&open, passed.whole.clone()).unwrap_or(0) > 0
+                && open_file::on_the_way(&open, passed.whole.clone()).unwrap_or_default()
+                    != OnTheWay::default()
         };
-        // In the order of writing: what comes after one that is not on the disk yet waits, too.
-        let (written, read): (Vec<&Passed>, Vec<&Passed>) =
-            passed.iter().partition(|passed| passed.is_written);
-        let ready = written.iter().take_while(|passed| !unwritten(passed));
-        let (ready, waiting) = written.split_at(ready.count());
+        let (waiting, ready): (Vec<&Passed>, Vec<&Passed>) = passed.iter().partition(unwritten);
         if let Some(used) = self.uses.get_mut(&(file, index)) {
             waiting
                 .iter()
-                .rev()
                 .for_each(|passed| used.behind.put_back(passed));
         }
-        for passed in read.iter().chain(ready) {
-            if let Err(errno) = self.drop_from(&open, index, passed) {
+        self.drop_each(&open, index, ready.into_iter());
+    }
+
+    fn drop_each<'a>(
+        &mut self,
+        open: &OwnedFd,
+        index: usize,
+        ready: impl Iterator<Item = &'a Passed>,
+    ) {
+        for passed in ready {
+            if let Err(errno) = self.drop_from(open, index, passed) {
                 self.words.refused_io(index, errno.raw_os_error());
                 return self.withdraw(index, WhyWithdrawn::Unknown);
             }

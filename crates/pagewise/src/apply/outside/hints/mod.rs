@@ -43,6 +43,8 @@ struct Use {
     /// By which it was used last.
     place: Place,
     last: Instant,
+    /// Its process has ended: how often it is still looked at.
+    rests_left: Option<u8>,
     /// Where a burst goes on.
     burst_end: u64,
 }
@@ -100,7 +102,7 @@ impl<'plan> Hints<'plan> {
         let (Some(file), Some(descriptor)) = (call.file, call.descriptor) else {
             return;
         };
-        let place = Place { pid, descriptor };
+        let (file, place) = (self.files.number(file), Place { pid, descriptor });
         let Some(known) = self.files.get(file) else {
             return;
         };
@@ -159,7 +161,7 @@ impl<'plan> Hints<'plan> {
             .uses
             .entry((file, index))
             .or_insert_with(|| Use::new(place));
-        (used.place, used.last) = (place, Instant::now());
+        (used.place, used.last, used.rests_left) = (place, Instant::now(), None);
         match self.view.action(&rule) {
             PlanAction::IoDrop => {
                 let is_write = call.direction == Direction::ToFile;
@@ -183,6 +185,7 @@ impl<'plan> Hints<'plan> {
     /// Pages of a file came or went. Those that come are by a path that these rules match.
     pub(super) fn cache(&mut self, change: &CacheChange, pid: Option<u32>, matching: u64) {
         let Some(file) = change.file else { return };
+        let file = self.files.number(file);
         let range = change.offset..change.offset + change.bytes;
         if change.what != CacheEvent::Added {
             for &index in &self.drops {
@@ -254,14 +257,13 @@ impl<'plan> Hints<'plan> {
     }
 
     /// A process has ended: what it brought in goes, and its descriptors mean nothing any more.
-    pub(super) fn ended(&mut self, pid: u32) {
+    pub(super) fn ended(&mut self, pid: u32, live: &BTreeSet<u32>) {
         let uses = self.uses.iter().filter(|(_, used)| used.place.pid == pid);
         let uses: Vec<(u32, usize)> = uses.map(|(&key, _)| key).collect();
         for (file, index) in uses {
-            self.drop_all_of(file, index);
-            self.uses.remove(&(file, index));
+            self.leave(file, index);
         }
-        self.told.retain(|place, _| place.pid != pid);
+        self.pass_on(pid, live);
         self.own.retain(|(place, _)| place.pid != pid);
         self.files.forget_process(pid);
     }
@@ -272,11 +274,7 @@ impl<'plan> Hints<'plan> {
         for (place, file) in told.collect::<Vec<_>>() {
             self.take_back(place, file);
         }
-        for ((file, index), mut used) in std::mem::take(&mut self.uses) {
-            let (dirty, passed) = used.behind.take_used();
-            self.write_back(used.place, file, index, &dirty);
-            self.drop_these(used.place, file, index, &passed);
-        }
+        self.drop_last();
     }
 
     fn advise(&mut self, open: &OwnedFd, index: usize, range: Range<u64>, advice: Advice) -> bool {
@@ -310,6 +308,7 @@ impl Use {
             behind: Behind::default(),
             place,
             last: Instant::now(),
+            rests_left: None,
             burst_end: u64::MAX,
         }
     }

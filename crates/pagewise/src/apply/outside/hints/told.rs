@@ -1,5 +1,7 @@
 //! How open files read ahead: told, given back, and left to a program that says so itself.
 
+use std::collections::BTreeSet;
+
 use pagewise_abi::status::OfIo;
 use pagewise_collect::io_record::FileCall;
 use pagewise_collect::io_record::ReadsAhead;
@@ -8,6 +10,9 @@ use rustix::fs::Advice;
 
 use super::Hints;
 use crate::apply::outside::files::Place;
+
+/// Processes that are asked whether they have an open file of one that has ended.
+const MOST_HEIRS: usize = 64;
 
 /// What an open file was told.
 pub(super) struct Told {
@@ -73,6 +78,30 @@ impl Hints<'_> {
         }
     }
 
+    /// A process has ended. An open file that it had from its parent, or has left to a child, is as it was told to be: whoever
+    /// has it is answerable for it now. That it is the same open file, and not another one of the same file by the same
+    /// number, cannot be asked any more; then the worst is that this one reads ahead as usual in the end.
+    pub(super) fn pass_on(&mut self, pid: u32, live: &BTreeSet<u32>) {
+        let of_it = self.told.extract_if(|place, _| place.pid == pid);
+        let of_it: Vec<(Place, Told)> = of_it.collect();
+        for (place, told) in of_it {
+            let Some(meant) = self.files.get(told.file).map(|known| known.identity) else {
+                continue;
+            };
+            if told.reads_ahead == ReadsAhead::AsUsual {
+                continue;
+            }
+            // Parents have the lower numbers, mostly.
+            let heirs = live.iter().take(MOST_HEIRS);
+            let mut heirs = heirs.map(|&pid| Place { pid, ..place });
+            if let Some(heir) = heirs.find(|&heir| self.files.take(heir, meant).is_ok())
+                && is_free(self.told.get(&heir), &told)
+            {
+                self.told.insert(heir, told);
+            }
+        }
+    }
+
     pub(super) fn take_back(&mut self, place: Place, file: u32) {
         let told = self.told.remove(&place);
         if told.is_some_and(|told| told.reads_ahead != ReadsAhead::AsUsual)
@@ -83,6 +112,11 @@ impl Hints<'_> {
             let _ = open_file::advise(&open, 0..0, Advice::Normal);
         }
     }
+}
+
+/// Nothing is told there that is about this file.
+fn is_free(there: Option<&Told>, told: &Told) -> bool {
+    there.is_none_or(|there| there.file != told.file)
 }
 
 fn advice(reads_ahead: ReadsAhead) -> Advice {
