@@ -91,7 +91,7 @@ pub(crate) struct CompareArguments {
     /// on until SIGTERM and then writes a line with p50_us=N p99_us=N p999_us=N (or _ns, _ms); its first line says that it is ready
     #[arg(long, value_name = "CMD")]
     victim: Option<String>,
-    /// Leave the page cache as it is: else the files that the plan names ([io] files) are taken out of it before each run, so that none
+    /// Leave the page cache as it is: else the files that the plan names (`files` of `io`) are taken out of it before each run, so that none
     /// finds there what the one before has read
     #[arg(long)]
     warm: bool,
