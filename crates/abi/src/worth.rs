@@ -13,13 +13,14 @@ const LONGER_IF_LEAN: u32 = 4;
 const MOST_TIME: f64 = 0.97;
 const MOST_BYTES: f64 = 0.9;
 const NO_WORSE: f64 = 1.03;
-/// It goes at once if calls take so much of their time; else once it has been of no use so often in a row, where a trial in which they
-/// were slower counts twice: what it spares may come only when the cache has filled.
+/// It goes at once if calls take so much of their time in each pair; else once it has been of no use so often in a row, where a trial in
+/// which they were slower counts as several: what it spares may come only when the cache has filled.
 const MUCH_WORSE: f64 = 1.3;
+const MOST_IN_VAIN: u32 = 8;
+const SLOWER_COUNTS: u32 = 4;
 /// Of single pairs, at least so many in a hundred must have been slower: a device that stood still for a moment is no harm of the hint's.
 const SLOWER_PAIRS: u32 = 80;
 const LEAN_BYTES: f64 = 0.7;
-const MOST_IN_VAIN: u32 = 4;
 /// A window has at least so many calls, and bytes.
 const CALLS: u64 = 64;
 
@@ -159,6 +160,7 @@ impl Worth {
         };
         let pairs = self.windows / 2;
         let is_slower = ratio > NO_WORSE && self.slower_pairs * 100 >= pairs * SLOWER_PAIRS;
+        let is_always_slower = self.slower_pairs == pairs;
         self.slower_pairs = 0;
         self.with = Cost::default();
         self.without = Cost::default();
@@ -166,7 +168,7 @@ impl Worth {
         if ratio <= MOST_TIME || is_leaner && ratio <= NO_WORSE {
             self.in_vain = 0;
         } else {
-            self.in_vain += 1 + u32::from(is_slower);
+            self.in_vain += if is_slower { SLOWER_COUNTS } else { 1 };
         }
         // What may do harm is looked at again at once.
         if !is_slower {
@@ -175,7 +177,7 @@ impl Worth {
         }
         Verdict {
             ratio,
-            is_worth_it: self.in_vain < MOST_IN_VAIN && !(is_slower && ratio > MUCH_WORSE),
+            is_worth_it: self.in_vain < MOST_IN_VAIN && !(is_always_slower && ratio > MUCH_WORSE),
         }
     }
 }
@@ -208,7 +210,7 @@ mod tests {
     fn what_is_faster_or_reads_less_is_kept_and_what_does_nothing_is_not() {
         assert_eq!(withdrawn_after(500, 8192), None);
         assert_eq!(withdrawn_after(1000, 4096), None);
-        assert_eq!(withdrawn_after(1000, 8192), Some(4));
+        assert_eq!(withdrawn_after(1000, 8192), Some(8));
         assert_eq!(withdrawn_after(1200, 4096), Some(2));
         assert_eq!(withdrawn_after(1400, 4096), Some(1));
         let ratio = verdict(&mut Worth::new(0), 500, 8192).ratio;
@@ -245,12 +247,12 @@ mod tests {
     #[test]
     fn what_comes_to_be_of_use_later_is_kept() {
         let mut worth = Worth::new(0);
-        for _ in 0..3 {
+        for _ in 0..7 {
             assert!(verdict(&mut worth, 1000, 8192).is_worth_it);
         }
         assert!(verdict(&mut worth, 1000, 4096).is_worth_it);
         // And is of none again as often.
-        for _ in 0..3 {
+        for _ in 0..7 {
             assert!(verdict(&mut worth, 1000, 8192).is_worth_it);
         }
         assert!(!verdict(&mut worth, 1000, 8192).is_worth_it);

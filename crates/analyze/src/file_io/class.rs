@@ -21,8 +21,11 @@ pub struct Thresholds {
     pub burst_bytes: u64,
     /// Needed again: at least this share of what was read is read again by somebody.
     pub will_need_share: f64,
-    /// Not needed again: at most this share.
+    /// Not needed again: at most this share. What is dropped and wanted after all is read in single pages, each of which takes as long as
+    /// many in order.
     pub dont_need_share: f64,
+    /// The same of what was written.
+    pub write_once_share: f64,
     /// Reading ahead is told to stop only where at least this share of what was read ahead was in vain.
     pub wasted_ahead_share: f64,
     /// A context of fewer bytes gets no advice (the thesis's default).
@@ -39,7 +42,8 @@ impl Default for Thresholds {
             burst_runs: 16,
             burst_bytes: 1 << 20,
             will_need_share: 0.5,
-            dont_need_share: 0.05,
+            dont_need_share: 0.01,
+            write_once_share: 0.05,
             wasted_ahead_share: 0.1,
             advise_bytes: 100 << 20,
         }
@@ -180,12 +184,11 @@ impl Thresholds {
         }
         let writes = evidence.writes;
         let share = reuse.again_share()?;
-        if share <= self.dont_need_share {
-            return Some(if writes {
-                Class::WriteOnce
-            } else {
-                Class::DontNeed
-            });
+        if writes && share <= self.write_once_share {
+            return Some(Class::WriteOnce);
+        }
+        if !writes && share <= self.dont_need_share {
+            return Some(Class::DontNeed);
         }
         (share >= self.will_need_share && !writes).then_some(Class::WillNeed)
     }
