@@ -187,23 +187,23 @@ pub(crate) fn record(folder: &Path, options: &str, program: &str) -> Ended {
 }
 
 /// The same, until each call path is known: where other work keeps the recorder busy, it may not keep up, which it counts.
-/// `prepare` goes before each. Returns what the report says.
+/// `prepare` goes before each. Returns how it ended and what the report says.
 pub(crate) fn record_all_paths(
     folder: &Path,
     options: &str,
     program: &str,
     prepare: impl Fn(),
-) -> serde_json::Value {
+) -> (Ended, serde_json::Value) {
     const ATTEMPTS: usize = 5;
     let options = format!("{options} -f");
     let recorded = || {
         prepare();
-        record(folder, &options, program).expect_code(0);
-        report(folder)
+        let ended = record(folder, &options, program).expect_code(0);
+        (ended, report(folder))
     };
     let mut found = recorded();
     for _ in 1..ATTEMPTS {
-        if found["losses"]["call_paths"] == 0 {
+        if found.1["losses"]["call_paths"] == 0 {
             break;
         }
         found = recorded();

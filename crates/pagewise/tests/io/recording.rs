@@ -123,12 +123,13 @@ fn each_call_is_told_with_its_file_place_and_result() {
         return;
     };
     let folder = folder_with("files.c");
-    let ended = record(folder.path(), "--io --sensors none", "./files .").expect_code(0);
+    let (ended, report) =
+        record_all_paths(folder.path(), "--io --sensors none", "./files .", || {});
     machine.assert_restored();
     let told: Value =
         serde_json::from_str(ended.stdout.lines().next().expect("a line")).expect("JSON");
     let recorded = Recorded::read(folder.path(), "/files");
-    assert_nothing_lost(&report(folder.path()));
+    assert_nothing_lost(&report);
 
     let at =
         |call, does, block: u64, blocks: u64| (call, does, Some(block * BLOCK), Ok(blocks * BLOCK));
@@ -225,7 +226,8 @@ fn a_scanner_and_a_server_are_told_apart() {
     // Not so fast that paths get lost before they are learnt.
     let program = "./scanserve -r 5000 -w 20 big hot";
     let options = "--io --sensors none --check-call-paths";
-    let report_of_calls = record_all_paths(folder.path(), options, program, leave_the_page_cache);
+    let (_, report_of_calls) =
+        record_all_paths(folder.path(), options, program, leave_the_page_cache);
     machine.assert_restored();
     assert_nothing_lost(&report_of_calls);
     let scan = context(&report_of_calls, "scan_file", "read");
@@ -265,7 +267,7 @@ fn a_scanner_and_a_server_are_told_apart() {
     assert!(text.contains("read by serve_block (scanserve.c:"), "{text}");
 
     let options = "--io=sums --sensors none";
-    let sums = record_all_paths(folder.path(), options, program, || {});
+    let (_, sums) = record_all_paths(folder.path(), options, program, || {});
     machine.assert_restored();
     let (scan_sum, serve_sum) = (
         context(&sums, "scan_file", "read"),
@@ -295,7 +297,7 @@ fn ten_thousand_open_files_are_each_told_by_name() {
     };
     let program = format!("./manyfiles many {FILES}");
     let options = "--io --sensors none";
-    let report = record_all_paths(folder.path(), options, &program, make_empty);
+    let (_, report) = record_all_paths(folder.path(), options, &program, make_empty);
     machine.assert_restored();
     assert_nothing_lost(&report);
     let recorded = Recorded::read(folder.path(), "/manyfiles");
