@@ -139,10 +139,14 @@ impl Worth {
         is_over.then(|| self.decide())
     }
 
-    /// Time and bytes from devices with the hint, by those without it.
+    /// Time and bytes from devices with the hint, by those without it. Where nothing was read without it, nothing is spared.
     fn ratios(&self) -> (f64, f64) {
         let (with, without) = (self.with.per_byte(), self.without.per_byte());
-        (with.0 / without.0.max(1e-9), with.1 / without.1.max(1e-9))
+        let bytes = match self.without.device_bytes {
+            0 => 1.0,
+            _ => with.1 / without.1,
+        };
+        (with.0 / without.0.max(1e-9), bytes)
     }
 
     /// Far less is read with it.
@@ -153,7 +157,7 @@ impl Worth {
 
     fn decide(&mut self) -> Verdict {
         let (ratio, bytes) = self.ratios();
-        let is_leaner = bytes <= MOST_BYTES && self.without.device_bytes > 0;
+        let is_leaner = bytes <= MOST_BYTES;
         let longer = match self.is_lean() {
             true => LONGER_IF_LEAN,
             false => LONGER,
@@ -227,6 +231,9 @@ mod tests {
         };
         assert_eq!(calls(8192), Some(2 * 5 * 64));
         assert_eq!(calls(4096), Some(2 * 2 * 64));
+        let mut cached = Worth::new(0);
+        let calls = (1..).find(|_| cached.note(1000, 0, 4096).is_some());
+        assert_eq!(calls, Some(2 * 5 * 64), "nothing is read either way");
     }
 
     #[test]
