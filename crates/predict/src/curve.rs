@@ -99,7 +99,12 @@ impl Model {
         let rates = Rates::new(&history, &found, &known, looks, page_shift(trace))?;
         let build = |(share, unnoticed)| -> Result<Vec<Step>, PredictError> {
             let ages = Ages::new(&history, share);
-            let looks = looks::read(trace.accesses()?, page_shift(trace), &history);
+            let looks = looks::read(
+                trace.accesses()?,
+                trace.glances()?,
+                page_shift(trace),
+                &history,
+            );
             let mut steps = known.clone();
             stays::add(
                 &history,
@@ -166,7 +171,7 @@ impl Model {
         let counts: Vec<u64> = self
             .strings
             .iter()
-            .map(|steps| swap_ins(steps, pages))
+            .map(|steps| self.corrected(memory_bytes, swap_ins(steps, pages)))
             .collect();
         let best = counts[0];
         let low = counts.iter().copied().min().unwrap_or(best) as f64 * (1.0 - self.off);
@@ -183,6 +188,18 @@ impl Model {
                 .own_ns
                 .zip(stall_ns)
                 .map(|(own, stall)| own.saturating_add(stall)),
+        }
+    }
+
+    /// Swap-ins of the model with this much memory, in the light of those that were recorded. What it errs by at the recorded
+    /// size are pages that come back soon: with less memory they come back, too, and with more they stay.
+    fn corrected(&self, memory_bytes: u64, modelled: u64) -> u64 {
+        match self.limit_bytes {
+            None => modelled,
+            Some(recorded) if memory_bytes >= recorded => modelled.min(self.swap_ins),
+            Some(_) => (modelled + self.swap_ins)
+                .saturating_sub(self.simulated)
+                .max(self.swap_ins),
         }
     }
 
@@ -331,6 +348,18 @@ mod tests {
         let most = locked(29);
         assert!(most > 500, "{most}");
         assert_eq!(locked(40), 0);
+    }
+
+    #[test]
+    fn what_was_recorded_corrects_the_model() {
+        let mut model = model();
+        (model.limit_bytes, model.swap_ins, model.simulated) = (Some(1000), 500, 600);
+        assert_eq!(model.corrected(1000, 600), 500);
+        assert_eq!(model.corrected(500, 2600), 2500);
+        assert_eq!(model.corrected(2000, 100), 100);
+        // More memory never swaps more.
+        assert_eq!(model.corrected(2000, 550), 500);
+        assert_eq!(model.corrected(900, 550), 500);
     }
 
     #[test]

@@ -1,6 +1,10 @@
-//! Looks at accessed bits, page by page.
+//! Looks at accessed bits, page by page, and when a page was first seen accessed after they had been cleared.
 
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
 use pagewise_trace::Access;
+use pagewise_trace::Glance;
 use pagewise_trace::TraceError;
 
 use crate::history::History;
@@ -9,34 +13,124 @@ use crate::history::key;
 /// Pages of 2 MiB.
 const PAGES: usize = 512;
 
-/// What a look saw of some pages.
+/// What a look saw of some neighbouring pages; times are own times.
 pub(crate) struct Look {
-    /// When the bits had been cleared, and when it was looked; in own time.
+    /// When the bits had been cleared, and when it was looked.
     pub(crate) cleared: u64,
     pub(crate) at: u64,
-    /// Pages in memory, and whether each had been accessed.
-    pub(crate) pages: Vec<(u32, bool)>,
+    /// Pages in memory, and for each that was accessed between when and when that was first.
+    pub(crate) pages: Vec<(u32, Option<First>)>,
 }
 
-/// The looks of a recording, in order of time; pages of `1 << page_shift` bytes.
+/// The first access after the clearing: after one glance, before the next one or the look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct First {
+    pub(crate) after: u64,
+    pub(crate) by: u64,
+}
+
+impl Look {
+    /// How often its pages are accessed; of those for which `is_whole`: in memory all the time. `None`: there are none.
+    pub(crate) fn rates(&self, is_whole: impl Fn(u32) -> bool) -> Option<LookedRates> {
+        let interval = (self.at - self.cleared).max(1) as f64;
+        let (mut pages, mut count, mut sum) = (0.0, 0.0, 0.0);
+        for &(_, first) in self.pages.iter().filter(|&&(page, _)| is_whole(page)) {
+            pages += 1.0;
+            if let Some(First { after, by }) = first {
+                count += 1.0;
+                sum += (after.max(self.cleared) + by) as f64 / 2.0 - self.cleared as f64;
+            }
+        }
+        if pages == 0.0 {
+            return None;
+        }
+        let exposed: f64 = sum + (pages - count) * interval;
+        let any = count / exposed.max(1.0);
+        // What is above that only by chance does not count: two standard errors of waits that are evenly spread.
+        let mean = sum / count / interval + 2.0 / (12.0 * count).sqrt();
+        let cut_off = if count > 0.0 {
+            rate_of_cut_off(mean) / interval
+        } else {
+            0.0
+        };
+        Some(LookedRates {
+            any,
+            accessed: any.max(cut_off),
+        })
+    }
+}
+
+/// How often pages are accessed, per ns. Of times at random the first comes after exponentially distributed waits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct LookedRates {
+    /// Any of the pages: if all are equal.
+    pub(crate) any: f64,
+    /// Those that were: the rate whose waits, cut off at the look, have the mean that was seen. Pages that are never accessed have no
+    /// part in it.
+    pub(crate) accessed: f64,
+}
+
+/// The rate of exponentially distributed waits whose mean is `mean` where those beyond 1 are left out. 0 if it is a half or more.
+fn rate_of_cut_off(mean: f64) -> f64 {
+    let (mut low, mut high) = (0.0, 1e6);
+    for _ in 0..60 {
+        let rate: f64 = (low + high) / 2.0;
+        let mean_there = 1.0 / rate - 1.0 / rate.exp_m1();
+        (low, high) = if mean_there > mean {
+            (rate, high)
+        } else {
+            (low, rate)
+        };
+    }
+    low
+}
+
+/// The looks of a recording, in order of time, with the glances before them; pages of `1 << page_shift` bytes.
 pub(crate) fn read(
     rows: impl Iterator<Item = Result<Access, TraceError>>,
+    glances: impl Iterator<Item = Result<Glance, TraceError>>,
     page_shift: u32,
     history: &History,
 ) -> impl Iterator<Item = Result<Look, TraceError>> {
+    let mut glances = glances.peekable();
+    let mut round = Round::default();
     rows.map(move |row| {
         let row = row?;
+        while let Some(glance) = glances.next_if(|glance| {
+            glance
+                .as_ref()
+                .map_or(true, |glance| glance.time_ns <= row.time_ns)
+        }) {
+            round.add(glance?);
+        }
         let cleared = row.time_ns.saturating_sub(row.interval_ns);
+        let glanced = round.take(&row, cleared);
         let all = |count: u16| [if count > 0 { u64::MAX } else { 0 }; PAGES / 64];
         let resident = bits(row.resident_map.as_deref()).unwrap_or(all(row.resident_pages));
         let accessed = bits(row.accessed_map.as_deref()).unwrap_or(all(row.accessed_pages));
         let first = key(row.space, row.address >> page_shift);
         let begin = history.keys.partition_point(|&key| key < first);
-        let pages = (begin as u32..).zip(&history.keys[begin..]);
-        let pages = pages
+        let pages = (begin as u32..)
+            .zip(&history.keys[begin..])
             .map_while(|(page, key)| Some((page, key - first)).filter(|&(_, at)| at < PAGES as u64))
-            .filter(|&(_, at)| is_set(&resident, at))
-            .map(|(page, at)| (page, is_set(&accessed, at)));
+            .filter(|&(_, at)| is_set(&resident, at));
+        let pages = pages.map(|(page, at)| {
+            let accessed = is_set(&accessed, at).then(|| {
+                let mut after = cleared;
+                for (time, seen) in &glanced {
+                    match is_set(seen, at) {
+                        true => return (after, *time),
+                        false => after = *time,
+                    }
+                }
+                (after, row.time_ns)
+            });
+            let first = accessed.map(|(after, by)| First {
+                after: history.clock.own(after),
+                by: history.clock.own(by),
+            });
+            (page, first)
+        });
         Ok(Look {
             cleared: history.clock.own(cleared),
             at: history.clock.own(row.time_ns),
@@ -46,6 +140,52 @@ pub(crate) fn read(
 }
 
 type Bits = [u64; PAGES / 64];
+
+/// Glances since the last look but one.
+#[derive(Default)]
+struct Round {
+    look: u64,
+    /// Of each address space and region, when something new was seen, and which pages.
+    seen: HashMap<(u32, u64), Vec<(u64, Bits)>, RandomState>,
+    /// Of each address space, when it was glanced.
+    times: HashMap<u32, Vec<u64>, RandomState>,
+}
+
+impl Round {
+    fn add(&mut self, glance: Glance) {
+        let times = self.times.entry(glance.space).or_default();
+        if times.last() != Some(&glance.time_ns) {
+            times.push(glance.time_ns);
+        }
+        let map = bits(glance.map.as_deref()).unwrap_or([u64::MAX; PAGES / 64]);
+        let region = self.seen.entry((glance.space, glance.address));
+        region.or_default().push((glance.time_ns, map));
+    }
+
+    /// The glances at a look's region since its bits were cleared: when, and what was new.
+    fn take(&mut self, row: &Access, cleared: u64) -> Vec<(u64, Bits)> {
+        if row.time_ns != self.look {
+            let before = std::mem::replace(&mut self.look, row.time_ns);
+            // Regions that were not there any more have no look.
+            self.seen
+                .retain(|_, seen| seen.last().is_some_and(|&(time, _)| time > before));
+            for times in self.times.values_mut() {
+                times.retain(|&time| time > before);
+            }
+        }
+        let seen = self.seen.remove(&(row.space, row.address));
+        let mut seen = seen.unwrap_or_default().into_iter().peekable();
+        let times = self.times.get(&row.space).into_iter().flatten();
+        times
+            .filter(|&&time| time > cleared)
+            .map(|&time| {
+                while seen.next_if(|&(earlier, _)| earlier < time).is_some() {}
+                let new = seen.next_if(|&(other, _)| other == time);
+                (time, new.map_or([0; PAGES / 64], |(_, map)| map))
+            })
+            .collect()
+    }
+}
 
 fn is_set(bits: &Bits, at: u64) -> bool {
     bits[at as usize / 64] >> (at % 64) & 1 != 0
@@ -59,4 +199,97 @@ fn bits(map: Option<&str>) -> Option<Bits> {
         bits[at / 16] |= u64::from(digit.unwrap_or(0)) << (at % 16 * 4);
     }
     Some(bits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::history::Known;
+    use crate::history::What;
+
+    fn glance(time_ns: u64, address: u64, digit: char) -> Result<Glance, TraceError> {
+        Ok(Glance {
+            time_ns,
+            interval_ns: time_ns - 100,
+            space: 0,
+            address,
+            pages: 1,
+            map: Some(format!("{digit}{}", "0".repeat(127))),
+        })
+    }
+
+    fn look(time_ns: u64, interval_ns: u64, address: u64) -> Result<Access, TraceError> {
+        Ok(Access {
+            time_ns,
+            interval_ns,
+            space: 0,
+            address,
+            resident_pages: 3,
+            accessed_pages: 3,
+            dirty_pages: 0,
+            huge: false,
+            swapped_pages: 0,
+            resident_map: Some(format!("7{}", "0".repeat(127))),
+            accessed_map: None,
+        })
+    }
+
+    #[test]
+    fn the_rate_is_found_though_long_waits_are_not_seen() {
+        // Of exponential waits with a mean of 1,000, those of up to 500, and as many pages that are not accessed in that time.
+        let waits = (0..100_000).map(|number| -1000.0 * (f64::from(number) / 1e5).ln());
+        let seen = waits.filter(|&wait| wait < 500.0).map(|wait| wait as u64);
+        let first = |wait| First {
+            after: 100 + wait,
+            by: 100 + wait,
+        };
+        let pages = seen.map(|wait| (0, Some(first(wait))));
+        let all = Look {
+            cleared: 100,
+            at: 600,
+            pages: pages.chain((0..100_000).map(|_| (0, None))).collect(),
+        };
+        let rate = all.rates(|_| true).unwrap().accessed;
+        assert!((rate - 1e-3).abs() < 5e-5, "{rate}");
+        assert_eq!(all.rates(|_| false), None);
+        let none = Look {
+            pages: vec![(0, None)],
+            ..all
+        };
+        let rates = none.rates(|_| true).unwrap();
+        assert_eq!((rates.any, rates.accessed), (0.0, 0.0));
+    }
+
+    #[test]
+    fn a_first_access_lies_between_two_glances() {
+        let known: Known = (0..4)
+            .map(|page| (key(0, page), vec![(0, What::Touched)]))
+            .collect();
+        let history = History::assemble(known, Clock::new(std::iter::empty()), 1000, 0);
+        // Another region was glanced at 150 only; the next round has a glance of its own.
+        let glances = [
+            glance(110, 0, '1'),
+            glance(150, 2 << 20, '1'),
+            glance(200, 0, '2'),
+            glance(510, 0, '4'),
+        ];
+        let looks = [look(400, 300, 0), look(900, 400, 0)];
+        let looks: Vec<Look> = read(looks.into_iter(), glances.into_iter(), 12, &history)
+            .map(Result::unwrap)
+            .collect();
+        let first = |after, by| Some(First { after, by });
+        let expected = [
+            (0, first(100, 110)),
+            (1, first(150, 200)),
+            (2, first(200, 400)),
+        ];
+        assert_eq!(looks[0].pages, expected);
+        let expected = [
+            (0, first(510, 900)),
+            (1, first(510, 900)),
+            (2, first(500, 510)),
+        ];
+        assert_eq!(looks[1].pages, expected);
+    }
 }

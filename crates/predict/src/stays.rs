@@ -2,14 +2,17 @@
 //!
 //! Reclaim lets a page go that has not been accessed while it passed through the inactive list, half of the least time that
 //! pages stay. Before that it may have been accessed at any time, and was if it stayed for longer. Where accessed bits were
-//! looked at, each look says of each page whether it was accessed since they were cleared, by the program or the kernel.
+//! looked at, each look says of each page whether it was accessed since they were cleared, by the program or the kernel, and
+//! how soon: that tells how often it is accessed.
 
 use pagewise_trace::TraceError;
 
 use crate::ages::Ages;
 use crate::history::History;
 use crate::history::What;
+use crate::looks::First;
 use crate::looks::Look;
+use crate::looks::LookedRates;
 use crate::random::Random;
 use crate::rates::Rates;
 use crate::strings::Step;
@@ -18,6 +21,14 @@ use crate::strings::Step;
 const FINEST: u64 = 4096;
 /// Accesses at random that are made up at most.
 const MOST: f64 = 2e6;
+/// How much more what the region's pages say of how often a page is accessed counts than when it was itself first.
+const REGION_COUNTS: f64 = 8.0;
+/// The share of looks that tells that a page is accessed all the time: how often is to be told by glances.
+const ALWAYS: f64 = 0.9;
+/// The chance of an access so soon that tells that the page is now accessed more often than before.
+const MUCH_SOONER: f64 = 0.05;
+/// How often a page is taken to be accessed that was not while it was looked, in as much time.
+const UNSEEN: f64 = 0.1;
 /// Every so manieth page is looked at to tell how many there will be.
 const SAMPLE: u32 = 16;
 
@@ -29,10 +40,11 @@ struct Stay {
     told: u64,
     /// The last of them, or when it came.
     last: u64,
-    /// Looks at it in this stay and before, and those that saw it accessed.
-    looks: u32,
-    accessed: u32,
     here: bool,
+    /// How often it is accessed, per ns, by the last look since it came.
+    rate: Option<f64>,
+    /// The share of looks that saw it accessed, in this stay and before: half by the last of them.
+    share: Option<f64>,
 }
 
 pub(crate) struct Stays<'a> {
@@ -62,9 +74,9 @@ pub(crate) fn add(
         since: 0,
         told: 0,
         last: 0,
-        looks: 0,
-        accessed: 0,
         here: false,
+        rate: None,
+        share: None,
     };
     let mut stays = Stays {
         ages,
@@ -87,8 +99,14 @@ pub(crate) fn add(
         match moment.what {
             What::Touched if stay.here => {}
             What::Touched | What::Faulted => {
-                (stay.since, stay.told, stay.last, stay.here) =
-                    (moment.at, moment.at, moment.at, true);
+                *stay = Stay {
+                    since: moment.at,
+                    told: moment.at,
+                    last: moment.at,
+                    here: true,
+                    rate: None,
+                    share: stay.share,
+                };
             }
             What::Gone => stays.end(moment.page, moment.at),
             What::Evicted => stays.evict(moment.page, moment.at),
@@ -105,25 +123,24 @@ pub(crate) fn add(
 
 impl Stays<'_> {
     fn look(&mut self, look: &Look) {
-        for &(page, accessed) in &look.pages {
+        let is_whole = |page: u32| {
+            let stay = &self.stays[page as usize];
+            stay.here && stay.since < look.cleared
+        };
+        let rates = look.rates(is_whole);
+        for &(page, first) in &look.pages {
             let stay = self.stays[page as usize];
             if !stay.here || stay.told >= look.at {
                 continue;
             }
             self.at_random(page, look.cleared);
-            let begin = stay.told.max(look.cleared);
-            let whole = stay.since <= look.cleared;
-            if !whole {
-                self.at_random(page, look.at);
-            } else {
-                let stay = &mut self.stays[page as usize];
-                stay.looks += 1;
-                stay.accessed += u32::from(accessed);
-                if accessed {
-                    self.at_least_once(page, begin, look.at);
-                } else {
-                    let scanned = look.at.saturating_sub(self.since_scan(look.at));
-                    self.at_random(page, scanned);
+            let is_whole = stay.since < look.cleared;
+            match (first, rates) {
+                (Some(first), Some(rates)) if is_whole => self.from_first(page, first, look, rates),
+                (None, Some(_)) if is_whole => self.unseen(page, look),
+                (_, rates) => {
+                    self.stays[page as usize].rate = rates.map(|rates| rates.any);
+                    self.at_random(page, look.at);
                 }
             }
             self.stays[page as usize].told = look.at;
@@ -131,10 +148,12 @@ impl Stays<'_> {
         self.cleared = look.at;
     }
 
-    /// How long ago the kernel last cleared a page's bit: at any time in the last pass through a list.
-    fn since_scan(&mut self, at: u64) -> u64 {
-        let pass = self.ages.longest(at) / 2;
-        (pass as f64 * self.random.uniform()) as u64
+    /// No access was seen; nor is one made up, though the kernel may have cleared a bit that no glance had seen.
+    fn unseen(&mut self, page: u32, look: &Look) {
+        let interval = (look.at - look.cleared).max(1) as f64;
+        let stay = &mut self.stays[page as usize];
+        stay.share = stay.share.map(|share| share / 2.0);
+        stay.rate = Some(UNSEEN / interval);
     }
 
     /// The page left: it had not been accessed in its last pass through the inactive list.
@@ -176,7 +195,10 @@ impl Stays<'_> {
             return;
         }
         while at < until {
-            let (rate, holds) = self.rates.rate(page, at);
+            let (rate, holds) = match stay.rate {
+                Some(rate) => (rate, u64::MAX),
+                None => self.rates.rate(page, at),
+            };
             let longest = self.ages.longest(at);
             let finest = self.tick;
             // It would hardly have stayed otherwise.
@@ -201,25 +223,34 @@ impl Stays<'_> {
         stay.told = until;
     }
 
-    /// Accesses at random, but one at least.
-    fn at_least_once(&mut self, page: u32, begin: u64, end: u64) {
-        let stay = &mut self.stays[page as usize];
-        let length = (end - begin).max(1) as f64;
-        let (region, _) = self.rates.rate(page, begin);
-        // As often as it was seen accessed so far; two looks' worth of what its region says.
-        let expected = 1.0 - (-region * length).exp();
-        let share = (f64::from(stay.accessed) + 2.0 * expected) / (f64::from(stay.looks) + 2.0);
-        let rate = -(1.0 - share).max(1e-3).ln() / length;
+    /// Accesses at random, the first of which was seen.
+    fn from_first(&mut self, page: u32, first: First, look: &Look, rates: LookedRates) {
+        let after = first.after.max(look.cleared);
+        let uncertain = first.by.saturating_sub(after) as f64;
+        let mut at = after as f64 + uncertain * self.random.uniform();
+        let rate = self.rate_from(page, at - look.cleared as f64, look, rates);
         let finest = self.tick as f64;
-        // The first, given that there is one.
-        let chance = 1.0 - (-rate * length).exp();
-        let mut at = -(1.0 - self.random.uniform() * chance).ln() / rate;
-        while at < length {
-            stay.last = begin + at as u64;
-            self.steps.push(Step::made_up(stay.last, page));
+        self.stays[page as usize].rate = Some(rate);
+        while at < look.at as f64 {
+            self.stays[page as usize].last = at as u64;
+            self.steps.push(Step::made_up(at as u64, page));
             at += (self.random.exponential() / rate).max(finest);
         }
-        stay.told = end;
+    }
+
+    /// How often a page is accessed that was first after `waited` ns: as looks before say, if they do and it did not come much
+    /// sooner than that; else as often as this was soon, and others' of the region were.
+    fn rate_from(&mut self, page: u32, waited: f64, look: &Look, rates: LookedRates) -> f64 {
+        let stay = &mut self.stays[page as usize];
+        let interval = (look.at - look.cleared).max(1) as f64;
+        let often = |share: f64| -(1.0 - share).max(1e-3).ln() / interval;
+        let before = stay.share.unwrap_or(1.0 - (-rates.any * interval).exp());
+        let share = (before + 1.0) / 2.0;
+        stay.share = Some(share);
+        match before > ALWAYS || often(before) * waited < MUCH_SOONER {
+            true => (REGION_COUNTS + 1.0) / (REGION_COUNTS / rates.accessed + waited).max(1.0),
+            false => often(share),
+        }
     }
 }
 

@@ -41,6 +41,9 @@ struct Head {
     doubtful: Option<Vec<usize>>,
     /// What it passed over, until then.
     pending: Vec<Passing>,
+    /// Its first fault's page, and what was in memory before it.
+    first: u32,
+    lead: Passing,
 }
 
 /// `bounds` are the first page of the object around a page and the page after its last: a sweep begins and ends there.
@@ -83,14 +86,20 @@ pub(crate) fn find(history: &History, bounds: impl Fn(u32) -> (u32, u32)) -> Swe
                         head
                     }
                     None => {
-                        let mut head = Head {
+                        let lead = Passing {
+                            first: from,
+                            after: page,
+                            begin: moment.at,
+                            end: moment.at,
+                        };
+                        Head {
                             fault: faults,
                             at: moment.at,
                             doubtful: Some(Vec::new()),
                             pending: Vec::new(),
-                        };
-                        head.pass(from, page, moment.at, moment.at, &mut found);
-                        head
+                            first: page,
+                            lead,
+                        }
                     }
                 };
                 (head.fault, head.at) = (faults, moment.at);
@@ -147,7 +156,8 @@ impl Head {
         }
     }
 
-    /// It has ended: over what was in memory behind its last fault.
+    /// It has ended: it passed over what was in memory before its first fault and behind its last one, but over no more each
+    /// time than from the one to the other.
     fn finish(
         &mut self,
         last: u32,
@@ -160,7 +170,12 @@ impl Head {
         }
         let (_, after) = bounds(last);
         let next = missing.range(last + 1..).next().copied();
-        let until = next.unwrap_or(u32::MAX).min(after);
+        let extent = last - self.first;
+        let farthest = last.saturating_add(1 + extent);
+        let until = next.unwrap_or(u32::MAX).min(after).min(farthest);
+        let lead = self.lead;
+        let from = lead.first.max(self.first.saturating_sub(extent));
+        self.pass(from, lead.after, lead.begin, lead.end, found);
         self.pass(last + 1, until, self.at, self.at, found);
     }
 }

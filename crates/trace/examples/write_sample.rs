@@ -182,6 +182,14 @@ fn add_waits_and_accesses(writer: &mut TraceWriter) -> Result<(), pagewise_trace
         delay_thrashing_ns: None,
         delay_blkio_ns: None,
     })?;
+    writer.glances.push(pagewise_trace::Glance {
+        time_ns: 1_004_000_000,
+        interval_ns: 4_000_000,
+        space: 1,
+        address: 0x7f00_0000_0000,
+        pages: 4,
+        map: Some(format!("f{}", "0".repeat(127))),
+    })?;
     writer.accesses.push(pagewise_trace::Access {
         time_ns: 2_000_000_000,
         interval_ns: 1_000_000_000,

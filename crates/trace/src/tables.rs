@@ -25,6 +25,7 @@ macro_rules! with_all_tables {
             stalls: Stall,
             pressure: Pressure,
             accesses: Access,
+            glances: Glance,
             residency: Residency,
             residency_scans: ResidencyScan,
             thread_faults: ThreadFaults,
@@ -488,6 +489,25 @@ table! {
         resident_map: Option<String> => Dictionary,
         /// Which were accessed, in the same form; `None` if none or all resident ones were.
         accessed_map: Option<String> => Dictionary,
+    }
+}
+
+table! {
+    /// Pages of 2 MiB that a glance between the clearing of accessed bits and the look at them ([`Access`]) was the first to
+    /// find accessed.
+    pub struct Glance in "glances" {
+        /// When it was glanced, the same in all rows of one glance.
+        time_ns: u64 => Delta,
+        /// How long before that the bits had been cleared, in ns.
+        interval_ns: u64 => Dictionary,
+        /// The address space.
+        space: u32 => Dictionary,
+        /// The region's first byte, a multiple of 2 MiB.
+        address: u64 => Delta,
+        /// How many pages were newly found accessed, one at least.
+        pages: u16 => Dictionary,
+        /// Which: 128 hexadecimal digits, the first digit's lowest bit the first page; `None` if all 512 were.
+        map: Option<String> => Dictionary,
     }
 }
 

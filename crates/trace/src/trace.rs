@@ -177,6 +177,7 @@ streamed! {
     region_accesses: RegionAccess,
     stalls: Stall,
     accesses: Access,
+    glances: Glance,
     residency: Residency,
     residency_scans: ResidencyScan,
     thread_faults: ThreadFaults,

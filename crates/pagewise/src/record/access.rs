@@ -6,6 +6,7 @@
 //! thread of its own, draining goes on, and not the time but the processor time counts. A walk holds up nobody.
 
 use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use std::time::Instant;
@@ -35,10 +36,17 @@ const FIRST_COST_OF_PAGE_NS: u64 = 25;
 /// Each takes a descriptor. Of more processes, the first ones are looked at.
 const MOST_PROCESSES: usize = 256;
 
+/// Between clearing and looking it is glanced after this share of the interval, and after four times as long, and so on:
+/// how soon a page was accessed tells how often it is.
+const FIRST_GLANCE: u32 = 256;
+const NEXT_GLANCE: u32 = 4;
+
 /// Memory whose accessed bits were cleared.
 struct Cleared {
     pages: Pages,
     at_ns: u64,
+    /// What glances found accessed since, by the regions' addresses.
+    accessed: HashMap<u64, PageSet>,
 }
 
 /// What the clearing thread returns.
@@ -59,6 +67,9 @@ enum Phase {
     Clearing(JoinHandle<Clearing>),
     Waiting {
         cleared: Vec<Cleared>,
+        since: Instant,
+        /// When to glance next, after `since`.
+        glance: Duration,
         until: Instant,
     },
     /// It was refused.
@@ -74,6 +85,7 @@ pub(super) struct Accesses {
     clear: Duration,
     clear_took: Duration,
     walk: Duration,
+    glances: Duration,
     looks: u64,
     /// Cost of the last round, and the resident bytes at its begin.
     last: Option<(Duration, u64)>,
@@ -95,6 +107,7 @@ impl Accesses {
             clear: Duration::ZERO,
             clear_took: Duration::ZERO,
             walk: Duration::ZERO,
+            glances: Duration::ZERO,
             looks: 0,
             last: None,
             resident_bytes: 0,
@@ -132,13 +145,38 @@ impl Accesses {
                         refused = Some(why);
                         Phase::Stopped
                     }
-                    _ => Phase::Waiting {
-                        cleared: clearing.cleared,
-                        until: Instant::now() + self.interval(clearing.cost),
-                    },
+                    _ => {
+                        let (since, interval) = (Instant::now(), self.interval(clearing.cost));
+                        Phase::Waiting {
+                            cleared: clearing.cleared,
+                            since,
+                            glance: interval / FIRST_GLANCE,
+                            until: since + interval,
+                        }
+                    }
                 }
             }
-            Phase::Waiting { cleared, until } if Instant::now() >= until => {
+            Phase::Waiting {
+                mut cleared,
+                since,
+                glance,
+                until,
+            } if Instant::now() < until => {
+                let mut next = glance;
+                if since.elapsed() >= glance {
+                    self.glance(&mut cleared, faults, writer)?;
+                    while next <= since.elapsed() {
+                        next *= NEXT_GLANCE;
+                    }
+                }
+                Phase::Waiting {
+                    cleared,
+                    since,
+                    glance: next,
+                    until,
+                }
+            }
+            Phase::Waiting { cleared, .. } => {
                 self.look(&cleared, faults, writer)?;
                 let cost = self.clear + self.walk - self.spent_before_round;
                 self.last = Some((cost, self.resident_bytes));
@@ -181,6 +219,50 @@ impl Accesses {
         (clear_cost.max(last) * BUDGET).max(self.shortest)
     }
 
+    /// Looks which pages were accessed first since the last glance. It holds up nobody, and costs no more than clearing and
+    /// looking may.
+    fn glance(
+        &mut self,
+        cleared: &mut [Cleared],
+        faults: &SwapSensor,
+        writer: &mut TraceWriter,
+    ) -> Result<(), Failure> {
+        let expected = self.walk.checked_div(self.looks as u32).unwrap_or_default();
+        if self.glances + expected > self.began.elapsed() / BUDGET {
+            return Ok(());
+        }
+        let time_ns = Clocks::now().monotonic_ns;
+        for memory in cleared {
+            let processor = processor_time();
+            let mut fresh = Vec::new();
+            let accessed = &mut memory.accessed;
+            let (_, mm) = self.sensor.walk(&memory.pages, |region| {
+                let before = accessed.entry(region.address).or_default();
+                let new = both(&region.accessed, before, |now, before| now & !before);
+                if pages_in(&new) > 0 {
+                    *before = both(before, &new, |before, new| before | new);
+                    fresh.push((region.address, new));
+                }
+            })?;
+            self.glances += processor_time().saturating_sub(processor);
+            let Some(space) = faults.space_of(mm)? else {
+                continue;
+            };
+            for (address, new) in fresh {
+                let pages = pages_in(&new);
+                writer.glances.push(trace::Glance {
+                    time_ns,
+                    interval_ns: time_ns.saturating_sub(memory.at_ns),
+                    space,
+                    address,
+                    pages,
+                    map: (pages != 512).then(|| digits(&new)),
+                })?;
+            }
+        }
+        Ok(())
+    }
+
     fn look(
         &mut self,
         cleared: &[Cleared],
@@ -193,9 +275,9 @@ impl Accesses {
         for memory in cleared {
             regions.clear();
             let processor = processor_time();
-            let (walked, mm) = self
-                .sensor
-                .walk(&memory.pages, |region| regions.push(region))?;
+            let (walked, mm) = self.sensor.walk(&memory.pages, |region| {
+                regions.push(memory.with_glances(region))
+            })?;
             self.walk += processor_time().saturating_sub(processor);
             let Walked::Whole { changed } = walked else {
                 continue; // it ended, or became another program
@@ -227,6 +309,10 @@ impl Accesses {
                 self.clear_took.saturating_sub(self.clear).as_nanos() as f64,
             ),
             ("access_walk_ns".to_owned(), self.walk.as_nanos() as f64),
+            (
+                "access_glances_ns".to_owned(),
+                self.glances.as_nanos() as f64,
+            ),
             ("access_looks".to_owned(), self.looks as f64),
         ]);
         if !wall.is_zero() {
@@ -242,6 +328,21 @@ impl Accesses {
             ("access_processes", self.skipped_processes),
         ]
     }
+}
+
+impl Cleared {
+    /// What a glance saw accessed was, though the kernel may have cleared its bit since.
+    fn with_glances(&self, mut region: Region) -> Region {
+        if let Some(glanced) = self.accessed.get(&region.address) {
+            let still = both(glanced, &region.resident, |glanced, here| glanced & here);
+            region.accessed = both(&region.accessed, &still, |now, still| now | still);
+        }
+        region
+    }
+}
+
+fn both(one: &PageSet, other: &PageSet, join: impl Fn(u64, u64) -> u64) -> PageSet {
+    std::array::from_fn(|word| join(one[word], other[word]))
 }
 
 /// `last`: cost and resident bytes of the round before. Memory that grew since costs more; none is taken for cheaper.
@@ -275,6 +376,7 @@ fn clear(processes: &[u32]) -> Clearing {
             Ok((Some(pages), true)) => clearing.cleared.push(Cleared {
                 pages,
                 at_ns: Clocks::now().monotonic_ns,
+                accessed: HashMap::new(),
             }),
             Ok(_) => {} // it has ended
             Err(error) => {
@@ -322,6 +424,25 @@ fn digits(set: &PageSet) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_glanced_counts_while_it_is_in_memory() {
+        let glanced = [0b1110, 0, 0, 0, 0, 0, 0, 1];
+        let cleared = Cleared {
+            pages: Pages::open(std::process::id()).unwrap().unwrap(),
+            at_ns: 0,
+            accessed: HashMap::from([(2 << 20, glanced)]),
+        };
+        let region = |address| Region {
+            address,
+            resident: [0b0111, 0, 0, 0, 0, 0, 0, 0],
+            accessed: [0b0001, 0, 0, 0, 0, 0, 0, 0],
+            ..Region::default()
+        };
+        assert_eq!(cleared.with_glances(region(2 << 20)).accessed[0], 0b0111);
+        assert_eq!(cleared.with_glances(region(2 << 20)).accessed[7], 0);
+        assert_eq!(cleared.with_glances(region(4 << 20)), region(4 << 20));
+    }
 
     #[test]
     fn maps_begin_with_the_first_page() {

@@ -38,6 +38,7 @@ pub(crate) struct Tables {
     pub(crate) stalls: Vec<Stall>,
     pub(crate) pressure: Vec<Pressure>,
     pub(crate) accesses: Vec<Access>,
+    pub(crate) glances: Vec<Glance>,
     pub(crate) residency: Vec<Residency>,
     pub(crate) residency_scans: Vec<ResidencyScan>,
     pub(crate) thread_faults: Vec<ThreadFaults>,
@@ -69,6 +70,7 @@ macro_rules! for_tables {
             stalls,
             pressure,
             accesses,
+            glances,
             residency,
             residency_scans,
             thread_faults,
@@ -208,6 +210,14 @@ impl Tables {
         self.add_waits(number);
         self.add_page_states(number);
         self.add_io(number);
+        self.glances.push(Glance {
+            time_ns: n,
+            interval_ns: n / 2,
+            space: number,
+            address: n << 21,
+            pages: number as u16,
+            map: some_text("f0"),
+        });
         self.accesses.push(Access {
             time_ns: n,
             interval_ns: n / 2,

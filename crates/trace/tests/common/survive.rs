@@ -37,6 +37,7 @@ fn read_tables(trace: &Trace, dir: &Path, seen: &mut (u64, u64)) {
         Stall,
         Pressure,
         Access,
+        Glance,
         Space,
         Allocation,
         Release,

@@ -53,6 +53,7 @@ fn named_methods_read_the_same_tables() {
         releases,
         stalls,
         accesses,
+        glances: trace.glances().unwrap().map(Result::unwrap).collect(),
         spaces: trace.spaces().unwrap(),
         moves: trace.moves().unwrap(),
         mappings: trace.mappings().unwrap(),
