@@ -97,19 +97,19 @@ impl Model {
         let known = strings::known(&history, &found);
         let looks = trace.accesses()?;
         let rates = Rates::new(&history, &found, &known, looks, page_shift(trace))?;
+        let read_looks = || -> Result<_, PredictError> {
+            let (accesses, glances) = (trace.accesses()?, trace.glances()?);
+            Ok(looks::read(accesses, glances, page_shift(trace), &history))
+        };
+        let hot_time = looks::hot_time(read_looks()?)?;
         let build = |(share, unnoticed)| -> Result<Vec<Step>, PredictError> {
             let ages = Ages::new(&history, share);
-            let looks = looks::read(
-                trace.accesses()?,
-                trace.glances()?,
-                page_shift(trace),
-                &history,
-            );
+            let looks = read_looks()?;
             let mut steps = known.clone();
             stays::add(
                 &history,
                 looks,
-                (&rates, &ages),
+                (&rates, &ages, hot_time),
                 unnoticed,
                 SEED,
                 &mut steps,

@@ -13,7 +13,13 @@ use crate::history::key;
 /// Pages of 2 MiB.
 const PAGES: usize = 512;
 
+/// Pages are hot that are accessed more often than this in an interval.
+const HOT: f64 = 16.0;
+/// By how much likelier, as a logarithm, a rate must be than none to be believed.
+const SURE: f64 = 3.0;
+
 /// What a look saw of some neighbouring pages; times are own times.
+#[derive(Clone)]
 pub(crate) struct Look {
     /// When the bits had been cleared, and when it was looked.
     pub(crate) cleared: u64,
@@ -33,30 +39,94 @@ impl Look {
     /// How often its pages are accessed; of those for which `is_whole`: in memory all the time. `None`: there are none.
     pub(crate) fn rates(&self, is_whole: impl Fn(u32) -> bool) -> Option<LookedRates> {
         let interval = (self.at - self.cleared).max(1) as f64;
-        let (mut pages, mut count, mut sum) = (0.0, 0.0, 0.0);
+        let (mut pages, mut accessed) = (0.0, 0.0);
+        let mut waits: Vec<Waits> = Vec::new();
         for &(_, first) in self.pages.iter().filter(|&&(page, _)| is_whole(page)) {
             pages += 1.0;
-            if let Some(First { after, by }) = first {
-                count += 1.0;
-                sum += (after.max(self.cleared) + by) as f64 / 2.0 - self.cleared as f64;
+            let Some(First { after, by }) = first else {
+                continue;
+            };
+            accessed += 1.0;
+            let from = after.saturating_sub(self.cleared) as f64;
+            let to = by.saturating_sub(self.cleared) as f64;
+            match waits
+                .iter_mut()
+                .find(|waits| (waits.from, waits.to) == (from, to))
+            {
+                Some(waits) => waits.pages += 1.0,
+                None => waits.push(Waits {
+                    from,
+                    to,
+                    pages: 1.0,
+                }),
             }
         }
         if pages == 0.0 {
             return None;
         }
-        let exposed: f64 = sum + (pages - count) * interval;
-        let any = count / exposed.max(1.0);
-        // What is above that only by chance does not count: two standard errors of waits that are evenly spread.
-        let mean = sum / count / interval + 2.0 / (12.0 * count).sqrt();
-        let cut_off = if count > 0.0 {
-            rate_of_cut_off(mean) / interval
-        } else {
-            0.0
-        };
+        let waited: f64 = waits
+            .iter()
+            .map(|waits| waits.pages * (waits.from + waits.to) / 2.0)
+            .sum();
+        let any = accessed / (waited + (pages - accessed) * interval).max(1.0);
+        let rate = rate_of_accessed(&waits, interval);
         Some(LookedRates {
             any,
-            accessed: any.max(cut_off),
+            accessed: any.max(rate),
         })
+    }
+}
+
+/// For how long pages were hot, all their times together, in page-ns.
+pub(crate) fn hot_time(
+    looks: impl Iterator<Item = Result<Look, TraceError>>,
+) -> Result<f64, TraceError> {
+    let mut sum = 0.0;
+    for look in looks {
+        let look = look?;
+        let interval = (look.at - look.cleared) as f64;
+        let is_hot = |rates: LookedRates| rates.accessed * interval > HOT;
+        if look.rates(|_| true).is_some_and(is_hot) {
+            let accessed = look.pages.iter().filter(|(_, first)| first.is_some());
+            sum += accessed.count() as f64 * interval;
+        }
+    }
+    Ok(sum)
+}
+
+/// Pages that waited for their first access so long, ns.
+struct Waits {
+    from: f64,
+    to: f64,
+    pages: f64,
+}
+
+/// The rate of the exponentially distributed waits of which only those up to the look are seen that makes these likeliest, per ns. 0 if
+/// waits that are evenly spread are nearly as likely.
+fn rate_of_accessed(waits: &[Waits], interval: f64) -> f64 {
+    // ln(exp(-x) - exp(-y)), given that it is at most the interval.
+    let likelihood = |rate: f64| -> f64 {
+        let below = |x: f64| (-(-x).exp_m1()).ln();
+        let of = |waits: &Waits| {
+            let length = (waits.to - waits.from).max(1.0);
+            waits.pages * (below(rate * length) - rate * waits.from - below(rate * interval))
+        };
+        waits.iter().map(of).sum()
+    };
+    // By logarithms: from evenly spread to all at the first of a thousand parts.
+    let (evenly, most) = (1e-3 / interval, 1e4 / interval);
+    let (mut low, mut high) = (evenly.ln(), most.ln());
+    for _ in 0..50 {
+        let third = (high - low) / 3.0;
+        match likelihood((low + third).exp()) < likelihood((high - third).exp()) {
+            true => low += third,
+            false => high -= third,
+        }
+    }
+    let rate = low.exp();
+    match likelihood(rate) > likelihood(evenly) + SURE {
+        true => rate,
+        false => 0.0,
     }
 }
 
@@ -68,21 +138,6 @@ pub(crate) struct LookedRates {
     /// Those that were: the rate whose waits, cut off at the look, have the mean that was seen. Pages that are never accessed have no
     /// part in it.
     pub(crate) accessed: f64,
-}
-
-/// The rate of exponentially distributed waits whose mean is `mean` where those beyond 1 are left out. 0 if it is a half or more.
-fn rate_of_cut_off(mean: f64) -> f64 {
-    let (mut low, mut high) = (0.0, 1e6);
-    for _ in 0..60 {
-        let rate: f64 = (low + high) / 2.0;
-        let mean_there = 1.0 / rate - 1.0 / rate.exp_m1();
-        (low, high) = if mean_there > mean {
-            (rate, high)
-        } else {
-            (low, rate)
-        };
-    }
-    low
 }
 
 /// The looks of a recording, in order of time, with the glances before them; pages of `1 << page_shift` bytes.

@@ -21,4 +21,14 @@ impl Random {
     pub(crate) fn exponential(&mut self) -> f64 {
         -(1.0 - self.uniform()).ln()
     }
+
+    /// Of this rate, given that it is below `most`; where the rate is next to nothing, evenly spread.
+    pub(crate) fn exponential_below(&mut self, rate: f64, most: f64) -> f64 {
+        let uniform = self.uniform();
+        let mass = -(-rate * most).exp_m1();
+        match mass > 1e-9 {
+            true => (-(-uniform * mass).ln_1p() / rate).min(most),
+            false => uniform * most,
+        }
+    }
 }

@@ -163,6 +163,13 @@ impl Rates {
         }
     }
 
+    /// Accesses to `page` at own time `at`, for each ns, by those to pages around it that were away. `None`: too few were.
+    pub(crate) fn by_faults(&self, page: u32, at: u64) -> Option<f64> {
+        let region = self.regions[page as usize] as usize;
+        let seen = &self.seen[region][self.window_of(at)];
+        (seen.away >= self.window as f64 * LEAST_AWAY).then(|| seen.faults / seen.away)
+    }
+
     /// Accesses to `page` at own time `at`, for each ns; and until when that holds.
     pub(crate) fn rate(&self, page: u32, at: u64) -> (f64, u64) {
         let window = self.window_of(at);

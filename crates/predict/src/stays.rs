@@ -20,7 +20,7 @@ use crate::strings::Step;
 /// Parts of the run in which a page's accesses may count once.
 const FINEST: u64 = 4096;
 /// Accesses at random that are made up at most.
-const MOST: f64 = 2e6;
+const MOST: f64 = 4e6;
 /// How much more what the region's pages say of how often a page is accessed counts than when it was itself first.
 const REGION_COUNTS: f64 = 8.0;
 /// The share of looks that tells that a page is accessed all the time: how often is to be told by glances.
@@ -65,7 +65,7 @@ pub(crate) struct Stays<'a> {
 pub(crate) fn add(
     history: &History,
     looks: impl Iterator<Item = Result<Look, TraceError>>,
-    (rates, ages): (&Rates, &Ages),
+    (rates, ages, hot_time): (&Rates, &Ages, f64),
     unnoticed: bool,
     seed: u64,
     steps: &mut Vec<Step>,
@@ -85,7 +85,7 @@ pub(crate) fn add(
         stays: vec![nowhere; history.keys.len()],
         cleared: 0,
         random: Random::new(seed),
-        tick: tick(history, rates),
+        tick: tick(history, rates).max((hot_time / MOST) as u64),
         steps,
     };
     let mut looks = looks.peekable();
@@ -139,7 +139,9 @@ impl Stays<'_> {
                 (Some(first), Some(rates)) if is_whole => self.from_first(page, first, look, rates),
                 (None, Some(_)) if is_whole => self.unseen(page, look),
                 (_, rates) => {
-                    self.stays[page as usize].rate = rates.map(|rates| rates.any);
+                    let by_faults = self.rates.by_faults(page, look.at);
+                    let by_looks = rates.map(|rates| rates.any);
+                    self.stays[page as usize].rate = by_faults.or(by_looks);
                     self.at_random(page, look.at);
                 }
             }
@@ -227,7 +229,7 @@ impl Stays<'_> {
     fn from_first(&mut self, page: u32, first: First, look: &Look, rates: LookedRates) {
         let after = first.after.max(look.cleared);
         let uncertain = first.by.saturating_sub(after) as f64;
-        let mut at = after as f64 + uncertain * self.random.uniform();
+        let mut at = after as f64 + self.random.exponential_below(rates.accessed, uncertain);
         let rate = self.rate_from(page, at - look.cleared as f64, look, rates);
         let finest = self.tick as f64;
         self.stays[page as usize].rate = Some(rate);
@@ -241,10 +243,11 @@ impl Stays<'_> {
     /// How often a page is accessed that was first after `waited` ns: as looks before say, if they do and it did not come much
     /// sooner than that; else as often as this was soon, and others' of the region were.
     fn rate_from(&mut self, page: u32, waited: f64, look: &Look, rates: LookedRates) -> f64 {
+        let around = self.rates.by_faults(page, look.at).unwrap_or(rates.any);
         let stay = &mut self.stays[page as usize];
         let interval = (look.at - look.cleared).max(1) as f64;
         let often = |share: f64| -(1.0 - share).max(1e-3).ln() / interval;
-        let before = stay.share.unwrap_or(1.0 - (-rates.any * interval).exp());
+        let before = stay.share.unwrap_or(1.0 - (-around * interval).exp());
         let share = (before + 1.0) / 2.0;
         stay.share = Some(share);
         match before > ALWAYS || often(before) * waited < MUCH_SOONER {

@@ -15,6 +15,7 @@ use crate::history::Known;
 use crate::history::What;
 use crate::looks::First;
 use crate::looks::Look;
+use crate::looks::hot_time;
 use crate::rates::Rates;
 use crate::stays;
 use crate::strings;
@@ -30,10 +31,10 @@ const SCANNED: usize = 2;
 /// accesses. As reclaim clears bits too, two pages' for each page that comes in, so do the looks miss some; they clear none
 /// that the policy sees.
 fn record(string: &[u64], frames: u32, look_each: usize) -> (History, Vec<Look>) {
-    // As recorded: after a 256th, a 64th, ... of the interval.
+    // As recorded: after a 256th and a 16th of the interval.
     let glances: Vec<usize> = match look_each {
         NEVER => vec![],
-        _ => [256, 64, 16, 4, 1]
+        _ => [256, 16, 1]
             .map(|share| look_each / share)
             .into_iter()
             .filter(|&at| at > 0)
@@ -109,8 +110,11 @@ fn predicted_and_true(string: &[u64], look_each: usize, percent: u64) -> (f64, f
     let mut steps = strings::known(&history, &found);
     let rates = Rates::new(&history, &found, &steps, std::iter::empty(), 12).expect("no looks");
     let ages = Ages::new(&history, 10);
-    let looks = looks.into_iter().map(Ok);
-    stays::add(&history, looks, (&rates, &ages), true, 1, &mut steps).expect("nothing is read");
+    // The iterator of looks is gone through twice, as a recording is read twice.
+    let all = || looks.iter().cloned().map(Ok);
+    let hot_time = hot_time(all()).expect("nothing is read");
+    let known_of_pages = (&rates, &ages, hot_time);
+    stays::add(&history, all(), known_of_pages, true, 1, &mut steps).expect("nothing is read");
     steps.sort_unstable();
     let whole: Vec<Step> = (0..)
         .zip(string)

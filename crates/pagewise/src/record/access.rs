@@ -36,10 +36,10 @@ const FIRST_COST_OF_PAGE_NS: u64 = 25;
 /// Each takes a descriptor. Of more processes, the first ones are looked at.
 const MOST_PROCESSES: usize = 256;
 
-/// Between clearing and looking it is glanced after this share of the interval, and after four times as long, and so on:
-/// how soon a page was accessed tells how often it is.
+/// Between clearing and looking it is glanced after this share of the interval, and after sixteen times as long: how soon a
+/// page was accessed tells how often it is.
 const FIRST_GLANCE: u32 = 256;
-const NEXT_GLANCE: u32 = 4;
+const NEXT_GLANCE: u32 = 16;
 
 /// Memory whose accessed bits were cleared.
 struct Cleared {
