@@ -13,7 +13,7 @@ const HALVINGS: u32 = 100;
 const WIDEST: f64 = 1e9;
 
 /// What was seen of a region of 2 MiB.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Use {
     /// First byte.
     pub address: u64,
@@ -27,6 +27,8 @@ pub struct Use {
     pub page_lookups: f64,
     /// The same if it is a huge page: less, where accesses to neighbours follow each other.
     pub region_lookups: f64,
+    /// A manager leaves it alone: a file, a stack.
+    pub left_alone: bool,
 }
 
 impl Use {
@@ -39,12 +41,13 @@ impl Use {
             swapped,
             page_lookups: accessed.into(),
             region_lookups: accessed.into(),
+            left_alone: false,
         }
     }
 
     /// Whether a manager that makes all huge pages it can would make it one.
     pub fn may_be_huge(&self) -> bool {
-        self.resident > 0 && self.swapped <= MOST_SWAPPED
+        !self.left_alone && self.resident > 0 && self.swapped <= MOST_SWAPPED
     }
 }
 

@@ -99,7 +99,8 @@ impl<'a> Running<'a> {
                 huge: false,
             },
         };
-        regions.iter().map(seen).collect()
+        let regions = regions.iter().filter(|region| !region.left_alone);
+        regions.map(seen).collect()
     }
 
     /// Makes it a huge page; false: it is not there.

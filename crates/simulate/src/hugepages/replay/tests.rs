@@ -183,6 +183,18 @@ fn by_counters_the_burdened_program_goes_first_where_coverage_is_alike() {
 }
 
 #[test]
+fn what_a_manager_leaves_alone_costs_but_is_never_promoted() {
+    let mut file = Use::of_coverage(2 << 21, 512, 100, 0);
+    file.left_alone = true;
+    let uses = vec![Use::of_coverage(1 << 21, 512, 100, 0), file];
+    let program = Program::new(vec![Look::of_coverage(seconds(0), uses, 10.0)], None);
+    let course = Workload::new(vec![program], tlb()).replay(&setup(HugePolicy::Linux, 10.0, 5));
+    assert_eq!(course.promotions(), 1);
+    assert_eq!(overheads(&course)[4], 1000.0 / 3000.0);
+    assert_eq!(course.near_huge_from(), Some(seconds(0)));
+}
+
+#[test]
 fn an_overhead_that_cannot_be_is_refused() {
     let fits: Tlb = "l1-4k=4096".parse().expect("a geometry");
     let mut program = steady(0, &[(512, 512)]);
