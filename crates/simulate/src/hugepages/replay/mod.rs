@@ -59,7 +59,7 @@ pub(crate) struct Bounds {
 pub struct Setup {
     /// The policy, its rate and its watermarks.
     pub settings: Settings,
-    /// From one look of the manager at all programs to the next.
+    /// From one look of the manager at a program to the next; the first is when it begins.
     pub interval: Duration,
     /// Memory of the machine, bytes. `None`: there is always enough.
     pub memory_bytes: Option<u64>,
@@ -107,19 +107,18 @@ impl Workload {
             .collect();
         let step = STEP.min(setup.interval).max(Duration::from_millis(1));
         let mut course = Course::new(self.programs.len());
-        let (mut now, mut next_look) = (Duration::ZERO, Duration::ZERO);
+        let mut now = Duration::ZERO;
         while now < setup.duration {
             for (id, one) in (0..).zip(&mut running) {
                 one.advance(now);
-                match one.overhead() {
-                    Some(overhead) => processes.entry(id).set_overhead(Some(overhead)),
-                    None => processes.remove(id),
-                }
-            }
-            if now >= next_look {
-                next_look = now + setup.interval;
-                for (id, one) in (0..).zip(&running).filter(|(_, one)| one.is_there()) {
-                    processes.entry(id).observe(&one.seen(), now);
+                let Some(overhead) = one.overhead() else {
+                    processes.remove(id);
+                    continue;
+                };
+                let process = processes.entry(id);
+                process.set_overhead(Some(overhead));
+                if one.is_looked_at(now, setup.interval) {
+                    process.observe(&one.seen(), now);
                 }
             }
             if let Some(total_bytes) = setup.memory_bytes {

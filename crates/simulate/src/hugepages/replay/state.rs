@@ -20,6 +20,7 @@ pub(super) struct Running<'a> {
     bounds: &'a [Bounds],
     tlb: &'a Tlb,
     at: Option<usize>,
+    next_look: Duration,
     huge: BTreeSet<u64>,
     /// `None`: something has changed since.
     cost: Option<Cycles>,
@@ -34,6 +35,7 @@ impl<'a> Running<'a> {
             bounds,
             tlb,
             at: None,
+            next_look: Duration::ZERO,
             huge: BTreeSet::new(),
             cost: None,
             promotions: 0,
@@ -61,8 +63,13 @@ impl<'a> Running<'a> {
         self.program.looks().get(self.at?)
     }
 
-    pub(super) fn is_there(&self) -> bool {
-        self.at.is_some()
+    /// Whether the manager looks at it now.
+    pub(super) fn is_looked_at(&mut self, now: Duration, interval: Duration) -> bool {
+        let is_due = now >= self.next_look;
+        if is_due {
+            self.next_look = now + interval;
+        }
+        is_due
     }
 
     fn cost(&mut self) -> Option<Cycles> {

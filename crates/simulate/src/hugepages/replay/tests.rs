@@ -163,6 +163,30 @@ fn programs_come_and_end_and_regions_go() {
 }
 
 #[test]
+fn a_program_is_looked_at_when_it_begins_and_then_each_interval() {
+    let uses = |numbers: &[u64]| {
+        let uses = numbers.iter();
+        uses.map(|number| Use::of_coverage(number << 21, 512, 512, 0))
+            .collect()
+    };
+    let looks = vec![
+        Look::of_coverage(seconds(2), uses(&[1]), 10.0),
+        Look::of_coverage(seconds(4), uses(&[1, 2]), 10.0),
+    ];
+    let course = Workload::new(vec![Program::new(looks, None)], tlb()).replay(&Setup {
+        interval: seconds(5),
+        ..setup(HugePolicy::Linux, 10.0, 9)
+    });
+    let huge: Vec<u64> = course
+        .samples
+        .iter()
+        .filter_map(|sample| Some(sample.programs[0]?.huge_pages))
+        .collect();
+    // From 2 s on; what is there since 4 s is seen at 7 s.
+    assert_eq!(huge, [1, 1, 1, 1, 1, 2, 2]);
+}
+
+#[test]
 fn by_counters_the_burdened_program_goes_first_where_coverage_is_alike() {
     let regions = [(512, 512); 4];
     let (light, heavy) = (steady(0, &regions), steady(0, &regions));
