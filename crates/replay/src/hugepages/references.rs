@@ -53,10 +53,7 @@ pub(super) fn read(
     }
     let mut builder = Builder::new(request.reference_time);
     let progress = reader.progress();
-    loop {
-        let Some(chunk) = reader.next_chunk()?.map(<[Reference]>::to_vec) else {
-            break;
-        };
+    while let Some(chunk) = reader.next_chunk()?.map(<[Reference]>::to_vec) {
         for reference in chunk {
             builder.add(reference, &reader);
         }

@@ -183,29 +183,29 @@ fn references_become_coverage_by_the_second_and_lookups_are_counted() {
     )
     .expect("written");
     let looks = loaded(&path, &request());
-    let seen: Vec<Vec<(u64, u16, u16, f64, f64)>> = looks
+    let seen: Vec<String> = looks
         .iter()
-        .map(|look| {
-            look.regions
-                .iter()
-                .map(|one| {
-                    (
-                        one.address / REGION,
-                        one.resident,
-                        one.accessed,
-                        one.page_lookups,
-                        one.region_lookups,
-                    )
-                })
-                .collect()
+        .flat_map(|look| look.regions.iter().map(|one| (look.time, one)))
+        .map(|(time, one)| {
+            format!(
+                "{} s, region {}: {} resident, {} accessed, {} and {} lookups",
+                time.as_secs(),
+                one.address / REGION,
+                one.resident,
+                one.accessed,
+                one.page_lookups,
+                one.region_lookups
+            )
         })
         .collect();
     assert_eq!(
         seen,
         [
             // Page 0, 1, 0, then 0 again after region 3: four lookups of pages, and two of the region.
-            vec![(1, 2, 2, 4.0, 2.0), (3, 1, 1, 2.0, 2.0)],
-            vec![(1, 3, 1, 1.0, 1.0), (3, 1, 0, 0.0, 0.0)],
+            "0 s, region 1: 2 resident, 2 accessed, 4 and 2 lookups",
+            "0 s, region 3: 1 resident, 1 accessed, 2 and 2 lookups",
+            "1 s, region 1: 3 resident, 1 accessed, 1 and 1 lookups",
+            "1 s, region 3: 1 resident, 0 accessed, 0 and 0 lookups",
         ]
     );
     assert!(looks.iter().all(|look| look.work == 10.0));

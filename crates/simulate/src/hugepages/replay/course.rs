@@ -137,7 +137,7 @@ impl Course {
                 .filter(|sample| sample.running().next().is_some())
         };
         let first = running().next()?.time;
-        match running().filter(|sample| !sample.is_near()).last() {
+        match running().rfind(|sample| !sample.is_near()) {
             None => Some(first),
             Some(last) => running()
                 .map(|sample| sample.time)
