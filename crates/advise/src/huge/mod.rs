@@ -1,6 +1,8 @@
 //! Which objects of a recording with accessed bits are to have huge pages.
 
 mod choose;
+#[cfg(test)]
+mod tests;
 
 use pagewise_analyze::Findings;
 use pagewise_plan::Action;

@@ -116,7 +116,9 @@ impl Workload {
                     continue;
                 };
                 let process = processes.entry(id);
-                process.set_overhead(Some(overhead));
+                if setup.settings.policy.needs_counters() {
+                    process.set_overhead(Some(overhead));
+                }
                 if one.is_looked_at(now, setup.interval) {
                     process.observe(&one.seen(), now);
                 }
