@@ -1,8 +1,7 @@
 """usage: check.py DOCS WORK PAGEWISE
 
-WORK holds pagewise.data with its exports, crashed.data, report.json, diff.json, check.json and simulate.json. Exits
-with 1 and says why if a tool opens a table
-otherwise than documented, or a document and the program disagree."""
+WORK holds pagewise.data with its exports, crashed.data, report.json, diff.json, check.json, simulate.json and
+hugepages.json. Exits with 1 and says why if a tool opens a table otherwise than documented, or a document and the program disagree."""
 
 import json
 import os
@@ -130,7 +129,7 @@ def main():
 
     described = {name: markdown.rows(section) for name, section in markdown.sections(json_text, 2).items()}
     report = json.loads(Path("report.json").read_text())
-    others = [json.loads(Path(f"{name}.json").read_text()) for name in ("diff", "check", "simulate")]
+    others = [json.loads(Path(f"{name}.json").read_text()) for name in ("diff", "check", "simulate", "hugepages")]
     for document in (report, *others):
         for text in documents.disagreements(document, described[document["schema"]]):
             expect(False, f"docs/json.md, {document['schema']}: {text}")

@@ -13,6 +13,7 @@ mod choose;
 mod contexts;
 mod facts;
 mod heat;
+mod huge;
 mod io;
 mod json;
 mod judge;
@@ -37,6 +38,8 @@ use pagewise_trace::TraceError;
 pub use contexts::ContextPath;
 pub use contexts::add_context_keys;
 pub use contexts::context_paths;
+pub use huge::HugeAdvice;
+pub use huge::huge_advice;
 pub use io::IoAdvice;
 pub use io::io_advice;
 

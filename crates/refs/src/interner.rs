@@ -46,6 +46,11 @@ impl Interner {
         self.keys.len() as u32
     }
 
+    /// The key that has this number.
+    pub(crate) fn key(&self, number: u32) -> Option<u64> {
+        self.keys.get(number as usize).copied()
+    }
+
     /// The page's number.
     #[inline]
     pub(crate) fn number(&mut self, key: u64) -> Result<u32, Full> {

@@ -216,6 +216,12 @@ impl Reader {
         self.interner.len()
     }
 
+    /// What this page was called in the trace: its address by the page size where the trace has addresses and nothing
+    /// tells files ([`Classify::Paper`]), else a number that is of no use outside. `None`: there is no such page yet.
+    pub fn page_key(&self, page: u32) -> Option<u64> {
+        self.interner.key(page)
+    }
+
     /// References given so far.
     pub fn references(&self) -> u64 {
         self.references

@@ -1,6 +1,7 @@
 //! Why a trace could not be replayed.
 
 use pagewise_refs::RefsError;
+use pagewise_trace::TraceError;
 
 /// Why a trace could not be replayed.
 #[derive(Debug, thiserror::Error)]
@@ -14,6 +15,12 @@ pub enum ReplayError {
     /// Whoever watches has ended it.
     #[error("interrupted")]
     Stopped,
+}
+
+impl From<TraceError> for ReplayError {
+    fn from(error: TraceError) -> Self {
+        Self::Trace(RefsError::Trace(error))
+    }
 }
 
 impl ReplayError {

@@ -28,6 +28,8 @@ use std::time::Duration;
 pub(crate) use self::arguments::HugepagesArguments;
 use self::arguments::HugepagesCommand;
 use self::arguments::ManageArguments;
+pub(crate) use self::arguments::Percent;
+pub(crate) use self::arguments::Rate;
 use self::folder::Folder;
 use self::manager::Manager;
 use crate::failure::Failure;

@@ -17,6 +17,7 @@ use pagewise_host::page_bytes;
 use pagewise_predict::Model;
 use pagewise_report::text::ColorChoice;
 use pagewise_report::text::Style;
+use pagewise_simulate::hugepages::Tlb;
 use pagewise_trace::Trace;
 
 use crate::failure::Failure;
@@ -44,6 +45,10 @@ pub(crate) struct PlanArguments {
     /// Call paths that read or write less of files get no rule (recordings with --io)
     #[arg(long, value_name = "SIZE", default_value = "100M")]
     min_io: MemorySize,
+    /// Of recordings with --access: entries and cycles of the TLB that gains by huge pages are reckoned with, as far as they differ
+    /// from l1-4k=64,l1-2m=8,l2=1024,walk=36,walk-2m=12,l2-hit=8,work=200 (a Haswell)
+    #[arg(long, value_name = "GEOMETRY", allow_hyphen_values = true)]
+    tlb: Option<Tlb>,
     /// Print JSON (schema pagewise.plan/1) in place of text
     #[arg(long)]
     json: bool,
@@ -53,6 +58,7 @@ const EXAMPLES: &str = "Examples:
   pagewise record --memory 60% --measure-peak -- ./solver input.txt
   pagewise plan
   pagewise compare plan.toml -- ./solver input.txt
+  pagewise record --access -- ./solver input.txt && pagewise plan -f
   pagewise record --io -- ./backup /data && pagewise plan -f && pagewise apply plan.toml -- ./backup /data";
 
 pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode, Failure> {
@@ -111,16 +117,22 @@ fn advise(
         NoAdvice::Lacks(why) => Failure::new(why),
     };
     let of_memory = pagewise_advise::advise(trace, findings, memory, model);
-    let Some(io) = analyze_file_io_by(trace, &thresholds(arguments)?)? else {
-        return of_memory.map_err(failed);
-    };
+    let io = analyze_file_io_by(trace, &thresholds(arguments)?)?;
+    let has_accesses = !findings.working_set.is_empty();
     let mut advice = match of_memory {
-        Err(NoAdvice::Lacks(_)) => {
+        Err(NoAdvice::Lacks(_)) if io.is_some() || has_accesses => {
             pagewise_advise::without_memory(trace, memory).map_err(failed)?
         }
         of_memory => of_memory.map_err(failed)?,
     };
-    advice.add_io(pagewise_advise::io_advice(trace, &io)?);
+    if let Some(io) = io {
+        advice.add_io(pagewise_advise::io_advice(trace, &io)?);
+    }
+    let tlb = arguments.tlb.unwrap_or_default();
+    let memory = &advice.plan.memory;
+    if let Some(huge) = pagewise_advise::huge_advice(trace, findings, memory, &tlb)? {
+        advice.add_huge(huge);
+    }
     Ok(advice)
 }
 

@@ -9,6 +9,7 @@ use pagewise_host::MemorySize;
 use pagewise_refs::Classify;
 use pagewise_refs::Columns;
 use pagewise_refs::Format;
+use pagewise_replay::HugeArm;
 use pagewise_replay::Request;
 use pagewise_replay::SampleRate;
 use pagewise_replay::StorageChoice;
@@ -17,6 +18,8 @@ use pagewise_simulate::Models;
 use pagewise_simulate::PolicyKind;
 
 use super::engine::Engine;
+use super::hugepages::HugeArguments;
+use super::policy::PolicyChoice;
 use crate::failure::Failure;
 
 #[derive(Debug, Args)]
@@ -26,17 +29,12 @@ pub(crate) struct SimulateArguments {
     /// compressed by gzip, zstd or xz), - for standard input, or a recording of pagewise
     #[arg(value_name = "TRACE")]
     pub(crate) trace: PathBuf,
-    /// More traces, with --engine
-    #[arg(value_name = "TRACES", requires = "engine")]
+    /// More traces, with --engine or --hugepages
+    #[arg(value_name = "TRACES")]
     pub(crate) more: Vec<PathBuf>,
-    /// Policies, comma-separated (--help lists them), or `all`. The column vs optimum needs belady among them
-    #[arg(
-        short,
-        long,
-        value_name = "LIST",
-        value_delimiter = ',',
-        default_value = "clock,linux,four-area,belady"
-    )]
+    /// Policies, comma-separated (--help lists them), or `all`. The column vs optimum needs belady among them [default:
+    /// clock,linux,four-area,belady; with --hugepages all]
+    #[arg(short, long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) policy: Vec<PolicyChoice>,
     /// Memory sizes, comma-separated: 20% (of the footprint), 512M, 2500p (pages)
     #[arg(
@@ -108,6 +106,8 @@ pub(crate) struct SimulateArguments {
     pub(crate) force: bool,
     #[command(flatten)]
     pub(crate) sweep_of: SweepArguments,
+    #[command(flatten)]
+    pub(crate) hugepages: HugeArguments,
 }
 
 /// Of many traces at once.
@@ -133,8 +133,12 @@ impl SimulateArguments {
 
     /// What is asked for.
     pub(super) fn request(&self) -> Result<Request, Failure> {
+        let policies: Result<Vec<Vec<PolicyKind>>, Failure> = match self.policy.is_empty() {
+            true => Ok(vec![DEFAULT_POLICIES.to_vec()]),
+            false => self.policy.iter().map(PolicyChoice::kinds).collect(),
+        };
         Ok(Request {
-            policies: self.policy.iter().flat_map(PolicyChoice::kinds).collect(),
+            policies: policies?.concat(),
             sizes: self.memory.clone(),
             page_bytes: self.page_size.map(page_bytes).transpose()?,
             devices: self.storage.clone(),
@@ -153,6 +157,13 @@ impl SimulateArguments {
         })
     }
 }
+
+const DEFAULT_POLICIES: [PolicyKind; 4] = [
+    PolicyKind::Clock,
+    PolicyKind::Linux,
+    PolicyKind::FourArea,
+    PolicyKind::Belady,
+];
 
 fn page_bytes(size: MemorySize) -> Result<u64, Failure> {
     match size {
@@ -173,7 +184,8 @@ Examples:
   pagewise simulate OLTP.lis --policy all --memory 10% --json
   pagewise simulate cmd.zst --storage file=nvme,swap=zram-lz4 --memory 64M,128M --html what-if.html
   pagewise simulate *.zst s3://traces/web.zst --policy all --engine ray --output found
-  pagewise simulate cmd.zst --sweep write/read=1..100 --policy cflru,four-area --csv";
+  pagewise simulate cmd.zst --sweep write/read=1..100 --policy cflru,four-area --csv
+  pagewise record --access -- CMD && pagewise simulate --hugepages pagewise.data";
 
 /// The examples, after the policies with their sources and the devices with their costs.
 fn long_help() -> String {
@@ -190,37 +202,15 @@ fn long_help() -> String {
         )
     });
     format!(
-        "Policies:\n{}\nDevices (typical, for a page of 4 KiB):\n{}\n{EXAMPLES}",
+        "Policies:\n{}\nHuge page policies (--hugepages):\n  {}\n\nDevices (typical, for a page of 4 KiB):\n{}\n{EXAMPLES}",
         policies.collect::<String>(),
+        HugeArm::all()
+            .iter()
+            .map(HugeArm::to_string)
+            .collect::<Vec<_>>()
+            .join(", "),
         devices.collect::<String>()
     )
-}
-
-/// One policy, or all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PolicyChoice {
-    All,
-    One(PolicyKind),
-}
-
-impl PolicyChoice {
-    fn kinds(&self) -> Vec<PolicyKind> {
-        match self {
-            Self::All => PolicyKind::ALL.to_vec(),
-            Self::One(policy) => vec![*policy],
-        }
-    }
-}
-
-impl FromStr for PolicyChoice {
-    type Err = pagewise_simulate::UnknownPolicy;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        match name {
-            "all" => Ok(Self::All),
-            name => name.parse().map(Self::One),
-        }
-    }
 }
 
 /// References between two flushes; `None`: never.

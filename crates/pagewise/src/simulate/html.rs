@@ -4,8 +4,6 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use pagewise_replay::Findings;
-
 use super::arguments::SimulateArguments;
 use crate::failure::Failure;
 use crate::output::tell;
@@ -24,10 +22,13 @@ pub(super) fn check(arguments: &SimulateArguments) -> Result<(), Failure> {
     }
 }
 
-/// Writes the page beside its place and renames it.
-pub(super) fn write(path: &Path, findings: &Findings, force: bool) -> Result<(), Failure> {
-    let document = findings.to_json(false);
-    let page = render(&document.map_err(|error| Failure::new(error.to_string()))?);
+/// The page of what another replacement policy would do.
+pub(super) fn page(document: &str) -> String {
+    render(TEMPLATE, document)
+}
+
+/// Writes a page beside its place and renames it.
+pub(super) fn write(path: &Path, page: &str, force: bool) -> Result<(), Failure> {
     let failed =
         |error: io::Error| Failure::new(format!("cannot write {}: {error}", path.display()));
     if force && path.exists() && !path.is_file() {
@@ -36,7 +37,7 @@ pub(super) fn write(path: &Path, findings: &Findings, force: bool) -> Result<(),
     }
     let mut unfinished = path.as_os_str().to_owned();
     unfinished.push(format!(".{}.tmp", std::process::id()));
-    let written = fs::write(&unfinished, &page).and_then(|()| fs::rename(&unfinished, path));
+    let written = fs::write(&unfinished, page).and_then(|()| fs::rename(&unfinished, path));
     if written.is_err() {
         // The first error is the one that matters.
         let _ = fs::remove_file(&unfinished);
@@ -51,8 +52,8 @@ pub(super) fn write(path: &Path, findings: &Findings, force: bool) -> Result<(),
 }
 
 /// The template with the document in it. No text of the document may end the script that holds it.
-fn render(document: &str) -> String {
-    TEMPLATE.replacen(DATA, &document.replace('<', "\\u003c"), 1)
+pub(super) fn render(template: &str, document: &str) -> String {
+    template.replacen(DATA, &document.replace('<', "\\u003c"), 1)
 }
 
 #[cfg(test)]
@@ -61,7 +62,7 @@ mod tests {
 
     #[test]
     fn the_page_needs_no_network_and_holds_its_data() {
-        let page = render("{\"path\":\"</script><b>\"}");
+        let page = page("{\"path\":\"</script><b>\"}");
         assert!(page.contains(r#"{"path":"\u003c/script>\u003cb>"}"#));
         assert!(!page.contains("@DATA@"));
         for outside in ["src=", "href=", "@import", "url(", "fetch("] {

@@ -3,6 +3,8 @@
 mod arguments;
 mod engine;
 mod html;
+mod hugepages;
+mod policy;
 mod progress;
 mod table;
 
@@ -24,6 +26,15 @@ pub(crate) fn run(arguments: &SimulateArguments) -> Result<ExitCode, Failure> {
     if arguments.sweep_of.engine.is_some() {
         return engine::run(arguments);
     }
+    if arguments.hugepages.hugepages {
+        return hugepages::run(arguments);
+    }
+    if let Some(second) = arguments.more.first() {
+        return Err(Failure::new(format!(
+            "{}: one trace at a time; several need --engine (each alone) or --hugepages (as programs beside each other)",
+            second.display()
+        )));
+    }
     let request = arguments.request()?;
     html::check(arguments)?;
     let findings = pagewise_replay::replay(&arguments.trace, &request, &mut Progress::default())?;
@@ -40,7 +51,8 @@ pub(crate) fn run(arguments: &SimulateArguments) -> Result<ExitCode, Failure> {
     };
     output::print(&text)?;
     if let Some(path) = &arguments.html {
-        html::write(path, &findings, arguments.force)?;
+        let document = findings.to_json(false).map_err(|error| rendered(&error))?;
+        html::write(path, &html::page(&document), arguments.force)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -6,4 +6,5 @@ mod common;
 mod annotating;
 mod applying;
 mod fresh;
+mod huge;
 mod planning;

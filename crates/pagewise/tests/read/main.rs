@@ -5,5 +5,6 @@ mod common;
 
 mod exports;
 mod html;
+mod hugepages;
 mod simulate;
 mod traces;

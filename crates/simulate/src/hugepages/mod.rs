@@ -6,6 +6,8 @@
 //!   MemoryState -> Recovery (between two watermarks) -> Action::CountZeros, Action::Demote
 //! ```
 //!
+//! [`replay`] feeds them what was recorded, and says by a model of the TLB ([`Tlb`]) what would have come of it.
+//!
 //! ```
 //! use pagewise_simulate::hugepages::{Action, Controller, HugePolicy, MemoryState, Processes, Seen, Settings};
 //! use std::time::Duration;
@@ -34,8 +36,10 @@ mod none;
 mod process;
 mod rate;
 mod recovery;
+pub mod replay;
 #[cfg(test)]
 mod tests;
+mod tlb;
 
 use std::time::Duration;
 
@@ -49,6 +53,10 @@ pub use kind::UnknownHugePolicy;
 pub use process::Process;
 pub use process::Region;
 pub use recovery::Watermarks;
+pub use tlb::Cycles;
+pub use tlb::Lookups;
+pub use tlb::Tlb;
+pub use tlb::TlbError;
 
 /// Base pages of 4 KiB in a region of 2 MiB.
 pub const REGION_PAGES: u16 = 512;
