@@ -29,21 +29,23 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// `capacity`: a power of two.
-    pub(crate) fn new(capacity: usize) -> Option<Self> {
+    /// `capacity`: a power of two. `is_filled`: with memory, at once.
+    pub(crate) fn new(capacity: usize, is_filled: bool) -> Option<Self> {
         let bytes = abi::HEADER_BYTES + capacity;
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = rustix::fs::memfd_create("pagewise-ring", flags).ok()?;
         rustix::fs::ftruncate(&file, bytes as u64).ok()?;
         rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)
             .ok()?;
+        let mut flags = MapFlags::SHARED;
+        flags.set(MapFlags::POPULATE, is_filled);
         // SAFETY: a fresh mapping at an address of the kernel's choice.
         let start = unsafe {
             rustix::mm::mmap(
                 std::ptr::null_mut(),
                 bytes,
                 ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED | MapFlags::POPULATE,
+                flags,
                 &file,
                 0,
             )
@@ -173,7 +175,7 @@ mod tests {
     const BYTES: usize = 1 << 16;
 
     fn ring_with(head: u64, words: &[(usize, u64)]) -> Ring {
-        let ring = Ring::new(BYTES).expect("a ring");
+        let ring = Ring::new(BYTES, true).expect("a ring");
         for &(index, value) in words {
             ring.words()[abi::HEADER_BYTES / 8 + index].store(value, Ordering::Relaxed);
         }

@@ -18,7 +18,7 @@ use rustix::process::Pid;
 use crate::CollectError;
 use crate::allocation_ring::Ring;
 
-/// Bytes of a process's ring. Filled in advance, so that the memory is ours and not the program's.
+/// Bytes of a process's ring.
 const RING_BYTES: usize = 8 << 20;
 /// While this many processes have one, further rings are small: a program may have thousands of processes.
 const LARGE_RINGS: usize = 16;
@@ -35,8 +35,9 @@ pub struct AllocationServer {
     listener: OwnedFd,
     socket: String,
     rings: Vec<Ring>,
-    /// Filled with memory in advance: a program waits for its ring.
+    /// Made in advance: a program waits for its ring.
     spare: Option<Ring>,
+    are_filled: bool,
     served: u64,
     malformed: u64,
     refused: u64,
@@ -44,11 +45,25 @@ pub struct AllocationServer {
 }
 
 impl AllocationServer {
-    /// Starts to listen, under a name of its own.
+    /// Starts to listen, under a name of its own. Rings are filled with memory in advance, so that it is ours and not the
+    /// program's.
     ///
     /// # Errors
     /// If the kernel refuses a socket.
     pub fn start() -> Result<Self, CollectError> {
+        Self::with_rings(true)
+    }
+
+    /// As [`AllocationServer::start`], for programs that tell of little and are to begin soon: their rings take memory as it
+    /// is written to.
+    ///
+    /// # Errors
+    /// If the kernel refuses a socket.
+    pub fn start_for_few() -> Result<Self, CollectError> {
+        Self::with_rings(false)
+    }
+
+    fn with_rings(are_filled: bool) -> Result<Self, CollectError> {
         let socket = format!("pagewise-{}-{:x}", std::process::id(), unguessable()?);
         let system = |source: rustix::io::Errno| CollectError::System {
             action: "listening for preloaded programs".to_owned(),
@@ -65,7 +80,8 @@ impl AllocationServer {
             listener,
             socket,
             rings: Vec::new(),
-            spare: Ring::new(RING_BYTES),
+            spare: Ring::new(RING_BYTES, are_filled),
+            are_filled,
             served: 0,
             malformed: 0,
             refused: 0,
@@ -131,8 +147,8 @@ impl AllocationServer {
     /// `None`: there are too many, or there is no memory.
     fn new_ring(&self) -> Option<Ring> {
         match self.rings.len() {
-            0..LARGE_RINGS => Ring::new(RING_BYTES),
-            LARGE_RINGS..MOST_RINGS => Ring::new(SMALL_RING_BYTES),
+            0..LARGE_RINGS => Ring::new(RING_BYTES, self.are_filled),
+            LARGE_RINGS..MOST_RINGS => Ring::new(SMALL_RING_BYTES, self.are_filled),
             _ => None,
         }
     }

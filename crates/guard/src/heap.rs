@@ -1,4 +1,4 @@
-//! The heap: objects made and given back, each step in the order that a fault at any moment can be told from.
+//! The heap: objects made and looked at, each step in the order that a fault at any moment can be told from.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU8;
@@ -28,10 +28,11 @@ use crate::placement;
 use crate::placement::Placed;
 use crate::plain;
 use crate::protect;
+use crate::release::is_begin;
+use crate::release::release;
 use crate::report;
 use crate::reserve::Reserve;
 use crate::settings;
-use crate::slot::Event;
 use crate::slot::Facts;
 use crate::slot::SLOT_BYTES;
 use crate::slot::State;
@@ -121,6 +122,21 @@ pub(crate) fn bounds() -> (usize, usize) {
     (OBJECTS.start(), OBJECTS.usable())
 }
 
+/// Whether guards were taken away so that the program goes on.
+pub(crate) fn was_opened() -> bool {
+    WAS_OPENED.load(Ordering::Relaxed)
+}
+
+/// Hands the slot of an object that has left to the queue. Who interrupted this thread at the ledger leaves it out.
+pub(crate) fn enqueue(number: Number, bytes: usize) {
+    if let Some(mut held) = LEDGER.lock()
+        && let Some(ledger) = held.as_mut()
+    {
+        ledger.put(number, bytes);
+        ledger.count_gone(bytes);
+    }
+}
+
 /// The ledger. `None`: there is none, or this thread was interrupted while it was at it.
 fn ledger() -> Option<Held<'static, Option<Ledger>>> {
     let mut held = LEDGER.lock()?;
@@ -166,8 +182,9 @@ fn guarded(request: &Request, alignment: usize) -> Option<*mut u8> {
         let taken = ledger.take(pages, &mut prepare)?;
         let arena = ledger.arena();
         let is_open = pages == 1
-            && !WAS_OPENED.load(Ordering::Relaxed)
-            && ledger.is_open(taken, &mut |from, to| open_ahead(&arena, from, to));
+            && protect::are_all_regions()
+            && !was_opened()
+            && ledger.is_open(taken, &mut |slots| open_ahead(&arena, slots));
         ledger.count_made(request.bytes);
         (taken.number, arena, is_open)
     };
@@ -175,7 +192,7 @@ fn guarded(request: &Request, alignment: usize) -> Option<*mut u8> {
     let placed = arena.place(number, request.bytes, alignment);
     let is_large = arena.is_large(number);
     compaction::opens(&arena, number, number + 1);
-    if WAS_OPENED.load(Ordering::Relaxed) {
+    if was_opened() {
         // Something may have been written there since it was given back.
         protect::close(extent.begin, extent.end - extent.begin, bounds());
     }
@@ -196,15 +213,16 @@ fn guarded(request: &Request, alignment: usize) -> Option<*mut u8> {
     is_held.then_some(placed.start as *mut u8)
 }
 
-/// Makes slots of a page accessible and memory, all at once.
-fn open_ahead(arena: &Arena, from: Number, to: Number) -> bool {
-    let mut pages = [(0, 0); MOST_AHEAD as usize];
-    let count = (to - from) as usize;
-    for (page, number) in pages.iter_mut().zip(from..to) {
+/// Makes slots of a page accessible, all at once, and memory where that is no risk.
+fn open_ahead(arena: &Arena, slots: &[Number]) -> bool {
+    let mut pages = [(0, 0); MOST_AHEAD];
+    for (page, &number) in pages.iter_mut().zip(slots) {
         *page = (arena.extent(number).begin, page::bytes());
+        compaction::opens(arena, number, number + 1);
     }
-    compaction::opens(arena, from, to);
-    protect::open_many(&pages[..count.min(pages.len())])
+    // The ledger is held here: with a compactor, who may be waiting for a thread that waits for the ledger, no page is touched.
+    let is_alone = settings::memory().is_none();
+    protect::open_many(&pages[..slots.len()], is_alone)
 }
 
 /// Makes an object's pages accessible. Of a large one, what lies behind it up to `end` is guarded then, too.
@@ -239,74 +257,6 @@ pub(crate) fn look(address: usize) -> Option<Seen> {
         facts,
         placed: arena.object(number, facts),
     })
-}
-
-/// Gives an object back; what is wrong with that is reported.
-pub(crate) fn release(address: *mut u8, family: Family, registers: Registers) {
-    if address.is_null() {
-        return;
-    }
-    keeping_errno(|| {
-        let Some(seen) = look(address as usize) else {
-            if !unguarded::release(address as usize) {
-                report::invalid_free(address as usize, None, registers);
-            }
-            return;
-        };
-        if let Some(arena) = arena()
-            && is_begin(address as usize, &seen, registers)
-        {
-            leave(&arena, &seen, family, registers);
-        }
-    });
-}
-
-/// Whether it is the begin of an object that may be given back.
-fn is_begin(address: usize, seen: &Seen, registers: Registers) -> bool {
-    match seen.facts.state {
-        State::Fresh => report::invalid_free(address, None, registers),
-        _ if address != seen.placed.start => report::invalid_free(address, Some(seen), registers),
-        State::Live => return true,
-        State::Leaving | State::Freed => report::double_free(seen, registers),
-    }
-    false
-}
-
-fn leave(arena: &Arena, seen: &Seen, family: Family, registers: Registers) {
-    let slot = arena.slot(seen.number);
-    if seen.facts.family != family {
-        report::mismatch(seen, family, registers);
-    }
-    let Some(facts) = slot.step(Event::Leaves) else {
-        report::double_free(seen, registers);
-        return;
-    };
-    // What is in the store was looked at when it went there.
-    let is_there = !compaction::leaves(arena, seen, facts, seen.placed.open_bytes());
-    if is_there {
-        checks::fetch(&seen.placed);
-    }
-    let path = paths::number_of_callers(registers);
-    if is_there && let Some(address) = checks::damage(&seen.placed) {
-        report::damage(seen, address, registers);
-    }
-    slot.freed.store(path, Ordering::Relaxed);
-    let extent = arena.extent(seen.number);
-    let (begin, end) = if WAS_OPENED.load(Ordering::Relaxed) {
-        (extent.begin, extent.end)
-    } else {
-        (seen.placed.first_page(), seen.placed.guard)
-    };
-    protect::close(begin, end - begin, bounds());
-    slot.step(Event::Left);
-    let bytes = seen.placed.bytes;
-    // Who interrupted this thread at the ledger leaves the slot out of the queue.
-    if let Some(mut held) = LEDGER.lock()
-        && let Some(ledger) = held.as_mut()
-    {
-        ledger.put(seen.number, bytes);
-        ledger.count_gone(bytes);
-    }
 }
 
 /// An object of another size in place of one, with as much of its contents as fits; null: there is no memory, and the old

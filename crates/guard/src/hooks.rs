@@ -1,5 +1,6 @@
 //! `malloc` and its family, and what the library does when it is loaded.
 
+use std::ffi::c_char;
 use std::ffi::c_int;
 use std::ffi::c_void;
 
@@ -15,6 +16,7 @@ use crate::ending;
 use crate::heap;
 use crate::heap::Request;
 use crate::page;
+use crate::release::release;
 use crate::report;
 use crate::settings;
 use crate::signals;
@@ -24,16 +26,20 @@ use crate::unguarded;
 #[used]
 #[unsafe(link_section = ".init_array")]
 #[cfg(not(test))]
-static AT_START: extern "C" fn() = start;
+static AT_START: extern "C" fn(c_int, Arguments, Arguments) = start;
 
 #[used]
 #[unsafe(link_section = ".fini_array")]
 #[cfg(not(test))]
 static AT_END: extern "C" fn() = ending::at_end;
 
-/// Before the program's own code: what allocates now would be recorded as its own.
+type Arguments = *const *const c_char;
+
+/// Before all other code but the loader's, constructors of the C library too (see `build.rs`): the environment is what the
+/// loader passes.
 #[cfg_attr(test, expect(dead_code, reason = "tests are not preloaded"))]
-extern "C" fn start() {
+extern "C" fn start(_count: c_int, _arguments: Arguments, environment: Arguments) {
+    settings::set_environment(environment);
     settings::read();
     unguarded::prepare();
     buffers::prepare();
@@ -94,14 +100,14 @@ pub unsafe extern "C" fn calloc(count: usize, each: usize) -> *mut c_void {
 /// As free(3).
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn free(address: *mut c_void) {
-    heap::release(address.cast(), Family::Malloc, capture());
+    release(address.cast(), Family::Malloc, capture());
 }
 
 /// # Safety
 /// As free(3); C23.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn free_sized(address: *mut c_void, _bytes: usize) {
-    heap::release(address.cast(), Family::Malloc, capture());
+    release(address.cast(), Family::Malloc, capture());
 }
 
 /// # Safety
@@ -112,7 +118,7 @@ pub unsafe extern "C" fn free_aligned_sized(
     _alignment: usize,
     _bytes: usize,
 ) {
-    heap::release(address.cast(), Family::Malloc, capture());
+    release(address.cast(), Family::Malloc, capture());
 }
 
 /// # Safety
@@ -144,7 +150,7 @@ fn resize(old: *mut c_void, bytes: usize, registers: Registers) -> *mut c_void {
     }
     if bytes == 0 {
         // As the GNU C library does.
-        heap::release(old.cast(), Family::Malloc, registers);
+        release(old.cast(), Family::Malloc, registers);
         return std::ptr::null_mut();
     }
     heap::resize(old.cast(), &request).cast()

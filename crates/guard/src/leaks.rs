@@ -2,6 +2,7 @@
 //! words that could be addresses of objects, and so are the objects found. What looks like an address is one, so that a few
 //! leaks may be missed; what a program hides (differences, exclusive ors) is not seen.
 
+use std::ops::Range;
 use std::sync::atomic::AtomicU8;
 use std::sync::atomic::Ordering;
 
@@ -215,19 +216,45 @@ pub(crate) fn look() {
         search.waiting.start..search.waiting.start + search.waiting.bytes,
         arena.base..arena.base + arena.chunks * crate::arena::CHUNK,
         compaction::place_of_store(),
+        compaction::place_of_thread(),
     ];
     compaction::hold_still();
     let found = visit_mappings(&mut |start, end| {
-        if !ours.iter().any(|own| own.start < end && start < own.end) {
-            let is_stack = (start..end).contains(&stack);
-            let start = if is_stack { stack } else { start };
-            search.mapping(start, end, pagemap.as_ref());
+        let is_stack = (start..end).contains(&stack);
+        let start = if is_stack { stack } else { start };
+        visit_others(start, end, &ours, &mut |from, to| {
+            search.mapping(from, to, pagemap.as_ref());
             search.follow();
-        }
+        });
     });
     compaction::go_on();
     if found.is_some() {
         tell(&search);
+    }
+}
+
+/// Visits the parts of a mapping that are not ours: the kernel joins neighbours.
+fn visit_others(
+    start: usize,
+    end: usize,
+    ours: &[Range<usize>],
+    visit: &mut dyn FnMut(usize, usize),
+) {
+    let mut at = start;
+    while at < end {
+        let later = ours.iter().filter(|own| own.start < end && at < own.end);
+        match later.min_by_key(|own| own.start) {
+            Some(own) => {
+                if at < own.start {
+                    visit(at, own.start);
+                }
+                at = own.end;
+            }
+            None => {
+                visit(at, end);
+                at = end;
+            }
+        }
     }
 }
 
@@ -253,5 +280,26 @@ fn tell(search: &Search) {
     sites.sort_unstable_by_key(|site| std::cmp::Reverse(site.map_or(0, |site| site.bytes + 1)));
     for site in sites.iter().flatten() {
         report::leak(&site.example, site.objects, site.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_mapping_all_but_our_parts_is_visited() {
+        let ours = [40..50, 10..20, 0..0, 90..200];
+        for (start, end, expected) in [
+            (0, 100, vec![(0, 10), (20, 40), (50, 90)]),
+            (10, 20, vec![]),
+            (15, 45, vec![(20, 40)]),
+            (20, 40, vec![(20, 40)]),
+            (95, 300, vec![(200, 300)]),
+        ] {
+            let mut visited = Vec::new();
+            visit_others(start, end, &ours, &mut |from, to| visited.push((from, to)));
+            assert_eq!(visited, expected, "{start} to {end}");
+        }
     }
 }

@@ -16,8 +16,8 @@ use crate::queue::LARGE_WAITING;
 use crate::queue::Queue;
 use crate::queue::WAITING;
 
-/// Slots of a page that are opened at once, at most: so many pages are memory before they are objects.
-pub(crate) const MOST_AHEAD: u64 = 32;
+/// Slots of a page that are opened at once, at most: twice as many pages are memory before they are objects.
+pub(crate) const MOST_AHEAD: usize = 32;
 /// One slot is opened ahead for so many that were handed out.
 const TAKEN_FOR_EACH_AHEAD: u64 = 64;
 
@@ -27,17 +27,79 @@ struct Class {
     fresh: (Number, Number),
     /// Those of them that are accessible already.
     open: (Number, Number),
+    /// Slots that left the queue and are accessible already.
+    ready: Batch,
     /// Slots handed out, ever.
     taken: u64,
     queue: Queue,
+}
+
+/// A few slots; the last is the next.
+#[derive(Clone, Copy, Debug, Default)]
+struct Batch {
+    numbers: [Number; MOST_AHEAD],
+    count: usize,
+}
+
+impl Batch {
+    fn push(&mut self, number: Number) {
+        self.numbers[self.count] = number;
+        self.count += 1;
+    }
+
+    fn pop(&mut self) -> Option<Number> {
+        self.count = self.count.checked_sub(1)?;
+        Some(self.numbers[self.count])
+    }
+
+    fn all(&self) -> &[Number] {
+        &self.numbers[..self.count]
+    }
+}
+
+/// Where a slot comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    /// Nothing was ever in it.
+    Fresh,
+    /// It left its queue.
+    Queue,
+    /// It left its queue earlier, and was opened then.
+    Ready,
+    /// It is a large object's.
+    Large,
 }
 
 /// A slot that was handed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Taken {
     pub(crate) number: Number,
-    /// Nothing was ever in it.
-    is_fresh: bool,
+    origin: Origin,
+}
+
+impl Class {
+    /// Of a slot in which nothing ever was: with it are opened those behind it.
+    fn is_fresh_open(
+        &mut self,
+        number: Number,
+        ahead: usize,
+        open: &mut dyn FnMut(&[Number]) -> bool,
+    ) -> bool {
+        if number + 1 != self.fresh.0 {
+            return false;
+        }
+        if (self.open.0..self.open.1).contains(&number) {
+            return true;
+        }
+        let end = (number + ahead as Number).min(self.fresh.1);
+        let mut batch = Batch::default();
+        (number..end).for_each(|next| batch.push(next));
+        if batch.count == 0 || !open(batch.all()) {
+            return false;
+        }
+        self.open = (number, end);
+        true
+    }
 }
 
 /// What is counted on the way.
@@ -96,26 +158,26 @@ impl Ledger {
             Some(class) => self.take_small(class, prepare),
             None => self.take_large(pages, prepare).map(|number| Taken {
                 number,
-                is_fresh: false,
+                origin: Origin::Large,
             }),
         }
     }
 
     fn take_small(&mut self, class: usize, prepare: Prepare<'_>) -> Option<Taken> {
+        let bounds = self.bounds;
+        let of = |number, origin| Some(Taken { number, origin });
         self.classes[class].taken += 1;
-        if !self.classes[class].queue.exceeds(self.bounds)
+        if let Some(number) = self.classes[class].ready.pop() {
+            return of(number, Origin::Ready);
+        }
+        // The queue grows by as many as leave it at once then.
+        if !self.classes[class].queue.exceeds(bounds.and(MOST_AHEAD))
             && let Some(number) = self.take_fresh(class, prepare)
         {
-            return Some(Taken {
-                number,
-                is_fresh: true,
-            });
+            return of(number, Origin::Fresh);
         }
         let number = self.classes[class].queue.pop(&self.arena)?;
-        Some(Taken {
-            number,
-            is_fresh: false,
-        })
+        of(number, Origin::Queue)
     }
 
     fn take_fresh(&mut self, class: usize, prepare: Prepare<'_>) -> Option<Number> {
@@ -135,27 +197,55 @@ impl Ledger {
     }
 
     /// Whether the slot of a page that was just taken is accessible already: the more objects there were, the more slots
-    /// `open` opens at once (those from one number to before another), as that costs less.
+    /// `open` opens at once, as that costs less.
     pub(crate) fn is_open(
         &mut self,
         taken: Taken,
-        open: &mut dyn FnMut(Number, Number) -> bool,
+        open: &mut dyn FnMut(&[Number]) -> bool,
     ) -> bool {
         let class = &mut self.classes[0];
-        let number = taken.number;
-        if !taken.is_fresh || number + 1 != class.fresh.0 {
+        let ahead = (class.taken / TAKEN_FOR_EACH_AHEAD).min(MOST_AHEAD as u64) as usize;
+        match taken.origin {
+            Origin::Ready => true,
+            Origin::Fresh => class.is_fresh_open(taken.number, ahead, open),
+            Origin::Queue => self.is_used_open(taken.number, ahead, open),
+            Origin::Large => false,
+        }
+    }
+
+    /// Of a slot that was in the queue: with it are opened those that need not wait any more.
+    fn is_used_open(
+        &mut self,
+        number: Number,
+        ahead: usize,
+        open: &mut dyn FnMut(&[Number]) -> bool,
+    ) -> bool {
+        let class = &mut self.classes[0];
+        let mut batch = Batch::default();
+        while batch.count + 1 < ahead
+            && class.queue.exceeds(self.bounds)
+            && let Some(older) = class.queue.pop(&self.arena)
+        {
+            batch.push(older);
+        }
+        if batch.count == 0 {
             return false;
         }
-        if (class.open.0..class.open.1).contains(&number) {
-            return true;
+        batch.push(number);
+        let is_open = open(batch.all());
+        batch.pop();
+        if is_open {
+            class.ready = batch;
+        } else {
+            batch.all().iter().for_each(|&other| self.put_back(other));
         }
-        let ahead = (class.taken / TAKEN_FOR_EACH_AHEAD).min(MOST_AHEAD) as Number;
-        let end = (number + ahead).min(class.fresh.1);
-        if end <= number || !open(number, end) {
-            return false;
-        }
-        class.open = (number, end);
-        true
+        is_open
+    }
+
+    /// A slot that left its queue waits there again, behind the others.
+    fn put_back(&mut self, number: Number) {
+        let facts = self.arena.slot(number).facts();
+        self.put(number, self.arena.object(number, facts).bytes);
     }
 
     fn take_large(&mut self, pages: usize, prepare: Prepare<'_>) -> Option<Number> {

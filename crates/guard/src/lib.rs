@@ -38,6 +38,7 @@ mod placement;
 mod plain;
 mod protect;
 mod queue;
+mod release;
 #[cfg(target_arch = "x86_64")]
 mod repair;
 mod report;

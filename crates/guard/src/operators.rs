@@ -11,6 +11,7 @@ use pagewise_interpose::capture;
 use crate::ending;
 use crate::heap;
 use crate::heap::Request;
+use crate::release::release;
 use crate::signals;
 
 type Handler = unsafe extern "C" fn();
@@ -96,7 +97,7 @@ macro_rules! delete {
         /// As the C++ operator of this name.
         #[cfg_attr(not(test), unsafe(no_mangle))]
         pub unsafe extern "C" fn $name(address: *mut c_void $(, _: $more)*) {
-            heap::release(address.cast(), Family::$family, capture());
+            release(address.cast(), Family::$family, capture());
         }
     )+};
 }

@@ -63,10 +63,12 @@ pub(crate) fn open(start: usize, bytes: usize) -> bool {
         && (!has_regions() || system::remove_guards(start, bytes))
 }
 
-/// Makes guarded ranges (begin and length) accessible and memory, if the kernel does many at once. False: it does not, and
-/// nothing is lost.
-pub(crate) fn open_many(ranges: &[(usize, usize)]) -> bool {
-    are_all_regions() && system::remove_guards_of_many(ranges) && system::populate_many(ranges)
+/// Makes guarded ranges (begin and length) accessible, if the kernel does many at once, and memory, if that `is_wanted`. False:
+/// it does not, and nothing is lost.
+pub(crate) fn open_many(ranges: &[(usize, usize)], is_wanted: bool) -> bool {
+    are_all_regions()
+        && system::remove_guards_of_many(ranges)
+        && (!is_wanted || system::populate_many(ranges))
 }
 
 /// Guards pages, whose contents and memory are given up. `arena`: its begin and length, to be freed from locks in memory

@@ -12,6 +12,16 @@ pub(crate) struct Bounds {
     pub(crate) bytes: u64,
 }
 
+impl Bounds {
+    /// So many objects more.
+    pub(crate) fn and(self, objects: usize) -> Self {
+        Self {
+            objects: self.objects + objects as u64,
+            ..self
+        }
+    }
+}
+
 /// Of each class: 4 MiB of bookkeeping and page tables, and no memory of the objects themselves.
 pub(crate) const WAITING: Bounds = Bounds {
     objects: 1 << 17,

@@ -1,6 +1,7 @@
 //! What the launcher said in the environment, read when the library is loaded, before the program can write over it.
 
 use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
@@ -24,6 +25,8 @@ static COUNTER: AtomicU64 = AtomicU64::new(0);
 /// 0: automatic.
 static ALIGNMENT: AtomicUsize = AtomicUsize::new(0);
 
+/// As the process found it; null: not known yet.
+static ENVIRONMENT: AtomicPtr<*const libc::c_char> = AtomicPtr::new(std::ptr::null_mut());
 /// Bytes of memory that objects' pages may take; 0: any.
 static MEMORY: AtomicUsize = AtomicUsize::new(0);
 
@@ -140,14 +143,16 @@ fn read_number(option: &str) {
     }
 }
 
+/// Says where the environment is, which the C library does not know yet.
+pub(crate) fn set_environment(environment: *const *const libc::c_char) {
+    ENVIRONMENT.store(environment.cast_mut(), Ordering::Release);
+}
+
 /// A variable's value, read without locks or allocation; `None` also before there is an environment.
 pub(crate) fn environment_variable(name: &str) -> Option<&'static [u8]> {
-    unsafe extern "C" {
-        static environ: *const *const libc::c_char;
-    }
-    // SAFETY: null until start-up is done, then a null-terminated array of C strings; nothing else runs yet.
+    // SAFETY: null, or a null-terminated array of C strings; nothing else runs yet.
     unsafe {
-        let mut entry = environ;
+        let mut entry = ENVIRONMENT.load(Ordering::Acquire).cast_const();
         while !entry.is_null() && !(*entry).is_null() {
             let text = std::ffi::CStr::from_ptr(*entry).to_bytes();
             let value = text.strip_prefix(name.as_bytes());

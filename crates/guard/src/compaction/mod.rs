@@ -35,6 +35,7 @@ pub(crate) use self::compactor::status;
 pub(crate) use self::store::bytes as store_bytes;
 pub(crate) use self::store::place as place_of_store;
 pub(crate) use self::tally::told;
+pub(crate) use self::thread::place as place_of_thread;
 
 /// The chunk at which the compactor is, plus 1; 0: at none.
 static AT: AtomicU32 = AtomicU32::new(0);

@@ -22,6 +22,13 @@ const FOLLOW_EVERY: u32 = 512;
 
 /// Its memory: thread-local variables, then its stack. A forked child uses it again.
 static MEMORY: AtomicUsize = AtomicUsize::new(0);
+static BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// Addresses of its memory: what it is at may point to any object.
+pub(crate) fn place() -> std::ops::Range<usize> {
+    let start = MEMORY.load(Ordering::Relaxed);
+    start..start + BYTES.load(Ordering::Relaxed)
+}
 
 #[cfg(target_arch = "x86_64")]
 fn thread_pointer() -> usize {
@@ -56,6 +63,7 @@ pub(super) fn spawn(body: extern "C" fn()) -> Result<(), c_int> {
         if !system::set_usable(memory, bytes, true) {
             return Err(libc::ENOMEM);
         }
+        BYTES.store(bytes, Ordering::Relaxed);
         MEMORY.store(memory, Ordering::Relaxed);
     }
     let memory = MEMORY.load(Ordering::Relaxed);

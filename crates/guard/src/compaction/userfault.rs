@@ -141,30 +141,58 @@ impl Userfault {
 
     /// Waits for faults, for at most so long. Returns how many there are.
     pub(super) fn wait(&self, faults: &mut [Fault; MOST_FAULTS], most_ms: Option<c_int>) -> usize {
-        if let Some(most_ms) = most_ms {
-            let mut poll = libc::pollfd {
-                fd: self.0 as c_int,
-                events: libc::POLLIN,
-                revents: 0,
-            };
-            let time = libc::timespec {
-                tv_sec: 0,
-                tv_nsec: libc::c_long::from(most_ms) * 1_000_000,
-            };
-            // SAFETY: one entry, a valid time, no mask.
-            let ready = unsafe {
-                libc::syscall(
-                    libc::SYS_ppoll,
-                    &raw mut poll,
-                    1 as c_long,
-                    &raw const time,
-                    0 as c_long,
-                )
-            };
-            if ready <= 0 {
-                return 0;
-            }
-        }
+        let Some(most_ms) = most_ms else {
+            return self.read(faults);
+        };
+        // Whose reads would wait cannot be polled: that returns at once (`userfaultfd_poll`, fs/userfaultfd.c).
+        self.set_waits(false);
+        let count = match self.poll(most_ms) {
+            true => self.read(faults),
+            false => 0,
+        };
+        self.set_waits(true);
+        count
+    }
+
+    /// Whether a read waits where there is no fault.
+    fn set_waits(&self, waits: bool) {
+        let flags = if waits { 0 } else { libc::O_NONBLOCK };
+        // SAFETY: a descriptor of ours, no pointers.
+        unsafe {
+            libc::syscall(
+                libc::SYS_fcntl,
+                self.0,
+                c_long::from(libc::F_SETFL),
+                c_long::from(flags),
+            )
+        };
+    }
+
+    /// Whether there is a fault, at once or within so long.
+    fn poll(&self, most_ms: c_int) -> bool {
+        let mut poll = libc::pollfd {
+            fd: self.0 as c_int,
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        let time = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: c_long::from(most_ms) * 1_000_000,
+        };
+        // SAFETY: one entry, a valid time, no mask.
+        let ready = unsafe {
+            libc::syscall(
+                libc::SYS_ppoll,
+                &raw mut poll,
+                1 as c_long,
+                &raw const time,
+                0 as c_long,
+            )
+        };
+        ready > 0
+    }
+
+    fn read(&self, faults: &mut [Fault; MOST_FAULTS]) -> usize {
         // SAFETY: the buffer is that long; any bytes are a fault.
         let bytes = unsafe {
             libc::syscall(

@@ -120,7 +120,7 @@ pub(super) fn run(
     suppressions: &Suppressions,
     earlier: &[Finding],
 ) -> Result<Ran, Failure> {
-    let mut server = AllocationServer::start()?;
+    let mut server = AllocationServer::start_for_few()?;
     let program = program.env(abi::guard::SOCKET_VARIABLE, server.socket());
     let mut launched = program.start()?;
     let mut heard = Heard {

@@ -6,4 +6,5 @@ mod common;
 mod errors;
 mod memory;
 mod options;
+mod planted;
 mod weaknesses;

@@ -92,7 +92,7 @@ fn who_gives_a_compacted_object_back_while_another_touches_it_leaves_a_guard() {
 
 #[test]
 fn forked_children_have_the_objects_too() {
-    for case in ["forks", "poor-child"] {
+    for case in ["forks", "forks-beside-makers", "poor-child"] {
         let (ended, process) = right("--memory 1M", case);
         assert_eq!(process["compaction"]["state"], "on", "{ended:#?}");
     }

@@ -235,6 +235,37 @@ static void forks(void)
     free_all();
 }
 
+static void *maker(void *unused)
+{
+    char *kept[COUNT] = {0};
+    for (long i = 0; !is_over; i++) {
+        free(kept[i % COUNT]);
+        kept[i % COUNT] = malloc(size_of(i));
+        fill(kept[i % COUNT], size_of(i), i);
+    }
+    for (long i = 0; i < COUNT; i++)
+        free(kept[i]);
+    return unused;
+}
+
+static void forks_beside_makers(void) /* all of which go on when the last fork is over */
+{
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++)
+        CHECK(!pthread_create(&threads[i], NULL, maker, NULL));
+    for (int i = 0; i < 200; i++) {
+        pid_t child = fork();
+        CHECK(child >= 0);
+        if (!child)
+            _exit(0);
+        int status = 1;
+        CHECK(waitpid(child, &status, 0) == child && !status);
+    }
+    is_over = 1;
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+}
+
 static void poor_child(void) /* which may not have a compactor of its own */
 {
     make_all();
@@ -332,6 +363,8 @@ int main(int count, char **arguments)
         race();
     else if (!strcmp(name, "forks"))
         forks();
+    else if (!strcmp(name, "forks-beside-makers"))
+        forks_beside_makers();
     else if (!strcmp(name, "poor-child"))
         poor_child();
     else if (!strcmp(name, "calls"))
