@@ -1,10 +1,12 @@
 //! What kind of user of the page cache a context is, and what could be said to the kernel for it. All thresholds are here.
 
+use pagewise_trace::Meta;
+
 use super::context::Reuse;
 use super::runs::Runs;
 
 /// From where on a context counts as what.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Thresholds {
     /// Fewer calls have no class, unless they read or write whole files.
     pub fewest_calls: u64,
@@ -26,8 +28,16 @@ pub struct Thresholds {
     pub dont_need_share: f64,
     /// The same of what was written.
     pub write_once_share: f64,
+    /// What was used again only after it had left the page cache does not count for these two, if the memory that is asked about is no
+    /// more than what was recorded: it would have to be read again anyhow. `None`: the memory that was recorded.
+    pub memory_bytes: Option<u64>,
+    /// In order and in large calls, what at most this share was used again of while it was still cached is dropped too, if what other
+    /// contexts no longer read ahead pays for it.
+    pub paid_for_share: f64,
     /// Reading ahead is told to stop only where at least this share of what was read ahead was in vain.
     pub wasted_ahead_share: f64,
+    /// Calls of at least so many bytes on average need no reading ahead.
+    pub large_call_bytes: u64,
     /// A context of fewer bytes gets no advice (the thesis's default).
     pub advise_bytes: u64,
 }
@@ -44,7 +54,10 @@ impl Default for Thresholds {
             will_need_share: 0.5,
             dont_need_share: 0.01,
             write_once_share: 0.05,
+            memory_bytes: None,
             wasted_ahead_share: 0.1,
+            large_call_bytes: 128 << 10,
+            paid_for_share: 0.1,
             advise_bytes: 100 << 20,
         }
     }
@@ -89,6 +102,8 @@ impl Class {
 pub enum Advice {
     /// Read ahead more, and drop behind.
     SequentialDropBehind,
+    /// Do not read ahead, and drop behind.
+    RandomDropBehind,
     /// Read ahead more.
     Sequential,
     /// Do not read ahead.
@@ -126,7 +141,48 @@ pub(crate) struct Evidence<'a> {
     pub(crate) writes: bool,
 }
 
+/// What the advice for a context is found from, besides its classes.
+pub(crate) struct Means {
+    /// Moved through the page cache.
+    pub(crate) buffered_bytes: u64,
+    /// Of a call.
+    pub(crate) call_bytes: u64,
+    /// Of a run; `None`: there is none.
+    pub(crate) burst_bytes: Option<u64>,
+    /// Read ahead.
+    pub(crate) ahead_bytes: u64,
+    /// Of these, never used; `None`: not known.
+    pub(crate) unused_ahead_bytes: Option<u64>,
+    pub(crate) reuse: Option<Reuse>,
+}
+
+impl Means {
+    fn wasted_ahead_share(&self) -> Option<f64> {
+        let unused = self.unused_ahead_bytes?;
+        (self.ahead_bytes > 0).then(|| unused as f64 / self.ahead_bytes as f64)
+    }
+
+    /// Whether what is read ahead in vain is more than what dropping behind would have to be read again.
+    fn spares_more_than_it_costs(&self) -> bool {
+        let (Some(unused), Some(reuse)) = (self.unused_ahead_bytes, self.reuse) else {
+            return false;
+        };
+        unused > reuse.again_cached_bytes
+    }
+}
+
 impl Thresholds {
+    /// With the memory that was recorded, if no other is asked about; none where more is asked about than was recorded: then what was still
+    /// in the page cache says nothing.
+    pub(crate) fn for_memory_of(&self, meta: &Meta) -> Self {
+        let recorded = meta.limit.bytes.or(meta.host.memory_bytes);
+        let fits = |&recorded: &u64| self.memory_bytes.is_none_or(|asked| asked <= recorded);
+        Self {
+            memory_bytes: recorded.filter(fits),
+            ..self.clone()
+        }
+    }
+
     /// The classes of a context, that of place first.
     pub(crate) fn classes(&self, evidence: &Evidence<'_>) -> Vec<Class> {
         let mut classes = Vec::new();
@@ -183,31 +239,35 @@ impl Thresholds {
             return None;
         }
         let writes = evidence.writes;
-        let share = reuse.again_share()?;
-        if writes && share <= self.write_once_share {
+        let again = reuse.again_share()?;
+        let needed = match self.memory_bytes {
+            Some(_) => reuse.again_cached_share()?.min(again),
+            None => again,
+        };
+        if writes && needed <= self.write_once_share {
             return Some(Class::WriteOnce);
         }
-        if !writes && share <= self.dont_need_share {
+        if !writes && needed <= self.dont_need_share {
             return Some(Class::DontNeed);
         }
-        (share >= self.will_need_share && !writes).then_some(Class::WillNeed)
+        (again >= self.will_need_share && !writes).then_some(Class::WillNeed)
     }
 
-    /// What would help. `wasted_ahead_share`: of what was read ahead for it, what nobody used.
-    pub(crate) fn advice(
-        &self,
-        classes: &[Class],
-        buffered_bytes: u64,
-        burst_bytes: Option<u64>,
-        wasted_ahead_share: Option<f64>,
-    ) -> Advice {
-        if buffered_bytes < self.advise_bytes {
+    /// What would help.
+    pub(crate) fn advice(&self, classes: &[Class], means: &Means) -> Advice {
+        if means.buffered_bytes < self.advise_bytes {
             return Advice::Nothing(WhyNothing::FewBytes);
         }
         let is = |class| classes.contains(&class);
-        let wasted = wasted_ahead_share.is_some_and(|share| share >= self.wasted_ahead_share);
+        let wasted = means
+            .wasted_ahead_share()
+            .is_some_and(|share| share >= self.wasted_ahead_share);
+        let needs_no_ahead = wasted && means.call_bytes >= self.large_call_bytes;
+        let costs_nothing = self.memory_bytes.is_some() && means.spares_more_than_it_costs();
         if is(Class::WriteOnce) {
             Advice::DropWritten
+        } else if needs_no_ahead && (is(Class::DontNeed) || costs_nothing) {
+            Advice::RandomDropBehind
         } else if is(Class::Sequential) && is(Class::DontNeed) {
             Advice::SequentialDropBehind
         } else if is(Class::WillNeed) {
@@ -216,7 +276,7 @@ impl Thresholds {
             Advice::DropBehind
         } else if is(Class::Sequential) {
             Advice::Sequential
-        } else if let (true, Some(bytes)) = (is(Class::Burst) && wasted, burst_bytes) {
+        } else if let (true, Some(bytes)) = (is(Class::Burst) && wasted, means.burst_bytes) {
             Advice::RandomWithBursts(bytes)
         } else if is(Class::Random) && wasted {
             Advice::Random
@@ -246,6 +306,7 @@ mod tests {
         let reuse = Reuse {
             bytes: 1000,
             again_bytes: (again * 1000.0) as u64,
+            again_cached_bytes: 0,
         };
         Thresholds::default().classes(&Evidence {
             calls: runs.calls,
@@ -291,8 +352,8 @@ mod tests {
 
     #[test]
     fn advice_needs_bytes_and_a_reason() {
-        let advice = |classes: &[Class], bytes, wasted| {
-            Thresholds::default().advice(classes, bytes, Some(65_536), wasted)
+        let advice = |classes: &[Class], bytes, wasted: Option<f64>| {
+            Thresholds::default().advice(classes, &means(bytes, 4096, wasted, 0))
         };
         let scan = [Class::Sequential, Class::DontNeed];
         assert_eq!(advice(&scan, 200 << 20, None), Advice::SequentialDropBehind);
@@ -306,5 +367,63 @@ mod tests {
         );
         let burst = advice(&[Class::Burst], 200 << 20, Some(0.5));
         assert_eq!(burst, Advice::RandomWithBursts(65_536));
+    }
+
+    fn means(bytes: u64, call_bytes: u64, wasted: Option<f64>, again_cached_bytes: u64) -> Means {
+        Means {
+            buffered_bytes: bytes,
+            call_bytes,
+            burst_bytes: Some(65_536),
+            ahead_bytes: 1000,
+            unused_ahead_bytes: wasted.map(|share| (share * 1000.0) as u64),
+            reuse: Some(Reuse {
+                bytes,
+                again_bytes: bytes,
+                again_cached_bytes,
+            }),
+        }
+    }
+
+    #[test]
+    fn in_the_memory_that_was_recorded_what_had_left_it_does_not_count() {
+        let reuse = Reuse {
+            bytes: 1000,
+            again_bytes: 900,
+            again_cached_bytes: 5,
+        };
+        let runs = runs(1, 1000, 1 << 20, 1000 << 20);
+        let evidence = Evidence {
+            calls: 1000,
+            runs: &runs,
+            reuse: Some(reuse),
+            writes: false,
+        };
+        let of_recorded = |recorded, asked| {
+            let mut meta = Meta::default();
+            meta.limit.bytes = recorded;
+            let thresholds = Thresholds {
+                memory_bytes: asked,
+                ..Thresholds::default()
+            };
+            thresholds.for_memory_of(&meta).classes(&evidence)[1]
+        };
+        assert_eq!(of_recorded(Some(64 << 20), None), Class::DontNeed);
+        assert_eq!(of_recorded(Some(64 << 20), Some(32 << 20)), Class::DontNeed);
+        assert_eq!(of_recorded(Some(64 << 20), Some(65 << 20)), Class::WillNeed);
+        assert_eq!(of_recorded(None, None), Class::WillNeed, "nothing is known");
+    }
+
+    #[test]
+    fn what_is_read_ahead_in_vain_may_pay_for_what_is_dropped() {
+        let thresholds = Thresholds {
+            memory_bytes: Some(64 << 20),
+            ..Thresholds::default()
+        };
+        let classes = [Class::Sequential, Class::WillNeed];
+        let advice =
+            |call, again| thresholds.advice(&classes, &means(200 << 20, call, Some(0.5), again));
+        assert_eq!(advice(1 << 20, 499), Advice::RandomDropBehind);
+        assert_eq!(advice(1 << 20, 500), Advice::Keep, "no fewer bytes read");
+        assert_eq!(advice(4096, 0), Advice::Keep, "small calls need it");
     }
 }

@@ -111,7 +111,7 @@ fn advise(
         NoAdvice::Lacks(why) => Failure::new(why),
     };
     let of_memory = pagewise_advise::advise(trace, findings, memory, model);
-    let Some(io) = analyze_file_io_by(trace, &thresholds(arguments)?)? else {
+    let Some(io) = analyze_file_io_by(trace, &thresholds(arguments, memory)?)? else {
         return of_memory.map_err(failed);
     };
     let mut advice = match of_memory {
@@ -124,7 +124,7 @@ fn advise(
     Ok(advice)
 }
 
-fn thresholds(arguments: &PlanArguments) -> Result<Thresholds, Failure> {
+fn thresholds(arguments: &PlanArguments, memory: Option<u64>) -> Result<Thresholds, Failure> {
     let MemorySize::Bytes(advise_bytes) = arguments.min_io else {
         return Err(Failure::new(format!(
             "--min-io {}: give bytes, for example 100M",
@@ -133,6 +133,7 @@ fn thresholds(arguments: &PlanArguments) -> Result<Thresholds, Failure> {
     };
     Ok(Thresholds {
         advise_bytes,
+        memory_bytes: memory,
         ..Thresholds::default()
     })
 }

@@ -140,10 +140,16 @@ fn evidence(context: &IoContext, io: &FileIo, style: Style) -> String {
             Use::Write => "written or read again",
             _ => "read again",
         };
-        parts.push(format!(
-            "{} {what}",
-            percent((share * 1e6) as u64, 1_000_000)
-        ));
+        let shown = |share: f64| percent((share * 1e6) as u64, 1_000_000);
+        let cached = context.reuse.and_then(|reuse| reuse.again_cached_share());
+        parts.push(match cached.filter(|_| share > 0.0) {
+            Some(cached) => format!(
+                "{} {what}, {} while still cached",
+                shown(share),
+                shown(cached)
+            ),
+            None => format!("{} {what}", shown(share)),
+        });
     }
     if context.ahead_bytes > 0 {
         let mut ahead = format!("{} read ahead", bytes(context.ahead_bytes));
