@@ -27,7 +27,7 @@ struct vertex {
     uint32_t degree;
 };
 
-/* At the begin of the file "graph": how the folder is divided. windows[s][i]: the first edge of shard s that comes from interval i. */
+/* The file "shape": how the folder is divided. windows[s][i]: the first edge of shard s that comes from interval i. */
 struct head {
     uint32_t vertices, shards;
     uint64_t windows[MOST_SHARDS][MOST_SHARDS + 1];
@@ -146,7 +146,7 @@ static void make(uint64_t mebibytes) {
     open_shards(O_RDWR | O_CREAT | O_TRUNC);
     make_links();
     write_all(vertices_file, vertices, head.vertices * sizeof(*vertices));
-    int file = open_file("graph", -1, O_WRONLY | O_CREAT | O_TRUNC);
+    int file = open_file("shape", -1, O_WRONLY | O_CREAT | O_TRUNC);
     write_all(file, &head, sizeof(head));
     finish(file);
     finish(vertices_file);
@@ -265,9 +265,9 @@ static void iterate(uint64_t iteration) {
 }
 
 static void rank(uint64_t iterations) {
-    int file = open_file("graph", -1, O_RDONLY);
+    int file = open_file("shape", -1, O_RDONLY);
     if (read(file, &head, sizeof(head)) != sizeof(head) || head.shards < FEWEST_SHARDS || head.shards > MOST_SHARDS) {
-        fail("graph");
+        fail("shape");
     }
     close(file);
     open_shards(O_RDWR);

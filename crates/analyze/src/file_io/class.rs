@@ -143,6 +143,7 @@ pub(crate) struct Evidence<'a> {
 
 /// What the advice for a context is found from, besides its classes.
 pub(crate) struct Means {
+    pub(crate) writes: bool,
     /// Moved through the page cache.
     pub(crate) buffered_bytes: u64,
     /// Of a call.
@@ -259,14 +260,19 @@ impl Thresholds {
             return Advice::Nothing(WhyNothing::FewBytes);
         }
         let is = |class| classes.contains(&class);
+        if means.writes {
+            // How the kernel reads ahead means nothing to it.
+            return match is(Class::WriteOnce) {
+                true => Advice::DropWritten,
+                false => Advice::Nothing(WhyNothing::NoUse),
+            };
+        }
         let wasted = means
             .wasted_ahead_share()
             .is_some_and(|share| share >= self.wasted_ahead_share);
         let needs_no_ahead = wasted && means.call_bytes >= self.large_call_bytes;
         let costs_nothing = self.memory_bytes.is_some() && means.spares_more_than_it_costs();
-        if is(Class::WriteOnce) {
-            Advice::DropWritten
-        } else if needs_no_ahead && (is(Class::DontNeed) || costs_nothing) {
+        if needs_no_ahead && (is(Class::DontNeed) || costs_nothing) {
             Advice::RandomDropBehind
         } else if is(Class::Sequential) && is(Class::DontNeed) {
             Advice::SequentialDropBehind
@@ -371,6 +377,7 @@ mod tests {
 
     fn means(bytes: u64, call_bytes: u64, wasted: Option<f64>, again_cached_bytes: u64) -> Means {
         Means {
+            writes: false,
             buffered_bytes: bytes,
             call_bytes,
             burst_bytes: Some(65_536),
@@ -382,6 +389,19 @@ mod tests {
                 again_cached_bytes,
             }),
         }
+    }
+
+    #[test]
+    fn nobody_reads_ahead_for_what_writes() {
+        let advice = |class| {
+            let means = Means {
+                writes: true,
+                ..means(200 << 20, 1 << 20, None, 0)
+            };
+            Thresholds::default().advice(&[Class::Sequential, class], &means)
+        };
+        assert_eq!(advice(Class::WriteOnce), Advice::DropWritten);
+        assert_eq!(advice(Class::Mixed), Advice::Nothing(WhyNothing::NoUse));
     }
 
     #[test]

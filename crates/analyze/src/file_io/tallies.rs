@@ -352,6 +352,7 @@ fn context(
         _ => thresholds.advice(
             &classes,
             &Means {
+                writes,
                 buffered_bytes: tally.bytes - tally.direct_bytes,
                 call_bytes: tally.bytes / (tally.calls - tally.failed).max(1),
                 burst_bytes: tally.runs.sizes.quantile(0.5),
