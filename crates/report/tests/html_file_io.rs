@@ -17,10 +17,14 @@ use serde_json::Value;
 const HOSTILE: &str = "</script><img src=x onerror=alert(2)>\"'&";
 
 fn page_of(sensor: &str, fill: impl FnOnce(&mut TraceWriter)) -> String {
-    let folder = tempfile::tempdir().expect("a folder");
-    let dir = folder.path().join("trace");
     let mut meta = Meta::default();
     meta.sensors.insert("io".to_owned(), sensor.to_owned());
+    page_with(meta, fill)
+}
+
+fn page_with(meta: Meta, fill: impl FnOnce(&mut TraceWriter)) -> String {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dir = folder.path().join("trace");
     let mut writer = TraceWriter::create(&dir, meta, Overwrite::Refuse).expect("a trace");
     fill(&mut writer);
     writer.close().expect("closed");
@@ -123,6 +127,15 @@ fn hostile_names_of_files_and_functions_stay_text() {
     assert!(!page.contains("<img"), "a name became markup");
     assert!(page.contains("/data/&lt;/script&gt;&lt;img"));
     assert_eq!(model(&page)["io"]["frames"][0]["name"], HOSTILE);
+}
+
+#[test]
+fn who_else_pages_out_is_told() {
+    let seen = "DAMON (kdamond.0) pages out what was hardly used for 60 s";
+    let mut meta = Meta::default();
+    meta.host.page_out = Some(vec![seen.to_owned()]);
+    let page = page_with(meta, |_| {});
+    assert!(page.contains(&format!("<li class=\"loss\">{seen}: evictions,")));
 }
 
 #[test]

@@ -34,6 +34,7 @@ pub(crate) use names::own_frames;
 pub(crate) use names::short_name;
 pub(crate) use objects::needs;
 pub(crate) use objects::table_of;
+pub(crate) use remarks::page_out as page_out_remarks;
 pub(crate) use waits::lines as waits_lines;
 
 /// What an object is called in a line of text.

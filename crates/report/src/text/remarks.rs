@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use pagewise_analyze::Findings;
 use pagewise_analyze::Object;
 use pagewise_analyze::ObjectKind;
+use pagewise_trace::Meta;
 
 use super::Style;
 use super::attribution;
@@ -35,6 +36,9 @@ pub(crate) fn remarks(text: &mut String, findings: &Findings, style: Style) {
             let line = format!("The sensor {sensor} is {state}");
             let _ = writeln!(text, "{}", style.clean_sentence(&line));
         }
+    }
+    for line in page_out(meta) {
+        let _ = writeln!(text, "{}", style.bold(&style.clean_sentence(&line)));
     }
     attribution::remarks(text, findings, style);
     need(text, findings);
@@ -94,6 +98,16 @@ pub(crate) fn remarks(text: &mut String, findings: &Findings, style: Style) {
             count(*unseen)
         );
     }
+}
+
+/// What else pages memory out on the machine, and what that means here.
+pub(crate) fn page_out(meta: &Meta) -> impl Iterator<Item = String> {
+    let lines = meta.host.page_out.iter().flatten();
+    lines.map(|line| {
+        format!(
+            "{line}: evictions, what comes back after them, and times may be its doing, whatever the limit."
+        )
+    })
 }
 
 /// How the memory was found that would have avoided it.
