@@ -28,7 +28,7 @@ pub(crate) fn advice_words(advice: Advice) -> Option<String> {
                 .to_owned()
         }
         Advice::RandomDropBehind => {
-            "POSIX_FADV_RANDOM once, and POSIX_FADV_DONTNEED on each aligned 2 MiB behind: most of what is read ahead, or kept, is gone before it is used"
+            "POSIX_FADV_RANDOM once, and POSIX_FADV_DONTNEED on each aligned 2 MiB behind: most of what is read ahead is gone before it is used"
                 .to_owned()
         }
         Advice::Sequential => "POSIX_FADV_SEQUENTIAL before the first read".to_owned(),

@@ -59,6 +59,19 @@ fn who_else_pages_out_is_told_everywhere_and_an_old_recording_says_nothing_of_it
 }
 
 #[test]
+fn input_and_output_of_io_uring_is_not_silent() {
+    let mut findings = findings();
+    let losses = &mut findings.meta.losses;
+    losses.insert("io_of_other_threads".to_owned(), 0);
+    assert!(!render(&findings, style(300)).contains("io_uring"));
+    let losses = &mut findings.meta.losses;
+    losses.insert("io_of_other_threads".to_owned(), 4096);
+    let text = render(&findings, style(300));
+    let expected = "io_uring or AIO was used by this program: 4,096 calls asked for";
+    assert!(text.contains(expected), "{text}");
+}
+
+#[test]
 fn what_is_estimated_belongs_to_nobody_or_is_missing_is_told() {
     let mut findings = findings();
     findings.estimated_swap_ins = 100_000;

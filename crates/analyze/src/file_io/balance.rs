@@ -32,11 +32,15 @@ pub(crate) fn drop_what_is_paid_for(contexts: &mut [IoContext], thresholds: &Thr
     }
 }
 
-/// By reading nothing ahead, less what is dropped in vain.
+/// What was read ahead and gone before it was used, less what is dropped and read once more.
 fn spared_bytes(context: &IoContext) -> Option<u64> {
     let used = context.reuse?.again_cached_bytes;
     let unused = context.unused_ahead_bytes?;
-    (context.advice == Advice::RandomDropBehind).then(|| unused.saturating_sub(used))
+    let is_dropped = matches!(
+        context.advice,
+        Advice::RandomDropBehind | Advice::DropBehind
+    );
+    is_dropped.then(|| unused.saturating_sub(used))
 }
 
 /// What dropping it would have to be read again. `None`: it is not to be dropped for this.

@@ -9,6 +9,7 @@ use crate::text::Style;
 use crate::text::attribution_remarks;
 use crate::text::page_out_remarks;
 use crate::text::sentences;
+use crate::text::unattributed_io;
 use crate::text::waits_lines;
 use crate::units::bytes;
 use crate::units::count;
@@ -152,6 +153,7 @@ fn remarks(findings: &Findings, events: u64, drawn: u64) -> Vec<(&'static str, S
     for (sensor, state) in meta.sensors.iter().filter(|(_, state)| *state != "on") {
         remarks.push(("", format!("Sensor {sensor}: {state}")));
     }
+    remarks.extend(unattributed_io(meta).map(|line| ("loss", line)));
     remarks.extend(page_out_remarks(meta).map(|line| ("loss", line)));
     if findings.counted_events > 0 {
         let counted = count(findings.counted_events);

@@ -40,6 +40,9 @@ pub(crate) fn remarks(text: &mut String, findings: &Findings, style: Style) {
     for line in page_out(meta) {
         let _ = writeln!(text, "{}", style.bold(&style.clean_sentence(&line)));
     }
+    if let Some(line) = unattributed_io(meta) {
+        let _ = writeln!(text, "{line}");
+    }
     attribution::remarks(text, findings, style);
     need(text, findings);
     let lineless = |object: &&Object| {
@@ -108,6 +111,16 @@ pub(crate) fn page_out(meta: &Meta) -> impl Iterator<Item = String> {
             "{line}: evictions, what comes back after them, and times may be its doing, whatever the limit."
         )
     })
+}
+
+/// Input and output that the kernel did later, on behalf of calls that say little.
+pub(crate) fn unattributed_io(meta: &Meta) -> Option<String> {
+    let calls = meta.losses.get("io_of_other_threads");
+    let calls = calls.filter(|&&calls| calls > 0)?;
+    Some(format!(
+        "io_uring or AIO was used by this program: {} calls asked for input and output that is in no call path and no file here.",
+        count(*calls)
+    ))
 }
 
 /// How the memory was found that would have avoided it.
