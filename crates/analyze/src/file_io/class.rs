@@ -282,7 +282,7 @@ impl Thresholds {
             Advice::RandomDropBehind
         } else if is(Class::Sequential) && is(Class::DontNeed) {
             Advice::SequentialDropBehind
-        } else if wasted && costs_nothing {
+        } else if costs_nothing {
             // What is read ahead then stays until it is used.
             Advice::DropBehind
         } else if is(Class::WillNeed) {
