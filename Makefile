@@ -13,7 +13,7 @@ BINARY = target/release/pagewise
 LIBRARIES = libpagewise_runtime.so libpagewise_guard.so
 EXAMPLES = build/examples/mincostflow build/examples/sweep build/examples/matmul build/examples/pattern \
 	build/examples/hotcold build/examples/churn build/examples/hinted build/examples/lattice build/examples/bugs \
-	build/examples/scanserve build/examples/probe build/examples/scan
+	build/examples/scanserve build/examples/probe build/examples/scan build/examples/graph
 
 # The paths below hold whatever the caller's environment says.
 export CARGO_TARGET_DIR = $(CURDIR)/target
@@ -97,6 +97,10 @@ build/examples/probe: examples/probe.c
 build/examples/scan: examples/scan.c
 	@mkdir -p build/examples
 	@$(STEP) 'build $@' $(CC) -std=c11 -D_GNU_SOURCE $(EXAMPLE_FLAGS) -o $@ examples/scan.c
+
+build/examples/graph: examples/graph.c
+	@mkdir -p build/examples
+	@$(STEP) 'build $@' $(CC) -std=c11 -D_GNU_SOURCE $(EXAMPLE_FLAGS) -o $@ examples/graph.c
 
 build/examples/lattice: examples/lattice.c
 	@mkdir -p build/examples

@@ -1,6 +1,6 @@
 """What a person does with the HTML report, done by a browser without a window. usage: check.py PAGES OUTPUT
 
-PAGES holds storm.html, one.html, none.html (what tests/html/run makes); pictures and the printed page go to OUTPUT.
+PAGES holds storm.html, one.html, none.html, io.html (what tests/html/run makes); pictures and the printed page go to OUTPUT.
 """
 import base64
 import pathlib
@@ -206,7 +206,7 @@ def the_flame_graph_is_walked_by_keys(browser):
     browser.keys(ESCAPE)
     settle(browser)
     assert state(browser)["inside"] == 200_000
-    browser.run("document.querySelector('input[value=swap_ins]').click()")
+    browser.run("document.querySelector('input[name=flame-weight][value=swap_ins]').click()")
     assert "swap-ins" in browser.run("return document.querySelector('#flame button').ariaLabel")
 
 
@@ -302,6 +302,37 @@ def no_events_say_so(browser):
     opened(browser, "none.html")
     assert "Nothing was swapped." in browser.run("return document.querySelector('h1').textContent")
     assert browser.run("return getComputedStyle(document.getElementById('map-section')).display") == "none"
+
+
+@test
+def files_are_told_by_call_path_and_by_place(browser):
+    opened(browser, "io.html")
+    browser.wait("document.querySelectorAll('#io-flame button').length > 0")
+    labels = "return [...document.querySelectorAll('#io-flame button')].map(box => box.ariaLabel)"
+    by_bytes = browser.run(labels)
+    assert by_bytes[0] == "all calls on files: 544 MiB, 100 %", by_bytes
+    assert by_bytes[2].startswith("scan (table.c:10): 512 MiB"), by_bytes
+    browser.run("document.querySelector('input[name=io-flame-weight][value=latency_ns]').click()")
+    assert browser.run(labels)[0] == "all calls on files: 570 ms, 100 %", browser.run(labels)
+    browser.run("document.querySelector('#io-flame button').focus()")
+    browser.keys(DOWN, DOWN, ENTER)
+    assert browser.run("return document.activeElement.ariaLabel").startswith("scan (table.c:10)")
+    browser.keys(ESCAPE)
+    # Sorted by the 99th percentile.
+    latency = "return [...document.querySelectorAll('#io-contexts tbody tr')].map(row => Number(row.cells[5].dataset.value))"
+    browser.run("document.querySelectorAll('#io-contexts thead button')[5].click()")
+    latencies = browser.run(latency)
+    assert len(latencies) == 3 and latencies == sorted(latencies, reverse=True), latencies
+    # Rows are looked up in the first half of the table only; all of it is scanned.
+    read, written = browser.run("return ['read', 'written'].map(kind => document.querySelectorAll(`#io-files svg.heat rect.${kind}`).length)")
+    assert read == 64 and written > 0, (read, written)
+    strengths = browser.run("""return [...document.querySelectorAll('#io-files tbody tr:first-child rect.read')].map(block =>
+        [getComputedStyle(block).fill, Number(block.getAttribute('fill-opacity'))]);""")
+    assert strengths[0][0] == browser.run("return getComputedStyle(document.querySelector('.help .read')).color"), strengths[0]
+    assert strengths[0][1] >= strengths[-1][1] > 0.5, strengths
+    first = browser.run("return document.querySelector('#io-files tbody tr').textContent")
+    assert "/data/table" in first and "They want different things." in first, first
+    browser.whole_page(OUTPUT / "io.png")
 
 
 def main():

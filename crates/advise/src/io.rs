@@ -106,6 +106,7 @@ fn action(does: Use, advice: Advice) -> Option<Action> {
     let drop = |readahead| Action::Io(IoAction::Drop { readahead });
     Some(match advice {
         Advice::SequentialDropBehind => drop(Some(Readahead::Sequential)),
+        Advice::RandomDropBehind => drop(Some(Readahead::Random)),
         Advice::Sequential => Action::Io(IoAction::Readahead(Readahead::Sequential)),
         Advice::Random => Action::Io(IoAction::Readahead(Readahead::Random)),
         Advice::RandomWithBursts(burst_bytes) => Action::Io(IoAction::WillNeed { burst_bytes }),
@@ -176,8 +177,11 @@ fn why(context: &IoContext) -> String {
     let runs = runs.map(|calls| format!("{calls:.1} in a row"));
     let again = context.reuse.and_then(|reuse| reuse.again_share());
     let again = again.map(|share| format!("{:.0} % used again", 100.0 * share));
+    let cached = context.reuse.and_then(|reuse| reuse.again_cached_share());
+    let cached = cached.filter(|_| again.is_some());
+    let cached = cached.map(|share| format!("{:.0} % while still cached", 100.0 * share));
     let classes: Vec<&str> = context.classes.iter().copied().map(Class::name).collect();
-    let parts = [Some(moved), runs, again].into_iter().flatten();
+    let parts = [Some(moved), runs, again, cached].into_iter().flatten();
     let evidence = parts.collect::<Vec<_>>().join(", ");
     match classes.is_empty() {
         true => evidence,
@@ -194,6 +198,7 @@ mod tests {
         let of_read = |advice| action(Use::Read, advice).map(|action| action.name());
         for (advice, expected) in [
             (Advice::SequentialDropBehind, Some("drop")),
+            (Advice::RandomDropBehind, Some("drop")),
             (Advice::Sequential, Some("sequential")),
             (Advice::Random, Some("random")),
             (Advice::RandomWithBursts(65536), Some("willneed")),

@@ -177,8 +177,9 @@ pub fn advise(
 /// If the recording cannot be read.
 pub fn without_memory(trace: &Trace, memory_bytes: Option<u64>) -> Result<Advice, NoAdvice> {
     let peak_bytes = peak_bytes(trace)?;
-    let of_machine = trace.meta().host.memory_bytes;
-    let Some(bytes) = memory_bytes.or(of_machine).or(peak_bytes) else {
+    let meta = trace.meta();
+    let recorded = meta.limit.bytes.or(meta.host.memory_bytes);
+    let Some(bytes) = memory_bytes.or(recorded).or(peak_bytes) else {
         return Err(NoAdvice::Lacks(
             "the recording does not say how much memory the machine has: say for which size the plan shall be; type: pagewise \
              plan --memory SIZE"

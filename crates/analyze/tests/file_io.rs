@@ -25,9 +25,18 @@ const SCAN: u32 = 10;
 const SERVE: u32 = 11;
 
 fn analyzed(sensor: &str, fill: impl FnOnce(&mut TraceWriter)) -> Option<FileIo> {
+    analyzed_under(None, sensor, fill)
+}
+
+fn analyzed_under(
+    limit: Option<u64>,
+    sensor: &str,
+    fill: impl FnOnce(&mut TraceWriter),
+) -> Option<FileIo> {
     let folder = tempfile::tempdir().expect("a folder");
     let dir = folder.path().join("trace");
     let mut meta = Meta::default();
+    meta.limit.bytes = limit;
     meta.sensors.insert("io".to_owned(), sensor.to_owned());
     let mut writer = TraceWriter::create(&dir, meta, Overwrite::Refuse).expect("created");
     for (stack, function) in [(SCAN, "scan"), (SERVE, "serve")] {
@@ -132,6 +141,68 @@ fn a_scan_of_a_large_file_is_to_be_dropped_behind() {
     assert_eq!(scan.miss_ratio(), Some(1.0));
     assert_eq!(io.files[0].read_again_bytes, Some(0));
     assert_eq!(io.files[0].contexts, [(0, 1000 * PIECE)]);
+}
+
+/// Scans the big file twice, which leaves the page cache in between but for `kept` pieces. Another path reads a piece of the other file
+/// in order, and has as much read ahead elsewhere, in vain.
+fn scan_twice_beside_vain_readahead(writer: &mut TraceWriter, kept: u64) {
+    const PIECES: u64 = 1000;
+    for (number, inode) in [(BIG, 4), (HOT, 5)] {
+        writer
+            .io_files
+            .push(file(number, inode, "ext4"))
+            .expect("pushed");
+    }
+    scan(writer, PIECES);
+    let evicted = change(
+        200_000,
+        IoCacheKind::Evicted,
+        None,
+        kept * PIECE,
+        (PIECES - kept) * PIECE,
+    );
+    writer.io_cache.push(evicted).expect("pushed");
+    for piece in 0..PIECES {
+        let (time_ns, offset) = (300_000 + piece * 100, piece * PIECE);
+        if piece >= kept {
+            let added = change(time_ns, IoCacheKind::Added, Some(SCAN), offset, PIECE);
+            writer.io_cache.push(added).expect("pushed");
+        }
+        let again = read(time_ns + 60, SCAN, BIG, offset, PIECE);
+        writer.io_calls.push(again).expect("pushed");
+        for place in [offset, offset + PIECES * PIECE] {
+            let mut added = change(time_ns + 70, IoCacheKind::Added, Some(SERVE), place, PIECE);
+            added.file = Some(HOT);
+            writer.io_cache.push(added).expect("pushed");
+        }
+        let mut other = read(time_ns + 80, SERVE, HOT, offset, PIECE);
+        other.cached_bytes = PIECE;
+        other.ahead_bytes = PIECE;
+        writer.io_calls.push(other).expect("pushed");
+    }
+}
+
+#[test]
+fn what_had_left_the_page_cache_is_dropped_where_something_pays_for_the_rest() {
+    let advice = |limit, kept| {
+        let io = analyzed_under(limit, "on", |writer| {
+            scan_twice_beside_vain_readahead(writer, kept);
+        });
+        let io = io.expect("recorded");
+        let scan = context(&io, "scan");
+        let reuse = scan.reuse.expect("known");
+        assert_eq!(reuse.again_bytes, 1000 * PIECE);
+        assert_eq!(reuse.again_cached_bytes, kept * PIECE);
+        let serve = context(&io, "serve");
+        assert_eq!(serve.unused_ahead_bytes, Some(1000 * PIECE));
+        assert_eq!(serve.advice, Advice::RandomDropBehind);
+        scan.advice
+    };
+    let limit = Some(64 << 20);
+    assert_eq!(advice(limit, 10), Advice::SequentialDropBehind);
+    assert_eq!(advice(limit, 150), Advice::DropBehind, "paid for");
+    assert_eq!(advice(limit, 250), Advice::Keep, "used too often");
+    assert_eq!(advice(None, 150), Advice::Keep, "nobody knows the memory");
 }
 
 #[test]

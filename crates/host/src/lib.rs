@@ -26,6 +26,7 @@ pub mod journal;
 pub mod keeper;
 pub mod launch;
 pub mod open_file;
+pub mod page_out;
 pub mod process;
 mod restorer;
 mod running;

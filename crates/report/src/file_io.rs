@@ -9,6 +9,7 @@ use crate::units::bytes;
 pub(crate) fn advice_name(advice: Advice) -> (Option<&'static str>, Option<u64>) {
     match advice {
         Advice::SequentialDropBehind => (Some("sequential_drop_behind"), None),
+        Advice::RandomDropBehind => (Some("random_drop_behind"), None),
         Advice::Sequential => (Some("sequential"), None),
         Advice::Random => (Some("random"), None),
         Advice::RandomWithBursts(bytes) => (Some("random_with_bursts"), Some(bytes)),
@@ -24,6 +25,10 @@ pub(crate) fn advice_words(advice: Advice) -> Option<String> {
     Some(match advice {
         Advice::SequentialDropBehind => {
             "POSIX_FADV_SEQUENTIAL once, and POSIX_FADV_DONTNEED on each aligned 2 MiB behind"
+                .to_owned()
+        }
+        Advice::RandomDropBehind => {
+            "POSIX_FADV_RANDOM once, and POSIX_FADV_DONTNEED on each aligned 2 MiB behind: most of what is read ahead is gone before it is used"
                 .to_owned()
         }
         Advice::Sequential => "POSIX_FADV_SEQUENTIAL before the first read".to_owned(),

@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::read::DeflateDecoder;
 use pagewise_analyze::analyze;
+use pagewise_analyze::file_io::analyze_file_io;
 use pagewise_report::html;
 use pagewise_trace::Allocation;
 use pagewise_trace::AllocationKind;
@@ -33,7 +34,8 @@ fn page_of(meta: Meta, fill: impl FnOnce(&mut TraceWriter)) -> String {
     let trace = Trace::open(&dir).expect("opened");
     let findings = analyze(&trace).expect("analysed");
     let mut out = Vec::new();
-    html::write(&trace, findings, &[], &mut out).expect("written");
+    let io = analyze_file_io(&trace).expect("analysed");
+    html::write(&trace, findings, io.as_ref(), &[], &mut out).expect("written");
     String::from_utf8(out).expect("UTF-8")
 }
 

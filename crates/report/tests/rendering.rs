@@ -41,6 +41,37 @@ package's debug symbols, or record with --debuginfod to name them.
 }
 
 #[test]
+fn who_else_pages_out_is_told_everywhere_and_an_old_recording_says_nothing_of_it() {
+    let mut findings = findings();
+    let document = |findings: &Findings| {
+        let text = Report::new(findings).to_text().expect("rendered");
+        serde_json::from_str::<serde_json::Value>(&text).expect("JSON")
+    };
+    assert!(document(&findings)["page_out"].is_null());
+    assert!(!render(&findings, style(300)).contains("DAMON"));
+    let seen = "DAMON (kdamond.0) pages out what was hardly used for 60 s";
+    findings.meta.host.page_out = Some(vec![seen.to_owned()]);
+    assert_eq!(document(&findings)["page_out"][0], seen);
+    let expected = "DAMON (kdamond.0) pages out what was hardly used for 60 s: evictions, what comes back after them, and times may be its \
+                    doing, whatever the limit.";
+    let text = render(&findings, style(300));
+    assert!(text.lines().any(|line| line == expected), "{text}");
+}
+
+#[test]
+fn input_and_output_of_io_uring_is_not_silent() {
+    let mut findings = findings();
+    let losses = &mut findings.meta.losses;
+    losses.insert("io_of_other_threads".to_owned(), 0);
+    assert!(!render(&findings, style(300)).contains("io_uring"));
+    let losses = &mut findings.meta.losses;
+    losses.insert("io_of_other_threads".to_owned(), 4096);
+    let text = render(&findings, style(300));
+    let expected = "io_uring or AIO was used by this program: 4,096 calls asked for";
+    assert!(text.contains(expected), "{text}");
+}
+
+#[test]
 fn what_is_estimated_belongs_to_nobody_or_is_missing_is_told() {
     let mut findings = findings();
     findings.estimated_swap_ins = 100_000;

@@ -129,6 +129,8 @@ pub struct Host {
     pub memory_bytes: Option<u64>,
     /// The size of a base page in bytes.
     pub page_bytes: Option<u64>,
+    /// Who else pages memory out there, a sentence each, as seen when the recording began; `None` in recordings older than this key.
+    pub page_out: Option<Vec<String>>,
 }
 
 /// The same instant, the start of the recording, on each clock.

@@ -1,10 +1,12 @@
 //! What kind of user of the page cache a context is, and what could be said to the kernel for it. All thresholds are here.
 
+use pagewise_trace::Meta;
+
 use super::context::Reuse;
 use super::runs::Runs;
 
 /// From where on a context counts as what.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Thresholds {
     /// Fewer calls have no class, unless they read or write whole files.
     pub fewest_calls: u64,
@@ -26,8 +28,18 @@ pub struct Thresholds {
     pub dont_need_share: f64,
     /// The same of what was written.
     pub write_once_share: f64,
+    /// What was used again only after it had left the page cache does not count for these two, if the memory that is asked about is no
+    /// more than what was recorded: it would have to be read again anyhow. `None`: the memory that was recorded.
+    pub memory_bytes: Option<u64>,
+    /// In order and in large calls, what at most this share was used again of while it was still cached is dropped too, if what other
+    /// contexts no longer read ahead pays for it.
+    pub paid_for_share: f64,
     /// Reading ahead is told to stop only where at least this share of what was read ahead was in vain.
     pub wasted_ahead_share: f64,
+    /// Calls of at least so many bytes on average read from the disk as well without reading ahead,
+    pub large_call_bytes: u64,
+    /// and do without it where at least this share of what was read ahead was in vain: the rest is read while the program computes.
+    pub no_ahead_share: f64,
     /// A context of fewer bytes gets no advice (the thesis's default).
     pub advise_bytes: u64,
 }
@@ -44,7 +56,11 @@ impl Default for Thresholds {
             will_need_share: 0.5,
             dont_need_share: 0.01,
             write_once_share: 0.05,
+            memory_bytes: None,
             wasted_ahead_share: 0.1,
+            large_call_bytes: 128 << 10,
+            no_ahead_share: 0.5,
+            paid_for_share: 0.1,
             advise_bytes: 100 << 20,
         }
     }
@@ -89,6 +105,8 @@ impl Class {
 pub enum Advice {
     /// Read ahead more, and drop behind.
     SequentialDropBehind,
+    /// Do not read ahead, and drop behind.
+    RandomDropBehind,
     /// Read ahead more.
     Sequential,
     /// Do not read ahead.
@@ -126,7 +144,49 @@ pub(crate) struct Evidence<'a> {
     pub(crate) writes: bool,
 }
 
+/// What the advice for a context is found from, besides its classes.
+pub(crate) struct Means {
+    pub(crate) writes: bool,
+    /// Moved through the page cache.
+    pub(crate) buffered_bytes: u64,
+    /// Of a call.
+    pub(crate) call_bytes: u64,
+    /// Of a run; `None`: there is none.
+    pub(crate) burst_bytes: Option<u64>,
+    /// Read ahead.
+    pub(crate) ahead_bytes: u64,
+    /// Of these, never used; `None`: not known.
+    pub(crate) unused_ahead_bytes: Option<u64>,
+    pub(crate) reuse: Option<Reuse>,
+}
+
+impl Means {
+    fn wasted_ahead_share(&self) -> Option<f64> {
+        let unused = self.unused_ahead_bytes?;
+        (self.ahead_bytes > 0).then(|| unused as f64 / self.ahead_bytes as f64)
+    }
+
+    /// Whether what is read ahead in vain is more than what dropping behind would have to be read again.
+    fn spares_more_than_it_costs(&self) -> bool {
+        let (Some(unused), Some(reuse)) = (self.unused_ahead_bytes, self.reuse) else {
+            return false;
+        };
+        unused > reuse.again_cached_bytes
+    }
+}
+
 impl Thresholds {
+    /// With the memory that was recorded, if no other is asked about; none where more is asked about than was recorded: then what was still
+    /// in the page cache says nothing.
+    pub(crate) fn for_memory_of(&self, meta: &Meta) -> Self {
+        let recorded = meta.limit.bytes.or(meta.host.memory_bytes);
+        let fits = |&recorded: &u64| self.memory_bytes.is_none_or(|asked| asked <= recorded);
+        Self {
+            memory_bytes: recorded.filter(fits),
+            ..self.clone()
+        }
+    }
+
     /// The classes of a context, that of place first.
     pub(crate) fn classes(&self, evidence: &Evidence<'_>) -> Vec<Class> {
         let mut classes = Vec::new();
@@ -183,40 +243,55 @@ impl Thresholds {
             return None;
         }
         let writes = evidence.writes;
-        let share = reuse.again_share()?;
-        if writes && share <= self.write_once_share {
+        let again = reuse.again_share()?;
+        let needed = match self.memory_bytes {
+            Some(_) => reuse.again_cached_share()?.min(again),
+            None => again,
+        };
+        if writes && needed <= self.write_once_share {
             return Some(Class::WriteOnce);
         }
-        if !writes && share <= self.dont_need_share {
+        if !writes && needed <= self.dont_need_share {
             return Some(Class::DontNeed);
         }
-        (share >= self.will_need_share && !writes).then_some(Class::WillNeed)
+        (again >= self.will_need_share && !writes).then_some(Class::WillNeed)
     }
 
-    /// What would help. `wasted_ahead_share`: of what was read ahead for it, what nobody used.
-    pub(crate) fn advice(
-        &self,
-        classes: &[Class],
-        buffered_bytes: u64,
-        burst_bytes: Option<u64>,
-        wasted_ahead_share: Option<f64>,
-    ) -> Advice {
-        if buffered_bytes < self.advise_bytes {
+    /// What would help.
+    pub(crate) fn advice(&self, classes: &[Class], means: &Means) -> Advice {
+        if means.buffered_bytes < self.advise_bytes {
             return Advice::Nothing(WhyNothing::FewBytes);
         }
         let is = |class| classes.contains(&class);
-        let wasted = wasted_ahead_share.is_some_and(|share| share >= self.wasted_ahead_share);
-        if is(Class::WriteOnce) {
-            Advice::DropWritten
+        if means.writes {
+            // How the kernel reads ahead means nothing to it.
+            return match is(Class::WriteOnce) {
+                true => Advice::DropWritten,
+                false => Advice::Nothing(WhyNothing::NoUse),
+            };
+        }
+        let wasted_share = means.wasted_ahead_share().unwrap_or(0.0);
+        let wasted = wasted_share >= self.wasted_ahead_share;
+        let is_large = means.call_bytes >= self.large_call_bytes;
+        let needs_no_ahead = is_large && wasted_share >= self.no_ahead_share;
+        let costs_nothing = is_large
+            && is(Class::Sequential)
+            && self.memory_bytes.is_some()
+            && means.spares_more_than_it_costs();
+        if needs_no_ahead && (is(Class::DontNeed) || costs_nothing) {
+            Advice::RandomDropBehind
         } else if is(Class::Sequential) && is(Class::DontNeed) {
             Advice::SequentialDropBehind
+        } else if costs_nothing {
+            // What is read ahead then stays until it is used.
+            Advice::DropBehind
         } else if is(Class::WillNeed) {
             Advice::Keep
         } else if is(Class::DontNeed) && !wasted {
             Advice::DropBehind
         } else if is(Class::Sequential) {
             Advice::Sequential
-        } else if let (true, Some(bytes)) = (is(Class::Burst) && wasted, burst_bytes) {
+        } else if let (true, Some(bytes)) = (is(Class::Burst) && wasted, means.burst_bytes) {
             Advice::RandomWithBursts(bytes)
         } else if is(Class::Random) && wasted {
             Advice::Random
@@ -227,84 +302,4 @@ impl Thresholds {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn runs(count: u64, calls: u64, call_bytes: u64, long_bytes: u64) -> Runs {
-        let mut runs = Runs {
-            count,
-            calls,
-            bytes: calls * call_bytes,
-            long_bytes: Some(long_bytes),
-            ..Runs::default()
-        };
-        (0..count).for_each(|_| runs.sizes.add(calls * call_bytes / count));
-        runs
-    }
-
-    fn classes(runs: &Runs, again: f64) -> Vec<Class> {
-        let reuse = Reuse {
-            bytes: 1000,
-            again_bytes: (again * 1000.0) as u64,
-        };
-        Thresholds::default().classes(&Evidence {
-            calls: runs.calls,
-            runs,
-            reuse: Some(reuse),
-            writes: false,
-        })
-    }
-
-    #[test]
-    fn a_scan_is_sequential_and_not_needed() {
-        let scan = runs(1, 1000, 128 << 10, 1000 * (128 << 10));
-        assert_eq!(classes(&scan, 0.0), [Class::Sequential, Class::DontNeed]);
-    }
-
-    #[test]
-    fn single_calls_anywhere_are_random_and_may_be_needed() {
-        let server = runs(1000, 1000, 4096, 0);
-        assert_eq!(classes(&server, 0.9), [Class::Random, Class::WillNeed]);
-        assert_eq!(classes(&server, 0.3), [Class::Random]);
-    }
-
-    #[test]
-    fn many_short_runs_are_bursts_however_many_calls_each_has() {
-        assert_eq!(classes(&runs(100, 300, 4096, 0), 0.3), [Class::Burst]);
-        let of_eight = runs(100, 800, 4096, 800 * 4096);
-        assert_eq!(classes(&of_eight, 0.3), [Class::Burst]);
-    }
-
-    #[test]
-    fn both_together_are_mixed() {
-        let both = runs(10, 100, 1 << 20, 50 << 20);
-        assert_eq!(classes(&both, 0.3), [Class::Mixed]);
-    }
-
-    #[test]
-    fn few_calls_tell_nothing_but_a_whole_file_does() {
-        let mut few = runs(2, 2, 4096, 0);
-        assert_eq!(classes(&few, 0.3), []);
-        few.whole_file_bytes = few.bytes;
-        assert_eq!(classes(&few, 0.3), [Class::Sequential]);
-    }
-
-    #[test]
-    fn advice_needs_bytes_and_a_reason() {
-        let advice = |classes: &[Class], bytes, wasted| {
-            Thresholds::default().advice(classes, bytes, Some(65_536), wasted)
-        };
-        let scan = [Class::Sequential, Class::DontNeed];
-        assert_eq!(advice(&scan, 200 << 20, None), Advice::SequentialDropBehind);
-        let few = Advice::Nothing(WhyNothing::FewBytes);
-        assert_eq!(advice(&scan, 1 << 20, None), few);
-        let nothing = Advice::Nothing(WhyNothing::NoUse);
-        assert_eq!(advice(&[Class::Random], 200 << 20, Some(0.0)), nothing);
-        assert_eq!(
-            advice(&[Class::Random], 200 << 20, Some(0.5)),
-            Advice::Random
-        );
-        let burst = advice(&[Class::Burst], 200 << 20, Some(0.5));
-        assert_eq!(burst, Advice::RandomWithBursts(65_536));
-    }
-}
+mod tests;

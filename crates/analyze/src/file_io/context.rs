@@ -101,12 +101,19 @@ pub struct Reuse {
     pub bytes: u64,
     /// Of these, again, bytes.
     pub again_bytes: u64,
+    /// Of these, while they were still in the page cache since: what the page cache was good for.
+    pub again_cached_bytes: u64,
 }
 
 impl Reuse {
     /// From 0 to 1; `None`: there was nothing.
     pub fn again_share(self) -> Option<f64> {
         (self.bytes > 0).then(|| self.again_bytes as f64 / self.bytes as f64)
+    }
+
+    /// The same of what was still in the page cache.
+    pub fn again_cached_share(self) -> Option<f64> {
+        (self.bytes > 0).then(|| self.again_cached_bytes as f64 / self.bytes as f64)
     }
 }
 

@@ -9,6 +9,7 @@
 //!
 //! The idea, and the classes, are those of program contexts (Y. Jin, M.S. thesis, Seoul National University 2019).
 
+mod balance;
 mod class;
 mod context;
 mod files;

@@ -27,6 +27,10 @@ const EVICTED: u8 = 2;
 const READ: u8 = 4;
 const READ_AGAIN: u8 = 8;
 const READ_BACK: u8 = 16;
+/// Used, and still in the page cache since.
+const KEPT: u8 = 32;
+/// The last use was a write.
+const LAST_WROTE: u8 = 64;
 
 impl Page {
     fn has(self, flag: u8) -> bool {
@@ -47,6 +51,10 @@ pub(crate) struct Fate {
     pub(crate) rewritten: u64,
     /// and so many were read.
     pub(crate) read_back: u64,
+    /// Of those that it read, so many were used again while they were still in the page cache since,
+    pub(crate) kept_read: u64,
+    /// and so many of those that it wrote.
+    pub(crate) kept_written: u64,
     /// It brought so many into the page cache.
     pub(crate) cached: u64,
     /// Of these, so many had been evicted before.
@@ -75,6 +83,8 @@ impl Fate {
         self.written += other.written;
         self.rewritten += other.rewritten;
         self.read_back += other.read_back;
+        self.kept_read += other.kept_read;
+        self.kept_written += other.kept_written;
         self.cached += other.cached;
         self.refaulted += other.refaulted;
         self.unused += other.unused;
@@ -156,7 +166,7 @@ impl Pages {
             let fate = &mut fates[who as usize];
             fate.cached += 1;
             fate.refaulted += u64::from(page.has(EVICTED));
-            page.flags = page.flags & !EVICTED | CACHED;
+            page.flags = page.flags & !(EVICTED | KEPT) | CACHED;
             page.cached_by = who;
             page.uses = 0;
         });
@@ -166,7 +176,7 @@ impl Pages {
     pub(crate) fn removed(&mut self, file: u32, offset: u64, bytes: u64, evicted: bool) {
         self.for_each(file, offset, bytes, |page, fates| {
             settle(page, fates);
-            page.flags &= !CACHED;
+            page.flags &= !(CACHED | KEPT);
             if evicted {
                 page.flags |= EVICTED;
             }
@@ -181,6 +191,8 @@ impl Pages {
         self.fate_mut(who);
         self.for_each(file, offset, bytes, |page, fates| {
             page.uses = page.uses.saturating_add(1);
+            use_again(page, fates);
+            page.flags &= !LAST_WROTE;
             fates[who as usize].read += 1;
             if page.has(READ) {
                 page.flags |= READ_AGAIN;
@@ -210,6 +222,8 @@ impl Pages {
         self.fate_mut(who);
         self.for_each(file, offset, bytes, |page, fates| {
             fates[who as usize].written += 1;
+            use_again(page, fates);
+            page.flags |= LAST_WROTE;
             if page.written_by > 0 {
                 fates[page.written_by as usize].rewritten += 1;
                 page.uses = page.uses.saturating_add(1);
@@ -240,6 +254,18 @@ fn settle(page: &mut Page, fates: &mut [Fate]) {
         fate.unused += u64::from(page.uses == 0);
         fate.used_once += u64::from(page.uses == 1);
     }
+}
+
+/// It is used: whoever used it last is credited, if it was kept since. To drop it then would have cost reading it again.
+fn use_again(page: &mut Page, fates: &mut [Fate]) {
+    if page.has(KEPT) {
+        if page.has(LAST_WROTE) {
+            fates[page.written_by as usize].kept_written += 1;
+        } else {
+            fates[page.read_by as usize].kept_read += 1;
+        }
+    }
+    page.flags |= KEPT;
 }
 
 /// A page that the call before has begun is its own no more.
@@ -283,6 +309,26 @@ mod tests {
                 read: 2,
                 read_again: 1
             }
+        );
+    }
+
+    #[test]
+    fn what_comes_back_after_eviction_was_not_kept() {
+        let mut pages = Pages::default();
+        pages.added(1, 7, 0, 4 * PAGE);
+        pages.read(1, 7, 0, 4 * PAGE, false);
+        pages.read(2, 7, 0, PAGE, false);
+        pages.removed(7, 0, 4 * PAGE, true);
+        pages.added(1, 7, 0, 4 * PAGE);
+        pages.read(1, 7, 0, 4 * PAGE, false);
+        assert_eq!((pages.fate(1).read_again, pages.fate(1).kept_read), (4, 1));
+        pages.written(3, 7, 0, 2 * PAGE, false);
+        pages.read(1, 7, 0, PAGE, false);
+        pages.removed(7, 0, 4 * PAGE, true);
+        pages.read(1, 7, PAGE, PAGE, false);
+        assert_eq!(
+            (pages.fate(1).kept_read, pages.fate(3).kept_written),
+            (3, 1)
         );
     }
 

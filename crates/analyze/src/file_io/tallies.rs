@@ -17,9 +17,11 @@ use crate::frame_paths::FramePaths;
 use crate::histogram::Histogram;
 
 use super::FileIo;
+use super::balance::drop_what_is_paid_for;
 use super::class::Advice;
 use super::class::Class;
 use super::class::Evidence;
+use super::class::Means;
 use super::class::Thresholds;
 use super::class::WhyNothing;
 use super::context::IoContext;
@@ -204,6 +206,7 @@ impl Tallies {
     ) -> Result<FileIo, TraceError> {
         self.close();
         let reuse_known = !self.summed && !self.pages.is_full();
+        let thresholds = &thresholds.for_memory_of(trace.meta());
         let stacks = self.tallies.iter().flat_map(|tally| &tally.stacks);
         let wanted: HashSet<u32, RandomState> = stacks.copied().collect();
         let frames = FramePaths::read(trace, &wanted)?;
@@ -212,8 +215,10 @@ impl Tallies {
         let contexts = merged.into_iter().map(|((names, does), tally)| {
             context(tally, does, &frames, &names, reuse_known, thresholds)
         });
+        let mut contexts: Vec<IoContext> = contexts.collect();
+        drop_what_is_paid_for(&mut contexts, thresholds);
         let mut io = FileIo {
-            contexts: contexts.collect(),
+            contexts,
             files: self.files.files,
             summed: self.summed,
             ..FileIo::default()
@@ -320,11 +325,13 @@ fn context(
         Use::Read => Some(Reuse {
             bytes: fate.read * PAGE,
             again_bytes: fate.read_again * PAGE,
+            again_cached_bytes: fate.kept_read * PAGE,
         }),
         Use::Write => Some(Reuse {
             bytes: fate.written * PAGE,
             // What was read back and then written again counts for both.
             again_bytes: (fate.rewritten + fate.read_back).min(fate.written) * PAGE,
+            again_cached_bytes: fate.kept_written.min(fate.written) * PAGE,
         }),
         Use::Sync | Use::Map => None,
     };
@@ -338,19 +345,21 @@ fn context(
     let known = |pages: u64| (reuse_known && does != Use::Sync).then_some(pages * PAGE);
     let unused = if writes { 0 } else { fate.unused };
     let unused_ahead = known(unused).filter(|_| does == Use::Read);
-    let burst_bytes = tally.runs.sizes.quantile(0.5);
-    let wasted = unused_ahead
-        .filter(|_| tally.ahead_bytes > 0)
-        .map(|unused| unused as f64 / tally.ahead_bytes as f64);
     let advice = match does {
         Use::Sync | Use::Map => Advice::Nothing(WhyNothing::NoUse),
         _ if tally.direct_bytes * 2 > tally.bytes => Advice::Nothing(WhyNothing::Direct),
         _ if tally.in_memory_bytes * 2 > tally.bytes => Advice::Nothing(WhyNothing::InMemory),
         _ => thresholds.advice(
             &classes,
-            tally.bytes - tally.direct_bytes,
-            burst_bytes,
-            wasted,
+            &Means {
+                writes,
+                buffered_bytes: tally.bytes - tally.direct_bytes,
+                call_bytes: tally.bytes / (tally.calls - tally.failed).max(1),
+                burst_bytes: tally.runs.sizes.quantile(0.5),
+                ahead_bytes: tally.ahead_bytes,
+                unused_ahead_bytes: unused_ahead,
+                reuse,
+            },
         ),
     };
     let mut files: Vec<(usize, u64)> = tally

@@ -5,6 +5,8 @@ use std::path::Path;
 use pagewise_collect::CollectError;
 use pagewise_collect::FaultEvents;
 use pagewise_collect::Layout;
+use pagewise_host::page_out::PageOut;
+use pagewise_host::page_out::page_out;
 
 use super::AS_ROOT;
 use super::Item;
@@ -28,6 +30,7 @@ pub(super) fn items() -> Vec<Item> {
         io(&bpf),
         pressure(),
         delays(),
+        undisturbed(),
     ]
 }
 
@@ -161,6 +164,24 @@ fn delays() -> Item {
             state
         },
         hint,
+    }
+}
+
+/// Whether evictions mean that memory was short.
+fn undisturbed() -> Item {
+    let found = page_out();
+    let words: Vec<String> = found.iter().map(PageOut::words).collect();
+    let stop: Vec<String> = found.into_iter().filter_map(|one| one.stop).collect();
+    Item {
+        name: "undisturbed",
+        purpose: "evictions for want of memory only: nothing else pages out",
+        works: words.is_empty(),
+        detail: match words.is_empty() {
+            true => "no thread of DAMON does".to_owned(),
+            false => words.join("; "),
+        },
+        hint: (!stop.is_empty())
+            .then(|| format!("if nobody needs it, as root: {}", stop.join("; "))),
     }
 }
 

@@ -19,6 +19,7 @@ struct Document {
     first: Size,
     mean_speedup: Option<f64>,
     mean_speedups: BTreeMap<&'static str, Option<f64>>,
+    page_out: Vec<String>,
     sizes: Vec<Size>,
 }
 
@@ -70,7 +71,10 @@ struct JsonLatency {
 }
 
 /// The keys of the first size stand at the top, too. There is at least one.
-pub(super) fn render(comparisons: &[Comparison]) -> Result<String, serde_json::Error> {
+pub(super) fn render(
+    comparisons: &[Comparison],
+    page_out: Vec<String>,
+) -> Result<String, serde_json::Error> {
     let sizes: Vec<Size> = comparisons.iter().map(size).collect();
     let Some(first) = sizes.first().cloned() else {
         return Ok(String::new());
@@ -84,6 +88,7 @@ pub(super) fn render(comparisons: &[Comparison]) -> Result<String, serde_json::E
             .flat_map(|one| &one.arms)
             .map(|arm| (arm.kind.name(), mean_speedup(comparisons, arm.kind)))
             .collect(),
+        page_out,
         sizes,
     };
     Ok(serde_json::to_string_pretty(&document)? + "\n")
@@ -158,9 +163,10 @@ mod tests {
     #[test]
     fn the_contract_holds_at_the_top_and_for_each_size() {
         let compared = comparison(&[(ArmKind::Baseline, &[4, 4]), (ArmKind::Plan, &[2, 2])]);
-        let text = render(&[compared]).expect("rendered");
+        let text = render(&[compared], vec!["DAMON".to_owned()]).expect("rendered");
         let document: serde_json::Value = serde_json::from_str(&text).expect("JSON");
         assert_eq!(document["schema"], "pagewise.compare/1");
+        assert_eq!(document["page_out"][0], "DAMON");
         for place in [&document, &document["sizes"][0]] {
             assert_eq!(place["speedup"], 2.0);
             assert_eq!((&place["low"], &place["high"]), (&2.0.into(), &2.0.into()));

@@ -24,6 +24,8 @@ use clap::ValueEnum;
 use pagewise_host::MemorySize;
 use pagewise_host::SwapRequest;
 use pagewise_host::page_bytes;
+use pagewise_host::page_out::PageOut;
+use pagewise_host::page_out::page_out;
 use pagewise_plan::Plan;
 use pagewise_report::bytes;
 use pagewise_report::duration;
@@ -153,6 +155,12 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
         peak_bytes,
         signals: &signals,
     };
+    let page_out: Vec<String> = page_out().iter().map(PageOut::words).collect();
+    for line in &page_out {
+        tell!(
+            "pagewise: {line}: runs may differ by its doing (pagewise check tells how to end it)"
+        );
+    }
     if runner.is_cold() {
         tell_evicted(cold::evict(&plan.files));
     }
@@ -166,7 +174,7 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
         page.write("--html", |out| out.write_all(text.as_bytes()))?;
     }
     if arguments.json {
-        let text = json::render(&compared)
+        let text = json::render(&compared, page_out)
             .map_err(|error| Failure::new(format!("cannot render JSON: {error}")))?;
         print(&text)?;
     } else {

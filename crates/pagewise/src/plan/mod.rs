@@ -117,7 +117,7 @@ fn advise(
         NoAdvice::Lacks(why) => Failure::new(why),
     };
     let of_memory = pagewise_advise::advise(trace, findings, memory, model);
-    let io = analyze_file_io_by(trace, &thresholds(arguments)?)?;
+    let io = analyze_file_io_by(trace, &thresholds(arguments, memory)?)?;
     let has_accesses = !findings.working_set.is_empty();
     let mut advice = match of_memory {
         Err(NoAdvice::Lacks(_)) if io.is_some() || has_accesses => {
@@ -136,7 +136,7 @@ fn advise(
     Ok(advice)
 }
 
-fn thresholds(arguments: &PlanArguments) -> Result<Thresholds, Failure> {
+fn thresholds(arguments: &PlanArguments, memory: Option<u64>) -> Result<Thresholds, Failure> {
     let MemorySize::Bytes(advise_bytes) = arguments.min_io else {
         return Err(Failure::new(format!(
             "--min-io {}: give bytes, for example 100M",
@@ -145,6 +145,7 @@ fn thresholds(arguments: &PlanArguments) -> Result<Thresholds, Failure> {
     };
     Ok(Thresholds {
         advise_bytes,
+        memory_bytes: memory,
         ..Thresholds::default()
     })
 }

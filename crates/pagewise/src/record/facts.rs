@@ -6,6 +6,8 @@ use pagewise_collect::Totals;
 use pagewise_host::OomRelief;
 use pagewise_host::counters;
 use pagewise_host::page_bytes;
+use pagewise_host::page_out::PageOut;
+use pagewise_host::page_out::page_out;
 use pagewise_trace as trace;
 use rustix::time::ClockId;
 
@@ -98,6 +100,7 @@ pub(super) fn meta(
                 .map(|cpus| cpus.get() as u64),
             memory_bytes: counters::machine_memory().total_bytes,
             page_bytes: Some(page_bytes()),
+            page_out: Some(page_out().iter().map(PageOut::words).collect()),
         },
         clock: trace::Clock {
             start_monotonic_ns: Some(start.monotonic_ns),

@@ -96,9 +96,16 @@ fn html(arguments: &ReportArguments, path: &Path) -> Result<ExitCode, Failure> {
     complete(&arguments.trace)?;
     let trace = Trace::open(&arguments.trace)?;
     let findings = pagewise_analyze::analyze(&trace)?;
+    let io = file_io(&trace, arguments)?;
     target.write("--html", |out| {
         let mut out = std::io::BufWriter::with_capacity(1 << 16, out);
-        pagewise_report::html::write(&trace, findings, &arguments.strip_prefix, &mut out)?;
+        pagewise_report::html::write(
+            &trace,
+            findings,
+            io.as_ref(),
+            &arguments.strip_prefix,
+            &mut out,
+        )?;
         out.flush()?;
         Ok::<_, HtmlError>(())
     })?;

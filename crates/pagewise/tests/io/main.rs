@@ -5,4 +5,5 @@ mod common;
 
 mod hints;
 mod outside;
+mod planned;
 mod recording;

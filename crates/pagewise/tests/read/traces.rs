@@ -9,6 +9,7 @@ use crate::common::command::command;
 use crate::common::command::record;
 use crate::common::command::run;
 use crate::common::command::start;
+use serde_json::Value;
 use tempfile::TempDir;
 use tempfile::tempdir;
 
@@ -39,6 +40,32 @@ fn what_is_no_recording_is_named() {
     for path in [".", "file", "/dev/null"] {
         run(folder.path(), &["report", path])
             .expect_refusal(125, &[path, "not a pagewise recording"]);
+    }
+}
+
+#[test]
+fn who_else_pages_out_is_recorded_as_check_tells_it() {
+    let (folder, _) = recording();
+    let document = |words: &[&str]| -> Value {
+        let told = run(folder.path(), words).expect_code(0);
+        serde_json::from_str(&told.stdout).expect("JSON")
+    };
+    let report = document(&["report", "--json"]);
+    let recorded = report["page_out"].as_array().expect("looked for");
+    let check = document(&["check", "--json"]);
+    let items = check["items"].as_array().expect("items");
+    let item = items.iter().find(|item| item["name"] == "undisturbed");
+    let item = item.expect("an item");
+    assert_eq!(item["works"], recorded.is_empty(), "{item}");
+    for line in recorded {
+        let words = line.as_str().expect("text");
+        let detail = item["detail"].as_str().expect("text");
+        assert!(detail.contains(words), "{detail}");
+        let text = run(folder.path(), &["report"])
+            .expect_code(0)
+            .stdout
+            .replace('\n', " ");
+        assert!(text.contains(words), "{text}");
     }
 }
 

@@ -15,8 +15,9 @@ function drawAll() {
     if (model.bands.length > 0) {
         resize();
         drawMap();
-        drawFlame();
+        waits.draw();
     }
+    fileIo?.draw();
     drawCurves();
 }
 
@@ -39,7 +40,7 @@ function prepareControls() {
     for (const kind of [SWAP_IN, CACHE_HIT, EVICTION]) {
         element(`kind-${kind}`).addEventListener('change', event => setFilter({ kinds: filter.kinds.with(kind, event.target.checked) }));
     }
-    element('path-clear').addEventListener('click', () => { flameTop = flameRoot; drawFlame(); setFilter({ paths: null, pathName: '' }); });
+    element('path-clear').addEventListener('click', () => { waits.showAll(); setFilter({ paths: null, pathName: '' }); });
     element('zoom-in').addEventListener('click', () => zoom(0.7, 1));
     element('zoom-out').addEventListener('click', () => zoom(1 / 0.7, 1));
     element('reset').addEventListener('click', KEYS.Escape);
@@ -114,7 +115,8 @@ function failed(error) {
 async function start() {
     applyTheme(ownTheme());
     prepareTables();
-    if (model.has_paths) flameRoot = flameTop = makeTree();
+    if (model.has_paths) waits.show(model.paths, model.frames, 'all swap-ins');
+    fileIo?.show(model.io.paths, model.io.frames, 'all calls on files');
     if (model.bands.length === 0) {
         element('map').dataset.state = 'complete';
         drawAll();

@@ -66,7 +66,7 @@ function prepareTables() {
         if (row.getAttribute('aria-selected') === 'true') setFilter({ paths: null, pathName: '' });
         else if (pathsOf(row).length > 0) showPaths(pathsOf(row), row.cells[0].textContent);
     });
-    if (lines) prepareTable(lines);
+    for (const plain of [lines, element('io-contexts'), element('io-files')]) if (plain) prepareTable(plain);
     on('filter', () => {
         for (const row of objects?.tBodies[0].rows ?? []) mark(row, filter.band !== null && bandOf(row) === filter.band && model.bands[filter.band].object !== null);
         for (const row of paths?.tBodies[0].rows ?? []) mark(row, filter.pathName === row.cells[0].textContent && pathsOf(row).every(path => filter.paths?.has(path)));

@@ -12,6 +12,7 @@
 mod bands;
 mod escape;
 mod events;
+mod file_io;
 mod model;
 mod overview;
 mod pack;
@@ -25,6 +26,7 @@ use std::io::Write;
 use crate::strip_prefixes;
 use pagewise_analyze::Findings;
 use pagewise_analyze::Timeline;
+use pagewise_analyze::file_io::FileIo;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
@@ -47,7 +49,8 @@ pub enum HtmlError {
     Output(#[from] io::Error),
 }
 
-/// Writes the report of a recording, whose findings these are; paths are shown without these prefixes.
+/// Writes the report of a recording, whose findings these are; paths are shown without these prefixes. `io`: how files were used, as far as
+/// that was recorded; its paths are shown as they are.
 ///
 /// Memory grows with events, up to about six million of them; of more, some are left out of the picture (not of the
 /// sums), and the page says so. The file stays below 30 MiB.
@@ -57,6 +60,7 @@ pub enum HtmlError {
 pub fn write(
     trace: &Trace,
     mut findings: Findings,
+    io: Option<&FileIo>,
     prefixes: &[String],
     out: &mut dyn Write,
 ) -> Result<(), HtmlError> {
@@ -68,8 +72,8 @@ pub fn write(
     let window = window(findings, &points, &timeline);
     let bands = Bands::of(&points.points, findings);
     let packed = pack::pack(&points.points, &bands, window)?;
-    let model = Model::new(findings, &timeline, &points, &bands, &packed, window)?;
-    page::write(findings, &points, &bands, &model, &packed, out)?;
+    let model = Model::new(findings, io, &timeline, &points, &bands, &packed, window)?;
+    page::write(findings, io, &points, &bands, &model, &packed, out)?;
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use pagewise_analyze::Findings;
 use pagewise_analyze::MemoryUse;
 use pagewise_analyze::ObjectFrame;
 use pagewise_analyze::Timeline;
+use pagewise_analyze::file_io::FileIo;
 use serde::Serialize;
 
 use super::bands::Band;
@@ -49,6 +50,8 @@ pub(super) struct Model<'findings> {
     processes: &'findings [Process],
     frames: Vec<ModelFrame>,
     paths: Vec<ModelPath>,
+    /// Calls on files; `None`: they were not recorded, or there were none.
+    io: Option<ModelIo>,
     overview: Overview,
     samples: Curve,
     scans: Curve,
@@ -86,6 +89,21 @@ struct ModelPath {
     stall_ns: u64,
 }
 
+/// Call paths that read and write files.
+#[derive(Debug, Serialize)]
+struct ModelIo {
+    frames: Vec<ModelFrame>,
+    paths: Vec<ModelIoPath>,
+}
+
+/// Frames outermost first.
+#[derive(Debug, Serialize)]
+struct ModelIoPath {
+    frames: Vec<usize>,
+    bytes: u64,
+    latency_ns: u64,
+}
+
 /// Memory by time; times are ns since the recording's start.
 #[derive(Debug, Default, Serialize)]
 struct Curve {
@@ -104,6 +122,7 @@ struct WorkingSetCurve {
 impl<'findings> Model<'findings> {
     pub(super) fn new(
         findings: &'findings Findings,
+        io: Option<&FileIo>,
         timeline: &Timeline,
         points: &'findings Points,
         bands: &Bands,
@@ -133,6 +152,7 @@ impl<'findings> Model<'findings> {
             processes: &points.spaces,
             frames,
             paths,
+            io: io.and_then(ModelIo::of),
             overview: Overview::of(&points.points, bands, window, points.every)?,
             samples: Curve::of(&timeline.samples, window),
             scans: Curve::of(&timeline.scans, window),
@@ -171,27 +191,62 @@ impl ModelBand {
 }
 
 /// The frames that call paths are made of, each once.
-fn call_paths(findings: &Findings) -> (Vec<ModelFrame>, Vec<ModelPath>) {
-    let mut numbers: HashMap<ModelFrame, usize> = HashMap::new();
-    let mut frames = Vec::new();
-    let mut number = |frame: &Arc<ObjectFrame>| {
+#[derive(Default)]
+struct Frames {
+    numbers: HashMap<ModelFrame, usize>,
+    frames: Vec<ModelFrame>,
+}
+
+impl Frames {
+    /// The numbers of a path's frames, outermost first.
+    fn numbers(&mut self, innermost_first: &[Arc<ObjectFrame>]) -> Vec<usize> {
+        let frames = innermost_first.iter().rev();
+        frames.map(|frame| self.number(frame)).collect()
+    }
+
+    fn number(&mut self, frame: &ObjectFrame) -> usize {
         let frame = ModelFrame::new(frame);
-        *numbers.entry(frame.clone()).or_insert_with(|| {
+        let frames = &mut self.frames;
+        *self.numbers.entry(frame.clone()).or_insert_with(|| {
             frames.push(frame);
             frames.len() - 1
         })
-    };
+    }
+}
+
+impl ModelIo {
+    fn of(io: &FileIo) -> Option<Self> {
+        let mut frames = Frames::default();
+        // A mapping has no calls, and nothing that it waited for is known.
+        let calls = io.contexts.iter().filter(|context| context.calls > 0);
+        let paths: Vec<ModelIoPath> = calls
+            .take(MOST_PATHS)
+            .map(|context| ModelIoPath {
+                frames: frames.numbers(&context.frames),
+                bytes: context.bytes,
+                latency_ns: context.latency_ns,
+            })
+            .collect();
+        (!io.contexts.is_empty()).then_some(Self {
+            frames: frames.frames,
+            paths,
+        })
+    }
+}
+
+fn call_paths(findings: &Findings) -> (Vec<ModelFrame>, Vec<ModelPath>) {
+    let mut frames = Frames::default();
     let paths = findings
         .fault_paths
         .iter()
         .take(MOST_PATHS)
         .map(|path| ModelPath {
-            frames: path.frames.iter().rev().map(&mut number).collect(),
+            frames: frames.numbers(&path.frames),
             swap_ins: path.swap_ins,
             stall_ns: path.stall_ns,
         })
         .collect();
-    (frames, paths)
+    (frames.frames, paths)
 }
 
 impl ModelFrame {

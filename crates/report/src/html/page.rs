@@ -6,12 +6,14 @@ use std::io::Write;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use pagewise_analyze::Findings;
+use pagewise_analyze::file_io::FileIo;
 use sha2::Digest as _;
 use sha2::Sha256;
 
 use super::bands::Bands;
 use super::escape;
 use super::events::Points;
+use super::file_io;
 use super::model::Model;
 use super::pack::COLUMNS;
 use super::pack::Packed;
@@ -47,6 +49,7 @@ const COMPLETE: &str = "document.dispatchEvent(new Event('pagewise-points'));";
 
 pub(super) fn write(
     findings: &Findings,
+    io: Option<&FileIo>,
     points: &Points,
     bands: &Bands,
     model: &Model,
@@ -74,6 +77,7 @@ pub(super) fn write(
     let parts = [
         ("{{pictures}}", pictures.to_owned()),
         ("{{headline}}", summary::headline(findings)),
+        ("{{io}}", file_io::section(io)),
         ("{{objects}}", tables::objects(findings)),
         ("{{paths}}", tables::call_paths(findings)),
         ("{{lines}}", tables::lines(findings)),

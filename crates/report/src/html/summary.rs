@@ -7,7 +7,9 @@ use pagewise_analyze::Findings;
 use super::escape::html;
 use crate::text::Style;
 use crate::text::attribution_remarks;
+use crate::text::page_out_remarks;
 use crate::text::sentences;
+use crate::text::unattributed_io;
 use crate::text::waits_lines;
 use crate::units::bytes;
 use crate::units::count;
@@ -151,6 +153,8 @@ fn remarks(findings: &Findings, events: u64, drawn: u64) -> Vec<(&'static str, S
     for (sensor, state) in meta.sensors.iter().filter(|(_, state)| *state != "on") {
         remarks.push(("", format!("Sensor {sensor}: {state}")));
     }
+    remarks.extend(unattributed_io(meta).map(|line| ("loss", line)));
+    remarks.extend(page_out_remarks(meta).map(|line| ("loss", line)));
     if findings.counted_events > 0 {
         let counted = count(findings.counted_events);
         remarks.push(("", format!("{counted} events were counted by regions of 2 MiB, not listed (--max-size): they are in the tables, not in the pictures.")));

@@ -22,54 +22,84 @@ use crate::units::duration;
 use crate::units::percent;
 
 /// Rows of a table; the rest is summed up.
-const MOST_ROWS: usize = 200;
+pub(super) const MOST_ROWS: usize = 200;
 /// Characters of a type; `report --json` has it whole.
 const WIDEST_TYPE: usize = 40;
 
 /// What is in a cell, and by what it is sorted.
-struct Cell {
-    text: String,
+#[derive(Default)]
+pub(super) struct Cell {
+    pub(super) text: String,
     /// `None`: unknown, sorts last.
-    value: Option<f64>,
+    pub(super) value: Option<f64>,
+    pub(super) kind: CellKind,
+}
+
+/// How a cell is shown.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum CellKind {
+    /// On one line.
+    #[default]
+    Short,
+    /// Words, on as many lines as they take.
+    Words,
+    /// Its text is markup of our own, in which names are escaped already.
+    Markup,
 }
 
 impl Cell {
-    fn number(value: Option<u64>, show: fn(u64) -> String) -> Self {
+    pub(super) fn number(value: Option<u64>, show: fn(u64) -> String) -> Self {
         Self {
             text: value.map_or("?".to_owned(), show),
             value: value.map(|value| value as f64),
+            ..Self::default()
         }
     }
 
-    fn share(value: Option<f64>) -> Self {
+    pub(super) fn share(value: Option<f64>) -> Self {
         Self {
             text: value.map_or("?".to_owned(), |share| format!("{:.0} %", 100.0 * share)),
             value,
+            ..Self::default()
         }
     }
 
-    fn word(text: &str) -> Self {
+    /// Of what does not apply.
+    pub(super) fn none() -> Self {
+        Self::word("-")
+    }
+
+    /// A sentence.
+    pub(super) fn words(text: String) -> Self {
+        Self {
+            text,
+            kind: CellKind::Words,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn word(text: &str) -> Self {
         Self {
             text: text.to_owned(),
-            value: None,
+            ..Self::default()
         }
     }
 }
 
 /// One table; the first column is the name.
-struct Table<'a> {
-    id: &'a str,
-    caption: &'a str,
-    heads: Vec<&'a str>,
+pub(super) struct Table<'a> {
+    pub(super) id: &'a str,
+    pub(super) caption: &'a str,
+    pub(super) heads: Vec<&'a str>,
     /// What a row selects in the pictures: the attribute's name.
-    selects: Option<&'a str>,
+    pub(super) selects: Option<&'a str>,
     /// What each selects, its name, and the other cells.
-    rows: Vec<(String, String, Vec<Cell>)>,
-    rest: Option<String>,
+    pub(super) rows: Vec<(String, String, Vec<Cell>)>,
+    pub(super) rest: Option<String>,
 }
 
 impl Table<'_> {
-    fn write(&self, text: &mut String) {
+    pub(super) fn write(&self, text: &mut String) {
         let _ = writeln!(
             text,
             "<table id=\"{}\"><caption>{}</caption><thead><tr>",
@@ -90,7 +120,15 @@ impl Table<'_> {
                 let value = cell
                     .value
                     .map_or(String::new(), |value| format!(" data-value=\"{value}\""));
-                let _ = write!(text, "<td{value}>{}</td>", html(&cell.text));
+                let _ = match cell.kind {
+                    CellKind::Short => write!(text, "<td{value}>{}</td>", html(&cell.text)),
+                    CellKind::Words => {
+                        write!(text, "<td class=\"words\"{value}>{}</td>", html(&cell.text))
+                    }
+                    CellKind::Markup => {
+                        write!(text, "<td class=\"words\"{value}>{}</td>", cell.text)
+                    }
+                };
             }
             text.push_str("</tr>\n");
         }
@@ -143,6 +181,7 @@ pub(super) fn objects(findings: &Findings) -> String {
             Cell {
                 text: needs(object, findings),
                 value: object.extra_bytes.map(|extra| extra as f64),
+                ..Cell::default()
             },
             Cell::share(object.resident_share),
             Cell::share(object.accessed_share),
@@ -272,6 +311,7 @@ fn waiting(stall_ns: u64, swap_ins: u64, all_ns: u64) -> Vec<Cell> {
         Cell {
             text: share.map_or("?".to_owned(), |_| percent(stall_ns, all_ns)),
             value: share,
+            ..Cell::default()
         },
         Cell::number(Some(swap_ins), count),
     ]

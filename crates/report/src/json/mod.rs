@@ -48,6 +48,7 @@ pub struct Report<'a> {
     sampling: Sampling,
     sensors: BTreeMap<String, String>,
     cost: BTreeMap<String, f64>,
+    page_out: Option<Vec<String>>,
     command: Vec<String>,
     exit: Exit,
     complete: bool,
@@ -110,6 +111,7 @@ impl<'a> Report<'a> {
             },
             sensors: meta.sensors.clone(),
             cost: meta.cost.clone(),
+            page_out: meta.host.page_out.clone(),
             command: meta.command.clone(),
             exit: Exit {
                 code: meta.exit.code,

@@ -30,6 +30,15 @@ pub fn render_file_io(io: &FileIo, style: Style) -> String {
         text.push_str("No regular file was read or written.\n");
         return text;
     }
+    style.add_wrapped(&mut text, &sums(io));
+    text.push('\n');
+    contexts(&mut text, io, style);
+    files(&mut text, io, style);
+    text
+}
+
+/// What all of it was, in a sentence.
+pub(crate) fn sums(io: &FileIo) -> String {
     let mut line = format!(
         "{} calls read {} and wrote {}, {} files, by {} call paths",
         count(io.calls),
@@ -41,11 +50,7 @@ pub fn render_file_io(io: &FileIo, style: Style) -> String {
     if io.summed {
         line.push_str("; recorded as sums: what needs single calls is not known");
     }
-    style.add_wrapped(&mut text, &line);
-    text.push('\n');
-    contexts(&mut text, io, style);
-    files(&mut text, io, style);
-    text
+    line
 }
 
 fn contexts(text: &mut String, io: &FileIo, style: Style) {
@@ -109,7 +114,7 @@ fn cells(context: &IoContext) -> [String; 8] {
     ]
 }
 
-fn path_of(context: &IoContext, style: Style) -> String {
+pub(crate) fn path_of(context: &IoContext, style: Style) -> String {
     let path = FaultPath {
         frames: context.frames.clone(),
         swap_ins: 0,
@@ -120,6 +125,15 @@ fn path_of(context: &IoContext, style: Style) -> String {
 
 /// Which files, why it is what it is, and what to do.
 fn evidence(context: &IoContext, io: &FileIo, style: Style) -> String {
+    let mut line = grounds(context, io, style);
+    if let Some(advice) = advice_words(context.advice) {
+        let _ = write!(line, ". Advice: {advice}");
+    }
+    line
+}
+
+/// Which files, and why it is what it is.
+pub(crate) fn grounds(context: &IoContext, io: &FileIo, style: Style) -> String {
     let mut parts = Vec::new();
     if let Some(&(file, _)) = context.files.first() {
         let name = name_of(&io.files[file], style);
@@ -140,10 +154,16 @@ fn evidence(context: &IoContext, io: &FileIo, style: Style) -> String {
             Use::Write => "written or read again",
             _ => "read again",
         };
-        parts.push(format!(
-            "{} {what}",
-            percent((share * 1e6) as u64, 1_000_000)
-        ));
+        let shown = |share: f64| percent((share * 1e6) as u64, 1_000_000);
+        let cached = context.reuse.and_then(|reuse| reuse.again_cached_share());
+        parts.push(match cached.filter(|_| share > 0.0) {
+            Some(cached) => format!(
+                "{} {what}, {} while still cached",
+                shown(share),
+                shown(cached)
+            ),
+            None => format!("{} {what}", shown(share)),
+        });
     }
     if context.ahead_bytes > 0 {
         let mut ahead = format!("{} read ahead", bytes(context.ahead_bytes));
@@ -158,14 +178,10 @@ fn evidence(context: &IoContext, io: &FileIo, style: Style) -> String {
     if context.failed > 0 {
         parts.push(format!("{} failed", count(context.failed)));
     }
-    let mut line = parts.join("; ");
-    if let Some(advice) = advice_words(context.advice) {
-        let _ = write!(line, ". Advice: {advice}");
-    }
-    line
+    parts.join("; ")
 }
 
-fn name_of(file: &FileUse, style: Style) -> String {
+pub(crate) fn name_of(file: &FileUse, style: Style) -> String {
     let name = match &file.path {
         Some(path) => style.clean(path),
         None => format!(

@@ -25,11 +25,17 @@ pub(crate) use attribution::remarks as attribution_remarks;
 pub(crate) use clean::take_width;
 pub(crate) use fault_paths::PathGroup;
 pub(crate) use fault_paths::grouped;
+pub(crate) use file_io::grounds as grounds_of_context;
+pub(crate) use file_io::name_of as name_of_file;
+pub(crate) use file_io::path_of as path_of_context;
+pub(crate) use file_io::sums as sums_of_file_io;
 pub(crate) use headline::sentences;
 pub(crate) use names::own_frames;
 pub(crate) use names::short_name;
 pub(crate) use objects::needs;
 pub(crate) use objects::table_of;
+pub(crate) use remarks::page_out as page_out_remarks;
+pub(crate) use remarks::unattributed_io;
 pub(crate) use waits::lines as waits_lines;
 
 /// What an object is called in a line of text.

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use pagewise_analyze::Findings;
 use pagewise_analyze::Object;
 use pagewise_analyze::ObjectKind;
+use pagewise_trace::Meta;
 
 use super::Style;
 use super::attribution;
@@ -35,6 +36,12 @@ pub(crate) fn remarks(text: &mut String, findings: &Findings, style: Style) {
             let line = format!("The sensor {sensor} is {state}");
             let _ = writeln!(text, "{}", style.clean_sentence(&line));
         }
+    }
+    for line in page_out(meta) {
+        let _ = writeln!(text, "{}", style.bold(&style.clean_sentence(&line)));
+    }
+    if let Some(line) = unattributed_io(meta) {
+        let _ = writeln!(text, "{line}");
     }
     attribution::remarks(text, findings, style);
     need(text, findings);
@@ -94,6 +101,26 @@ pub(crate) fn remarks(text: &mut String, findings: &Findings, style: Style) {
             count(*unseen)
         );
     }
+}
+
+/// What else pages memory out on the machine, and what that means here.
+pub(crate) fn page_out(meta: &Meta) -> impl Iterator<Item = String> {
+    let lines = meta.host.page_out.iter().flatten();
+    lines.map(|line| {
+        format!(
+            "{line}: evictions, what comes back after them, and times may be its doing, whatever the limit."
+        )
+    })
+}
+
+/// Input and output that the kernel did later, on behalf of calls that say little.
+pub(crate) fn unattributed_io(meta: &Meta) -> Option<String> {
+    let calls = meta.losses.get("io_of_other_threads");
+    let calls = calls.filter(|&&calls| calls > 0)?;
+    Some(format!(
+        "io_uring or AIO was used by this program: {} calls asked for input and output that is in no call path and no file here.",
+        count(*calls)
+    ))
 }
 
 /// How the memory was found that would have avoided it.

@@ -20,7 +20,7 @@ const FIRST_REACH: u64 = 16 << 20;
 const REACH: u64 = 64 << 20;
 /// A run goes on if no more than this is left out, or read again.
 const SLACK: u64 = 256 << 10;
-/// What was just written is dropped so much later at the earliest, and not before it has been written back.
+/// What was just written is dropped so much later where the kernel does not tell whether it has been written back.
 pub(super) const WRITE_LAG: u64 = 16 << 20;
 
 /// A run through a file.

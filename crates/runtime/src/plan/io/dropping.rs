@@ -110,7 +110,7 @@ impl Hinted<'_> {
         if !is_due && call.request.at != At::Buffer {
             return Some(());
         }
-        let lag = if call.request.is_write { WRITE_LAG } else { 0 };
+        let lag = if call.request.is_write { CHUNK } else { 0 };
         let mut is_same = None;
         if call.request.is_write {
             is_same = Some(self.require_same(descriptor)?);
@@ -131,10 +131,14 @@ impl Hinted<'_> {
         Some(())
     }
 
-    /// Whether what was written there is on the disk, so that it can be dropped; or cannot be waited for any longer.
+    /// Whether what was written there is on the disk, so that it can be dropped; or cannot be waited for any longer. Where the kernel
+    /// does not tell, it should be by then.
     fn is_clean(&self, descriptor: i32, range: Range<u64>) -> bool {
         self.file.behind.is_crowded()
-            || page_cache::unclean_pages(descriptor, range).unwrap_or(0) == 0
+            || match page_cache::unclean_pages(descriptor, range) {
+                Ok(pages) => pages == 0,
+                Err(_) => self.file.behind.passed(WRITE_LAG).is_some(),
+            }
     }
 
     /// Begins to write what was just written, so that it is clean when it is dropped.

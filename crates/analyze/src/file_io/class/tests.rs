@@ -1,0 +1,155 @@
+use super::*;
+
+fn runs(count: u64, calls: u64, call_bytes: u64, long_bytes: u64) -> Runs {
+    let mut runs = Runs {
+        count,
+        calls,
+        bytes: calls * call_bytes,
+        long_bytes: Some(long_bytes),
+        ..Runs::default()
+    };
+    (0..count).for_each(|_| runs.sizes.add(calls * call_bytes / count));
+    runs
+}
+
+fn classes(runs: &Runs, again: f64) -> Vec<Class> {
+    let reuse = Reuse {
+        bytes: 1000,
+        again_bytes: (again * 1000.0) as u64,
+        again_cached_bytes: 0,
+    };
+    Thresholds::default().classes(&Evidence {
+        calls: runs.calls,
+        runs,
+        reuse: Some(reuse),
+        writes: false,
+    })
+}
+
+#[test]
+fn a_scan_is_sequential_and_not_needed() {
+    let scan = runs(1, 1000, 128 << 10, 1000 * (128 << 10));
+    assert_eq!(classes(&scan, 0.0), [Class::Sequential, Class::DontNeed]);
+}
+
+#[test]
+fn single_calls_anywhere_are_random_and_may_be_needed() {
+    let server = runs(1000, 1000, 4096, 0);
+    assert_eq!(classes(&server, 0.9), [Class::Random, Class::WillNeed]);
+    assert_eq!(classes(&server, 0.3), [Class::Random]);
+}
+
+#[test]
+fn many_short_runs_are_bursts_however_many_calls_each_has() {
+    assert_eq!(classes(&runs(100, 300, 4096, 0), 0.3), [Class::Burst]);
+    let of_eight = runs(100, 800, 4096, 800 * 4096);
+    assert_eq!(classes(&of_eight, 0.3), [Class::Burst]);
+}
+
+#[test]
+fn both_together_are_mixed() {
+    let both = runs(10, 100, 1 << 20, 50 << 20);
+    assert_eq!(classes(&both, 0.3), [Class::Mixed]);
+}
+
+#[test]
+fn few_calls_tell_nothing_but_a_whole_file_does() {
+    let mut few = runs(2, 2, 4096, 0);
+    assert_eq!(classes(&few, 0.3), []);
+    few.whole_file_bytes = few.bytes;
+    assert_eq!(classes(&few, 0.3), [Class::Sequential]);
+}
+
+#[test]
+fn advice_needs_bytes_and_a_reason() {
+    let advice = |classes: &[Class], bytes, wasted: Option<f64>| {
+        Thresholds::default().advice(classes, &means(bytes, 4096, wasted, 0))
+    };
+    let scan = [Class::Sequential, Class::DontNeed];
+    assert_eq!(advice(&scan, 200 << 20, None), Advice::SequentialDropBehind);
+    let few = Advice::Nothing(WhyNothing::FewBytes);
+    assert_eq!(advice(&scan, 1 << 20, None), few);
+    let nothing = Advice::Nothing(WhyNothing::NoUse);
+    assert_eq!(advice(&[Class::Random], 200 << 20, Some(0.0)), nothing);
+    assert_eq!(
+        advice(&[Class::Random], 200 << 20, Some(0.5)),
+        Advice::Random
+    );
+    let burst = advice(&[Class::Burst], 200 << 20, Some(0.5));
+    assert_eq!(burst, Advice::RandomWithBursts(65_536));
+}
+
+fn means(bytes: u64, call_bytes: u64, wasted: Option<f64>, again_cached_bytes: u64) -> Means {
+    Means {
+        writes: false,
+        buffered_bytes: bytes,
+        call_bytes,
+        burst_bytes: Some(65_536),
+        ahead_bytes: 1000,
+        unused_ahead_bytes: wasted.map(|share| (share * 1000.0) as u64),
+        reuse: Some(Reuse {
+            bytes,
+            again_bytes: bytes,
+            again_cached_bytes,
+        }),
+    }
+}
+
+#[test]
+fn nobody_reads_ahead_for_what_writes() {
+    let advice = |class| {
+        let means = Means {
+            writes: true,
+            ..means(200 << 20, 1 << 20, None, 0)
+        };
+        Thresholds::default().advice(&[Class::Sequential, class], &means)
+    };
+    assert_eq!(advice(Class::WriteOnce), Advice::DropWritten);
+    assert_eq!(advice(Class::Mixed), Advice::Nothing(WhyNothing::NoUse));
+}
+
+#[test]
+fn in_the_memory_that_was_recorded_what_had_left_it_does_not_count() {
+    let reuse = Reuse {
+        bytes: 1000,
+        again_bytes: 900,
+        again_cached_bytes: 5,
+    };
+    let runs = runs(1, 1000, 1 << 20, 1000 << 20);
+    let evidence = Evidence {
+        calls: 1000,
+        runs: &runs,
+        reuse: Some(reuse),
+        writes: false,
+    };
+    let of_recorded = |recorded, asked| {
+        let mut meta = Meta::default();
+        meta.limit.bytes = recorded;
+        let thresholds = Thresholds {
+            memory_bytes: asked,
+            ..Thresholds::default()
+        };
+        thresholds.for_memory_of(&meta).classes(&evidence)[1]
+    };
+    assert_eq!(of_recorded(Some(64 << 20), None), Class::DontNeed);
+    assert_eq!(of_recorded(Some(64 << 20), Some(32 << 20)), Class::DontNeed);
+    assert_eq!(of_recorded(Some(64 << 20), Some(65 << 20)), Class::WillNeed);
+    assert_eq!(of_recorded(None, None), Class::WillNeed, "nothing is known");
+}
+
+#[test]
+fn what_is_read_ahead_in_vain_may_pay_for_what_is_dropped() {
+    let thresholds = Thresholds {
+        memory_bytes: Some(64 << 20),
+        ..Thresholds::default()
+    };
+    let classes = [Class::Sequential, Class::WillNeed];
+    let advice = |call, wasted, again| {
+        thresholds.advice(&classes, &means(200 << 20, call, Some(wasted), again))
+    };
+    assert_eq!(advice(1 << 20, 0.5, 499), Advice::RandomDropBehind);
+    assert_eq!(advice(1 << 20, 0.5, 500), Advice::Keep, "no fewer bytes");
+    assert_eq!(advice(4096, 0.5, 0), Advice::Keep, "small calls need it");
+    assert_eq!(advice(1 << 20, 0.4, 399), Advice::DropBehind);
+    assert_eq!(advice(1 << 20, 0.4, 400), Advice::Keep, "no fewer bytes");
+}
