@@ -133,12 +133,15 @@ impl Stays<'_> {
             if !stay.here || stay.told >= look.at {
                 continue;
             }
-            self.at_random(page, look.cleared);
             let is_whole = stay.since < look.cleared;
             match (first, rates) {
                 (Some(first), Some(rates)) if is_whole => self.from_first(page, first, look, rates),
-                (None, Some(_)) if is_whole => self.unseen(page, look),
+                (None, Some(_)) if is_whole => {
+                    self.at_random(page, look.cleared);
+                    self.unseen(page, look);
+                }
                 (_, rates) => {
+                    self.at_random(page, look.cleared);
                     let by_faults = self.rates.by_faults(page, look.at);
                     let by_looks = rates.map(|rates| rates.any);
                     self.stays[page as usize].rate = by_faults.or(by_looks);
@@ -232,11 +235,15 @@ impl Stays<'_> {
         let mut at = after as f64 + self.random.exponential_below(rates.accessed, uncertain);
         let rate = self.rate_from(page, at - look.cleared as f64, look, rates);
         let finest = self.tick as f64;
+        // Since the look before it was accessed as often, or as often as then.
+        let stay = &mut self.stays[page as usize];
+        stay.rate = stay.rate.map(|before| before.max(rate));
+        self.at_random(page, look.cleared);
         self.stays[page as usize].rate = Some(rate);
         while at < look.at as f64 {
             self.stays[page as usize].last = at as u64;
             self.steps.push(Step::made_up(at as u64, page));
-            at += (self.random.exponential() / rate).max(finest);
+            at += ((0.5 + self.random.uniform()) / rate).max(finest);
         }
     }
 

@@ -180,6 +180,16 @@ fn pages_that_differ_in_how_often_they_are_accessed_are_told_apart_by_looks() {
 }
 
 #[test]
+fn hot_pages_stay_though_others_pass() {
+    let mut state = 7;
+    let string = string(200_000, |_| match random(&mut state) % 10 {
+        0..8 => random(&mut state) % 600,
+        _ => random(&mut state) % PAGES,
+    });
+    assert_near(&string, 7_000, 0.15);
+}
+
+#[test]
 fn more_memory_than_the_program_has_needs_no_swap() {
     let string = string(20_000, |number| number * 7 % PAGES);
     assert_eq!(predicted_and_true(&string, NEVER, 101).0, 0.0);
@@ -261,7 +271,7 @@ fn a_merge_sort_is_foretold_where_nothing_says_that_its_text_gets_hot() {
     let string = merge_sort(215_000);
     // Most swap-ins of small memory are those of text in the last merge, all of which fitted when it was recorded: glances tell
     // how hot it is, a look alone does not.
-    for (percent, share) in [(30, 0.4), (50, 0.2), (70, 0.15), (90, 0.15)] {
+    for (percent, share) in [(30, 0.15), (50, 0.2), (70, 0.15), (90, 0.15)] {
         let (predicted, truth) = predicted_and_true(&string, string.len() / 64, percent);
         assert!(
             (predicted - truth).abs() <= share * truth,
