@@ -135,7 +135,7 @@ impl Stays<'_> {
             }
             let is_whole = stay.since < look.cleared;
             match (first, rates) {
-                (Some(first), Some(rates)) if is_whole => self.from_first(page, first, look, rates),
+                (Some(first), Some(rates)) if is_whole => self.seen_first(page, first, look, rates),
                 (None, Some(_)) if is_whole => {
                     self.at_random(page, look.cleared);
                     self.unseen(page, look);
@@ -229,7 +229,7 @@ impl Stays<'_> {
     }
 
     /// Accesses at random, the first of which was seen.
-    fn from_first(&mut self, page: u32, first: First, look: &Look, rates: LookedRates) {
+    fn seen_first(&mut self, page: u32, first: First, look: &Look, rates: LookedRates) {
         let after = first.after.max(look.cleared);
         let uncertain = first.by.saturating_sub(after) as f64;
         let mut at = after as f64 + self.random.exponential_below(rates.accessed, uncertain);
