@@ -8,7 +8,8 @@ use crate::history::What;
 pub(crate) struct Account {
     /// Most that there were at once, in memory or not.
     pub(crate) most: u64,
-    /// In memory, in the median of the evictions: as many as the limit leaves room for.
+    /// In memory at the evictions, but for the tenth with the most: as many as the limit leaves room for. Others had more of it free,
+    /// as reclaim goes by batches and some of what came between two scans is put in order.
     pub(crate) fit: u64,
     pub(crate) evictions: u64,
 }
@@ -36,7 +37,7 @@ impl Account {
         let evictions = at_evictions.len();
         let fit = match evictions {
             0 => most,
-            _ => *at_evictions.select_nth_unstable(evictions / 2).1,
+            _ => *at_evictions.select_nth_unstable(evictions * 9 / 10).1,
         };
         Account {
             most,
