@@ -136,11 +136,12 @@ fn plan(path: &Path, memory: Option<MemorySize>) -> PyResult<(String, String)> {
     let memory = memory.transpose().map_err(asked)?;
     // Without one, the plan has no curve; the command line says why on standard error.
     let model = pagewise_predict::Model::read(&trace).ok();
-    let advice = pagewise_advise::advise(&trace, &findings, memory, model.as_ref());
-    let mut advice = advice.map_err(|error| of_advice(&error))?;
-    if let Some(model) = &model {
-        advice.plan.curve = pagewise_advise::curve(model);
-    }
+    let request = pagewise_advise::Request {
+        memory_bytes: memory,
+        ..pagewise_advise::Request::default()
+    };
+    let advice = pagewise_advise::advise_on_all(&trace, &findings, model.as_ref(), &request);
+    let advice = advice.map_err(|error| of_advice(&error))?;
     Ok((
         advice.to_json().map_err(asked)?,
         advice.plan.to_toml().map_err(asked)?,

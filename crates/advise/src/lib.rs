@@ -19,6 +19,7 @@ mod json;
 mod judge;
 mod predict;
 mod targets;
+mod whole;
 
 use std::fmt;
 
@@ -42,6 +43,8 @@ pub use huge::HugeAdvice;
 pub use huge::huge_advice;
 pub use io::IoAdvice;
 pub use io::io_advice;
+pub use whole::Request;
+pub use whole::advise_on_all;
 
 use choose::Choice;
 use choose::Manner;

@@ -8,10 +8,10 @@ use std::process::ExitCode;
 use clap::Args;
 use pagewise_advise::Advice;
 use pagewise_advise::NoAdvice;
+use pagewise_advise::Request;
 use pagewise_analyze::Findings;
 use pagewise_analyze::analyze;
 use pagewise_analyze::file_io::Thresholds;
-use pagewise_analyze::file_io::analyze_file_io_by;
 use pagewise_host::MemorySize;
 use pagewise_host::page_bytes;
 use pagewise_predict::Model;
@@ -75,10 +75,7 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode, Failure> {
         Ok(model) => (Some(model), None),
         Err(why) => (None, Some(why.to_string())),
     };
-    let mut advice = advise(arguments, &trace, &findings, model.as_ref())?;
-    if let Some(model) = &model {
-        advice.plan.curve = pagewise_advise::curve(model);
-    }
+    let advice = advise(arguments, &trace, &findings, model.as_ref())?;
     let text = advice.plan.to_toml();
     let text = text.map_err(|error| Failure::new(error.to_string()))?;
     target.write("-o", |out| out.write_all(text.as_bytes()))?;
@@ -112,41 +109,23 @@ fn advise(
         .memory
         .map(|memory| memory.resolve(peak, page_bytes()))
         .transpose()?;
-    let failed = |error| match error {
-        NoAdvice::Trace(error) => Failure::from(error),
-        NoAdvice::Lacks(why) => Failure::new(why),
-    };
-    let of_memory = pagewise_advise::advise(trace, findings, memory, model);
-    let io = analyze_file_io_by(trace, &thresholds(arguments, memory)?)?;
-    let has_accesses = !findings.working_set.is_empty();
-    let mut advice = match of_memory {
-        Err(NoAdvice::Lacks(_)) if io.is_some() || has_accesses => {
-            pagewise_advise::without_memory(trace, memory).map_err(failed)?
-        }
-        of_memory => of_memory.map_err(failed)?,
-    };
-    if let Some(io) = io {
-        advice.add_io(pagewise_advise::io_advice(trace, &io)?);
-    }
-    let tlb = arguments.tlb.unwrap_or_default();
-    let memory = &advice.plan.memory;
-    if let Some(huge) = pagewise_advise::huge_advice(trace, findings, memory, &tlb)? {
-        advice.add_huge(huge);
-    }
-    Ok(advice)
-}
-
-fn thresholds(arguments: &PlanArguments, memory: Option<u64>) -> Result<Thresholds, Failure> {
     let MemorySize::Bytes(advise_bytes) = arguments.min_io else {
         return Err(Failure::new(format!(
             "--min-io {}: give bytes, for example 100M",
             arguments.min_io
         )));
     };
-    Ok(Thresholds {
-        advise_bytes,
+    let request = Request {
         memory_bytes: memory,
-        ..Thresholds::default()
+        thresholds: Thresholds {
+            advise_bytes,
+            ..Thresholds::default()
+        },
+        tlb: arguments.tlb.unwrap_or_default(),
+    };
+    pagewise_advise::advise_on_all(trace, findings, model, &request).map_err(|error| match error {
+        NoAdvice::Trace(error) => Failure::from(error),
+        NoAdvice::Lacks(why) => Failure::new(why),
     })
 }
 

@@ -1,0 +1,61 @@
+//! Advice on all that was recorded: memory, input and output, huge pages.
+
+use pagewise_analyze::Findings;
+use pagewise_analyze::file_io::Thresholds;
+use pagewise_analyze::file_io::analyze_file_io_by;
+use pagewise_predict::Model;
+use pagewise_simulate::hugepages::Tlb;
+use pagewise_trace::Trace;
+
+use crate::Advice;
+use crate::NoAdvice;
+use crate::advise;
+use crate::curve;
+use crate::huge_advice;
+use crate::io_advice;
+use crate::without_memory;
+
+/// What a plan is to be for.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// Memory, in bytes; `None`: the recording's limit.
+    pub memory_bytes: Option<u64>,
+    /// Which call paths get a rule about input and output; their memory is the one above.
+    pub thresholds: Thresholds,
+    /// What gains by huge pages are reckoned with.
+    pub tlb: Tlb,
+}
+
+/// All that `pagewise plan` has to say, with the curve over sizes of memory if there is a model.
+///
+/// # Errors
+/// If the recording cannot be read, or lacks what any of the three needs.
+pub fn advise_on_all(
+    trace: &Trace,
+    findings: &Findings,
+    model: Option<&Model>,
+    request: &Request,
+) -> Result<Advice, NoAdvice> {
+    let memory = request.memory_bytes;
+    let thresholds = Thresholds {
+        memory_bytes: memory,
+        ..request.thresholds
+    };
+    let io = analyze_file_io_by(trace, &thresholds)?;
+    let has_accesses = !findings.working_set.is_empty();
+    let mut advice = match advise(trace, findings, memory, model) {
+        Err(NoAdvice::Lacks(_)) if io.is_some() || has_accesses => without_memory(trace, memory)?,
+        of_memory => of_memory?,
+    };
+    if let Some(io) = io {
+        advice.add_io(io_advice(trace, &io)?);
+    }
+    let memory = &advice.plan.memory;
+    if let Some(huge) = huge_advice(trace, findings, memory, &request.tlb)? {
+        advice.add_huge(huge);
+    }
+    if let Some(model) = model {
+        advice.plan.curve = curve(model);
+    }
+    Ok(advice)
+}
