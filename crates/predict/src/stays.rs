@@ -45,6 +45,16 @@ struct Stay {
     rate: Option<f64>,
     /// The share of looks that saw it accessed, in this stay and before: half by the last of them.
     share: Option<f64>,
+    /// What the last look saw: told when it is known whether it went on until then.
+    burst: Option<Burst>,
+}
+
+/// Accesses that began, and their rate, per ns; told of until so far.
+#[derive(Clone, Copy)]
+struct Burst {
+    from: f64,
+    until: u64,
+    rate: f64,
 }
 
 pub(crate) struct Stays<'a> {
@@ -77,6 +87,7 @@ pub(crate) fn add(
         here: false,
         rate: None,
         share: None,
+        burst: None,
     };
     let mut stays = Stays {
         ages,
@@ -106,6 +117,7 @@ pub(crate) fn add(
                     here: true,
                     rate: None,
                     share: stay.share,
+                    burst: None,
                 };
             }
             What::Gone => stays.end(moment.page, moment.at),
@@ -136,10 +148,7 @@ impl Stays<'_> {
             let is_whole = stay.since < look.cleared;
             match (first, rates) {
                 (Some(first), Some(rates)) if is_whole => self.seen_first(page, first, look, rates),
-                (None, Some(_)) if is_whole => {
-                    self.at_random(page, look.cleared);
-                    self.unseen(page, look);
-                }
+                (None, Some(_)) if is_whole => self.unseen(page, look),
                 (_, rates) => {
                     self.at_random(page, look.cleared);
                     let by_faults = self.rates.by_faults(page, look.at);
@@ -153,8 +162,17 @@ impl Stays<'_> {
         self.cleared = look.at;
     }
 
-    /// No access was seen; nor is one made up, though the kernel may have cleared a bit that no glance had seen.
+    /// No access was seen; nor is one made up, though the kernel may have cleared a bit that no glance had seen. What the look
+    /// before saw ended at some time since.
     fn unseen(&mut self, page: u32, look: &Look) {
+        match self.stays[page as usize].burst {
+            Some(burst) => {
+                let length = (look.cleared as f64 - burst.from).max(0.0);
+                let end = burst.from + length * self.random.uniform();
+                self.tell_burst(page, end as u64);
+            }
+            None => self.at_random(page, look.cleared),
+        }
         let interval = (look.at - look.cleared).max(1) as f64;
         let stay = &mut self.stays[page as usize];
         stay.share = stay.share.map(|share| share / 2.0);
@@ -167,6 +185,7 @@ impl Stays<'_> {
         if !stay.here {
             return;
         }
+        self.tell_burst(page, left);
         let Some(pass) = self.ages.last_passes(left) else {
             return self.end(page, left);
         };
@@ -187,6 +206,7 @@ impl Stays<'_> {
 
     fn end(&mut self, page: u32, at: u64) {
         if self.stays[page as usize].here {
+            self.tell_burst(page, at);
             self.at_random(page, at);
             self.stays[page as usize].here = false;
         }
@@ -232,18 +252,35 @@ impl Stays<'_> {
     fn seen_first(&mut self, page: u32, first: First, look: &Look, rates: LookedRates) {
         let after = first.after.max(look.cleared);
         let uncertain = first.by.saturating_sub(after) as f64;
-        let mut at = after as f64 + self.random.exponential_below(rates.accessed, uncertain);
+        let at = after as f64 + self.random.exponential_below(rates.accessed, uncertain);
         let rate = self.rate_from(page, at - look.cleared as f64, look, rates);
-        let finest = self.tick as f64;
         // Since the look before it was accessed as often, or as often as then.
+        self.tell_burst(page, u64::MAX);
         let stay = &mut self.stays[page as usize];
         stay.rate = stay.rate.map(|before| before.max(rate));
         self.at_random(page, look.cleared);
-        self.stays[page as usize].rate = Some(rate);
-        while at < look.at as f64 {
+        let stay = &mut self.stays[page as usize];
+        stay.rate = Some(rate);
+        stay.burst = Some(Burst {
+            from: at,
+            until: look.at,
+            rate,
+        });
+    }
+
+    /// Accesses as the last look saw them, until its end, or until `end` if that is sooner.
+    fn tell_burst(&mut self, page: u32, end: u64) {
+        let Some(burst) = self.stays[page as usize].burst.take() else {
+            return;
+        };
+        let mut at = burst.from;
+        loop {
             self.stays[page as usize].last = at as u64;
             self.steps.push(Step::made_up(at as u64, page));
-            at += ((0.5 + self.random.uniform()) / rate).max(finest);
+            at += ((0.5 + self.random.uniform()) / burst.rate).max(self.tick as f64);
+            if at >= burst.until.min(end) as f64 {
+                return;
+            }
         }
     }
 
