@@ -104,6 +104,9 @@ struct Waits {
 /// The rate of the exponentially distributed waits of which only those up to the look are seen that makes these likeliest, per ns. 0 if
 /// waits that are evenly spread are nearly as likely.
 fn rate_of_accessed(waits: &[Waits], interval: f64) -> f64 {
+    if waits.is_empty() {
+        return 0.0;
+    }
     // ln(exp(-x) - exp(-y)), given that it is at most the interval.
     let likelihood = |rate: f64| -> f64 {
         let below = |x: f64| (-(-x).exp_m1()).ln();
@@ -116,7 +119,8 @@ fn rate_of_accessed(waits: &[Waits], interval: f64) -> f64 {
     // By logarithms: from evenly spread to all at the first of a thousand parts.
     let (evenly, most) = (1e-3 / interval, 1e4 / interval);
     let (mut low, mut high) = (evenly.ln(), most.ln());
-    for _ in 0..50 {
+    // To a thousandth.
+    for _ in 0..24 {
         let third = (high - low) / 3.0;
         match likelihood((low + third).exp()) < likelihood((high - third).exp()) {
             true => low += third,
@@ -135,8 +139,7 @@ fn rate_of_accessed(waits: &[Waits], interval: f64) -> f64 {
 pub(crate) struct LookedRates {
     /// Any of the pages: if all are equal.
     pub(crate) any: f64,
-    /// Those that were: the rate whose waits, cut off at the look, have the mean that was seen. Pages that are never accessed have no
-    /// part in it.
+    /// Those that were: the rate that makes likeliest how soon they were. Pages that are never accessed have no part in it.
     pub(crate) accessed: f64,
 }
 
