@@ -23,7 +23,7 @@ use crate::contexts::context_paths;
 /// Rules for the contexts of a recording that move enough bytes to matter, those of most bytes first; and of the contexts that
 /// would have one, those that cannot be known again, with why.
 #[derive(Clone, Debug, Default)]
-pub struct IoAdvice {
+pub(crate) struct IoAdvice {
     /// At most one a call path.
     pub rules: Vec<Rule>,
     /// Name and reason.
@@ -41,7 +41,7 @@ const MOST_FILES: usize = 1000;
 ///
 /// # Errors
 /// If the trace cannot be read.
-pub fn io_advice(trace: &Trace, io: &FileIo) -> Result<IoAdvice, TraceError> {
+pub(crate) fn io_advice(trace: &Trace, io: &FileIo) -> Result<IoAdvice, TraceError> {
     let mut advice = IoAdvice {
         files: files(io),
         ..IoAdvice::default()

@@ -39,10 +39,9 @@ use pagewise_trace::TraceError;
 pub use contexts::ContextPath;
 pub use contexts::add_context_keys;
 pub use contexts::context_paths;
-pub use huge::HugeAdvice;
-pub use huge::huge_advice;
-pub use io::IoAdvice;
-pub use io::io_advice;
+use huge::huge_advice;
+use io::IoAdvice;
+use io::io_advice;
 pub use whole::Request;
 pub use whole::advise_on_all;
 
@@ -56,7 +55,7 @@ use targets::Targets;
 /// What is advised.
 #[derive(Clone, Debug)]
 pub struct Advice {
-    /// The plan. Its curve is left empty: that is told apart (crate `predict`).
+    /// The plan, with the curve over sizes of memory if there is a model.
     pub plan: Plan,
     /// What all rules about memory together promise; `None`: nothing is known of its memory. What rules about input and output bring is
     /// not predicted.
@@ -68,7 +67,7 @@ pub struct Advice {
 }
 
 /// What is predicted without the plan at 10 to 100 % of what the program needs, for [`Plan::curve`].
-pub fn curve(model: &Model) -> Vec<CurvePoint> {
+pub(crate) fn curve(model: &Model) -> Vec<CurvePoint> {
     let points = model.curve(None).into_iter();
     points
         .filter_map(|point| {
@@ -112,7 +111,7 @@ impl From<TraceError> for NoAdvice {
 ///
 /// # Errors
 /// If the recording cannot be read, or does not say what is needed.
-pub fn advise(
+pub(crate) fn advise(
     trace: &Trace,
     findings: &Findings,
     memory_bytes: Option<u64>,
@@ -178,7 +177,7 @@ pub fn advise(
 ///
 /// # Errors
 /// If the recording cannot be read.
-pub fn without_memory(trace: &Trace, memory_bytes: Option<u64>) -> Result<Advice, NoAdvice> {
+pub(crate) fn without_memory(trace: &Trace, memory_bytes: Option<u64>) -> Result<Advice, NoAdvice> {
     let peak_bytes = peak_bytes(trace)?;
     let meta = trace.meta();
     let recorded = meta.limit.bytes.or(meta.host.memory_bytes);
@@ -210,7 +209,7 @@ pub fn without_memory(trace: &Trace, memory_bytes: Option<u64>) -> Result<Advice
 
 impl Advice {
     /// Adds what is advised for input and output.
-    pub fn add_io(&mut self, io: IoAdvice) {
+    pub(crate) fn add_io(&mut self, io: IoAdvice) {
         let helped: Vec<String> = io
             .rules
             .iter()

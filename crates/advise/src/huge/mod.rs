@@ -23,7 +23,7 @@ use choose::Whole;
 
 /// What is advised about huge pages.
 #[derive(Clone, Debug)]
-pub struct HugeAdvice {
+pub(crate) struct HugeAdvice {
     rules: Vec<Rule>,
     predicted: Option<Prediction>,
     /// Why there is no rule that acts.
@@ -35,7 +35,7 @@ pub struct HugeAdvice {
 ///
 /// # Errors
 /// If the recording cannot be read.
-pub fn huge_advice(
+pub(crate) fn huge_advice(
     trace: &Trace,
     findings: &Findings,
     memory: &Memory,
@@ -127,7 +127,7 @@ fn whole(trace: &Trace, findings: &Findings, memory: &Memory) -> Result<Option<W
 
 impl Advice {
     /// Adds what is advised about huge pages. Rules that act on memory already show that it is short: then no other is added.
-    pub fn add_huge(&mut self, huge: HugeAdvice) {
+    pub(crate) fn add_huge(&mut self, huge: HugeAdvice) {
         let is_of_memory = |rule: &&Rule| !matches!(rule.action, Action::Io(_));
         if self.plan.acting_rules().any(|rule| is_of_memory(&rule)) {
             return;

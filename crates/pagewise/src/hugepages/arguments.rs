@@ -173,23 +173,12 @@ impl ManageArguments {
 
     /// What the policies go by.
     pub(crate) fn settings(&self) -> Result<Settings, Failure> {
-        let share = |percent: Percent| percent.0 / 100.0;
-        if self.low.0 > self.high.0 {
-            return Err(Failure::new(format!(
-                "--low {} is above --high {}: bloat is recovered from the high watermark down to the low one",
-                self.low.0, self.high.0
-            )));
-        }
         Ok(Settings {
             promotions_per_second: self.rate.0,
-            watermarks: Watermarks {
-                high: share(self.high),
-                low: share(self.low),
-                adaptive: self.adaptive,
-            },
+            watermarks: watermarks(self.high, self.low, self.adaptive)?,
             most_zero: self.zeros,
             most_passed_over: self.patience,
-            utilisation: share(self.utilisation),
+            utilisation: self.utilisation.share(),
             ..Settings::new(self.policy)
         })
     }
@@ -252,6 +241,32 @@ impl FromStr for Rate {
 /// A percentage above 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Percent(pub(crate) f64);
+
+impl Percent {
+    /// 1 for 100 %.
+    pub(crate) fn share(self) -> f64 {
+        self.0 / 100.0
+    }
+}
+
+/// Of memory in use, between which bloat is recovered.
+pub(crate) fn watermarks(
+    high: Percent,
+    low: Percent,
+    adaptive: bool,
+) -> Result<Watermarks, Failure> {
+    if low.0 > high.0 {
+        return Err(Failure::new(format!(
+            "--low {} is above --high {}: bloat is recovered from the high watermark down to the low one",
+            low.0, high.0
+        )));
+    }
+    Ok(Watermarks {
+        high: high.share(),
+        low: low.share(),
+        adaptive,
+    })
+}
 
 impl FromStr for Percent {
     type Err = String;

@@ -30,6 +30,7 @@ use self::arguments::HugepagesCommand;
 use self::arguments::ManageArguments;
 pub(crate) use self::arguments::Percent;
 pub(crate) use self::arguments::Rate;
+pub(crate) use self::arguments::watermarks;
 use self::folder::Folder;
 use self::manager::Manager;
 use crate::failure::Failure;

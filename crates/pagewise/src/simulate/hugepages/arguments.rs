@@ -12,13 +12,13 @@ use pagewise_simulate::hugepages::HugePolicy;
 use pagewise_simulate::hugepages::REGION_PAGES;
 use pagewise_simulate::hugepages::Settings;
 use pagewise_simulate::hugepages::Tlb;
-use pagewise_simulate::hugepages::Watermarks;
 
 use super::super::arguments::SimulateArguments;
 use super::super::policy::PolicyChoice;
 use crate::failure::Failure;
 use crate::hugepages::Percent;
 use crate::hugepages::Rate;
+use crate::hugepages::watermarks;
 use crate::observe::TimeSpan;
 
 /// Policies of huge pages in place of those that replace pages.
@@ -163,7 +163,7 @@ impl HugeArguments {
             overheads: self
                 .overhead
                 .iter()
-                .map(|percent| share(*percent))
+                .map(|percent| percent.share())
                 .collect(),
             reading: Options {
                 format: general.format,
@@ -175,27 +175,13 @@ impl HugeArguments {
     }
 
     fn settings(&self) -> Result<Settings, Failure> {
-        if self.low.0 > self.high.0 {
-            return Err(Failure::new(format!(
-                "--low {} is above --high {}: bloat is recovered from the high watermark down to the low one",
-                self.low.0, self.high.0
-            )));
-        }
         Ok(Settings {
             promotions_per_second: self.promotions_per_second.0,
-            watermarks: Watermarks {
-                high: share(self.high),
-                low: share(self.low),
-                adaptive: self.adaptive,
-            },
+            watermarks: watermarks(self.high, self.low, self.adaptive)?,
             most_zero: self.zeros,
             most_passed_over: self.patience,
-            utilisation: share(self.utilisation),
+            utilisation: self.utilisation.share(),
             ..Settings::new(HugePolicy::Nothing)
         })
     }
-}
-
-fn share(percent: Percent) -> f64 {
-    percent.0 / 100.0
 }
