@@ -20,6 +20,18 @@ pub(crate) fn fill(placed: &Placed) {
     }
 }
 
+/// Of an object about to be made on a page full of padding: zeros.
+pub(crate) fn clear(placed: &Placed) {
+    // SAFETY: the object's own bytes, which nobody has seen yet.
+    unsafe { plain::fill(placed.start as *mut u8, 0, placed.bytes) };
+}
+
+/// An object that is given back: what it held is gone, and its page is full of padding.
+pub(crate) fn fill_object(placed: &Placed) {
+    // SAFETY: the object's own bytes, of which nobody is to make use any more.
+    unsafe { plain::fill(placed.start as *mut u8, PADDING, placed.bytes) };
+}
+
 /// Fills a whole page, of which an object may take a part then.
 pub(crate) fn fill_page(page: *mut u8) {
     // SAFETY: callers pass a page to write to.

@@ -28,6 +28,7 @@ use crate::placement;
 use crate::placement::Placed;
 use crate::plain;
 use crate::protect;
+use crate::recycle;
 use crate::release::is_begin;
 use crate::release::release;
 use crate::report;
@@ -38,6 +39,7 @@ use crate::slot::SLOT_BYTES;
 use crate::slot::State;
 use crate::system;
 use crate::unguarded;
+use crate::userfault::Given;
 
 /// Of what a limit of the address space leaves, one part in so many is for objects.
 const SHARE_OF_LIMIT: usize = 2;
@@ -100,21 +102,29 @@ fn begin() -> Option<Ledger> {
     }
     protect::probe(OBJECTS.start());
     protect::close(OBJECTS.start(), CHUNK * FIRST_CHUNK, bounds());
+    recycle::begin();
     IS_READY.store(true, Ordering::Release);
     arena().map(Ledger::new)
 }
 
 /// Makes chunks ready: their slots' words, and guards on all that is not yet an object.
-fn prepare(first: usize, chunks: usize, are_slots: bool) -> bool {
+fn prepare(first: usize, chunks: usize, class: Option<usize>) -> bool {
     let end = first + chunks;
+    let start = OBJECTS.start() + first * CHUNK;
     if !WORDS.use_up_to(end * SLOTS * SLOT_BYTES) {
         return false;
     }
     if !protect::has_regions() {
         return true; // reserved addresses are as good as guarded
     }
-    OBJECTS.use_up_to(end * CHUNK)
-        && (!are_slots || protect::close(OBJECTS.start() + first * CHUNK, chunks * CHUNK, bounds()))
+    if !OBJECTS.use_up_to(end * CHUNK) {
+        return false;
+    }
+    if class == Some(0) {
+        // Before there is anything in it: so the kernel makes one mapping of neighbours.
+        recycle::cover(start, first, chunks);
+    }
+    class.is_none() || protect::close(start, chunks * CHUNK, bounds())
 }
 
 /// Where the arena's usable part is.
@@ -127,13 +137,17 @@ pub(crate) fn was_opened() -> bool {
     WAS_OPENED.load(Ordering::Relaxed)
 }
 
-/// Hands the slot of an object that has left to the queue. Who interrupted this thread at the ledger leaves it out.
-pub(crate) fn enqueue(number: Number, bytes: usize) {
+/// Hands the slot of an object that has left to the queue; `next` is the one to which its page was moved. Who interrupted this
+/// thread at the ledger leaves it out.
+pub(crate) fn enqueue(number: Number, bytes: usize, next: Option<Number>) {
     if let Some(mut held) = LEDGER.lock()
         && let Some(ledger) = held.as_mut()
     {
         ledger.put(number, bytes);
         ledger.count_gone(bytes);
+        if let Some(next) = next {
+            ledger.put_ready(next);
+        }
     }
 }
 
@@ -179,8 +193,11 @@ fn guarded(request: &Request, alignment: usize) -> Option<*mut u8> {
         if ledger.counts.live >= protect::most_objects() {
             return None;
         }
-        let taken = ledger.take(pages, &mut prepare)?;
         let arena = ledger.arena();
+        if recycle::has_just_ended() {
+            close_waiting(&arena, ledger);
+        }
+        let taken = ledger.take(pages, &mut prepare)?;
         let is_open = pages == 1
             && protect::are_all_regions()
             && !was_opened()
@@ -191,16 +208,28 @@ fn guarded(request: &Request, alignment: usize) -> Option<*mut u8> {
     let extent = arena.extent(number);
     let placed = arena.place(number, request.bytes, alignment);
     let is_large = arena.is_large(number);
+    let is_covered = recycle::covers(number as usize / SLOTS);
     compaction::opens(&arena, number, number + 1);
     if was_opened() {
         // Something may have been written there since it was given back.
         protect::close(extent.begin, extent.end - extent.begin, bounds());
     }
-    if !is_open && !open(&placed, is_large.then_some(extent.end)) {
-        give_up(number, request.bytes);
-        return None;
+    if !is_open {
+        let is_there = match is_covered {
+            true => open_covered(&arena, &[(placed.first_page(), placed.open_bytes())]),
+            false => open(&placed, is_large.then_some(extent.end)),
+        };
+        if !is_there {
+            give_up(number, request.bytes);
+            return None;
+        }
     }
-    checks::fill(&placed);
+    if !is_covered {
+        checks::fill(&placed);
+    }
+    if recycle::was_covered(number as usize / SLOTS) {
+        checks::clear(&placed);
+    }
     let bytes = if is_large {
         arena.set_large_bytes(number, request.bytes);
         0
@@ -220,9 +249,68 @@ fn open_ahead(arena: &Arena, slots: &[Number]) -> bool {
         *page = (arena.extent(number).begin, page::bytes());
         compaction::opens(arena, number, number + 1);
     }
+    let pages = &pages[..slots.len()];
+    let is_covered = |number: &Number| recycle::covers(*number as usize / SLOTS);
+    if slots.iter().any(is_covered) {
+        return slots.iter().all(is_covered) && open_covered(arena, pages);
+    }
     // The ledger is held here: with a compactor, who may be waiting for a thread that waits for the ledger, no page is touched.
     let is_alone = settings::memory().is_none();
-    protect::open_many(&pages[..slots.len()], is_alone)
+    protect::open_many(pages, is_alone)
+}
+
+/// Gives covered slots their pages, full of padding; all or none.
+fn open_covered(arena: &Arena, pages: &[(usize, usize)]) -> bool {
+    let is_done = protect::open_many(pages, false)
+        && pages
+            .iter()
+            .all(|&(page, _)| recycle::give_padding(arena, page));
+    if !is_done {
+        pages.iter().for_each(|&(page, bytes)| {
+            protect::close(page, bytes, bounds());
+        });
+    }
+    is_done
+}
+
+/// A slot to which the page of an object that leaves can be moved.
+pub(crate) fn take_bare() -> Option<Number> {
+    let mut held = LEDGER.lock()?;
+    let ledger = held.as_mut()?;
+    let arena = ledger.arena();
+    ledger.take_bare(&mut prepare, &mut |slots| unguard(&arena, slots))
+}
+
+/// Takes the guards of slots away that keep none: only where missing pages are guards.
+fn unguard(arena: &Arena, slots: &[Number]) -> bool {
+    let mut pages = [(0, 0); MOST_AHEAD];
+    for (page, &number) in pages.iter_mut().zip(slots) {
+        *page = (arena.extent(number).begin, page::bytes());
+    }
+    let are_covered = slots
+        .iter()
+        .all(|&number| recycle::covers(number as usize / SLOTS));
+    are_covered && protect::open_many(&pages[..slots.len()], false)
+}
+
+/// A slot from [`take_bare`] to which no page could be moved.
+pub(crate) fn give_bare_back(number: Number) {
+    if let Some(mut held) = LEDGER.lock()
+        && let Some(ledger) = held.as_mut()
+    {
+        let extent = ledger.arena().extent(number);
+        protect::close(extent.begin, extent.guard - extent.begin, bounds());
+        ledger.put_back(number);
+    }
+}
+
+/// Missing pages are no guards any more: all that wait get guards.
+#[cold]
+fn close_waiting(arena: &Arena, ledger: &Ledger) {
+    ledger.visit_waiting(&mut |number| {
+        let extent = arena.extent(number);
+        protect::close(extent.begin, extent.guard - extent.begin, bounds());
+    });
 }
 
 /// Makes an object's pages accessible. Of a large one, what lies behind it up to `end` is guarded then, too.
@@ -302,7 +390,45 @@ pub(crate) fn let_pass(address: usize) -> bool {
     if let (Some(arena), Some(seen)) = (arena(), look(address)) {
         compaction::opens(&arena, seen.number, seen.number + 1);
     }
-    protect::open(page::floor(address), page::bytes())
+    let page = page::floor(address);
+    match arena().filter(|arena| is_covered(arena, page)) {
+        Some(arena) => open_covered(&arena, &[(page, page::bytes())]),
+        None => protect::open(page, page::bytes()),
+    }
+}
+
+/// Whether an address is in a chunk whose missing pages are guards.
+fn is_covered(arena: &Arena, address: usize) -> bool {
+    let chunk = address.wrapping_sub(arena.base) / CHUNK;
+    chunk < arena.chunks && recycle::covers(chunk)
+}
+
+/// A touch of a missing page was SIGBUS. A page of a live object, whose memory the program gave up by itself (`MADV_DONTNEED`),
+/// is zeros again; any other is guarded, so that the fault comes again as one of a guard's. False: nothing
+/// was missing.
+pub(crate) fn cure_missing(address: usize) -> bool {
+    let Some(arena) = arena().filter(|arena| is_covered(arena, address)) else {
+        return false;
+    };
+    let Some(seen) = look(address) else {
+        return false;
+    };
+    let page = page::floor(address);
+    if seen.facts.state != State::Live {
+        let waits = LEDGER.lock().and_then(|held| {
+            let ledger = held.as_ref()?;
+            Some(!ledger.is_about_to_be_used(seen.number))
+        });
+        return waits == Some(true) && protect::close(page, page::bytes(), bounds());
+    }
+    let is_its = (seen.placed.first_page()..seen.placed.guard).contains(&address);
+    if !is_its {
+        return false;
+    }
+    matches!(
+        recycle::give_zeros(&arena, page),
+        Given::Now | Given::Before
+    )
 }
 
 /// Whether so many bytes from an address on in the arena are not all of one live object. Most buffers are: cheap.
@@ -369,4 +495,7 @@ pub(crate) extern "C" fn in_child() {
     report::after_fork();
     pagewise_interpose::unwind::after_fork();
     compaction::in_child(arena());
+    if let Some(arena) = arena() {
+        recycle::in_child(&arena);
+    }
 }

@@ -14,10 +14,15 @@ use crate::page;
 use crate::queue::Bounds;
 use crate::queue::LARGE_WAITING;
 use crate::queue::Queue;
+use crate::queue::Stack;
 use crate::queue::WAITING;
 
 /// Slots of a page that are opened at once, at most: twice as many pages are memory before they are objects.
 pub(crate) const MOST_AHEAD: usize = 32;
+/// So many slots wait with a page from an object that was given back, at least and at most...
+const READY: (u64, u64) = (256, 4096);
+/// ... and between, one for so many objects that are alive.
+const LIVE_FOR_EACH_READY: u64 = 4;
 /// One slot is opened ahead for so many that were handed out.
 const TAKEN_FOR_EACH_AHEAD: u64 = 64;
 
@@ -25,10 +30,11 @@ const TAKEN_FOR_EACH_AHEAD: u64 = 64;
 struct Class {
     /// Slots of the newest chunk that were never handed out.
     fresh: (Number, Number),
-    /// Those of them that are accessible already.
-    open: (Number, Number),
-    /// Slots that left the queue and are accessible already.
-    ready: Batch,
+    /// Slots that are accessible already: opened together with others, or a page of an object that was given back was moved
+    /// there.
+    ready: Stack,
+    /// Slots without guard and without memory, to which such pages are moved.
+    bare: Batch,
     /// Slots handed out, ever.
     taken: u64,
     queue: Queue,
@@ -64,7 +70,7 @@ enum Origin {
     Fresh,
     /// It left its queue.
     Queue,
-    /// It left its queue earlier, and was opened then.
+    /// It was opened earlier.
     Ready,
     /// It is a large object's.
     Large,
@@ -78,26 +84,32 @@ pub(crate) struct Taken {
 }
 
 impl Class {
+    /// How many slots are opened at once.
+    fn ahead(&self) -> usize {
+        (self.taken / TAKEN_FOR_EACH_AHEAD).min(MOST_AHEAD as u64) as usize
+    }
+
     /// Of a slot in which nothing ever was: with it are opened those behind it.
     fn is_fresh_open(
         &mut self,
+        arena: &Arena,
         number: Number,
-        ahead: usize,
         open: &mut dyn FnMut(&[Number]) -> bool,
     ) -> bool {
-        if number + 1 != self.fresh.0 {
+        let (next, last) = self.fresh;
+        let end = (number + self.ahead() as Number).min(last);
+        if number + 1 != next || end < next {
             return false;
         }
-        if (self.open.0..self.open.1).contains(&number) {
-            return true;
-        }
-        let end = (number + ahead as Number).min(self.fresh.1);
         let mut batch = Batch::default();
-        (number..end).for_each(|next| batch.push(next));
-        if batch.count == 0 || !open(batch.all()) {
+        (number..end).for_each(|number| batch.push(number));
+        if !open(batch.all()) {
             return false;
         }
-        self.open = (number, end);
+        self.fresh.0 = end;
+        (next..end)
+            .rev()
+            .for_each(|number| self.ready.push(arena, number));
         true
     }
 }
@@ -126,8 +138,9 @@ pub(crate) struct Ledger {
     pub(crate) counts: Counts,
 }
 
-/// Makes chunks ready (first, how many, whether they get slots or a large object); false: there is no memory for them.
-pub(crate) type Prepare<'heap> = &'heap mut dyn FnMut(usize, usize, bool) -> bool;
+/// Makes chunks ready (first, how many, the class of their slots or `None` for a large object); false: there is no memory for
+/// them.
+pub(crate) type Prepare<'heap> = &'heap mut dyn FnMut(usize, usize, Option<usize>) -> bool;
 
 impl Ledger {
     pub(crate) fn new(arena: Arena) -> Self {
@@ -164,20 +177,88 @@ impl Ledger {
     }
 
     fn take_small(&mut self, class: usize, prepare: Prepare<'_>) -> Option<Taken> {
-        let bounds = self.bounds;
-        let of = |number, origin| Some(Taken { number, origin });
         self.classes[class].taken += 1;
-        if let Some(number) = self.classes[class].ready.pop() {
-            return of(number, Origin::Ready);
+        if let Some(number) = self.classes[class].ready.pop(&self.arena) {
+            return Some(Taken {
+                number,
+                origin: Origin::Ready,
+            });
         }
+        self.take_closed(class, prepare).or_else(|| {
+            let number = self.classes[class].bare.pop()?;
+            Some(Taken {
+                number,
+                origin: Origin::Queue,
+            })
+        })
+    }
+
+    fn take_closed(&mut self, class: usize, prepare: Prepare<'_>) -> Option<Taken> {
         // The queue grows by as many as leave it at once then.
-        if !self.classes[class].queue.exceeds(bounds.and(MOST_AHEAD))
-            && let Some(number) = self.take_fresh(class, prepare)
-        {
-            return of(number, Origin::Fresh);
+        let most = self.bounds.and(MOST_AHEAD);
+        let (number, origin) = match self.classes[class].queue.exceeds(most) {
+            true => (None, Origin::Fresh),
+            false => (self.take_fresh(class, prepare), Origin::Fresh),
+        };
+        match number {
+            Some(number) => Some(Taken { number, origin }),
+            None => Some(Taken {
+                number: self.classes[class].queue.pop(&self.arena)?,
+                origin: Origin::Queue,
+            }),
         }
-        let number = self.classes[class].queue.pop(&self.arena)?;
-        of(number, Origin::Queue)
+    }
+
+    /// A slot of one page to which a page can be moved; `unguard` takes guards away from many. `None`: enough wait with a page
+    /// already, or there is none.
+    pub(crate) fn take_bare(
+        &mut self,
+        prepare: Prepare<'_>,
+        unguard: &mut dyn FnMut(&[Number]) -> bool,
+    ) -> Option<Number> {
+        let most = (self.counts.live / LIVE_FOR_EACH_READY).clamp(READY.0, READY.1);
+        let class = &mut self.classes[0];
+        if class.ready.count() >= most {
+            return None;
+        }
+        if let Some(number) = class.bare.pop() {
+            return Some(number);
+        }
+        let wanted = class.ahead().max(1);
+        let mut batch = Batch::default();
+        while batch.count < wanted
+            && let Some(taken) = self.take_closed(0, prepare)
+        {
+            batch.push(taken.number);
+        }
+        if !unguard(batch.all()) {
+            batch.all().iter().for_each(|&number| self.put_back(number));
+            return None;
+        }
+        let number = batch.pop();
+        self.classes[0].bare = batch;
+        number
+    }
+
+    /// A page was moved to a slot from [`Ledger::take_bare`].
+    pub(crate) fn put_ready(&mut self, number: Number) {
+        self.classes[0].ready.push(&self.arena, number);
+    }
+
+    /// Whether a slot of one page has left its queue, and is or will be accessible.
+    pub(crate) fn is_about_to_be_used(&self, number: Number) -> bool {
+        let class = &self.classes[0];
+        let mut is_found = class.bare.all().contains(&number);
+        let mut compare = |other| is_found |= other == number;
+        class.ready.visit(&self.arena, &mut compare);
+        is_found
+    }
+
+    /// Visits slots of one page that hold nothing and have neither page nor guard, or wait.
+    pub(crate) fn visit_waiting(&self, visit: &mut dyn FnMut(Number)) {
+        let class = &self.classes[0];
+        class.bare.all().iter().for_each(|&number| visit(number));
+        class.queue.visit(&self.arena, visit);
     }
 
     fn take_fresh(&mut self, class: usize, prepare: Prepare<'_>) -> Option<Number> {
@@ -188,7 +269,7 @@ impl Ledger {
         }
         let chunk = self
             .unused_run(1)
-            .filter(|&chunk| prepare(chunk, 1, true))?;
+            .filter(|&chunk| prepare(chunk, 1, Some(class)))?;
         self.use_run(chunk, 1, class as u8 + 1);
         let first = (chunk * SLOTS) as Number;
         let slots = Arena::slots_of_class(class) as Number;
@@ -203,24 +284,19 @@ impl Ledger {
         taken: Taken,
         open: &mut dyn FnMut(&[Number]) -> bool,
     ) -> bool {
-        let class = &mut self.classes[0];
-        let ahead = (class.taken / TAKEN_FOR_EACH_AHEAD).min(MOST_AHEAD as u64) as usize;
+        let arena = self.arena;
         match taken.origin {
             Origin::Ready => true,
-            Origin::Fresh => class.is_fresh_open(taken.number, ahead, open),
-            Origin::Queue => self.is_used_open(taken.number, ahead, open),
+            Origin::Fresh => self.classes[0].is_fresh_open(&arena, taken.number, open),
+            Origin::Queue => self.is_used_open(taken.number, open),
             Origin::Large => false,
         }
     }
 
     /// Of a slot that was in the queue: with it are opened those that need not wait any more.
-    fn is_used_open(
-        &mut self,
-        number: Number,
-        ahead: usize,
-        open: &mut dyn FnMut(&[Number]) -> bool,
-    ) -> bool {
+    fn is_used_open(&mut self, number: Number, open: &mut dyn FnMut(&[Number]) -> bool) -> bool {
         let class = &mut self.classes[0];
+        let ahead = class.ahead();
         let mut batch = Batch::default();
         while batch.count + 1 < ahead
             && class.queue.exceeds(self.bounds)
@@ -235,15 +311,16 @@ impl Ledger {
         let is_open = open(batch.all());
         batch.pop();
         if is_open {
-            class.ready = batch;
+            let others = batch.all().iter();
+            others.for_each(|&other| class.ready.push(&self.arena, other));
         } else {
             batch.all().iter().for_each(|&other| self.put_back(other));
         }
         is_open
     }
 
-    /// A slot that left its queue waits there again, behind the others.
-    fn put_back(&mut self, number: Number) {
+    /// A slot that was taken, but not used, waits behind the others.
+    pub(crate) fn put_back(&mut self, number: Number) {
         let facts = self.arena.slot(number).facts();
         self.put(number, self.arena.object(number, facts).bytes);
     }
@@ -259,7 +336,7 @@ impl Ledger {
                 None => self.forget_oldest_large()?,
             }
         };
-        if !prepare(chunk, chunks, false) {
+        if !prepare(chunk, chunks, None) {
             return None;
         }
         let number = (chunk * SLOTS) as Number;

@@ -38,6 +38,7 @@ mod placement;
 mod plain;
 mod protect;
 mod queue;
+mod recycle;
 mod release;
 #[cfg(target_arch = "x86_64")]
 mod repair;
@@ -49,4 +50,5 @@ mod slot;
 pub mod strings;
 mod system;
 mod unguarded;
+mod userfault;
 mod wrap;

@@ -33,6 +33,45 @@ pub(crate) const LARGE_WAITING: Bounds = Bounds {
     bytes: 16 << 30,
 };
 
+/// Slots of which the last to come is the first to go, linked by their words.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Stack {
+    top: Number,
+    count: u64,
+}
+
+impl Stack {
+    pub(crate) fn push(&mut self, arena: &Arena, number: Number) {
+        let link = &arena.slot(number).link;
+        link.store(self.top, Ordering::Relaxed);
+        self.top = number;
+        self.count += 1;
+    }
+
+    pub(crate) fn pop(&mut self, arena: &Arena) -> Option<Number> {
+        self.count = self.count.checked_sub(1)?;
+        let number = self.top;
+        self.top = arena.slot(number).link.load(Ordering::Relaxed);
+        Some(number)
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    pub(crate) fn visit(&self, arena: &Arena, visit: &mut dyn FnMut(Number)) {
+        visit_linked(arena, self.top, self.count, visit);
+    }
+}
+
+fn visit_linked(arena: &Arena, first: Number, count: u64, visit: &mut dyn FnMut(Number)) {
+    let mut number = first;
+    for _ in 0..count {
+        visit(number);
+        number = arena.slot(number).link.load(Ordering::Relaxed);
+    }
+}
+
 /// Slots in the order in which they were given back, linked by their words.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Queue {
@@ -63,6 +102,10 @@ impl Queue {
         let bytes = arena.object(number, slot.facts()).bytes as u64;
         self.bytes = self.bytes.saturating_sub(bytes);
         Some(number)
+    }
+
+    pub(crate) fn visit(&self, arena: &Arena, visit: &mut dyn FnMut(Number)) {
+        visit_linked(arena, self.first, self.count, visit);
     }
 
     pub(crate) fn exceeds(&self, bounds: Bounds) -> bool {

@@ -7,12 +7,16 @@ use pagewise_interpose::Registers;
 use pagewise_interpose::keeping_errno;
 
 use crate::arena::Arena;
+use crate::arena::Number;
+use crate::arena::SLOTS;
 use crate::checks;
 use crate::compaction;
 use crate::heap;
 use crate::heap::Seen;
+use crate::page;
 use crate::paths;
 use crate::protect;
+use crate::recycle;
 use crate::report;
 use crate::slot::Event;
 use crate::slot::State;
@@ -68,6 +72,15 @@ fn leave(arena: &Arena, seen: &Seen, family: Family, registers: Registers) {
         report::damage(seen, address, registers);
     }
     slot.freed.store(path, Ordering::Relaxed);
+    let next = pass_page_on(arena, seen);
+    if next.is_none() {
+        close(arena, seen);
+    }
+    slot.step(Event::Left);
+    heap::enqueue(seen.number, seen.placed.bytes, next);
+}
+
+fn close(arena: &Arena, seen: &Seen) {
     let extent = arena.extent(seen.number);
     let (begin, end) = if heap::was_opened() {
         (extent.begin, extent.end)
@@ -75,6 +88,23 @@ fn leave(arena: &Arena, seen: &Seen, family: Family, registers: Registers) {
         (seen.placed.first_page(), seen.placed.guard)
     };
     protect::close(begin, end - begin, heap::bounds());
-    slot.step(Event::Left);
-    heap::enqueue(seen.number, seen.placed.bytes);
+}
+
+/// Moves an object's page to a slot that is to be handed out next, which is returned; `None`: it is still there.
+fn pass_page_on(arena: &Arena, seen: &Seen) -> Option<Number> {
+    let is_movable = seen.placed.open_bytes() == page::bytes()
+        && recycle::covers(seen.number as usize / SLOTS)
+        && protect::are_all_regions()
+        && !heap::was_opened();
+    let next = if is_movable {
+        heap::take_bare()?
+    } else {
+        return None;
+    };
+    checks::fill_object(&seen.placed);
+    let is_moved = recycle::carry(arena, seen.placed.first_page(), arena.extent(next).begin);
+    if !is_moved {
+        heap::give_bare_back(next);
+    }
+    is_moved.then_some(next)
 }

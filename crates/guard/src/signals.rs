@@ -39,6 +39,8 @@ static SIGNAL: Symbol<Signal> = unsafe { Symbol::new(c"signal") };
 pub(crate) const OURS: [c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
 /// `si_code` of faults without an address: an alignment that an instruction demands, among others.
 const SI_KERNEL: c_int = 0x80;
+/// `si_code` of an address without memory behind it.
+const BUS_ADRERR: c_int = 2;
 
 /// What the program installed for the two, as far as it did; else the default.
 static THEIRS: Lock<[Option<Action>; 2]> = Lock::new([None; 2]);
@@ -134,12 +136,13 @@ unsafe extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c
         let (registers, access) = unsafe { (registers_of(&*context), access_of(&*context)) };
         // SAFETY: as above.
         let is_repaired = code == SI_KERNEL && unsafe { repaired(&*context) };
-        if is_repaired {
-            return;
-        }
         let was_sent = code <= 0;
         let place = [registers.instruction, address];
         let is_same = !was_sent && (0..2).all(|at| LAST[at].load(Ordering::Relaxed) == place[at]);
+        let is_missing = signal == libc::SIGBUS && code == BUS_ADRERR;
+        if is_repaired || is_missing && heap::cure_missing(address) {
+            return;
+        }
         if !was_sent && !is_same {
             let stopped = report::Stopped {
                 // The processor does not say it where it is no address at all.

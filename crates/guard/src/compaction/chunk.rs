@@ -6,8 +6,6 @@ use std::sync::atomic::Ordering;
 use super::pinned;
 use super::store;
 use super::tally;
-use super::userfault::Given;
-use super::userfault::Userfault;
 use crate::arena::Arena;
 use crate::arena::CHUNK;
 use crate::arena::MOST_CHUNKS;
@@ -20,6 +18,8 @@ use crate::plain;
 use crate::slot::Slot;
 use crate::slot::State;
 use crate::system;
+use crate::userfault::Given;
+use crate::userfault::Userfault;
 
 /// The kind of chunks whose objects are of one page: the first class.
 const OF_ONE_PAGE: u8 = 1;
@@ -177,7 +177,7 @@ pub(super) fn give(
         rebuild(slot, &placed, scratch);
         let given = userfault.give(page, scratch);
         checks::fill_again(scratch, placed.start - page, placed.bytes);
-        if given != Given::Failed {
+        if matches!(given, Given::Now | Given::Before) {
             came_back(slot, &placed, super::chunk_of(number));
         }
         given
@@ -187,7 +187,7 @@ pub(super) fn give(
         // A guard is there, or will be at once.
         Given::Failed
     };
-    if given == Given::Failed {
+    if !matches!(given, Given::Now | Given::Before) {
         userfault.wake(page, page::bytes());
     }
 }

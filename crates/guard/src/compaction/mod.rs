@@ -17,7 +17,6 @@ mod pinned;
 mod store;
 mod tally;
 mod thread;
-mod userfault;
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering;

@@ -209,7 +209,8 @@ pub(super) fn summary(ran: &Ran) -> String {
             count(unguarded, "object")
         );
     }
-    if all().any(|summary| !summary.has_guard_regions) {
+    // Who makes no object has not tried.
+    if all().any(|summary| summary.allocations > 0 && !summary.has_guard_regions) {
         text.push_str(
             "\npagewise: guards by mprotect, for at most some 30,000 objects at once; guard regions need Linux 6.13",
         );

@@ -7,4 +7,5 @@ mod errors;
 mod memory;
 mod options;
 mod planted;
+mod recycled;
 mod weaknesses;

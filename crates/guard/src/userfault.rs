@@ -1,5 +1,5 @@
-//! userfaultfd(2), as far as it is needed here (`include/uapi/linux/userfaultfd.h`). Its descriptor is in the table of the
-//! compactor's thread alone, where the program cannot close it.
+//! userfaultfd(2), as far as it is needed here (`include/uapi/linux/userfaultfd.h`). The compactor's descriptor is in the table
+//! of its thread alone, where the program cannot close it; that of `recycle` is in the program's.
 
 use std::ffi::c_int;
 
@@ -9,18 +9,27 @@ use crate::page;
 
 const API: u64 = 0xaa;
 const FEATURE_WRITE_PROTECT: u64 = 1 << 0;
+const FEATURE_SIGBUS: u64 = 1 << 7;
 const FEATURE_THREAD_ID: u64 = 1 << 8;
+/// Linux 6.8.
+const FEATURE_MOVE: u64 = 1 << 16;
+/// `UFFD_USER_MODE_ONLY`: needs no privilege, as no fault of the kernel's own is waited for.
+const USER_MODE_ONLY: c_int = 1;
 const MISSING: u64 = 1;
 const WRITE_PROTECT: u64 = 2;
 /// `UFFD_EVENT_PAGEFAULT`.
 const PAGE_FAULT: u8 = 0x12;
+/// How often a move is tried while mappings change.
+const MOST_TRIES: u32 = 4;
 /// Faults taken at once.
-pub(super) const MOST_FAULTS: usize = 16;
+pub(crate) const MOST_FAULTS: usize = 16;
 
 const IOCTL_API: c_long = 0xc018_aa3f;
 const IOCTL_REGISTER: c_long = 0xc020_aa00;
 const IOCTL_WAKE: c_long = 0x8010_aa02;
 const IOCTL_COPY: c_long = 0xc028_aa03;
+const IOCTL_ZEROS: c_long = 0xc020_aa04;
+const IOCTL_MOVE: c_long = 0xc028_aa05;
 const IOCTL_WRITE_PROTECT: c_long = 0xc018_aa06;
 /// `USERFAULTFD_IOC_NEW` of `/dev/userfaultfd`.
 const IOCTL_NEW: c_long = 0xaa00;
@@ -28,32 +37,49 @@ const IOCTL_NEW: c_long = 0xaa00;
 /// A thread waits at a page: it is missing, or was protected when it was written to.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
-pub(super) struct Fault {
+pub(crate) struct Fault {
     event: u8,
     reserved: [u8; 7],
     flags: u64,
     /// Where the page begins.
-    pub(super) page: u64,
-    pub(super) thread: u32,
+    pub(crate) page: u64,
+    pub(crate) thread: u32,
     reserved_too: u32,
 }
 
 impl Fault {
-    pub(super) fn is_missing(&self) -> bool {
+    pub(crate) fn is_missing(&self) -> bool {
         self.event == PAGE_FAULT && self.flags & WRITE_PROTECT == 0
     }
 }
 
 /// What a page was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Given {
+pub(crate) enum Given {
     Now,
     /// Something was there.
     Before,
     Failed,
+    /// The descriptor is no userfaultfd any more.
+    Lost,
+    /// This process may not use it any more.
+    Refused,
 }
 
-pub(super) struct Userfault(c_long);
+impl Given {
+    /// Of an error.
+    fn because(why: c_int) -> Self {
+        match why {
+            libc::EEXIST => Self::Before,
+            libc::EBADF | libc::ENOTTY => Self::Lost,
+            libc::EPERM | libc::EACCES | libc::ENOSYS => Self::Refused,
+            _ => Self::Failed,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Userfault(pub(crate) c_long);
 
 fn errno() -> c_int {
     // SAFETY: the compactor's own errno.
@@ -62,7 +88,7 @@ fn errno() -> c_int {
 
 impl Userfault {
     /// One whose faults are also the kernel's own, which takes a privilege. The error is errno.
-    pub(super) fn new() -> Result<Self, c_int> {
+    pub(crate) fn new() -> Result<Self, c_int> {
         let flags = c_long::from(libc::O_CLOEXEC);
         // SAFETY: no pointers.
         let mut file = unsafe { libc::syscall(libc::SYS_userfaultfd, flags) };
@@ -70,12 +96,32 @@ impl Userfault {
             let why = errno();
             file = Self::from_device(flags).ok_or(why)?;
         }
-        let this = Self(file);
-        let mut api = [API, FEATURE_WRITE_PROTECT | FEATURE_THREAD_ID, 0];
-        match this.ioctl(IOCTL_API, &mut api) {
-            true => Ok(this),
-            false => Err(errno()),
+        Self(file).asks_for(FEATURE_WRITE_PROTECT | FEATURE_THREAD_ID)
+    }
+
+    /// One that moves pages, and for which a touch of a missing page is SIGBUS. The error is errno.
+    pub(crate) fn that_moves() -> Result<Self, c_int> {
+        let flags = c_long::from(libc::O_CLOEXEC | USER_MODE_ONLY);
+        // SAFETY: no pointers.
+        match unsafe { libc::syscall(libc::SYS_userfaultfd, flags) } {
+            ..0 => Err(errno()),
+            file => Self(file).asks_for(FEATURE_SIGBUS | FEATURE_MOVE),
         }
+    }
+
+    /// It is closed where the kernel has not got these.
+    fn asks_for(self, features: u64) -> Result<Self, c_int> {
+        if self.ioctl(IOCTL_API, &mut [API, features, 0]) {
+            return Ok(self);
+        }
+        let why = errno();
+        self.close();
+        Err(why)
+    }
+
+    pub(crate) fn close(self) {
+        // SAFETY: callers do not use it any more.
+        unsafe { libc::syscall(libc::SYS_close, self.0) };
     }
 
     /// Who may open the device needs no privilege.
@@ -104,24 +150,54 @@ impl Userfault {
     }
 
     /// From now on, missing pages there are ours.
-    pub(super) fn register(&self, start: usize, bytes: usize) -> bool {
+    pub(crate) fn register(&self, start: usize, bytes: usize) -> bool {
         let mut range = [start as u64, bytes as u64, MISSING | WRITE_PROTECT, 0];
         self.ioctl(IOCTL_REGISTER, &mut range)
     }
 
+    /// From now on, missing pages there are ours; all may be written to.
+    pub(crate) fn register_missing(&self, start: usize, bytes: usize) -> bool {
+        self.ioctl(
+            IOCTL_REGISTER,
+            &mut [start as u64, bytes as u64, MISSING, 0],
+        )
+    }
+
+    /// Moves a page's memory to a place that has none, and no guard; where it was, it is missing then.
+    pub(crate) fn carry(&self, from: usize, to: usize) -> Given {
+        const DONT_WAKE: u64 = 1;
+        let mut tries = 0;
+        loop {
+            let bytes = page::bytes() as u64;
+            if self.ioctl(
+                IOCTL_MOVE,
+                &mut [to as u64, from as u64, bytes, DONT_WAKE, 0],
+            ) {
+                return Given::Now;
+            }
+            tries += 1;
+            match errno() {
+                // Mappings changed meanwhile.
+                libc::EAGAIN if tries < MOST_TRIES => {}
+                // Among others: the page is a forked process's, too, or a device is at it.
+                why => return Given::because(why),
+            }
+        }
+    }
+
     /// Writers wait, or no longer. Missing pages and guards stay so.
-    pub(super) fn protect(&self, start: usize, bytes: usize, is_protected: bool) -> bool {
+    pub(crate) fn protect(&self, start: usize, bytes: usize, is_protected: bool) -> bool {
         let mut range = [start as u64, bytes as u64, is_protected.into()];
         self.ioctl(IOCTL_WRITE_PROTECT, &mut range)
     }
 
     /// Who waits there looks again.
-    pub(super) fn wake(&self, start: usize, bytes: usize) -> bool {
+    pub(crate) fn wake(&self, start: usize, bytes: usize) -> bool {
         self.ioctl(IOCTL_WAKE, &mut [start as u64, bytes as u64])
     }
 
     /// Gives a missing page contents, all at once, and wakes who waits for it. A guard there would be overwritten.
-    pub(super) fn give(&self, page: usize, contents: *const u8) -> Given {
+    pub(crate) fn give(&self, page: usize, contents: *const u8) -> Given {
         let mut copy = [page as u64, contents as u64, page::bytes() as u64, 0, 0];
         loop {
             if self.ioctl(IOCTL_COPY, &mut copy) {
@@ -134,13 +210,21 @@ impl Userfault {
                 }
                 // Mappings changed meanwhile.
                 libc::EAGAIN => copy[4] = 0,
-                _ => return Given::Failed,
+                why => return Given::because(why),
             }
         }
     }
 
+    /// Gives a missing page zeros, without memory until it is written to.
+    pub(crate) fn give_zeros(&self, page: usize) -> Given {
+        match self.ioctl(IOCTL_ZEROS, &mut [page as u64, page::bytes() as u64, 0, 0]) {
+            true => Given::Now,
+            false => Given::because(errno()),
+        }
+    }
+
     /// Waits for faults, for at most so long. Returns how many there are.
-    pub(super) fn wait(&self, faults: &mut [Fault; MOST_FAULTS], most_ms: Option<c_int>) -> usize {
+    pub(crate) fn wait(&self, faults: &mut [Fault; MOST_FAULTS], most_ms: Option<c_int>) -> usize {
         let Some(most_ms) = most_ms else {
             return self.read(faults);
         };
