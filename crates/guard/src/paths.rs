@@ -4,6 +4,7 @@
 //! it again. Both only grow; any thread adds to them, without locks.
 
 use std::cell::Cell;
+use std::cell::RefCell;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::AtomicUsize;
@@ -13,11 +14,14 @@ use pagewise_abi::guard::MOST_FRAMES;
 use pagewise_interpose::Registers;
 use pagewise_interpose::thread_id;
 use pagewise_interpose::unwind;
+use pagewise_interpose::unwind::Memo;
+use pagewise_interpose::unwind::walk_again;
 
 use crate::reserve::Reserve;
 use crate::system;
 
 const WORD: usize = size_of::<u64>();
+const _: () = assert!(MOST_FRAMES < unwind::MOST_REMEMBERED);
 const TABLE_BITS: u32 = 20;
 /// Places looked at in the table before a path is given up.
 const TRIES: usize = 64;
@@ -34,7 +38,11 @@ static TABLE: [AtomicU32; 1 << TABLE_BITS] = [const { AtomicU32::new(0) }; 1 << 
 pub(crate) static WALKED: AtomicU64 = AtomicU64::new(0);
 pub(crate) static CUT: AtomicU64 = AtomicU64::new(0);
 
-thread_local!(static THREAD: Cell<u32> = const { Cell::new(0) });
+thread_local! {
+    static THREAD: Cell<u32> = const { Cell::new(0) };
+    /// This thread's last path of callers and its number.
+    static LAST: RefCell<(Memo, u32)> = const { RefCell::new((Memo::new(), 0)) };
+}
 
 /// A path on its way.
 pub(crate) struct Path {
@@ -95,6 +103,7 @@ pub(crate) fn this_thread() -> u32 {
 /// In a forked child, this thread has another number.
 pub(crate) fn after_fork() {
     let _ = THREAD.try_with(|known| known.set(0));
+    let _ = LAST.try_with(|last| last.try_borrow_mut().map(|mut last| last.1 = 0));
 }
 
 /// Reserves the store. Without it, all paths are unknown.
@@ -118,8 +127,22 @@ fn word(number: usize) -> &'static AtomicU64 {
 
 /// The number of the path of the callers, with this thread; 0: there is no room for it.
 pub(crate) fn number_of_callers(registers: Registers) -> u32 {
-    let path = Path::of_callers(registers);
-    number_of(&path.frames[..path.length], this_thread())
+    let again = LAST.try_with(|last| {
+        // Not where a handler interrupted the walk.
+        let mut last = last.try_borrow_mut().ok()?;
+        let (memo, number) = &mut *last;
+        let mut frames = [0; MOST_FRAMES + 1];
+        let (walked, is_same) = walk_again(registers, &mut frames, memo);
+        count(walked);
+        if !is_same || *number == 0 {
+            *number = number_of(&frames[1..walked.frames.max(1)], this_thread());
+        }
+        Some(*number)
+    });
+    again.ok().flatten().unwrap_or_else(|| {
+        let path = Path::of_callers(registers);
+        number_of(&path.frames[..path.length], this_thread())
+    })
 }
 
 fn number_of(frames: &[usize], thread: u32) -> u32 {

@@ -4,6 +4,7 @@
 //! No allocation; the loader's lock is taken only when code of an unknown module is met. Exact: a rule that is not
 //! understood ends the path, and is said to.
 
+use std::sync::atomic::AtomicU32;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
@@ -15,6 +16,12 @@ use crate::cfi::Base;
 use crate::cfi::Rule;
 use crate::stack_bytes_above;
 use crate::visit_modules;
+
+mod memo;
+
+pub use memo::MOST as MOST_REMEMBERED;
+pub use memo::Memo;
+pub use memo::walk_again;
 
 /// Addresses of code that are remembered at once.
 const PLACES: usize = 1 << 15;
@@ -53,9 +60,12 @@ static TABLES: [Module; MODULES] = [const {
     }
 }; MODULES];
 static FILLING: Spin<()> = Spin::new(());
+/// How often modules have gone.
+static GENERATION: AtomicU32 = AtomicU32::new(0);
 
 /// Modules have gone: what was remembered of them is forgotten, with the rest.
 pub fn forget() {
+    GENERATION.fetch_add(1, Ordering::Relaxed);
     for module in &TABLES {
         module.begin.store(0, Ordering::Release);
         module.end.store(0, Ordering::Release);
@@ -81,10 +91,7 @@ pub struct Walked {
 
 /// Fills `path` with the instruction itself and the return addresses of its callers.
 pub fn walk(from: Registers, path: &mut [usize]) -> Walked {
-    let above = stack_bytes_above(from.stack);
-    if above != FOREIGN {
-        // SAFETY: the running thread's stack, from its stack pointer to its end.
-        let stack = unsafe { std::slice::from_raw_parts(from.stack as *const usize, above / WORD) };
+    if let Some(stack) = own_stack(from) {
         return walk_on(from, stack, path);
     }
     // A coroutine's or a signal's stack: nobody knows where it ends, but the kernel.
@@ -95,70 +102,138 @@ pub fn walk(from: Registers, path: &mut [usize]) -> Walked {
     walk_on(from, &copy[..there / WORD], path)
 }
 
+/// The running thread's own stack, from its stack pointer to its end.
+fn own_stack<'stack>(from: Registers) -> Option<&'stack [usize]> {
+    let above = stack_bytes_above(from.stack);
+    // SAFETY: the callers' frames, which stay while the walk goes on; it may read what they change, as words.
+    (above != FOREIGN)
+        .then(|| unsafe { std::slice::from_raw_parts(from.stack as *const usize, above / WORD) })
+}
+
 const WORD: usize = size_of::<usize>();
 
-fn walk_on(from: Registers, stack: &[usize], path: &mut [usize]) -> Walked {
-    let word = |address: usize| {
-        let at = address.wrapping_sub(from.stack);
+/// Reads words of a stack by address.
+fn word_of(begin: usize, stack: &[usize]) -> impl Fn(usize) -> Option<usize> {
+    move |address| {
+        let at = address.wrapping_sub(begin);
         (at.is_multiple_of(WORD)).then(|| stack.get(at / WORD).copied())?
-    };
-    let Registers {
-        mut instruction,
-        stack: mut pointer,
-        mut frame,
-    } = from;
-    let mut frames = 0;
-    let mut is_exact = true;
-    let mut step = || -> Option<bool> {
-        loop {
-            let Some(place) = path.get_mut(frames) else {
-                return Some(true);
+    }
+}
+
+/// A frame: where its code is, and its two registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    instruction: usize,
+    pointer: usize,
+    frame: usize,
+    /// 1: the instruction is the one to return to, which may belong to the next function: what counts is the call before it.
+    /// 0: it is the one that ran.
+    before: usize,
+}
+
+impl Place {
+    fn of(registers: Registers) -> Self {
+        Self {
+            instruction: registers.instruction,
+            pointer: registers.stack,
+            frame: registers.frame,
+            before: 0,
+        }
+    }
+}
+
+/// What a frame was called from.
+enum Above {
+    End,
+    Caller {
+        place: Place,
+        /// Where its instruction and its frame pointer were found; 0: elsewhere, and not at all.
+        return_slot: usize,
+        frame_slot: usize,
+    },
+}
+
+/// `None`: something is not understood.
+#[inline(always)]
+fn above(place: Place, word: &impl Fn(usize) -> Option<usize>) -> Option<Above> {
+    let Place {
+        instruction,
+        pointer,
+        frame,
+        before,
+    } = place;
+    let (place, return_slot, frame_slot) = match rule_at(instruction - before)? {
+        Rule::End => return Some(Above::End),
+        Rule::Signal => {
+            let (instruction, pointer, frame) = interrupted(pointer, word)?;
+            let place = Place {
+                instruction,
+                pointer,
+                frame,
+                before: 0,
             };
-            *place = instruction;
-            frames += 1;
-            // A return address may belong to the next function: what counts is the call before it.
-            let looked_up = if is_exact {
-                instruction
-            } else {
-                instruction - 1
+            (place, 0, 0)
+        }
+        Rule::Frame {
+            base,
+            offset,
+            return_address,
+            frame_pointer,
+        } => {
+            let at = |from: usize, offset: i32| from.wrapping_add_signed(offset as isize);
+            let address = match base {
+                Base::Stack => at(pointer, offset),
+                Base::Frame => at(frame, offset),
+                Base::AtFrame => word(at(frame, offset))?,
             };
-            is_exact = false;
-            match rule_at(looked_up)? {
-                Rule::End => return Some(true),
-                Rule::Signal => {
-                    (instruction, pointer, frame) = interrupted(pointer, &word)?;
-                    is_exact = true;
-                }
-                Rule::Frame {
-                    base,
-                    offset,
-                    return_address,
-                    frame_pointer,
-                } => {
-                    let at = |from: usize, offset: i32| from.wrapping_add_signed(offset as isize);
-                    let address = match base {
-                        Base::Stack => at(pointer, offset),
-                        Base::Frame => at(frame, offset),
-                        Base::AtFrame => word(at(frame, offset))?,
-                    };
-                    // Callers are further up; else this would go on for ever.
-                    if address <= pointer {
-                        return None;
-                    }
-                    instruction = word(at(address, return_address?))?;
-                    if let Some(offset) = frame_pointer {
-                        frame = word(at(address, offset))?;
-                    }
-                    pointer = address;
-                }
+            // Callers are further up; else this would go on for ever.
+            if address <= pointer {
+                return None;
             }
-            if instruction == 0 {
-                return Some(true);
-            }
+            let return_slot = at(address, return_address?);
+            let frame_slot = frame_pointer.map_or(0, |offset| at(address, offset));
+            let place = Place {
+                instruction: word(return_slot)?,
+                pointer: address,
+                frame: match frame_slot {
+                    0 => frame,
+                    slot => word(slot)?,
+                },
+                before: 1,
+            };
+            (place, return_slot, frame_slot)
         }
     };
-    let is_whole = step().unwrap_or(false);
-    Walked { frames, is_whole }
+    if place.instruction == 0 {
+        return Some(Above::End);
+    }
+    Some(Above::Caller {
+        place,
+        return_slot,
+        frame_slot,
+    })
+}
+
+fn walk_on(from: Registers, stack: &[usize], path: &mut [usize]) -> Walked {
+    let word = word_of(from.stack, stack);
+    let mut place = Place::of(from);
+    for frames in 1..=path.len() {
+        path[frames - 1] = place.instruction;
+        if frames == path.len() {
+            break;
+        }
+        match above(place, &word) {
+            Some(Above::Caller { place: next, .. }) => place = next,
+            end => {
+                let is_whole = end.is_some();
+                return Walked { frames, is_whole };
+            }
+        }
+    }
+    Walked {
+        frames: path.len(),
+        is_whole: true,
+    }
 }
 
 /// Instruction, stack and frame pointer that a signal interrupted, from the kernel's record (`struct rt_sigframe`,
