@@ -10,10 +10,10 @@ use std::sync::atomic::fence;
 use super::AT;
 use super::HELD_BY;
 use super::chunk;
+use super::schedule::Follower;
 use super::store;
 use super::tally;
 use super::thread;
-use super::thread::Follower;
 use crate::arena::Arena;
 use crate::arena::FIRST_CHUNK;
 use crate::checks;
@@ -182,8 +182,7 @@ impl Compactor {
                 });
             }
             for fault in &faults[..count] {
-                are_put_off |= !self.serve(fault);
-                follower.follow(fault.thread);
+                are_put_off |= !follower.serve(fault.thread, || self.serve(fault));
             }
             if tally::is_over(self.limit) {
                 self.make_room();

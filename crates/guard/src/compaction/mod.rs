@@ -14,6 +14,7 @@
 mod chunk;
 mod compactor;
 mod pinned;
+mod schedule;
 mod store;
 mod tally;
 mod thread;
@@ -45,6 +46,7 @@ static HELD_BY: AtomicU32 = AtomicU32::new(0);
 pub(crate) fn prepare() {
     if settings::memory().is_some() {
         pinned::prepare();
+        schedule::prepare();
     }
 }
 
@@ -73,6 +75,7 @@ pub(crate) fn made(arena: &Arena, number: Number, bytes: usize) {
     let Some(limit) = settings::memory() else {
         return;
     };
+    schedule::note_this_thread();
     if !arena.is_large(number) {
         tally::came(chunk_of(number), bytes);
         if tally::is_over(limit) {
@@ -127,6 +130,7 @@ pub(crate) fn go_on() {
 pub(crate) fn in_child(arena: Option<Arena>) {
     go_on();
     AT.store(0, Ordering::SeqCst);
+    schedule::in_child();
     if let Some(arena) = arena {
         compactor::start_in_child(&arena);
     }

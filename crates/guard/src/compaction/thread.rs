@@ -2,7 +2,6 @@
 
 use std::ffi::c_int;
 use std::ffi::c_void;
-use std::mem::MaybeUninit;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 
@@ -17,8 +16,6 @@ const STACK: usize = 128 << 10;
 const SLACK: usize = 64 << 10;
 /// The highest descriptor of all.
 const LAST_DESCRIPTOR: c_long = u32::MAX as c_long;
-/// Its processor is chosen again after so many faults; the next one waits for that, some 20 us.
-const FOLLOW_EVERY: u32 = 512;
 
 /// Its memory: thread-local variables, then its stack. A forked child uses it again.
 static MEMORY: AtomicUsize = AtomicUsize::new(0);
@@ -31,7 +28,7 @@ pub(crate) fn place() -> std::ops::Range<usize> {
 }
 
 #[cfg(target_arch = "x86_64")]
-fn thread_pointer() -> usize {
+pub(super) fn thread_pointer() -> usize {
     let pointer;
     // SAFETY: the word at the thread pointer is the pointer itself (System V ABI).
     unsafe {
@@ -41,7 +38,7 @@ fn thread_pointer() -> usize {
 }
 
 #[cfg(target_arch = "aarch64")]
-fn thread_pointer() -> usize {
+pub(super) fn thread_pointer() -> usize {
     let pointer;
     // SAFETY: reads a register.
     unsafe {
@@ -118,112 +115,4 @@ extern "C" fn begin(body: *mut c_void) -> c_int {
         std::mem::transmute::<*mut c_void, extern "C" fn()>(body)();
     }
     0
-}
-
-/// Keeps this thread on the processor of the one that faults most lately: woken on another it comes ten times as late.
-pub(super) struct Follower {
-    count: u32,
-    processor: usize,
-}
-
-impl Follower {
-    pub(super) fn new() -> Self {
-        Self {
-            count: 0,
-            processor: usize::MAX,
-        }
-    }
-
-    /// A thread's fault was served.
-    pub(super) fn follow(&mut self, thread: u32) {
-        if self.count == 0
-            && let Some(processor) = processor_of(thread)
-            && processor != self.processor
-        {
-            self.processor = processor;
-            go_to(processor);
-        }
-        self.count = (self.count + 1) % FOLLOW_EVERY;
-    }
-}
-
-fn go_to(processor: usize) {
-    // SAFETY: all zeros is an empty set; the number is below the set's size; this thread.
-    unsafe {
-        let mut set: libc::cpu_set_t = MaybeUninit::zeroed().assume_init();
-        if processor < 8 * size_of::<libc::cpu_set_t>() {
-            libc::CPU_SET(processor, &mut set);
-            libc::syscall(
-                libc::SYS_sched_setaffinity,
-                0 as c_long,
-                size_of_val(&set),
-                &raw const set,
-            );
-        }
-    }
-}
-
-/// The processor on which a thread ran last (proc_pid_stat(5), field 39).
-fn processor_of(thread: u32) -> Option<usize> {
-    let mut path = [0u8; 40];
-    let mut at = 0;
-    let mut digits = [0u8; 10];
-    let mut first = digits.len();
-    let mut rest = thread;
-    while rest > 0 {
-        first -= 1;
-        digits[first] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-    }
-    for part in [b"/proc/self/task/", &digits[first..], b"/stat"] {
-        path[at..at + part.len()].copy_from_slice(part);
-        at += part.len();
-    }
-    let mut text = [0u8; 512];
-    // SAFETY: the path ends with a zero, the buffer has that length, and the descriptor is closed once.
-    let bytes = unsafe {
-        let file = libc::syscall(
-            libc::SYS_openat,
-            c_long::from(libc::AT_FDCWD),
-            path.as_ptr(),
-            c_long::from(libc::O_RDONLY | libc::O_CLOEXEC),
-        );
-        if file < 0 {
-            return None;
-        }
-        let bytes = libc::syscall(libc::SYS_read, file, text.as_mut_ptr(), text.len());
-        libc::syscall(libc::SYS_close, file);
-        bytes
-    };
-    let text = text.get(..usize::try_from(bytes).ok()?)?;
-    processor_in(text)
-}
-
-fn processor_in(text: &[u8]) -> Option<usize> {
-    /// Fields behind the name, of which the first is the third of all.
-    const PROCESSOR: usize = 39 - 3;
-    let name_end = text.iter().rposition(|&byte| byte == b')')?;
-    let mut fields = text[name_end + 2..].split(|&byte| byte == b' ');
-    std::str::from_utf8(fields.nth(PROCESSOR)?)
-        .ok()?
-        .trim()
-        .parse()
-        .ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_processor_of_a_thread_is_read() {
-        let line = b"7 (a ) b) S 1 7 7 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 100 0 0 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 3 0 0 0 0 0\n";
-        assert_eq!(processor_in(line), Some(3));
-        assert_eq!(processor_in(b"nonsense"), None);
-        // SAFETY: no arguments.
-        let thread = unsafe { libc::syscall(libc::SYS_gettid) } as u32;
-        // SAFETY: no arguments.
-        let most = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) } as usize;
-        assert!(processor_of(thread).is_some_and(|processor| processor < most));
-    }
 }
