@@ -18,7 +18,7 @@ EXAMPLES = build/examples/mincostflow build/examples/sweep build/examples/matmul
 # The paths below hold whatever the caller's environment says.
 export CARGO_TARGET_DIR = $(CURDIR)/target
 
-.PHONY: help setup build install examples demo gallery test test-kernels bench clean
+.PHONY: help setup build install examples demo gallery test test-kernels test-aarch64 bench clean
 
 help:
 	@echo 'make setup         install the system packages that are missing (Debian, Ubuntu)'
@@ -29,6 +29,7 @@ help:
 	@echo 'make gallery       record eight programs under memory pressure, and write docs/gallery.md'
 	@echo 'make test          what a change must pass; needs root or sudo for the packages and the sensors'
 	@echo 'make test-kernels  the recorder on other kernels, emulated'
+	@echo 'make test-aarch64  the guard on another processor, emulated'
 	@echo 'make bench         what recording costs'
 	@echo 'make clean         remove target and build'
 
@@ -131,6 +132,9 @@ test:
 
 test-kernels: examples
 	@$(STEP) kernels scripts/test-kernels
+
+test-aarch64:
+	@$(STEP) aarch64 scripts/test-aarch64
 
 bench: build examples
 	@$(STEP) 'build the storm' $(CARGO) build --release -p pagewise-collect --example storm_cost

@@ -29,6 +29,7 @@ pub(crate) fn most_objects() -> u64 {
 pub(crate) fn probe(start: usize) {
     let works = !settings::wants_mprotect()
         && system::install_guards(start, page::bytes())
+        && system::is_closed(start)
         && system::remove_guards(start, page::bytes());
     HAS_REGIONS.store(works, Ordering::Relaxed);
     if !works {

@@ -262,27 +262,28 @@ fn registers_of(context: &ucontext_t) -> Registers {
     }
 }
 
-/// Bit 6 of the syndrome, which the kernel adds to the context (`struct esr_context`, `asm/sigcontext.h`).
+/// Bit 6 of the syndrome, which the kernel adds to the context (`struct esr_context`, `asm/sigcontext.h`). An emulator may not:
+/// then it is told as a read.
 #[cfg(target_arch = "aarch64")]
 fn access_of(context: &ucontext_t) -> Access {
     const ESR_MAGIC: u32 = 0x4553_5201;
-    // SAFETY: records of the kernel's, each with its length, in the context's reserved part of 4096 bytes.
-    unsafe {
-        let mut record = (&raw const context.uc_mcontext).add(1).cast::<u32>();
-        for _ in 0..16 {
-            let (magic, bytes) = (*record, *record.add(1));
-            if magic == ESR_MAGIC {
-                let syndrome = record.add(2).cast::<u64>().read_unaligned();
-                return if syndrome & 1 << 6 != 0 {
-                    Access::Write
-                } else {
-                    Access::Read
-                };
-            }
-            if magic == 0 || bytes < 8 {
-                break;
-            }
-            record = record.byte_add(bytes as usize);
+    const RECORDS: usize =
+        (std::mem::offset_of!(libc::mcontext_t, pstate) + size_of::<u64>()).next_multiple_of(16);
+    const BYTES: usize = 4096;
+    const HEAD: usize = 2 * size_of::<u32>();
+    let begin = (&raw const context.uc_mcontext).cast::<u8>();
+    let mut at = RECORDS;
+    while at + HEAD + size_of::<u64>() <= RECORDS + BYTES {
+        // SAFETY: records of the kernel's, each with its length, in the context's reserved part of so many bytes.
+        let (magic, bytes, syndrome) = unsafe {
+            let record = begin.add(at).cast::<u32>();
+            let syndrome = record.add(2).cast::<u64>().read_unaligned();
+            (*record, *record.add(1) as usize, syndrome)
+        };
+        match magic {
+            ESR_MAGIC if syndrome & 1 << 6 != 0 => return Access::Write,
+            ESR_MAGIC | 0 => break,
+            _ => at += bytes.max(HEAD),
         }
     }
     Access::Read

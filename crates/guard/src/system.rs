@@ -51,6 +51,14 @@ pub(crate) fn install_guards(start: usize, bytes: usize) -> bool {
     worked(unsafe { libc::syscall(libc::SYS_madvise, start, bytes, GUARD_INSTALL) })
 }
 
+/// Whether the kernel itself cannot write there: some emulators say that they have done what they have not.
+pub(crate) fn is_closed(start: usize) -> bool {
+    let clock = c_long::from(libc::CLOCK_MONOTONIC);
+    // SAFETY: callers own these addresses, which hold nothing.
+    let status = unsafe { libc::syscall(libc::SYS_clock_gettime, clock, start) };
+    !worked(status)
+}
+
 /// Removes guards; pages without one stay as they are.
 pub(crate) fn remove_guards(start: usize, bytes: usize) -> bool {
     // SAFETY: callers own these addresses.
