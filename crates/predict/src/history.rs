@@ -1,16 +1,15 @@
 //! What is known of each page from a recording: when it was first touched, left memory, came back, ceased to be.
 
-use std::collections::BTreeMap;
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use pagewise_trace::EventKind;
-use pagewise_trace::PageState;
-use pagewise_trace::Residency;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
 use crate::clock::Clock;
+use crate::scans;
+use crate::touches::Touches;
 
 /// Addresses have 57 bits at most, pages of 4 KiB 45; the address space's number goes above.
 const SPACE_SHIFT: u32 = 45;
@@ -68,12 +67,14 @@ impl History {
         let faults = events.iter().filter(|event| event.3 == What::Faulted);
         let clock = Clock::new(faults.clone().map(|event| (event.0, event.1)));
         let swap_ins = faults.count() as u64;
+        let own = events.iter().map(|event| (clock.own(event.0), event.3));
+        let touches = Touches::new(own.collect());
         let mut known = Known::default();
         for (time, _, key, what) in events {
             // A fault's access was where the program's own time stood still.
             known.entry(key).or_default().push((clock.own(time), what));
         }
-        let last = add_scans(trace, shift, &clock, &mut known)?;
+        let last = scans::add(trace, shift, &clock, &touches, &mut known)?;
         let end = trace
             .meta()
             .end_monotonic_ns
@@ -135,87 +136,4 @@ pub(crate) fn key(space: u32, page: u64) -> u64 {
 /// The address space's number and the page's of a key.
 pub(crate) fn parts(key: u64) -> (u32, u64) {
     ((key >> SPACE_SHIFT) as u32, key & ((1 << SPACE_SHIFT) - 1))
-}
-
-/// First touches and ends, as the scans of page tables saw them. Returns the time of the last scan.
-fn add_scans(
-    trace: &Trace,
-    shift: u32,
-    clock: &Clock,
-    known: &mut Known,
-) -> Result<u64, TraceError> {
-    let mut before: BTreeMap<u32, u64> = BTreeMap::new();
-    for space in trace.spaces()? {
-        before.entry(space.space).or_insert(space.begin_ns);
-    }
-    let mut last = 0;
-    let mut scan: Vec<Residency> = Vec::new();
-    for row in trace.residency()? {
-        let row = row?;
-        if scan
-            .first()
-            .is_some_and(|first| (first.space, first.time_ns) != (row.space, row.time_ns))
-        {
-            last = last.max(add_scan(&scan, shift, clock, &mut before, known));
-            scan.clear();
-        }
-        scan.push(row);
-    }
-    Ok(last.max(add_scan(&scan, shift, clock, &mut before, known)))
-}
-
-/// New pages came one after the other, in order of address, since the scan before.
-fn add_scan(
-    scan: &[Residency],
-    shift: u32,
-    clock: &Clock,
-    before: &mut BTreeMap<u32, u64>,
-    known: &mut Known,
-) -> u64 {
-    let Some(first) = scan.first() else {
-        return 0;
-    };
-    let now = clock.own(first.time_ns);
-    let since = before.insert(first.space, first.time_ns);
-    let since = since.map_or(now, |time| clock.own(time)).min(now);
-    let mut new = Vec::new();
-    for row in scan {
-        let from = row.address >> shift;
-        let pages = (from..from + (row.bytes >> shift)).map(|page| key(row.space, page));
-        match row.state {
-            PageState::Absent => pages.for_each(|key| {
-                if let Some(moments) = known.get_mut(&key) {
-                    let at = moments.partition_point(|&(at, _)| at <= now);
-                    if at == moments.len() || moments[at].1 != What::Gone {
-                        moments.insert(at, (now, What::Gone));
-                    }
-                }
-            }),
-            PageState::Zero => {}
-            PageState::Resident | PageState::Huge | PageState::Swapped => {
-                if row.file != Some(true) {
-                    new.extend(pages.filter(|key| !exists(known.get(key), since)));
-                }
-            }
-        }
-    }
-    new.sort_unstable();
-    let count = new.len() as u64;
-    for (number, key) in (0..).zip(new) {
-        let spread = since + (now - since) * number / count;
-        let moments = known.entry(key).or_default();
-        let at = moments.partition_point(|&(at, _)| at <= since);
-        let bound = moments.get(at).map_or(now, |&(at, _)| at);
-        moments.insert(at, (spread.min(bound), What::Touched));
-    }
-    now
-}
-
-/// Whether the page was there before this scan's interval, and is not new since.
-fn exists(moments: Option<&Vec<(u64, What)>>, since: u64) -> bool {
-    let Some(moments) = moments else {
-        return false;
-    };
-    let before = moments.partition_point(|&(at, _)| at <= since);
-    before > 0 && moments[before - 1].1 != What::Gone
 }

@@ -24,11 +24,13 @@ mod looks;
 mod objects;
 mod random;
 mod rates;
+mod scans;
 mod stays;
 mod strings;
 mod sweeps;
 #[cfg(test)]
 mod tests;
+mod touches;
 
 pub use curve::Device;
 pub use curve::Model;

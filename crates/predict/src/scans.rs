@@ -1,0 +1,160 @@
+//! What scans of page tables tell: pages that are new, and pages that are no more.
+
+use std::collections::BTreeMap;
+
+use pagewise_trace::PageState;
+use pagewise_trace::Residency;
+use pagewise_trace::Trace;
+use pagewise_trace::TraceError;
+
+use crate::clock::Clock;
+use crate::history::Known;
+use crate::history::What;
+use crate::history::key;
+use crate::touches::Touches;
+
+/// First touches and ends, as the scans saw them; pages of `1 << shift` bytes. Returns the time of the last scan.
+pub(crate) fn add(
+    trace: &Trace,
+    shift: u32,
+    clock: &Clock,
+    touches: &Touches,
+    known: &mut Known,
+) -> Result<u64, TraceError> {
+    let rounds = Rounds::read(trace)?;
+    let round_of = |row: &Residency| (row.space, rounds.number(row.space, row.time_ns));
+    let mut last = 0;
+    let mut add = |scan: &[Residency]| {
+        if let Some(first) = scan.first() {
+            let since = rounds.before(first.space, first.time_ns);
+            last = last.max(add_scan(scan, shift, clock, touches, since, known));
+        }
+    };
+    let mut scan: Vec<Residency> = Vec::new();
+    for row in trace.residency()? {
+        let row = row?;
+        if scan
+            .first()
+            .is_some_and(|first| round_of(first) != round_of(&row))
+        {
+            add(&scan);
+            scan.clear();
+        }
+        scan.push(row);
+    }
+    add(&scan);
+    Ok(last)
+}
+
+/// When scans of each address space began, and before them the space itself; ascending. What a scan saw has times until its end.
+#[derive(Default)]
+struct Rounds(BTreeMap<u32, Vec<u64>>);
+
+impl Rounds {
+    fn read(trace: &Trace) -> Result<Rounds, TraceError> {
+        let mut rounds = Rounds::default();
+        for space in trace.spaces()? {
+            rounds.0.entry(space.space).or_insert(vec![space.begin_ns]);
+        }
+        // A scan that was not complete is gone on with by the next one: both are one round.
+        let mut goes_on: BTreeMap<u32, bool> = BTreeMap::new();
+        for scan in trace.residency_scans()? {
+            let scan = scan?;
+            if goes_on.insert(scan.space, !scan.complete) != Some(true) {
+                rounds.add(scan.space, scan.time_ns);
+            }
+        }
+        Ok(rounds)
+    }
+
+    fn add(&mut self, space: u32, begin: u64) {
+        let begins = self.0.entry(space).or_insert(vec![begin]);
+        begins.push(begin);
+    }
+
+    /// The number of the round that saw something at `time`.
+    fn number(&self, space: u32, time: u64) -> usize {
+        let begins = self.0.get(&space).map_or(&[][..], Vec::as_slice);
+        begins.partition_point(|&begin| begin <= time)
+    }
+
+    /// When the round before that one began, that has not seen it yet.
+    fn before(&self, space: u32, time: u64) -> u64 {
+        let before = self.number(space, time).saturating_sub(2);
+        let begins = self.0.get(&space).and_then(|begins| begins.get(before));
+        begins.map_or(time, |&begin| begin.min(time))
+    }
+}
+
+/// New pages came one after the other, in order of address, since the scan before began.
+fn add_scan(
+    scan: &[Residency],
+    shift: u32,
+    clock: &Clock,
+    touches: &Touches,
+    since_ns: u64,
+    known: &mut Known,
+) -> u64 {
+    let now = scan.iter().map(|row| row.time_ns).max();
+    let now = clock.own(now.unwrap_or(since_ns));
+    let since = clock.own(since_ns).min(now);
+    let mut new = Vec::new();
+    for row in scan {
+        let from = row.address >> shift;
+        let pages = (from..from + (row.bytes >> shift)).map(|page| key(row.space, page));
+        match row.state {
+            PageState::Absent => pages.for_each(|key| {
+                if let Some(moments) = known.get_mut(&key) {
+                    let at = moments.partition_point(|&(at, _)| at <= now);
+                    if at == moments.len() || moments[at].1 != What::Gone {
+                        moments.insert(at, (now, What::Gone));
+                    }
+                }
+            }),
+            PageState::Zero => {}
+            PageState::Resident | PageState::Huge | PageState::Swapped => {
+                if row.file != Some(true) {
+                    new.extend(pages.filter(|key| !exists(known.get(key), since)));
+                }
+            }
+        }
+    }
+    new.sort_unstable();
+    let times = touches.of(new.len() as u64, since, now);
+    for (spread, key) in times.into_iter().zip(new) {
+        let moments = known.entry(key).or_default();
+        let at = moments.partition_point(|&(at, _)| at <= since);
+        let bound = moments.get(at).map_or(now, |&(at, _)| at);
+        moments.insert(at, (spread.min(bound), What::Touched));
+    }
+    now
+}
+
+/// Whether the page was there before this scan's interval, and is not new since.
+fn exists(moments: Option<&Vec<(u64, What)>>, since: u64) -> bool {
+    let Some(moments) = moments else {
+        return false;
+    };
+    let before = moments.partition_point(|&(at, _)| at <= since);
+    before > 0 && moments[before - 1].1 != What::Gone
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_scan_saw_piece_by_piece_is_new_since_the_scan_before() {
+        let mut rounds = Rounds(BTreeMap::from([(1, vec![5])]));
+        for begin in [100, 200, 300] {
+            rounds.add(1, begin);
+        }
+        // The first scan's is new since the space is there.
+        assert_eq!(rounds.before(1, 100), 5);
+        assert_eq!([200, 207].map(|time| rounds.before(1, time)), [100, 100]);
+        assert_eq!(rounds.number(1, 200), rounds.number(1, 207));
+        assert_ne!(rounds.number(1, 207), rounds.number(1, 300));
+        // Nothing is known of the space.
+        assert_eq!(rounds.before(2, 200), 200);
+    }
+}
