@@ -31,4 +31,34 @@ impl Random {
             false => uniform * most,
         }
     }
+
+    /// For how much longer something goes on that has gone on for `past`, seen at a moment that is nothing special, given that
+    /// it is at most `most`. It is longer than x times its past with a probability of 1 / (1 + x) (J. R. Gott III:
+    /// Implications of the Copernican principle for our future prospects, Nature 363, 1993).
+    pub(crate) fn remainder(&mut self, past: f64, most: f64) -> f64 {
+        let past = past.max(1.0);
+        let share = self.uniform() * most / (past + most);
+        (past * share / (1.0 - share)).min(most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_new_ends_soon_and_what_is_old_at_any_time() {
+        let mut random = Random::new(3);
+        let mut median = |past, most| {
+            let mut drawn: Vec<f64> = (0..9999).map(|_| random.remainder(past, most)).collect();
+            drawn.sort_by(f64::total_cmp);
+            assert!(drawn[0] >= 0.0 && drawn[9998] <= most);
+            drawn[4999]
+        };
+        // Half of all go on for as long as they have.
+        assert!((median(100.0, 1e9) - 100.0).abs() < 5.0);
+        assert!((median(1e9, 100.0) - 50.0).abs() < 2.0);
+        assert!(median(0.0, 1000.0) < 40.0);
+        assert_eq!(median(10.0, 0.0), 0.0);
+    }
 }

@@ -17,6 +17,9 @@ use crate::random::Random;
 use crate::rates::Rates;
 use crate::strings::Step;
 
+#[cfg(test)]
+mod tests;
+
 /// Parts of the run in which a page's accesses may count once.
 const FINEST: u64 = 4096;
 /// Accesses at random that are made up at most.
@@ -47,6 +50,8 @@ struct Stay {
     share: Option<f64>,
     /// What the last look saw: told when it is known whether it went on until then.
     burst: Option<Burst>,
+    /// Since when each look has seen it accessed.
+    used: Option<u64>,
 }
 
 /// Accesses that began, and their rate, per ns; told of until so far.
@@ -88,6 +93,7 @@ pub(crate) fn add(
         rate: None,
         share: None,
         burst: None,
+        used: None,
     };
     let mut stays = Stays {
         ages,
@@ -118,6 +124,7 @@ pub(crate) fn add(
                     rate: None,
                     share: stay.share,
                     burst: None,
+                    used: Some(moment.at),
                 };
             }
             What::Gone => stays.end(moment.page, moment.at),
@@ -162,14 +169,12 @@ impl Stays<'_> {
         self.cleared = look.at;
     }
 
-    /// No access was seen; nor is one made up, though the kernel may have cleared a bit that no glance had seen. What the look
-    /// before saw ended at some time since.
+    /// No access was seen; nor is one made up, though the kernel may have cleared a bit that no glance had seen.
     fn unseen(&mut self, page: u32, look: &Look) {
         match self.stays[page as usize].burst {
             Some(burst) => {
-                let length = (look.cleared as f64 - burst.from).max(0.0);
-                let end = burst.from + length * self.random.uniform();
-                self.tell_burst(page, end as u64);
+                let end = self.end_of_use(page, burst.from as u64, look);
+                self.tell_burst(page, end);
             }
             None => self.at_random(page, look.cleared),
         }
@@ -177,6 +182,19 @@ impl Stays<'_> {
         let stay = &mut self.stays[page as usize];
         stay.share = stay.share.map(|share| share / 2.0);
         stay.rate = Some(UNSEEN / interval);
+        stay.used = None;
+    }
+
+    /// When a use ended that was seen and that `look` sees no more: not so early that the page would have left memory by the
+    /// look. How long uses are is not known, but how long this one had been, and it was seen at no special moment of it.
+    fn end_of_use(&mut self, page: u32, seen: u64, look: &Look) -> u64 {
+        let pass = self.ages.last_passes(look.at);
+        let stayed = pass.map_or(0, |pass| pass.first.saturating_sub(pass.slack));
+        let from = seen.max(stayed.min(look.cleared));
+        let used = self.stays[page as usize].used.unwrap_or(from);
+        let past = from.saturating_sub(used) as f64;
+        let most = look.cleared.saturating_sub(from) as f64;
+        from + self.random.remainder(past, most) as u64
     }
 
     /// The page left: it had not been accessed in its last pass through the inactive list.
@@ -254,13 +272,15 @@ impl Stays<'_> {
         let uncertain = first.by.saturating_sub(after) as f64;
         let at = after as f64 + self.random.exponential_below(rates.accessed, uncertain);
         let rate = self.rate_from(page, at - look.cleared as f64, look, rates);
-        // Since the look before it was accessed as often, or as often as then.
+        // Between the looks it went over to this rate from that of the look before, at some time.
         self.tell_burst(page, u64::MAX);
-        let stay = &mut self.stays[page as usize];
-        stay.rate = stay.rate.map(|before| before.max(rate));
+        let told = self.stays[page as usize].told.min(look.cleared);
+        let turn = told + ((look.cleared - told) as f64 * self.random.uniform()) as u64;
+        self.at_random(page, turn);
+        self.stays[page as usize].rate = Some(rate);
         self.at_random(page, look.cleared);
         let stay = &mut self.stays[page as usize];
-        stay.rate = Some(rate);
+        stay.used = stay.used.or(Some(turn));
         stay.burst = Some(Burst {
             from: at,
             until: look.at,
