@@ -11,6 +11,7 @@ use crate::clock::Clock;
 use crate::history::Known;
 use crate::history::What;
 use crate::history::key;
+use crate::history::parts;
 use crate::touches::Touches;
 
 /// First touches and ends, as the scans saw them; pages of `1 << shift` bytes. Returns the time of the last scan.
@@ -43,7 +44,23 @@ pub(crate) fn add(
         scan.push(row);
     }
     add(&scan);
+    let ends = trace.spaces()?.into_iter();
+    let ends = ends.filter_map(|space| Some((space.space, clock.own(space.end_ns?))));
+    end_spaces(&ends.collect(), known);
     Ok(last)
+}
+
+/// Pages are no more when their address space has ended, which no scan sees.
+fn end_spaces(ends: &BTreeMap<u32, u64>, known: &mut Known) {
+    for (key, moments) in known {
+        let (space, _) = parts(*key);
+        let Some((&end, &(last, what))) = ends.get(&space).zip(moments.last()) else {
+            continue;
+        };
+        if what != What::Gone {
+            moments.push((end.max(last), What::Gone));
+        }
+    }
 }
 
 /// When scans of each address space began, and before them the space itself; ascending. What a scan saw has times until its end.
@@ -142,6 +159,23 @@ fn exists(moments: Option<&Vec<(u64, What)>>, since: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pages_go_with_their_address_space() {
+        let mut known: Known = [
+            (key(1, 7), vec![(10, What::Touched)]),
+            (key(1, 8), vec![(10, What::Touched), (60, What::Gone)]),
+            (key(1, 9), vec![(10, What::Touched), (120, What::Evicted)]),
+            (key(2, 7), vec![(10, What::Touched)]),
+        ]
+        .into_iter()
+        .collect();
+        end_spaces(&BTreeMap::from([(1, 100)]), &mut known);
+        assert_eq!(known[&key(1, 7)][1..], [(100, What::Gone)]);
+        assert_eq!(known[&key(1, 8)][1..], [(60, What::Gone)]);
+        assert_eq!(known[&key(1, 9)][2..], [(120, What::Gone)]);
+        assert_eq!(known[&key(2, 7)].len(), 1);
+    }
 
     #[test]
     fn what_one_scan_saw_piece_by_piece_is_new_since_the_scan_before() {
