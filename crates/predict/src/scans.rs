@@ -24,11 +24,12 @@ pub(crate) fn add(
 ) -> Result<u64, TraceError> {
     let rounds = Rounds::read(trace)?;
     let round_of = |row: &Residency| (row.space, rounds.number(row.space, row.time_ns));
+    let half = (rounds.resident_bytes >> shift) as usize / 2;
     let mut last = 0;
     let mut add = |scan: &[Residency]| {
         if let Some(first) = scan.first() {
             let since = rounds.before(first.space, first.time_ns);
-            last = last.max(add_scan(scan, shift, clock, touches, since, known));
+            last = last.max(add_scan(scan, shift, clock, touches, since, half, known));
         }
     };
     let mut scan: Vec<Residency> = Vec::new();
@@ -63,20 +64,28 @@ fn end_spaces(ends: &BTreeMap<u32, u64>, known: &mut Known) {
     }
 }
 
-/// When scans of each address space began, and before them the space itself; ascending. What a scan saw has times until its end.
+/// What is known of scans as such.
 #[derive(Default)]
-struct Rounds(BTreeMap<u32, Vec<u64>>);
+struct Rounds {
+    /// When scans of each address space began, and before them the space itself; ascending. What a scan saw has times until its
+    /// end.
+    begins: BTreeMap<u32, Vec<u64>>,
+    /// The most that was in memory of a space.
+    resident_bytes: u64,
+}
 
 impl Rounds {
     fn read(trace: &Trace) -> Result<Rounds, TraceError> {
         let mut rounds = Rounds::default();
         for space in trace.spaces()? {
-            rounds.0.entry(space.space).or_insert(vec![space.begin_ns]);
+            let begins = rounds.begins.entry(space.space);
+            begins.or_insert(vec![space.begin_ns]);
         }
         // A scan that was not complete is gone on with by the next one: both are one round.
         let mut goes_on: BTreeMap<u32, bool> = BTreeMap::new();
         for scan in trace.residency_scans()? {
             let scan = scan?;
+            rounds.resident_bytes = rounds.resident_bytes.max(scan.resident_bytes);
             if goes_on.insert(scan.space, !scan.complete) != Some(true) {
                 rounds.add(scan.space, scan.time_ns);
             }
@@ -85,31 +94,36 @@ impl Rounds {
     }
 
     fn add(&mut self, space: u32, begin: u64) {
-        let begins = self.0.entry(space).or_insert(vec![begin]);
+        let begins = self.begins.entry(space).or_insert(vec![begin]);
         begins.push(begin);
     }
 
     /// The number of the round that saw something at `time`.
     fn number(&self, space: u32, time: u64) -> usize {
-        let begins = self.0.get(&space).map_or(&[][..], Vec::as_slice);
+        let begins = self.begins.get(&space).map_or(&[][..], Vec::as_slice);
         begins.partition_point(|&begin| begin <= time)
     }
 
     /// When the round before that one began, that has not seen it yet.
     fn before(&self, space: u32, time: u64) -> u64 {
         let before = self.number(space, time).saturating_sub(2);
-        let begins = self.0.get(&space).and_then(|begins| begins.get(before));
+        let begins = self
+            .begins
+            .get(&space)
+            .and_then(|begins| begins.get(before));
         begins.map_or(time, |&begin| begin.min(time))
     }
 }
 
-/// New pages came one after the other, in order of address, since the scan before began.
+/// New pages came one after the other since the scan before began: in order of address, but those that left again before `half`
+/// of memory had, as they left.
 fn add_scan(
     scan: &[Residency],
     shift: u32,
     clock: &Clock,
     touches: &Touches,
     since_ns: u64,
+    half: usize,
     known: &mut Known,
 ) -> u64 {
     let now = scan.iter().map(|row| row.time_ns).max();
@@ -137,6 +151,12 @@ fn add_scan(
         }
     }
     new.sort_unstable();
+    let bound = touches.evicted(half, since);
+    let new = as_they_left(new, |key| {
+        let after = known.get(&key)?.iter().filter(|&&(at, _)| at > since);
+        let mut left = after.filter(|&&(at, what)| what == What::Evicted && at < bound);
+        left.next().map(|&(at, _)| at)
+    });
     let times = touches.of(new.len() as u64, since, now);
     for (spread, key) in times.into_iter().zip(new) {
         let moments = known.entry(key).or_default();
@@ -145,6 +165,20 @@ fn add_scan(
         moments.insert(at, (spread.min(bound), What::Touched));
     }
     now
+}
+
+/// Puts pages of which it is known when they left in that order, in each other's places. A page that was accessed again goes through
+/// the list of active pages, half of memory, before it can leave; what leaves sooner has been in a queue (mm/vmscan.c).
+fn as_they_left(mut pages: Vec<u64>, left: impl Fn(u64) -> Option<u64>) -> Vec<u64> {
+    let (places, mut known): (Vec<usize>, Vec<(u64, u64)>) = (0..)
+        .zip(&pages)
+        .filter_map(|(place, &page)| Some((place, (left(page)?, page))))
+        .unzip();
+    known.sort_unstable();
+    for (place, (_, page)) in places.into_iter().zip(known) {
+        pages[place] = page;
+    }
+    pages
 }
 
 /// Whether the page was there before this scan's interval, and is not new since.
@@ -178,8 +212,16 @@ mod tests {
     }
 
     #[test]
+    fn what_left_first_came_first() {
+        // Pages 1 and 3 left at 30 and 20; the others stayed, or for so long that it says nothing.
+        let left = |page| [None, Some(30), None, Some(20)][page as usize];
+        assert_eq!(as_they_left(vec![0, 1, 2, 3], left), [0, 3, 2, 1]);
+    }
+
+    #[test]
     fn what_one_scan_saw_piece_by_piece_is_new_since_the_scan_before() {
-        let mut rounds = Rounds(BTreeMap::from([(1, vec![5])]));
+        let mut rounds = Rounds::default();
+        rounds.begins.insert(1, vec![5]);
         for begin in [100, 200, 300] {
             rounds.add(1, begin);
         }

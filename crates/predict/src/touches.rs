@@ -30,6 +30,15 @@ impl Touches {
         times
     }
 
+    /// When so many pages had been evicted from then on.
+    pub(crate) fn evicted(&self, count: usize, since: u64) -> u64 {
+        let begin = self.events.partition_point(|&(at, _)| at <= since);
+        let mut evictions = self.events[begin..]
+            .iter()
+            .filter(|&&(_, what)| what == What::Evicted);
+        evictions.nth(count).map_or(u64::MAX, |&(at, _)| at)
+    }
+
     /// When evictions were more than ever before in this interval, less swap-ins.
     fn driven_out(&self, since: u64, now: u64) -> Vec<u64> {
         let begin = self.events.partition_point(|&(at, _)| at <= since);
@@ -63,5 +72,9 @@ mod tests {
         assert_eq!(touches.of(2, 0, 200), [100, 104]);
         assert_eq!(touches.of(7, 0, 200), [0, 100, 100, 102, 104, 106, 108]);
         assert_eq!(touches.of(4, 200, 300), [200, 225, 250, 275]);
+        assert_eq!(
+            [2, 20].map(|count| touches.evicted(count, 100)),
+            [106, u64::MAX]
+        );
     }
 }
