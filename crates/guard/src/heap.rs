@@ -480,16 +480,19 @@ pub(crate) fn visit_live(visit: &mut dyn FnMut(&Arena, Seen)) {
 pub(crate) extern "C" fn before_fork() {
     compaction::hold_still();
     LEDGER.hold_for_fork();
+    recycle::before_fork();
 }
 
 /// Run by `fork` in the parent.
 pub(crate) extern "C" fn after_fork() {
+    recycle::after_fork();
     LEDGER.release_after_fork();
     compaction::go_on();
 }
 
 /// Run by `fork` in the child.
 pub(crate) extern "C" fn in_child() {
+    recycle::after_fork();
     LEDGER.release_after_fork();
     paths::after_fork();
     report::after_fork();

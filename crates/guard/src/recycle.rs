@@ -21,6 +21,7 @@ use crate::arena::Arena;
 use crate::arena::CHUNK;
 use crate::arena::MOST_CHUNKS;
 use crate::checks;
+use crate::heap;
 use crate::lock::Lock;
 use crate::page;
 use crate::protect;
@@ -31,8 +32,8 @@ use crate::userfault::Userfault;
 
 /// No descriptor.
 const NONE: i64 = -1;
-/// Descriptors below are the program's; not so high that the kernel's table of them grows much.
-const FIRST_DESCRIPTOR: c_long = 1000;
+/// Descriptors below are the program's, as far as it may have so many; not so high that the kernel's table of them grows much.
+const FIRST_DESCRIPTORS: [c_long; 3] = [1000, 200, 50];
 
 static FILE: AtomicI64 = AtomicI64::new(NONE);
 /// The process whose pages it moves, by generation and by number.
@@ -83,13 +84,15 @@ fn ask() -> Option<Userfault> {
     let low = Userfault::that_moves().ok()?;
     let command = c_long::from(libc::F_DUPFD_CLOEXEC);
     // SAFETY: no pointers.
-    let file = match unsafe { libc::syscall(libc::SYS_fcntl, low.0, command, FIRST_DESCRIPTOR) } {
-        ..0 => low,
-        high => {
-            low.close();
-            Userfault(high)
-        }
-    };
+    let from = |first: c_long| unsafe { libc::syscall(libc::SYS_fcntl, low.0, command, first) };
+    let high = FIRST_DESCRIPTORS
+        .into_iter()
+        .map(from)
+        .find(|&file| file >= 0);
+    let file = high.map_or(low, |high| {
+        low.close();
+        Userfault(high)
+    });
     GENERATION.store(process_generation(), Ordering::Relaxed);
     PROCESS.store(process_id(), Ordering::Relaxed);
     FILE.store(file.0, Ordering::Release);
@@ -113,10 +116,11 @@ pub(crate) fn cover(start: usize, first: usize, chunks: usize) {
 
 /// Registers all chunks that were, with a new descriptor.
 fn cover_again(arena: &Arena, file: Userfault) -> bool {
+    let chunks = heap::bounds().1 / CHUNK;
     let mut chunk = 0;
-    while chunk < arena.chunks {
+    while chunk < chunks {
         let first = chunk;
-        while chunk < arena.chunks && was_covered(chunk) {
+        while chunk < chunks && was_covered(chunk) {
             chunk += 1;
         }
         let bytes = (chunk - first) * CHUNK;
@@ -200,6 +204,16 @@ pub(crate) fn give_padding(arena: &Arena, page: usize) -> bool {
 /// Gives a covered page without memory zeros.
 pub(crate) fn give_zeros(arena: &Arena, page: usize) -> Given {
     with_file(arena, &|file| file.give_zeros(page))
+}
+
+/// Run by `fork` in the process that forks.
+pub(crate) fn before_fork() {
+    RENEWAL.hold_for_fork();
+}
+
+/// Run by `fork` on both sides.
+pub(crate) fn after_fork() {
+    RENEWAL.release_after_fork();
 }
 
 /// Run by `fork` in the child, whose missing pages are zeros for whoever touches them.
