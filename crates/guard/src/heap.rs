@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU8;
+use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 
 use pagewise_abi::guard::Family;
@@ -52,6 +53,8 @@ static KINDS: [AtomicU8; MOST_CHUNKS] = [const { AtomicU8::new(0) }; MOST_CHUNKS
 static LEDGER: Lock<Option<Ledger>> = Lock::new(None);
 /// The arena can be looked at.
 static IS_READY: AtomicBool = AtomicBool::new(false);
+/// An address that was missing and was there when it was to be given.
+static CURED_LAST: AtomicUsize = AtomicUsize::new(0);
 /// Guards were taken away so that the program goes on.
 static WAS_OPENED: AtomicBool = AtomicBool::new(false);
 
@@ -178,7 +181,11 @@ pub(crate) fn allocate(request: &Request) -> *mut u8 {
 }
 
 fn guarded(request: &Request, alignment: usize) -> Option<*mut u8> {
-    let pages = placement::pages(request.bytes, alignment, LARGE_PAGES)?;
+    let pages = match placement::pages(request.bytes, alignment, LARGE_PAGES)? {
+        // The program may give such a page's memory up by itself (`MADV_DONTNEED`): not where a missing page is a guard.
+        1 if alignment >= page::bytes() => 2,
+        pages => pages,
+    };
     if alignment > CHUNK {
         return None;
     }
@@ -187,7 +194,7 @@ fn guarded(request: &Request, alignment: usize) -> Option<*mut u8> {
         ledger()?;
     }
     let path = paths::number_of_callers(request.registers);
-    let (number, arena, is_open) = {
+    let (number, arena, is_open, was_opened) = {
         let mut held = ledger()?;
         let ledger = held.as_mut()?;
         if ledger.counts.live >= protect::most_objects() {
@@ -197,24 +204,25 @@ fn guarded(request: &Request, alignment: usize) -> Option<*mut u8> {
         if recycle::has_just_ended() {
             close_waiting(&arena, ledger);
         }
+        let was_opened = was_opened();
         let taken = ledger.take(pages, &mut prepare)?;
         let is_open = pages == 1
             && protect::are_all_regions()
-            && !was_opened()
+            && !was_opened
             && ledger.is_open(taken, &mut |slots| open_ahead(&arena, slots));
         ledger.count_made(request.bytes);
-        (taken.number, arena, is_open)
+        (taken.number, arena, is_open, was_opened)
     };
     let extent = arena.extent(number);
     let placed = arena.place(number, request.bytes, alignment);
     let is_large = arena.is_large(number);
     let is_covered = recycle::covers(number as usize / SLOTS);
     compaction::opens(&arena, number, number + 1);
-    if was_opened() {
+    if was_opened || placed.open_bytes() == 0 {
         // Something may have been written there since it was given back.
         protect::close(extent.begin, extent.end - extent.begin, bounds());
     }
-    if !is_open {
+    if !is_open && placed.open_bytes() > 0 {
         let is_there = match is_covered {
             true => open_covered(&arena, &[(placed.first_page(), placed.open_bytes())]),
             false => open(&placed, is_large.then_some(extent.end)),
@@ -261,7 +269,7 @@ fn open_ahead(arena: &Arena, slots: &[Number]) -> bool {
 
 /// Gives covered slots their pages, full of padding; all or none.
 fn open_covered(arena: &Arena, pages: &[(usize, usize)]) -> bool {
-    let is_done = protect::open_many(pages, false)
+    let is_done = unguard_pages(pages)
         && pages
             .iter()
             .all(|&(page, _)| recycle::give_padding(arena, page));
@@ -290,7 +298,19 @@ fn unguard(arena: &Arena, slots: &[Number]) -> bool {
     let are_covered = slots
         .iter()
         .all(|&number| recycle::covers(number as usize / SLOTS));
-    are_covered && protect::open_many(&pages[..slots.len()], false)
+    let is_done = are_covered && unguard_pages(&pages[..slots.len()]);
+    if is_done {
+        slots
+            .iter()
+            .for_each(|&number| arena.slot(number).announce());
+    }
+    is_done
+}
+
+/// Takes guards away, all at once where the kernel does that.
+fn unguard_pages(pages: &[(usize, usize)]) -> bool {
+    let one_by_one = |&(page, bytes): &(usize, usize)| protect::open(page, bytes);
+    protect::open_many(pages, false) || pages.iter().all(one_by_one)
 }
 
 /// A slot from [`take_bare`] to which no page could be moved.
@@ -298,8 +318,10 @@ pub(crate) fn give_bare_back(number: Number) {
     if let Some(mut held) = LEDGER.lock()
         && let Some(ledger) = held.as_mut()
     {
-        let extent = ledger.arena().extent(number);
+        let arena = ledger.arena();
+        let extent = arena.extent(number);
         protect::close(extent.begin, extent.guard - extent.begin, bounds());
+        arena.slot(number).withdraw();
         ledger.put_back(number);
     }
 }
@@ -329,7 +351,7 @@ fn give_up(number: Number, bytes: usize) {
     if let Some(mut held) = LEDGER.lock()
         && let Some(ledger) = held.as_mut()
     {
-        ledger.put(number, bytes);
+        ledger.put_back(number);
         ledger.count_gone(bytes);
         ledger.counts.allocations -= 1;
     }
@@ -392,7 +414,14 @@ pub(crate) fn let_pass(address: usize) -> bool {
     }
     let page = page::floor(address);
     match arena().filter(|arena| is_covered(arena, page)) {
-        Some(arena) => open_covered(&arena, &[(page, page::bytes())]),
+        // Who else met it may have written there already.
+        Some(arena) => {
+            protect::open(page, page::bytes())
+                && matches!(
+                    recycle::give_zeros(&arena, page),
+                    Given::Now | Given::Before
+                )
+        }
         None => protect::open(page, page::bytes()),
     }
 }
@@ -415,20 +444,25 @@ pub(crate) fn cure_missing(address: usize) -> bool {
     };
     let page = page::floor(address);
     if seen.facts.state != State::Live {
-        let waits = LEDGER.lock().and_then(|held| {
-            let ledger = held.as_ref()?;
-            Some(!ledger.is_about_to_be_used(seen.number))
-        });
-        return waits == Some(true) && protect::close(page, page::bytes(), bounds());
+        // Under the lock, so that it is not handed out meanwhile; not where a page is on its way.
+        let held = LEDGER.lock();
+        let slot = arena.slot(seen.number);
+        return held.is_some()
+            && slot.facts().state != State::Live
+            && !slot.is_announced()
+            && protect::close(page, page::bytes(), bounds());
     }
     let is_its = (seen.placed.first_page()..seen.placed.guard).contains(&address);
     if !is_its {
         return false;
     }
-    matches!(
-        recycle::give_zeros(&arena, page),
-        Given::Now | Given::Before
-    )
+    match recycle::give_zeros(&arena, page) {
+        Given::Now => CURED_LAST.store(0, Ordering::Relaxed),
+        // By another thread meanwhile; the same again is another fault (a device that fails).
+        Given::Before if CURED_LAST.swap(address, Ordering::Relaxed) != address => {}
+        _ => return false,
+    }
+    true
 }
 
 /// Whether so many bytes from an address on in the arena are not all of one live object. Most buffers are: cheap.

@@ -245,15 +245,6 @@ impl Ledger {
         self.classes[0].ready.push(&self.arena, number);
     }
 
-    /// Whether a slot of one page has left its queue, and is or will be accessible.
-    pub(crate) fn is_about_to_be_used(&self, number: Number) -> bool {
-        let class = &self.classes[0];
-        let mut is_found = class.bare.all().contains(&number);
-        let mut compare = |other| is_found |= other == number;
-        class.ready.visit(&self.arena, &mut compare);
-        is_found
-    }
-
     /// Visits slots of one page that hold nothing and have neither page nor guard, or wait.
     pub(crate) fn visit_waiting(&self, visit: &mut dyn FnMut(Number)) {
         let class = &self.classes[0];

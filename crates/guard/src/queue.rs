@@ -58,18 +58,6 @@ impl Stack {
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
-
-    pub(crate) fn visit(&self, arena: &Arena, visit: &mut dyn FnMut(Number)) {
-        visit_linked(arena, self.top, self.count, visit);
-    }
-}
-
-fn visit_linked(arena: &Arena, first: Number, count: u64, visit: &mut dyn FnMut(Number)) {
-    let mut number = first;
-    for _ in 0..count {
-        visit(number);
-        number = arena.slot(number).link.load(Ordering::Relaxed);
-    }
 }
 
 /// Slots in the order in which they were given back, linked by their words.
@@ -105,7 +93,11 @@ impl Queue {
     }
 
     pub(crate) fn visit(&self, arena: &Arena, visit: &mut dyn FnMut(Number)) {
-        visit_linked(arena, self.first, self.count, visit);
+        let mut number = self.first;
+        for _ in 0..self.count {
+            visit(number);
+            number = arena.slot(number).link.load(Ordering::Relaxed);
+        }
     }
 
     pub(crate) fn exceeds(&self, bounds: Bounds) -> bool {

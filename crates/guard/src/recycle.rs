@@ -75,7 +75,9 @@ pub(crate) fn begin() {
     if system::set_usable(padding, page::bytes(), true) {
         checks::fill_page(padding as *mut u8);
         PADDING.store(padding, Ordering::Relaxed);
-        ask();
+        if let Some(file) = ask() {
+            adopt(file);
+        }
     }
 }
 
@@ -85,18 +87,19 @@ fn ask() -> Option<Userfault> {
     let command = c_long::from(libc::F_DUPFD_CLOEXEC);
     // SAFETY: no pointers.
     let from = |first: c_long| unsafe { libc::syscall(libc::SYS_fcntl, low.0, command, first) };
-    let high = FIRST_DESCRIPTORS
-        .into_iter()
-        .map(from)
-        .find(|&file| file >= 0);
-    let file = high.map_or(low, |high| {
-        low.close();
-        Userfault(high)
-    });
+    let mut all = FIRST_DESCRIPTORS.into_iter().map(from);
+    let Some(high) = all.find(|&file| file >= 0) else {
+        return Some(low);
+    };
+    low.close();
+    Some(Userfault(high))
+}
+
+/// From now on pages are moved by it.
+fn adopt(file: Userfault) {
     GENERATION.store(process_generation(), Ordering::Relaxed);
     PROCESS.store(process_id(), Ordering::Relaxed);
     FILE.store(file.0, Ordering::Release);
-    Some(file)
 }
 
 fn file() -> Option<Userfault> {
@@ -140,26 +143,41 @@ fn renew(arena: &Arena, lost: Option<Userfault>) -> Option<Userfault> {
         // Another thread was first.
         return now;
     }
-    let new = ask();
-    match new {
-        Some(file) if cover_again(arena, file) => Some(file),
-        _ => {
-            end(new);
-            None
+    let Some(new) = ask() else {
+        end(now);
+        return None;
+    };
+    if cover_again(arena, new) {
+        adopt(new);
+        return Some(new);
+    }
+    new.close();
+    // Where the old one lives on elsewhere (a thread with descriptors of its own, a child that did not exec), its guards do, too.
+    if lost.is_none() {
+        end(None);
+    }
+    None
+}
+
+/// Nothing moves any more. Of those who find so, one closes the descriptor if it still is one.
+fn end(file: Option<Userfault>) {
+    let number = file.map_or(NONE, |file| file.0);
+    let is_first = FILE.compare_exchange(number, NONE, Ordering::AcqRel, Ordering::Relaxed);
+    if is_first.is_ok() {
+        IS_OVER.store(true, Ordering::Relaxed);
+        if let Some(file) = file.filter(Userfault::is_one) {
+            file.close();
         }
     }
 }
 
-fn end(file: Option<Userfault>) {
-    FILE.store(NONE, Ordering::Release);
-    IS_OVER.store(true, Ordering::Relaxed);
-    if let Some(file) = file {
-        file.close();
-    }
-}
-
-/// True once after the end: what has no page and no guard is to be guarded.
+/// True once after the end, and in a child of a bare `clone`, where missing pages are zeros: what has no page and no guard is to
+/// be guarded.
 pub(crate) fn has_just_ended() -> bool {
+    if FILE.load(Ordering::Relaxed) != NONE && !is_on() {
+        FILE.store(NONE, Ordering::Relaxed);
+        return true;
+    }
     IS_OVER.load(Ordering::Relaxed) && IS_OVER.swap(false, Ordering::Relaxed)
 }
 
@@ -222,6 +240,13 @@ pub(crate) fn in_child(arena: &Arena) {
     if parents == NONE {
         return;
     }
-    Userfault(parents).close();
-    renew(arena, None);
+    let parents = Userfault(parents);
+    if parents.is_one() {
+        parents.close();
+    }
+    // Else the parent is a child of a bare `clone`, and moved none.
+    let was_on = GENERATION.load(Ordering::Relaxed).wrapping_add(1) == process_generation();
+    if !was_on || renew(arena, None).is_none() {
+        IS_OVER.store(true, Ordering::Relaxed);
+    }
 }

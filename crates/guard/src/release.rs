@@ -68,11 +68,16 @@ fn leave(arena: &Arena, seen: &Seen, family: Family, registers: Registers) {
         checks::fetch(&seen.placed);
     }
     let path = paths::number_of_callers(registers);
-    if is_there && let Some(address) = checks::damage(&seen.placed) {
+    let damage = is_there.then(|| checks::damage(&seen.placed)).flatten();
+    if let Some(address) = damage {
         report::damage(seen, address, registers);
     }
     slot.freed.store(path, Ordering::Relaxed);
-    let next = pass_page_on(arena, seen);
+    // Padding that was written over would be the next object's.
+    let next = match damage {
+        None => pass_page_on(arena, seen),
+        Some(_) => None,
+    };
     if next.is_none() {
         close(arena, seen);
     }

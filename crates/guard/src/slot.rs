@@ -136,6 +136,16 @@ impl Slot {
         self.facts.fetch_or(OPENING, Ordering::SeqCst);
     }
 
+    /// After [`Slot::announce`]: they are not.
+    pub(crate) fn withdraw(&self) {
+        self.facts.fetch_and(!OPENING, Ordering::SeqCst);
+    }
+
+    /// Whether its pages are about to be accessible, or are, though it holds no object yet.
+    pub(crate) fn is_announced(&self) -> bool {
+        self.facts.load(Ordering::SeqCst) & OPENING != 0
+    }
+
     /// Whether missing pages of it are full of zeros: those of an object that is not in the store, or that is being made.
     pub(crate) fn may_be_zeros(&self) -> bool {
         let word = self.facts.load(Ordering::SeqCst);

@@ -119,6 +119,16 @@ impl Userfault {
         Err(why)
     }
 
+    /// Whether the number is a userfaultfd's: the program may have closed it, and opened something else.
+    pub(crate) fn is_one(&self) -> bool {
+        // Of no bytes: EINVAL, where others know no such request. Where all are refused it is taken to be one.
+        let told = match self.ioctl(IOCTL_WAKE, &mut [0, 0]) {
+            true => 0,
+            false => errno(),
+        };
+        told == libc::EINVAL || Given::because(told) == Given::Refused
+    }
+
     pub(crate) fn close(self) {
         // SAFETY: callers do not use it any more.
         unsafe { libc::syscall(libc::SYS_close, self.0) };

@@ -85,6 +85,9 @@ pub(super) fn note_this_thread() {
 /// In a forked child, whose thread has another number.
 pub(super) fn in_child() {
     let _ = NOTED.try_with(|noted| noted.set(0));
+    for entry in &RUNNING {
+        entry.thread.store(0, Ordering::Relaxed);
+    }
 }
 
 #[cold]

@@ -107,13 +107,13 @@ static int closed(void)
     return 0;
 }
 
-/* From now on the kernel refuses userfaultfd(2) and all of ioctl(2). */
-static void refuse(void)
+/* From now on the kernel refuses two system calls. */
+static void refuse(unsigned first, unsigned second)
 {
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 1, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_userfaultfd, 0, 1),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, first, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, second, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
@@ -125,13 +125,39 @@ static void refuse(void)
 static int refused(void)
 {
     char *before = freed();
-    refuse();
+    refuse(SYS_ioctl, SYS_userfaultfd);
     warm_up();
     char *object = freed();
     warm_up();
     if (object == before)
         return 2;
     sink = before[5]; /* BUG refused */
+    return 0;
+}
+
+static int one_by_one(void)
+{
+    refuse(SYS_process_madvise, SYS_process_madvise);
+    warm_up();
+    char *object = freed();
+    sink = object[5]; /* BUG one-by-one */
+    return 0;
+}
+
+static int nothing(void)
+{
+    char *object = malloc(0);
+    object[0] = 1; /* BUG nothing */
+    return 0;
+}
+
+/* With --keep-going: one object's padding, and nobody else's. */
+static int damaged(void)
+{
+    char *object = malloc(12);
+    object[12] = 1;
+    free(object); /* BUG damaged */
+    warm_up();
     return 0;
 }
 
@@ -233,7 +259,7 @@ int main(int argc, char **argv)
         int (*run)(void);
     } all[] = {
         {"used-after", used_after}, {"in-child", in_child}, {"in-parent", in_parent}, {"closed", closed},
-        {"refused", refused},       {"given-up", given_up}, {"intact", intact},
+        {"refused", refused},       {"given-up", given_up}, {"one-by-one", one_by_one}, {"nothing", nothing}, {"damaged", damaged}, {"intact", intact},
     };
     warm_up();
     tell_whether_pages_move();
