@@ -2,7 +2,6 @@
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU8;
-use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 
 use pagewise_abi::guard::Family;
@@ -20,10 +19,10 @@ use crate::checks;
 use crate::compaction;
 use crate::ledger::Counts;
 use crate::ledger::Ledger;
-use crate::ledger::MOST_AHEAD;
 use crate::lock::Held;
 use crate::lock::Lock;
 use crate::page;
+use crate::pages;
 use crate::paths;
 use crate::placement;
 use crate::placement::Placed;
@@ -40,7 +39,6 @@ use crate::slot::SLOT_BYTES;
 use crate::slot::State;
 use crate::system;
 use crate::unguarded;
-use crate::userfault::Given;
 
 /// Of what a limit of the address space leaves, one part in so many is for objects.
 const SHARE_OF_LIMIT: usize = 2;
@@ -53,11 +51,6 @@ static KINDS: [AtomicU8; MOST_CHUNKS] = [const { AtomicU8::new(0) }; MOST_CHUNKS
 static LEDGER: Lock<Option<Ledger>> = Lock::new(None);
 /// The arena can be looked at.
 static IS_READY: AtomicBool = AtomicBool::new(false);
-/// An address that was missing and was there when it was to be given.
-static CURED_LAST: AtomicUsize = AtomicUsize::new(0);
-/// Guards were taken away so that the program goes on.
-static WAS_OPENED: AtomicBool = AtomicBool::new(false);
-
 /// What is asked for.
 #[derive(Clone, Copy)]
 pub(crate) struct Request {
@@ -135,26 +128,25 @@ pub(crate) fn bounds() -> (usize, usize) {
     (OBJECTS.start(), OBJECTS.usable())
 }
 
-/// Whether guards were taken away so that the program goes on.
-pub(crate) fn was_opened() -> bool {
-    WAS_OPENED.load(Ordering::Relaxed)
-}
-
 /// Hands the slot of an object that has left to the queue; `next` is the one to which its page was moved. Who interrupted this
 /// thread at the ledger leaves it out.
 pub(crate) fn enqueue(number: Number, bytes: usize, next: Option<Number>) {
-    if let Some(mut held) = LEDGER.lock()
-        && let Some(ledger) = held.as_mut()
-    {
+    with_ledger(|ledger| {
         ledger.put(number, bytes);
         ledger.count_gone(bytes);
         if let Some(next) = next {
             ledger.put_ready(next);
         }
-    }
+    });
 }
 
-/// The ledger. `None`: there is none, or this thread was interrupted while it was at it.
+/// Does something with the ledger. `None`: there is none, or this thread was interrupted while it was at it.
+pub(crate) fn with_ledger<T>(act: impl FnOnce(&mut Ledger) -> T) -> Option<T> {
+    let mut held = LEDGER.lock()?;
+    held.as_mut().map(act)
+}
+
+/// The ledger, which is made at its first use. `None`: as in [`with_ledger`].
 fn ledger() -> Option<Held<'static, Option<Ledger>>> {
     let mut held = LEDGER.lock()?;
     if held.is_none() && OBJECTS.start() == 0 {
@@ -202,30 +194,30 @@ fn guarded(request: &Request, alignment: usize) -> Option<*mut u8> {
         }
         let arena = ledger.arena();
         if recycle::has_just_ended() {
-            close_waiting(&arena, ledger);
+            pages::close_waiting(&arena, ledger);
         }
-        let was_opened = was_opened();
+        let was_opened = pages::was_opened();
         let taken = ledger.take(pages, &mut prepare)?;
         let is_open = pages == 1
             && protect::are_all_regions()
             && !was_opened
-            && ledger.is_open(taken, &mut |slots| open_ahead(&arena, slots));
+            && ledger.is_open(taken, &mut |slots| pages::open_ahead(&arena, slots));
         ledger.count_made(request.bytes);
         (taken.number, arena, is_open, was_opened)
     };
     let extent = arena.extent(number);
     let placed = arena.place(number, request.bytes, alignment);
     let is_large = arena.is_large(number);
-    let is_covered = recycle::covers(number as usize / SLOTS);
+    let is_covered = recycle::covers(number);
     compaction::opens(&arena, number, number + 1);
     if was_opened || placed.open_bytes() == 0 {
         // Something may have been written there since it was given back.
-        protect::close(extent.begin, extent.end - extent.begin, bounds());
+        pages::close(extent.begin, extent.end);
     }
     if !is_open && placed.open_bytes() > 0 {
         let is_there = match is_covered {
-            true => open_covered(&arena, &[(placed.first_page(), placed.open_bytes())]),
-            false => open(&placed, is_large.then_some(extent.end)),
+            true => pages::open_covered(&arena, &[(placed.first_page(), placed.open_bytes())]),
+            false => pages::open(&placed, is_large.then_some(extent.end)),
         };
         if !is_there {
             give_up(number, request.bytes);
@@ -235,7 +227,7 @@ fn guarded(request: &Request, alignment: usize) -> Option<*mut u8> {
     if !is_covered {
         checks::fill(&placed);
     }
-    if recycle::was_covered(number as usize / SLOTS) {
+    if recycle::was_covered(number) {
         checks::clear(&placed);
     }
     let bytes = if is_large {
@@ -250,111 +242,31 @@ fn guarded(request: &Request, alignment: usize) -> Option<*mut u8> {
     is_held.then_some(placed.start as *mut u8)
 }
 
-/// Makes slots of a page accessible, all at once, and memory where that is no risk.
-fn open_ahead(arena: &Arena, slots: &[Number]) -> bool {
-    let mut pages = [(0, 0); MOST_AHEAD];
-    for (page, &number) in pages.iter_mut().zip(slots) {
-        *page = (arena.extent(number).begin, page::bytes());
-        compaction::opens(arena, number, number + 1);
-    }
-    let pages = &pages[..slots.len()];
-    let is_covered = |number: &Number| recycle::covers(*number as usize / SLOTS);
-    if slots.iter().any(is_covered) {
-        return slots.iter().all(is_covered) && open_covered(arena, pages);
-    }
-    // The ledger is held here: with a compactor, who may be waiting for a thread that waits for the ledger, no page is touched.
-    let is_alone = settings::memory().is_none();
-    protect::open_many(pages, is_alone)
-}
-
-/// Gives covered slots their pages, full of padding; all or none.
-fn open_covered(arena: &Arena, pages: &[(usize, usize)]) -> bool {
-    let is_done = unguard_pages(pages)
-        && pages
-            .iter()
-            .all(|&(page, _)| recycle::give_padding(arena, page));
-    if !is_done {
-        pages.iter().for_each(|&(page, bytes)| {
-            protect::close(page, bytes, bounds());
-        });
-    }
-    is_done
-}
-
 /// A slot to which the page of an object that leaves can be moved.
 pub(crate) fn take_bare() -> Option<Number> {
-    let mut held = LEDGER.lock()?;
-    let ledger = held.as_mut()?;
-    let arena = ledger.arena();
-    ledger.take_bare(&mut prepare, &mut |slots| unguard(&arena, slots))
-}
-
-/// Takes the guards of slots away that keep none: only where missing pages are guards.
-fn unguard(arena: &Arena, slots: &[Number]) -> bool {
-    let mut pages = [(0, 0); MOST_AHEAD];
-    for (page, &number) in pages.iter_mut().zip(slots) {
-        *page = (arena.extent(number).begin, page::bytes());
-    }
-    let are_covered = slots
-        .iter()
-        .all(|&number| recycle::covers(number as usize / SLOTS));
-    let is_done = are_covered && unguard_pages(&pages[..slots.len()]);
-    if is_done {
-        slots
-            .iter()
-            .for_each(|&number| arena.slot(number).announce());
-    }
-    is_done
-}
-
-/// Takes guards away, all at once where the kernel does that.
-fn unguard_pages(pages: &[(usize, usize)]) -> bool {
-    let one_by_one = |&(page, bytes): &(usize, usize)| protect::open(page, bytes);
-    protect::open_many(pages, false) || pages.iter().all(one_by_one)
+    with_ledger(|ledger| {
+        let arena = ledger.arena();
+        ledger.take_bare(&mut prepare, &mut |slots| pages::unguard(&arena, slots))
+    })?
 }
 
 /// A slot from [`take_bare`] to which no page could be moved.
 pub(crate) fn give_bare_back(number: Number) {
-    if let Some(mut held) = LEDGER.lock()
-        && let Some(ledger) = held.as_mut()
-    {
+    with_ledger(|ledger| {
         let arena = ledger.arena();
-        let extent = arena.extent(number);
-        protect::close(extent.begin, extent.guard - extent.begin, bounds());
+        pages::close_slot(&arena, number);
         arena.slot(number).withdraw();
         ledger.put_back(number);
-    }
-}
-
-/// Missing pages are no guards any more: all that wait get guards.
-#[cold]
-fn close_waiting(arena: &Arena, ledger: &Ledger) {
-    ledger.visit_waiting(&mut |number| {
-        let extent = arena.extent(number);
-        protect::close(extent.begin, extent.guard - extent.begin, bounds());
     });
-}
-
-/// Makes an object's pages accessible. Of a large one, what lies behind it up to `end` is guarded then, too.
-fn open(placed: &Placed, end: Option<usize>) -> bool {
-    if !protect::open(placed.first_page(), placed.open_bytes()) {
-        return false;
-    }
-    match end {
-        Some(end) => protect::close(placed.guard, end - placed.guard, bounds()),
-        None => true,
-    }
 }
 
 /// The slot cannot be used now.
 fn give_up(number: Number, bytes: usize) {
-    if let Some(mut held) = LEDGER.lock()
-        && let Some(ledger) = held.as_mut()
-    {
+    with_ledger(|ledger| {
         ledger.put_back(number);
         ledger.count_gone(bytes);
         ledger.counts.allocations -= 1;
-    }
+    });
 }
 
 /// The slot that holds an address, with what is known of it.
@@ -405,66 +317,6 @@ pub(crate) fn usable_size(address: *mut u8) -> usize {
     }
 }
 
-/// Takes the guard away from the page of an address, so that the program goes on. The page is closed again when its slot's
-/// object is given back.
-pub(crate) fn let_pass(address: usize) -> bool {
-    WAS_OPENED.store(true, Ordering::Relaxed);
-    if let (Some(arena), Some(seen)) = (arena(), look(address)) {
-        compaction::opens(&arena, seen.number, seen.number + 1);
-    }
-    let page = page::floor(address);
-    match arena().filter(|arena| is_covered(arena, page)) {
-        // Who else met it may have written there already.
-        Some(arena) => {
-            protect::open(page, page::bytes())
-                && matches!(
-                    recycle::give_zeros(&arena, page),
-                    Given::Now | Given::Before
-                )
-        }
-        None => protect::open(page, page::bytes()),
-    }
-}
-
-/// Whether an address is in a chunk whose missing pages are guards.
-fn is_covered(arena: &Arena, address: usize) -> bool {
-    let chunk = address.wrapping_sub(arena.base) / CHUNK;
-    chunk < arena.chunks && recycle::covers(chunk)
-}
-
-/// A touch of a missing page was SIGBUS. A page of a live object, whose memory the program gave up by itself (`MADV_DONTNEED`),
-/// is zeros again; any other is guarded, so that the fault comes again as one of a guard's. False: nothing
-/// was missing.
-pub(crate) fn cure_missing(address: usize) -> bool {
-    let Some(arena) = arena().filter(|arena| is_covered(arena, address)) else {
-        return false;
-    };
-    let Some(seen) = look(address) else {
-        return false;
-    };
-    let page = page::floor(address);
-    if seen.facts.state != State::Live {
-        // Under the lock, so that it is not handed out meanwhile; not where a page is on its way.
-        let held = LEDGER.lock();
-        let slot = arena.slot(seen.number);
-        return held.is_some()
-            && slot.facts().state != State::Live
-            && !slot.is_announced()
-            && protect::close(page, page::bytes(), bounds());
-    }
-    let is_its = (seen.placed.first_page()..seen.placed.guard).contains(&address);
-    if !is_its {
-        return false;
-    }
-    match recycle::give_zeros(&arena, page) {
-        Given::Now => CURED_LAST.store(0, Ordering::Relaxed),
-        // By another thread meanwhile; the same again is another fault (a device that fails).
-        Given::Before if CURED_LAST.swap(address, Ordering::Relaxed) != address => {}
-        _ => return false,
-    }
-    true
-}
-
 /// Whether so many bytes from an address on in the arena are not all of one live object. Most buffers are: cheap.
 pub(crate) fn is_suspect(address: usize, bytes: usize) -> bool {
     look(address).is_some_and(|seen| {
@@ -479,9 +331,7 @@ pub(crate) fn is_suspect(address: usize, bytes: usize) -> bool {
 
 /// What was counted, and how many chunks were ever used.
 pub(crate) fn counts() -> Option<(Counts, usize)> {
-    let held = LEDGER.lock()?;
-    held.as_ref()
-        .map(|ledger| (ledger.counts, ledger.chunks_used()))
+    with_ledger(|ledger| (ledger.counts, ledger.chunks_used()))
 }
 
 /// Bytes of the slots' words that are memory.

@@ -196,17 +196,18 @@ impl Ledger {
     fn take_closed(&mut self, class: usize, prepare: Prepare<'_>) -> Option<Taken> {
         // The queue grows by as many as leave it at once then.
         let most = self.bounds.and(MOST_AHEAD);
-        let (number, origin) = match self.classes[class].queue.exceeds(most) {
-            true => (None, Origin::Fresh),
-            false => (self.take_fresh(class, prepare), Origin::Fresh),
-        };
-        match number {
-            Some(number) => Some(Taken { number, origin }),
-            None => Some(Taken {
-                number: self.classes[class].queue.pop(&self.arena)?,
-                origin: Origin::Queue,
-            }),
+        if !self.classes[class].queue.exceeds(most)
+            && let Some(number) = self.take_fresh(class, prepare)
+        {
+            return Some(Taken {
+                number,
+                origin: Origin::Fresh,
+            });
         }
+        Some(Taken {
+            number: self.classes[class].queue.pop(&self.arena)?,
+            origin: Origin::Queue,
+        })
     }
 
     /// A slot of one page to which a page can be moved; `unguard` takes guards away from many. `None`: enough wait with a page

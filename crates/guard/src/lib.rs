@@ -16,6 +16,7 @@ mod arena;
 pub mod buffers;
 mod checks;
 mod compaction;
+mod descriptor;
 pub mod ending;
 mod heap;
 pub mod hooks;
@@ -33,6 +34,7 @@ pub mod masks;
 )]
 pub mod operators;
 mod page;
+mod pages;
 mod paths;
 mod placement;
 mod plain;

@@ -1,53 +1,6 @@
 //! This process's mappings, as the kernel lists them.
 
-use libc::c_long;
-
-/// An open file of ours.
-pub(crate) struct Descriptor(c_long);
-
-impl Descriptor {
-    pub(crate) fn open(path: &std::ffi::CStr) -> Option<Self> {
-        // SAFETY: the path is a C string.
-        let file = unsafe {
-            libc::syscall(
-                libc::SYS_openat,
-                c_long::from(libc::AT_FDCWD),
-                path.as_ptr(),
-                c_long::from(libc::O_RDONLY | libc::O_CLOEXEC),
-            )
-        };
-        (file >= 0).then_some(Self(file))
-    }
-
-    fn read(&self, place: &mut [u8]) -> usize {
-        // SAFETY: the buffer is that long.
-        let bytes =
-            unsafe { libc::syscall(libc::SYS_read, self.0, place.as_mut_ptr(), place.len()) };
-        usize::try_from(bytes).unwrap_or(0)
-    }
-
-    pub(crate) fn read_at(&self, place: &mut [u64], index: usize) -> bool {
-        let bytes = size_of_val(place);
-        // SAFETY: the buffer is that long.
-        let read = unsafe {
-            libc::syscall(
-                libc::SYS_pread64,
-                self.0,
-                place.as_mut_ptr(),
-                bytes,
-                index * 8,
-            )
-        };
-        read == bytes as c_long
-    }
-}
-
-impl Drop for Descriptor {
-    fn drop(&mut self) {
-        // SAFETY: opened by `open`, closed once.
-        unsafe { libc::syscall(libc::SYS_close, self.0) };
-    }
-}
+use crate::descriptor::Descriptor;
 
 /// Start and end of a mapping that is readable and writable, and no device; `None`: another line.
 fn writable(line: &[u8]) -> Option<(usize, usize)> {

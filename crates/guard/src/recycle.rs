@@ -20,6 +20,8 @@ use pagewise_interpose::process_id;
 use crate::arena::Arena;
 use crate::arena::CHUNK;
 use crate::arena::MOST_CHUNKS;
+use crate::arena::Number;
+use crate::arena::SLOTS;
 use crate::checks;
 use crate::heap;
 use crate::lock::Lock;
@@ -54,13 +56,17 @@ pub(crate) fn is_on() -> bool {
         && GENERATION.load(Ordering::Relaxed) == process_generation()
 }
 
-/// Whether missing pages of a chunk are guards.
-pub(crate) fn covers(chunk: usize) -> bool {
-    was_covered(chunk) && is_on()
+/// Whether missing pages of a slot are guards.
+pub(crate) fn covers(number: Number) -> bool {
+    was_covered(number) && is_on()
 }
 
-/// Whether a chunk's pages may be full of padding rather than zeros.
-pub(crate) fn was_covered(chunk: usize) -> bool {
+/// Whether a slot's pages may be full of padding rather than zeros.
+pub(crate) fn was_covered(number: Number) -> bool {
+    is_chunk_covered(number as usize / SLOTS)
+}
+
+fn is_chunk_covered(chunk: usize) -> bool {
     IS_COVERED[chunk].load(Ordering::Relaxed)
 }
 
@@ -109,7 +115,7 @@ fn file() -> Option<Userfault> {
 /// Chunks of slots of one page, with a guard on each page. Where it is refused, their guards are as ever.
 pub(crate) fn cover(start: usize, first: usize, chunks: usize) {
     if let Some(file) = file()
-        && file.register_missing(start, chunks * CHUNK)
+        && file.register(start, chunks * CHUNK, false)
     {
         IS_COVERED[first..first + chunks]
             .iter()
@@ -123,11 +129,11 @@ fn cover_again(arena: &Arena, file: Userfault) -> bool {
     let mut chunk = 0;
     while chunk < chunks {
         let first = chunk;
-        while chunk < chunks && was_covered(chunk) {
+        while chunk < chunks && is_chunk_covered(chunk) {
             chunk += 1;
         }
         let bytes = (chunk - first) * CHUNK;
-        if bytes > 0 && !file.register_missing(arena.address_of_chunk(first), bytes) {
+        if bytes > 0 && !file.register(arena.address_of_chunk(first), bytes, false) {
             return false;
         }
         chunk += usize::from(chunk == first);

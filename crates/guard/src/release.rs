@@ -8,12 +8,12 @@ use pagewise_interpose::keeping_errno;
 
 use crate::arena::Arena;
 use crate::arena::Number;
-use crate::arena::SLOTS;
 use crate::checks;
 use crate::compaction;
 use crate::heap;
 use crate::heap::Seen;
 use crate::page;
+use crate::pages;
 use crate::paths;
 use crate::protect;
 use crate::recycle;
@@ -87,20 +87,20 @@ fn leave(arena: &Arena, seen: &Seen, family: Family, registers: Registers) {
 
 fn close(arena: &Arena, seen: &Seen) {
     let extent = arena.extent(seen.number);
-    let (begin, end) = if heap::was_opened() {
+    let (begin, end) = if pages::was_opened() {
         (extent.begin, extent.end)
     } else {
         (seen.placed.first_page(), seen.placed.guard)
     };
-    protect::close(begin, end - begin, heap::bounds());
+    pages::close(begin, end);
 }
 
 /// Moves an object's page to a slot that is to be handed out next, which is returned; `None`: it is still there.
 fn pass_page_on(arena: &Arena, seen: &Seen) -> Option<Number> {
     let is_movable = seen.placed.open_bytes() == page::bytes()
-        && recycle::covers(seen.number as usize / SLOTS)
+        && recycle::covers(seen.number)
         && protect::are_all_regions()
-        && !heap::was_opened();
+        && !pages::was_opened();
     let next = if is_movable {
         heap::take_bare()?
     } else {

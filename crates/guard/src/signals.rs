@@ -18,11 +18,11 @@ use pagewise_interpose::Symbol;
 use pagewise_interpose::keeping_errno;
 
 use crate::ending;
-use crate::heap;
 #[cfg(target_arch = "x86_64")]
 use crate::instruction;
 use crate::lock::Lock;
 use crate::masks;
+use crate::pages;
 #[cfg(target_arch = "x86_64")]
 use crate::repair;
 use crate::report;
@@ -140,7 +140,7 @@ unsafe extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c
         let place = [registers.instruction, address];
         let is_same = !was_sent && (0..2).all(|at| LAST[at].load(Ordering::Relaxed) == place[at]);
         let is_missing = signal == libc::SIGBUS && code == BUS_ADRERR;
-        if is_repaired || is_missing && heap::cure_missing(address) {
+        if is_repaired || is_missing && pages::cure_missing(address) {
             return;
         }
         if !was_sent && !is_same {
@@ -152,7 +152,7 @@ unsafe extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c
                 registers,
             };
             let is_ours = code != SI_KERNEL && report::fault(&stopped);
-            if is_ours && settings::keeps_going() && heap::let_pass(address) {
+            if is_ours && settings::keeps_going() && pages::let_pass(address) {
                 return;
             }
             if is_ours || !has_handler(signal) {

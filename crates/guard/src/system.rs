@@ -2,6 +2,8 @@
 
 use libc::c_long;
 
+use crate::descriptor::Descriptor;
+
 /// `MADV_GUARD_INSTALL` and `MADV_GUARD_REMOVE` (Linux 6.13, `include/uapi/asm-generic/mman-common.h`).
 const GUARD_INSTALL: c_long = 102;
 const GUARD_REMOVE: c_long = 103;
@@ -148,21 +150,10 @@ pub(crate) fn address_space_left() -> Option<usize> {
 /// Mappings that a process may have.
 pub(crate) fn most_mappings() -> Option<u64> {
     let mut text = [0u8; 24];
-    // SAFETY: the path is a C string, the buffer has that length, and the descriptor is closed once.
-    let bytes = unsafe {
-        let file = libc::syscall(
-            libc::SYS_openat,
-            c_long::from(libc::AT_FDCWD),
-            c"/proc/sys/vm/max_map_count".as_ptr(),
-            c_long::from(libc::O_RDONLY | libc::O_CLOEXEC),
-        );
-        if file < 0 {
-            return None;
-        }
-        let bytes = libc::syscall(libc::SYS_read, file, text.as_mut_ptr(), text.len());
-        libc::syscall(libc::SYS_close, file);
-        bytes
-    };
-    let text = text.get(..usize::try_from(bytes).ok()?)?;
-    std::str::from_utf8(text).ok()?.trim().parse().ok()
+    let bytes = Descriptor::open(c"/proc/sys/vm/max_map_count")?.read(&mut text);
+    std::str::from_utf8(&text[..bytes])
+        .ok()?
+        .trim()
+        .parse()
+        .ok()
 }

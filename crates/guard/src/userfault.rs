@@ -67,6 +67,11 @@ pub(crate) enum Given {
 }
 
 impl Given {
+    /// Whether the page is there now.
+    pub(crate) fn is_there(self) -> bool {
+        matches!(self, Self::Now | Self::Before)
+    }
+
     /// Of an error.
     fn because(why: c_int) -> Self {
         match why {
@@ -82,7 +87,7 @@ impl Given {
 pub(crate) struct Userfault(pub(crate) c_long);
 
 fn errno() -> c_int {
-    // SAFETY: the compactor's own errno.
+    // SAFETY: this thread's own errno, which callers keep for the program.
     unsafe { *libc::__errno_location() }
 }
 
@@ -159,18 +164,14 @@ impl Userfault {
         unsafe { libc::syscall(libc::SYS_ioctl, self.0, request, argument.as_mut_ptr()) == 0 }
     }
 
-    /// From now on, missing pages there are ours.
-    pub(crate) fn register(&self, start: usize, bytes: usize) -> bool {
-        let mut range = [start as u64, bytes as u64, MISSING | WRITE_PROTECT, 0];
-        self.ioctl(IOCTL_REGISTER, &mut range)
-    }
-
-    /// From now on, missing pages there are ours; all may be written to.
-    pub(crate) fn register_missing(&self, start: usize, bytes: usize) -> bool {
-        self.ioctl(
-            IOCTL_REGISTER,
-            &mut [start as u64, bytes as u64, MISSING, 0],
-        )
+    /// From now on, missing pages there are ours; and writes, where `protects`, to pages that are protected.
+    pub(crate) fn register(&self, start: usize, bytes: usize, protects: bool) -> bool {
+        let modes = if protects {
+            MISSING | WRITE_PROTECT
+        } else {
+            MISSING
+        };
+        self.ioctl(IOCTL_REGISTER, &mut [start as u64, bytes as u64, modes, 0])
     }
 
     /// Moves a page's memory to a place that has none, and no guard; where it was, it is missing then.

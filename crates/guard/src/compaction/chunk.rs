@@ -54,7 +54,7 @@ pub(super) fn visit_registered(arena: &Arena, visit: &mut dyn FnMut(usize, usize
 fn is_registered(arena: &Arena, userfault: &Userfault, chunk: usize) -> bool {
     let (start, bytes) = range(arena, chunk, 1);
     let is_known = IS_REGISTERED[chunk].load(Ordering::Relaxed);
-    if !is_known && userfault.register(start, bytes) {
+    if !is_known && userfault.register(start, bytes, true) {
         IS_REGISTERED[chunk].store(true, Ordering::Relaxed);
         return true;
     }
@@ -177,7 +177,7 @@ pub(super) fn give(
         rebuild(slot, &placed, scratch);
         let given = userfault.give(page, scratch);
         checks::fill_again(scratch, placed.start - page, placed.bytes);
-        if matches!(given, Given::Now | Given::Before) {
+        if given.is_there() {
             came_back(slot, &placed, super::chunk_of(number));
         }
         given
@@ -187,7 +187,7 @@ pub(super) fn give(
         // A guard is there, or will be at once.
         Given::Failed
     };
-    if !matches!(given, Given::Now | Given::Before) {
+    if !given.is_there() {
         userfault.wake(page, page::bytes());
     }
 }

@@ -137,7 +137,7 @@ extern "C" fn body() {
     match (Userfault::new(), heap::arena(), settings::memory()) {
         (Ok(userfault), Some(arena), Some(limit)) => {
             let doorbell = PAGES.load(Ordering::Relaxed);
-            let all = |start, bytes| userfault.register(start, bytes);
+            let all = |start, bytes| userfault.register(start, bytes, true);
             if !all(doorbell, page::bytes())
                 || !chunk::visit_registered(&arena, &mut |start, bytes| all(start, bytes))
             {

@@ -6,6 +6,7 @@
 //! privilege), or the other might go on while it is tied.
 
 use std::cell::Cell;
+use std::ffi::CStr;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
@@ -13,6 +14,7 @@ use std::sync::atomic::Ordering;
 use libc::c_long;
 use pagewise_interpose::Symbol;
 
+use crate::descriptor::Descriptor;
 use crate::paths;
 
 /// Of a thread whose processor is not known otherwise, it is asked for after so many faults; the next one waits for that, some
@@ -262,23 +264,9 @@ fn processor_of(thread: u32) -> Option<usize> {
         at += part.len();
     }
     let mut text = [0u8; 512];
-    // SAFETY: the path ends with a zero, the buffer has that length, and the descriptor is closed once.
-    let bytes = unsafe {
-        let file = libc::syscall(
-            libc::SYS_openat,
-            c_long::from(libc::AT_FDCWD),
-            path.as_ptr(),
-            c_long::from(libc::O_RDONLY | libc::O_CLOEXEC),
-        );
-        if file < 0 {
-            return None;
-        }
-        let bytes = libc::syscall(libc::SYS_read, file, text.as_mut_ptr(), text.len());
-        libc::syscall(libc::SYS_close, file);
-        bytes
-    };
-    let text = text.get(..usize::try_from(bytes).ok()?)?;
-    processor_in(text)
+    let path = CStr::from_bytes_until_nul(&path).ok()?;
+    let bytes = Descriptor::open(path)?.read(&mut text);
+    processor_in(&text[..bytes])
 }
 
 fn processor_in(text: &[u8]) -> Option<usize> {
