@@ -19,6 +19,7 @@ use crate::protect;
 use crate::recycle;
 use crate::settings;
 use crate::slot::State;
+use crate::system;
 use crate::userfault::Given;
 
 /// An address that was missing and was there when it was to be given.
@@ -34,6 +35,11 @@ pub(crate) fn was_opened() -> bool {
 /// Guards the pages from `begin` to `end`. False: the kernel refuses.
 pub(crate) fn close(begin: usize, end: usize) -> bool {
     protect::close(begin, end - begin, heap::bounds())
+}
+
+/// Guards an object's pages as it leaves: where missing pages are guards, that is cheaper.
+pub(crate) fn close_left(number: Number, begin: usize, end: usize) -> bool {
+    recycle::covers(number) && system::drop_pages(begin, end - begin) || close(begin, end)
 }
 
 /// Guards a slot's pages.
@@ -67,12 +73,11 @@ pub(crate) fn open_ahead(arena: &Arena, slots: &[Number]) -> bool {
     protect::open_many(pages, is_alone)
 }
 
-/// Gives covered slots their pages, full of padding; all or none.
+/// Gives covered slots their pages, full of padding, in place of their guards if they have any; all or none.
 pub(crate) fn open_covered(arena: &Arena, pages: &[(usize, usize)]) -> bool {
-    let is_done = unguard_pages(pages)
-        && pages
-            .iter()
-            .all(|&(page, _)| recycle::give_padding(arena, page));
+    let is_done = pages
+        .iter()
+        .all(|&(page, _)| recycle::give_padding(arena, page));
     if !is_done {
         pages.iter().for_each(|&(page, bytes)| {
             close(page, page + bytes);

@@ -210,15 +210,16 @@ pub(crate) fn carry(arena: &Arena, from: usize, to: usize) -> bool {
     with_file(arena, &|file| file.carry(from, to)) == Given::Now
 }
 
-/// Gives a covered page without guard memory, full of padding.
+/// Gives a covered page memory, full of padding, in place of a guard if it has one (`UFFDIO_COPY` writes over them).
 pub(crate) fn give_padding(arena: &Arena, page: usize) -> bool {
     let padding = PADDING.load(Ordering::Relaxed) as *const u8;
     let given = with_file(arena, &|file| file.give(page, padding));
     match given {
         Given::Now => true,
-        // Something that a guard was taken from earlier.
+        // Something that a guard was taken from earlier, or a kernel that keeps guards.
         Given::Before => {
-            system::drop_pages(page, page::bytes())
+            protect::open(page, page::bytes())
+                && system::drop_pages(page, page::bytes())
                 && with_file(arena, &|file| file.give(page, padding)) == Given::Now
         }
         _ => false,

@@ -87,12 +87,11 @@ fn leave(arena: &Arena, seen: &Seen, family: Family, registers: Registers) {
 
 fn close(arena: &Arena, seen: &Seen) {
     let extent = arena.extent(seen.number);
-    let (begin, end) = if pages::was_opened() {
-        (extent.begin, extent.end)
+    if pages::was_opened() {
+        pages::close(extent.begin, extent.end);
     } else {
-        (seen.placed.first_page(), seen.placed.guard)
-    };
-    pages::close(begin, end);
+        pages::close_left(seen.number, seen.placed.first_page(), seen.placed.guard);
+    }
 }
 
 /// Moves an object's page to a slot that is to be handed out next, which is returned; `None`: it is still there.
