@@ -27,6 +27,8 @@ struct Block {
     start: u64,
     bytes: u64,
     object: usize,
+    /// Bytes of its object that lie before it: what a rule keeps, it keeps of all blocks together.
+    before: u64,
 }
 
 /// Judges plans for one memory size.
@@ -92,7 +94,7 @@ impl<'a> Judge<'a> {
                 return Treatment::Free;
             };
             match of_object.get(&block.object) {
-                Some(choice) => treatment(&choice.action, address - block.start),
+                Some(choice) => treatment(&choice.action, address - block.start, block.before),
                 None => Treatment::Free,
             }
         })
@@ -107,9 +109,10 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// Of a page so far into its block.
-fn treatment(action: &Action, offset: u64) -> Treatment {
-    let is_kept = |keep: &Option<u64>| keep.is_some_and(|keep| offset < keep);
+/// Of a page so far into its block, of whose object so many bytes lie before it.
+fn treatment(action: &Action, offset: u64, before: u64) -> Treatment {
+    let is_kept =
+        |keep: &Option<u64>| keep.is_some_and(|keep| before.saturating_add(offset) < keep);
     match action {
         Action::Lock { keep_bytes, ranges } => {
             let in_ranges = ranges.is_empty() || ranges.iter().any(|range| range.contains(&offset));
@@ -170,9 +173,16 @@ fn blocks(
                 true => bytes.max(objects[object].bytes),
                 false => bytes,
             },
+            before: 0,
         })
         .collect();
     blocks.sort_unstable_by_key(|block| (block.space, block.start));
+    let mut before: HashMap<(u32, usize), u64> = HashMap::new();
+    for block in &mut blocks {
+        let sum = before.entry((block.space, block.object)).or_default();
+        block.before = *sum;
+        *sum = sum.saturating_add(block.bytes);
+    }
     Ok(blocks)
 }
 
@@ -187,20 +197,26 @@ mod tests {
             keep_bytes: Some(8192),
             ahead: ReadAhead::default(),
         };
-        assert_eq!(treatment(&stream, 4096), Treatment::Locked);
-        assert_eq!(treatment(&stream, 8192), Treatment::Streamed);
+        assert_eq!(treatment(&stream, 4096, 0), Treatment::Locked);
+        assert_eq!(treatment(&stream, 8192, 0), Treatment::Streamed);
         let hot = Action::Lock {
             keep_bytes: None,
             ranges: vec![4096..8192, 16384..20480],
         };
-        assert_eq!(treatment(&hot, 0), Treatment::Free);
-        assert_eq!(treatment(&hot, 4096), Treatment::Locked);
+        assert_eq!(treatment(&hot, 0, 0), Treatment::Free);
+        assert_eq!(treatment(&hot, 4096, 0), Treatment::Locked);
         let part = Action::Lock {
             keep_bytes: Some(4096),
             ranges: Vec::new(),
         };
-        assert_eq!(treatment(&part, 0), Treatment::Locked);
-        assert_eq!(treatment(&part, 4096), Treatment::Free);
-        assert_eq!(treatment(&Action::Nothing, 0), Treatment::Free);
+        assert_eq!(treatment(&part, 0, 0), Treatment::Locked);
+        assert_eq!(treatment(&part, 4096, 0), Treatment::Free);
+        assert_eq!(treatment(&Action::Nothing, 0, 0), Treatment::Free);
+        assert_eq!(treatment(&stream, 0, 4096), Treatment::Locked);
+        assert_eq!(
+            treatment(&stream, 0, 8192),
+            Treatment::Streamed,
+            "of another block"
+        );
     }
 }

@@ -139,7 +139,7 @@ pub fn analyze(trace: &Trace) -> Result<Findings, TraceError> {
             extra_bytes: tally.need.extra_bytes(page_bytes),
             worst_path: worst_paths[number],
             site: frames.frames(site),
-            ..object(identity, extents[number], &tally, readahead)
+            ..object(identity, &extents[number], &tally, readahead)
         }
     });
     let objects: Vec<Object> = objects.collect();
@@ -212,7 +212,7 @@ fn readahead_pages(meta: &Meta) -> u64 {
     }
 }
 
-fn object(identity: Identity, extent: Extent, tally: &Tally, readahead: u64) -> Object {
+fn object(identity: Identity, extent: &Extent, tally: &Tally, readahead: u64) -> Object {
     let phases = tally.watch.phases(readahead);
     let pattern_facts = pattern::leading(&phases).and_then(|phase| phase.facts);
     Object {

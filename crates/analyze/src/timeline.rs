@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use pagewise_trace::ResidencyScan;
 use pagewise_trace::Sample;
+use pagewise_trace::StallCount;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
@@ -61,6 +62,15 @@ impl Timeline {
                 reclaims.push(Reclaim {
                     time_ns: stall.time_ns,
                     duration_ns: stall.duration_ns,
+                });
+            }
+        }
+        for counted in trace.rows::<StallCount>()? {
+            let counted = counted?;
+            if !counted.in_fault {
+                reclaims.push(Reclaim {
+                    time_ns: counted.time_ns.saturating_add(counted.interval_ns),
+                    duration_ns: counted.duration_ns,
                 });
             }
         }

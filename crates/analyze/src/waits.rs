@@ -1,6 +1,7 @@
 //! Waiting for memory outside swap-in faults, and what the kernel itself says was waited.
 
 use pagewise_trace::Meta;
+use pagewise_trace::StallCount;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
@@ -88,6 +89,16 @@ impl Waits {
             };
             *sum = sum.saturating_add(stall.duration_ns);
             number += 1;
+        }
+        for counted in trace.rows::<StallCount>()? {
+            let counted = counted?;
+            let sum = if counted.in_fault {
+                &mut inside
+            } else {
+                &mut outside
+            };
+            *sum = sum.saturating_add(counted.duration_ns);
+            number += counted.stalls;
         }
         self.reclaims = Some(number);
         self.reclaim_stall_ns = Some(outside);

@@ -54,6 +54,12 @@ pub fn memory(pid: u32) -> Option<Memory> {
     ))?))
 }
 
+/// Resident bytes, of which those that are shared count by shares (`Pss` of `/proc/PID/smaps_rollup`), so that processes can be added
+/// up; `None` when gone, not permitted, or a zombie. Takes the kernel a look at each resident page.
+pub fn proportional_bytes(pid: u32) -> Option<u64> {
+    parse_rollup(&files::read_optional(&proc_file(pid, "smaps_rollup"))?)
+}
+
 /// `/proc/PID/maps` as text, names that are not UTF-8 replaced; `None` when gone or not permitted.
 pub fn maps(pid: u32) -> Option<String> {
     files::read_optional(&proc_file(pid, "maps"))
@@ -164,6 +170,12 @@ fn proc_file(pid: u32, name: &str) -> PathBuf {
     Path::new("/proc").join(pid.to_string()).join(name)
 }
 
+fn parse_rollup(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kibibytes.checked_mul(1024)
+}
+
 pub(crate) fn parse_stat(text: &str) -> Option<Stat> {
     // The name may hold spaces and brackets: it ends at the last one.
     let open = text.find('(')?;
@@ -240,6 +252,14 @@ mod tests {
         assert_eq!(memory.resident_bytes, Some(1 << 20));
         assert_eq!(memory.peak_resident_bytes, Some(2 << 20));
         assert_eq!(memory.swapped_bytes, Some(0));
+    }
+
+    #[test]
+    fn shares_of_memory_are_read() {
+        let text = "55d0-7ffe ---p 00000000 00:00 0  [rollup]\nRss:     884 kB\nPss:     385 kB\nPss_Dirty:   80 kB\n";
+        assert_eq!(parse_rollup(text), Some(385 << 10));
+        assert_eq!(parse_rollup(""), None);
+        assert!(proportional_bytes(std::process::id()) > Some(0));
     }
 
     #[test]

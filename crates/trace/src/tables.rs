@@ -30,6 +30,7 @@ macro_rules! with_all_tables {
             residency_scans: ResidencyScan,
             thread_faults: ThreadFaults,
             event_counts: EventCount,
+            stall_counts: StallCount,
             given_names: GivenName,
             io_calls: IoCall,
             io_files: IoFile,
@@ -590,6 +591,26 @@ table! {
         events: u64 => Delta,
         /// The latencies together, in ns; `None` where none was known.
         latency_ns: Option<u64> => Delta,
+    }
+}
+
+table! {
+    /// Stalls of a kind in an interval: in the place of single stalls, once a recording has reached its size.
+    pub struct StallCount in "stall_counts" {
+        /// When the interval began.
+        time_ns: u64 => Delta,
+        /// How long it was, in ns.
+        interval_ns: u64 => Dictionary,
+        /// The address space.
+        space: u32 => Dictionary,
+        /// Why its threads waited.
+        kind: StallKind => Dictionary,
+        /// Whether inside swap-in faults, whose latencies then hold them.
+        in_fault: bool => Dictionary,
+        /// How often.
+        stalls: u64 => Delta,
+        /// How long together, in ns.
+        duration_ns: u64 => Delta,
     }
 }
 

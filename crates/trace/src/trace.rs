@@ -210,5 +210,6 @@ whole! {
     samples: Sample,
     pressure: Pressure,
     event_counts: EventCount,
+    stall_counts: StallCount,
     io_files: IoFile,
 }

@@ -19,6 +19,8 @@ pub(super) enum Change {
     Allocation(Allocation),
     Release(Release),
     Move(Move),
+    /// When an address space ended, and its number.
+    End(u64, u32),
 }
 
 impl Change {
@@ -29,6 +31,7 @@ impl Change {
             Self::Allocation(allocation) => allocation.time_ns,
             Self::Release(release) => release.time_ns,
             Self::Move(moved) => moved.time_ns,
+            Self::End(time_ns, _) => *time_ns,
         }
     }
 
@@ -39,6 +42,7 @@ impl Change {
             Self::Allocation(allocation) => allocation.space,
             Self::Release(release) => release.space,
             Self::Move(moved) => moved.space,
+            Self::End(_, space) => *space,
         }
     }
 }
@@ -77,6 +81,8 @@ impl Changes {
             all.push(Change::Release(release?));
         }
         all.extend(trace.moves()?.into_iter().map(Change::Move));
+        let end = |space: Space| Some(Change::End(space.end_ns?, space.space));
+        all.extend(trace.spaces()?.into_iter().filter_map(end));
         // Stable: of one moment, in the order above.
         all.sort_by_key(Change::time_ns);
         let changes = Self {

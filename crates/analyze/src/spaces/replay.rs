@@ -28,6 +28,8 @@ impl Spaces {
             Change::Allocation(allocation) => self.allocate(&mut layers, allocation),
             Change::Release(release) => self.release(&mut layers, release),
             Change::Move(moved) => self.move_range(&mut layers, moved),
+            // What lies where stays: its last events may come late.
+            Change::End(_, space) => self.extents.end(*space),
         }
         self.layers.insert(change.space(), layers);
     }
@@ -70,8 +72,8 @@ impl Spaces {
         let gone = layers.mappings.insert(range);
         self.witness.note(at, MAPPINGS, &gone, false);
         self.witness.note(at, MAPPINGS, &[range], true);
-        self.shrink(&gone);
-        self.extents.of(object).grow(end - start);
+        self.shrink(mapping.space, &gone);
+        self.extents.of(object).grow(mapping.space, end - start);
     }
 
     fn allocate(&mut self, layers: &mut Layers, allocation: &Allocation) {
@@ -112,7 +114,7 @@ impl Spaces {
             self.heat.change_pages(object, pages);
         }
         let extent = self.extents.of(object);
-        extent.grow(range.stands_for);
+        extent.grow(allocation.space, range.stands_for);
         extent.allocations += range.stands_for as f64 / allocation.bytes.max(1) as f64;
         extent.sampled |= is_sampled;
     }
@@ -157,7 +159,9 @@ impl Spaces {
         self.known_pages.forget();
         self.witness.note(at, MMAPS, &covered, false);
         self.witness.note(at, MMAPS, &[range], true);
-        self.extents.of(first.object).grow(moved.new_bytes);
+        self.extents
+            .of(first.object)
+            .grow(moved.space, moved.new_bytes);
     }
 
     fn give_back(&mut self, space: u32, start: u64, end: u64) {
@@ -174,13 +178,15 @@ impl Spaces {
         self.witness.note(at, BLOCKS, &gone.blocks, false);
         self.witness.note(at, MMAPS, &gone.mmaps, false);
         for ranges in [&gone.mmaps, &gone.blocks, &gone.samples] {
-            self.shrink(ranges);
+            self.shrink(at.1, ranges);
         }
     }
 
-    fn shrink(&mut self, gone: &[Range]) {
+    fn shrink(&mut self, space: u32, gone: &[Range]) {
         for range in gone {
-            self.extents.of(range.object).shrink(range.stands_for);
+            self.extents
+                .of(range.object)
+                .shrink(space, range.stands_for);
             if range.is_sample() {
                 let pages = range.pages(self.page_bytes);
                 self.heat.change_pages(range.object, -(pages as f64));

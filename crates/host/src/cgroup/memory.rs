@@ -155,6 +155,19 @@ impl MemoryCgroup {
         files::require_number(&self.path.join(file))
     }
 
+    /// Lets nothing of it be swapped, whatever swap there is. To be called before the limit is set.
+    ///
+    /// # Errors
+    /// [`Error::File`] when the kernel refuses.
+    pub fn forbid_swap(&self) -> Result<()> {
+        let (file, least) = match self.version {
+            // At 0 the reclaim of a cgroup leaves anonymous pages alone (get_scan_count, mm/vmscan.c).
+            CgroupVersion::V1 => ("memory.swappiness", "0"),
+            CgroupVersion::V2 => ("memory.swap.max", "0"),
+        };
+        files::write_if_present(&self.path.join(file), least).map(|_| ())
+    }
+
     /// v1 answers EBUSY when it could not reclaim enough at once.
     fn set_limit_v1(&self, bytes: u64) -> Result<()> {
         let file = self.path.join("memory.limit_in_bytes");

@@ -79,6 +79,8 @@ enum Phase {
 pub(super) struct Accesses {
     sensor: AccessSensor,
     shortest: Duration,
+    /// Intervals are so many times as long.
+    pace: u32,
     page_bytes: u64,
     began: Instant,
     phase: Phase,
@@ -101,6 +103,7 @@ impl Accesses {
         Self {
             sensor,
             shortest,
+            pace: 1,
             page_bytes,
             began: Instant::now(),
             phase: Phase::Resting,
@@ -213,10 +216,16 @@ impl Accesses {
         self.phase = Phase::Clearing(std::thread::spawn(move || clear(&processes)));
     }
 
+    /// From now on intervals are so many times as long.
+    pub(super) fn slow_down(&mut self, pace: u32) {
+        self.pace = pace;
+    }
+
     /// So long that what a round costs has been earned when it is over, and the next one can follow at once.
     fn interval(&self, clear_cost: Duration) -> Duration {
         let last = self.last.map_or(Duration::ZERO, |(cost, _)| cost);
-        (clear_cost.max(last) * BUDGET).max(self.shortest)
+        let shortest = (clear_cost.max(last) * BUDGET).max(self.shortest);
+        shortest.saturating_mul(self.pace)
     }
 
     /// Looks which pages were accessed first since the last glance. It holds up nobody, and costs no more than clearing and

@@ -1,10 +1,14 @@
-//! Events as rows, until the recording has reached its size; from then on counted by interval and region.
+//! Events and stalls as rows, until the recording has reached its size; from then on counted by interval and region, and what is
+//! looked at from time to time is looked at less often.
 
 use std::collections::BTreeMap;
 
 use pagewise_trace::Event;
 use pagewise_trace::EventCount;
 use pagewise_trace::EventKind;
+use pagewise_trace::Stall;
+use pagewise_trace::StallCount;
+use pagewise_trace::StallKind;
 use pagewise_trace::TraceError;
 use pagewise_trace::TraceWriter;
 
@@ -38,6 +42,8 @@ struct Counting {
     double_at: u64,
     began_ns: u64,
     counts: BTreeMap<Key, Count>,
+    /// By address space, kind, and whether in a fault: how often, and ns together.
+    stalls: BTreeMap<(u32, StallKind, bool), (u64, u64)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,34 +85,80 @@ impl Condenser {
         self.is_counting() || budget.is_some_and(|budget| writer.bytes_on_disk() >= budget.listed)
     }
 
+    /// How many times as long as usual is between two looks at what is not an event.
+    pub(super) fn pace(&self) -> u32 {
+        let interval_ns = self.counting.as_ref().map(|counting| counting.interval_ns);
+        let pace = interval_ns.unwrap_or(FIRST_INTERVAL_NS) / FIRST_INTERVAL_NS;
+        u32::try_from(pace).unwrap_or(u32::MAX)
+    }
+
     /// Takes an event; they come in order of time.
     pub(super) fn push(
         &mut self,
         event: Event,
         writer: &mut TraceWriter,
     ) -> Result<(), TraceError> {
-        self.unseen += 1;
-        if self.counting.is_none() && self.unseen >= LOOK_EVERY {
-            self.look(event.time_ns, writer);
+        self.step(event.time_ns, writer)?;
+        match &mut self.counting {
+            None => writer.events.push(event),
+            Some(counting) => {
+                counting.add(&event, self.page_bytes);
+                Ok(())
+            }
         }
-        let Some(counting) = &mut self.counting else {
-            return writer.events.push(event);
+    }
+
+    /// Takes a stall.
+    pub(super) fn push_stall(
+        &mut self,
+        stall: Stall,
+        writer: &mut TraceWriter,
+    ) -> Result<(), TraceError> {
+        self.step(stall.time_ns, writer)?;
+        match &mut self.counting {
+            None => writer.stalls.push(stall),
+            Some(counting) => {
+                let key = (stall.space, stall.kind, stall.in_fault);
+                let (stalls, ns) = counting.stalls.entry(key).or_default();
+                *stalls += 1;
+                *ns = ns.saturating_add(stall.duration_ns);
+                Ok(())
+            }
+        }
+    }
+
+    /// Something is to be taken: is the recording as large as it may become, or an interval over?
+    fn step(&mut self, time_ns: u64, writer: &mut TraceWriter) -> Result<(), TraceError> {
+        let Some(counting) = &self.counting else {
+            self.unseen += 1;
+            if self.unseen >= LOOK_EVERY {
+                self.look(time_ns, writer);
+            }
+            return Ok(());
         };
-        if event.time_ns >= counting.began_ns.saturating_add(counting.interval_ns) {
+        if time_ns >= counting.began_ns.saturating_add(counting.interval_ns) {
             self.write_counts(writer)?;
-            self.begin_interval(event.time_ns, writer);
-        }
-        if let Some(counting) = &mut self.counting {
-            counting.add(&event, self.page_bytes);
+            self.begin_interval(time_ns, writer);
         }
         Ok(())
+    }
+
+    /// To be called from time to time: a recording also grows without events.
+    pub(super) fn look_at_the_size(
+        &mut self,
+        time_ns: u64,
+        writer: &mut TraceWriter,
+    ) -> Result<(), TraceError> {
+        self.unseen = self.unseen.max(LOOK_EVERY);
+        self.step(time_ns, writer)
     }
 
     fn look(&mut self, time_ns: u64, writer: &TraceWriter) {
         let Some(budget) = &self.budget else { return };
         self.unseen = 0;
         // What waits for its batch is not on disk yet.
-        if writer.bytes_on_disk() + writer.events.waiting() as u64 * EVENT_BYTES < budget.listed {
+        let waiting = (writer.events.waiting() + writer.stalls.waiting()) as u64;
+        if writer.bytes_on_disk() + waiting * EVENT_BYTES < budget.listed {
             return;
         }
         self.counting = Some(Counting {
@@ -114,6 +166,7 @@ impl Condenser {
             double_at: budget.all - (budget.all - budget.listed) / 2,
             began_ns: time_ns,
             counts: BTreeMap::new(),
+            stalls: BTreeMap::new(),
         });
     }
 
@@ -144,6 +197,18 @@ impl Condenser {
                 bytes: count.last - count.first + self.page_bytes,
                 events: count.events,
                 latency_ns: count.latency_ns,
+            })?;
+        }
+        for ((space, kind, in_fault), (stalls, duration_ns)) in std::mem::take(&mut counting.stalls)
+        {
+            writer.stall_counts.push(StallCount {
+                time_ns: counting.began_ns,
+                interval_ns: counting.interval_ns,
+                space,
+                kind,
+                in_fault,
+                stalls,
+                duration_ns,
             })?;
         }
         Ok(())
@@ -269,6 +334,57 @@ mod tests {
         );
         let interval = condenser.counting.map(|counting| counting.interval_ns);
         assert!(interval > Some(8 * SECOND), "{interval:?}");
+    }
+
+    #[test]
+    fn stalls_are_counted_too_and_rounds_become_rarer() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let dir = folder.path().join("trace");
+        let mut writer =
+            TraceWriter::create(&dir, Meta::default(), Overwrite::Refuse).expect("begun");
+        let mut condenser = Condenser::new(4096, Some(1 << 20));
+        assert_eq!(condenser.pace(), 1);
+        for number in 0..300_000u64 {
+            let stall = Stall {
+                time_ns: number * 1_000_000,
+                space: 1,
+                tid: number as u32,
+                kind: StallKind::MemcgReclaim,
+                duration_ns: 10,
+                in_fault: number % 3 == 0,
+            };
+            condenser.push_stall(stall, &mut writer).expect("pushed");
+            if number % 1000 == 0 {
+                writer.flush().expect("flushed");
+                let now = number * 1_000_000;
+                condenser
+                    .look_at_the_size(now, &mut writer)
+                    .expect("looked");
+            }
+        }
+        condenser.write_counts(&mut writer).expect("written");
+        writer.flush().expect("flushed");
+        assert!(
+            writer.bytes_on_disk() <= 1 << 19,
+            "{}",
+            writer.bytes_on_disk()
+        );
+        assert!(condenser.pace() > 1, "{}", condenser.pace());
+        let listed = writer.stalls.rows();
+        writer.close().expect("closed");
+        let trace = Trace::open(&dir).expect("opened");
+        let counts: Vec<StallCount> = trace
+            .rows()
+            .expect("read")
+            .map(|row| row.expect("read"))
+            .collect();
+        assert!(listed > 1000, "{listed}");
+        let counted: u64 = counts.iter().map(|count| count.stalls).sum();
+        assert_eq!(listed + counted, 300_000);
+        assert_eq!(
+            counts.iter().map(|count| count.duration_ns).sum::<u64>(),
+            counted * 10
+        );
     }
 
     #[test]

@@ -50,7 +50,7 @@ fn summarize(folder: &Path) -> Result<(), Failure> {
         tell!(
             "  {wall} in all, {} waiting for {} swap-ins",
             duration(totals.stall_ns),
-            count(totals.swap_ins - totals.swap_cache_hits)
+            count(totals.swap_ins)
         );
         tell!(
             "  {} evictions, {} pages written",

@@ -1,6 +1,7 @@
 //! The program's peak memory, told or measured.
 
 use std::time::Duration;
+use std::time::Instant;
 
 use pagewise_host::MemorySize;
 use pagewise_host::Program;
@@ -12,6 +13,8 @@ use crate::failure::Failure;
 use crate::output::tell;
 
 const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// Of the time, one part in so many may go by looking at all processes.
+const LOOKING_SHARE: u32 = 10;
 
 /// `None`: unknown, which only a percentage minds.
 pub(super) fn peak_bytes(arguments: &RecordArguments) -> Result<Option<u64>, Failure> {
@@ -38,21 +41,26 @@ fn measure(arguments: &RecordArguments) -> Result<u64, Failure> {
         .start()?;
     launched.release()?;
     let mut seen = 0;
+    let mut family = Family::of(launched.pid());
     let exit = loop {
         let memory = process::memory(launched.pid()).unwrap_or_default();
         seen = seen.max(memory.peak_resident_bytes.unwrap_or(0));
+        family.look();
         if let Some(exit) = launched.wait_timeout(LOOK_EVERY)? {
             break exit;
         }
     };
+    // A program smaller than we are has no exact one; that of several processes is of the largest.
+    let peak = exit
+        .peak_resident_bytes
+        .unwrap_or(seen)
+        .max(family.peak_bytes);
     if exit.code() != 0 {
-        let code = exit.code();
+        let (code, peak) = (exit.code(), pagewise_report::bytes(peak));
         return Err(Failure::new(format!(
-            "the program failed ({code}) while its peak was measured: give --peak SIZE"
+            "the program failed ({code}) while its peak was measured, which was {peak} until then: give --peak SIZE"
         )));
     }
-    // A program smaller than we are has no exact one.
-    let peak = exit.peak_resident_bytes.unwrap_or(seen);
     if peak == 0 {
         return Err(Failure::new(
             "the program ended before its peak could be measured: give --peak SIZE",
@@ -60,4 +68,36 @@ fn measure(arguments: &RecordArguments) -> Result<u64, Failure> {
     }
     tell!("pagewise: its peak is {}", pagewise_report::bytes(peak));
     Ok(peak)
+}
+
+/// What a program and its children have together, looked at from time to time: the kernel tells the peak of each only.
+struct Family {
+    pid: u32,
+    peak_bytes: u64,
+    next: Instant,
+}
+
+impl Family {
+    fn of(pid: u32) -> Self {
+        Self {
+            pid,
+            peak_bytes: 0,
+            next: Instant::now(),
+        }
+    }
+
+    fn look(&mut self) {
+        let began = Instant::now();
+        if began < self.next {
+            return;
+        }
+        let children = process::descendants(self.pid);
+        if !children.is_empty() {
+            let all = children.into_iter().chain([self.pid]);
+            let bytes = all.filter_map(process::proportional_bytes).sum();
+            self.peak_bytes = self.peak_bytes.max(bytes);
+        }
+        // Looking takes the programs' time, too.
+        self.next = Instant::now() + began.elapsed() * LOOKING_SHARE;
+    }
 }

@@ -28,6 +28,8 @@ pub(super) struct Rounds {
     open: bool,
     next: Instant,
     pause: Duration,
+    /// Pauses are so many times as long.
+    pace: u32,
     total: Duration,
 }
 
@@ -42,6 +44,7 @@ impl Rounds {
             open: false,
             next: now,
             pause: FIRST,
+            pace: 1,
             total: Duration::ZERO,
         }
     }
@@ -56,6 +59,11 @@ impl Rounds {
         self.began = began;
         self.cost = Duration::ZERO;
         self.open = true;
+    }
+
+    /// From now on pauses are so many times as long.
+    pub(super) fn slow_down(&mut self, pace: u32) {
+        self.pace = pace;
     }
 
     /// What all looking has taken.
@@ -75,7 +83,7 @@ impl Rounds {
             // The first round opens everything and says nothing of the others.
             let first = *self.first_cost.get_or_insert(self.cost);
             let afforded = self.start + (self.total - first).saturating_mul(SHARE);
-            self.next = afforded.max(self.began + self.pause);
+            self.next = afforded.max(self.began + self.pause.saturating_mul(self.pace));
             self.pause = (self.pause * 2).min(SHORTEST);
         }
     }

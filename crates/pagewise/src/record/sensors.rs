@@ -286,6 +286,14 @@ impl Sensors {
         Ok(())
     }
 
+    /// Looks at everything so many times more rarely.
+    pub(super) fn slow_down(&mut self, pace: u32) {
+        self.rounds.slow_down(pace);
+        if let Some(accesses) = &mut self.accesses {
+            accesses.slow_down(pace);
+        }
+    }
+
     fn state(&mut self, sensor: &str, state: &str) {
         self.states.insert(sensor.to_owned(), state.to_owned());
     }

@@ -199,7 +199,8 @@ impl Run<'_> {
         writer: &mut TraceWriter,
         signals: &Signals,
     ) -> Result<End, Failure> {
-        let (mut flushed, mut sampled) = (Instant::now(), Instant::now());
+        let began = Instant::now();
+        let (mut flushed, mut sampled, mut waited) = (began, began, began);
         let mut sample_after = FIRST_SAMPLE;
         self.sample(writer)?;
         let mut told: Option<(Signal, Instant)> = None;
@@ -231,15 +232,21 @@ impl Run<'_> {
                 sensors.look_at_processes(translator, writer)?;
                 sensors.look_for_accesses(translator, writer)?;
             }
+            let seldom = FLUSH_EVERY.saturating_mul(translator.condenser.pace());
             if sampled.elapsed() >= sample_after {
                 sampled = Instant::now();
-                sample_after = FLUSH_EVERY.min(sample_after * 2);
+                sample_after = seldom.min(sample_after.saturating_mul(2));
                 self.sample(writer)?;
             }
             if flushed.elapsed() >= FLUSH_EVERY {
                 flushed = Instant::now();
                 self.subject.look_again(sensors, translator)?;
-                self.write_waits(sensors, writer)?;
+                translator.look_at_the_size(writer)?;
+                sensors.slow_down(translator.condenser.pace());
+                if waited.elapsed() >= seldom {
+                    waited = Instant::now();
+                    self.write_waits(sensors, writer)?;
+                }
                 translator.read_mappings(writer)?;
                 writer.flush()?;
                 if let Some(snapshots) = &self.snapshots {

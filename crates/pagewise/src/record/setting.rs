@@ -118,12 +118,17 @@ impl Setting {
             CgroupVersion::V1 => "memory.limit_in_bytes",
             CgroupVersion::V2 => "memory.max",
         };
+        let is_swapless = self.is_swapless();
+        if is_swapless {
+            cgroup.forbid_swap()?;
+        }
         let taken = cgroup.set_limit(lower_around(bytes), LimitKind::Max)?;
         self.limit = trace::Limit {
             bytes: Some(taken),
             kind: Some(kind.to_owned()),
         };
-        if let Some(most) = cgroup.swap_limit().filter(|&most| most < bytes) {
+        let swap_limit = cgroup.swap_limit().filter(|_| !is_swapless);
+        if let Some(most) = swap_limit.filter(|&most| most < bytes) {
             tell!(
                 "pagewise: {} may swap {} at most: memory.swap.max around it says so",
                 cgroup.path().display(),
@@ -132,6 +137,11 @@ impl Setting {
         }
         self.cgroup = Some(cgroup);
         Ok(())
+    }
+
+    /// Whether nothing is to be swapped (`--swap none`).
+    pub(super) fn is_swapless(&self) -> bool {
+        self.swap.kind.as_deref() == Some("none")
     }
 
     /// Without a limit of ours, the one that the subject has already is told.

@@ -62,7 +62,10 @@ pub(crate) fn why_killed(
         return explain_stuck(how?, setting.limit.bytes?, raised);
     }
     let killer = Signal::KILL.as_raw();
-    let areas = active_areas().unwrap_or_default();
+    let areas = match setting.is_swapless() {
+        true => Vec::new(),
+        false => active_areas().unwrap_or_default(),
+    };
     Some(explain(&Death {
         of_program: matches!(how, Some(HowEnded::Signal(signal)) if i32::from(signal) == killer),
         limit_bytes: setting.limit.bytes.unwrap_or(0),

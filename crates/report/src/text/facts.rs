@@ -34,9 +34,6 @@ pub(crate) fn facts(text: &mut String, findings: &Findings, style: Style) {
     if totals.zero_filled > 0 {
         parts.push(format!("{} zero-filled", count(totals.zero_filled)));
     }
-    if totals.swap_cache_hits > 0 {
-        parts.push(format!("{} swap-cache hits", count(totals.swap_cache_hits)));
-    }
     if let Some(dropped) = findings
         .dropped_without_write
         .filter(|&dropped| dropped > 0)

@@ -45,12 +45,20 @@ fn waited(findings: &Findings) -> String {
     let wall = findings.meta.wall_ns.filter(|&wall| wall > 0);
     let of_wall = wall.map_or(String::new(), |wall| {
         let share = percent(totals.stall_ns, wall);
-        format!(" of {} ({share})", duration(wall))
+        let together = match totals.stall_ns > wall {
+            true => ", all threads together",
+            false => "",
+        };
+        format!(" of {} ({share}{together})", duration(wall))
     });
+    let from_cache = match totals.swap_cache_hits {
+        0 => String::new(),
+        hits => format!(", {} of them from the swap cache", count(hits)),
+    };
     format!(
-        "Waited {}{of_wall} for {} swap-ins.",
+        "Waited {}{of_wall} for {} swap-ins{from_cache}.",
         duration(totals.stall_ns),
-        count(totals.swap_ins - totals.swap_cache_hits)
+        count(totals.swap_ins)
     )
 }
 

@@ -3,6 +3,8 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
+use pagewise_abi::plan::CALLS;
+use pagewise_abi::plan::MOST_RULES;
 use pagewise_abi::plan::PlanRule;
 use pagewise_abi::status::OfRule;
 use pagewise_abi::status::Total;
@@ -22,6 +24,8 @@ const LEAST: usize = 1 << 20;
 
 /// What all processes together may lock, bytes.
 static BUDGET: AtomicU64 = AtomicU64::new(0);
+/// What this process keeps by each rule, bytes.
+static KEPT: [AtomicU64; MOST_RULES] = [const { AtomicU64::new(0) }; MOST_RULES];
 
 /// What must stay free of a limit, bytes.
 pub(super) fn reserve(limit: u64) -> u64 {
@@ -44,6 +48,7 @@ pub(super) fn begin(plan: &Plan) {
     }
     plan.status.set(Total::LockBudget, budget);
     BUDGET.store(budget, Ordering::Relaxed);
+    forget();
     // What an earlier program of this process had locked went with it.
     let own = u64::from(interpose::process_id());
     for (process, bytes) in plan.status.processes() {
@@ -53,12 +58,24 @@ pub(super) fn begin(plan: &Plan) {
     }
 }
 
-/// Locks what the rule says of an object, as far as the budget goes.
+/// Nothing is locked: in a forked child, and in a new program.
+pub(super) fn forget() {
+    for kept in &KEPT {
+        kept.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Locks what the rule says of an object, as far as the budget goes. All objects of a rule together keep what it says; calls of
+/// the program's own each what they ask for.
 pub(super) fn lock(plan: &Plan, rule: &PlanRule, object: &mut Object) {
     let pages = object.pages();
+    let kept = match object.rule {
+        CALLS => 0,
+        rule => KEPT[rule].load(Ordering::Relaxed),
+    };
     let mut left = match rule.keep_bytes {
         0 => pages.len(),
-        keep => (keep as usize).min(pages.len()),
+        keep => (keep.saturating_sub(kept) as usize).min(pages.len()),
     };
     let whole = (rule.ranges == 0).then_some((0, object.bytes as u64));
     for (start, end) in plan.view.ranges(rule).chain(whole) {
@@ -71,6 +88,7 @@ pub(super) fn lock(plan: &Plan, rule: &PlanRule, object: &mut Object) {
         let wanted = end.saturating_sub(start).min(left / PAGE * PAGE);
         let locked = lock_range(plan, object.rule, start, wanted);
         object.locked += locked as u64;
+        KEPT[object.rule].fetch_add(locked as u64, Ordering::Relaxed);
         left -= locked;
         if locked < wanted {
             return;
@@ -114,6 +132,7 @@ pub(super) fn release(plan: &Plan, object: &Object) {
     let pages = object.pages();
     let _ = system::unlock(pages.start, pages.len());
     plan.status.locked(object.rule, object.locked, false);
+    KEPT[object.rule].fetch_sub(object.locked, Ordering::Relaxed);
     give_back(plan, object.locked as usize);
 }
 

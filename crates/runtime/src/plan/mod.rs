@@ -118,6 +118,7 @@ extern "C" fn in_child() {
 fn forget_parents() {
     interpose::forget_threads();
     objects::forget();
+    locks::forget();
     helper::forget();
     hand::forget();
     prezero::forget();

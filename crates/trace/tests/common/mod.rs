@@ -43,6 +43,7 @@ pub(crate) struct Tables {
     pub(crate) residency_scans: Vec<ResidencyScan>,
     pub(crate) thread_faults: Vec<ThreadFaults>,
     pub(crate) event_counts: Vec<EventCount>,
+    pub(crate) stall_counts: Vec<StallCount>,
     pub(crate) given_names: Vec<GivenName>,
     pub(crate) io_calls: Vec<IoCall>,
     pub(crate) io_files: Vec<IoFile>,
@@ -75,6 +76,7 @@ macro_rules! for_tables {
             residency_scans,
             thread_faults,
             event_counts,
+            stall_counts,
             given_names,
             io_calls,
             io_files,
@@ -308,6 +310,15 @@ impl Tables {
             bytes: 2 << 20,
             events: n,
             latency_ns: some(n),
+        });
+        self.stall_counts.push(StallCount {
+            time_ns: n,
+            interval_ns: 1_000_000_000,
+            space: number % 3,
+            kind: StallKind::ALL[number as usize % StallKind::ALL.len()],
+            in_fault: number.is_multiple_of(2),
+            stalls: n,
+            duration_ns: n * 1000,
         });
         self.given_names.push(GivenName {
             time_ns: n,

@@ -62,6 +62,7 @@ fn named_methods_read_the_same_tables() {
         sites: trace.sites().unwrap(),
         globals: trace.globals().unwrap(),
         event_counts: trace.rows().unwrap().map(Result::unwrap).collect(),
+        stall_counts: trace.rows().unwrap().map(Result::unwrap).collect(),
         samples: trace.samples().unwrap(),
         region_accesses: trace
             .region_accesses()

@@ -207,17 +207,20 @@ impl Translator {
                 reason,
                 duration_ns,
                 in_swap_in,
-            } => writer.stalls.push(trace::Stall {
-                time_ns: time_ns + duration_ns,
-                space,
-                tid,
-                kind: match reason {
-                    StallReason::DirectReclaim => trace::StallKind::DirectReclaim,
-                    StallReason::MemcgReclaim => trace::StallKind::MemcgReclaim,
-                },
-                duration_ns,
-                in_fault: in_swap_in,
-            }),
+            } => {
+                let stall = trace::Stall {
+                    time_ns: time_ns + duration_ns,
+                    space,
+                    tid,
+                    kind: match reason {
+                        StallReason::DirectReclaim => trace::StallKind::DirectReclaim,
+                        StallReason::MemcgReclaim => trace::StallKind::MemcgReclaim,
+                    },
+                    duration_ns,
+                    in_fault: in_swap_in,
+                };
+                self.condenser.push_stall(stall, writer)
+            }
             Observation::FileCall(call) => {
                 self.file_io.call(&call);
                 Ok(())
@@ -267,6 +270,15 @@ impl Translator {
             self.condenser.push(event, writer)?;
         }
         Ok(())
+    }
+
+    /// Whether the recording is as large as it may become, also where nothing happens.
+    pub(in crate::record) fn look_at_the_size(
+        &mut self,
+        writer: &mut TraceWriter,
+    ) -> Result<(), TraceError> {
+        let now_ns = Clocks::now().monotonic_ns;
+        self.condenser.look_at_the_size(now_ns, writer)
     }
 
     /// At the end: writes what is still being counted.
