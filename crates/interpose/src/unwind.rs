@@ -4,6 +4,7 @@
 //! No allocation; the loader's lock is taken only when code of an unknown module is met. Exact: a rule that is not
 //! understood ends the path, and is said to.
 
+use std::cell::Cell;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering;
 
@@ -21,6 +22,8 @@ pub use memo::walk_again;
 
 /// Bytes of a stack that is not the thread's own that are looked at.
 const FOREIGN: usize = 16 << 10;
+/// Words of it that are read at once.
+const PIECE: usize = 32;
 
 /// How often modules have gone.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
@@ -47,15 +50,38 @@ pub struct Walked {
 
 /// Fills `path` with the instruction itself and the return addresses of its callers.
 pub fn walk(from: Registers, path: &mut [usize]) -> Walked {
-    if let Some(stack) = own_stack(from) {
-        return walk_on(from, stack, path);
+    match own_stack(from) {
+        Some(stack) => walk_on(from, &word_of(from.stack, stack), path),
+        None => walk_foreign(from, path),
     }
-    // A coroutine's or a signal's stack: nobody knows where it ends, but the kernel.
-    let mut copy = [0usize; FOREIGN / WORD];
-    // SAFETY: the same memory as bytes.
-    let bytes = unsafe { std::slice::from_raw_parts_mut(copy.as_mut_ptr().cast::<u8>(), FOREIGN) };
-    let there = crate::copy_stack(from.stack, bytes);
-    walk_on(from, &copy[..there / WORD], path)
+}
+
+/// Walks a coroutine's or a signal's stack: nobody knows where it ends, but the kernel. Such stacks are small: it is read in
+/// pieces.
+#[cold]
+#[inline(never)]
+fn walk_foreign(from: Registers, path: &mut [usize]) -> Walked {
+    let held = Cell::new((0, 0));
+    let piece = [const { Cell::new(0usize) }; PIECE];
+    let word = |address: usize| {
+        let is_within = address.wrapping_sub(from.stack) < FOREIGN && address.is_multiple_of(WORD);
+        if !is_within {
+            return None;
+        }
+        let (begin, words) = held.get();
+        if address.wrapping_sub(begin) / WORD >= words {
+            let mut fresh = [0u8; PIECE * WORD];
+            let there = crate::copy_stack(address, &mut fresh) / WORD;
+            for (place, bytes) in piece.iter().zip(fresh.chunks_exact(WORD)) {
+                place.set(usize::from_ne_bytes(bytes.try_into().unwrap_or_default()));
+            }
+            held.set((address, there));
+        }
+        let (begin, words) = held.get();
+        let at = address.wrapping_sub(begin) / WORD;
+        (at < words).then(|| piece[at].get())
+    };
+    walk_on(from, &word, path)
 }
 
 /// The running thread's own stack, from its stack pointer to its end.
@@ -170,15 +196,18 @@ fn above(place: Place, word: &impl Fn(usize) -> Option<usize>) -> Option<Above> 
     })
 }
 
-fn walk_on(from: Registers, stack: &[usize], path: &mut [usize]) -> Walked {
-    let word = word_of(from.stack, stack);
+fn walk_on(
+    from: Registers,
+    word: &impl Fn(usize) -> Option<usize>,
+    path: &mut [usize],
+) -> Walked {
     let mut place = Place::of(from);
     for frames in 1..=path.len() {
         path[frames - 1] = place.instruction;
         if frames == path.len() {
             break;
         }
-        match above(place, &word) {
+        match above(place, word) {
             Some(Above::Caller { place: next, .. }) => place = next,
             end => {
                 let is_whole = end.is_some();
