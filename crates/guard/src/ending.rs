@@ -20,6 +20,7 @@ use crate::leaks;
 use crate::paths;
 use crate::protect;
 use crate::report;
+use crate::sandbox;
 use crate::settings;
 use crate::signals;
 use crate::unguarded;
@@ -44,7 +45,8 @@ pub(crate) fn after_fork() {
 
 /// Looks at what is alive, once, and tells the summary.
 fn look(registers: Registers) {
-    if OWNER.load(Ordering::Relaxed) != process_id() || WAS_LOOKED_AT.swap(true, Ordering::Relaxed)
+    if OWNER.load(Ordering::Relaxed) != sandbox::process()
+        || WAS_LOOKED_AT.swap(true, Ordering::Relaxed)
     {
         return;
     }
@@ -89,7 +91,7 @@ pub(crate) fn summarize() {
     };
     let told = compaction::told();
     let summary = Summary {
-        pid: process_id(),
+        pid: sandbox::process(),
         has_guard_regions: protect::has_regions(),
         allocations: counts.allocations,
         unguarded: unguarded::COUNT.load(Ordering::Relaxed),

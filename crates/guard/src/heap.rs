@@ -146,6 +146,15 @@ pub(crate) fn with_ledger<T>(act: impl FnOnce(&mut Ledger) -> T) -> Option<T> {
     held.as_mut().map(act)
 }
 
+/// Where pages have just stopped changing hands, what has neither page nor guard gets guards: not only with the next object.
+pub(crate) fn settle() {
+    with_ledger(|ledger| {
+        if recycle::has_just_ended() {
+            pages::close_waiting(&ledger.arena(), ledger);
+        }
+    });
+}
+
 /// The ledger, which is made at its first use. `None`: as in [`with_ledger`].
 fn ledger() -> Option<Held<'static, Option<Ledger>>> {
     let mut held = LEDGER.lock()?;

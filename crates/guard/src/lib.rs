@@ -46,6 +46,7 @@ mod release;
 mod repair;
 mod report;
 mod reserve;
+pub mod sandbox;
 mod settings;
 pub mod signals;
 mod slot;

@@ -1,6 +1,7 @@
 //! Masks of signals, without the two whose faults are ours: blocked, such a fault would end the program untold.
 
 use std::ffi::c_int;
+use std::mem::MaybeUninit;
 
 use libc::sigset_t;
 use pagewise_interpose::Symbol;
@@ -14,9 +15,30 @@ static SIGPROCMASK: Symbol<Mask> = unsafe { Symbol::new(c"sigprocmask") };
 // SAFETY: as above.
 static PTHREAD_SIGMASK: Symbol<Mask> = unsafe { Symbol::new(c"pthread_sigmask") };
 
+/// Looks all functions up, and ends a block that was there before.
 pub(crate) fn prepare() {
     SIGPROCMASK.look_up();
     PTHREAD_SIGMASK.look_up();
+    waits::prepare();
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: the set is initialized before it is used.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        for signal in OURS {
+            libc::sigaddset(set.as_mut_ptr(), signal);
+        }
+        change(libc::SIG_UNBLOCK, &*set.as_ptr());
+    }
+}
+
+/// A set without the two that are never blocked.
+pub(crate) fn allowed(set: &sigset_t) -> sigset_t {
+    let mut set = *set;
+    for signal in OURS {
+        // SAFETY: a valid set.
+        unsafe { libc::sigdelset(&raw mut set, signal) };
+    }
+    set
 }
 
 /// Changes this thread's mask as asked for, also in the two.
@@ -33,14 +55,11 @@ pub(crate) fn change(how: c_int, set: &sigset_t) {
 /// `set` must be null or valid.
 unsafe fn without_ours(how: c_int, set: *const sigset_t) -> Option<sigset_t> {
     // SAFETY: by our caller.
-    let mut set = *unsafe { set.as_ref() }?;
-    if how != libc::SIG_UNBLOCK {
-        for signal in OURS {
-            // SAFETY: a valid set.
-            unsafe { libc::sigdelset(&raw mut set, signal) };
-        }
-    }
-    Some(set)
+    let set = unsafe { set.as_ref() }?;
+    Some(match how {
+        libc::SIG_UNBLOCK => *set,
+        _ => allowed(set),
+    })
 }
 
 /// # Safety
@@ -80,5 +99,83 @@ pub unsafe extern "C" fn pthread_sigmask(
         PTHREAD_SIGMASK
             .look_up()
             .map_or(libc::ENOSYS, |real| real(how, set, before))
+    }
+}
+
+/// # Safety
+/// As sighold(3).
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn sighold(signal: c_int) -> c_int {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: the set is initialized before it is used.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        match libc::sigaddset(set.as_mut_ptr(), signal) {
+            0 => sigprocmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut()),
+            _ => -1,
+        }
+    }
+}
+
+/// Functions that take a set for as long as they wait, or for a thread to be.
+pub mod waits {
+    use libc::c_int;
+    use libc::epoll_event;
+    use libc::fd_set;
+    use libc::nfds_t;
+    use libc::pollfd;
+    use libc::pthread_attr_t;
+    use libc::sigset_t;
+    use libc::timespec;
+
+    use super::allowed;
+
+    /// Functions whose last argument is a set.
+    macro_rules! with_mask {
+        ($(fn $name:ident($($argument:ident: $type:ty),*) = $failed:expr;)+) => {
+            $(
+                /// # Safety
+                /// As the C library's function of this name.
+                #[cfg_attr(not(test), unsafe(no_mangle))]
+                pub unsafe extern "C" fn $name($($argument: $type,)* mask: *const sigset_t) -> c_int {
+                    let Some(real) = real::$name.look_up() else {
+                        return $failed;
+                    };
+                    // SAFETY: null or valid, by our caller.
+                    let changed = unsafe { mask.as_ref() }.map(allowed);
+                    let mask = changed.as_ref().map_or(mask, std::ptr::from_ref);
+                    // SAFETY: the same call as our caller's, but for the two signals.
+                    unsafe { real($($argument,)* mask) }
+                }
+            )+
+
+            /// The C library's own.
+            #[allow(non_upper_case_globals, reason = "the C library's names")]
+            mod real {
+                use super::*;
+                $(
+                    // SAFETY: the C library's type for the function of this name.
+                    pub(super) static $name: ::pagewise_interpose::Symbol<unsafe extern "C" fn($($type,)* *const sigset_t) -> c_int> = unsafe {
+                        ::pagewise_interpose::Symbol::new(match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                            Ok(name) => name,
+                            Err(_) => panic!("a name without zeros"),
+                        })
+                    };
+                )+
+            }
+
+            pub(super) fn prepare() {
+                $(real::$name.look_up();)+
+            }
+        };
+    }
+
+    with_mask! {
+        fn sigsuspend() = -1;
+        fn ppoll(polls: *mut pollfd, count: nfds_t, time: *const timespec) = -1;
+        fn pselect(count: c_int, reads: *mut fd_set, writes: *mut fd_set, others: *mut fd_set, time: *const timespec) = -1;
+        fn epoll_pwait(epoll: c_int, events: *mut epoll_event, most: c_int, milliseconds: c_int) = -1;
+        fn epoll_pwait2(epoll: c_int, events: *mut epoll_event, most: c_int, time: *const timespec) = -1;
+        fn pthread_attr_setsigmask_np(attributes: *mut pthread_attr_t) = libc::ENOSYS;
     }
 }

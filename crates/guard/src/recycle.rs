@@ -177,6 +177,13 @@ fn end(file: Option<Userfault>) {
     }
 }
 
+/// Nothing moves from now on: the system call for it may be forbidden.
+pub(crate) fn give_up() {
+    if let Some(file) = file() {
+        end(Some(file));
+    }
+}
+
 /// True once after the end, and in a child of a bare `clone`, where missing pages are zeros: what has no page and no guard is to
 /// be guarded.
 pub(crate) fn has_just_ended() -> bool {

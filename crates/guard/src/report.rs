@@ -16,7 +16,6 @@ use pagewise_abi::guard::SOCKET_VARIABLE;
 use pagewise_interpose::Producer;
 use pagewise_interpose::Registers;
 use pagewise_interpose::RingCell;
-use pagewise_interpose::process_id;
 use pagewise_interpose::write_maps;
 
 use crate::ending;
@@ -27,6 +26,7 @@ use crate::judge::judge_range;
 use crate::paths;
 use crate::paths::Path;
 use crate::plain;
+use crate::sandbox;
 use crate::settings;
 use crate::signals;
 use crate::slot::State;
@@ -89,6 +89,13 @@ fn ring() -> Option<Producer> {
         }
     }
     RING.get()
+}
+
+/// Before system calls are forbidden: has this process's own ring at hand, and tells what lies where.
+pub(crate) fn prepare_for_sandbox() {
+    if let Some(ring) = ring() {
+        write_maps(&ring);
+    }
 }
 
 /// One thread reports at a time. `None`: this very one is at it, and something went wrong there.
@@ -175,7 +182,7 @@ fn tell(error: &Error<'_>, path: &Path) -> bool {
     let name = error.function.as_bytes();
     function[..name.len()].copy_from_slice(name);
     let fault = Fault {
-        pid: process_id(),
+        pid: sandbox::process(),
         tid: paths::this_thread(),
         kind: error.kind,
         access: error.access,
@@ -197,7 +204,9 @@ fn tell(error: &Error<'_>, path: &Path) -> bool {
     let near = &near[..near_bytes];
     let bytes = Fault::wire_bytes(&parts, near);
     ring.wait_for_room(64 << 10, PATIENCE_MS);
-    write_maps(&ring);
+    if !sandbox::is_in() {
+        write_maps(&ring);
+    }
     ring.write(bytes, |place| fault.encode(place, &parts, near));
     true
 }

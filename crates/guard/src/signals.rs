@@ -1,6 +1,7 @@
 //! The program's faults come to us first, and go on to its own handlers if it has any: what it installs for SIGSEGV and
 //! SIGBUS is kept here and called from ours. These two are never blocked, or a fault would end the program untold.
 
+use std::cell::Cell;
 use std::ffi::c_int;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -41,6 +42,9 @@ pub(crate) const OURS: [c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
 const SI_KERNEL: c_int = 0x80;
 /// `si_code` of an address without memory behind it.
 const BUS_ADRERR: c_int = 2;
+
+/// Faults in our handler's own work, one in another, that are looked at.
+const DEEPEST: u32 = 4;
 
 /// What the program installed for the two, as far as it did; else the default.
 static THEIRS: Lock<[Option<Action>; 2]> = Lock::new([None; 2]);
@@ -127,7 +131,39 @@ pub(crate) fn abort() -> ! {
     unreachable!("the process has ended")
 }
 
+thread_local! {
+    /// Handlers of ours that this thread is in: a fault in one may be cured, one fault after another may not.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Notes that this thread is in a handler of ours, or no longer. Returns how many it is in.
+fn enter(is_in: bool) -> u32 {
+    let change = |depth: &Cell<u32>| {
+        depth.set(match is_in {
+            true => depth.get() + 1,
+            false => depth.get().saturating_sub(1),
+        });
+        depth.get()
+    };
+    DEPTH.try_with(change).unwrap_or(1)
+}
+
 unsafe extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    if enter(true) > DEEPEST {
+        // On a stack that is too small for us, among others.
+        return end(signal, false);
+    }
+    // SAFETY: our own arguments.
+    unsafe { look_at(signal, info, context) };
+    enter(false);
+}
+
+/// A frame of its own: where there is no room for it, [`handle`] is to have had its turn.
+///
+/// # Safety
+/// The arguments must be those of a handler.
+#[inline(never)]
+unsafe fn look_at(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     keeping_errno(|| {
         // SAFETY: the kernel passes valid information.
         let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
@@ -203,6 +239,8 @@ unsafe fn pass_on(
             if theirs.sa_flags & libc::SA_NODEFER == 0 {
                 block(signal, &theirs.sa_mask);
             }
+            // It may never return.
+            enter(false);
             // SAFETY: the program installed it for this signal, in one of the two forms.
             unsafe {
                 if theirs.sa_flags & libc::SA_SIGINFO != 0 {
@@ -213,6 +251,7 @@ unsafe fn pass_on(
                     std::mem::transmute::<usize, Short>(handler)(signal);
                 }
             }
+            enter(true);
         }
     }
 }
@@ -301,7 +340,13 @@ pub unsafe extern "C" fn sigaction(
         let Some(real) = SIGACTION.look_up() else {
             return -1;
         };
-        // SAFETY: the same call as our caller's.
+        // SAFETY: null or valid, by our caller.
+        let mut changed = unsafe { action.as_ref() }.copied();
+        let action = changed.as_mut().map_or(std::ptr::null(), |changed| {
+            changed.sa_mask = masks::allowed(&changed.sa_mask);
+            std::ptr::from_ref(changed)
+        });
+        // SAFETY: the same call as our caller's, but for the two signals in its mask.
         return unsafe { real(signal, action, before) };
     };
     let Some(mut theirs) = THEIRS.lock() else {

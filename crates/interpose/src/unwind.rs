@@ -196,11 +196,7 @@ fn above(place: Place, word: &impl Fn(usize) -> Option<usize>) -> Option<Above> 
     })
 }
 
-fn walk_on(
-    from: Registers,
-    word: &impl Fn(usize) -> Option<usize>,
-    path: &mut [usize],
-) -> Walked {
+fn walk_on(from: Registers, word: &impl Fn(usize) -> Option<usize>, path: &mut [usize]) -> Walked {
     let mut place = Place::of(from);
     for frames in 1..=path.len() {
         path[frames - 1] = place.instruction;

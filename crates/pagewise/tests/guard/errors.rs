@@ -162,6 +162,9 @@ fn right_programs_are_left_alone() {
         "in-child",
         "own-handler",
         "blocked",
+        "masked",
+        "coroutine",
+        "sandboxed",
         "closed",
         "locked",
         "family",
@@ -294,7 +297,14 @@ fn leaks_are_told_where_they_were_allocated() {
 
 #[test]
 fn errors_of_children_threads_and_closed_descriptors_are_told() {
-    for case in ["in-child", "blocked", "closed", "locked"] {
+    for case in [
+        "in-child",
+        "blocked",
+        "masked",
+        "coroutine",
+        "closed",
+        "locked",
+    ] {
         let (ended, json) = guard("", &format!("./guarded {case}"));
         let ended = ended.expect_code(1);
         assert_eq!(
@@ -303,6 +313,21 @@ fn errors_of_children_threads_and_closed_descriptors_are_told() {
             "{ended:#?}"
         );
     }
+}
+
+#[test]
+fn sandboxes_and_stacks_that_are_too_small_end_the_program_only_as_they_would() {
+    let (ended, json) = guard("", "./guarded sandboxed");
+    let ended = ended.expect_code(1);
+    assert_eq!(
+        json["errors"][0]["line"],
+        line_of(C_SOURCE, "sandboxed"),
+        "{ended:#?}"
+    );
+    let (ended, _) = guard("", "./guarded overflowing");
+    // With a report, if it has just room, and else without.
+    assert!(matches!(ended.code, Some(1 | 139)), "{ended:#?}");
+    guard("", "./guarded good-overflowing").0.expect_code(0);
 }
 
 #[test]

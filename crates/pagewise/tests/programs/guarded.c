@@ -2,17 +2,22 @@
  * "good-" in front does the same rightly. The lines that are expected in reports bear a mark: BUG and the name. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 static int is_good;
@@ -218,6 +223,83 @@ static void blocked(void)
     pthread_join(thread, NULL);
 }
 
+static char *in_handler;
+
+static void touch(int unused)
+{
+    (void)unused;
+    in_handler[is_good ? 7 : 8] = 1; /* BUG masked */
+}
+
+static void masked(void) /* in a handler that blocks all signals, which wait with others blocked */
+{
+    struct sigaction action = {.sa_handler = touch};
+    sigfillset(&action.sa_mask);
+    sigaction(SIGALRM, &action, NULL);
+    in_handler = make(8);
+    sigset_t all_others;
+    sigfillset(&all_others);
+    sigdelset(&all_others, SIGALRM);
+    alarm(1);
+    sigsuspend(&all_others);
+}
+
+static ucontext_t outside, inside;
+
+static void on_small_stack(void)
+{
+    char *object = make(24);
+    free(make(100));
+    free(realloc(object, 48));
+}
+
+static void coroutine(void) /* allocations on a stack of 8 KiB that is itself an object */
+{
+    char *stack = malloc(8192);
+    getcontext(&inside);
+    inside.uc_stack.ss_sp = stack;
+    inside.uc_stack.ss_size = 8192;
+    inside.uc_link = &outside;
+    makecontext(&inside, on_small_stack, 0);
+    swapcontext(&outside, &inside);
+    stack[is_good ? 8191 : 8192] = 1; /* BUG coroutine */
+}
+
+static void overflowing(void) /* a handler's stack is too small for any report: an end, not a loop */
+{
+    static char stack[4096];
+    stack_t own = {.ss_sp = stack, .ss_size = sizeof stack};
+    sigaltstack(&own, NULL);
+    struct sigaction action = {.sa_handler = touch, .sa_flags = SA_ONSTACK};
+    sigaction(SIGUSR1, &action, NULL);
+    in_handler = make(8);
+    raise(SIGUSR1);
+}
+
+static void sandboxed(void) /* a filter that ends the program at system calls that other allocators do not make */
+{
+    for (int i = 0; i < 1000; i++)
+        free(make(20));
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+#define ALLOW(number) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        ALLOW(SYS_read), ALLOW(SYS_write), ALLOW(SYS_exit_group), ALLOW(SYS_exit), ALLOW(SYS_mmap), ALLOW(SYS_munmap),
+        ALLOW(SYS_mprotect), ALLOW(SYS_brk), ALLOW(SYS_futex), ALLOW(SYS_rt_sigreturn), ALLOW(SYS_rt_sigprocmask),
+        ALLOW(SYS_madvise), ALLOW(SYS_mremap), ALLOW(SYS_fstat), ALLOW(SYS_newfstatat),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+    };
+    struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+    for (int i = 0; i < 5000; i++)
+        free(make(20));
+    free(realloc(make(30), 100000));
+    char *object = make(24);
+    object[is_good ? 23 : 24] = 1; /* BUG sandboxed */
+    puts("done");
+    fflush(stdout);
+}
+
 static void closed(void) /* all descriptors gone, and another folder and root */
 {
     for (int file = 3; file < 1024; file++)
@@ -324,7 +406,7 @@ int main(int argc, char **argv)
         {"cwe122", cwe122}, {"cwe122-tail", cwe122_tail}, {"cwe124", cwe124}, {"cwe126", cwe126},
         {"cwe127", cwe127}, {"before", before}, {"onto-itself", onto_itself}, {"unmapped", unmapped}, {"cwe415", cwe415}, {"cwe416", cwe416}, {"cwe590", cwe590}, {"cwe761", cwe761},
         {"short-read", short_read}, {"large", large}, {"moved", moved}, {"leaked", leaked}, {"twice", twice},
-        {"in-child", in_child}, {"own-handler", own_handler}, {"blocked", blocked}, {"closed", closed},
+        {"in-child", in_child}, {"own-handler", own_handler}, {"blocked", blocked}, {"masked", masked}, {"coroutine", coroutine}, {"overflowing", overflowing}, {"sandboxed", sandboxed}, {"closed", closed},
         {"threads", threads}, {"limited", limited}, {"many", many}, {"locked", locked}, {"family", family},
     };
     const char *name = argc > 1 ? argv[1] : "";
