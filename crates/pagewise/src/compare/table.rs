@@ -25,6 +25,9 @@ pub(super) const HEADER: [&str; 9] = [
     "killed",
 ];
 
+/// A larger share of swap-ins that are not the program's is told.
+const MOST_OF_OTHERS: f64 = 0.05;
+
 /// One table for each memory size, and what they say together.
 pub(super) fn render(comparisons: &[Comparison], style: Style) -> String {
     let mut text = String::new();
@@ -46,6 +49,7 @@ pub(super) fn render(comparisons: &[Comparison], style: Style) -> String {
         text.push_str(&others(comparison));
         text.push_str(&latencies(comparison));
         text.push_str(&victims(comparison));
+        text.push_str(&swapping_of_others(comparison));
         text.push_str(output_remark(comparison));
         text.push('\n');
     }
@@ -111,6 +115,18 @@ fn victims(comparison: &Comparison) -> String {
         text.push_str(&format!("with the plan, 99 % of the victim's operations end within a time {ratio:.1} times as short\n"));
     }
     text
+}
+
+/// Without a limit nothing of the program is swapped: what is counted there is of others, and in the other arms, too.
+fn swapping_of_others(comparison: &Comparison) -> String {
+    let swap_ins = |kind| comparison.arm(kind)?.median_of(|run| run.swap_ins);
+    match swap_ins(ArmKind::Unlimited).zip(swap_ins(ArmKind::Baseline)) {
+        Some((others, all)) if others > MOST_OF_OTHERS * all => format!(
+            "Other programs swapped meanwhile: swap-ins, evictions and bytes are the machine's, {} swap-ins of them in runs without a limit.\n",
+            count(others.round() as u64)
+        ),
+        _ => String::new(),
+    }
 }
 
 fn output_remark(comparison: &Comparison) -> &'static str {
@@ -190,6 +206,22 @@ pub(super) fn fields(arm: &Arm) -> Vec<String> {
 mod tests {
     use super::super::comparison::tests::comparison;
     use super::*;
+
+    #[test]
+    fn what_others_swapped_is_told() {
+        let walls: &[u64] = &[5, 5];
+        let mut compared = comparison(&[(ArmKind::Baseline, walls), (ArmKind::Unlimited, walls)]);
+        compared.arms[1]
+            .runs
+            .iter_mut()
+            .for_each(|run| run.swap_ins = Some(0));
+        assert_eq!(swapping_of_others(&compared), "");
+        compared.arms[1]
+            .runs
+            .iter_mut()
+            .for_each(|run| run.swap_ins = Some(7));
+        assert!(swapping_of_others(&compared).contains("7 swap-ins"));
+    }
 
     fn plain() -> Style {
         Style {

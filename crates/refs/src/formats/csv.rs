@@ -68,6 +68,9 @@ const IDS: &[(&str, Unit)] = &[
 const OPERATIONS: &[&str] = &["op", "operation", "rw", "type", "command", "cmd", "access"];
 const SIZES: &[&str] = &["size", "bytes", "len", "length", "obj_size"];
 
+/// Columns of `pagewise export csv`, whose rows are swap-ins, evictions and writes.
+const EXPORTED: [&str; 3] = ["kind", "latency_ns", "object_kind"];
+const NO_REFERENCES: &str = "these are events of a recording (pagewise export csv), and no references to pages: name the recording itself";
 const NO_COLUMNS: &str = "which column is what? Its first line names none `id`, `lbn`, `address` or alike; \
     say it with --columns id=5,op=3,size=4 (counted from 1)";
 
@@ -90,6 +93,9 @@ impl Csv {
                 .iter()
                 .position(|name| names.contains(&name.as_str()))
         };
+        if columns.is_none() && EXPORTED.iter().all(|name| position(&[name]).is_some()) {
+            return Err(NO_REFERENCES.to_owned());
+        }
         let named = IDS
             .iter()
             .find_map(|(name, unit)| Some((position(&[name])?, *unit)));

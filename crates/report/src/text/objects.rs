@@ -131,6 +131,7 @@ pub(crate) fn table_of(
         .saturating_sub(right(columns))
         .max(narrowest)
         .min(longest);
+    let fitted_names = told_apart(rows.iter().map(|(name, _)| name.as_str()), room);
     let line = |name: &str, cells: &[&str]| {
         let cells = cells.iter().zip(&widths).take(columns);
         let cells = cells.map(|(cell, width)| {
@@ -140,18 +141,47 @@ pub(crate) fn table_of(
         format!("{}{}", fitted(name, room), cells.collect::<String>())
     };
     let _ = writeln!(text, "\n{}", style.dim(&line(name_head, heads)));
-    for (name, cells) in rows {
+    for (name, (_, cells)) in fitted_names.iter().zip(rows) {
         let cells: Vec<&str> = cells.iter().map(String::as_str).collect();
         let _ = writeln!(text, "{}", line(name, &cells));
     }
 }
 
-/// A name cut or padded to a width.
-fn fitted(name: &str, width: usize) -> String {
-    let name = match name.width() <= width {
+/// Names cut to a width. Those that differ only in what is cut away are numbered.
+fn told_apart<'name>(names: impl Iterator<Item = &'name str>, width: usize) -> Vec<String> {
+    let mut seen: Vec<(String, Vec<&str>)> = Vec::new();
+    let apart = |name: &'name str| {
+        let short = cut_to(name, width);
+        let Some((_, same)) = seen.iter_mut().find(|(other, _)| *other == short) else {
+            seen.push((short.clone(), vec![name]));
+            return short;
+        };
+        let known = same.iter().position(|other| *other == name);
+        let at = known.unwrap_or_else(|| {
+            same.push(name);
+            same.len() - 1
+        });
+        match at {
+            0 => short,
+            _ => {
+                let number = format!(" ({})", at + 1);
+                cut_to(name, width.saturating_sub(number.len())) + &number
+            }
+        }
+    };
+    names.map(apart).collect()
+}
+
+fn cut_to(name: &str, width: usize) -> String {
+    match name.width() <= width {
         true => name.to_owned(),
         false => cut(name, width),
-    };
+    }
+}
+
+/// A name cut or padded to a width.
+fn fitted(name: &str, width: usize) -> String {
+    let name = cut_to(name, width);
     let padding = width.saturating_sub(name.width());
     format!("{name}{}", " ".repeat(padding))
 }
@@ -159,6 +189,25 @@ fn fitted(name: &str, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_that_differ_in_what_is_cut_away_are_numbered() {
+        let names = [
+            "begin 1 end",
+            "begin 2 end",
+            "begin 1 end",
+            "other",
+            "begin 3 end",
+        ];
+        let told = told_apart(names.into_iter(), 9);
+        assert_eq!(told[0], told[2]);
+        assert_eq!(told[1], "be~nd (2)");
+        assert_eq!(told[3], "other");
+        assert!(
+            told[4].ends_with(" (3)") && told[4].width() == 9,
+            "{told:?}"
+        );
+    }
 
     #[test]
     fn a_long_name_keeps_its_end() {

@@ -43,3 +43,10 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn events_of_a_recording_are_no_references() {
+    let head = b"time_ns,space,pid,tid,kind,address,latency_ns,object,object_kind,name\n";
+    let why = Csv::new(head, None, None).unwrap_err();
+    assert!(why.contains("name the recording itself"), "{why}");
+}

@@ -1,0 +1,84 @@
+//! Programs that forbid themselves system calls (seccomp(2)): a filter that knows nothing of us may end the program at one that no other
+//! allocator makes. From then on we make only those that others make, too: `mmap`, `mprotect`, `madvise`, `munmap`.
+
+use std::ffi::c_int;
+use std::ffi::c_ulong;
+use std::ffi::c_void;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering;
+
+use pagewise_interpose::Symbol;
+use pagewise_interpose::process_id;
+
+use crate::heap;
+use crate::paths;
+use crate::recycle;
+use crate::report;
+
+type Prctl = unsafe extern "C" fn(c_int, c_ulong, c_ulong, c_ulong, c_ulong) -> c_int;
+type SeccompLoad = unsafe extern "C" fn(*mut c_void) -> c_int;
+
+// SAFETY: the C library's type for the function of this name, but that it takes as many arguments as the option has.
+static PRCTL: Symbol<Prctl> = unsafe { Symbol::new(c"prctl") };
+// SAFETY: libseccomp's type for the function of this name.
+static SECCOMP_LOAD: Symbol<SeccompLoad> = unsafe { Symbol::new(c"seccomp_load") };
+
+static IS_IN: AtomicBool = AtomicBool::new(false);
+/// The number of the process that went in.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+
+/// Whether this process has, or is about to have, a filter of its own making.
+#[inline(always)]
+pub(crate) fn is_in() -> bool {
+    IS_IN.load(Ordering::Relaxed)
+}
+
+/// This process's number; in a sandbox, of which a child is in, too, that of the process that went in.
+pub(crate) fn process() -> u32 {
+    match is_in() {
+        true => PROCESS.load(Ordering::Relaxed),
+        false => process_id(),
+    }
+}
+
+fn enter() {
+    PROCESS.store(process_id(), Ordering::Relaxed);
+    if !IS_IN.swap(true, Ordering::Relaxed) {
+        // What would be asked for later.
+        paths::this_thread();
+        report::prepare_for_sandbox();
+        recycle::give_up();
+        heap::settle();
+    }
+}
+
+/// # Safety
+/// As prctl(2).
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn prctl(
+    option: c_int,
+    second: c_ulong,
+    third: c_ulong,
+    fourth: c_ulong,
+    fifth: c_ulong,
+) -> c_int {
+    if option == libc::PR_SET_SECCOMP {
+        enter();
+    }
+    // SAFETY: the same call as our caller's; registers that it did not set are passed on as they are.
+    PRCTL.look_up().map_or(-1, |real| unsafe {
+        real(option, second, third, fourth, fifth)
+    })
+}
+
+/// # Safety
+/// As seccomp_load(3) of libseccomp, whose own system call is not seen here.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn seccomp_load(filter: *mut c_void) -> c_int {
+    enter();
+    // SAFETY: the same call as our caller's.
+    SECCOMP_LOAD
+        .look_up()
+        .map_or(-libc::ENOSYS, |real| unsafe { real(filter) })
+}
