@@ -51,6 +51,7 @@ static KINDS: [AtomicU8; MOST_CHUNKS] = [const { AtomicU8::new(0) }; MOST_CHUNKS
 static LEDGER: Lock<Option<Ledger>> = Lock::new(None);
 /// The arena can be looked at.
 static IS_READY: AtomicBool = AtomicBool::new(false);
+
 /// What is asked for.
 #[derive(Clone, Copy)]
 pub(crate) struct Request {

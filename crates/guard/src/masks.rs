@@ -149,24 +149,7 @@ pub mod waits {
                 }
             )+
 
-            /// The C library's own.
-            #[allow(non_upper_case_globals, reason = "the C library's names")]
-            mod real {
-                use super::*;
-                $(
-                    // SAFETY: the C library's type for the function of this name.
-                    pub(super) static $name: ::pagewise_interpose::Symbol<unsafe extern "C" fn($($type,)* *const sigset_t) -> c_int> = unsafe {
-                        ::pagewise_interpose::Symbol::new(match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
-                            Ok(name) => name,
-                            Err(_) => panic!("a name without zeros"),
-                        })
-                    };
-                )+
-            }
-
-            pub(super) fn prepare() {
-                $(real::$name.look_up();)+
-            }
+            $crate::wrap::own! { $(fn $name($($type,)* *const sigset_t) -> c_int;)+ }
         };
     }
 

@@ -16,24 +16,9 @@ macro_rules! check {
     };
 }
 
-/// Functions that are called as they are once their buffers were looked at.
-macro_rules! wrappers {
-    ($($(#[$meta:meta])* fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty = $failed:expr, $check:block)+) => {
-        $(
-            /// # Safety
-            /// As the C library's function of this name.
-            $(#[$meta])*
-            #[cfg_attr(not(test), unsafe(no_mangle))]
-            pub unsafe extern "C" fn $name($($argument: $type),*) -> $result {
-                $check
-                let Some(real) = real::$name.look_up() else {
-                    return $failed;
-                };
-                // SAFETY: the same call as our caller's.
-                unsafe { real($($argument),*) }
-            }
-        )+
-
+/// The C library's own functions of some names, in a module `real`, and `prepare`.
+macro_rules! own {
+    ($(fn $name:ident($($type:ty),*) -> $result:ty;)+) => {
         /// The C library's own.
         #[allow(non_upper_case_globals, reason = "the C library's names")]
         mod real {
@@ -56,5 +41,28 @@ macro_rules! wrappers {
     };
 }
 
+/// Functions that are called as they are once their buffers were looked at.
+macro_rules! wrappers {
+    ($($(#[$meta:meta])* fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty = $failed:expr, $check:block)+) => {
+        $(
+            /// # Safety
+            /// As the C library's function of this name.
+            $(#[$meta])*
+            #[cfg_attr(not(test), unsafe(no_mangle))]
+            pub unsafe extern "C" fn $name($($argument: $type),*) -> $result {
+                $check
+                let Some(real) = real::$name.look_up() else {
+                    return $failed;
+                };
+                // SAFETY: the same call as our caller's.
+                unsafe { real($($argument),*) }
+            }
+        )+
+
+        $crate::wrap::own! { $(fn $name($($type),*) -> $result;)+ }
+    };
+}
+
 pub(crate) use check;
+pub(crate) use own;
 pub(crate) use wrappers;

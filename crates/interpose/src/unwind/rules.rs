@@ -15,6 +15,7 @@ use crate::visit_modules;
 const PLACES: usize = 1 << 15;
 /// Modules of a process; code of others ends paths.
 const MODULES: usize = 1024;
+
 /// The rule of an address. The words are written by anybody at any time: the last says whether they belong together.
 struct Known {
     address: AtomicUsize,
