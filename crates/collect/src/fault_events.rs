@@ -6,13 +6,14 @@
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::fd::FromRawFd;
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
 use libbpf_sys as sys;
+
+use crate::perf_event;
 
 /// Pages of each ring's data: with the page before them, what `perf_event_mlock_kb` grants anyone, 516 KiB a processor.
 const RING_PAGES: usize = 128;
@@ -89,7 +90,7 @@ impl FaultEvents {
         let cpus =
             libbpf_rs::num_possible_cpus().map_err(|error| io::Error::other(error.to_string()))?;
         let mut rings = Vec::new();
-        for cpu in 0..cpus as i32 {
+        for cpu in 0..cpus as u32 {
             match open_on(pid, cpu) {
                 Ok(event) => rings.push(Ring::map(event)?),
                 // Offline.
@@ -158,7 +159,7 @@ fn counts(threads: &mut HashMap<u32, u32>, event: &FaultEvent) -> bool {
     }
 }
 
-fn open_on(pid: u32, cpu: i32) -> io::Result<OwnedFd> {
+fn open_on(pid: u32, cpu: u32) -> io::Result<OwnedFd> {
     let mut attributes = sys::perf_event_attr {
         type_: sys::PERF_TYPE_SOFTWARE,
         size: size_of::<sys::perf_event_attr>() as u32,
@@ -180,22 +181,13 @@ fn open_on(pid: u32, cpu: i32) -> io::Result<OwnedFd> {
     attributes.set_task(1);
     attributes.set_comm(1);
     attributes.set_comm_exec(1);
-    // SAFETY: perf_event_open reads `size` bytes of the attributes, which live across the call.
-    let fd = unsafe {
-        libc::syscall(
-            libc::SYS_perf_event_open,
-            &raw const attributes,
-            pid as libc::c_long,
-            libc::c_long::from(cpu),
-            -1 as libc::c_long, // no group
-            libc::c_ulong::from(sys::PERF_FLAG_FD_CLOEXEC),
-        )
-    };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel has just given us this descriptor; nobody else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+    perf_event::open(
+        &attributes,
+        perf_event::Scope::ThreadOn {
+            thread: pid,
+            processor: cpu,
+        },
+    )
 }
 
 /// Words of the first page of a ring (`struct perf_event_mmap_page`, include/uapi/linux/perf_event.h).
