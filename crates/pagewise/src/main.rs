@@ -16,6 +16,7 @@ mod import;
 mod manual;
 mod observe;
 mod output;
+mod page;
 mod plan;
 mod record;
 mod report;

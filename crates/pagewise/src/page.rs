@@ -1,20 +1,18 @@
-//! A page with plots: one file, no network. The template draws what the JSON document says.
+//! Pages with plots: one file, no network. A template draws what a JSON document says.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::arguments::SimulateArguments;
 use crate::failure::Failure;
 use crate::output::tell;
 
-const TEMPLATE: &str = include_str!("page.html");
 const DATA: &str = "\"@DATA@\"";
 
-/// Refuses a file that may not be written, before anything is simulated.
-pub(super) fn check(arguments: &SimulateArguments) -> Result<(), Failure> {
-    match &arguments.html {
-        Some(path) if path.exists() && !arguments.force => Err(Failure::new(format!(
+/// Refuses a file that may not be written, before anything is done for it.
+pub(crate) fn check(path: Option<&Path>, force: bool) -> Result<(), Failure> {
+    match path {
+        Some(path) if path.exists() && !force => Err(Failure::new(format!(
             "{} exists already: use -f to overwrite it",
             path.display()
         ))),
@@ -22,13 +20,8 @@ pub(super) fn check(arguments: &SimulateArguments) -> Result<(), Failure> {
     }
 }
 
-/// The page of what another replacement policy would do.
-pub(super) fn page(document: &str) -> String {
-    render(TEMPLATE, document)
-}
-
 /// Writes a page beside its place and renames it.
-pub(super) fn write(path: &Path, page: &str, force: bool) -> Result<(), Failure> {
+pub(crate) fn write(path: &Path, page: &str, force: bool) -> Result<(), Failure> {
     let failed =
         |error: io::Error| Failure::new(format!("cannot write {}: {error}", path.display()));
     if force && path.exists() && !path.is_file() {
@@ -52,7 +45,7 @@ pub(super) fn write(path: &Path, page: &str, force: bool) -> Result<(), Failure>
 }
 
 /// The template with the document in it. No text of the document may end the script that holds it.
-pub(super) fn render(template: &str, document: &str) -> String {
+pub(crate) fn render(template: &str, document: &str) -> String {
     template.replacen(DATA, &document.replace('<', "\\u003c"), 1)
 }
 
@@ -61,12 +54,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_needs_no_network_and_holds_its_data() {
-        let page = page("{\"path\":\"</script><b>\"}");
-        assert!(page.contains(r#"{"path":"\u003c/script>\u003cb>"}"#));
-        assert!(!page.contains("@DATA@"));
-        for outside in ["src=", "href=", "@import", "url(", "fetch("] {
-            assert!(!page.contains(outside), "{outside}");
+    fn pages_need_no_network_and_hold_their_data() {
+        let templates = [
+            include_str!("simulate/page.html"),
+            include_str!("simulate/hugepages/page.html"),
+            include_str!("hugepages/scan.html"),
+        ];
+        for template in templates {
+            let page = render(template, "{\"path\":\"</script><b>\"}");
+            assert!(page.contains(r#"{"path":"\u003c/script>\u003cb>"}"#));
+            assert!(!page.contains("@DATA@"));
+            for outside in ["src=", "href=", "@import", "url(", "fetch("] {
+                assert!(!page.contains(outside), "{outside}");
+            }
         }
     }
 }

@@ -218,6 +218,12 @@ pub(crate) struct ScanArguments {
     /// Print JSON (schema pagewise.hugepages-scan/1)
     #[arg(long)]
     pub(crate) json: bool,
+    /// Also write the map as a page that needs no network
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Overwrite the file given with --html
+    #[arg(short, long, requires = "html")]
+    pub(crate) force: bool,
 }
 
 /// A number of promotions a second.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use std::time::Instant;
 
 use pagewise_collect::AccessSensor;
+use pagewise_collect::page_walks::WalkEvents;
 use pagewise_host::counters;
 use pagewise_host::huge_pages;
 use pagewise_simulate::hugepages::Controller;
@@ -40,6 +41,8 @@ pub(super) struct Manager<'arguments> {
     folder: Folder,
     named: Named,
     pub(super) sensor: AccessSensor,
+    /// `None`: this processor counts no page walks.
+    walk_events: Option<WalkEvents>,
     pub(super) controller: Controller,
     pub(super) processes: Processes,
     pub(super) targets: BTreeMap<u32, Target>,
@@ -63,11 +66,15 @@ impl<'arguments> Manager<'arguments> {
     ) -> Result<Self, Failure> {
         let named = Named::find(arguments)?;
         let settings = arguments.settings()?;
-        if arguments.policy.needs_counters() {
-            return Err(Failure::new(
-                "hawkeye-pmu needs this processor's counters of page walks, which are not read yet; use --policy hawkeye-g, which estimates by accesses",
-            ));
-        }
+        let walk_events = match WalkEvents::find() {
+            Ok(events) => Some(events),
+            Err(why) if arguments.policy.needs_counters() => {
+                return Err(Failure::new(format!(
+                    "hawkeye-pmu needs this processor's counters of page walks: {why}; use --policy hawkeye-g, which estimates by accesses"
+                )));
+            }
+            Err(_) => None,
+        };
         let layout = pagewise_collect::calibrate()?;
         let mut sensor = AccessSensor::with_zeros(layout)?;
         sensor.leave_out_zero_page();
@@ -78,6 +85,7 @@ impl<'arguments> Manager<'arguments> {
             folder,
             named,
             sensor,
+            walk_events,
             controller: Controller::new(&settings),
             processes: Processes::default(),
             targets: BTreeMap::new(),
@@ -156,7 +164,7 @@ impl<'arguments> Manager<'arguments> {
     }
 
     fn take_hold(&mut self, pid: u32) {
-        match Target::hold(pid) {
+        match Target::hold(pid, self.walk_events.as_ref()) {
             Ok(Some(target)) => {
                 self.processes.entry(pid);
                 self.targets.insert(pid, target);

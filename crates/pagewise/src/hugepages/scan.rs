@@ -14,13 +14,18 @@ use super::target::Pace;
 use super::target::Target;
 use crate::failure::Failure;
 use crate::output;
+use crate::page;
 use crate::record::signals::Signals;
+
+const TEMPLATE: &str = include_str!("scan.html");
 
 #[derive(Serialize)]
 struct Document<'scan> {
     schema: &'static str,
     pid: u32,
     comm: &'scan str,
+    /// Why the manager leaves it alone, if it does.
+    left_alone: Option<&'static str>,
     window_s: f64,
     #[serde(flatten)]
     sizes: &'scan Sizes,
@@ -40,10 +45,11 @@ struct RegionRow {
 }
 
 pub(super) fn run(arguments: &ScanArguments) -> Result<(), Failure> {
+    page::check(arguments.html.as_deref(), arguments.force)?;
     let signals = Signals::catch()?;
     let pid = arguments.pid;
     let gone = || Failure::new(format!("process {pid} ended before it could be looked at"));
-    let mut target = Target::hold(pid)?.ok_or_else(gone)?;
+    let mut target = Target::hold(pid, None)?.ok_or_else(gone)?;
     let mut sensor = AccessSensor::with_zeros(pagewise_collect::calibrate()?)?;
     sensor.leave_out_zero_page();
     let mut processes = Processes::default();
@@ -78,8 +84,12 @@ pub(super) fn run(arguments: &ScanArguments) -> Result<(), Failure> {
         .regions()
         .values()
         .for_each(|region| sizes.add(region));
+    let document = || json(arguments, &target, known, &sizes);
+    if let Some(path) = &arguments.html {
+        page::write(path, &page::render(TEMPLATE, &document()?), arguments.force)?;
+    }
     if arguments.json {
-        return print_json(arguments, &target, known, &sizes);
+        return output::print(&format!("{}\n", document()?));
     }
     let zeros = match sizes.zero_bytes_in_huge {
         Some(zeros) => format!(", of which {} are pages of zeros", table::bytes(zeros)),
@@ -98,12 +108,12 @@ pub(super) fn run(arguments: &ScanArguments) -> Result<(), Failure> {
     ))
 }
 
-fn print_json(
+fn json(
     arguments: &ScanArguments,
     target: &Target,
     known: &pagewise_simulate::hugepages::Process,
     sizes: &Sizes,
-) -> Result<(), Failure> {
+) -> Result<String, Failure> {
     let regions = known.regions().iter().map(|(address, region)| RegionRow {
         address: *address,
         resident_pages: region.seen.resident,
@@ -116,11 +126,10 @@ fn print_json(
         schema: "pagewise.hugepages-scan/1",
         pid: arguments.pid,
         comm: &target.comm,
+        left_alone: target.left_alone,
         window_s: arguments.window.0.as_secs_f64(),
         sizes,
         regions: regions.collect(),
     };
-    let json =
-        serde_json::to_string_pretty(&document).map_err(|error| Failure::new(error.to_string()))?;
-    output::print(&format!("{json}\n"))
+    serde_json::to_string_pretty(&document).map_err(|error| Failure::new(error.to_string()))
 }

@@ -9,6 +9,8 @@ use pagewise_collect::access::Pages;
 use pagewise_collect::access::Walked;
 use pagewise_collect::access::clear_accessed;
 use pagewise_collect::access::pages_in;
+use pagewise_collect::page_walks::PageWalks;
+use pagewise_collect::page_walks::WalkEvents;
 use pagewise_host::RunningProcess;
 use pagewise_host::huge_pages;
 use pagewise_host::huge_pages::Area;
@@ -27,6 +29,8 @@ pub(super) struct Target {
     process: RunningProcess,
     pub(super) comm: String,
     pub(super) pages: Pages,
+    /// `None`: not counted.
+    page_walks: Option<PageWalks>,
     pub(super) areas: Vec<Area>,
     phase: Phase,
     pub(super) looks: u32,
@@ -69,7 +73,10 @@ pub(super) struct Pace {
 
 impl Target {
     /// Takes hold of the process. `None`: it has ended.
-    pub(super) fn hold(pid: u32) -> Result<Option<Self>, Failure> {
+    pub(super) fn hold(
+        pid: u32,
+        walk_events: Option<&WalkEvents>,
+    ) -> Result<Option<Self>, Failure> {
         let process = targets::require(pid)?;
         let Some(pages) = Pages::open(pid)? else {
             return Ok(None);
@@ -82,6 +89,7 @@ impl Target {
             comm: process::comm(pid).unwrap_or_default().trim().to_owned(),
             process,
             pages,
+            page_walks: walk_events.and_then(|events| PageWalks::open(events, pid).ok()),
             areas: Vec::new(),
             phase: Phase::Resting {
                 until: Instant::now(),
@@ -169,6 +177,7 @@ impl Target {
             seen.retain(|region| region.huge);
         }
         known.observe(&seen, now);
+        known.set_overhead(self.page_walks.as_mut().and_then(PageWalks::overhead));
         self.looks += 1;
         self.phase = Phase::Resting {
             until: Instant::now() + self.rest(pace.interval),

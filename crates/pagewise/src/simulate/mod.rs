@@ -2,7 +2,6 @@
 
 mod arguments;
 mod engine;
-mod html;
 mod hugepages;
 mod policy;
 mod progress;
@@ -21,6 +20,9 @@ use self::progress::Progress;
 use crate::failure::Failure;
 use crate::output;
 use crate::output::tell;
+use crate::page;
+
+const TEMPLATE: &str = include_str!("page.html");
 
 pub(crate) fn run(arguments: &SimulateArguments) -> Result<ExitCode, Failure> {
     if arguments.sweep_of.engine.is_some() {
@@ -36,7 +38,7 @@ pub(crate) fn run(arguments: &SimulateArguments) -> Result<ExitCode, Failure> {
         )));
     }
     let request = arguments.request()?;
-    html::check(arguments)?;
+    page::check(arguments.html.as_deref(), arguments.force)?;
     let findings = pagewise_replay::replay(&arguments.trace, &request, &mut Progress::default())?;
     for note in &findings.notes {
         tell!("pagewise: {note}");
@@ -52,7 +54,7 @@ pub(crate) fn run(arguments: &SimulateArguments) -> Result<ExitCode, Failure> {
     output::print(&text)?;
     if let Some(path) = &arguments.html {
         let document = findings.to_json(false).map_err(|error| rendered(&error))?;
-        html::write(path, &html::page(&document), arguments.force)?;
+        page::write(path, &page::render(TEMPLATE, &document), arguments.force)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -6,18 +6,27 @@
  *   shared MIB      as sparse, and half of the memory belongs to a child too
  *   locked MIB      as sparse, locked
  *   moved MIB       as sparse, and moved by mremap, with a hole in each region
+ *   pinned MIB      as sparse, and a pipe holds a page of each region, whose later writes must be seen through it
+ *   watched MIB     as sparse in huge pages, watched by a userfaultfd that nobody answers
+ *   interleaved MIB as sparse, with a policy that spreads it over the nodes of memory
  *   forbidden MIB   as hot, with huge pages switched off for the process
  *   writers MIB     writes and checks words at random
  *   storm MIB       as writers, and forks and unmaps meanwhile
  * It prints `ready ADDRESS`, runs until its standard input ends, checks every byte, and prints `bad N`. */
 #define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/mempolicy.h>
+#include <linux/userfaultfd.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -146,6 +155,52 @@ static size_t move_with_holes(void)
 	return bad_pages();
 }
 
+/* Were a page that the pipe holds moved, what is written to it later would not be seen through the pipe. */
+static size_t pin(void)
+{
+	int end[2];
+	size_t regions = bytes / REGION, bad = 0;
+	if (pipe(end) || fcntl(end[1], F_SETPIPE_SZ, (int)(regions * PAGE)) < 0)
+		fail("pipe");
+	for (size_t region = 0; region < regions; region++) {
+		struct iovec page = { memory + region * REGION, PAGE };
+		if (vmsplice(end[1], &page, 1, 0) != (ssize_t)PAGE)
+			fail("vmsplice");
+	}
+	bad += hold();
+	for (size_t region = 0; region < regions; region++)
+		*(volatile uint64_t *)(memory + region * REGION + 8) = ~region;
+	for (size_t region = 0; region < regions; region++) {
+		static uint64_t seen[WORDS];
+		for (size_t got = 0; got < PAGE;) {
+			ssize_t step = read(end[0], (char *)seen + got, PAGE - got);
+			if (step <= 0)
+				fail("read");
+			got += (size_t)step;
+		}
+		bad += seen[1] != ~region;
+	}
+	return bad;
+}
+
+/* A page that is freed behind its back would be waited for forever. */
+static size_t watch(void)
+{
+	int watcher = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register area = { .range = { (uintptr_t)memory, bytes }, .mode = UFFDIO_REGISTER_MODE_MISSING };
+	if (watcher < 0 || ioctl(watcher, UFFDIO_API, &api) || ioctl(watcher, UFFDIO_REGISTER, &area))
+		fail("userfaultfd");
+	return hold();
+}
+
+static void interleave(void)
+{
+	unsigned long nodes = 1;
+	if (syscall(SYS_mbind, memory, bytes, MPOL_INTERLEAVE, &nodes, 8 * sizeof nodes, 0))
+		fail("mbind");
+}
+
 /* Writes words at random, zeros among them, and checks each before: none may be lost. */
 static size_t write_and_check(int storm)
 {
@@ -198,12 +253,20 @@ int main(int count, char **words)
 	size_t bad;
 	if (!strcmp(mode, "forbidden") && prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0))
 		fail("prctl");
+	if (!strcmp(mode, "interleaved"))
+		interleave();
+	if (!strcmp(mode, "watched") && madvise(memory, bytes, MADV_HUGEPAGE))
+		fail("madvise");
 	if (strcmp(mode, "writers") && strcmp(mode, "storm"))
 		fill();
 	if (!strcmp(mode, "hot") || !strcmp(mode, "forbidden"))
 		bad = read_hot(count > 3 ? strtoul(words[3], NULL, 10) << 20 : bytes);
-	else if (!strcmp(mode, "sparse"))
+	else if (!strcmp(mode, "sparse") || !strcmp(mode, "interleaved"))
 		bad = hold();
+	else if (!strcmp(mode, "pinned"))
+		bad = pin();
+	else if (!strcmp(mode, "watched"))
+		bad = watch();
 	else if (!strcmp(mode, "shared"))
 		bad = share();
 	else if (!strcmp(mode, "locked")) {

@@ -11,17 +11,17 @@ use pagewise_report::text::Style;
 
 pub(crate) use self::arguments::HugeArguments;
 use super::arguments::SimulateArguments;
-use super::html;
 use super::progress::Progress;
 use crate::failure::Failure;
 use crate::output;
 use crate::output::tell;
+use crate::page;
 
 const TEMPLATE: &str = include_str!("page.html");
 
 pub(super) fn run(arguments: &SimulateArguments) -> Result<ExitCode, Failure> {
     let request = arguments.hugepages.request(arguments)?;
-    html::check(arguments)?;
+    page::check(arguments.html.as_deref(), arguments.force)?;
     let traces: Vec<PathBuf> = arguments.traces().cloned().collect();
     let findings = pagewise_replay::replay_hugepages(&traces, &request, &mut Progress::default())?;
     for note in &findings.notes {
@@ -41,9 +41,9 @@ pub(super) fn run(arguments: &SimulateArguments) -> Result<ExitCode, Failure> {
     };
     output::print(&text)?;
     if let Some(path) = &arguments.html {
-        html::write(
+        page::write(
             path,
-            &html::render(TEMPLATE, &json(false)?),
+            &page::render(TEMPLATE, &json(false)?),
             arguments.force,
         )?;
     }
