@@ -25,6 +25,7 @@ use crate::CollectError;
 use crate::Layout;
 use crate::calibrate::open_object;
 use crate::driver::find;
+use crate::features;
 use crate::record::Config;
 use crate::ring::MappedArray;
 
@@ -172,6 +173,7 @@ impl AccessSensor {
             direct_map: layout.direct_map,
             top_level_shift: layout.top_level_shift,
             use_cast: layout.use_cast.into(),
+            copies_tables: (!features::is_confidential()).into(),
             ..Config::default()
         };
         let mut open = open_object("access", ACCESS, config)?;

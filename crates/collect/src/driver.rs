@@ -151,6 +151,7 @@ impl SwapSensor {
             call_paths: options.call_paths.into(),
             check_call_paths: options.check_call_paths.into(),
             does_nothing: options.does_nothing.into(),
+            copies_tables: 0, // nothing is copied by these programs
             enforces: options.enforces.into(),
         };
         let refused = |error: libbpf_rs::Error| CollectError::from_libbpf("swap", &error);

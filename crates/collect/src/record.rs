@@ -48,6 +48,7 @@ pub(crate) struct Config {
     pub(crate) call_paths: u8,
     pub(crate) check_call_paths: u8,
     pub(crate) does_nothing: u8,
+    pub(crate) copies_tables: u8,
     pub(crate) enforces: u8,
 }
 
@@ -67,6 +68,7 @@ impl Config {
             self.call_paths,
             self.check_call_paths,
             self.does_nothing,
+            self.copies_tables,
             self.enforces,
         ]);
         bytes.resize(size_of::<Self>(), 0); // C pads the end

@@ -79,7 +79,7 @@ static __always_inline __u64 region_entry(__u64 pgd, __u64 address, __u64 *span)
 	return next_table(base, entry & ENTRY_TABLE, address, REGION_SHIFT);
 }
 
-static __always_inline void sort_entry(struct region *region, int word, __u64 entry, __u64 bit)
+static __always_inline void sort_entry(struct region *region, __u32 word, __u64 entry, __u64 bit)
 {
 	__u64 zeros = look.zero_frame && (entry & ENTRY_TABLE) >> PAGE_SHIFT == look.zero_frame;
 	__u64 resident = entry_is_resident(entry) & !zeros;
@@ -91,6 +91,53 @@ static __always_inline void sort_entry(struct region *region, int word, __u64 en
 	region->resident[word] |= (resident | (absent & entry_is_migrating(entry))) << bit;
 }
 
+#define GROUP 8 // entries looked at together
+
+// One bit of each of eight bytes, side by side.
+static __always_inline __u64 bits_of_bytes(__u64 bytes, int bit)
+{
+	return ((bytes >> bit & 0x0101010101010101UL) * 0x0102040810204080UL) >> 56;
+}
+
+static __always_inline __u64 entry_of(const struct table *copy, __u64 table, __u32 page)
+{
+	return config.copies_tables ? copy->entries[page & (REGION_PAGES - 1)] : load(table + page * 8);
+}
+
+static __noinline int sort_group(struct region *region, const struct table *copy, __u64 table, __u32 first)
+{
+	if (!region || !copy)
+		return 0;
+	for (__u32 page = first; page < first + GROUP; page++)
+		sort_entry(region, page / 64 & (REGION_WORDS - 1), entry_of(copy, table, page), page % 64);
+	return 0;
+}
+
+// Most tables hold entries of pages in memory, and of nothing: then the bytes of eight entries tell all.
+static __always_inline void read_group(struct region *region, const struct table *copy, __u64 table, __u32 first)
+{
+	__u64 bytes = 0, any = 0, present;
+	__u32 word = first / 64 & (REGION_WORDS - 1), shift = first % 64;
+
+#pragma unroll
+	for (int i = 0; i < GROUP; i++) {
+		__u64 entry = entry_of(copy, table, first + i);
+
+		bytes |= entry_byte(entry) << (8 * i);
+		any |= entry;
+	}
+	if (!any)
+		return;
+	present = bits_of_bytes(bytes, RESIDENT_BIT);
+	if (present != 0xff || any & ENTRY_UNUSUAL) {
+		sort_group(region, copy, table, first);
+		return;
+	}
+	region->resident[word] |= present << shift;
+	region->accessed[word] |= bits_of_bytes(bytes, ACCESSED_BIT) << shift;
+	region->dirty[word] |= bits_of_bytes(bytes, DIRTY_BIT) << shift;
+}
+
 static __always_inline bool read_table(struct region *region, __u64 table)
 {
 	__u32 zero = 0;
@@ -98,7 +145,7 @@ static __always_inline bool read_table(struct region *region, __u64 table)
 
 	if (!copy)
 		return false;
-	if (!config.use_cast && bpf_probe_read_kernel(copy, sizeof(*copy), (void *)table))
+	if (config.copies_tables && bpf_probe_read_kernel(copy, sizeof(*copy), (void *)table))
 		return false;
 	for (int word = 0; word < REGION_WORDS; word++) {
 		region->resident[word] = 0;
@@ -106,11 +153,9 @@ static __always_inline bool read_table(struct region *region, __u64 table)
 		region->dirty[word] = 0;
 		region->swapped[word] = 0;
 	}
-	for (int page = 0; page < REGION_PAGES; page++) {
-		__u64 entry = config.use_cast ? load(table + page * 8) : copy->entries[page];
-
-		sort_entry(region, page / 64, entry, page % 64);
-	}
+#pragma clang loop unroll(disable)
+	for (__u32 first = 0; first < REGION_PAGES; first += GROUP)
+		read_group(region, copy, table, first);
 	return true;
 }
 
@@ -242,8 +287,8 @@ static long look_at_words(__u32 step, struct contents *page)
 	for (int word = 0; word < WORDS_A_STEP; word++) {
 		__u32 index = step * WORDS_A_STEP + word;
 
-		words |= config.use_cast ? load(page->address + index * sizeof(__u64)) :
-					   copy->entries[index & (REGION_PAGES - 1)];
+		words |= config.copies_tables ? copy->entries[index & (REGION_PAGES - 1)] :
+						load(page->address + index * sizeof(__u64));
 	}
 	page->zero = words == 0;
 	return !page->zero;
@@ -256,7 +301,7 @@ static __always_inline bool is_zero_page(__u64 address, struct table *copy)
 
 	if (load(address) || load(address + PAGE_SIZE - sizeof(__u64)))
 		return false;
-	if (!config.use_cast && bpf_probe_read_kernel(copy, sizeof(*copy), (void *)address))
+	if (config.copies_tables && bpf_probe_read_kernel(copy, sizeof(*copy), (void *)address))
 		return false;
 	bpf_loop(PAGE_SIZE / sizeof(__u64) / WORDS_A_STEP, look_at_words, &page, 0);
 	return page.zero;

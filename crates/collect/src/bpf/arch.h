@@ -48,6 +48,17 @@ static __always_inline __u64 entry_is_dirty(__u64 entry)
 	return (entry >> 6 | entry >> 58) & 1;
 }
 
+/* A byte of each entry, for eight at a time: whether it is resident, accessed and dirty, at these bits of it. It tells all of entries that are present
+ * and have none of the unusual bits: PROT_NONE, special (the page of zeros), and the dirty bit in its other place. */
+#define ENTRY_UNUSUAL (1UL << 8 | 1UL << 9 | 1UL << 58)
+#define RESIDENT_BIT 0
+#define ACCESSED_BIT 5
+#define DIRTY_BIT 6
+static __always_inline __u64 entry_byte(__u64 entry)
+{
+	return entry & 0xff;
+}
+
 /* Of entries that are not resident. include/linux/swap.h (6.12): the types are numbered down from 31, the highest is
  * that of markers (guard regions and the like: no page), then come device memory (if built in) and migration: that
  * page is in memory, and only on its way to another place. Device memory takes the migration types of a kernel built
@@ -116,6 +127,16 @@ static __always_inline __u64 entry_is_accessed(__u64 entry)
 static __always_inline __u64 entry_is_dirty(__u64 entry)
 {
 	return (entry >> 55 | (entry >> 51 & ~entry >> 7)) & 1;
+}
+
+/* As on x86: valid ones tell all; special is bit 56. */
+#define ENTRY_UNUSUAL (1UL << 56)
+#define RESIDENT_BIT 0
+#define ACCESSED_BIT 1
+#define DIRTY_BIT 2
+static __always_inline __u64 entry_byte(__u64 entry)
+{
+	return (entry & 1) | entry_is_accessed(entry) << ACCESSED_BIT | entry_is_dirty(entry) << DIRTY_BIT;
 }
 
 #define MIGRATION_TYPES (7U << 24 | 7U << 28) /* as on x86: include/linux/swap.h */

@@ -39,6 +39,7 @@ struct config {
 	__u8 call_paths;       /* faults are recorded with their call paths */
 	__u8 check_call_paths; /* a recognized stack is copied too, to be unwound and compared */
 	__u8 does_nothing;     /* the programs of faults and evictions return at once, to measure what calling them costs */
+	__u8 copies_tables;    /* bpf_probe_read_kernel is allowed: page tables are copied as a whole and then looked at */
 	__u8 enforces;         /* calls on files are heard of by what is wished of their paths, soon, and with how the file reads ahead */
 };
 
