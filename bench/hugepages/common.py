@@ -121,7 +121,7 @@ def manager(options, state):
 def told(manager):
     """Promotions, and percent of a processor that were used, once the manager has ended."""
     last = manager.communicate()[1].strip().splitlines()[-1]
-    return int(last.split(" promoted")[0].split()[-1]), float(last.split("used ")[1].split()[0])
+    return int(last.split(" promoted")[0].split()[-1]), float(last.rsplit("used ", 1)[1].split()[0])
 
 
 @contextlib.contextmanager

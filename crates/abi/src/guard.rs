@@ -7,11 +7,13 @@ use crate::record::RecordError;
 
 /// Names the launcher's socket to the guard, as [`crate::SOCKET_VARIABLE`] does the recorder's to the runtime.
 pub const SOCKET_VARIABLE: &str = "PAGEWISE_GUARD_SOCKET";
-/// Options, separated by commas: [`OPTION_KEEP_GOING`], [`OPTION_LEAKS`], [`OPTION_MPROTECT`], [`OPTION_BEGIN`],
+/// Options, separated by commas: [`OPTION_KEEP_GOING`], [`OPTION_ASK`], [`OPTION_LEAKS`], [`OPTION_MPROTECT`], [`OPTION_BEGIN`],
 /// [`OPTION_OVERLAP`]; with a number [`OPTION_ALIGN`], [`OPTION_MEMORY`], [`OPTION_SAMPLE`], [`OPTION_MIN`], [`OPTION_MAX`].
 pub const OPTIONS_VARIABLE: &str = "PAGEWISE_GUARD_OPTIONS";
 /// Go on after an error.
 pub const OPTION_KEEP_GOING: &str = "keep-going";
+/// Ask the launcher after each error whether to go on: some are suppressed.
+pub const OPTION_ASK: &str = "ask";
 /// Look for leaks at the end of each process.
 pub const OPTION_LEAKS: &str = "leaks";
 /// Guards by `mprotect`, where the kernel's own would do, too.

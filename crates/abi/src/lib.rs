@@ -44,7 +44,7 @@ pub use record::decode;
 /// First word of a ring: tells it apart from any other file.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"PGWSRING");
 /// Version of these forms. A library and a recorder of different versions do not talk to each other.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// Bytes in front of the ring.
 pub const HEADER_BYTES: usize = 4096;
 /// Offsets in the header, bytes.
@@ -61,6 +61,9 @@ pub const OFFSET_TAIL: usize = 128;
 pub const OFFSET_LOST: usize = 192;
 /// See [`OFFSET_MAGIC`]: u64, bytes; the recorder raises it where call paths turn out longer.
 pub const OFFSET_STACK: usize = 256;
+/// See [`OFFSET_MAGIC`]: u64, what the reader said last of an error that a thread waits to hear of: its thread in the upper half, a
+/// number that goes up, and in the lowest bit whether to go on.
+pub const OFFSET_VERDICT: usize = 320;
 
 /// Names the recorder's socket (an abstract Unix socket, without the leading zero byte) to the library.
 pub const SOCKET_VARIABLE: &str = "PAGEWISE_SOCKET";

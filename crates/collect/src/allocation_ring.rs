@@ -88,6 +88,14 @@ impl Ring {
         wanted.store(longer.min(abi::STACK_BYTES as u64), Ordering::Relaxed);
     }
 
+    /// Says whether a thread that waits for it may go on.
+    pub(crate) fn judge(&self, thread: u32, goes_on: bool) {
+        let word = self.word(abi::OFFSET_VERDICT);
+        let number = (word.load(Ordering::Relaxed) as u32 >> 1).wrapping_add(1);
+        let low = number << 1 | u32::from(goes_on);
+        word.store(u64::from(thread) << 32 | u64::from(low), Ordering::Release);
+    }
+
     fn words(&self) -> &[AtomicU64] {
         // SAFETY: the mapping is this long and lives as long as self; the file is sealed, so no process can
         // shorten it under us; both sides access it as atomics or, the writer, bytes it has reserved.

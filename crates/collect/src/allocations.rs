@@ -160,6 +160,13 @@ impl AllocationServer {
         }
     }
 
+    /// A thread of this process waits to hear whether it may go on after what it told.
+    pub fn judge(&self, pid: u32, thread: u32, goes_on: bool) {
+        for ring in self.rings.iter().filter(|ring| ring.pid == pid) {
+            ring.judge(thread, goes_on);
+        }
+    }
+
     /// A process has ended and its records were drained: gives its ring's memory back. `pid` may have had several
     /// rings, one for each program it ran.
     pub fn forget(&mut self, pid: u32) {

@@ -42,6 +42,7 @@ static RING: RingCell = RingCell::new();
 static NAME: [std::sync::atomic::AtomicU8; SOCKET_BYTES] =
     [const { std::sync::atomic::AtomicU8::new(0) }; SOCKET_BYTES];
 static NAME_LENGTH: AtomicUsize = AtomicUsize::new(0);
+/// By their hashes; of a suppressed one the lowest bit is set.
 static SEEN: [AtomicU64; SITES] = [const { AtomicU64::new(0) }; SITES];
 /// The thread that reports; 0: none.
 static REPORTER: AtomicU32 = AtomicU32::new(0);
@@ -152,16 +153,35 @@ impl Error<'_> {
     }
 }
 
-/// Tells of an error, if its place was not told of before. False: this thread was reporting already.
-fn tell(error: &Error<'_>, path: &Path) -> bool {
+/// What the program is to do after an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum After {
+    /// The error happened while this thread reported another one.
+    Nested,
+    End,
+    GoOn,
+}
+
+impl After {
+    fn known(goes_on: bool) -> Self {
+        match goes_on {
+            true => Self::GoOn,
+            false => Self::End,
+        }
+    }
+}
+
+/// Tells of an error, if its place was not told of before.
+fn tell(error: &Error<'_>, path: &Path) -> After {
     let Some(_reporting) = Reporting::begin() else {
-        return false;
+        return After::Nested;
     };
-    if !is_new(error, path) {
-        return true;
+    let place = Place::of(error, path);
+    if let Some(is_suppressed) = place.was_told(error.kind) {
+        return After::known(is_suppressed || settings::keeps_going());
     }
     let Some(ring) = ring() else {
-        return true;
+        return After::known(settings::keeps_going());
     };
     let slot = error
         .seen
@@ -207,23 +227,55 @@ fn tell(error: &Error<'_>, path: &Path) -> bool {
     if !sandbox::is_in() {
         write_maps(&ring);
     }
+    let before = ring.last_verdict();
     ring.write(bytes, |place| fault.encode(place, &parts, near));
-    true
+    // In a sandbox nobody waits; leaks are told when all is over.
+    let is_suppressed = settings::asks()
+        && error.kind != FaultKind::Leak
+        && !sandbox::is_in()
+        && ring.wait_for_verdict(before, fault.tid, PATIENCE_MS) == Some(true);
+    if is_suppressed {
+        place.suppress();
+    }
+    After::known(is_suppressed || settings::keeps_going())
 }
 
-/// Whether this kind of error was not yet reported at this place.
-fn is_new(error: &Error<'_>, path: &Path) -> bool {
-    let frames = path.frames[..path.length.min(3)].iter();
-    let mut hash = 1 + error.kind as u64;
-    for &frame in frames {
-        hash = (hash ^ frame as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+/// Where errors of a kind were told of. Only used while reporting, by one thread at a time.
+struct Place {
+    hash: u64,
+    entry: &'static AtomicU64,
+}
+
+impl Place {
+    fn of(error: &Error<'_>, path: &Path) -> Self {
+        let frames = path.frames[..path.length.min(3)].iter();
+        let mut hash = 1 + error.kind as u64;
+        for &frame in frames {
+            hash = (hash ^ frame as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        }
+        Self {
+            hash: hash & !1,
+            entry: &SEEN[hash as usize >> 8 & (SITES - 1)],
+        }
     }
-    if error.kind == FaultKind::Leak {
-        // Of each path of an allocation there is one.
-        return true;
+
+    /// Whether this kind of error was told of at this place before, and if so, whether it was suppressed. From now on it was told of.
+    fn was_told(&self, kind: FaultKind) -> Option<bool> {
+        if kind == FaultKind::Leak {
+            // Of each path of an allocation there is one.
+            return None;
+        }
+        let before = self.entry.load(Ordering::Relaxed);
+        if before & !1 == self.hash {
+            return Some(before & 1 == 1);
+        }
+        self.entry.store(self.hash, Ordering::Relaxed);
+        None
     }
-    let place = &SEEN[hash as usize >> 8 & (SITES - 1)];
-    place.swap(hash, Ordering::Relaxed) != hash
+
+    fn suppress(&self) {
+        self.entry.store(self.hash | 1, Ordering::Relaxed);
+    }
 }
 
 /// Copies what lies around the address on the object's pages, and says where that begins.
@@ -246,8 +298,7 @@ fn bytes_near(error: &Error<'_>, place: &mut [u8; MOST_NEAR]) -> (usize, usize) 
 
 /// After an error that a call has: the program ends here unless it is to go on.
 fn told(error: &Error<'_>, registers: Registers) {
-    let was_told = tell(error, &Path::of_callers(registers));
-    if !was_told || !settings::keeps_going() {
+    if tell(error, &Path::of_callers(registers)) != After::GoOn {
         ending::summarize();
         signals::abort();
     }
@@ -335,11 +386,9 @@ pub(crate) struct Stopped {
     pub(crate) registers: Registers,
 }
 
-/// Reports a fault if it is one of objects; false: it is the program's own affair, or this thread was reporting.
-pub(crate) fn fault(stopped: &Stopped) -> bool {
-    let Some((kind, seen)) = judge(stopped.address) else {
-        return false;
-    };
+/// Reports a fault if it is one of objects. `None`: it is the program's own affair, or this thread was reporting.
+pub(crate) fn fault(stopped: &Stopped) -> Option<After> {
+    let (kind, seen) = judge(stopped.address)?;
     let error = Error {
         access: stopped.access,
         access_bytes: stopped.access_bytes,
@@ -347,7 +396,8 @@ pub(crate) fn fault(stopped: &Stopped) -> bool {
         is_exact: true,
         ..Error::of(kind, stopped.address)
     };
-    tell(&error, &Path::of_instruction(stopped.registers))
+    let after = tell(&error, &Path::of_instruction(stopped.registers));
+    (after != After::Nested).then_some(after)
 }
 
 /// Source and destination of a copy that must not overlap do.

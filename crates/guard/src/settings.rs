@@ -12,6 +12,7 @@ use crate::placement::Alignment;
 use crate::placement::Side;
 
 static KEEPS_GOING: AtomicBool = AtomicBool::new(false);
+static ASKS: AtomicBool = AtomicBool::new(false);
 static WANTS_LEAKS: AtomicBool = AtomicBool::new(false);
 static WANTS_MPROTECT: AtomicBool = AtomicBool::new(false);
 static WANTS_OVERLAP: AtomicBool = AtomicBool::new(false);
@@ -42,6 +43,11 @@ pub(crate) fn memory() -> Option<usize> {
 /// Whether errors end the program.
 pub(crate) fn keeps_going() -> bool {
     KEEPS_GOING.load(Ordering::Relaxed)
+}
+
+/// Whether the launcher is asked after an error whether to go on.
+pub(crate) fn asks() -> bool {
+    ASKS.load(Ordering::Relaxed)
 }
 
 /// Whether leaks are looked for.
@@ -113,6 +119,7 @@ pub(crate) fn read() {
         };
         match option {
             abi::OPTION_KEEP_GOING => KEEPS_GOING.store(true, Ordering::Relaxed),
+            abi::OPTION_ASK => ASKS.store(true, Ordering::Relaxed),
             abi::OPTION_LEAKS => WANTS_LEAKS.store(true, Ordering::Relaxed),
             abi::OPTION_BEGIN => IS_AT_BEGIN.store(true, Ordering::Relaxed),
             abi::OPTION_OVERLAP => WANTS_OVERLAP.store(true, Ordering::Relaxed),

@@ -27,7 +27,7 @@ use crate::pages;
 #[cfg(target_arch = "x86_64")]
 use crate::repair;
 use crate::report;
-use crate::settings;
+use crate::report::After;
 
 type Sigaction = unsafe extern "C" fn(c_int, *const Action, *mut Action) -> c_int;
 type Signal = unsafe extern "C" fn(c_int, usize) -> usize;
@@ -187,10 +187,14 @@ unsafe fn look_at(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
                 access_bytes: access_bytes(registers.instruction),
                 registers,
             };
-            let is_ours = code != SI_KERNEL && report::fault(&stopped);
-            if is_ours && settings::keeps_going() && pages::let_pass(address) {
+            let after = match code {
+                SI_KERNEL => None,
+                _ => report::fault(&stopped),
+            };
+            if after == Some(After::GoOn) && pages::let_pass(address) {
                 return;
             }
+            let is_ours = after.is_some();
             if is_ours || !has_handler(signal) {
                 if !is_ours {
                     report::wild(&stopped);

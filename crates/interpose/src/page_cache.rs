@@ -65,8 +65,8 @@ pub fn write_back(file: i32, range: Range<u64>) -> Result<(), i32> {
     .map(drop)
 }
 
-/// Pages of a range that are in the page cache, by `cachestat`, or, before Linux 6.5, by `mincore`. Of a file that this user
-/// neither owns nor may write the kernel does not tell: an error from the former, all of them from the latter.
+/// Pages of a range that are in the page cache, by `cachestat`, or, before Linux 6.5 and on overlayfs, by `mincore`. Of a file that this
+/// user neither owns nor may write the kernel does not tell: an error from the former, all of them from the latter.
 ///
 /// # Errors
 /// The errno.
@@ -81,12 +81,13 @@ pub fn cached_pages(file: i32, range: Range<u64>) -> Result<u64, i32> {
 /// Of these, pages that are not on the disk yet: changed, or just being written. Only `cachestat` tells.
 ///
 /// # Errors
-/// The errno; `ENOSYS` before Linux 6.5.
+/// The errno; `ENOSYS` before Linux 6.5 and on overlayfs.
 pub fn unclean_pages(file: i32, range: Range<u64>) -> Result<u64, i32> {
     counts(file, &range).map(|[_, dirty, written, ..]| dirty + written)
 }
 
-/// What `cachestat` tells: cached, dirty, being written, evicted, recently evicted.
+/// What `cachestat` tells: cached, dirty, being written, evicted, recently evicted. On overlayfs it always tells of nothing: pages belong
+/// to the file beneath (fs/overlayfs/file.c, 6.12), which a mapping leads to and `cachestat` does not.
 fn counts(file: i32, range: &Range<u64>) -> Result<[u64; 5], i32> {
     let request = [range.start, range.end.saturating_sub(range.start)];
     let mut counts = [0u64; 5];
@@ -100,7 +101,11 @@ fn counts(file: i32, range: &Range<u64>) -> Result<[u64; 5], i32> {
             0 as c_long,
         )
     });
-    told.map(|_| counts)
+    told?;
+    if counts[0] == 0 && file_system(file) == Some(libc::OVERLAYFS_SUPER_MAGIC) {
+        return Err(libc::ENOSYS);
+    }
+    Ok(counts)
 }
 
 fn by_mapping(file: i32, range: Range<u64>) -> Result<u64, i32> {
@@ -176,11 +181,6 @@ pub fn has_cache_to_spare(file: i32) -> bool {
             c_long::from(libc::F_GETFL),
         )
     };
-    let mut system = std::mem::MaybeUninit::<libc::statfs>::zeroed();
-    // SAFETY: a valid place for the answer.
-    let told = unsafe { libc::syscall(libc::SYS_fstatfs, c_long::from(file), system.as_mut_ptr()) };
-    // SAFETY: zeroed, which is a valid statfs, or filled in.
-    let kind = unsafe { system.assume_init() }.f_type;
     let in_memory = [
         libc::TMPFS_MAGIC,
         libc::HUGETLBFS_MAGIC,
@@ -189,8 +189,17 @@ pub fn has_cache_to_spare(file: i32) -> bool {
     ];
     flags >= 0
         && flags & c_long::from(libc::O_DIRECT) == 0
-        && told == 0
-        && !in_memory.contains(&kind)
+        && file_system(file).is_some_and(|kind| !in_memory.contains(&kind))
+}
+
+/// The magic number of the file system.
+fn file_system(file: i32) -> Option<libc::c_long> {
+    let mut system = std::mem::MaybeUninit::<libc::statfs>::zeroed();
+    // SAFETY: a valid place for the answer.
+    let told = unsafe { libc::syscall(libc::SYS_fstatfs, c_long::from(file), system.as_mut_ptr()) };
+    // SAFETY: zeroed, which is a valid statfs, or filled in.
+    let kind = unsafe { system.assume_init() }.f_type;
+    (told == 0).then_some(kind)
 }
 
 /// Where the next `read` begins; `None`: the descriptor has no position.

@@ -112,14 +112,26 @@ impl Producer {
             let tail = self.word(abi::OFFSET_TAIL).load(Ordering::Relaxed);
             idle = if tail == seen { idle + 1 } else { 0 };
             seen = tail;
-            let pause = libc::timespec {
-                tv_sec: 0,
-                tv_nsec: 1_000_000,
-            };
-            // SAFETY: a valid duration; what is left of it after a signal does not matter.
-            unsafe { libc::nanosleep(&raw const pause, std::ptr::null_mut()) };
+            pause();
         }
         self.has_room(bytes)
+    }
+
+    /// What the reader said last: to be asked for before the record that it is to judge is written.
+    pub fn last_verdict(&self) -> u64 {
+        self.word(abi::OFFSET_VERDICT).load(Ordering::Acquire)
+    }
+
+    /// Waits for the reader's verdict on what this thread has told since `before`: whether to go on. `None`: none came in so many ms.
+    pub fn wait_for_verdict(&self, before: u64, thread: u32, patience_ms: u32) -> Option<bool> {
+        for _ in 0..patience_ms {
+            let verdict = self.last_verdict();
+            if verdict != before && (verdict >> 32) as u32 == thread {
+                return Some(verdict & 1 == 1);
+            }
+            pause();
+        }
+        None
     }
 
     fn word(&self, offset: usize) -> &AtomicU64 {
@@ -183,6 +195,16 @@ impl Producer {
         let length = unsafe { &*self.start.add(offset).cast::<AtomicU32>() };
         length.store(bytes as u32, Ordering::Release);
     }
+}
+
+/// A millisecond, or less if a signal comes.
+fn pause() {
+    let time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 1_000_000,
+    };
+    // SAFETY: a valid duration; what is left of it after a signal does not matter.
+    unsafe { libc::nanosleep(&raw const time, std::ptr::null_mut()) };
 }
 
 #[cfg(test)]

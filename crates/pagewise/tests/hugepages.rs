@@ -15,6 +15,7 @@ use common::command::Ended;
 use common::command::command;
 use common::command::run;
 use common::command::start;
+use common::limited::Limited;
 use common::machine::Machine;
 use common::programs::compile;
 use common::within;
@@ -289,6 +290,31 @@ fn pinned_watched_and_interleaved_memory_is_unharmed() {
             huge_in_the_end,
             "{mode}: {ended:#?}"
         );
+        program.assert_unharmed();
+    }
+    machine.assert_restored();
+}
+
+#[test]
+fn a_limit_that_leaves_no_room_is_told_and_nobody_is_killed() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let program = Regions::start(folder.path(), "sparse 16");
+    {
+        // What it has stays with the group it had; what is made of it would be charged to this one.
+        let mut limited = Limited::create("full");
+        let processes = limited.cgroup.path().join("cgroup.procs");
+        std::fs::write(processes, program.pid()).expect("moved");
+        limited.limit(1 << 20);
+        let ended = manage(&folder, PROMOTE_ALL, &program);
+        let told = "8 refused (limit of its cgroup reached 8)";
+        assert!(ended.stderr.contains(told), "{ended:#?}");
+        assert_eq!(program.huge_regions(), 0);
+        limited.unlimit();
+        let ended = manage(&folder, PROMOTE_ALL, &program);
+        assert!(ended.stderr.contains("8 promoted"), "{ended:#?}");
         program.assert_unharmed();
     }
     machine.assert_restored();

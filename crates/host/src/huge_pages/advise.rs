@@ -17,8 +17,10 @@ pub enum Refusal {
     Gone,
     /// Not permitted: it needs root, or CAP_SYS_NICE and the right to trace the process.
     NotPermitted,
-    /// There is no free huge page, and none could be made by compaction; or the cgroup's limit leaves no room for it.
+    /// There is no free huge page, and none could be made by compaction.
     NoHugePage,
+    /// The limit of the process's cgroup leaves no room for one beside the pages it is made of.
+    LimitReached,
     /// A page is in use at this moment (under I/O, being moved, pinned): a later try may work.
     Busy,
     /// The area does not take huge pages: advised against, switched off by the process (`PR_SET_THP_DISABLE`), locked (for a
@@ -50,6 +52,7 @@ impl fmt::Display for Refusal {
             Refusal::Gone => "process ended",
             Refusal::NotPermitted => "not permitted",
             Refusal::NoHugePage => "no huge page free",
+            Refusal::LimitReached => "limit of its cgroup reached",
             Refusal::Busy => "page busy",
             Refusal::Unsuitable => "area takes none",
             Refusal::Unmapped => "not mapped any more",
@@ -65,8 +68,9 @@ impl fmt::Display for Refusal {
 /// The kernel's refusal. Success does not tell that the region is a huge page now: look again.
 pub fn collapse(process: BorrowedFd<'_>, address: u64) -> Result<(), Refusal> {
     advise(process, address, BYTES, MADV_COLLAPSE).map_err(|error| match error.raw_os_error() {
-        // madvise_collapse (mm/khugepaged.c, 6.12): allocation failed, or the range is unmapped.
+        // madvise_collapse (mm/khugepaged.c, 6.12): allocation failed, or the range is unmapped; charging it to the cgroup failed.
         Some(libc::ENOMEM) => Refusal::NoHugePage,
+        Some(libc::EBUSY) => Refusal::LimitReached,
         _ => Refusal::of(&error),
     })
 }

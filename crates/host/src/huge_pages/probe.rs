@@ -36,7 +36,7 @@ pub fn features() -> Features {
     memory.write_first_byte();
     match super::collapse(own.as_fd(), memory.address) {
         Ok(()) => {}
-        Err(Refusal::NoHugePage | Refusal::Busy) => return unknown,
+        Err(Refusal::NoHugePage | Refusal::LimitReached | Refusal::Busy) => return unknown,
         Err(_) => {
             return Features {
                 collapse: Some(false),

@@ -71,6 +71,10 @@ pub(super) fn of(arguments: &GuardArguments, side: Side) -> String {
     let mut options = Vec::new();
     for (is_wanted, name) in [
         (arguments.keep_going, abi::OPTION_KEEP_GOING),
+        (
+            arguments.suppressions.is_some() && !arguments.keep_going,
+            abi::OPTION_ASK,
+        ),
         (arguments.leaks, abi::OPTION_LEAKS),
         (arguments.mprotect, abi::OPTION_MPROTECT),
         (arguments.overlap, abi::OPTION_OVERLAP),

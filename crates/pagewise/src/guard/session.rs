@@ -83,6 +83,8 @@ struct Heard<'known> {
     /// What an earlier run found.
     earlier: &'known [Finding],
     suppressed: u64,
+    /// Threads that may wait to hear whether to go on, with the process whose ring they wrote into.
+    judged: Vec<(u32, u32, bool)>,
     namer: Namer,
     findings: Vec<Finding>,
     summaries: BTreeMap<u32, Summary>,
@@ -94,7 +96,9 @@ impl Heard<'_> {
             abi::Record::Maps(maps) => self.namer.maps_piece(pid, maps),
             abi::Record::Guard(GuardRecord::Fault(record)) => {
                 let finding = self.namer.finding(pid, self.side, record);
-                if self.suppressions.cover(&finding) {
+                let is_suppressed = self.suppressions.cover(&finding);
+                self.judged.push((pid, finding.fault.tid, is_suppressed));
+                if is_suppressed {
                     self.suppressed += 1;
                     return;
                 }
@@ -128,6 +132,7 @@ pub(super) fn run(
         suppressions,
         earlier,
         suppressed: 0,
+        judged: Vec::new(),
         namer: Namer::default(),
         findings: Vec::new(),
         summaries: BTreeMap::new(),
@@ -167,6 +172,9 @@ fn wait(
         // A signal ends the wait; it is looked at below.
         let _ = rustix::event::poll(&mut files, Some(&LOOK_EVERY));
         server.drain(|pid, record| heard.take(pid, &record));
+        for (pid, thread, goes_on) in heard.judged.drain(..) {
+            server.judge(pid, thread, goes_on);
+        }
         let is_first = told.is_none();
         told = told.or_else(|| signals.told());
         let Some((signal, since)) = told else {

@@ -147,6 +147,8 @@ fn refused(
         Refusal::Gone => return Outcome::Ended,
         Refusal::NotPermitted => (Outcome::NotPermitted, UNSUITABLE),
         Refusal::NoHugePage => (Outcome::NoHugePage, NO_HUGE_PAGE),
+        // Others may have room.
+        Refusal::LimitReached => (Outcome::Refused, NO_HUGE_PAGE),
         Refusal::Busy | Refusal::Unmapped => (Outcome::Refused, BUSY),
         Refusal::Unsuitable | Refusal::Other(_) => (Outcome::Refused, UNSUITABLE),
     };

@@ -141,6 +141,10 @@ fn known_errors_are_left_out_and_counted() {
         (&json["summary"]["errors"], &json["summary"]["suppressed"]),
         (&0.into(), &1.into())
     );
+    // It goes on after a suppressed one, also where that comes again and again, and ends with the first that is not.
+    let (ended, json) = guard(folder.path(), "--suppressions known", "./guarded cwe122");
+    ended.expect_code(0).expect_told(&["1 error suppressed"]);
+    assert_eq!(json["summary"]["errors"], 0);
     let (ended, _) = guard(folder.path(), "--suppressions known", "./guarded cwe415");
     ended.expect_code(1);
     fs::write(&known, "overflow:x\n").expect("written");

@@ -3,6 +3,8 @@
 
 use std::fs;
 use std::path::Path;
+use std::path::PathBuf;
+use std::process::Command;
 use std::sync::OnceLock;
 
 use crate::common::command::Ended;
@@ -12,6 +14,7 @@ use crate::common::machine::Machine;
 use crate::common::plans::call_in;
 use crate::common::plans::write_plan;
 use crate::common::programs::compile_with;
+use pagewise_host::open_file::cached_pages;
 use pagewise_plan::Action;
 use pagewise_plan::IoAction;
 use pagewise_plan::ModuleFile;
@@ -237,6 +240,70 @@ fn what_has_no_page_cache_gets_no_hint() {
         assert_eq!(number(&rule["hintless_files"]), 1, "{kind}");
         assert!(number(&rule["bytes"]) >= 65536, "{kind}");
     }
+}
+
+/// An overlay over a folder, as containers have them. Unmounted when dropped.
+pub(crate) struct Overlay {
+    beneath: TempDir,
+    layers: TempDir,
+}
+
+impl Overlay {
+    /// `None`: this kernel has none; that is told.
+    pub(crate) fn mount() -> Option<Self> {
+        let known = fs::read_to_string("/proc/filesystems").expect("readable");
+        if !known.lines().any(|line| line.trim() == "nodev\toverlay") {
+            println!("skipped: this kernel has no overlayfs");
+            return None;
+        }
+        let mounted = Self {
+            beneath: folder(),
+            layers: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder"),
+        };
+        let layer = |name: &str| mounted.layers.path().join(name).display().to_string();
+        for name in ["upper", "work", "merged"] {
+            fs::create_dir(layer(name)).expect("a folder");
+        }
+        let beneath = mounted.beneath.path().display();
+        let (upper, work) = (layer("upper"), layer("work"));
+        let options = format!("lowerdir={beneath},upperdir={upper},workdir={work}");
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "overlay", "overlay", "-o", &options]);
+        let status = mount.arg(layer("merged")).status().expect("it runs");
+        assert!(status.success(), "{options}");
+        Some(mounted)
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.layers.path().join("merged")
+    }
+
+    /// Pages in the page cache of the file beneath.
+    pub(crate) fn pages_beneath(&self, name: &str) -> u64 {
+        let file = fs::File::open(self.beneath.path().join(name)).expect("open");
+        cached_pages(&file, 0..24 << 20).expect("told")
+    }
+}
+
+impl Drop for Overlay {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.path()).status();
+    }
+}
+
+#[test]
+fn files_of_overlayfs_are_dropped_too() {
+    let Some(_machine) = Machine::reserve() else {
+        return;
+    };
+    let Some(overlay) = Overlay::mount() else {
+        return;
+    };
+    let folder = overlay.path();
+    plan_for(&folder, &[("reads", DROP, None)]);
+    apply(&folder, "whole").expect_told(&["pages gone, 0 stayed"]);
+    assert_eq!(number(&first(&folder)["gone_pages"]), FILE_PAGES);
+    assert_eq!(overlay.pages_beneath("data"), 0);
 }
 
 #[test]

@@ -12,6 +12,7 @@ use std::time::Duration;
 use super::hints::DROP;
 use super::hints::FILE_PAGES;
 use super::hints::MIB;
+use super::hints::Overlay;
 use super::hints::folder;
 use super::hints::number;
 use super::hints::plan_for;
@@ -158,6 +159,22 @@ fn a_scan_leaves_nothing_behind_but_what_was_there() {
         others > 512,
         "{others}: but for what the kernel itself evicts"
     );
+}
+
+#[test]
+fn files_of_overlayfs_are_dropped_too() {
+    let Some(_machine) = Machine::reserve() else {
+        return;
+    };
+    let Some(overlay) = Overlay::mount() else {
+        return;
+    };
+    let folder = overlay.path();
+    plan_for(&folder, &[("reads", DROP, None)]);
+    enforce(&folder, &[&["whole", "data", "other"]]);
+    let told = outcome(&folder);
+    assert_eq!(number(&told["io"][0]["gone_pages"]), FILE_PAGES, "{told:#}");
+    assert_eq!(overlay.pages_beneath("data"), 0);
 }
 
 #[test]
