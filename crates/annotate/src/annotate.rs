@@ -82,6 +82,12 @@ pub fn hints(source: &Source) -> Annotated {
             Err(why) => patch.refuse(&allocation, why),
         }
     }
+    for (row, kind) in &declared.scattered {
+        patch.refuse_line(
+            *row,
+            format!("{kind} keeps its elements in blocks of their own, which no call can name: recordings tell them by call path"),
+        );
+    }
     patch.refuse_macros();
     patch.finish()
 }

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use tree_sitter::Node;
 
 use crate::allocator::is_container_type;
+use crate::expression::last_name;
 use crate::source::Source;
 use crate::source::descendants;
 
@@ -14,13 +15,31 @@ pub(crate) struct Declared {
     pub(crate) pointers: HashSet<String>,
     /// Containers of contiguous memory.
     pub(crate) containers: HashSet<String>,
+    /// Containers that keep elements in blocks of their own: row and type.
+    pub(crate) scattered: Vec<(usize, String)>,
 }
+
+/// No call can name the memory of one, or lock it.
+const SCATTERED: &[&str] = &[
+    "deque",
+    "list",
+    "forward_list",
+    "map",
+    "multimap",
+    "set",
+    "multiset",
+    "unordered_map",
+    "unordered_multimap",
+    "unordered_set",
+    "unordered_multiset",
+];
 
 impl Declared {
     pub(crate) fn read(source: &Source) -> Self {
         let mut declared = Self {
             pointers: HashSet::new(),
             containers: HashSet::new(),
+            scattered: Vec::new(),
         };
         let mut others = HashSet::new();
         for node in descendants(source.root()) {
@@ -48,6 +67,16 @@ impl Declared {
                 };
                 if is_container_type(source, kind) {
                     declared.containers.insert(name.to_owned());
+                }
+                let is_object = matches!(inner.kind(), "identifier" | "field_identifier")
+                    && declarator.kind() != "function_declarator"
+                    && !node.kind().contains("parameter");
+                if let Some(kind) = last_name(source, kind)
+                    && is_object
+                    && SCATTERED.contains(&kind)
+                {
+                    let row = inner.start_position().row;
+                    declared.scattered.push((row, kind.to_owned()));
                 }
                 if inner.kind() == "pointer_declarator" {
                     declared.pointers.insert(name.to_owned());

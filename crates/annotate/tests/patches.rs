@@ -206,6 +206,23 @@ fn cpp() {
 }
 
 #[test]
+fn containers_of_scattered_elements_are_refused_by_line() {
+    let text = "#include <deque>\n#include <map>\n#include <vector>\n\
+                struct Index { std::map<int, int> places; std::vector<int> all; };\n\
+                std::map<int, int> make(const std::deque<int> &from);\n\
+                int main() {\n    std::deque<int> queue(1 << 20);\n    std::vector<int> list(9);\n    return queue[0] + list[0];\n}\n";
+    let source = Source::parse(Path::new("a.cpp"), text.into()).expect("parsed");
+    let annotated = hints(&source);
+    let refused: Vec<(Option<usize>, &str)> = annotated
+        .refusals
+        .iter()
+        .map(|refusal| (refusal.line, refusal.why.split(' ').next().unwrap_or("")))
+        .collect();
+    assert_eq!(refused, [(Some(4), "map"), (Some(7), "deque")]);
+    assert_eq!(annotated.found.len(), 1, "{:?}", annotated.found);
+}
+
+#[test]
 fn old_c_tabs_and_no_last_end_of_line() {
     whole("old.c", OLD);
     let case = whole("tight.c", C11);
