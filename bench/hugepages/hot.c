@@ -5,6 +5,7 @@
  *   advised   touched on base pages, then advised to have huge ones: khugepaged's business
  *   huge      huge pages from the first touch on
  * `sweep` in place of high, low or spread reads all of the memory in order: a program that has little of huge pages.
+ * SECONDS may be a number of reads, as 300M: then it begins at once, ends after these, and prints nothing but the seconds that they took.
  * Prints `ready`, waits for a line, then `MILLISECONDS READS PROCESSOR_MILLISECONDS` ten times a second: when, counted from that line, and
  * what was read and spent since the line before. */
 #include <stdint.h>
@@ -78,6 +79,15 @@ int main(int count, char **words)
 		order[region] = !strcmp(words[3], "high")  ? regions - hot + region :
 				!strcmp(words[3], "low")   ? region :
 							     region * regions / hot;
+	const char *millions = strchr(words[4], 'M');
+	if (millions) {
+		uint64_t seed = 88172645463325252UL, done = 0, wanted = strtoull(words[4], NULL, 10) * 1000000;
+		const double started = now(CLOCK_MONOTONIC);
+		while (done < wanted)
+			read_at_random(memory, order, hot, &seed, &done);
+		printf("%.3f\n", now(CLOCK_MONOTONIC) - started);
+		return 0;
+	}
 	printf("ready\n");
 	fflush(stdout);
 	if (getchar() == EOF)
