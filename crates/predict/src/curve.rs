@@ -165,9 +165,7 @@ impl Model {
 
     /// With this much memory; on another `device` if given, else swap-ins take as long as they did.
     pub fn at(&self, memory_bytes: u64, device: Option<&Device>) -> Point {
-        let pages = (memory_bytes / self.page_bytes)
-            .saturating_sub(self.overhead_pages)
-            .max(1);
+        let pages = self.pages_in(memory_bytes);
         let counts: Vec<u64> = self
             .strings
             .iter()
@@ -189,6 +187,16 @@ impl Model {
                 .zip(stall_ns)
                 .map(|(own, stall)| own.saturating_add(stall)),
         }
+    }
+
+    /// Pages of its own that the program has in so much memory. What the limit held besides is no smaller with less memory, but files give
+    /// way before there is no room for the program at all: at least half of its share in the recorded limit stays its own.
+    fn pages_in(&self, memory_bytes: u64) -> u64 {
+        let all = memory_bytes / self.page_bytes;
+        let recorded = self.limit_bytes.map_or(0, |limit| limit / self.page_bytes);
+        let own = recorded.saturating_sub(self.overhead_pages);
+        let least = all.min(recorded) * own / recorded.max(1) / 2;
+        all.saturating_sub(self.overhead_pages).max(least).max(1)
     }
 
     /// Swap-ins of the model with this much memory, in the light of those that were recorded. What it errs by at the recorded
@@ -216,10 +224,7 @@ impl Model {
             .collect();
         let steps = &self.strings[0];
         let locked = most_at_once(steps, &of_pages);
-        let pages = (memory_bytes / self.page_bytes)
-            .saturating_sub(self.overhead_pages)
-            .saturating_sub(locked)
-            .max(1);
+        let pages = self.pages_in(memory_bytes).saturating_sub(locked).max(1);
         let window = match of_pages.contains(&Treatment::Streamed) {
             true => pages / 4,
             false => 0,
@@ -360,6 +365,16 @@ mod tests {
         // More memory never swaps more.
         assert_eq!(model.corrected(2000, 550), 500);
         assert_eq!(model.corrected(900, 550), 500);
+    }
+
+    #[test]
+    fn memory_that_other_things_took_is_given_up_before_there_is_no_room() {
+        let mut model = model();
+        (model.limit_bytes, model.overhead_pages) = (Some(100 * 4096), 60);
+        let pages = [1000, 100, 90, 70, 50, 1, 0].map(|pages| model.pages_in(pages * 4096));
+        assert_eq!(pages, [940, 40, 30, 14, 10, 1, 1]);
+        model.limit_bytes = None;
+        assert_eq!(model.pages_in(50 * 4096), 1);
     }
 
     #[test]
