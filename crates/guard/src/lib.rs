@@ -33,6 +33,7 @@ pub mod masks;
     expect(non_snake_case, reason = "the names that C++ compilers make")
 )]
 pub mod operators;
+mod own_stack;
 mod page;
 mod pages;
 mod paths;

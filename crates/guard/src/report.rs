@@ -23,6 +23,7 @@ use crate::heap;
 use crate::heap::Seen;
 use crate::judge::judge;
 use crate::judge::judge_range;
+use crate::own_stack;
 use crate::paths;
 use crate::paths::Path;
 use crate::plain;
@@ -171,11 +172,37 @@ impl After {
     }
 }
 
+/// Where the call path of an error begins.
+#[derive(Clone, Copy)]
+enum From {
+    /// Nothing is known of it.
+    Nowhere,
+    /// At the caller of a function of ours.
+    CallersOf(Registers),
+    /// At an instruction that the processor stopped.
+    Instruction(Registers),
+}
+
+impl From {
+    fn path(self) -> Path {
+        match self {
+            Self::Nowhere => Path::empty(),
+            Self::CallersOf(registers) => Path::of_callers(registers),
+            Self::Instruction(registers) => Path::of_instruction(registers),
+        }
+    }
+}
+
 /// Tells of an error, if its place was not told of before.
-fn tell(error: &Error<'_>, path: &Path) -> After {
+fn tell(error: &Error<'_>, from: From) -> After {
     let Some(_reporting) = Reporting::begin() else {
         return After::Nested;
     };
+    // SAFETY: one thread reports at a time.
+    unsafe { own_stack::run(|| tell_alone(error, &from.path())) }
+}
+
+fn tell_alone(error: &Error<'_>, path: &Path) -> After {
     let place = Place::of(error, path);
     if let Some(is_suppressed) = place.was_told(error.kind) {
         return After::known(is_suppressed || settings::keeps_going());
@@ -298,7 +325,7 @@ fn bytes_near(error: &Error<'_>, place: &mut [u8; MOST_NEAR]) -> (usize, usize) 
 
 /// After an error that a call has: the program ends here unless it is to go on.
 fn told(error: &Error<'_>, registers: Registers) {
-    if tell(error, &Path::of_callers(registers)) != After::GoOn {
+    if tell(error, From::CallersOf(registers)) != After::GoOn {
         ending::summarize();
         signals::abort();
     }
@@ -375,7 +402,7 @@ pub(crate) fn leak(seen: &Seen, objects: u64, bytes: u64) {
         leaked: [objects, bytes],
         ..Error::of(FaultKind::Leak, seen.placed.start)
     };
-    tell(&error, &Path::empty());
+    tell(&error, From::Nowhere);
 }
 
 /// What the processor stopped.
@@ -396,7 +423,7 @@ pub(crate) fn fault(stopped: &Stopped) -> Option<After> {
         is_exact: true,
         ..Error::of(kind, stopped.address)
     };
-    let after = tell(&error, &Path::of_instruction(stopped.registers));
+    let after = tell(&error, From::Instruction(stopped.registers));
     (after != After::Nested).then_some(after)
 }
 
@@ -421,5 +448,5 @@ pub(crate) fn wild(stopped: &Stopped) {
         is_exact: true,
         ..Error::of(FaultKind::Wild, stopped.address)
     };
-    tell(&error, &Path::of_instruction(stopped.registers));
+    tell(&error, From::Instruction(stopped.registers));
 }

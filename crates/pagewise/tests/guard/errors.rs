@@ -302,6 +302,7 @@ fn errors_of_children_threads_and_closed_descriptors_are_told() {
         "blocked",
         "masked",
         "coroutine",
+        "small-stack",
         "closed",
         "locked",
     ] {

@@ -276,6 +276,22 @@ static void overflowing(void) /* a handler's stack is too small for any report: 
     raise(SIGUSR1);
 }
 
+static void *on_least_stack(void *object)
+{
+    ((char *)object)[is_good ? 23 : 24] = 1; /* BUG small-stack */
+    return NULL;
+}
+
+static void small_stack(void) /* a thread with the smallest stack there is */
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, PTHREAD_STACK_MIN);
+    if (pthread_create(&thread, &attributes, on_least_stack, make(24)) == 0)
+        pthread_join(thread, NULL);
+}
+
 static void sandboxed(void) /* a filter that ends the program at system calls that other allocators do not make */
 {
     for (int i = 0; i < 1000; i++)
@@ -406,7 +422,7 @@ int main(int argc, char **argv)
         {"cwe122", cwe122}, {"cwe122-tail", cwe122_tail}, {"cwe124", cwe124}, {"cwe126", cwe126},
         {"cwe127", cwe127}, {"before", before}, {"onto-itself", onto_itself}, {"unmapped", unmapped}, {"cwe415", cwe415}, {"cwe416", cwe416}, {"cwe590", cwe590}, {"cwe761", cwe761},
         {"short-read", short_read}, {"large", large}, {"moved", moved}, {"leaked", leaked}, {"twice", twice},
-        {"in-child", in_child}, {"own-handler", own_handler}, {"blocked", blocked}, {"masked", masked}, {"coroutine", coroutine}, {"overflowing", overflowing}, {"sandboxed", sandboxed}, {"closed", closed},
+        {"in-child", in_child}, {"own-handler", own_handler}, {"blocked", blocked}, {"masked", masked}, {"coroutine", coroutine}, {"overflowing", overflowing}, {"small-stack", small_stack}, {"sandboxed", sandboxed}, {"closed", closed},
         {"threads", threads}, {"limited", limited}, {"many", many}, {"locked", locked}, {"family", family},
     };
     const char *name = argc > 1 ? argv[1] : "";
