@@ -87,7 +87,8 @@ mod tests {
         // SAFETY: only this test runs anything there.
         let sum = unsafe {
             run(|| {
-                let numbers: [u64; 512] = std::array::from_fn(|index| std::hint::black_box(index as u64));
+                let numbers: [u64; 512] =
+                    std::array::from_fn(|index| std::hint::black_box(index as u64));
                 seen = numbers.as_ptr() as usize;
                 numbers.iter().sum::<u64>()
             })
