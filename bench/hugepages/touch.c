@@ -1,7 +1,6 @@
 /* Touches fresh memory in order, a byte of each base page. usage: touch MIB [single]. Prints seconds, page faults, and of the slowest
  * of a thousand regions of 2 MiB (p99.9) and the median one how long they took, ns; with `single` besides of the slowest of a thousand
  * touches, which are timed then. */
-#define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -278,10 +278,11 @@ impl Overlay {
         self.layers.path().join("merged")
     }
 
-    /// Pages in the page cache of the file beneath.
+    /// Pages in the page cache of the file that is read, which is a copy once it was opened to be written to.
     pub(crate) fn pages_beneath(&self, name: &str) -> u64 {
-        let file = fs::File::open(self.beneath.path().join(name)).expect("open");
-        cached_pages(&file, 0..24 << 20).expect("told")
+        let copy = self.layers.path().join("upper").join(name);
+        let file = fs::File::open(copy).or_else(|_| fs::File::open(self.beneath.path().join(name)));
+        cached_pages(&file.expect("open"), 0..24 << 20).expect("told")
     }
 }
 
