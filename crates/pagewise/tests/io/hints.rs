@@ -282,7 +282,7 @@ impl Overlay {
     pub(crate) fn pages_beneath(&self, name: &str) -> u64 {
         let copy = self.layers.path().join("upper").join(name);
         let file = fs::File::open(copy).or_else(|_| fs::File::open(self.beneath.path().join(name)));
-        cached_pages(&file.expect("open"), 0..24 << 20).expect("told")
+        cached_pages(file.expect("open"), 0..24 << 20).expect("told")
     }
 }
 
