@@ -18,7 +18,7 @@ EXAMPLES = build/examples/mincostflow build/examples/sweep build/examples/matmul
 # The paths below hold whatever the caller's environment says.
 export CARGO_TARGET_DIR = $(CURDIR)/target
 
-.PHONY: help setup build install examples demo gallery test test-kernels test-aarch64 bench clean
+.PHONY: help setup build install examples demo gallery test test-kernels test-aarch64 bench bench-hugepages clean
 
 help:
 	@echo 'make setup         install the system packages that are missing (Debian, Ubuntu)'
@@ -31,6 +31,7 @@ help:
 	@echo 'make test-kernels  the recorder on other kernels, emulated'
 	@echo 'make test-aarch64  the guard on another processor, emulated'
 	@echo 'make bench         what recording costs'
+	@echo 'make bench-hugepages  how soon programs recover, how fairly, and bloat: an hour and a half'
 	@echo 'make clean         remove target and build'
 
 setup:
@@ -139,6 +140,13 @@ test-aarch64:
 bench: build examples
 	@$(STEP) 'build the storm' $(CARGO) build --release -p pagewise-collect --example storm_cost
 	@$(STEP) bench bench/run
+
+# Rounds beyond the first, which is discarded, are as many as docs/results-hugepages.md tells, or more.
+bench-hugepages: build
+	bench/hugepages/run --cells 2048-high-100,2048-low-100,2048-spread-100,4096-high-100 --rounds 4
+	bench/hugepages/run --cells 8192-high-100,2048-high-10,2048-spread-10 --rounds 2
+	bench/hugepages/fairness --rounds 3 --seconds 45
+	bench/hugepages/bloat --rounds 3 --keys 200000
 
 clean:
 	rm -rf target build
