@@ -32,10 +32,12 @@ pub fn context_paths(trace: &Trace, io: &FileIo) -> Result<Vec<Vec<ContextPath>>
         .collect();
     let targets = Targets::of_stacks(trace, &used)?;
     let of_stack = |&stack: &u32| {
-        let path = targets.path(stack).and_then(|path| match path.is_empty() {
-            true => Err("no frame of its call path is the program's own".to_owned()),
-            false => Ok(path),
-        });
+        let path = targets
+            .path_of_call(stack)
+            .and_then(|path| match path.is_empty() {
+                true => Err("no frame of its call path is the program's own".to_owned()),
+                false => Ok(path),
+            });
         ContextPath { stack, path }
     };
     let contexts = io.contexts.iter();

@@ -128,9 +128,16 @@ fn place(context: &IoContext) -> SourcePlace {
 }
 
 fn own_frame(context: &IoContext) -> Option<&ObjectFrame> {
-    let mut frames = context.frames.iter();
-    let own = frames.find(|frame| !frame.is_library());
-    own.or(context.frames.first()).map(AsRef::as_ref)
+    let frames = &context.frames;
+    let own = frames.iter().position(|frame| !frame.is_library());
+    let has_name = |frame: &ObjectFrame| frame.function.is_some() || frame.module.is_some();
+    match own {
+        // Of generated code without names, what it has called.
+        Some(own) if own > 0 && !has_name(&frames[own]) => frames.get(own - 1),
+        Some(own) => frames.get(own),
+        None => frames.first(),
+    }
+    .map(AsRef::as_ref)
 }
 
 /// For people.

@@ -161,14 +161,42 @@ impl Targets {
 
     /// The return addresses of the program and its own libraries.
     pub(crate) fn path(&self, stack: u32) -> Result<Vec<Frame>, String> {
+        let frames = self.frames.get(&stack).into_iter().flatten();
+        self.known_again(
+            frames.filter(|frame| !frame.module.as_deref().is_some_and(is_system_library)),
+        )
+    }
+
+    /// The same of a call on a file. Code that was generated lies elsewhere each time, so of a path with such code it is the library
+    /// functions that it has called (`readBytes` of Java's), but for the C library's.
+    pub(crate) fn path_of_call(&self, stack: u32) -> Result<Vec<Frame>, String> {
+        let frames = self.frames.get(&stack).map_or(&[][..], Vec::as_slice);
+        let is_generated =
+            |frame: &StackFrame| frame.module.as_deref().is_some_and(is_generated_code);
+        let Some(generated) = frames.iter().position(is_generated) else {
+            return self.path(stack);
+        };
+        let called = frames[..generated].iter();
+        let path = self.known_again(
+            called.filter(|frame| !frame.module.as_deref().is_some_and(is_c_library)),
+        )?;
+        match path.is_empty() {
+            true => {
+                Err("its calls come from generated code, which lies elsewhere each time".to_owned())
+            }
+            false => Ok(path),
+        }
+    }
+
+    fn known_again<'frames>(
+        &self,
+        frames: impl Iterator<Item = &'frames StackFrame>,
+    ) -> Result<Vec<Frame>, String> {
         let mut path = Vec::new();
-        for frame in self.frames.get(&stack).into_iter().flatten() {
+        for frame in frames {
             let (Some(module), Some(address)) = (&frame.module, frame.module_offset) else {
                 continue;
             };
-            if is_system_library(module) {
-                continue;
-            }
             let file = match self.modules.get(module) {
                 Some(Ok(file)) => file,
                 Some(Err(why)) => return Err(format!("{module} cannot be read: {why}")),
@@ -187,6 +215,18 @@ impl Targets {
         }
         Ok(path)
     }
+}
+
+/// What a virtual machine compiles at run time, by the file that tells its names.
+fn is_generated_code(module: &str) -> bool {
+    module.starts_with("/tmp/perf-") && module.ends_with(".map")
+}
+
+/// The C library, or ours, which is called in its place.
+fn is_c_library(module: &str) -> bool {
+    const NAMES: &[&str] = &["libc.so", "libpthread.so", "ld-", "libpagewise_"];
+    let name = pagewise_attribute::display_file(module);
+    NAMES.iter().any(|start| name.starts_with(start))
 }
 
 /// Frames there are of the allocator, the language's runtime or a library of the system: they change with its updates.

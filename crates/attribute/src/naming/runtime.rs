@@ -139,6 +139,9 @@ pub fn is_runtime(frame: &Frame) -> bool {
 pub fn is_runtime_code(function: Option<&str>, file: Option<&str>, module: Option<&str>) -> bool {
     module.is_some_and(is_runtime_library)
         || file.is_some_and(is_runtime_source)
+        || function
+            .zip(file)
+            .is_some_and(|(function, file)| is_go_library(function, file))
         || function.is_some_and(|name| {
             // A specialization of a standard template in the user's own file is the user's.
             file.is_none() && is_runtime_namespace(name) || is_allocation_function(name)
@@ -154,6 +157,28 @@ fn is_runtime_source(file: &str) -> bool {
     SOURCES.iter().any(|part| file.contains(part))
         || is_c_library_header(file)
         || (file.starts_with("/rustc/") && file.contains("/library/"))
+}
+
+/// Of Go's own packages (`os.(*File).Read` in `/usr/local/go/src/os/file.go`): they lie below `src` in Go's folder, and the first part of
+/// their names has no dot, unlike that of packages from elsewhere.
+fn is_go_library(function: &str, file: &str) -> bool {
+    let name = function.split(['(', '[']).next().unwrap_or_default();
+    let last_part = name.rfind('/').map_or(0, |slash| slash + 1);
+    let Some(dot) = name[last_part..].find('.') else {
+        return false;
+    };
+    let package = &name[..last_part + dot];
+    let is_go = file.ends_with(".go") || file.ends_with(".s");
+    let root = file
+        .rsplit_once('/')
+        .and_then(|(folder, _)| folder.strip_suffix(package)?.strip_suffix("/src/"));
+    let is_own = root.is_some_and(|root| display_file(root).contains("go"));
+    is_go
+        && is_own
+        && !package
+            .split('/')
+            .next()
+            .is_some_and(|part| part.contains('.'))
 }
 
 /// Inner headers of the C library (`/usr/include/x86_64-linux-gnu/bits/stdio2.h`). Other libraries
@@ -225,6 +250,39 @@ mod tests {
             file: file.map(str::to_owned),
             function: function.map(str::to_owned),
             ..Frame::default()
+        }
+    }
+
+    #[test]
+    fn gos_own_packages_are_told_from_those_of_others() {
+        for (function, file, expected) in [
+            ("os.(*File).Read", "/usr/local/go/src/os/file.go", true),
+            (
+                "internal/poll.(*FD).Read",
+                "/usr/lib/go-1.19/src/internal/poll/fd_unix.go",
+                true,
+            ),
+            (
+                "internal/runtime/syscall/linux.Syscall6",
+                "/usr/local/go/src/internal/runtime/syscall/linux/asm_linux_amd64.s",
+                true,
+            ),
+            (
+                "slices.SortFunc[go.shape.*example.org/a.T]",
+                "/usr/local/go/src/slices/sort.go",
+                true,
+            ),
+            ("main.scan", "/home/me/scan.go", false),
+            (
+                "github.com/me/os.Read",
+                "/home/me/go/src/github.com/me/os/file.go",
+                false,
+            ),
+            ("os.read", "/home/me/os/read.go", false),
+            ("os.read", "/usr/local/go/src/os/read.c", false),
+            ("read", "/usr/local/go/src/read.go", false),
+        ] {
+            assert_eq!(is_go_library(function, file), expected, "{function} {file}");
         }
     }
 

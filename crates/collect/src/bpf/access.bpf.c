@@ -174,9 +174,13 @@ static __always_inline void read_huge(struct region *region, __u64 entry)
 	fill(region->swapped, 0);
 }
 
-// Whether the region has pages, in memory or in swap. -1: its table was exchanged meanwhile.
-static __always_inline int read_region(struct region *region, __u64 entry)
+// Whether the region has pages, in memory or in swap. -1: its table was exchanged meanwhile. A function of its own, so that each word of
+// the region lies at a fixed place behind one pointer: else all their addresses are kept, and the frames of all functions together may
+// have 512 bytes.
+static __noinline int read_region(struct region *region, __u64 entry)
 {
+	if (!region)
+		return 0;
 	if (entry_is_leaf(entry)) {
 		read_huge(region, entry);
 		return 1;

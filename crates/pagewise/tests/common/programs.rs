@@ -54,3 +54,44 @@ fn compile_file(path: &Path, source: &Path, options: &[&str]) {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
 }
+
+/// Compiles a Go program of tests/programs into the folder, by a compiler of the distribution, or as go.dev installs it.
+pub(crate) fn compile_go(folder: &Path, source: &str, name: &str) {
+    let installed = Path::new("/usr/local/go/bin/go");
+    let go = match installed.is_file() {
+        true => installed,
+        false => Path::new("go"),
+    };
+    let built = Command::new(go)
+        .args(["build", "-o"])
+        .arg(folder.join(name))
+        .arg(
+            Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join("tests/programs")
+                .join(source),
+        )
+        .env("GOCACHE", Path::new(env!("CARGO_TARGET_TMPDIR")).join("go"))
+        .envs([
+            ("GOTOOLCHAIN", "local"),
+            ("GO111MODULE", "off"),
+            ("CGO_ENABLED", "0"),
+        ])
+        .current_dir(folder)
+        .output()
+        .unwrap_or_else(|error| panic!("go is needed, see scripts/setup --tests: {error}"));
+    assert!(built.status.success(), "{built:?}");
+}
+
+/// Compiles a Java program of tests/programs into the folder.
+pub(crate) fn compile_java(folder: &Path, source: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/programs")
+        .join(source);
+    let built = Command::new("javac")
+        .args(["-d", "."])
+        .arg(path)
+        .current_dir(folder)
+        .output()
+        .unwrap_or_else(|error| panic!("javac is needed, see scripts/setup --tests: {error}"));
+    assert!(built.status.success(), "{built:?}");
+}

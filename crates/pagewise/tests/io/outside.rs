@@ -27,10 +27,14 @@ use crate::common::command::run;
 use crate::common::command::start;
 use crate::common::machine::Machine;
 use crate::common::programs::compile;
+use crate::common::programs::compile_go;
+use crate::common::programs::compile_java;
 use crate::common::programs::compile_with;
 use crate::common::within;
+use pagewise_host::open_file;
 use pagewise_plan::IoAction;
 use pagewise_plan::Readahead;
+use rustix::fs::Advice;
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -345,6 +349,70 @@ fn static_programs_are_recorded_planned_and_enforced() {
     let rules = told["io"].as_array().expect("rules");
     let gone = rules.iter().map(|rule| number(&rule["gone_pages"])).max();
     assert_eq!(gone, Some(FILE_PAGES), "{told:#}");
+}
+
+#[test]
+fn go_programs_are_recorded_planned_and_enforced() {
+    let Some(_machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let folder = folder.path();
+    compile_go(folder, "scan.go", "scan");
+    record(folder, "--io", "./scan data").expect_code(0);
+    let plan = run(folder, &["plan", "--min-io", "1M", "--json"]);
+    let plan = plan.expect_code(0).json();
+    let target = plan["rules"][0]["target"].as_str().expect("a rule");
+    assert!(target.starts_with("main.scan (scan.go:"), "{plan:#}");
+
+    // What is cached already would be left alone.
+    let file = fs::File::open(folder.join("data")).expect("open");
+    open_file::advise(&file, 0..0, Advice::DontNeed).expect("dropped");
+    let mut program = Command::new(folder.join("scan"));
+    program.args(["data", "go"]).current_dir(folder);
+    let program = start(program);
+    let enforcer = Enforcer::start(folder, &[pid(&program)]);
+    fs::write(folder.join("go"), "").expect("written");
+    program.end().expect_code(0);
+    enforcer.end();
+    let told = outcome(folder);
+    assert_eq!(number(&told["io"][0]["gone_pages"]), FILE_PAGES, "{told:#}");
+    assert_eq!(open_file::cached_pages(&file, 0..0), Ok(0), "{told:#}");
+}
+
+/// Its code lies elsewhere each time: its calls are known by the library functions that it calls.
+#[test]
+fn java_programs_are_recorded_planned_and_enforced() {
+    let Some(_machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let folder = folder.path();
+    compile_java(folder, "Scan.java");
+    record(folder, "--io", "java -cp . Scan data").expect_code(0);
+    let plan = run(folder, &["plan", "--min-io", "1M", "--json"]);
+    let plan = plan.expect_code(0).json();
+    assert_eq!(plan["rules"][0]["target"], "readBytes", "{plan:#}");
+
+    let file = fs::File::open(folder.join("data")).expect("open");
+    open_file::advise(&file, 0..0, Advice::DontNeed).expect("dropped");
+    let mut program = Command::new("java");
+    program
+        .args(["-cp", ".", "Scan", "data", "go"])
+        .current_dir(folder);
+    let program = start(program);
+    // Only what is there already is looked at for rules.
+    let maps = format!("/proc/{}/maps", pid(&program));
+    let has_library = || fs::read_to_string(&maps).is_ok_and(|maps| maps.contains("libjava.so"));
+    assert!(within(Duration::from_secs(30), has_library));
+    let enforcer = Enforcer::start(folder, &[pid(&program)]);
+    fs::write(folder.join("go"), "").expect("written");
+    program.end().expect_code(0);
+    enforcer.end();
+    let told = outcome(folder);
+    let gone = number(&told["io"][0]["gone_pages"]);
+    // The first calls of a path may come before it is known.
+    assert!(gone > FILE_PAGES * 9 / 10, "{told:#}");
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! Programs with runtimes of their own: what can be recorded of them is, what cannot is told.
 
 use std::collections::HashSet;
-use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -10,19 +9,10 @@ use crate::common::command::record;
 use crate::common::command::report;
 use crate::common::machine::Machine;
 use crate::common::paths::assert_share_of_paths;
+use crate::common::programs::compile_go;
 use pagewise_trace::Frame;
 use pagewise_trace::Trace;
 use tempfile::tempdir;
-
-/// A Go compiler of the distribution, or as go.dev installs it.
-fn go() -> OsString {
-    let installed = Path::new("/usr/local/go/bin/go");
-    if installed.is_file() {
-        installed.into()
-    } else {
-        "go".into()
-    }
-}
 
 /// Its stacks are its own, its memory comes from no allocator that could be preloaded.
 #[test]
@@ -31,20 +21,7 @@ fn a_go_program_has_its_call_paths_and_no_allocations() {
         return;
     };
     let folder = tempdir().expect("a folder");
-    let built = Command::new(go())
-        .args(["build", "-o"])
-        .arg(folder.path().join("sweep"))
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/sweep.go"))
-        .env("GOCACHE", Path::new(env!("CARGO_TARGET_TMPDIR")).join("go"))
-        .envs([
-            ("GOTOOLCHAIN", "local"),
-            ("GO111MODULE", "off"),
-            ("CGO_ENABLED", "0"),
-        ])
-        .current_dir(folder.path())
-        .output()
-        .unwrap_or_else(|error| panic!("go is needed, see scripts/setup --tests: {error}"));
-    assert!(built.status.success(), "{built:?}");
+    compile_go(folder.path(), "sweep.go", "sweep");
     let options = "--memory 24M --swap zram --swap-size 256M";
     record(folder.path(), options, "./sweep").expect_code(0);
     let report = report(folder.path());
