@@ -76,6 +76,16 @@ unsafe fn call_on(top: *mut u8, function: unsafe extern "C" fn(*mut c_void), dat
     }
 }
 
+/// Whether this thread is on its signals' stack. A signal that came while we are elsewhere would begin that one anew, over what is there.
+pub(crate) fn is_on_that_of_signals() -> bool {
+    let mut own = std::mem::MaybeUninit::<libc::stack_t>::zeroed();
+    // SAFETY: a valid place for the answer; nothing is changed.
+    let told = unsafe { libc::sigaltstack(std::ptr::null(), own.as_mut_ptr()) };
+    // SAFETY: zeroed, which is a valid value, or filled in.
+    let flags = unsafe { own.assume_init() }.ss_flags;
+    told != 0 || flags & libc::SS_ONSTACK != 0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -36,6 +36,8 @@ use crate::slot::State;
 const SOCKET_BYTES: usize = 107;
 /// How long the launcher may leave a full ring unread, ms.
 const PATIENCE_MS: u32 = 2000;
+/// How long its verdict may take, ms: it reads debug information first, of large programs for seconds.
+const VERDICT_PATIENCE_MS: u32 = 60_000;
 /// Places that were reported, as many as are remembered.
 const SITES: usize = 1024;
 
@@ -198,8 +200,13 @@ fn tell(error: &Error<'_>, from: From) -> After {
     let Some(_reporting) = Reporting::begin() else {
         return After::Nested;
     };
+    let told = || tell_alone(error, &from.path());
+    // In a sandbox one does not ask where one is.
+    if sandbox::is_in() || own_stack::is_on_that_of_signals() {
+        return told();
+    }
     // SAFETY: one thread reports at a time.
-    unsafe { own_stack::run(|| tell_alone(error, &from.path())) }
+    unsafe { own_stack::run(told) }
 }
 
 fn tell_alone(error: &Error<'_>, path: &Path) -> After {
@@ -260,7 +267,7 @@ fn tell_alone(error: &Error<'_>, path: &Path) -> After {
     let is_suppressed = settings::asks()
         && error.kind != FaultKind::Leak
         && !sandbox::is_in()
-        && ring.wait_for_verdict(before, fault.tid, PATIENCE_MS) == Some(true);
+        && ring.wait_for_verdict(before, fault.tid, VERDICT_PATIENCE_MS) == Some(true);
     if is_suppressed {
         place.suppress();
     }

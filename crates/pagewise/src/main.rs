@@ -15,6 +15,7 @@ mod hugepages;
 mod import;
 mod manual;
 mod observe;
+mod open_files;
 mod output;
 mod page;
 mod plan;

@@ -96,8 +96,13 @@ impl PageWalks {
     pub fn overhead(&mut self) -> Option<f64> {
         let (mut walks, mut cycles) = (0.0, 0.0);
         for thread in &mut self.threads {
-            walks += thread.walks.iter_mut().map(Counter::advance).sum::<f64>();
-            cycles += thread.cycles.advance();
+            let counted: Vec<Option<f64>> = thread.walks.iter_mut().map(Counter::advance).collect();
+            let all = counted.into_iter().sum::<Option<f64>>();
+            // A thread of which one counter did not run says nothing.
+            if let Some((walked, all)) = all.zip(thread.cycles.advance()) {
+                walks += walked;
+                cycles += all;
+            }
         }
         (cycles > 0.0).then(|| (walks / cycles).min(1.0))
     }
@@ -138,14 +143,12 @@ struct Reading {
 }
 
 impl Reading {
-    /// What was counted since `before`, as if the counter had not shared the processor's with others. 0 if it never ran.
-    fn since(self, before: Self) -> f64 {
+    /// What was counted since `before`, as if the counter had not shared the processor's with others. `None`: it did not run.
+    fn since(self, before: Self) -> Option<f64> {
         let enabled = self.enabled_ns.saturating_sub(before.enabled_ns) as f64;
         let running = self.running_ns.saturating_sub(before.running_ns) as f64;
-        if running == 0.0 {
-            return 0.0;
-        }
-        self.value.saturating_sub(before.value) as f64 * (enabled / running)
+        let counted = self.value.saturating_sub(before.value) as f64;
+        (running > 0.0).then(|| counted * (enabled / running))
     }
 }
 
@@ -171,10 +174,10 @@ impl Counter {
         })
     }
 
-    fn advance(&mut self) -> f64 {
+    fn advance(&mut self) -> Option<f64> {
         let mut bytes = [0; 24];
         if !matches!(self.file.read(&mut bytes), Ok(24)) {
-            return 0.0;
+            return None;
         }
         let word = |at: usize| {
             bytes[at * 8..]
@@ -225,8 +228,8 @@ mod tests {
             enabled_ns: 3000,
             running_ns: 1500,
         };
-        assert_eq!(now.since(before), 600.0);
-        assert_eq!(before.since(before), 0.0, "it did not run");
+        assert_eq!(now.since(before), Some(600.0));
+        assert_eq!(before.since(before), None, "it did not run");
     }
 
     /// With the time of its threads for both counters, half and half of two: this machine need not have others.

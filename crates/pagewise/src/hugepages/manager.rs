@@ -24,6 +24,7 @@ use super::target::Target;
 use super::targets::Named;
 use super::work::Acted;
 use crate::failure::Failure;
+use crate::open_files;
 use crate::output::tell;
 use crate::record::signals::Signals;
 
@@ -41,7 +42,7 @@ pub(super) struct Manager<'arguments> {
     folder: Folder,
     named: Named,
     pub(super) sensor: AccessSensor,
-    /// `None`: this processor counts no page walks.
+    /// `None`: the policy does not go by them.
     walk_events: Option<WalkEvents>,
     pub(super) controller: Controller,
     pub(super) processes: Processes,
@@ -66,14 +67,9 @@ impl<'arguments> Manager<'arguments> {
     ) -> Result<Self, Failure> {
         let named = Named::find(arguments)?;
         let settings = arguments.settings()?;
-        let walk_events = match WalkEvents::find() {
-            Ok(events) => Some(events),
-            Err(why) if arguments.policy.needs_counters() => {
-                return Err(Failure::new(format!(
-                    "hawkeye-pmu needs this processor's counters of page walks: {why}; use --policy hawkeye-g, which estimates by accesses"
-                )));
-            }
-            Err(_) => None,
+        let walk_events = match arguments.policy.needs_counters() {
+            true => Some(find_walk_events()?),
+            false => None,
         };
         let layout = pagewise_collect::calibrate()?;
         let mut sensor = AccessSensor::with_zeros(layout)?;
@@ -270,6 +266,16 @@ impl<'arguments> Manager<'arguments> {
             self.budget.used() * 100.0
         )
     }
+}
+
+/// Counters take up to three descriptors a thread: more than are allowed at first.
+fn find_walk_events() -> Result<WalkEvents, Failure> {
+    open_files::allow_most();
+    WalkEvents::find().map_err(|why| {
+        Failure::new(format!(
+            "hawkeye-pmu needs this processor's counters of page walks: {why}; use --policy hawkeye-g, which estimates by accesses"
+        ))
+    })
 }
 
 fn memory_now() -> Result<MemoryState, Failure> {

@@ -85,11 +85,15 @@ impl Target {
         if has_ended(&process) {
             return Ok(None);
         }
+        let page_walks = walk_events.map(|events| PageWalks::open(events, pid));
+        let page_walks = page_walks
+            .transpose()
+            .map_err(|error| Failure::new(format!("its page walks cannot be counted: {error}")))?;
         Ok(Some(Self {
             comm: process::comm(pid).unwrap_or_default().trim().to_owned(),
             process,
             pages,
-            page_walks: walk_events.and_then(|events| PageWalks::open(events, pid).ok()),
+            page_walks,
             areas: Vec::new(),
             phase: Phase::Resting {
                 until: Instant::now(),

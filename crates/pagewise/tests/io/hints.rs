@@ -244,19 +244,22 @@ fn what_has_no_page_cache_gets_no_hint() {
 
 /// An overlay over a folder, as containers have them. Unmounted when dropped.
 pub(crate) struct Overlay {
+    _machine: Machine,
     beneath: TempDir,
     layers: TempDir,
 }
 
 impl Overlay {
-    /// `None`: this kernel has none; that is told.
+    /// `None`: this kernel has none, or it is not permitted; that is told.
     pub(crate) fn mount() -> Option<Self> {
+        let machine = Machine::reserve()?;
         let known = fs::read_to_string("/proc/filesystems").expect("readable");
         if !known.lines().any(|line| line.trim() == "nodev\toverlay") {
             println!("skipped: this kernel has no overlayfs");
             return None;
         }
         let mounted = Self {
+            _machine: machine,
             beneath: folder(),
             layers: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder"),
         };
@@ -294,9 +297,6 @@ impl Drop for Overlay {
 
 #[test]
 fn files_of_overlayfs_are_dropped_too() {
-    let Some(_machine) = Machine::reserve() else {
-        return;
-    };
     let Some(overlay) = Overlay::mount() else {
         return;
     };

@@ -29,10 +29,6 @@ use pagewise_plan::Plan;
 use pagewise_plan::Target;
 use rustix::event::Timespec;
 use rustix::io::Errno;
-use rustix::process::Resource;
-use rustix::process::Rlimit;
-use rustix::process::getrlimit;
-use rustix::process::setrlimit;
 
 use self::contexts::Contexts;
 use self::hold::Holds;
@@ -44,6 +40,7 @@ use super::outcome::Outcome;
 use super::outcome::Run;
 use crate::failure::Failure;
 use crate::observe;
+use crate::open_files;
 use crate::output::tell;
 use crate::record::call_paths::CallPaths;
 use crate::record::facts::Clocks;
@@ -75,7 +72,7 @@ pub(super) fn run(plan: &Plan, named: &observe::Running) -> Result<(ExitCode, Ou
         ));
     }
     let signals = Signals::catch()?;
-    allow_open_files();
+    open_files::allow_most();
     let start = Clocks::now();
     let mut running = Running::find(named)?;
     running.look(None, &Default::default())?;
@@ -165,17 +162,6 @@ fn outcome(
         lost_processes: listener.unfollowed.len() as u64 + totals.lost_notices,
     };
     Ok(Outcome::new(plan, &compiled.rules, words, run).enforced_outside(outside))
-}
-
-/// As many as there may be: each process that is held or looked into takes one.
-fn allow_open_files() {
-    let limit = getrlimit(Resource::Nofile);
-    let most = Rlimit {
-        current: limit.maximum,
-        ..limit
-    };
-    // Refused, there are as many as before.
-    let _ = setrlimit(Resource::Nofile, most);
 }
 
 /// Marks the processes as ours, and makes sure that their open files can be had.
