@@ -332,6 +332,14 @@ fn sandboxes_and_stacks_that_are_too_small_end_the_program_only_as_they_would() 
 }
 
 #[test]
+fn signals_that_come_during_a_report_leave_the_stack_of_signals_as_it_is() {
+    let (ended, json) = guard("--keep-going", "./guarded on-alternate");
+    let ended = ended.expect_code(1);
+    assert_eq!(json["errors"][0]["kind"], "double-free", "{ended:#?}");
+    assert_eq!(ended.stdout, "kept 32640\n", "{ended:#?}");
+}
+
+#[test]
 fn a_handler_of_the_programs_own_is_called_all_the_same() {
     let (ended, json) = guard("", "./guarded own-handler");
     let ended = ended.expect_code(1);

@@ -16,6 +16,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -292,6 +293,44 @@ static void small_stack(void) /* a thread with the smallest stack there is */
         pthread_join(thread, NULL);
 }
 
+static volatile int timer_signals;
+static volatile long kept_sum;
+static void on_timer(int signal)
+{
+    (void)signal;
+    timer_signals++;
+}
+
+/* What lies on the stack must be there yet after an error, though signals come on the same stack meanwhile. */
+static void err_on_own_stack(int signal)
+{
+    volatile long kept[256];
+    (void)signal;
+    for (int i = 0; i < 256; i++)
+        kept[i] = i;
+    free(in_handler); /* BUG on-alternate */
+    for (int i = 0; i < 256; i++)
+        kept_sum += kept[i];
+}
+
+static void on_alternate(void)
+{
+    static char stack[128 << 10];
+    stack_t own = {.ss_sp = stack, .ss_size = sizeof stack};
+    sigaltstack(&own, NULL);
+    struct sigaction timer = {.sa_handler = on_timer, .sa_flags = SA_ONSTACK | SA_RESTART};
+    struct sigaction action = {.sa_handler = err_on_own_stack, .sa_flags = SA_ONSTACK};
+    sigaction(SIGALRM, &timer, NULL);
+    sigaction(SIGUSR1, &action, NULL);
+    struct itimerval often = {{0, 100}, {0, 100}};
+    setitimer(ITIMER_REAL, &often, NULL);
+    in_handler = make(24);
+    if (!is_good)
+        free(in_handler);
+    raise(SIGUSR1);
+    printf("kept %ld\n", kept_sum);
+}
+
 static void sandboxed(void) /* a filter that ends the program at system calls that other allocators do not make */
 {
     for (int i = 0; i < 1000; i++)
@@ -422,7 +461,7 @@ int main(int argc, char **argv)
         {"cwe122", cwe122}, {"cwe122-tail", cwe122_tail}, {"cwe124", cwe124}, {"cwe126", cwe126},
         {"cwe127", cwe127}, {"before", before}, {"onto-itself", onto_itself}, {"unmapped", unmapped}, {"cwe415", cwe415}, {"cwe416", cwe416}, {"cwe590", cwe590}, {"cwe761", cwe761},
         {"short-read", short_read}, {"large", large}, {"moved", moved}, {"leaked", leaked}, {"twice", twice},
-        {"in-child", in_child}, {"own-handler", own_handler}, {"blocked", blocked}, {"masked", masked}, {"coroutine", coroutine}, {"overflowing", overflowing}, {"small-stack", small_stack}, {"sandboxed", sandboxed}, {"closed", closed},
+        {"in-child", in_child}, {"own-handler", own_handler}, {"blocked", blocked}, {"masked", masked}, {"coroutine", coroutine}, {"overflowing", overflowing}, {"small-stack", small_stack}, {"on-alternate", on_alternate}, {"sandboxed", sandboxed}, {"closed", closed},
         {"threads", threads}, {"limited", limited}, {"many", many}, {"locked", locked}, {"family", family},
     };
     const char *name = argc > 1 ? argv[1] : "";
