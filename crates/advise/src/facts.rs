@@ -57,8 +57,8 @@ impl ObjectFacts {
                 .as_ref()
                 .and_then(|facts| facts.reuse_ns),
             resident_share: object.resident_share,
+            // Of what grows, the first blocks are small, and sampled: what counts is how large one is on average.
             can_have_rule: is_named
-                && !object.sampled
                 && bytes >= SMALLEST_OBJECT
                 && (block >= SMALLEST_BLOCK || object.identity.kind == ObjectKind::Global),
             is_one_block: object.allocations <= 1,
@@ -124,5 +124,49 @@ impl RunFacts {
             return 0.0;
         }
         (self.stall_ns as f64 / self.wall_ns as f64).min(0.99)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pagewise_analyze::Counts;
+    use pagewise_analyze::Identity;
+
+    use super::*;
+
+    /// Blocks of one place in the program, of which the small ones were sampled.
+    fn sampled(bytes: u64, allocations: u64) -> Object {
+        Object {
+            identity: Identity {
+                kind: ObjectKind::Allocation,
+                name: Some("table".into()),
+                file: None,
+                line: None,
+                function: None,
+                stack: None,
+                code: None,
+            },
+            type_name: None,
+            bytes: Some(bytes),
+            allocations,
+            sampled: true,
+            counts: Counts::default(),
+            distinct_pages: 0,
+            accessed_share: None,
+            resident_share: None,
+            most_resident_share: None,
+            pattern: None,
+            pattern_facts: None,
+            phases: Vec::new(),
+            extra_bytes: None,
+            worst_path: None,
+            site: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_grew_from_small_blocks_can_have_a_rule_and_many_small_blocks_cannot() {
+        assert!(ObjectFacts::of(&sampled(1 << 30, 26)).can_have_rule);
+        assert!(!ObjectFacts::of(&sampled(1 << 30, 1 << 20)).can_have_rule);
     }
 }

@@ -107,6 +107,7 @@ pub fn analyze(trace: &Trace) -> Result<Findings, TraceError> {
     let writes_observed = Observed::of(trace.meta()).faults;
     let mut page_states = residency::measure(trace, &mut spaces, writes_observed)?;
     page_states.shares.resize(extents.len(), None);
+    page_states.most.resize(extents.len(), None);
     let accesses = Accesses::read(trace, &mut spaces)?;
     let order = by_stall(&tallies, &extents);
     let site = |&number: &usize| {
@@ -136,6 +137,7 @@ pub fn analyze(trace: &Trace) -> Result<Findings, TraceError> {
             type_name,
             accessed_share: accesses.share(number),
             resident_share: page_states.shares[number],
+            most_resident_share: page_states.most[number],
             extra_bytes: tally.need.extra_bytes(page_bytes),
             worst_path: worst_paths[number],
             site: frames.frames(site),
@@ -224,6 +226,7 @@ fn object(identity: Identity, extent: &Extent, tally: &Tally, readahead: u64) ->
         distinct_pages: tally.watch.distinct_pages(),
         accessed_share: None,
         resident_share: None,
+        most_resident_share: None,
         pattern: pattern_facts.map(|facts| facts.pattern),
         pattern_facts: pattern_facts.map(Box::new),
         phases,

@@ -32,6 +32,8 @@ pub struct Object {
     pub accessed_share: Option<f64>,
     /// Mean share of its pages that was in memory while it lived, 0 to 1; `None` if that was not observed.
     pub resident_share: Option<f64>,
+    /// The most of it that was in memory at once, of the most bytes alive: 1 of what is filled bit by bit. `None` alike.
+    pub most_resident_share: Option<f64>,
     /// In what order they came back: of the phase that cost most.
     pub pattern: Option<Pattern>,
     /// What more is known of that. Apart: most of a million objects have none.

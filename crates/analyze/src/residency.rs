@@ -27,6 +27,8 @@ use share::SpaceStates;
 pub(crate) struct PageStates {
     /// Of each object, by index: the mean share of its pages that was in memory; `None` if no scan saw it.
     pub(crate) shares: Vec<Option<f64>>,
+    /// The most that was in memory, of the most that there was; `None` alike.
+    pub(crate) most: Vec<Option<f64>>,
     /// Pages that left memory without being written; `None` if that was not observed.
     pub(crate) dropped_without_write: Option<u64>,
 }
@@ -84,6 +86,7 @@ pub(crate) fn measure(
     }
     Ok(PageStates {
         shares: shares.iter().map(Share::mean).collect(),
+        most: shares.iter().map(Share::most).collect(),
         dropped_without_write: match writes_observed {
             true => Some(count_drops(trace, drops)?),
             false => None,

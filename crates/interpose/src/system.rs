@@ -1,5 +1,6 @@
 //! System calls about memory, as they are: the functions of the C library may be interposed, by us.
 
+use std::mem::MaybeUninit;
 use std::sync::atomic::AtomicU32;
 
 use libc::c_long;
@@ -85,6 +86,16 @@ pub fn lockable_bytes() -> Option<u64> {
         0 => Some(limit.rlim_cur),
         _ => Some(0),
     }
+}
+
+/// The machine's memory, without swap; `None`: the kernel does not say.
+pub fn memory_bytes() -> Option<u64> {
+    let mut told = MaybeUninit::<libc::sysinfo>::zeroed();
+    // SAFETY: a valid place for the answer.
+    let is_told = unsafe { libc::syscall(libc::SYS_sysinfo, told.as_mut_ptr()) } == 0;
+    // SAFETY: zeros are valid, and so is what was told.
+    let told = unsafe { told.assume_init() };
+    is_told.then(|| told.totalram * u64::from(told.mem_unit))
 }
 
 /// This process's page tables, as the kernel shows them. Open only as long as it is used: descriptors are the program's.

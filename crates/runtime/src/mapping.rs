@@ -26,13 +26,18 @@ struct Request {
 }
 
 impl Request {
-    /// Whether it is just memory.
-    fn is_ordinary(&self) -> bool {
-        let special =
-            libc::MAP_NORESERVE | libc::MAP_STACK | libc::MAP_GROWSDOWN | libc::MAP_HUGETLB;
-        self.flags & special == 0
+    fn hook(&self) -> Hook {
+        let special = libc::MAP_STACK | libc::MAP_GROWSDOWN | libc::MAP_HUGETLB;
+        let is_ordinary = self.flags & special == 0
             && self.flags & libc::MAP_PRIVATE != 0
-            && self.protection & libc::PROT_WRITE != 0
+            && self.protection & libc::PROT_WRITE != 0;
+        if !is_ordinary {
+            Hook::SpecialMapping
+        } else if self.flags & libc::MAP_NORESERVE != 0 {
+            Hook::Reservation
+        } else {
+            Hook::Mapping
+        }
     }
 }
 
@@ -76,12 +81,7 @@ unsafe fn map(request: Request, registers: Registers) -> *mut c_void {
     }
     // What is only reserved is made usable, in parts, later.
     if plan::wants(request.bytes) && request.protection != libc::PROT_NONE {
-        let hook = if request.is_ordinary() {
-            Hook::Mapping
-        } else {
-            Hook::SpecialMapping
-        };
-        plan::allocated(result as usize, request.bytes, hook, None);
+        plan::allocated(result as usize, request.bytes, request.hook(), None);
     }
     result
 }

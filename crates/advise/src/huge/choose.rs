@@ -43,6 +43,8 @@ pub(super) struct Candidate {
     pub(super) block_bytes: u64,
     /// Mean share in memory; `None`: not known.
     pub(super) resident_share: Option<f64>,
+    /// The most of it that was in memory at once.
+    pub(super) most_resident_share: Option<f64>,
     /// Of that, the share accessed in an interval.
     pub(super) accessed_share: f64,
 }
@@ -162,12 +164,12 @@ fn against(whole: &Whole) -> Option<String> {
 
 /// What speaks against them in this object.
 fn of_object(candidate: &Candidate, whole: &Whole) -> Option<String> {
-    let Some(resident) = candidate.resident_share else {
+    let Some(resident) = candidate.most_resident_share else {
         return Some("how much of it is in memory is not known".to_owned());
     };
     if resident < LEAST_RESIDENT {
         return Some(format!(
-            "{} of it is in memory: huge pages would fill the rest with zeros",
+            "{} of it is in memory at most: huge pages would fill the rest with zeros",
             percent(resident)
         ));
     }

@@ -53,6 +53,7 @@ pub(crate) fn huge_advice(
                 bytes: facts.bytes,
                 block_bytes: facts.bytes / object.allocations.max(1),
                 resident_share: facts.resident_share,
+                most_resident_share: object.most_resident_share,
                 accessed_share: object.accessed_share?,
             })
             .filter(|_| facts.can_have_rule)

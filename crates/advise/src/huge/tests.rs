@@ -14,6 +14,7 @@ fn dense() -> Candidate {
         bytes: GIB,
         block_bytes: GIB,
         resident_share: Some(1.0),
+        most_resident_share: Some(1.0),
         accessed_share: 1.0,
     }
 }
@@ -99,14 +100,14 @@ fn sparse_idle_and_small_objects_get_nothing() {
     for (candidate, said) in [
         (
             Candidate {
-                resident_share: Some(0.5),
+                most_resident_share: Some(0.5),
                 ..dense()
             },
             "50 % of it is in memory",
         ),
         (
             Candidate {
-                resident_share: None,
+                most_resident_share: None,
                 ..dense()
             },
             "not known",
@@ -135,6 +136,15 @@ fn sparse_idle_and_small_objects_get_nothing() {
         let chosen = choose(&[small], &whole(), &Tlb::default());
         assert!(chosen.choices.is_empty() && chosen.words.contains("32 MiB"));
     }
+}
+
+#[test]
+fn what_is_filled_bit_by_bit_is_not_sparse() {
+    let grows = Candidate {
+        resident_share: Some(0.6),
+        ..dense()
+    };
+    assert!(only(grows, &whole()).is_huge);
 }
 
 #[test]

@@ -17,6 +17,8 @@ pub(super) struct Share {
     resident: u64,
     live_ns: f64,
     resident_ns: f64,
+    most_live: u64,
+    most_resident: u64,
 }
 
 impl Share {
@@ -25,11 +27,20 @@ impl Share {
         self.since_ns = self.since_ns.max(time_ns);
         self.live_ns += self.live as f64 * passed;
         self.resident_ns += self.resident as f64 * passed;
+        if passed > 0.0 {
+            self.most_live = self.most_live.max(self.live);
+            self.most_resident = self.most_resident.max(self.resident);
+        }
     }
 
     /// Mean share in memory, 0 to 1; `None` if it was never looked at for any time.
     pub(super) fn mean(&self) -> Option<f64> {
         (self.live_ns > 0.0).then(|| (self.resident_ns / self.live_ns).clamp(0.0, 1.0))
+    }
+
+    /// The most that was in memory, of the most that there was: 1 of what was filled in the end. `None` as above.
+    pub(super) fn most(&self) -> Option<f64> {
+        (self.live_ns > 0.0).then(|| (self.most_resident as f64 / self.most_live as f64).min(1.0))
     }
 }
 
@@ -251,6 +262,28 @@ mod tests {
         states.scan_ends(200, &mut shares);
         states.end(300, &mut shares);
         assert_eq!(mean(&shares), Some(0.75));
+    }
+
+    #[test]
+    fn what_is_filled_in_the_end_was_there_as_a_whole() {
+        let (mut states, mut shares) = (SpaceStates::default(), Vec::new());
+        states.life(&life(0, 0, 10, true), &mut shares);
+        states.scan_begins(100);
+        states.changed(&row(100, 0, 5, PageState::Resident), &mut shares);
+        states.scan_ends(100, &mut shares);
+        states.scan_begins(200);
+        states.changed(&row(200, 5, 10, PageState::Resident), &mut shares);
+        states.scan_ends(200, &mut shares);
+        states.life(&life(300, 0, 10, false), &mut shares);
+        assert_eq!(mean(&shares), Some(0.75));
+        assert_eq!(shares[1].most(), Some(1.0));
+        // Another ten, of which eight stay untouched: what there was before counts.
+        states.life(&life(300, 20, 40, true), &mut shares);
+        states.scan_begins(300);
+        states.changed(&row(300, 20, 22, PageState::Resident), &mut shares);
+        states.scan_ends(300, &mut shares);
+        states.end(400, &mut shares);
+        assert_eq!(shares[1].most(), Some(0.5));
     }
 
     #[test]

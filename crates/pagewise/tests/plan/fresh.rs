@@ -60,7 +60,7 @@ fn prezeroed(program: &str) -> (u64, u64, u64) {
 
 #[test]
 fn memory_is_ready_before_it_is_touched_in_order() {
-    for mode in ["map", "block", "heap"] {
+    for mode in ["map", "block", "heap", "reserved"] {
         let (ready, _, faults) = prezeroed(&format!("./fresh {mode} 128"));
         // On a busy machine the program does most of it. With base pages there would be 32,768 faults.
         assert!(ready >= 8 * MIB, "{mode}: {ready}");
@@ -72,7 +72,7 @@ fn memory_is_ready_before_it_is_touched_in_order() {
 #[test]
 fn huge_pages_at_the_first_touch_need_no_thread() {
     let folder = folder();
-    for mode in ["map", "block", "heap"] {
+    for mode in ["map", "block", "heap", "reserved"] {
         let without_before = faults_without_a_huge_page();
         let ended = launch(folder.path(), "", &format!("./fresh {mode} 64")).expect_code(0);
         let (fresh, faults) = outcome(folder.path(), &ended);
@@ -96,6 +96,9 @@ fn faults_without_a_huge_page() -> u64 {
 fn what_a_program_does_to_its_memory_does_no_harm() {
     let (ready, _, _) = prezeroed("./fresh sparse 256");
     assert_eq!(ready, 0, "nobody goes through it");
+    let (ready, _, faults) = prezeroed("./fresh vast 32");
+    assert_eq!(ready, 0, "memory could not hold it");
+    assert!(faults >= 8192, "{faults}");
     let (ready, _, _) = prezeroed("./fresh cut 64");
     assert!(ready > 0);
     prezeroed("./fresh forks 64");

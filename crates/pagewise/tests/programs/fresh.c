@@ -4,6 +4,8 @@
  *   map MIB     a mapping, touched in order, a region of 2 MiB a millisecond
  *   block MIB   the same in one block of malloc
  *   heap MIB    the same in blocks of 32 KiB
+ *   reserved MIB  as map, for which neither memory nor swap is reserved
+ *   vast MIB    a terabyte of that kind, of which so much is touched from the start
  *   sparse MIB  one page in the middle of a mapping
  *   stops MIB   a quarter of a mapping; then it sleeps for three seconds, and touches the rest
  *   forks MIB   half of a mapping, the other half in parent and child, each with contents of its own
@@ -59,9 +61,9 @@ static long faults(void)
 	return usage.ru_minflt;
 }
 
-static unsigned char *map(size_t bytes)
+static unsigned char *map(size_t bytes, int more_flags)
 {
-	unsigned char *start = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned char *start = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | more_flags, -1, 0);
 	if (start == MAP_FAILED)
 		fail("mmap failed");
 	return start;
@@ -187,7 +189,7 @@ static void races(size_t bytes)
 {
 	const int file = sparse_file(bytes);
 	for (int round = 0; round < 100; round++) {
-		unsigned char *start = map(bytes);
+		unsigned char *start = map(bytes, 0);
 		touch(start, 0, (size_t)(round % 8 + 1) * REGION, 0);
 		check(start, 0, (size_t)(round % 8 + 1) * REGION, salt);
 		if (munmap(start, bytes) != 0)
@@ -231,7 +233,7 @@ static void locks(size_t bytes)
 
 static void *last(void *bytes)
 {
-	in_order(map((size_t)bytes), (size_t)bytes);
+	in_order(map((size_t)bytes, 0), (size_t)bytes);
 	printf("ok 0\n");
 	return NULL;
 }
@@ -253,15 +255,19 @@ int main(int count, char **words)
 	unsigned char *start = NULL;
 	if (!strcmp(mode, "block"))
 		start = malloc(bytes);
+	else if (!strcmp(mode, "reserved"))
+		start = map(bytes, MAP_NORESERVE);
+	else if (!strcmp(mode, "vast"))
+		start = map(MIB * MIB, MAP_NORESERVE);
 	else if (!strcmp(mode, "leaves"))
 		leaves(bytes);
 	else if (!strcmp(mode, "alone")) {
 		if (unshare(CLONE_NEWUSER) != 0 && errno == EINVAL)
 			fail("not alone");
 	} else if (strcmp(mode, "heap") && strcmp(mode, "locks") && strcmp(mode, "races") && strcmp(mode, "holes"))
-		start = map(bytes);
+		start = map(bytes, 0);
 	const long before = faults();
-	if (!strcmp(mode, "map") || !strcmp(mode, "block"))
+	if (!strcmp(mode, "map") || !strcmp(mode, "block") || !strcmp(mode, "reserved") || !strcmp(mode, "vast"))
 		in_order(start, bytes);
 	else if (!strcmp(mode, "caches")) {
 		cache(3 * bytes);

@@ -49,6 +49,7 @@ pub(crate) fn object(name: Option<&str>, line: Option<u32>, stall_ns: u64) -> Ob
         distinct_pages: 48_640,
         accessed_share: None,
         resident_share: Some(0.625),
+        most_resident_share: Some(0.75),
         pattern: Some(Pattern::Loop),
         pattern_facts: Some(Box::new(facts())),
         phases: Vec::new(),

@@ -48,7 +48,9 @@ pub(crate) enum Hook {
     Allocator,
     /// `mmap` and kin: an allocator may be who called.
     Mapping,
-    /// The same, of memory that is not just memory: shared, reserved without swap, a stack, or not to be written.
+    /// The same, without room in memory and swap being promised (`MAP_NORESERVE`): an allocator's, or a sparse array.
+    Reservation,
+    /// The same, of memory that is not just memory: shared, a stack, or not to be written.
     SpecialMapping,
 }
 

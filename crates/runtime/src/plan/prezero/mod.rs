@@ -39,6 +39,8 @@ use super::objects::PAGE;
 const REGION: usize = system::HUGE_PAGES * PAGE;
 /// Smaller areas have no huge page in them, or hardly one.
 pub(super) const LEAST_BYTES: usize = 2 * REGION;
+/// Reservations of more than this part of memory are sparse. (jemalloc's grow with what is in use, by a fifth.)
+const RESERVATION_SHARE: u64 = 4;
 /// Areas that are looked after at once.
 const MOST_AREAS: usize = 64;
 /// Between two looks while the program comes on,
@@ -120,9 +122,25 @@ pub(super) fn wake() {
 pub(super) fn is_fresh(plan: &Plan, address: usize, bytes: usize, hook: Hook) -> bool {
     plan.view.fresh().is_some()
         && bytes >= LEAST_BYTES
-        && hook != Hook::SpecialMapping
+        && is_memory(plan, bytes, hook)
         // The heap is looked after as a whole.
         && !(hook == Hook::Allocator && address < system::heap_end())
+}
+
+/// Whether a mapping is there to be filled. A reservation that memory could hardly hold is a sparse array.
+fn is_memory(plan: &Plan, bytes: usize, hook: Hook) -> bool {
+    match hook {
+        Hook::Allocator | Hook::Mapping => true,
+        Hook::Reservation => {
+            let limit = match plan.view.sizes().limit_bytes {
+                0 => u64::MAX,
+                limit => limit,
+            };
+            let memory = system::memory_bytes().map_or(0, |all| all.min(limit));
+            bytes as u64 <= memory / RESERVATION_SHARE
+        }
+        Hook::SpecialMapping => false,
+    }
 }
 
 fn run() {
