@@ -307,6 +307,55 @@ fn files_of_overlayfs_are_dropped_too() {
     assert_eq!(overlay.pages_beneath("data"), 0);
 }
 
+/// A file system in user space (FUSE) over a folder. Unmounted when dropped.
+pub(crate) struct UserSpace {
+    beneath: TempDir,
+    place: TempDir,
+}
+
+impl UserSpace {
+    /// `None`: this kernel has none, or it is not permitted; that is told.
+    pub(crate) fn mount() -> Option<Self> {
+        if fs::File::open("/dev/fuse").is_err() {
+            println!("skipped: /dev/fuse cannot be opened here");
+            return None;
+        }
+        let mounted = Self {
+            beneath: folder(),
+            place: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder"),
+        };
+        let folders = [mounted.beneath.path(), mounted.place.path()];
+        let status = Command::new("bindfs").args(folders).status();
+        assert!(
+            status.expect("scripts/setup --tests installs it").success(),
+            "{folders:?}"
+        );
+        Some(mounted)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.place.path()
+    }
+}
+
+impl Drop for UserSpace {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.path()).status();
+    }
+}
+
+#[test]
+fn files_of_fuse_are_dropped_too() {
+    let Some(mounted) = UserSpace::mount() else {
+        return;
+    };
+    let folder = mounted.path();
+    plan_for(folder, &[("reads", DROP, None)]);
+    let whole = apply(folder, "whole").expect_told(&["pages gone, 0 stayed"]);
+    assert_eq!(sum(&whole), 2 * 24 * MIB as u64);
+    assert_eq!(number(&first(folder)["gone_pages"]), FILE_PAGES);
+}
+
 #[test]
 fn reading_ahead_is_given_back_where_others_use_the_descriptor() {
     let folder = folder();

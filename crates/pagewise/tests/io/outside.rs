@@ -13,6 +13,7 @@ use super::hints::DROP;
 use super::hints::FILE_PAGES;
 use super::hints::MIB;
 use super::hints::Overlay;
+use super::hints::UserSpace;
 use super::hints::folder;
 use super::hints::number;
 use super::hints::plan_for;
@@ -176,6 +177,21 @@ fn files_of_overlayfs_are_dropped_too() {
     let told = outcome(&folder);
     assert_eq!(number(&told["io"][0]["gone_pages"]), FILE_PAGES, "{told:#}");
     assert_eq!(overlay.pages_beneath("data"), 0);
+}
+
+#[test]
+fn files_of_fuse_are_dropped_too() {
+    let Some(mounted) = UserSpace::mount() else {
+        return;
+    };
+    let folder = mounted.path();
+    plan_for(folder, &[("reads", DROP, None)]);
+    let ended = enforce(folder, &[&["whole", "data", "other"]]);
+    assert_eq!(sum(&ended[0]), 2 * 24 * MIB as u64);
+    let told = outcome(folder);
+    let gone = number(&told["io"][0]["gone_pages"]);
+    // Its own rule: when a file is opened anew, FUSE forgets what it had of it.
+    assert!((FILE_PAGES / 2..=FILE_PAGES).contains(&gone), "{told:#}");
 }
 
 #[test]
