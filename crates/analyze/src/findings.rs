@@ -106,8 +106,7 @@ pub fn analyze(trace: &Trace) -> Result<Findings, TraceError> {
     let extents = spaces.take_extents();
     let writes_observed = Observed::of(trace.meta()).faults;
     let mut page_states = residency::measure(trace, &mut spaces, writes_observed)?;
-    page_states.shares.resize(extents.len(), None);
-    page_states.most.resize(extents.len(), None);
+    page_states.in_memory.resize(extents.len(), None);
     let accesses = Accesses::read(trace, &mut spaces)?;
     let order = by_stall(&tallies, &extents);
     let site = |&number: &usize| {
@@ -136,8 +135,8 @@ pub fn analyze(trace: &Trace) -> Result<Findings, TraceError> {
         Object {
             type_name,
             accessed_share: accesses.share(number),
-            resident_share: page_states.shares[number],
-            most_resident_share: page_states.most[number],
+            resident_share: page_states.in_memory[number].map(|share| share.mean),
+            most_resident_share: page_states.in_memory[number].map(|share| share.most),
             extra_bytes: tally.need.extra_bytes(page_bytes),
             worst_path: worst_paths[number],
             site: frames.frames(site),

@@ -19,16 +19,15 @@ use pagewise_trace::TraceError;
 use crate::spaces::Life;
 use crate::spaces::Spaces;
 use drops::Drops;
+use share::InMemory;
 use share::Share;
 use share::SpaceStates;
 
 /// What page states say of a whole trace.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PageStates {
-    /// Of each object, by index: the mean share of its pages that was in memory; `None` if no scan saw it.
-    pub(crate) shares: Vec<Option<f64>>,
-    /// The most that was in memory, of the most that there was; `None` alike.
-    pub(crate) most: Vec<Option<f64>>,
+    /// Of each object, by index; `None` if no scan saw it.
+    pub(crate) in_memory: Vec<Option<InMemory>>,
     /// Pages that left memory without being written; `None` if that was not observed.
     pub(crate) dropped_without_write: Option<u64>,
 }
@@ -85,8 +84,7 @@ pub(crate) fn measure(
         states.end(trace.meta().end_monotonic_ns.unwrap_or(end_ns), &mut shares);
     }
     Ok(PageStates {
-        shares: shares.iter().map(Share::mean).collect(),
-        most: shares.iter().map(Share::most).collect(),
+        in_memory: shares.iter().map(Share::in_memory).collect(),
         dropped_without_write: match writes_observed {
             true => Some(count_drops(trace, drops)?),
             false => None,

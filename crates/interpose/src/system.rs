@@ -88,7 +88,7 @@ pub fn lockable_bytes() -> Option<u64> {
     }
 }
 
-/// The machine's memory, without swap; `None`: the kernel does not say.
+/// The machine's memory without swap, bytes; `None`: the kernel does not say.
 pub fn memory_bytes() -> Option<u64> {
     let mut told = MaybeUninit::<libc::sysinfo>::zeroed();
     // SAFETY: a valid place for the answer.

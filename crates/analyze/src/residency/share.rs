@@ -33,15 +33,22 @@ impl Share {
         }
     }
 
-    /// Mean share in memory, 0 to 1; `None` if it was never looked at for any time.
-    pub(super) fn mean(&self) -> Option<f64> {
-        (self.live_ns > 0.0).then(|| (self.resident_ns / self.live_ns).clamp(0.0, 1.0))
+    /// `None` if it was never looked at for any time.
+    pub(super) fn in_memory(&self) -> Option<InMemory> {
+        (self.live_ns > 0.0).then(|| InMemory {
+            mean: (self.resident_ns / self.live_ns).clamp(0.0, 1.0),
+            most: (self.most_resident as f64 / self.most_live as f64).min(1.0),
+        })
     }
+}
 
-    /// The most that was in memory, of the most that there was: 1 of what was filled in the end. `None` as above.
-    pub(super) fn most(&self) -> Option<f64> {
-        (self.live_ns > 0.0).then(|| (self.most_resident as f64 / self.most_live as f64).min(1.0))
-    }
+/// How much of an object was in memory, 0 to 1.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InMemory {
+    /// Its mean share over time.
+    pub(crate) mean: f64,
+    /// The most that was in memory at once, of the most that there was: 1 of what was filled in the end.
+    pub(crate) most: f64,
 }
 
 /// In memory, and if so a page of a file: kept in the `object` of a range.
@@ -246,7 +253,11 @@ mod tests {
     }
 
     fn mean(shares: &[Share]) -> Option<f64> {
-        shares.get(1).and_then(Share::mean)
+        Some(shares.get(1)?.in_memory()?.mean)
+    }
+
+    fn most(shares: &[Share]) -> Option<f64> {
+        Some(shares.get(1)?.in_memory()?.most)
     }
 
     #[test]
@@ -276,14 +287,14 @@ mod tests {
         states.scan_ends(200, &mut shares);
         states.life(&life(300, 0, 10, false), &mut shares);
         assert_eq!(mean(&shares), Some(0.75));
-        assert_eq!(shares[1].most(), Some(1.0));
+        assert_eq!(most(&shares), Some(1.0));
         // Another ten, of which eight stay untouched: what there was before counts.
         states.life(&life(300, 20, 40, true), &mut shares);
         states.scan_begins(300);
         states.changed(&row(300, 20, 22, PageState::Resident), &mut shares);
         states.scan_ends(300, &mut shares);
         states.end(400, &mut shares);
-        assert_eq!(shares[1].most(), Some(0.5));
+        assert_eq!(most(&shares), Some(0.5));
     }
 
     #[test]
