@@ -141,12 +141,16 @@ bench: build examples
 	@$(STEP) 'build the storm' $(CARGO) build --release -p pagewise-collect --example storm_cost
 	@$(STEP) bench bench/run
 
-# Rounds beyond the first, which is discarded, are as many as docs/results-hugepages.md tells, or more.
+# The first round of each is discarded. Rows go to a folder of their own, so that a summary is of this machine only.
+bench_rows = build/bench-hugepages
 bench-hugepages: build
-	bench/hugepages/run --cells 2048-high-100,2048-low-100,2048-spread-100,4096-high-100 --rounds 4
-	bench/hugepages/run --cells 8192-high-100,2048-high-10,2048-spread-10 --rounds 2
-	bench/hugepages/fairness --rounds 3 --seconds 45
-	bench/hugepages/bloat --rounds 3 --keys 200000
+	rm -rf $(bench_rows) && mkdir -p $(bench_rows)
+	bench/hugepages/run --raw $(bench_rows)/run.jsonl --cells 2048-high-100,2048-low-100,2048-spread-100,4096-high-100 --rounds 4
+	bench/hugepages/run --raw $(bench_rows)/run.jsonl --cells 8192-high-100,2048-high-10,2048-spread-10 --rounds 2
+	bench/hugepages/fairness --raw $(bench_rows)/fairness.jsonl --rounds 3 --seconds 45
+	bench/hugepages/bloat --raw $(bench_rows)/bloat.jsonl --rounds 3 --keys 200000
+	bench/hugepages/bloat --raw $(bench_rows)/bloat.jsonl --rounds 2 --keys 200000 --fragmented
+	bench/hugepages/bloat --raw $(bench_rows)/bloat.jsonl --rounds 2 --keys 200000 --delete 60 --arms base,always,managed,recovered
 
 clean:
 	rm -rf target build

@@ -20,12 +20,26 @@ pub struct Capabilities {
     pub sys_resource: bool,
     /// Look into processes of other users.
     pub sys_ptrace: bool,
+    /// Advise about memory of others (`process_madvise`).
+    pub sys_nice: bool,
 }
 
 impl Capabilities {
     /// Those of this process; `None` if `/proc` is not there.
     pub fn current() -> Option<Self> {
         Self::from_status(&files::read_optional(Path::new("/proc/self/status"))?)
+    }
+
+    /// What a manager of other programs' huge pages lacks: it loads BPF programs, looks into others and advises about their memory.
+    pub fn missing_for_huge_pages(&self) -> Vec<&'static str> {
+        let needed = [
+            ("bpf", self.bpf || self.sys_admin),
+            ("perfmon", self.perfmon || self.sys_admin),
+            ("sys_ptrace", self.sys_ptrace),
+            ("sys_nice", self.sys_nice),
+        ];
+        let missing = needed.into_iter().filter(|(_, is_there)| !is_there);
+        missing.map(|(name, _)| name).collect()
     }
 
     /// Lets a process whose executable was given capabilities look at itself (`/proc/self/pagemap`), which the kernel forbids
@@ -53,6 +67,7 @@ impl Capabilities {
             sys_admin: has(21),
             sys_resource: has(24),
             sys_ptrace: has(19),
+            sys_nice: has(23),
         })
     }
 }
@@ -69,6 +84,12 @@ mod tests {
         assert!(all_but_resource.sys_admin && !all_but_resource.sys_resource);
         let none = Capabilities::from_status("CapEff:\t0000000000000000").expect("parses");
         assert!(!none.bpf && !none.sys_admin && none.mask == 0);
+        assert_eq!(none.missing_for_huge_pages().len(), 4);
+        let container = Capabilities::from_status("CapEff:\t00000000a82425fb").expect("parses");
+        assert_eq!(
+            container.missing_for_huge_pages(),
+            ["sys_ptrace", "sys_nice"]
+        );
         assert_eq!(Capabilities::from_status("CapEff:\tzz"), None);
     }
 }

@@ -3,6 +3,9 @@
 use crate::error::Error;
 use crate::error::Result;
 use crate::process;
+use rustix::event::PollFd;
+use rustix::event::PollFlags;
+use rustix::event::Timespec;
 use rustix::process::Pid;
 use rustix::process::PidfdFlags;
 use std::fs;
@@ -87,6 +90,16 @@ impl RunningProcess {
     pub fn pidfd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
     }
+
+    /// Whether it has ended, taken notice of or not.
+    pub fn has_ended(&self) -> bool {
+        let mut poll = [PollFd::new(&self.pidfd, PollFlags::IN)];
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        rustix::event::poll(&mut poll, Some(&now)).is_ok_and(|ended| ended > 0)
+    }
 }
 
 #[cfg(test)]
@@ -107,13 +120,12 @@ mod tests {
             Some(found.start_ns()),
             process::stat(child.id()).map(|stat| stat.start_ns)
         );
+        assert!(!found.has_ended());
         child.kill().expect("killed");
         // Not waited for: a zombie.
-        let mut ended = [rustix::event::PollFd::new(
-            &found.pidfd,
-            rustix::event::PollFlags::IN,
-        )];
+        let mut ended = [PollFd::new(&found.pidfd, PollFlags::IN)];
         rustix::event::poll(&mut ended, None).expect("polled");
+        assert!(found.has_ended());
         assert!(refusal(child.id()).contains("zombie"));
         child.wait().expect("waited");
         assert!(refusal(child.id()).contains("no such process"));

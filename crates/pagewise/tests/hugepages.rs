@@ -321,6 +321,30 @@ fn a_limit_that_leaves_no_room_is_told_and_nobody_is_killed() {
 }
 
 #[test]
+fn memory_is_short_where_the_limit_around_the_program_is_nearly_full() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    {
+        let mut limited = Limited::create("short");
+        let holder = "import time; memory = bytearray(32 << 20); time.sleep(60)";
+        let pid = limited.start(folder.path(), &["python3", "-c", holder]);
+        let usage = || limited.cgroup.usage().expect("known");
+        assert!(within(WITHIN, || usage() > 32 << 20));
+        let pid = pid.as_raw_nonzero().to_string();
+        let look = || run(folder.path(), &arguments("--once --dry-run", &pid)).expect_code(0);
+        let ended = look();
+        assert!(!ended.stderr.contains("memory is short"), "{ended:#?}");
+        let most = usage() / 10 * 11;
+        limited.limit(most);
+        let ended = look();
+        assert!(ended.stderr.contains("memory is short"), "{ended:#?}");
+    }
+    machine.assert_restored();
+}
+
+#[test]
 fn no_write_is_lost_while_regions_collapse_and_split() {
     let Some(machine) = Machine::reserve() else {
         return;
@@ -389,6 +413,16 @@ fn a_manager_tells_how_it_is_refuses_a_second_and_ends_cleanly() {
     let ended = manager.end().expect_code(0);
     assert!(ended.stderr.contains("8 promoted"), "{ended:#?}");
     ask(&[]).expect_refusal(125, &["no huge page manager runs"]);
+    assert!(!folder.path().join("metrics.prom").exists());
+
+    // One that is killed leaves its status behind: nobody takes it for one of now, and the next one starts.
+    let killed = start(command(folder.path(), &arguments("", &pid)));
+    assert!(within(WITHIN, || ask(&["--json"]).code == Some(0)));
+    killed.signal(Signal::KILL);
+    killed.end();
+    assert!(folder.path().join("state/hugepages.json").exists());
+    ask(&[]).expect_refusal(125, &["no huge page manager runs"]);
+    manage(&folder, "--once", &program);
     program.assert_unharmed();
     machine.assert_restored();
 }
@@ -414,6 +448,57 @@ fn a_process_that_ends_meanwhile_ends_the_manager_and_nothing_else() {
             ended.expect_refusal(125, &["no such process"]);
         }
     }
+    machine.assert_restored();
+}
+
+#[test]
+fn a_program_that_is_still_small_is_waited_for() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    // A shell of little memory: what it will start may have more.
+    let mut shell = Command::new("sh")
+        .args(["-c", "read line"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let pid = shell.id().to_string();
+    let once = run(folder.path(), &arguments("--once", &pid)).expect_code(0);
+    assert!(once.stderr.contains("nothing was looked at"), "{once:#?}");
+    let manager = start(command(folder.path(), &arguments("", &pid)));
+    std::thread::sleep(Duration::from_millis(1500));
+    let status = ["hugepages", "status", "--json", "--state", "state"];
+    let runs = run(folder.path(), &status).expect_code(0).json();
+    assert_eq!(runs["processes"].as_array().map(Vec::len), Some(0));
+    shell.kill().expect("killed");
+    shell.wait().expect("waited");
+    manager.end().expect_code(0);
+    machine.assert_restored();
+}
+
+#[test]
+fn the_usual_share_of_a_processor_is_enough_and_is_kept() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let program = Regions::start(folder.path(), "hot 64");
+    let pid = program.pid();
+    let options = ["hugepages", "--state", "state", "--pid", &pid];
+    let options = [&options[..], &["--once", "--rate", "1000"]].concat();
+    let ended = run(folder.path(), &options).expect_code(0);
+    assert!(program.huge_regions() > 0, "{ended:#?}");
+    let used = ended.stderr.split("used ").nth(1).expect("told");
+    let used: f64 = used
+        .split(' ')
+        .next()
+        .expect("a number")
+        .parse()
+        .expect("a number");
+    assert!(used <= 3.5, "{ended:#?}");
+    program.assert_unharmed();
     machine.assert_restored();
 }
 

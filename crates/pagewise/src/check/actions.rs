@@ -104,20 +104,29 @@ fn hugepages(facts: &HostFacts) -> Item {
     let works = features.collapse == Some(true);
     let detail = match (features.collapse, features.split, features.frees_zeros) {
         (None, _, _) => "no huge page was free to try it with",
-        (Some(false), _, _) => "no promotion on request: MADV_COLLAPSE needs Linux 6.1",
+        (Some(false), _, _) => {
+            "no promotion on request: MADV_COLLAPSE needs Linux 6.1 with huge pages that are not switched off for this process (PR_SET_THP_DISABLE)"
+        }
         (_, Some(true), Some(true)) => "promotion, and recovery of bloat",
         (_, Some(true), _) => {
             "promotion; a split frees no zeros, so bloat stays: that needs Linux 6.12"
         }
         _ => "promotion; huge pages are not split on request, so bloat stays",
     };
-    let lacks_rights = facts.effective_uid != 0;
+    // Root of a container may lack them, too.
+    let missing = facts.capabilities.map_or(Vec::new(), |capabilities| {
+        capabilities.missing_for_huge_pages()
+    });
+    let lacks_rights = !missing.is_empty();
     Item {
         name: "hugepages",
         purpose: "hugepages: the right regions, from outside the program",
         works: works && !lacks_rights,
         detail: if lacks_rights {
-            format!("{detail}; other processes only as root")
+            let missing = missing.join(", ");
+            format!(
+                "{detail}; other processes only with the capabilities that are missing: {missing}"
+            )
         } else {
             detail.to_owned()
         },

@@ -87,6 +87,7 @@ pub(super) fn count_zeros(
     sensor: &mut AccessSensor,
     known: &mut Process,
     address: u64,
+    now: Duration,
 ) -> Result<(), Failure> {
     let locked = target.area_of(address).is_none_or(|area| area.locked);
     let zeros = if locked {
@@ -95,7 +96,7 @@ pub(super) fn count_zeros(
         sensor.count_zeros(&target.pages, address)?
     };
     // Not to be split, or none any more: nothing to gain there.
-    known.counted(address, zeros.unwrap_or(0));
+    known.counted(address, zeros.unwrap_or(0), now);
     Ok(())
 }
 
@@ -107,19 +108,26 @@ pub(super) fn demote(
     address: u64,
     now: Duration,
 ) -> Result<Outcome, Failure> {
+    // The program may have split or freed it since its zeros were counted: what is there now is not to be touched.
+    let before = sensor.region_at(&target.pages, address)?;
+    if !before.is_some_and(|region| region.huge) {
+        return Ok(refuse(target, known, address, now, "split since", BUSY));
+    }
     if let Err(refusal) = huge_pages::split(target.pidfd(), address) {
         return Ok(refused(target, known, address, now, refusal));
     }
-    let Some(after) = sensor.region_at(&target.pages, address)? else {
-        // All of it was zeros, or the program gave it back.
-        return Ok(split(target, known, address, now, REGION_PAGES));
-    };
-    if after.huge {
+    let after = sensor
+        .region_at(&target.pages, address)?
+        .map(|region| seen_of(&region));
+    if after.is_some_and(|region| region.huge) {
         known.not_demoted(address, now, UNSUITABLE);
         note(target, "not split (shared or pinned)");
         return Ok(Outcome::Refused);
     }
-    let freed = REGION_PAGES - seen_of(&after).resident.min(REGION_PAGES);
+    let gone = REGION_PAGES - after.map_or(0, |region| region.resident.min(REGION_PAGES));
+    // What the program itself gave back meanwhile is not ours.
+    let zeros = known.regions().get(&address).and_then(|region| region.zero);
+    let freed = gone.min(zeros.unwrap_or(gone));
     Ok(split(target, known, address, now, freed))
 }
 

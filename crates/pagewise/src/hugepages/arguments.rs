@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::Subcommand;
+use pagewise_host::huge_pages;
 use pagewise_simulate::hugepages::HugePolicy;
 use pagewise_simulate::hugepages::REGION_PAGES;
 use pagewise_simulate::hugepages::Settings;
@@ -179,6 +180,7 @@ impl ManageArguments {
             most_zero: self.zeros,
             most_passed_over: self.patience,
             utilisation: self.utilisation.share(),
+            splits_free_zeros: huge_pages::features().frees_zeros != Some(false),
             ..Settings::new(self.policy)
         })
     }

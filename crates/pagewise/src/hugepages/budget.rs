@@ -3,22 +3,29 @@
 use std::time::Duration;
 use std::time::Instant;
 
-/// A share of one processor, counted from the start. The share of the first interval may be spent at once, so that the first
-/// look need not be waited for; over any longer time the share holds.
+/// A share of one processor. What is not spent is kept for one interval, so that a look, or the first one, need not be waited for; what
+/// a longer rest has left over is forgotten, or hours of it would be spent at once when memory gets short.
 pub(super) struct Budget {
     share: f64,
-    at_once: Duration,
+    /// Share of an interval, seconds.
+    most: f64,
     began: Instant,
     spent_before: Duration,
+    /// Seconds that may be spent, as of a time and what was spent by then; below zero: a debt.
+    credit: f64,
+    as_of: (Duration, Duration),
 }
 
 impl Budget {
     pub(super) fn new(share: f64, interval: Duration) -> Self {
+        let most = share * interval.as_secs_f64();
         Self {
             share,
-            at_once: interval,
+            most,
             began: Instant::now(),
             spent_before: processor_time(),
+            credit: most,
+            as_of: (Duration::ZERO, Duration::ZERO),
         }
     }
 
@@ -28,14 +35,22 @@ impl Budget {
     }
 
     /// Whether something that costs this may be done now.
-    pub(super) fn allows(&self, cost: Duration) -> bool {
-        let earned = self.began.elapsed().max(self.at_once).mul_f64(self.share);
-        self.spent() + cost <= earned
+    pub(super) fn allows(&mut self, cost: Duration) -> bool {
+        self.settle(self.began.elapsed(), self.spent());
+        cost.as_secs_f64() <= self.credit
+    }
+
+    fn settle(&mut self, now: Duration, spent: Duration) {
+        let (before, spent_before) = std::mem::replace(&mut self.as_of, (now, spent));
+        let earned = now.saturating_sub(before).as_secs_f64() * self.share;
+        let paid = spent.saturating_sub(spent_before).as_secs_f64();
+        self.credit = (self.credit + earned - paid).min(self.most);
     }
 
     /// Share of one processor used so far, over at least the first interval.
     pub(super) fn used(&self) -> f64 {
-        let time = self.began.elapsed().max(self.at_once);
+        let interval = Duration::from_secs_f64(self.most / self.share);
+        let time = self.began.elapsed().max(interval);
         self.spent().as_secs_f64() / time.as_secs_f64()
     }
 
@@ -56,9 +71,21 @@ mod tests {
 
     #[test]
     fn a_share_of_the_first_interval_and_no_more() {
-        let budget = Budget::new(0.034, Duration::from_secs(1000));
+        let mut budget = Budget::new(0.034, Duration::from_secs(1000));
         assert!(budget.allows(Duration::from_secs(30)));
         assert!(!budget.allows(Duration::from_secs(35)));
         assert!(budget.used() < 0.034);
+    }
+
+    #[test]
+    fn a_long_rest_is_not_saved_up_and_a_debt_is_paid() {
+        let seconds = Duration::from_secs;
+        let mut budget = Budget::new(0.5, seconds(10));
+        budget.settle(seconds(36_000), Duration::ZERO);
+        assert!((budget.credit - 5.0).abs() < 1e-9, "{}", budget.credit);
+        budget.settle(seconds(36_000), seconds(20));
+        assert!((budget.credit + 15.0).abs() < 1e-9, "{}", budget.credit);
+        budget.settle(seconds(36_040), seconds(20));
+        assert!((budget.credit - 5.0).abs() < 1e-9, "{}", budget.credit);
     }
 }

@@ -41,7 +41,7 @@ impl Folder {
             .truncate(false)
             .open(path.join(LOCK))
             .map_err(|error| failed("open the lock in", &error))?;
-        if rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+        if !take(&lock) {
             let mut pid = String::new();
             let _ = lock.read_to_string(&mut pid);
             let who = if pid.is_empty() {
@@ -91,12 +91,37 @@ pub(super) fn replace(path: &Path, text: &str) -> Result<(), Failure> {
 /// What the manager last wrote there.
 pub(super) fn read_status(folder: &Path) -> Result<String, Failure> {
     let path = folder.join(STATUS);
-    fs::read_to_string(&path).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => Failure::new(
+    let none = || {
+        Failure::new(
             "no huge page manager runs; start one: sudo pagewise hugepages --all, or look at one process: sudo pagewise hugepages scan --pid PID",
-        ),
+        )
+    };
+    let text = fs::read_to_string(&path).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => none(),
         _ => Failure::new(format!("cannot read {}: {error}", path.display())),
+    })?;
+    // One that was killed leaves its last word behind.
+    if is_held(folder) {
+        Ok(text)
+    } else {
+        Err(none())
+    }
+}
+
+/// Who only looks whether it is held holds it for a moment, too.
+fn take(lock: &File) -> bool {
+    (0..5).any(|attempt| {
+        std::thread::sleep(std::time::Duration::from_millis(5 * attempt));
+        rustix::fs::flock(lock, FlockOperation::NonBlockingLockExclusive).is_ok()
     })
+}
+
+/// Whether a manager holds the lock; yes if we may not look.
+fn is_held(folder: &Path) -> bool {
+    let Ok(lock) = File::open(folder.join(LOCK)) else {
+        return true;
+    };
+    rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared).is_err()
 }
 
 #[cfg(test)]
@@ -116,6 +141,7 @@ mod tests {
             "{refused}"
         );
         drop(first);
+        fs::write(path.join(STATUS), "{}").expect("what a killed one leaves");
         let none = read_status(&path).expect_err("none").to_string();
         assert!(none.contains("no huge page manager runs"), "{none}");
         Folder::open(&path).expect("the next one");

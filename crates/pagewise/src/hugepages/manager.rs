@@ -21,6 +21,7 @@ use super::status;
 use super::target::Pace;
 use super::target::Stepped;
 use super::target::Target;
+use super::targets;
 use super::targets::Named;
 use super::work::Acted;
 use crate::failure::Failure;
@@ -48,6 +49,8 @@ pub(super) struct Manager<'arguments> {
     pub(super) processes: Processes,
     pub(super) targets: BTreeMap<u32, Target>,
     pub(super) left_out: usize,
+    /// There was a process to look at.
+    has_found: bool,
     /// Processes that may not be managed, with the reason.
     pub(super) refused: BTreeMap<u32, String>,
     pub(super) budget: Budget,
@@ -75,6 +78,7 @@ impl<'arguments> Manager<'arguments> {
         let mut sensor = AccessSensor::with_zeros(layout)?;
         sensor.leave_out_zero_page();
         warn_of_missing_features();
+        let memory = memory_now(&named)?;
         let interval = arguments.interval.0;
         Ok(Self {
             arguments,
@@ -86,10 +90,11 @@ impl<'arguments> Manager<'arguments> {
             processes: Processes::default(),
             targets: BTreeMap::new(),
             left_out: 0,
+            has_found: false,
             refused: BTreeMap::new(),
             budget: Budget::new(arguments.cpu.0 / 100.0, interval),
             action_cost: ACTION_COST,
-            memory: memory_now()?,
+            memory,
             next_housekeeping: Instant::now(),
             next_discovery: Instant::now(),
             paused_until: None,
@@ -110,7 +115,7 @@ impl<'arguments> Manager<'arguments> {
             }
             if Instant::now() >= self.next_housekeeping {
                 self.keep_house()?;
-                if self.targets.is_empty() && (self.arguments.once || self.named.ends_with_them()) {
+                if self.targets.is_empty() && (self.arguments.once || self.named.has_ended()) {
                     return Ok(());
                 }
             }
@@ -128,7 +133,7 @@ impl<'arguments> Manager<'arguments> {
 
     fn keep_house(&mut self) -> Result<(), Failure> {
         self.next_housekeeping = Instant::now() + HOUSEKEEPING;
-        self.memory = memory_now()?;
+        self.memory = memory_now(&self.named)?;
         self.controller.memory(&self.memory);
         let gone: Vec<u32> = self
             .targets
@@ -164,6 +169,7 @@ impl<'arguments> Manager<'arguments> {
             Ok(Some(target)) => {
                 self.processes.entry(pid);
                 self.targets.insert(pid, target);
+                self.has_found = true;
             }
             Ok(None) => {}
             Err(failure) => {
@@ -188,18 +194,22 @@ impl<'arguments> Manager<'arguments> {
                 .policy
                 .needs_accesses()
                 .then(|| self.arguments.window()),
+            looks_at_all: false,
         };
         let due: Vec<u32> = {
             let now = Instant::now();
             let due = self.targets.values().filter(|target| target.due() <= now);
-            due.map(Target::pid).collect()
+            let mut due: Vec<&Target> = due.collect();
+            // Where the budget is not enough for all, nobody is always last.
+            due.sort_by_key(|target| target.due());
+            due.into_iter().map(Target::pid).collect()
         };
         for pid in due {
             let Some(target) = self.targets.get_mut(&pid) else {
                 continue;
             };
-            // What was cleared is looked at in any case; a first look, too.
-            if target.is_resting() && target.looks > 0 && !self.budget.allows(Duration::ZERO) {
+            // What was cleared is looked at in any case.
+            if target.is_resting() && !self.budget.allows(Duration::ZERO) {
                 continue;
             }
             let known = self.processes.entry(pid);
@@ -224,8 +234,18 @@ impl<'arguments> Manager<'arguments> {
         }
     }
 
+    /// What it wrote for others to read goes with it: a figure that stands still looks like one of now.
+    fn remove_prometheus(&self) {
+        if let Some(path) = &self.arguments.prometheus
+            && !self.arguments.once
+        {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+
     /// What was done, in a line, for the end.
     pub(super) fn end(&mut self) -> String {
+        self.remove_prometheus();
         let mut done = self.ended.clone();
         self.targets
             .values()
@@ -240,12 +260,22 @@ impl<'arguments> Manager<'arguments> {
             0 => String::new(),
             _ => format!(", {refused} refused ({})", reasons.join(", ")),
         };
+        if self.arguments.once && !self.has_found {
+            tell!(
+                "pagewise: none of the processes has {} MiB of memory or more: nothing was looked at",
+                targets::LEAST_BYTES >> 20
+            );
+        }
         for (pid, why) in &self.refused {
             tell!("pagewise: {pid} was left alone: {why}");
         }
         let work = if self.arguments.dry_run {
+            let least = match self.left_to_hand_out() {
+                0 if self.arguments.max_promotions.is_none() => "at least ",
+                _ => "",
+            };
             format!(
-                "nothing changed; {} promotions would be made",
+                "nothing changed; {least}{} promotions would be made",
                 self.handed_out
             )
         } else {
@@ -278,7 +308,8 @@ fn find_walk_events() -> Result<WalkEvents, Failure> {
     })
 }
 
-fn memory_now() -> Result<MemoryState, Failure> {
+/// Of the machine, or of the limit around the processes of which the most is used.
+fn memory_now(named: &Named) -> Result<MemoryState, Failure> {
     let memory = counters::machine_memory();
     let (Some(total_bytes), Some(available_bytes)) = (memory.total_bytes, memory.available_bytes)
     else {
@@ -286,11 +317,17 @@ fn memory_now() -> Result<MemoryState, Failure> {
             "/proc/meminfo does not tell how much memory is available",
         ));
     };
-    Ok(MemoryState {
+    let machine = MemoryState {
         total_bytes,
         available_bytes,
         fragmentation: huge_pages::fragmentation(),
-    })
+    };
+    let limits = named.room().into_iter().map(|room| MemoryState {
+        total_bytes: room.limit_bytes,
+        available_bytes: room.limit_bytes.saturating_sub(room.used_bytes),
+        ..machine
+    });
+    Ok(limits.fold(machine, |a, b| if b.used() > a.used() { b } else { a }))
 }
 
 /// What this kernel lacks is told once, and the rest works.

@@ -48,13 +48,15 @@ pub(super) fn render(status: &Status) -> String {
         "1 while memory is short.",
         f64::from(u8::from(status.recovering)),
     );
-    for (name, help, value) in PER_PROCESS {
+    for (name, kind, help, value) in PER_PROCESS {
         let _ = writeln!(text, "# HELP pagewise_hugepages_process_{name} {help}");
-        let _ = writeln!(text, "# TYPE pagewise_hugepages_process_{name} gauge");
+        let _ = writeln!(text, "# TYPE pagewise_hugepages_process_{name} {kind}");
         for process in &status.processes {
+            let Some(value) = value(process) else {
+                continue;
+            };
             let comm = escaped(&process.comm);
             let pid = process.pid;
-            let value = value(process);
             let _ = writeln!(
                 text,
                 "pagewise_hugepages_process_{name}{{pid=\"{pid}\",comm=\"{comm}\"}} {value}"
@@ -64,20 +66,64 @@ pub(super) fn render(status: &Status) -> String {
     text
 }
 
-type Value = fn(&ProcessStatus) -> u64;
+/// `None`: not known, so there is no line of it.
+type Value = fn(&ProcessStatus) -> Option<f64>;
 
-const PER_PROCESS: [(&str, &str, Value); 3] = [
+const PER_PROCESS: [(&str, &str, &str, Value); 9] = [
     (
         "resident_bytes",
+        "gauge",
         "Resident memory that can be huge pages.",
-        |process| process.sizes.resident_bytes,
+        |process| Some(process.sizes.resident_bytes as f64),
     ),
-    ("huge_bytes", "Of these, in huge pages.", |process| {
-        process.sizes.huge_bytes
-    }),
-    ("promotions", "Regions made huge pages.", |process| {
-        process.promoted
-    }),
+    (
+        "huge_bytes",
+        "gauge",
+        "Of these, in huge pages.",
+        |process| Some(process.sizes.huge_bytes as f64),
+    ),
+    (
+        "zero_bytes_in_huge",
+        "gauge",
+        "Pages of zeros in huge pages, as far as they were counted.",
+        |process| process.sizes.zero_bytes_in_huge.map(|bytes| bytes as f64),
+    ),
+    (
+        "walk_cycles_ratio",
+        "gauge",
+        "Share of cycles in page walks, where the processor counts them.",
+        |process| process.overhead,
+    ),
+    (
+        "base_pages_accessed",
+        "gauge",
+        "Base pages accessed in a second, on average: translations wanted.",
+        |process| Some(process.translations),
+    ),
+    (
+        "promotions_total",
+        "counter",
+        "Regions made huge pages.",
+        |process| Some(process.promoted as f64),
+    ),
+    (
+        "demotions_total",
+        "counter",
+        "Huge pages split.",
+        |process| Some(process.demoted as f64),
+    ),
+    (
+        "refusals_total",
+        "counter",
+        "Actions that the kernel refused.",
+        |process| Some(process.refused.values().sum::<u64>() as f64),
+    ),
+    (
+        "undone",
+        "gauge",
+        "Huge pages that others made again after a split.",
+        |process| Some(process.undone as f64),
+    ),
 ];
 
 /// A label's value: a program may be called anything.

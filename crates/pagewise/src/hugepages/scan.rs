@@ -57,6 +57,7 @@ pub(super) fn run(arguments: &ScanArguments) -> Result<(), Failure> {
     let pace = Pace {
         interval: Duration::MAX / 4,
         window: Some(arguments.window.0),
+        looks_at_all: true,
     };
     while target.looks == 0 {
         if target.has_ended() {
@@ -76,7 +77,7 @@ pub(super) fn run(arguments: &ScanArguments) -> Result<(), Failure> {
     };
     for address in huge {
         if let Some(zero) = sensor.count_zeros(&target.pages, address)? {
-            known.counted(address, zero);
+            known.counted(address, zero, Duration::ZERO);
         }
     }
     let mut sizes = Sizes::default();

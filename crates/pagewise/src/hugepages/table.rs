@@ -8,8 +8,8 @@ use super::status::Sizes;
 use super::status::Status;
 use crate::columns::aligned;
 
-const HEADER: [&str; 9] = [
-    "process", "resident", "huge", "zeros", "busy", "warm", "idle", "promoted", "split",
+const HEADER: [&str; 10] = [
+    "process", "resident", "huge", "zeros", "busy", "warm", "idle", "overhead", "promoted", "split",
 ];
 
 pub(super) fn render(status: &Status) -> String {
@@ -78,14 +78,23 @@ fn line(name: &str, sizes: &Sizes, process: Option<&ProcessStatus>) -> Vec<Strin
         buckets(5..10),
         buckets(1..5),
         buckets(0..1),
+        process.map_or(String::new(), overhead),
         process.map_or(String::new(), |process| process.promoted.to_string()),
         process.map_or(String::new(), |process| process.demoted.to_string()),
     ]
 }
 
+/// As measured, or what stands for it.
+fn overhead(process: &ProcessStatus) -> String {
+    match process.overhead {
+        Some(share) => format!("{:.1} %", share * 100.0),
+        None => format!("{:.0} pages", process.translations),
+    }
+}
+
 fn notes(status: &Status) -> String {
     let mut text = String::from(
-        "\nhuge: share of it in huge pages; zeros: in huge pages, ? not counted; busy, warm, idle: regions of 2 MiB of base pages of which\n250 and more, 50 and more, or fewer of 512 were accessed in a second\n",
+        "\nhuge: share of it in huge pages; zeros: in huge pages, ? not counted; busy, warm, idle: regions of 2 MiB of base pages of which\n250 and more, 50 and more, or fewer of 512 were accessed in a second; overhead: share of cycles in page walks where the processor counts them,\nelse base pages accessed in a second, each of which wants a translation of its own\n",
     );
     for process in &status.processes {
         if let Some(why) = &process.left_alone {

@@ -17,9 +17,6 @@ use pagewise_host::huge_pages::Area;
 use pagewise_host::process;
 use pagewise_simulate::hugepages::Process;
 use pagewise_simulate::hugepages::Seen;
-use rustix::event::PollFd;
-use rustix::event::PollFlags;
-use rustix::event::Timespec;
 
 use super::targets;
 use crate::failure::Failure;
@@ -69,6 +66,8 @@ pub(super) struct Pace {
     pub(super) interval: Duration,
     /// Between clearing and looking. `None`: nothing is cleared.
     pub(super) window: Option<Duration>,
+    /// Also at processes to which nothing may be done.
+    pub(super) looks_at_all: bool,
 }
 
 impl Target {
@@ -82,7 +81,7 @@ impl Target {
             return Ok(None);
         };
         // The id may have been used again between the two; if what the pidfd holds lives now, it was not.
-        if has_ended(&process) {
+        if process.has_ended() {
             return Ok(None);
         }
         let page_walks = walk_events.map(|events| PageWalks::open(events, pid));
@@ -113,7 +112,7 @@ impl Target {
     }
 
     pub(super) fn has_ended(&self) -> bool {
-        has_ended(&self.process)
+        self.process.has_ended()
     }
 
     /// When something is to be done.
@@ -142,7 +141,13 @@ impl Target {
         if self.has_ended() {
             return Ok(Stepped::Ended);
         }
-        self.left_alone = why_left_alone(self.pid());
+        if self.is_left_alone(known) && !pace.looks_at_all {
+            self.looks += 1;
+            self.phase = Phase::Resting {
+                until: Instant::now() + pace.interval,
+            };
+            return Ok(Stepped::Looked);
+        }
         match (pace.window, &self.phase) {
             (Some(window), Phase::Resting { .. }) => {
                 if !clear_accessed(self.pid())? {
@@ -177,9 +182,6 @@ impl Target {
         if walked == Walked::Gone {
             return self.reopen();
         }
-        if self.left_alone.is_some() {
-            seen.retain(|region| region.huge);
-        }
         known.observe(&seen, now);
         known.set_overhead(self.page_walks.as_mut().and_then(PageWalks::overhead));
         self.looks += 1;
@@ -187,6 +189,13 @@ impl Target {
             until: Instant::now() + self.rest(pace.interval),
         };
         Ok(Stepped::Looked)
+    }
+
+    /// Whether nothing may be done to it now, which `known` is told.
+    pub(super) fn is_left_alone(&mut self, known: &mut Process) -> bool {
+        self.left_alone = why_left_alone(self.pid());
+        known.leave_alone(self.left_alone.is_some());
+        self.left_alone.is_some()
     }
 
     /// The memory it had is gone: it has run another program, or ended.
@@ -220,15 +229,6 @@ impl Target {
     pub(super) fn area_of(&self, address: u64) -> Option<&Area> {
         area_of(&self.areas, address)
     }
-}
-
-fn has_ended(process: &RunningProcess) -> bool {
-    let mut poll = [PollFd::from_borrowed_fd(process.pidfd(), PollFlags::IN)];
-    let now = Timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    rustix::event::poll(&mut poll, Some(&now)).is_ok_and(|ended| ended > 0)
 }
 
 /// Areas are by address.

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 
 use pagewise_host::RunningProcess;
 use pagewise_host::cgroup;
+use pagewise_host::cgroup::CgroupHost;
+use pagewise_host::cgroup::CgroupRoom;
 use pagewise_host::process;
 
 use super::arguments::ManageArguments;
@@ -15,11 +17,12 @@ use crate::failure::Failure;
 /// Each takes two descriptors. Of more processes, those with the most memory are managed.
 const MOST: usize = 256;
 /// A process with less memory has no region worth looking at.
-const LEAST_BYTES: u64 = 4 << 20;
+pub(super) const LEAST_BYTES: u64 = 4 << 20;
 
 /// What the user named.
 pub(super) enum Named {
-    Processes(Vec<u32>),
+    /// Held, so that no later process of the same number is meant.
+    Processes(Vec<RunningProcess>),
     Cgroup(PathBuf),
     All,
 }
@@ -38,9 +41,9 @@ impl Named {
                 "which processes? Add --pid PID, --cgroup NAME or --all, with --dry-run to change nothing; or type: pagewise hugepages status",
             ));
         }
-        for pid in &arguments.pid {
-            require(*pid)?;
-        }
+        let roots: Result<Vec<RunningProcess>, Failure> =
+            arguments.pid.iter().map(|pid| require(*pid)).collect();
+        let roots = roots?;
         if let Some(text) = &arguments.cgroup {
             let path = cgroup::find(text)?;
             if cgroup::all_processes(&path).is_empty() {
@@ -54,18 +57,19 @@ impl Named {
         Ok(if arguments.all {
             Named::All
         } else {
-            Named::Processes(arguments.pid.clone())
+            Named::Processes(roots)
         })
     }
 
-    /// Who is there now. `known`: those that are managed, with when they started.
+    /// Who is there now.
     pub(super) fn now(&self) -> Found {
         let own = std::process::id();
         let candidates: Vec<u32> = match self {
             Named::Processes(roots) => {
-                let families = roots.iter().flat_map(|root| {
-                    let descendants = process::descendants(*root);
-                    std::iter::once(*root).chain(descendants)
+                let alive = roots.iter().filter(|root| !root.has_ended());
+                let families = alive.flat_map(|root| {
+                    let descendants = process::descendants(root.pid());
+                    std::iter::once(root.pid()).chain(descendants)
                 });
                 families.collect()
             }
@@ -86,9 +90,27 @@ impl Named {
         }
     }
 
-    /// Whether the manager's work is over once none of them is left.
-    pub(super) fn ends_with_them(&self) -> bool {
-        matches!(self, Named::Processes(_))
+    /// What the limits around those that were named leave. Of `--all` there is none: some may be short of memory where others are not.
+    pub(super) fn room(&self) -> Vec<CgroupRoom> {
+        match self {
+            Named::Processes(roots) => {
+                let alive = roots.iter().filter(|root| !root.has_ended());
+                let hosts = alive.filter_map(|root| CgroupHost::of_process(root.pid()).ok());
+                hosts
+                    .flat_map(|host| CgroupRoom::around(&host.own))
+                    .collect()
+            }
+            Named::Cgroup(path) => CgroupRoom::around(path),
+            Named::All => Vec::new(),
+        }
+    }
+
+    /// Whether all processes that were named have ended: there will be no others.
+    pub(super) fn has_ended(&self) -> bool {
+        match self {
+            Named::Processes(roots) => roots.iter().all(RunningProcess::has_ended),
+            Named::Cgroup(_) | Named::All => false,
+        }
     }
 }
 

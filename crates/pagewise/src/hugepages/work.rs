@@ -37,7 +37,12 @@ impl Manager<'_> {
             let paused = self
                 .paused_until
                 .is_some_and(|until| Instant::now() < until);
-            let affordable = self.arguments.dry_run || self.budget.allows(self.action_cost);
+            // What is only shown costs next to nothing; zeros are counted in any case.
+            let cost = match self.arguments.dry_run {
+                true => Duration::ZERO,
+                false => self.action_cost,
+            };
+            let affordable = self.budget.allows(cost);
             let early = self.arguments.once && !self.all_looked();
             if paused || early || !affordable || self.left_to_hand_out() == 0 {
                 return Ok(Acted::Waiting);
@@ -114,10 +119,14 @@ impl Manager<'_> {
         }
         let before = self.budget.spent();
         let known = self.processes.entry(pid);
+        // A debugger may have come since the look.
+        if target.is_left_alone(known) {
+            return Ok(());
+        }
         let outcome = match action {
             Action::Promote { .. } => act::promote(target, &mut self.sensor, known, address, now)?,
             Action::CountZeros { .. } => {
-                act::count_zeros(target, &mut self.sensor, known, address)?;
+                act::count_zeros(target, &mut self.sensor, known, address, now)?;
                 Outcome::Done
             }
             Action::Demote { .. } => act::demote(target, &mut self.sensor, known, address, now)?,

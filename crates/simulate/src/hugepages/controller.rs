@@ -55,6 +55,8 @@ pub struct Settings {
     pub most_passed_over: u32,
     /// Share of a region that must be in memory for Ingens, 0 to 1.
     pub utilisation: f64,
+    /// Whether a split frees zeros (Linux 6.12): where it does not, nothing is split, as that would only cost the program its huge pages.
+    pub splits_free_zeros: bool,
 }
 
 impl Settings {
@@ -67,6 +69,7 @@ impl Settings {
             most_zero: 64,
             most_passed_over: 63,
             utilisation: 0.9,
+            splits_free_zeros: true,
         }
     }
 }
@@ -76,6 +79,7 @@ pub struct Controller {
     promotions: Bounded,
     rate: Rate,
     recovery: Recovery,
+    recovers: bool,
     just_begun: bool,
 }
 
@@ -86,6 +90,7 @@ impl Controller {
             promotions: Bounded::new(settings.policy.build(settings), settings.most_passed_over),
             rate: Rate::new(settings.promotions_per_second),
             recovery: Recovery::new(settings.watermarks, settings.most_zero),
+            recovers: settings.splits_free_zeros,
             just_begun: false,
         }
     }
@@ -116,6 +121,9 @@ impl Controller {
     pub fn next(&mut self, processes: &mut Processes, now: Duration) -> Option<Action> {
         if std::mem::take(&mut self.just_begun) {
             processes.iter_mut().for_each(super::Process::forget_zeros);
+        }
+        if self.recovery.is_active() && !self.recovers {
+            return None;
         }
         if self.recovery.is_active() {
             return Some(match self.recovery.next(processes, now)? {

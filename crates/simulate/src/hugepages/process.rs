@@ -29,6 +29,7 @@ pub struct Region {
     pub undone: u32,
     refusals: u32,
     left_alone_until: Duration,
+    counted_at: Duration,
     demoted: bool,
 }
 
@@ -41,6 +42,7 @@ pub struct Process {
     map: AccessMap,
     huge: usize,
     overhead: Option<f64>,
+    left_alone: bool,
     /// Promotions of others since its last one, while it had candidates.
     pub(crate) passed_over: u32,
 }
@@ -54,6 +56,7 @@ impl Process {
             map: AccessMap::default(),
             huge: 0,
             overhead: None,
+            left_alone: false,
             passed_over: 0,
         }
     }
@@ -91,6 +94,20 @@ impl Process {
     /// Sets what the counters of the processor say.
     pub fn set_overhead(&mut self, overhead: Option<f64>) {
         self.overhead = overhead;
+    }
+
+    /// Nothing is done to it as a whole, or no longer so; what may be promoted is known again with the next look.
+    pub fn leave_alone(&mut self, left_alone: bool) {
+        self.left_alone = left_alone;
+        if left_alone {
+            self.candidates.clear();
+            self.map = AccessMap::default();
+        }
+    }
+
+    /// Whether nothing is done to it.
+    pub fn is_left_alone(&self) -> bool {
+        self.left_alone
     }
 
     /// Address translations that its base pages want: the sum of their coverage. What stands for the overhead of translation
@@ -149,25 +166,26 @@ impl Process {
     /// It has not, and is left alone for `first`, or longer if that happened before.
     pub fn refused(&mut self, address: u64, now: Duration, first: Duration) {
         self.huge = self.huge.saturating_sub(1);
-        self.leave_alone(address, now, first);
+        self.leave_region_alone(address, now, first);
     }
 
     /// Splitting it did nothing: it is left alone.
     pub fn not_demoted(&mut self, address: u64, now: Duration, first: Duration) {
-        self.leave_alone(address, now, first);
+        self.leave_region_alone(address, now, first);
     }
 
-    fn leave_alone(&mut self, address: u64, now: Duration, first: Duration) {
+    fn leave_region_alone(&mut self, address: u64, now: Duration, first: Duration) {
         if let Some(region) = self.regions.get_mut(&address) {
             region.left_alone_until = now + back_off(first, region.refusals);
             region.refusals += 1;
         }
     }
 
-    /// So many base pages of the huge page are zero.
-    pub fn counted(&mut self, address: u64, zero: u16) {
+    /// So many base pages of the huge page are zero at this time.
+    pub fn counted(&mut self, address: u64, zero: u16, now: Duration) {
         if let Some(region) = self.regions.get_mut(&address) {
             region.zero = Some(zero);
+            region.counted_at = now;
         }
     }
 
@@ -197,6 +215,11 @@ impl Region {
     /// Whether it may be demoted: a huge page that is not left alone.
     pub(crate) fn may_be_demoted(&self, now: Duration) -> bool {
         self.seen.huge && now >= self.left_alone_until
+    }
+
+    /// When its zeros were counted last; it says nothing unless `zero` is there.
+    pub(crate) fn counted_at(&self) -> Duration {
+        self.counted_at
     }
 
     fn look(&mut self, seen: &Seen) {

@@ -9,6 +9,8 @@ use super::Processes;
 
 /// Looks that the adaptive watermarks remember.
 const REMEMBERED: usize = 10;
+/// Zeros that were counted so long ago are counted again: a program may have written zeros since.
+const COUNTED_FOR: Duration = Duration::from_secs(300);
 /// The adaptive high watermark is not put lower: a half-empty machine is not short of memory.
 const LOWEST_HIGH: f64 = 0.5;
 
@@ -102,8 +104,12 @@ impl Recovery {
         if !self.active {
             return None;
         }
-        let mut order: Vec<&Process> = processes.iter().collect();
-        order.sort_by(|a, b| burden(a).total_cmp(&burden(b)));
+        let mut order: Vec<&Process> = processes
+            .iter()
+            .filter(|process| !process.is_left_alone())
+            .collect();
+        let is_measured = order.iter().any(|process| process.overhead().is_some());
+        order.sort_by(|a, b| burden(a, is_measured).total_cmp(&burden(b, is_measured)));
         order
             .into_iter()
             .find_map(|process| self.next_of(process, now))
@@ -124,16 +130,24 @@ impl Recovery {
             return Some(Step::Demote(choice(*address)));
         }
         // What is not used is looked at first: splitting it costs the program nothing.
-        let unknown = huge().filter(|(_, region)| region.zero.is_none());
+        let unknown = huge().filter(|(_, region)| {
+            let is_old = now.saturating_sub(region.counted_at()) >= COUNTED_FOR;
+            region.zero.is_none() || is_old
+        });
         let (address, _) =
             unknown.min_by_key(|(address, region)| (region.seen.accessed, **address))?;
         Some(Step::Count(choice(*address)))
     }
 }
 
-/// What translation costs the process: as measured, or as its base pages let expect.
-fn burden(process: &Process) -> f64 {
-    process.overhead().unwrap_or_else(|| process.translations())
+/// What translation costs the process: as measured, or as its base pages let expect where nothing is measured. The two do not compare;
+/// where others are measured, a process without a measurement did not run.
+fn burden(process: &Process, is_measured: bool) -> f64 {
+    if is_measured {
+        process.overhead().unwrap_or(0.0)
+    } else {
+        process.translations()
+    }
 }
 
 #[cfg(test)]
@@ -211,12 +225,57 @@ mod tests {
             let number = choice.address >> 21;
             if matches!(step, Step::Count(_)) {
                 steps.push(('?', choice.process, number));
-                process.counted(choice.address, if number == 2 { 65 } else { 64 });
+                process.counted(
+                    choice.address,
+                    if number == 2 { 65 } else { 64 },
+                    Duration::ZERO,
+                );
             } else {
                 steps.push(('-', choice.process, number));
                 process.demoted(choice.address, 65, Duration::ZERO);
             }
         }
         assert_eq!(steps, [('?', 2, 2), ('-', 2, 2), ('?', 2, 1), ('?', 1, 1)]);
+        // Later, a program may have written zeros; who is left alone then is not looked at.
+        assert_eq!(recovery.next(&processes, COUNTED_FOR / 2), None);
+        let again = |process| {
+            Some(Step::Count(Choice {
+                process,
+                address: 1 << 21,
+            }))
+        };
+        assert_eq!(recovery.next(&processes, COUNTED_FOR), again(2));
+        processes.entry(2).leave_alone(true);
+        assert_eq!(recovery.next(&processes, COUNTED_FOR), again(1));
+    }
+
+    #[test]
+    fn where_overhead_is_measured_who_did_not_run_goes_first() {
+        let huge = |number: u64| Seen {
+            address: number << 21,
+            resident: 512,
+            huge: true,
+            ..Seen::default()
+        };
+        let base = Seen {
+            address: 9 << 21,
+            resident: 512,
+            accessed: 512,
+            ..Seen::default()
+        };
+        let mut processes = Processes::default();
+        processes.entry(1).observe(&[huge(1)], Duration::ZERO);
+        processes.entry(1).set_overhead(Some(0.3));
+        processes.entry(2).observe(&[huge(2), base], Duration::ZERO);
+        let mut recovery = Recovery::new(Watermarks::default(), 64);
+        recovery.memory(&used(0.9));
+        let next = recovery.next(&processes, Duration::ZERO);
+        assert_eq!(
+            next,
+            Some(Step::Count(Choice {
+                process: 2,
+                address: 2 << 21
+            }))
+        );
     }
 }

@@ -137,7 +137,8 @@ proptest! {
             for id in waiting {
                 let wait = waits.entry(id).or_default();
                 *wait = if id == choice.process { 0 } else { *wait + 1 };
-                prop_assert!(*wait <= most + all.len() as u32, "{id} waits for {wait}");
+                let others = all.len() as u32;
+                prop_assert!(*wait <= most.max(4 * others) + others, "{id} waits for {wait}");
             }
         }
     }
@@ -214,6 +215,57 @@ fn nothing_is_promoted_while_memory_is_short() {
             .next(&mut processes, Duration::from_secs(2))
             .is_some()
     );
+}
+
+#[test]
+fn where_a_split_frees_nothing_nothing_is_split() {
+    let huge = Seen {
+        huge: true,
+        ..seen(1, 512)
+    };
+    for (splits_free_zeros, acts) in [(true, true), (false, false)] {
+        let mut processes = Processes::default();
+        processes.entry(1).observe(&[huge], Duration::ZERO);
+        let mut controller = Controller::new(&Settings {
+            splits_free_zeros,
+            ..Settings::new(HugePolicy::HawkEyeG)
+        });
+        controller.memory(&MemoryState {
+            available_bytes: 10,
+            ..ample()
+        });
+        assert!(controller.is_recovering());
+        let action = controller.next(&mut processes, Duration::from_secs(1));
+        assert_eq!(action.is_some(), acts);
+    }
+}
+
+#[test]
+fn nothing_of_a_process_that_is_left_alone_is_a_candidate_until_the_next_look() {
+    let mut processes = Processes::default();
+    let process = processes.entry(1);
+    process.observe(&[seen(1, 512)], Duration::ZERO);
+    process.leave_alone(true);
+    assert!(process.candidates().is_empty() && process.is_left_alone());
+    process.leave_alone(false);
+    process.observe(&[seen(1, 512)], Duration::ZERO);
+    assert_eq!(process.candidates().len(), 1);
+}
+
+#[test]
+fn the_policy_still_decides_among_more_processes_than_the_bound() {
+    let mut processes = Processes::default();
+    // One hot process beside a hundred cold ones.
+    for id in 0..101 {
+        let accessed = if id == 0 { 512 } else { 60 };
+        let regions: Vec<Seen> = (1..200).map(|number| seen(number, accessed)).collect();
+        processes.entry(id).observe(&regions, Duration::ZERO);
+    }
+    let mut bounded = fairness::Bounded::new(Box::new(hawkeye_g::HawkEyeG::default()), 63);
+    let chosen: Vec<u32> = (0..199)
+        .filter_map(|_| Some(bounded.take_next(&mut processes)?.process))
+        .collect();
+    assert!(chosen.iter().all(|process| *process == 0), "{chosen:?}");
 }
 
 #[test]

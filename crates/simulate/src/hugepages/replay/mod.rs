@@ -160,7 +160,9 @@ fn act(
             Action::Promote { .. } if one.promote(address) => known.promoted(address),
             // Gone since the manager looked.
             Action::Promote { .. } => known.refused(address, now, STEP),
-            Action::CountZeros { .. } => known.counted(address, one.never_resident(address)),
+            Action::CountZeros { .. } => {
+                known.counted(address, one.never_resident(address), now);
+            }
             Action::Demote { .. } => known.demoted(address, one.demote(address), now),
         }
     }
