@@ -43,10 +43,10 @@ struct Process {
     /// Where code that is in no file has its names.
     generated_code: Arc<str>,
     unwinder: ProcessUnwinder,
-    /// When its mappings were last read for a stack's sake.
-    looked: Option<Instant>,
-    /// How often that was.
-    looks: u32,
+    /// When its mappings were last read in vain for a stack's sake.
+    looked_in_vain: Option<Instant>,
+    /// How often in a row that was.
+    looks_in_vain: u32,
     walks: Walks,
 }
 
@@ -82,26 +82,29 @@ pub(super) struct FaultPath {
     pub(super) evidence: Option<Evidence>,
 }
 
-/// A walk that ends in unknown code is a reason to look for new code, but not each time.
+/// A walk that ends in unknown code is a reason to look for new code, at once where the last look found some: a program that loads
+/// its libraries has more each time, and stacks of it come in bursts. In vain it is done a few times, as for stacks of before the program
+/// began, and then less and less often.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
-/// While a program loads its libraries, each look finds more: the first ones come soon, each after twice the time.
 const FIRST_LOOK_AGAIN: Duration = Duration::from_millis(1);
-const EARLY_LOOKS: u32 = 7;
+const FREE_LOOKS: u32 = 8;
+const EARLY_LOOKS: u32 = FREE_LOOKS + 7;
 
 impl CallPaths {
     /// This is mapped in that process from now on.
-    pub(crate) fn set_mappings(&mut self, pid: u32, mappings: &[Mapping]) {
+    ///
+    /// True: other code than before.
+    pub(crate) fn set_mappings(&mut self, pid: u32, mappings: &[Mapping]) -> bool {
         let code: Vec<Mapping> = mappings.iter().filter(|m| m.executable).cloned().collect();
         if let Some(process) = self.processes.get(&pid) {
             if process.code == code {
-                return;
+                return false;
             }
             self.code_was_unmapped |= process.code.iter().any(|old| !code.contains(old));
         }
         let modules = Arc::new(ModuleTable::new(mappings, &mut self.elf));
         let known = self.processes.get(&pid);
         let walks = known.map_or(Walks::default(), |before| before.walks);
-        let looks = known.map_or(0, |before| before.looks);
         let (root, inside) = self.mapped.root_and_number(pid);
         let process = Process {
             generated_code: generated_code_names(root, inside, &code).into(),
@@ -109,10 +112,11 @@ impl CallPaths {
             walks,
             unwinder: ProcessUnwinder::new(Arc::clone(&modules)),
             modules,
-            looked: None,
-            looks,
+            looked_in_vain: None,
+            looks_in_vain: 0,
         };
         self.processes.insert(pid, process);
+        true
     }
 
     pub(super) fn knows(&self, pid: u32) -> bool {
@@ -216,16 +220,17 @@ impl CallPaths {
 
     fn is_loading(&self, pid: u32) -> bool {
         let process = self.processes.get(&pid);
-        process.is_some_and(|process| process.looks < EARLY_LOOKS)
+        process.is_some_and(|process| process.looks_in_vain < EARLY_LOOKS)
     }
 
-    /// Reads what is mapped in a process, unless that was just done. True: it was read.
+    /// Reads what is mapped in a process, unless that was just done in vain. True: it was read.
     fn look_at(&mut self, pid: u32) -> bool {
         if let Some(process) = self.processes.get(&pid)
-            && let Some(at) = process.looked
+            && let Some(at) = process.looked_in_vain
         {
-            let wait = FIRST_LOOK_AGAIN * (1 << process.looks.min(EARLY_LOOKS));
-            if at.elapsed() < wait.min(LOOK_AGAIN) {
+            let beyond = process.looks_in_vain.saturating_sub(FREE_LOOKS);
+            let wait = FIRST_LOOK_AGAIN * (1 << beyond.min(EARLY_LOOKS));
+            if beyond > 0 && at.elapsed() < wait.min(LOOK_AGAIN) {
                 return false;
             }
         }
@@ -233,10 +238,10 @@ impl CallPaths {
         if mappings.is_empty() {
             return false;
         }
-        self.set_mappings(pid, &mappings);
-        if let Some(process) = self.processes.get_mut(&pid) {
-            process.looked = Some(Instant::now());
-            process.looks += 1;
+        let is_new = self.set_mappings(pid, &mappings);
+        if !is_new && let Some(process) = self.processes.get_mut(&pid) {
+            process.looked_in_vain = Some(Instant::now());
+            process.looks_in_vain += 1;
         }
         true
     }
