@@ -428,6 +428,45 @@ fn a_manager_tells_how_it_is_refuses_a_second_and_ends_cleanly() {
 }
 
 #[test]
+fn a_service_manages_a_cgroup_by_its_file_and_the_next_one_takes_up_where_it_ended() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let program = Regions::start(folder.path(), "hot 16");
+    {
+        let limited = Limited::create("service");
+        let processes = limited.cgroup.path().join("cgroup.procs");
+        std::fs::write(processes, program.pid()).expect("moved");
+        let cgroup = limited.cgroup.path().display();
+        let options = format!(
+            "cgroup = \"{cgroup}\"\nstate = \"state\"\ninterval = \"200ms\"\ncpu = 100\nrate = 1000\n"
+        );
+        std::fs::write(folder.path().join("service.toml"), options).expect("written");
+        let service = ["hugepages", "--config", "service.toml"];
+        let told = |key: &str| {
+            let status = ["hugepages", "status", "--json", "--state", "state"];
+            let status = run(folder.path(), &status);
+            (status.code == Some(0)).then(|| status.json()["processes"][0][key].clone())
+        };
+        let first = start(command(folder.path(), &service));
+        assert!(within(WITHIN, || program.huge_regions() == 8));
+        first.signal(Signal::TERM);
+        let ended = first.end().expect_code(0);
+        assert!(ended.stderr.contains("8 promoted"), "{ended:#?}");
+
+        let second = start(command(folder.path(), &service));
+        let knows = || told("huge_bytes") == Some((8 * REGION).into());
+        assert!(within(WITHIN, knows), "{:?}", told("huge_bytes"));
+        assert_eq!(told("promoted"), Some(0.into()));
+        second.signal(Signal::TERM);
+        second.end().expect_code(0);
+        program.assert_unharmed();
+    }
+    machine.assert_restored();
+}
+
+#[test]
 fn a_process_that_ends_meanwhile_ends_the_manager_and_nothing_else() {
     let Some(machine) = Machine::reserve() else {
         return;
