@@ -11,6 +11,7 @@ use pagewise_interpose::capture;
 use crate::arena::Arena;
 use crate::arena::Number;
 use crate::arena::SLOTS;
+use crate::careful;
 use crate::compaction;
 use crate::descriptor::Descriptor;
 use crate::heap;
@@ -27,6 +28,8 @@ const WORD: usize = size_of::<usize>();
 const LONG: usize = 64 << 20;
 /// Pages that are asked for at once.
 const PAGES_AT_ONCE: usize = 512;
+/// Bytes that are searched together.
+const PIECE: usize = 4096;
 /// Call paths of leaked objects that are told of.
 const MOST_SITES: usize = 512;
 
@@ -125,14 +128,21 @@ impl Search {
         Some(unsafe { ((self.waiting.start + at) as *const Number).read() })
     }
 
-    /// # Safety
-    /// The words from `start` to `end` must be readable.
-    unsafe fn words(&mut self, start: usize, end: usize) {
-        let mut at = start.next_multiple_of(WORD);
-        while at + WORD <= end {
-            // SAFETY: by our caller. Other threads may write there: any value will do.
-            self.consider(unsafe { (at as *const usize).read_volatile() });
-            at += WORD;
+    /// As far as they can be read: other threads still run, which give objects back and memory up.
+    #[inline(never)]
+    fn words(&mut self, start: usize, end: usize) {
+        let mut piece = [0u8; PIECE];
+        let start = start.next_multiple_of(WORD);
+        for at in (start..end).step_by(PIECE) {
+            let wanted = PIECE.min(end - at);
+            let bytes = careful::read(&mut piece[..wanted], at);
+            for word in piece[..bytes].chunks_exact(WORD) {
+                let word = <[u8; WORD]>::try_from(word).unwrap_or_default();
+                self.consider(usize::from_ne_bytes(word));
+            }
+            if bytes < wanted {
+                return;
+            }
         }
     }
 
@@ -160,16 +170,14 @@ impl Search {
             match compaction::place_in_store(&self.arena, number, facts) {
                 // SAFETY: an object's bytes, while the compactor holds still.
                 Some(place) => unsafe { self.words_of_copy(place, &placed) },
-                // SAFETY: an object that is alive, as long as the program's threads leave it so.
-                None => unsafe { self.words(placed.start, placed.end()) },
+                None => self.words(placed.start, placed.end()),
             }
         }
     }
 
     fn mapping(&mut self, start: usize, end: usize, pagemap: Option<&Descriptor>) {
         if end - start <= LONG {
-            // SAFETY: the kernel says that it is readable.
-            unsafe { self.words(start, end) };
+            self.words(start, end);
             return;
         }
         let page = page::bytes();
@@ -182,8 +190,7 @@ impl Search {
                 // Present, or in swap.
                 if !known || entry >> 62 != 0 {
                     let here = at + index * page;
-                    // SAFETY: the kernel says that it is readable.
-                    unsafe { self.words(here, here + page) };
+                    self.words(here, here + page);
                 }
             }
             at += pages * page;

@@ -18,6 +18,7 @@ use pagewise_interpose::Registers;
 use pagewise_interpose::RingCell;
 use pagewise_interpose::write_maps;
 
+use crate::careful;
 use crate::ending;
 use crate::heap;
 use crate::heap::Seen;
@@ -26,7 +27,6 @@ use crate::judge::judge_range;
 use crate::own_stack;
 use crate::paths;
 use crate::paths::Path;
-use crate::plain;
 use crate::sandbox;
 use crate::settings;
 use crate::signals;
@@ -325,9 +325,8 @@ fn bytes_near(error: &Error<'_>, place: &mut [u8; MOST_NEAR]) -> (usize, usize) 
     let middle = error.address.clamp(first, end) & !15;
     let begin = middle.saturating_sub(half).max(first);
     let bytes = MOST_NEAR.min(end.saturating_sub(begin));
-    // SAFETY: within the pages of an object that is alive, whose thread is here.
-    unsafe { plain::copy(place.as_mut_ptr(), begin as *const u8, bytes) };
-    (begin, bytes)
+    // Another thread may give it back meanwhile.
+    (begin, careful::read(&mut place[..bytes], begin))
 }
 
 /// After an error that a call has: the program ends here unless it is to go on.

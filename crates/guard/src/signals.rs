@@ -18,6 +18,7 @@ use pagewise_interpose::Registers;
 use pagewise_interpose::Symbol;
 use pagewise_interpose::keeping_errno;
 
+use crate::careful;
 use crate::ending;
 #[cfg(target_arch = "x86_64")]
 use crate::instruction;
@@ -149,6 +150,10 @@ fn enter(is_in: bool) -> u32 {
 }
 
 unsafe extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    // SAFETY: our own arguments.
+    if unsafe { careful::leave(info, context.cast()) } {
+        return;
+    }
     if enter(true) > DEEPEST {
         // On a stack that is too small for us, among others.
         return end(signal, false);

@@ -1,0 +1,79 @@
+//! What the guard has a hard time with: threads at work while the process ends, sandboxes, handlers, children, arguments that
+//! the kernel refuses.
+
+use std::fs;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use serde_json::Value;
+use tempfile::TempDir;
+use tempfile::tempdir;
+
+use crate::common::command::Ended;
+use crate::common::command::run;
+use crate::common::programs::compile_with;
+
+const SOURCE: &str = include_str!("../programs/harder.c");
+
+fn folder() -> &'static Path {
+    static FOLDER: OnceLock<TempDir> = OnceLock::new();
+    FOLDER
+        .get_or_init(|| {
+            let folder = tempdir().expect("a folder");
+            let options = ["-O0", "-w", "-pthread"];
+            compile_with(folder.path(), "harder.c", "harder", &options);
+            folder
+        })
+        .path()
+}
+
+/// The line that bears the mark of a case.
+fn line_of(case: &str) -> usize {
+    let mark = format!("BUG {case} */");
+    let found = SOURCE.lines().position(|line| line.ends_with(&mark));
+    found.unwrap_or_else(|| panic!("no {mark}")) + 1
+}
+
+/// Runs a case and returns how it ended with its JSON.
+fn guard(options: &str, case: &str) -> (Ended, Value) {
+    let name = format!("of {options} {case}.json").replace([' ', '/'], "_");
+    let mut arguments = vec!["guard", "--json", &name];
+    arguments.extend(options.split_whitespace());
+    arguments.extend(["--", "./harder", case]);
+    let ended = run(folder(), &arguments);
+    let text = fs::read_to_string(folder().join(&name)).unwrap_or_else(|_| panic!("{ended:#?}"));
+    (ended, serde_json::from_str(&text).expect("JSON"))
+}
+
+/// Asserts that nothing is told of a case, and what it says.
+fn expect_silence(options: &str, case: &str, says: &str) {
+    let (ended, json) = guard(options, case);
+    let ended = ended.expect_code(0);
+    assert_eq!(ended.stdout, says, "{ended:#?}");
+    assert_eq!(json["summary"]["errors"], 0, "{ended:#?}");
+}
+
+/// Asserts that the only error of a case is at its mark, and what it says before.
+fn expect_error(case: &str, says: &str) {
+    let (ended, json) = guard("", case);
+    let ended = ended.expect_code(1);
+    assert_eq!(ended.stdout, says, "{ended:#?}");
+    assert_eq!(json["summary"]["errors"], 1, "{ended:#?}");
+    assert_eq!(json["errors"][0]["line"], line_of(case), "{ended:#?}");
+}
+
+#[test]
+fn threads_at_work_while_the_process_ends_are_no_error() {
+    for _ in 0..5 {
+        expect_silence("", "exiting", "");
+    }
+    // Here what is looked at is sure to be gone.
+    expect_silence("", "hidden", "");
+    expect_silence("--leaks", "hidden", "");
+    // What they make meanwhile may seem to be leaked.
+    let (ended, json) = guard("--leaks", "exiting");
+    let errors = json["errors"].as_array().expect("errors");
+    let others = errors.iter().find(|error| error["kind"] != "leak");
+    assert!(others.is_none(), "{ended:#?}");
+    assert_eq!(json["summary"]["exit_code"], 0, "{ended:#?}");
+}
