@@ -210,22 +210,18 @@ fn tell(error: &Error<'_>, from: From) -> After {
 }
 
 fn tell_alone(error: &Error<'_>, path: &Path) -> After {
-    let place = Place::of(error, path);
+    let slot = error
+        .seen
+        .and_then(|seen| Some(heap::arena()?.slot(seen.number)));
+    let made = slot.map_or(0, |slot| slot.made.load(Ordering::Relaxed));
+    let place = Place::of(error, path, made);
     if let Some(is_suppressed) = place.was_told(error.kind) {
         return After::known(is_suppressed || settings::keeps_going());
     }
     let Some(ring) = ring() else {
         return After::known(settings::keeps_going());
     };
-    let slot = error
-        .seen
-        .and_then(|seen| Some(heap::arena()?.slot(seen.number)));
-    let (made, freed) = slot.map_or((0, 0), |slot| {
-        (
-            slot.made.load(Ordering::Relaxed),
-            slot.freed.load(Ordering::Relaxed),
-        )
-    });
+    let freed = slot.map_or(0, |slot| slot.freed.load(Ordering::Relaxed));
     let ((maker, made), (freer, freed)) = (paths::read(made), paths::read(freed));
     let mut near = [0; MOST_NEAR];
     let (near_address, near_bytes) = bytes_near(error, &mut near);
@@ -281,11 +277,15 @@ struct Place {
 }
 
 impl Place {
-    fn of(error: &Error<'_>, path: &Path) -> Self {
-        let frames = path.frames[..path.length.min(3)].iter();
+    /// `made`: the number of the path that made the object. Damage has no place of its own: at the end, all is seen by the same
+    /// call. And whether an error is suppressed may depend on who made the object.
+    fn of(error: &Error<'_>, path: &Path, made: u32) -> Self {
+        let depends_on_maker = error.access == Access::EarlierWrite || settings::asks();
+        let maker = depends_on_maker.then_some(made as usize);
+        let frames = path.frames[..path.length.min(3)].iter().copied();
         let mut hash = 1 + error.kind as u64;
-        for &frame in frames {
-            hash = (hash ^ frame as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        for word in frames.chain(maker) {
+            hash = (hash ^ word as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         }
         Self {
             hash: hash & !1,
