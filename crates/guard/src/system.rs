@@ -48,6 +48,19 @@ pub(crate) fn set_usable(start: usize, bytes: usize, is_usable: bool) -> bool {
     worked(unsafe { libc::syscall(libc::SYS_mprotect, start, bytes, c_long::from(protection)) })
 }
 
+/// Makes code writable, too, or no longer.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn protect_code(start: usize, bytes: usize, is_writable: bool) -> bool {
+    let code = libc::PROT_READ | libc::PROT_EXEC;
+    let protection = if is_writable {
+        code | libc::PROT_WRITE
+    } else {
+        code
+    };
+    // SAFETY: pages that are run, which they can be all the while.
+    worked(unsafe { libc::syscall(libc::SYS_mprotect, start, bytes, c_long::from(protection)) })
+}
+
 /// Guards: what was there is gone, and each access faults.
 pub(crate) fn install_guards(start: usize, bytes: usize) -> bool {
     // SAFETY: callers own these addresses, and what they hold is no longer wanted.
