@@ -147,6 +147,11 @@ pub(crate) fn with_ledger<T>(act: impl FnOnce(&mut Ledger) -> T) -> Option<T> {
     held.as_mut().map(act)
 }
 
+/// Makes the heap if it is not made yet: later, system calls may be forbidden.
+pub(crate) fn make_ready() {
+    drop(ledger());
+}
+
 /// Where pages have just stopped changing hands, what has neither page nor guard gets guards: not only with the next object.
 pub(crate) fn settle() {
     with_ledger(|ledger| {

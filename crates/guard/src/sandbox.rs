@@ -42,15 +42,23 @@ pub(crate) fn process() -> u32 {
     }
 }
 
-fn enter() {
+/// Does what may be the begin of a sandbox: prepared, as it may be too late afterwards. True is returned for what was refused.
+fn enter<T>(begin: impl FnOnce() -> T, is_refused: impl FnOnce(&T) -> bool) -> T {
     PROCESS.store(process_id(), Ordering::Relaxed);
-    if !IS_IN.swap(true, Ordering::Relaxed) {
+    let was_in = IS_IN.swap(true, Ordering::Relaxed);
+    if !was_in {
         // What would be asked for later.
         paths::this_thread();
+        heap::make_ready();
         report::prepare_for_sandbox();
         recycle::give_up();
         heap::settle();
     }
+    let begun = begin();
+    if is_refused(&begun) {
+        IS_IN.store(was_in, Ordering::Relaxed);
+    }
+    begun
 }
 
 /// # Safety
@@ -63,22 +71,26 @@ pub unsafe extern "C" fn prctl(
     fourth: c_ulong,
     fifth: c_ulong,
 ) -> c_int {
-    if option == libc::PR_SET_SECCOMP {
-        enter();
-    }
+    let Some(real) = PRCTL.look_up() else {
+        return -1;
+    };
     // SAFETY: the same call as our caller's; registers that it did not set are passed on as they are.
-    PRCTL.look_up().map_or(-1, |real| unsafe {
-        real(option, second, third, fourth, fifth)
-    })
+    let call = || unsafe { real(option, second, third, fourth, fifth) };
+    // Programs find out by a filter at no address whether the kernel has any: nothing comes of that.
+    let is_probe = second == c_ulong::from(libc::SECCOMP_MODE_FILTER) && third == 0;
+    if option != libc::PR_SET_SECCOMP || is_probe {
+        return call();
+    }
+    enter(call, |&status| status != 0)
 }
 
 /// # Safety
 /// As seccomp_load(3) of libseccomp, whose own system call is not seen here.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn seccomp_load(filter: *mut c_void) -> c_int {
-    enter();
+    let Some(real) = SECCOMP_LOAD.look_up() else {
+        return -libc::ENOSYS;
+    };
     // SAFETY: the same call as our caller's.
-    SECCOMP_LOAD
-        .look_up()
-        .map_or(-libc::ENOSYS, |real| unsafe { real(filter) })
+    enter(|| unsafe { real(filter) }, |&status| status != 0)
 }
