@@ -12,17 +12,20 @@ use libc::socklen_t;
 use libc::ssize_t;
 use libc::wchar_t;
 
+use crate::careful;
 use crate::wrap::check;
 use crate::wrap::wrappers;
 
-/// The buffers of a list.
-///
-/// # Safety
-/// `list` must be an array of so many, or the call is wrong anyway.
-unsafe fn check_list(name: &'static str, list: *const iovec, count: c_int, is_filled: bool) {
-    for index in 0..usize::try_from(count).unwrap_or(0) {
-        // SAFETY: by our caller.
-        let part = unsafe { *list.add(index) };
+/// What the kernel takes in a list, at most (`UIO_MAXIOV`); longer ones it refuses.
+const MOST_PARTS: usize = 1024;
+
+/// The buffers of a list, as far as it can be read: the kernel refuses what cannot.
+fn check_list(name: &'static str, list: *const iovec, count: usize, is_filled: bool) {
+    for index in 0..if count <= MOST_PARTS { count } else { 0 } {
+        // SAFETY: any bytes are an address and a number.
+        let Some(part) = (unsafe { careful::value(list.wrapping_add(index)) }) else {
+            return;
+        };
         if is_filled {
             check!(name, part.iov_base, part.iov_len, Write);
         } else {
@@ -31,14 +34,16 @@ unsafe fn check_list(name: &'static str, list: *const iovec, count: c_int, is_fi
     }
 }
 
-/// # Safety
 /// As [`check_list`], of a message's.
-unsafe fn check_message(name: &'static str, message: *const libc::msghdr, is_filled: bool) {
-    // SAFETY: by our caller.
-    if let Some(message) = unsafe { message.as_ref() } {
-        let count = c_int::try_from(message.msg_iovlen).unwrap_or(0);
-        // SAFETY: as above.
-        unsafe { check_list(name, message.msg_iov, count, is_filled) };
+fn check_message(name: &'static str, message: *const libc::msghdr, is_filled: bool) {
+    // SAFETY: any bytes are addresses and numbers.
+    if let Some(message) = unsafe { careful::value(message) } {
+        check_list(
+            name,
+            message.msg_iov,
+            message.msg_iovlen as usize,
+            is_filled,
+        );
     }
 }
 
@@ -71,8 +76,7 @@ wrappers! {
         check!("pread", buffer, bytes, Write);
     }
     fn readv(file: c_int, list: *const iovec, count: c_int) -> ssize_t = -1, {
-        // SAFETY: our caller's arguments.
-        unsafe { check_list("readv", list, count, true) };
+        check_list("readv", list, usize::try_from(count).unwrap_or(0), true);
     }
     fn recv(socket: c_int, buffer: *mut c_void, bytes: size_t, flags: c_int) -> ssize_t = -1, {
         check!("recv", buffer, bytes, Write);
@@ -90,8 +94,7 @@ wrappers! {
         check!("pwrite", buffer, bytes, Read);
     }
     fn writev(file: c_int, list: *const iovec, count: c_int) -> ssize_t = -1, {
-        // SAFETY: our caller's arguments.
-        unsafe { check_list("writev", list, count, false) };
+        check_list("writev", list, usize::try_from(count).unwrap_or(0), false);
     }
     fn send(socket: c_int, buffer: *const c_void, bytes: size_t, flags: c_int) -> ssize_t = -1, {
         check!("send", buffer, bytes, Read);
@@ -118,20 +121,16 @@ wrappers! {
         check!("getrandom", buffer, bytes, Write);
     }
     fn preadv(file: c_int, list: *const iovec, count: c_int, at: off_t) -> ssize_t = -1, {
-        // SAFETY: our caller's arguments.
-        unsafe { check_list("preadv", list, count, true) };
+        check_list("preadv", list, usize::try_from(count).unwrap_or(0), true);
     }
     fn pwritev(file: c_int, list: *const iovec, count: c_int, at: off_t) -> ssize_t = -1, {
-        // SAFETY: our caller's arguments.
-        unsafe { check_list("pwritev", list, count, false) };
+        check_list("pwritev", list, usize::try_from(count).unwrap_or(0), false);
     }
     fn recvmsg(socket: c_int, message: *mut libc::msghdr, flags: c_int) -> ssize_t = -1, {
-        // SAFETY: our caller's arguments.
-        unsafe { check_message("recvmsg", message, true) };
+        check_message("recvmsg", message, true);
     }
     fn sendmsg(socket: c_int, message: *const libc::msghdr, flags: c_int) -> ssize_t = -1, {
-        // SAFETY: our caller's arguments.
-        unsafe { check_message("sendmsg", message, false) };
+        check_message("sendmsg", message, false);
     }
     fn readlinkat(folder: c_int, path: *const c_char, buffer: *mut c_char, bytes: size_t) -> ssize_t = -1, {
         check!("readlinkat", buffer, bytes, Write);

@@ -77,3 +77,38 @@ fn threads_at_work_while_the_process_ends_are_no_error() {
     assert!(others.is_none(), "{ended:#?}");
     assert_eq!(json["summary"]["exit_code"], 0, "{ended:#?}");
 }
+
+#[test]
+fn damage_seen_at_the_end_is_told_for_each_path_that_made_what_is_damaged() {
+    let (ended, json) = guard("--keep-going", "damaged");
+    let ended = ended.expect_code(1);
+    let errors = json["errors"].as_array().expect("errors");
+    let offsets: Vec<_> = errors.iter().map(|error| &error["offset"]).collect();
+    assert_eq!(offsets, [-1, -2], "{ended:#?}");
+    fs::write(folder().join("known"), "heap-buffer-underflow:damage_one\n").expect("written");
+    let (ended, json) = guard("--suppressions known", "damaged");
+    let ended = ended.expect_code(1);
+    assert_eq!(json["summary"]["suppressed"], 1, "{ended:#?}");
+    assert_eq!(json["errors"][0]["offset"], -2, "{ended:#?}");
+}
+
+#[test]
+fn aligned_moves_are_repaired_in_sandboxes_too() {
+    expect_error("sandboxed-vector", "moved\n");
+    let (_, json) = guard("", "sandboxed-vector");
+    assert_eq!(json["errors"][0]["access_bytes"], 1);
+    let is_repaired = u64::from(cfg!(target_arch = "x86_64"));
+    let process = &json["summary"]["processes"][0];
+    assert_eq!(process["repaired_instructions"], is_repaired);
+}
+
+#[test]
+fn who_only_asks_for_a_sandbox_is_in_none() {
+    expect_silence("", "unprobed", "1\n");
+    expect_silence("", "probed", "2\n");
+}
+
+#[test]
+fn what_the_kernel_refuses_it_refuses() {
+    expect_silence("", "refused", "6\n");
+}

@@ -66,8 +66,8 @@ static void damage_another(void)
 static void damaged(void) /* of two paths, seen at the end */
 {
     damage_one();
-    damage_another();
-    damage_another();
+    for (int i = 0; i < 2; i++)
+        damage_another();
 }
 
 static void inherited(void) /* what the parent did is its affair, not its children's */
