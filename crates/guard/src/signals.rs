@@ -29,14 +29,13 @@ use crate::pages;
 use crate::repair;
 use crate::report;
 use crate::report::After;
+use crate::wrap::own;
 
 type Sigaction = unsafe extern "C" fn(c_int, *const Action, *mut Action) -> c_int;
 type Signal = unsafe extern "C" fn(c_int, usize) -> usize;
 
 // SAFETY: the C library's type for the function of this name.
 static SIGACTION: Symbol<Sigaction> = unsafe { Symbol::new(c"sigaction") };
-// SAFETY: as above.
-static SIGNAL: Symbol<Signal> = unsafe { Symbol::new(c"signal") };
 
 pub(crate) const OURS: [c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
 /// `si_code` of faults without an address: an alignment that an instruction demands, among others.
@@ -86,7 +85,8 @@ fn index_of(signal: c_int) -> Option<usize> {
 
 /// Installs our handlers in place of the default, or of those the program had already.
 pub(crate) fn install() {
-    SIGNAL.look_up();
+    prepare();
+    THEIRS.prepare();
     masks::prepare();
     let Some(real) = SIGACTION.look_up() else {
         return;
@@ -106,6 +106,16 @@ pub(crate) fn install() {
             theirs[index] = Some(unsafe { before.assume_init() });
         }
     }
+}
+
+/// Run by `fork` in the process that forks.
+pub(crate) fn before_fork() {
+    THEIRS.hold_for_fork();
+}
+
+/// Run by `fork` on both sides.
+pub(crate) fn after_fork() {
+    THEIRS.release_after_fork();
 }
 
 fn set_default(signal: c_int) {
@@ -248,8 +258,9 @@ unsafe fn pass_on(
             if theirs.sa_flags & libc::SA_NODEFER == 0 {
                 block(signal, &theirs.sa_mask);
             }
-            // It may never return.
+            // It may never return. Where a report was interrupted, nobody is to come back to it.
             enter(false);
+            let was_reporting = report::leave();
             // SAFETY: the program installed it for this signal, in one of the two forms.
             unsafe {
                 if theirs.sa_flags & libc::SA_SIGINFO != 0 {
@@ -261,6 +272,9 @@ unsafe fn pass_on(
                 }
             }
             enter(true);
+            if was_reporting {
+                end(signal, was_sent);
+            }
         }
     }
 }
@@ -373,25 +387,79 @@ pub unsafe extern "C" fn sigaction(
     0
 }
 
-/// # Safety
-/// As signal(2).
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn signal(number: c_int, handler: usize) -> usize {
-    if index_of(number).is_none() {
-        let Some(real) = SIGNAL.look_up() else {
-            return libc::SIG_ERR;
-        };
-        // SAFETY: the same call as our caller's.
-        return unsafe { real(number, handler) };
-    }
+/// Keeps a handler for one of the two, and returns the one before.
+fn replace(number: c_int, handler: usize, flags: c_int) -> usize {
     // SAFETY: all zeros is a valid action.
     let (mut action, mut before): (Action, Action) = unsafe { std::mem::zeroed() };
     action.sa_sigaction = handler;
-    action.sa_flags = libc::SA_RESTART;
+    action.sa_flags = flags;
     // SAFETY: two valid actions.
     let status = unsafe { sigaction(number, &raw const action, &raw mut before) };
     match status {
         0 => before.sa_sigaction,
         _ => libc::SIG_ERR,
     }
+}
+
+/// The functions that are older than `sigaction`, each with what its handlers are like.
+macro_rules! older {
+    ($($name:ident: $flags:expr),+ $(,)?) => {$(
+        /// # Safety
+        /// As the C library's function of this name.
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        pub unsafe extern "C" fn $name(number: c_int, handler: usize) -> usize {
+            if index_of(number).is_some() {
+                return replace(number, handler, $flags);
+            }
+            // SAFETY: the same call as our caller's.
+            real::$name.look_up().map_or(libc::SIG_ERR, |real| unsafe { real(number, handler) })
+        }
+    )+
+        own! { $(fn $name(c_int, usize) -> usize;)+ }
+    };
+}
+
+/// Once, and not blocked meanwhile: the plain `signal` of programs that ask for nothing but the standard.
+const ONCE: c_int = libc::SA_RESETHAND | libc::SA_NODEFER;
+
+older! {
+    signal: libc::SA_RESTART,
+    bsd_signal: libc::SA_RESTART,
+    ssignal: libc::SA_RESTART,
+    sysv_signal: ONCE,
+    __sysv_signal: ONCE,
+}
+
+/// `SIG_HOLD`, which the libc crate does not have: the signal is to be blocked.
+const HOLD: usize = 2;
+
+/// # Safety
+/// As sigset(3).
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn sigset(number: c_int, handler: usize) -> usize {
+    // SAFETY: the C library's type for the function of this name.
+    static REAL: Symbol<Signal> = unsafe { Symbol::new(c"sigset") };
+    match index_of(number) {
+        // These are never blocked.
+        Some(index) if handler == HOLD => THEIRS
+            .lock()
+            .and_then(|theirs| theirs[index])
+            .map_or(libc::SIG_DFL, |theirs| theirs.sa_sigaction),
+        Some(_) => replace(number, handler, 0),
+        // SAFETY: the same call as our caller's.
+        None => REAL
+            .look_up()
+            .map_or(libc::SIG_ERR, |real| unsafe { real(number, handler) }),
+    }
+}
+
+/// # Safety
+/// As sigignore(3).
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn sigignore(number: c_int) -> c_int {
+    // SAFETY: all zeros is a valid action.
+    let mut action: Action = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = libc::SIG_IGN;
+    // SAFETY: a valid action.
+    unsafe { sigaction(number, &raw const action, std::ptr::null_mut()) }
 }
