@@ -1,6 +1,5 @@
 //! What went wrong, told to the launcher with the call paths of access, allocation and release.
 
-use std::sync::atomic::AtomicU32;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
@@ -16,6 +15,7 @@ use pagewise_abi::guard::SOCKET_VARIABLE;
 use pagewise_interpose::Producer;
 use pagewise_interpose::Registers;
 use pagewise_interpose::RingCell;
+use pagewise_interpose::let_others;
 use pagewise_interpose::write_maps;
 
 use crate::careful;
@@ -24,6 +24,7 @@ use crate::heap;
 use crate::heap::Seen;
 use crate::judge::judge;
 use crate::judge::judge_range;
+use crate::lock;
 use crate::own_stack;
 use crate::paths;
 use crate::paths::Path;
@@ -47,8 +48,8 @@ static NAME: [std::sync::atomic::AtomicU8; SOCKET_BYTES] =
 static NAME_LENGTH: AtomicUsize = AtomicUsize::new(0);
 /// By their hashes; of a suppressed one the lowest bit is set.
 static SEEN: [AtomicU64; SITES] = [const { AtomicU64::new(0) }; SITES];
-/// The thread that reports; 0: none.
-static REPORTER: AtomicU32 = AtomicU32::new(0);
+/// The thread that reports, by its pointer; 0: none.
+static REPORTER: AtomicUsize = AtomicUsize::new(0);
 /// The child asks for a ring of its own before it first reports.
 static IS_CHILD: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
@@ -107,18 +108,22 @@ struct Reporting;
 
 impl Reporting {
     fn begin() -> Option<Self> {
-        let me = paths::this_thread();
+        let me = lock::this_thread();
         loop {
             match REPORTER.compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return Some(Self),
                 Err(other) if other == me => return None,
-                // SAFETY: no arguments.
-                Err(_) => unsafe {
-                    libc::sched_yield();
-                },
+                Err(_) => let_others(),
             }
         }
     }
+}
+
+/// Whether this thread was reporting, interrupted: it no longer is, so that others can, wherever it goes on.
+pub(crate) fn leave() -> bool {
+    let me = lock::this_thread();
+    let left = REPORTER.compare_exchange(me, 0, Ordering::Release, Ordering::Relaxed);
+    left.is_ok()
 }
 
 impl Drop for Reporting {
@@ -221,7 +226,8 @@ fn tell_alone(error: &Error<'_>, path: &Path) -> After {
     let Some(ring) = ring() else {
         return After::known(settings::keeps_going());
     };
-    let freed = slot.map_or(0, |slot| slot.freed.load(Ordering::Relaxed));
+    let freed = slot.filter(|slot| slot.facts().state == State::Freed);
+    let freed = freed.map_or(0, |slot| slot.freed.load(Ordering::Relaxed));
     let ((maker, made), (freer, freed)) = (paths::read(made), paths::read(freed));
     let mut near = [0; MOST_NEAR];
     let (near_address, near_bytes) = bytes_near(error, &mut near);
@@ -233,7 +239,7 @@ fn tell_alone(error: &Error<'_>, path: &Path) -> After {
     function[..name.len()].copy_from_slice(name);
     let fault = Fault {
         pid: sandbox::process(),
-        tid: paths::this_thread(),
+        tid: paths::known_thread(),
         kind: error.kind,
         access: error.access,
         access_bytes: error.access_bytes,
@@ -362,18 +368,26 @@ pub(crate) fn mismatch(seen: &Seen, given_to: Family, registers: Registers) {
     told(&error, registers);
 }
 
-/// Bytes around an object were written; when, nobody knows.
-pub(crate) fn damage(seen: &Seen, address: usize, registers: Registers) {
+fn damage_of(seen: &Seen, address: usize) -> Error<'_> {
     let kind = match address < seen.placed.start {
         true => FaultKind::Underflow,
         false => FaultKind::Overflow,
     };
-    let error = Error {
+    Error {
         access: Access::EarlierWrite,
         seen: Some(seen),
         ..Error::of(kind, address)
-    };
-    told(&error, registers);
+    }
+}
+
+/// Bytes around an object were written; when, nobody knows.
+pub(crate) fn damage(seen: &Seen, address: usize, registers: Registers) {
+    told(&damage_of(seen, address), registers);
+}
+
+/// The same of an object of a parent's, seen at a child's end: who did it nobody knows either, so the child ends as it would.
+pub(crate) fn inherited_damage(seen: &Seen, address: usize, registers: Registers) {
+    tell(&damage_of(seen, address), From::CallersOf(registers));
 }
 
 /// A call of the C library's is about to go beyond an object.
@@ -455,4 +469,20 @@ pub(crate) fn wild(stopped: &Stopped) {
         ..Error::of(FaultKind::Wild, stopped.address)
     };
     tell(&error, From::Instruction(stopped.registers));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_whose_report_was_interrupted_for_good_can_report_again() {
+        assert!(!leave());
+        let reporting = Reporting::begin();
+        assert!(reporting.is_some() && Reporting::begin().is_none());
+        // Its frames are jumped over.
+        std::mem::forget(reporting);
+        assert!(leave() && !leave());
+        assert!(Reporting::begin().is_some());
+    }
 }

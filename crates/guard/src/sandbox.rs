@@ -9,8 +9,10 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering;
 
 use pagewise_interpose::Symbol;
+use pagewise_interpose::be_silent;
 use pagewise_interpose::process_id;
 
+use crate::careful;
 use crate::heap;
 use crate::paths;
 use crate::recycle;
@@ -54,9 +56,11 @@ fn enter<T>(begin: impl FnOnce() -> T, is_refused: impl FnOnce(&T) -> bool) -> T
         recycle::give_up();
         heap::settle();
     }
+    be_silent(Some(careful::read));
     let begun = begin();
     if is_refused(&begun) {
         IS_IN.store(was_in, Ordering::Relaxed);
+        be_silent(was_in.then_some(careful::read));
     }
     begun
 }
