@@ -34,12 +34,22 @@ static EXIT: Symbol<Exit> = unsafe { Symbol::new(c"_exit") };
 static OWNER: AtomicU32 = AtomicU32::new(0);
 static WAS_LOOKED_AT: AtomicBool = AtomicBool::new(false);
 
+/// Forks on the way from the first process to this one.
+static FORKS: AtomicU32 = AtomicU32::new(0);
+
+/// After how many forks this process is.
+#[inline(always)]
+pub(crate) fn forks() -> u32 {
+    FORKS.load(Ordering::Relaxed)
+}
+
 pub(crate) fn prepare() {
     EXIT.look_up();
     OWNER.store(process_id(), Ordering::Relaxed);
 }
 
 pub(crate) fn after_fork() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
     OWNER.store(process_id(), Ordering::Relaxed);
 }
 
@@ -56,7 +66,13 @@ fn look(registers: Registers) {
             && let Some(address) = checks::damage_if_there(&seen.placed)
             && arena.slot(seen.number).facts() == seen.facts
         {
-            report::damage(&seen, address, registers);
+            let was_made_here = arena.slot(seen.number).freed.load(Ordering::Relaxed) == forks();
+            let report = if was_made_here {
+                report::damage
+            } else {
+                report::inherited_damage
+            };
+            report(&seen, address, registers);
         }
     });
     if settings::wants_leaks() {

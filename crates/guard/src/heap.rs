@@ -17,6 +17,7 @@ use crate::arena::Number;
 use crate::arena::SLOTS;
 use crate::checks;
 use crate::compaction;
+use crate::ending;
 use crate::ledger::Counts;
 use crate::ledger::Ledger;
 use crate::lock::Held;
@@ -34,6 +35,7 @@ use crate::release::release;
 use crate::report;
 use crate::reserve::Reserve;
 use crate::settings;
+use crate::signals;
 use crate::slot::Facts;
 use crate::slot::SLOT_BYTES;
 use crate::slot::State;
@@ -252,7 +254,7 @@ fn guarded(request: &Request, alignment: usize) -> Option<*mut u8> {
         request.bytes
     };
     let slot = arena.slot(number);
-    let is_held = slot.hold(request.family, alignment, bytes, path);
+    let is_held = slot.hold(request.family, alignment, bytes, path, ending::forks());
     compaction::made(&arena, number, placed.open_bytes());
     is_held.then_some(placed.start as *mut u8)
 }
@@ -375,15 +377,23 @@ pub(crate) fn visit_live(visit: &mut dyn FnMut(&Arena, Seen)) {
     });
 }
 
+/// Once, before there is another thread.
+pub(crate) fn prepare_locks() {
+    LEDGER.prepare();
+    recycle::prepare_lock();
+}
+
 /// Run by `fork` in the process that forks.
 pub(crate) extern "C" fn before_fork() {
     compaction::hold_still();
     LEDGER.hold_for_fork();
     recycle::before_fork();
+    signals::before_fork();
 }
 
 /// Run by `fork` in the parent.
 pub(crate) extern "C" fn after_fork() {
+    signals::after_fork();
     recycle::after_fork();
     LEDGER.release_after_fork();
     compaction::go_on();
@@ -391,6 +401,7 @@ pub(crate) extern "C" fn after_fork() {
 
 /// Run by `fork` in the child.
 pub(crate) extern "C" fn in_child() {
+    signals::after_fork();
     recycle::after_fork();
     LEDGER.release_after_fork();
     paths::after_fork();

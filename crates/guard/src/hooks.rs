@@ -41,6 +41,7 @@ type Arguments = *const *const c_char;
 extern "C" fn start(_count: c_int, _arguments: Arguments, environment: Arguments) {
     settings::set_environment(environment);
     settings::read();
+    heap::prepare_locks();
     unguarded::prepare();
     buffers::prepare();
     strings::prepare_all();

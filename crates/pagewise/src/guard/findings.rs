@@ -78,6 +78,18 @@ impl Finding {
         }
     }
 
+    /// Whether another process found the same damage: it has been there since before one was forked from the other.
+    pub(super) fn is_inherited(&self, other: &Finding) -> bool {
+        let damage = |finding: &Finding| {
+            let fault = &finding.fault;
+            (fault.kind, fault.access, fault.address, fault.object)
+        };
+        self.fault.access == Access::EarlierWrite
+            && self.fault.pid != other.fault.pid
+            && damage(self) == damage(other)
+            && is_same(&self.allocation, &other.allocation)
+    }
+
     /// The line that the programmer looks at first: of a leak where it was allocated, else of the access or the call.
     pub(super) fn place(&self) -> Option<&Frame> {
         let path = match self.fault.kind {

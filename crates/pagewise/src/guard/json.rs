@@ -39,7 +39,7 @@ struct ErrorEntry<'ran> {
     file: Option<&'ran str>,
     line: Option<u32>,
     pid: u32,
-    tid: u32,
+    tid: Option<u32>,
     allocation_tid: Option<u32>,
     free_tid: Option<u32>,
     stacks: Stacks<'ran>,
@@ -164,7 +164,7 @@ fn entry(finding: &Finding) -> ErrorEntry<'_> {
         file: place.and_then(|frame| frame.file.as_deref()),
         line: place.and_then(|frame| frame.line),
         pid: fault.pid,
-        tid: fault.tid,
+        tid: known(fault.tid),
         allocation_tid: known(fault.threads[0]),
         free_tid: known(fault.threads[1]),
         stacks: Stacks {

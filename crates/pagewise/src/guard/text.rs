@@ -39,7 +39,7 @@ pub(super) fn finding(finding: &Finding) -> String {
         path(&mut text, &finding.release);
     }
     near(&mut text, finding);
-    let _ = write!(text, "  process {}, thread {}", fault.pid, fault.tid);
+    let _ = write!(text, "  process {}, {}", fault.pid, thread(fault.tid));
     text
 }
 

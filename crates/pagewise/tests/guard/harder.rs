@@ -112,3 +112,23 @@ fn who_only_asks_for_a_sandbox_is_in_none() {
 fn what_the_kernel_refuses_it_refuses() {
     expect_silence("", "refused", "6\n");
 }
+
+#[test]
+fn handlers_installed_by_older_functions_are_called_from_ours() {
+    expect_error("other-signals", "3\n");
+}
+
+#[test]
+fn threads_made_in_a_sandbox_allocate_contend_and_err() {
+    if cfg!(target_arch = "x86_64") {
+        expect_error("sandboxed-threads", "done\n");
+    }
+}
+
+#[test]
+fn what_a_parent_did_is_told_once_and_no_end_of_its_children() {
+    let (ended, json) = guard("", "inherited");
+    let ended = ended.expect_code(1);
+    assert_eq!(ended.stdout, "fine\nfine\nfine\n", "{ended:#?}");
+    assert_eq!(json["summary"]["errors"], 1, "{ended:#?}");
+}

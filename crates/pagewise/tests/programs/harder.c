@@ -80,8 +80,8 @@ static void inherited(void) /* what the parent did is its affair, not its childr
             exit(0);
         waitpid(child, &status, 0);
         puts(status == 0 ? "fine" : "killed");
+        fflush(stdout);
     }
-    fflush(stdout);
 }
 
 #define ALLOW(number) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
@@ -92,7 +92,7 @@ static void enter_sandbox(void) /* in which threads can be made and wait, and me
         ALLOW(SYS_read), ALLOW(SYS_write), ALLOW(SYS_exit_group), ALLOW(SYS_exit), ALLOW(SYS_mmap), ALLOW(SYS_munmap),
         ALLOW(SYS_mprotect), ALLOW(SYS_brk), ALLOW(SYS_futex), ALLOW(SYS_rt_sigreturn), ALLOW(SYS_rt_sigprocmask),
         ALLOW(SYS_madvise), ALLOW(SYS_mremap), ALLOW(SYS_fstat), ALLOW(SYS_newfstatat), ALLOW(SYS_clone),
-        ALLOW(SYS_clone3), ALLOW(SYS_set_robust_list), ALLOW(SYS_rseq), ALLOW(SYS_sigaltstack),
+        ALLOW(SYS_clone3), ALLOW(SYS_set_robust_list), ALLOW(SYS_rseq), ALLOW(SYS_sigaltstack), ALLOW(SYS_rt_sigaction),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
     };
     struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
