@@ -121,6 +121,7 @@ pub(crate) fn summarize() {
         cut_paths: paths::CUT.load(Ordering::Relaxed),
         paths: paths::WALKED.load(Ordering::Relaxed),
         left_out: unguarded::LEFT_OUT.load(Ordering::Relaxed),
+        reused_early: counts.reused_early,
         sizes,
         compaction,
         compaction_errno: refused as u32,

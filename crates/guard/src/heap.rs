@@ -61,6 +61,8 @@ pub(crate) struct Request {
     /// A power of two; `None`: what the size needs.
     pub(crate) alignment: Option<usize>,
     pub(crate) family: Family,
+    /// It is to be full of zeros, whatever is asked for (`--fill`).
+    pub(crate) is_zeroed: bool,
     pub(crate) registers: Registers,
 }
 
@@ -172,7 +174,7 @@ fn ledger() -> Option<Held<'static, Option<Ledger>>> {
     held.is_some().then_some(held)
 }
 
-/// A new object, full of zeros; null: out of memory.
+/// A new object, full of zeros or of what is asked for; null: out of memory.
 pub(crate) fn allocate(request: &Request) -> *mut u8 {
     let least = settings::alignment().of(request.bytes);
     let alignment = request.alignment.unwrap_or(1).max(least);
@@ -182,9 +184,13 @@ pub(crate) fn allocate(request: &Request) -> *mut u8 {
         }
         guarded(request, alignment).unwrap_or_else(|| unguarded::allocate(request.bytes, alignment))
     });
+    let fill = settings::fill();
     if made.is_null() {
         // SAFETY: this thread's own errno.
         unsafe { *libc::__errno_location() = libc::ENOMEM };
+    } else if fill != 0 && !request.is_zeroed {
+        // SAFETY: so many bytes were just made.
+        unsafe { plain::fill(made, fill, request.bytes) };
     }
     made
 }

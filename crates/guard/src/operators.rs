@@ -25,6 +25,7 @@ fn make(bytes: usize, alignment: Option<usize>, family: Family, registers: Regis
         bytes,
         alignment,
         family,
+        is_zeroed: false,
         registers,
     };
     loop {

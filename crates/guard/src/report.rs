@@ -202,29 +202,40 @@ impl From {
 
 /// Tells of an error, if its place was not told of before.
 fn tell(error: &Error<'_>, from: From) -> After {
-    let Some(_reporting) = Reporting::begin() else {
+    let Some(reporting) = Reporting::begin() else {
         return After::Nested;
     };
     let told = || tell_alone(error, &from.path());
     // In a sandbox one does not ask where one is.
-    if sandbox::is_in() || own_stack::is_on_that_of_signals() {
-        return told();
+    let (after, is_new) = if sandbox::is_in() || own_stack::is_on_that_of_signals() {
+        told()
+    } else {
+        // SAFETY: one thread reports at a time.
+        unsafe { own_stack::run(told) }
+    };
+    drop(reporting);
+    // Here a debugger finds the stack of who erred.
+    if is_new && settings::wants_stop() && error.kind != FaultKind::Leak && !sandbox::is_in() {
+        signals::stop();
     }
-    // SAFETY: one thread reports at a time.
-    unsafe { own_stack::run(told) }
+    after
 }
 
-fn tell_alone(error: &Error<'_>, path: &Path) -> After {
+/// Returns what the program is to do, and whether the error is one to be looked at.
+fn tell_alone(error: &Error<'_>, path: &Path) -> (After, bool) {
     let slot = error
         .seen
         .and_then(|seen| Some(heap::arena()?.slot(seen.number)));
     let made = slot.map_or(0, |slot| slot.made.load(Ordering::Relaxed));
     let place = Place::of(error, path, made);
     if let Some(is_suppressed) = place.was_told(error.kind) {
-        return After::known(is_suppressed || settings::keeps_going());
+        return (
+            After::known(is_suppressed || settings::keeps_going()),
+            false,
+        );
     }
     let Some(ring) = ring() else {
-        return After::known(settings::keeps_going());
+        return (After::known(settings::keeps_going()), true);
     };
     let freed = slot.filter(|slot| slot.facts().state == State::Freed);
     let freed = freed.map_or(0, |slot| slot.freed.load(Ordering::Relaxed));
@@ -273,7 +284,8 @@ fn tell_alone(error: &Error<'_>, path: &Path) -> After {
     if is_suppressed {
         place.suppress();
     }
-    After::known(is_suppressed || settings::keeps_going())
+    let goes_on = is_suppressed || settings::keeps_going();
+    (After::known(goes_on), !is_suppressed)
 }
 
 /// Where errors of a kind were told of. Only used while reporting, by one thread at a time.

@@ -142,6 +142,12 @@ pub(crate) fn abort() -> ! {
     unreachable!("the process has ended")
 }
 
+/// Stops the program where it erred, until somebody continues it.
+pub(crate) fn stop() {
+    // SAFETY: to this process.
+    unsafe { libc::kill(libc::getpid(), libc::SIGSTOP) };
+}
+
 thread_local! {
     /// Handlers of ours that this thread is in: a fault in one may be cured, one fault after another may not.
     static DEPTH: Cell<u32> = const { Cell::new(0) };

@@ -161,6 +161,21 @@ pub(crate) fn address_space_left() -> Option<usize> {
     (told == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur as usize)
 }
 
+/// Cores may be as large as the hard limit says.
+pub(crate) fn allow_core() {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: a valid place for the answer, which is a valid limit.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_CORE, &raw mut limit) == 0 {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_CORE, &raw const limit);
+        }
+    }
+}
+
 /// Mappings that a process may have.
 pub(crate) fn most_mappings() -> Option<u64> {
     let mut text = [0u8; 24];

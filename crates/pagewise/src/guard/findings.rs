@@ -118,7 +118,8 @@ impl Finding {
     pub(super) fn function(&self) -> Option<&str> {
         let name = self.fault.function.split(|&byte| byte == 0).next()?;
         std::str::from_utf8(name).ok().filter(|name| {
-            !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
+            let is_of_names = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+            !name.is_empty() && name.bytes().all(is_of_names)
         })
     }
 }

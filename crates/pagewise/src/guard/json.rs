@@ -88,6 +88,7 @@ struct Process {
     paths: u64,
     cut_paths: u64,
     left_out: u64,
+    reused_early: u64,
     /// Live objects of up to 2^n bytes, and beyond.
     sizes: Vec<u64>,
     /// Null: no limit was asked for.
@@ -198,6 +199,7 @@ pub(super) fn document(ran: &Ran) -> String {
         paths: summary.paths,
         cut_paths: summary.cut_paths,
         left_out: summary.left_out,
+        reused_early: summary.reused_early,
         sizes: summary.sizes.to_vec(),
         compaction: compaction(summary),
     });

@@ -209,6 +209,15 @@ pub(super) fn summary(ran: &Ran) -> String {
             count(unguarded, "object")
         );
     }
+    let reused = sum(|summary| summary.reused_early);
+    if reused > 0 {
+        let _ = write!(
+            text,
+            "\npagewise: {} made where others were given back shortly before, whose later use may be missed: no other \
+             addresses were left; see ulimit -v",
+            count(reused, "object")
+        );
+    }
     // Who makes no object has not tried.
     if all().any(|summary| summary.allocations > 0 && !summary.has_guard_regions) {
         text.push_str(
