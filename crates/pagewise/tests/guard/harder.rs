@@ -3,15 +3,24 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::sync::OnceLock;
+use std::time::Duration;
 
+use rustix::process::Pid;
+use rustix::process::Signal;
+use rustix::process::kill_process;
 use serde_json::Value;
 use tempfile::TempDir;
 use tempfile::tempdir;
 
 use crate::common::command::Ended;
+use crate::common::command::command;
 use crate::common::command::run;
+use crate::common::command::start;
+use crate::common::install::pagewise;
 use crate::common::programs::compile_with;
+use crate::common::within;
 
 const SOURCE: &str = include_str!("../programs/harder.c");
 
@@ -20,7 +29,7 @@ fn folder() -> &'static Path {
     FOLDER
         .get_or_init(|| {
             let folder = tempdir().expect("a folder");
-            let options = ["-O0", "-w", "-pthread"];
+            let options = ["-O0", "-w", "-fno-builtin", "-pthread"];
             compile_with(folder.path(), "harder.c", "harder", &options);
             folder
         })
@@ -131,4 +140,111 @@ fn what_a_parent_did_is_told_once_and_no_end_of_its_children() {
     let ended = ended.expect_code(1);
     assert_eq!(ended.stdout, "fine\nfine\nfine\n", "{ended:#?}");
     assert_eq!(json["summary"]["errors"], 1, "{ended:#?}");
+}
+
+#[test]
+fn slots_that_are_handed_out_again_early_are_told() {
+    let script = folder().join("little.sh");
+    fs::write(&script, "ulimit -v 400000\nexec ./harder reused\n").expect("written");
+    let name = "reused.json";
+    let arguments = ["guard", "--json", name, "--", "sh", "little.sh"];
+    let ended = run(folder(), &arguments).expect_code(0);
+    let text = fs::read_to_string(folder().join(name)).expect("written");
+    let json: Value = serde_json::from_str(&text).expect("JSON");
+    let processes = json["summary"]["processes"].as_array().expect("processes");
+    let counts = processes
+        .iter()
+        .filter_map(|process| process["reused_early"].as_u64());
+    assert!(counts.sum::<u64>() > 10_000, "{ended:#?}");
+    ended.expect_told(&["given back shortly before", "ulimit -v"]);
+    let (_, json) = guard("", "reused");
+    assert_eq!(json["summary"]["processes"][0]["reused_early"], 0);
+}
+
+#[test]
+fn new_objects_are_full_of_what_is_asked_for() {
+    expect_silence("--fill 0xaa", "filled", "1 1 1 1\n1 1 1 1\n");
+    expect_silence("", "filled", "0 1 0 0\n0 1 0 0\n");
+    run(folder(), &["guard", "--fill", "256", "--", "true"]).expect_refusal(125, &["a byte"]);
+}
+
+#[test]
+fn a_program_stops_where_it_erred_until_it_is_continued() {
+    let _ = fs::remove_file(folder().join("pid"));
+    let running = start(command(
+        folder(),
+        &["guard", "--stop", "--", "./harder", "stopped"],
+    ));
+    let mut stopped = None;
+    let is_stopped = within(Duration::from_secs(60), || {
+        let pid = fs::read_to_string(folder().join("pid")).unwrap_or_default();
+        let status = fs::read_to_string(format!("/proc/{}/status", pid.trim()));
+        let is_stopped = status.is_ok_and(|status| status.contains("State:\tT"));
+        stopped = is_stopped.then(|| pid.trim().parse().ok()).flatten();
+        stopped.is_some()
+    });
+    assert!(is_stopped);
+    let pid = stopped.and_then(Pid::from_raw).expect("a process");
+    kill_process(pid, Signal::CONT).expect("sent");
+    let ended = running.end().expect_code(1);
+    let line = format!("harder.c:{}", line_of("stopped"));
+    ended.expect_told(&["heap-buffer-overflow", &line]);
+}
+
+#[test]
+fn cores_are_as_large_as_they_may_be_if_that_is_wanted() {
+    for (option, is_wanted) in [("--core", true), ("--keep-going", false)] {
+        let told =
+            format!("ulimit -Sc 0; exec \"$0\" guard {option} -- sh -c 'ulimit -Sc; ulimit -Hc'");
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", &told])
+            .arg(pagewise())
+            .current_dir(folder());
+        let ended = start(shell).end().expect_code(0);
+        let limits: Vec<&str> = ended.stdout.lines().collect();
+        let expected = if is_wanted { limits[1] } else { "0" };
+        assert_eq!(limits[0], expected, "{ended:#?}");
+    }
+}
+
+#[test]
+fn buffers_that_are_too_short_are_told_of_each_call() {
+    let (ended, json) = guard("--keep-going", "buffers");
+    let ended = ended.expect_code(1);
+    let errors = json["errors"].as_array().expect("errors");
+    let calls: Vec<_> = errors
+        .iter()
+        .filter_map(|error| error["call"].as_str())
+        .collect();
+    let expected = [
+        "preadv",
+        "pwritev",
+        "preadv2",
+        "pwritev2",
+        "recvmmsg",
+        "sendmmsg",
+        "recvmsg",
+        "sendmsg",
+        "recvfrom",
+        "sendto",
+        "accept",
+        "getsockopt",
+        "setsockopt",
+        "fread",
+        "fwrite",
+        "getdents64",
+        "getxattr",
+        "poll",
+        "epoll_wait",
+        "msgrcv",
+        "mq_receive",
+        "readlink",
+        "recvfrom",
+        "pread",
+        "stpncpy",
+        "stpcpy",
+    ];
+    assert_eq!(calls, expected, "{ended:#?}");
+    expect_silence("", "good-buffers", "sent\n");
 }

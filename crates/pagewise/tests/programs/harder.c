@@ -5,8 +5,11 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/filter.h>
+#include <dirent.h>
 #include <linux/seccomp.h>
 #include <malloc.h>
+#include <mqueue.h>
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -14,12 +17,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/ipc.h>
 #include <sys/mman.h>
+#include <sys/msg.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 static volatile char sink;
@@ -169,6 +176,106 @@ static void sandboxed_threads(void) /* threads that are made in a sandbox, and c
     pthread_join(all[0], NULL);
 }
 
+static void buffers(void) /* each call with a buffer that is too short, one after the other */
+{
+    char *small = malloc(8);
+    struct iovec part = {small, 16};
+    struct msghdr named = {.msg_name = small, .msg_namelen = 16}, ruled = {.msg_control = small, .msg_controllen = 16};
+    struct mmsghdr many[2] = {{.msg_hdr = {.msg_iov = &part, .msg_iovlen = 1}}, {.msg_hdr = named}};
+    socklen_t length = 16;
+    FILE *none = fopen("/dev/null", "r+");
+    preadv64(-1, &part, 1, 0);
+    pwritev64(-1, &part, 1, 0);
+    preadv2(-1, &part, 1, 0, 0);
+    pwritev2(-1, &part, 1, 0, 0);
+    recvmmsg(-1, many, 1, 0, NULL);
+    sendmmsg(-1, many + 1, 1, 0);
+    recvmsg(-1, &named, 0);
+    sendmsg(-1, &ruled, 0);
+    recvfrom(-1, NULL, 0, 0, (struct sockaddr *)small, &length);
+    sendto(-1, NULL, 0, 0, (struct sockaddr *)small, 16);
+    accept(-1, (struct sockaddr *)small, &length);
+    getsockopt(-1, 0, 0, small, &length);
+    setsockopt(-1, 0, 0, small, 16);
+    fread_unlocked(small, 4, 4, none);
+    fwrite_unlocked(small, 4, 4, none);
+    syscall(SYS_getpid);
+    getdents64(-1, small, 16);
+    getxattr("/nowhere", "user.none", small, 16);
+    poll((struct pollfd *)small, 2, 0);
+    epoll_wait(-1, (struct epoll_event *)small, 1, 0);
+    msgrcv(-1, small, 8, 0, IPC_NOWAIT);
+    mq_receive(-1, small, 16, NULL);
+    __readlink_chk("/nowhere", small, 16, 16);
+    __recvfrom_chk(-1, small, 16, 16, 0, NULL, NULL);
+    __pread64_chk(-1, small, 16, 0, 16);
+    char *end = malloc(1);
+    stpncpy(end + 8, "text", 1);
+    __stpcpy_chk(end + 8, "", 8);
+    free(end);
+}
+
+static void good_buffers(void) /* the same calls as they should be, and some that nobody may take for wrong */
+{
+    char *small = malloc(16);
+    struct iovec part = {small, 16};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    socklen_t length = 16;
+    int pair[2];
+    socketpair(AF_UNIX, SOCK_DGRAM, 0, pair);
+    memset(small, 1, 16);
+    sendmsg(pair[0], &message, 0);
+    recvmsg(pair[1], &message, 0);
+    recvfrom(pair[1], small, 16, MSG_DONTWAIT, NULL, NULL);
+    accept(pair[0], NULL, NULL);
+    getsockname(pair[0], (struct sockaddr *)small, &length);
+    poll(NULL, 0, 0);
+    getxattr("/", "user.none", NULL, 0);
+    getcwd(NULL, 0);
+    puts(small[15] == 1 ? "sent" : "lost");
+    fflush(stdout);
+}
+
+static void reused(void) /* with little address space */
+{
+    for (int i = 0; i < 60000; i++) {
+        char *volatile object = malloc(3000 + i % 100);
+        *object = 1;
+        free(object);
+    }
+}
+
+static int is_full_of(unsigned char *bytes, size_t count, int value)
+{
+    while (count-- > 0)
+        if (bytes[count] != value)
+            return 0;
+    return 1;
+}
+
+static void filled(void) /* what new objects are full of: of malloc, of calloc, where realloc made one longer, and so again */
+{
+    for (int i = 0; i < 2; i++) {
+        unsigned char *fresh = malloc(100), *zeros = calloc(1, 100), *large = malloc(1 << 20);
+        printf("%d %d %d ", is_full_of(fresh, 100, 0xaa), is_full_of(zeros, 100, 0), is_full_of(large, 1 << 20, 0xaa));
+        zeros = realloc(zeros, 200);
+        printf("%d\n", is_full_of(zeros, 100, 0) && is_full_of(zeros + 100, 100, 0xaa));
+        free(fresh);
+        free(zeros);
+        free(large);
+    }
+    fflush(stdout);
+}
+
+static void stopped(void)
+{
+    char *object = malloc(24);
+    FILE *file = fopen("pid", "w");
+    fprintf(file, "%d\n", getpid());
+    fclose(file);
+    object[24] = 1; /* BUG stopped */
+}
+
 static void refused(void) /* what the kernel refuses, it refuses */
 {
     struct msghdr message = {.msg_iov = (struct iovec *)8, .msg_iovlen = 1};
@@ -229,6 +336,11 @@ int main(int argc, char **argv)
         {"probed", probed},
         {"unprobed", unprobed},
         {"sandboxed-threads", sandboxed_threads},
+        {"buffers", buffers},
+        {"good-buffers", good_buffers},
+        {"reused", reused},
+        {"filled", filled},
+        {"stopped", stopped},
         {"refused", refused},
         {"other-signals", other_signals},
     };
