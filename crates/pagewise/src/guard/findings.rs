@@ -114,6 +114,12 @@ impl Finding {
         }
     }
 
+    /// The bytes near the address, two digits each; `None`: none are known.
+    pub(super) fn near_text(&self) -> Option<String> {
+        let digits = self.near.iter().map(|byte| format!("{byte:02x}"));
+        (!self.near.is_empty()).then(|| digits.collect())
+    }
+
     /// The function of the C library whose arguments were wrong.
     pub(super) fn function(&self) -> Option<&str> {
         let name = self.fault.function.split(|&byte| byte == 0).next()?;

@@ -36,6 +36,9 @@ struct ErrorEntry<'ran> {
     given_back_by: Option<&'static str>,
     leaked_objects: Option<u64>,
     leaked_bytes: Option<u64>,
+    near_address: Option<u64>,
+    /// Two digits each.
+    near_bytes: Option<String>,
     file: Option<&'ran str>,
     line: Option<u32>,
     pid: u32,
@@ -162,6 +165,8 @@ fn entry(finding: &Finding) -> ErrorEntry<'_> {
         given_back_by: (fault.kind == FaultKind::Mismatch).then(|| functions(fault.given_to).1),
         leaked_objects: is_leak.then_some(fault.leaked[0]),
         leaked_bytes: is_leak.then_some(fault.leaked[1]),
+        near_address: finding.near_text().map(|_| fault.near_address),
+        near_bytes: finding.near_text(),
         file: place.and_then(|frame| frame.file.as_deref()),
         line: place.and_then(|frame| frame.line),
         pid: fault.pid,

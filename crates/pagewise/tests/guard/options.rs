@@ -181,6 +181,7 @@ fn code_hosts_get_file_and_line() {
     let run = &json["runs"][0];
     let result = &run["results"][0];
     assert_eq!(result["ruleId"], "heap-use-after-free");
+    assert!(result["properties"].is_null(), "its page is gone");
     let rules = run["tool"]["driver"]["rules"].as_array().expect("rules");
     assert!(rules.iter().any(|rule| rule["id"] == result["ruleId"]));
     let place = &result["locations"][0]["physicalLocation"];
