@@ -354,7 +354,9 @@ pub(crate) fn is_suspect(address: usize, bytes: usize) -> bool {
 
 /// What was counted, and how many chunks were ever used.
 pub(crate) fn counts() -> Option<(Counts, usize)> {
-    with_ledger(|ledger| (ledger.counts, ledger.chunks_used()))
+    let told = |ledger: &Ledger| (ledger.counts, ledger.chunks_used());
+    with_ledger(|ledger| told(ledger))
+        .or_else(|| LEDGER.look_interrupted(|ledger| ledger.as_ref().map(told))?)
 }
 
 /// Bytes of the slots' words that are memory.

@@ -71,6 +71,14 @@ impl<T> Lock<T> {
         }
     }
 
+    /// Looks at the value where this very thread holds it, interrupted: nothing goes on there meanwhile, but what is half-done
+    /// stays so. Only for numbers that are told.
+    pub(crate) fn look_interrupted<R>(&self, look: impl FnOnce(&T) -> R) -> Option<R> {
+        let is_mine = self.owner.load(Ordering::Relaxed) == this_thread();
+        // SAFETY: this thread holds it, and is here.
+        is_mine.then(|| look(unsafe { &*self.value.get() }))
+    }
+
     fn wait(&self, round: &mut u32) {
         *round += 1;
         if *round < SPINS {
@@ -166,7 +174,9 @@ mod tests {
         static LOCK: Lock<u32> = Lock::new(1);
         let held = LOCK.lock();
         assert!(LOCK.lock().is_none());
+        assert_eq!(LOCK.look_interrupted(|value| *value), Some(1));
         drop(held);
+        assert_eq!(LOCK.look_interrupted(|value| *value), None);
         LOCK.hold_for_fork();
         *LOCK.lock().expect("it forks") += 1;
         let waits = std::thread::spawn(|| *LOCK.lock().expect("free in the end"));

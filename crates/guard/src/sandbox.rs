@@ -17,6 +17,7 @@ use crate::heap;
 use crate::paths;
 use crate::recycle;
 use crate::report;
+use crate::signals;
 
 type Prctl = unsafe extern "C" fn(c_int, c_ulong, c_ulong, c_ulong, c_ulong) -> c_int;
 type SeccompLoad = unsafe extern "C" fn(*mut c_void) -> c_int;
@@ -51,6 +52,7 @@ fn enter<T>(begin: impl FnOnce() -> T, is_refused: impl FnOnce(&T) -> bool) -> T
     if !was_in {
         // What would be asked for later.
         paths::this_thread();
+        signals::let_go_of_ends();
         heap::make_ready();
         report::prepare_for_sandbox();
         recycle::give_up();

@@ -38,6 +38,8 @@ type Signal = unsafe extern "C" fn(c_int, usize) -> usize;
 static SIGACTION: Symbol<Sigaction> = unsafe { Symbol::new(c"sigaction") };
 
 pub(crate) const OURS: [c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
+/// Signals that end a program that has no handler of its own: it is looked at before.
+const ENDS: [c_int; 4] = [libc::SIGABRT, libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
 /// `si_code` of faults without an address: an alignment that an instruction demands, among others.
 const SI_KERNEL: c_int = 0x80;
 /// `si_code` of an address without memory behind it.
@@ -106,6 +108,47 @@ pub(crate) fn install() {
             theirs[index] = Some(unsafe { before.assume_init() });
         }
     }
+    handle_ends(true);
+}
+
+/// Looks at the program before a signal ends it, which the kernel then does as if nobody had been asked.
+extern "C" fn handle_end(signal: c_int) {
+    ending::at_signal();
+    // It was set back to its default, and comes when this returns.
+    // SAFETY: to this thread.
+    unsafe { libc::raise(signal) };
+}
+
+fn is_handle_end(handler: usize) -> bool {
+    handler == handle_end as *const () as usize
+}
+
+/// Installs that handler where the default action is, or the default where that handler is.
+fn handle_ends(are_handled: bool) {
+    let Some(real) = SIGACTION.known() else {
+        return;
+    };
+    // SAFETY: all zeros is the default action.
+    let (mut action, mut now): (Action, Action) = unsafe { std::mem::zeroed() };
+    if are_handled {
+        action.sa_sigaction = handle_end as *const () as usize;
+        action.sa_flags = libc::SA_RESETHAND | libc::SA_ONSTACK;
+    }
+    for signal in ENDS {
+        // SAFETY: valid actions.
+        unsafe {
+            let told = real(signal, std::ptr::null(), &raw mut now) == 0;
+            let is_default = now.sa_sigaction == libc::SIG_DFL;
+            if told && (is_default && are_handled || is_handle_end(now.sa_sigaction)) {
+                real(signal, &raw const action, std::ptr::null_mut());
+            }
+        }
+    }
+}
+
+/// In a sandbox the system calls of that handler may be forbidden.
+pub(crate) fn let_go_of_ends() {
+    handle_ends(false);
 }
 
 /// Run by `fork` in the process that forks.
@@ -375,8 +418,14 @@ pub unsafe extern "C" fn sigaction(
             changed.sa_mask = masks::allowed(&changed.sa_mask);
             std::ptr::from_ref(changed)
         });
-        // SAFETY: the same call as our caller's, but for the two signals in its mask.
-        return unsafe { real(signal, action, before) };
+        // SAFETY: the same call as our caller's, but for the two signals in its mask; a handler of ours is not told.
+        return unsafe {
+            let status = real(signal, action, before);
+            if status == 0 && !before.is_null() && is_handle_end((*before).sa_sigaction) {
+                *before = std::mem::zeroed();
+            }
+            status
+        };
     };
     let Some(mut theirs) = THEIRS.lock() else {
         return -1;
@@ -418,7 +467,8 @@ macro_rules! older {
                 return replace(number, handler, $flags);
             }
             // SAFETY: the same call as our caller's.
-            real::$name.look_up().map_or(libc::SIG_ERR, |real| unsafe { real(number, handler) })
+            let before = real::$name.look_up().map_or(libc::SIG_ERR, |real| unsafe { real(number, handler) });
+            if is_handle_end(before) { libc::SIG_DFL } else { before }
         }
     )+
         own! { $(fn $name(c_int, usize) -> usize;)+ }
@@ -452,10 +502,17 @@ pub unsafe extern "C" fn sigset(number: c_int, handler: usize) -> usize {
             .and_then(|theirs| theirs[index])
             .map_or(libc::SIG_DFL, |theirs| theirs.sa_sigaction),
         Some(_) => replace(number, handler, 0),
-        // SAFETY: the same call as our caller's.
-        None => REAL
-            .look_up()
-            .map_or(libc::SIG_ERR, |real| unsafe { real(number, handler) }),
+        None => {
+            // SAFETY: the same call as our caller's.
+            let before = REAL
+                .look_up()
+                .map_or(libc::SIG_ERR, |real| unsafe { real(number, handler) });
+            if is_handle_end(before) {
+                libc::SIG_DFL
+            } else {
+                before
+            }
+        }
     }
 }
 

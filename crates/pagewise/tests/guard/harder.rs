@@ -248,3 +248,21 @@ fn buffers_that_are_too_short_are_told_of_each_call() {
     assert_eq!(calls, expected, "{ended:#?}");
     expect_silence("", "good-buffers", "sent\n");
 }
+
+#[test]
+fn programs_ended_by_signals_are_looked_at_and_summed_up() {
+    for case in ["terminated", "aborted", "quick"] {
+        let (ended, json) = guard("--keep-going", case);
+        let ended = ended.expect_code(1);
+        assert_eq!(json["summary"]["errors"], 1, "{ended:#?}");
+        assert_eq!(json["errors"][0]["offset"], -1, "{ended:#?}");
+        if case == "terminated" {
+            assert_eq!(ended.stdout, "1\n", "{ended:#?}");
+            assert_eq!(json["summary"]["exit_code"], 143, "{ended:#?}");
+        }
+    }
+    let (ended, json) = guard("", "terminated-well");
+    let ended = ended.expect_code(143);
+    let process = &json["summary"]["processes"][0];
+    assert!(process["allocations"].as_u64() > Some(0), "{ended:#?}");
+}

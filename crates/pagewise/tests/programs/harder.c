@@ -1,6 +1,7 @@
 /* What the guard has a hard time with: threads at work while the process ends, sandboxes, handlers, children, arguments that
  * the kernel refuses. Lines that are expected in reports bear a mark: BUG and the name. */
 #define _GNU_SOURCE
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -236,6 +237,35 @@ static void good_buffers(void) /* the same calls as they should be, and some tha
     fflush(stdout);
 }
 
+static void terminated(void) /* by a signal, of which all looks as ever before */
+{
+    struct sigaction now;
+    sigaction(SIGTERM, NULL, &now);
+    int as_ever = now.sa_handler == SIG_DFL && signal(SIGINT, SIG_IGN) == SIG_DFL && sigset(SIGHUP, SIG_IGN) == SIG_DFL;
+    printf("%d\n", as_ever);
+    fflush(stdout);
+    damage_one();
+    kill(getpid(), SIGTERM);
+}
+
+static void terminated_well(void)
+{
+    free(malloc(24));
+    kill(getpid(), SIGTERM);
+}
+
+static void aborted(void)
+{
+    damage_one();
+    assert(sink);
+}
+
+static void quick(void)
+{
+    damage_one();
+    quick_exit(0);
+}
+
 static void reused(void) /* with little address space */
 {
     for (int i = 0; i < 60000; i++) {
@@ -338,6 +368,10 @@ int main(int argc, char **argv)
         {"sandboxed-threads", sandboxed_threads},
         {"buffers", buffers},
         {"good-buffers", good_buffers},
+        {"terminated", terminated},
+        {"terminated-well", terminated_well},
+        {"aborted", aborted},
+        {"quick", quick},
         {"reused", reused},
         {"filled", filled},
         {"stopped", stopped},
