@@ -66,7 +66,7 @@ pub(crate) struct GuardArguments {
     /// Leave a core where an error ends the program, as large as its hard limit permits
     #[arg(long)]
     pub(crate) core: bool,
-    /// Memory for objects' pages: beyond it, small objects that were not used lately are kept without their padding until they
+    /// Memory for objects' pages: beyond it, small objects neither made nor brought back lately are kept without their padding until they
     /// are touched. In each process; needs root or vm.unprivileged_userfaultfd=1
     #[arg(long, value_name = "SIZE", value_parser = options::limit)]
     pub(crate) memory: Option<u64>,
