@@ -51,16 +51,11 @@ fn check_message(name: &'static str, message: *const libc::msghdr, is_filled: bo
     if let Some(message) = unsafe { careful::value(message) } {
         for (part, bytes) in [
             (message.msg_name, message.msg_namelen as usize),
-            (message.msg_control, message.msg_controllen as usize),
+            (message.msg_control, message.msg_controllen),
         ] {
             check_either(name, part as usize, bytes, is_filled);
         }
-        check_list(
-            name,
-            message.msg_iov,
-            message.msg_iovlen as usize,
-            is_filled,
-        );
+        check_list(name, message.msg_iov, message.msg_iovlen, is_filled);
     }
 }
 
