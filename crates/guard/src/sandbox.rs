@@ -45,14 +45,15 @@ pub(crate) fn process() -> u32 {
     }
 }
 
-/// Does what may be the begin of a sandbox: prepared, as it may be too late afterwards. True is returned for what was refused.
+/// Does what may be the begin of a sandbox; prepared, as it is too late afterwards. Where that `is_refused` there is none, but for
+/// pages, which change hands no more.
 fn enter<T>(begin: impl FnOnce() -> T, is_refused: impl FnOnce(&T) -> bool) -> T {
     PROCESS.store(process_id(), Ordering::Relaxed);
     let was_in = IS_IN.swap(true, Ordering::Relaxed);
     if !was_in {
         // What would be asked for later.
         paths::this_thread();
-        signals::let_go_of_ends();
+        signals::handle_ends(false);
         heap::make_ready();
         report::prepare_for_sandbox();
         recycle::give_up();
@@ -60,9 +61,10 @@ fn enter<T>(begin: impl FnOnce() -> T, is_refused: impl FnOnce(&T) -> bool) -> T
     }
     be_silent(Some(careful::read));
     let begun = begin();
-    if is_refused(&begun) {
-        IS_IN.store(was_in, Ordering::Relaxed);
-        be_silent(was_in.then_some(careful::read));
+    if !was_in && is_refused(&begun) {
+        IS_IN.store(false, Ordering::Relaxed);
+        be_silent(None);
+        signals::handle_ends(true);
     }
     begun
 }

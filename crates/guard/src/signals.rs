@@ -29,6 +29,7 @@ use crate::pages;
 use crate::repair;
 use crate::report;
 use crate::report::After;
+use crate::sandbox;
 use crate::wrap::own;
 
 type Sigaction = unsafe extern "C" fn(c_int, *const Action, *mut Action) -> c_int;
@@ -114,17 +115,35 @@ pub(crate) fn install() {
 /// Looks at the program before a signal ends it, which the kernel then does as if nobody had been asked.
 extern "C" fn handle_end(signal: c_int) {
     ending::at_signal();
-    // It was set back to its default, and comes when this returns.
-    // SAFETY: to this thread.
-    unsafe { libc::raise(signal) };
+    // It comes when this returns.
+    end(signal, true);
+}
+
+/// What stands for a handler that the program wants: ours for the default action where that is the end.
+fn in_place_of(handler: usize, signal: c_int) -> usize {
+    match handler {
+        libc::SIG_DFL if ENDS.contains(&signal) && !sandbox::is_in() => {
+            handle_end as *const () as usize
+        }
+        _ => handler,
+    }
+}
+
+/// The handler that the program knows of.
+fn as_wanted(handler: usize) -> usize {
+    match handler {
+        _ if is_handle_end(handler) => libc::SIG_DFL,
+        _ => handler,
+    }
 }
 
 fn is_handle_end(handler: usize) -> bool {
     handler == handle_end as *const () as usize
 }
 
-/// Installs that handler where the default action is, or the default where that handler is.
-fn handle_ends(are_handled: bool) {
+/// Installs that handler where the default action is, or the default where that handler is: in a sandbox, which may forbid the
+/// system calls of the handler.
+pub(crate) fn handle_ends(are_handled: bool) {
     let Some(real) = SIGACTION.known() else {
         return;
     };
@@ -132,7 +151,7 @@ fn handle_ends(are_handled: bool) {
     let (mut action, mut now): (Action, Action) = unsafe { std::mem::zeroed() };
     if are_handled {
         action.sa_sigaction = handle_end as *const () as usize;
-        action.sa_flags = libc::SA_RESETHAND | libc::SA_ONSTACK;
+        action.sa_flags = libc::SA_ONSTACK;
     }
     for signal in ENDS {
         // SAFETY: valid actions.
@@ -144,11 +163,6 @@ fn handle_ends(are_handled: bool) {
             }
         }
     }
-}
-
-/// In a sandbox the system calls of that handler may be forbidden.
-pub(crate) fn let_go_of_ends() {
-    handle_ends(false);
 }
 
 /// Run by `fork` in the process that forks.
@@ -416,13 +430,14 @@ pub unsafe extern "C" fn sigaction(
         let mut changed = unsafe { action.as_ref() }.copied();
         let action = changed.as_mut().map_or(std::ptr::null(), |changed| {
             changed.sa_mask = masks::allowed(&changed.sa_mask);
+            changed.sa_sigaction = in_place_of(changed.sa_sigaction, signal);
             std::ptr::from_ref(changed)
         });
         // SAFETY: the same call as our caller's, but for the two signals in its mask; a handler of ours is not told.
         return unsafe {
             let status = real(signal, action, before);
-            if status == 0 && !before.is_null() && is_handle_end((*before).sa_sigaction) {
-                *before = std::mem::zeroed();
+            if status == 0 && !before.is_null() {
+                (*before).sa_sigaction = as_wanted((*before).sa_sigaction);
             }
             status
         };
@@ -466,9 +481,10 @@ macro_rules! older {
             if index_of(number).is_some() {
                 return replace(number, handler, $flags);
             }
+            let handler = in_place_of(handler, number);
+            let real = real::$name.look_up();
             // SAFETY: the same call as our caller's.
-            let before = real::$name.look_up().map_or(libc::SIG_ERR, |real| unsafe { real(number, handler) });
-            if is_handle_end(before) { libc::SIG_DFL } else { before }
+            as_wanted(real.map_or(libc::SIG_ERR, |real| unsafe { real(number, handler) }))
         }
     )+
         own! { $(fn $name(c_int, usize) -> usize;)+ }
@@ -503,15 +519,12 @@ pub unsafe extern "C" fn sigset(number: c_int, handler: usize) -> usize {
             .map_or(libc::SIG_DFL, |theirs| theirs.sa_sigaction),
         Some(_) => replace(number, handler, 0),
         None => {
+            let handler = in_place_of(handler, number);
             // SAFETY: the same call as our caller's.
-            let before = REAL
-                .look_up()
-                .map_or(libc::SIG_ERR, |real| unsafe { real(number, handler) });
-            if is_handle_end(before) {
-                libc::SIG_DFL
-            } else {
-                before
-            }
+            as_wanted(
+                REAL.look_up()
+                    .map_or(libc::SIG_ERR, |real| unsafe { real(number, handler) }),
+            )
         }
     }
 }

@@ -266,3 +266,14 @@ fn programs_ended_by_signals_are_looked_at_and_summed_up() {
     let process = &json["summary"]["processes"][0];
     assert!(process["allocations"].as_u64() > Some(0), "{ended:#?}");
 }
+
+#[test]
+fn copies_of_strings_onto_themselves_are_told_too() {
+    let (ended, json) = guard("--overlap --keep-going", "onto-themselves");
+    let ended = ended.expect_code(1);
+    let errors = json["errors"].as_array().expect("errors");
+    let calls: Vec<_> = errors.iter().map(|error| &error["call"]).collect();
+    let expected = ["strcpy", "stpcpy", "mempcpy", "wmemcpy", "wmempcpy"];
+    assert_eq!(calls, expected, "{ended:#?}");
+    expect_silence("", "onto-themselves", "");
+}

@@ -189,6 +189,29 @@ fn code_hosts_get_file_and_line() {
     let uri = place["artifactLocation"]["uri"].as_str().expect("a file");
     assert!(uri.ends_with("tests/programs/guarded.c"), "{uri}");
     assert_eq!(result["stacks"].as_array().map(Vec::len), Some(3));
+    let arguments = [
+        "guard",
+        "--sarif",
+        "told.sarif",
+        "--",
+        "./guarded",
+        "cwe122",
+    ];
+    let ended = crate::common::command::run(folder.path(), &arguments);
+    ended.expect_code(1);
+    let text = fs::read_to_string(folder.path().join("told.sarif")).expect("written");
+    let json: Value = serde_json::from_str(&text).expect("JSON");
+    let near = &json["runs"][0]["results"][0]["properties"];
+    assert!(
+        near["nearAddress"]
+            .as_str()
+            .is_some_and(|address| address.starts_with("0x"))
+    );
+    assert!(
+        near["nearBytes"]
+            .as_str()
+            .is_some_and(|bytes| bytes.contains(&"02".repeat(24)))
+    );
 }
 
 #[test]

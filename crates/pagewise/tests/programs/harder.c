@@ -29,6 +29,7 @@
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
+#include <wchar.h>
 
 static volatile char sink;
 
@@ -248,9 +249,17 @@ static void terminated(void) /* by a signal, of which all looks as ever before *
     kill(getpid(), SIGTERM);
 }
 
+static void clean_up(int number) /* and go as if there were no handler */
+{
+    struct sigaction action = {.sa_handler = SIG_DFL};
+    sigaction(number, &action, NULL);
+    raise(number);
+}
+
 static void terminated_well(void)
 {
     free(malloc(24));
+    signal(SIGTERM, clean_up);
     kill(getpid(), SIGTERM);
 }
 
@@ -264,6 +273,21 @@ static void quick(void)
 {
     damage_one();
     quick_exit(0);
+}
+
+static void onto_themselves(void)
+{
+    char *text = malloc(32);
+    wchar_t *wide = malloc(64);
+    memset(wide, 0, 64);
+    strcpy(text, "0123456789");
+    strcpy(text + 16, text + 1);
+    strcpy(text, text + 1);
+    stpcpy(text, text + 1);
+    mempcpy(text, text + 1, 4);
+    wmemcpy(wide, wide + 1, 4);
+    wmempcpy(wide, wide + 1, 4);
+    wmempcpy(wide, wide + 8, 8);
 }
 
 static void reused(void) /* with little address space */
@@ -372,6 +396,7 @@ int main(int argc, char **argv)
         {"terminated-well", terminated_well},
         {"aborted", aborted},
         {"quick", quick},
+        {"onto-themselves", onto_themselves},
         {"reused", reused},
         {"filled", filled},
         {"stopped", stopped},
