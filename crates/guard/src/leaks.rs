@@ -54,43 +54,63 @@ impl Drop for Scratch {
     }
 }
 
-/// Which objects were reached, and those whose contents are still to be searched.
+/// A bit for each slot.
+struct Marks(Scratch);
+
+impl Marks {
+    fn new(chunks: usize) -> Option<Self> {
+        Scratch::new(chunks * SLOTS / 8).map(Self)
+    }
+
+    /// The byte of a slot's bit, and the bit. `None`: of a chunk that was made later.
+    fn place(&self, number: Number) -> Option<(&AtomicU8, u8)> {
+        let at = number as usize / 8;
+        // SAFETY: within the scratch memory.
+        let byte =
+            (at < self.0.bytes).then(|| unsafe { &*((self.0.start + at) as *const AtomicU8) })?;
+        Some((byte, 1 << (number % 8)))
+    }
+
+    /// True the first time.
+    fn mark(&self, number: Number) -> bool {
+        self.place(number)
+            .is_some_and(|(byte, bit)| byte.fetch_or(bit, Ordering::Relaxed) & bit == 0)
+    }
+
+    fn has(&self, number: Number) -> bool {
+        self.place(number)
+            .is_some_and(|(byte, bit)| byte.load(Ordering::Relaxed) & bit != 0)
+    }
+
+    fn range(&self) -> Range<usize> {
+        self.0.start..self.0.start + self.0.bytes
+    }
+}
+
+/// Which objects there were before the search (threads that run may make others meanwhile), which were reached, and those whose
+/// contents are still to be searched.
 struct Search {
     arena: Arena,
-    marks: Scratch,
+    known: Marks,
+    marks: Marks,
     waiting: Scratch,
     waiting_count: usize,
 }
 
 impl Search {
     fn new(arena: Arena, chunks: usize, live: u64) -> Option<Self> {
+        let known = Marks::new(chunks)?;
+        heap::visit_live(&mut |_, seen| {
+            known.mark(seen.number);
+        });
         Some(Self {
             arena,
-            marks: Scratch::new(chunks * SLOTS / 8)?,
+            known,
+            marks: Marks::new(chunks)?,
             // Others may still be made meanwhile.
             waiting: Scratch::new((live as usize + 1024) * 2 * size_of::<Number>())?,
             waiting_count: 0,
         })
-    }
-
-    /// True the first time.
-    fn mark(&self, number: Number) -> bool {
-        let at = number as usize / 8;
-        if at >= self.marks.bytes {
-            return false;
-        }
-        // SAFETY: within the scratch memory.
-        let byte = unsafe { &*((self.marks.start + at) as *const AtomicU8) };
-        let bit = 1 << (number % 8);
-        byte.fetch_or(bit, Ordering::Relaxed) & bit == 0
-    }
-
-    fn is_marked(&self, number: Number) -> bool {
-        let at = number as usize / 8;
-        // SAFETY: within the scratch memory.
-        let byte =
-            unsafe { &*((self.marks.start + at.min(self.marks.bytes - 1)) as *const AtomicU8) };
-        byte.load(Ordering::Relaxed) & 1 << (number % 8) != 0
     }
 
     /// A word that may be an object's address.
@@ -106,7 +126,7 @@ impl Search {
             };
             let placed = &seen.placed;
             let is_its = (placed.start..=placed.end()).contains(&word);
-            if seen.facts.state == State::Live && is_its && self.mark(seen.number) {
+            if seen.facts.state == State::Live && is_its && self.marks.mark(seen.number) {
                 self.push(seen.number);
             }
         }
@@ -219,7 +239,8 @@ pub(crate) fn look() {
     let stack = capture().stack;
     let pagemap = Descriptor::open(c"/proc/self/pagemap");
     let ours = [
-        search.marks.start..search.marks.start + search.marks.bytes,
+        search.known.range(),
+        search.marks.range(),
         search.waiting.start..search.waiting.start + search.waiting.bytes,
         arena.base..arena.base + arena.chunks * crate::arena::CHUNK,
         compaction::place_of_store(),
@@ -268,7 +289,7 @@ fn visit_others(
 fn tell(search: &Search) {
     let mut sites: [Option<Site>; MOST_SITES] = [None; MOST_SITES];
     heap::visit_live(&mut |arena, seen| {
-        if search.is_marked(seen.number) {
+        if search.marks.has(seen.number) || !search.known.has(seen.number) {
             return;
         }
         let path = arena.slot(seen.number).made.load(Ordering::Relaxed);

@@ -47,7 +47,7 @@ static void exiting(void) /* threads give objects back while those that are aliv
 {
     pthread_t thread;
     for (int i = 0; i < 20000; i++)
-        *(char *volatile *)malloc(24) = 0;
+        *(char *volatile *)malloc(240) = 0;
     for (int i = 0; i < 3; i++)
         pthread_create(&thread, NULL, churn, NULL);
     usleep(100000);
