@@ -8,8 +8,14 @@ use crate::record::RecordError;
 /// Names the launcher's socket to the guard, as [`crate::SOCKET_VARIABLE`] does the recorder's to the runtime.
 pub const SOCKET_VARIABLE: &str = "PAGEWISE_GUARD_SOCKET";
 /// Options, separated by commas: [`OPTION_KEEP_GOING`], [`OPTION_ASK`], [`OPTION_LEAKS`], [`OPTION_MPROTECT`], [`OPTION_BEGIN`],
-/// [`OPTION_OVERLAP`]; with a number [`OPTION_ALIGN`], [`OPTION_MEMORY`], [`OPTION_SAMPLE`], [`OPTION_MIN`], [`OPTION_MAX`].
+/// [`OPTION_OVERLAP`], [`OPTION_STOP`], [`OPTION_CORE`]; with a number [`OPTION_FILL`], [`OPTION_ALIGN`], [`OPTION_MEMORY`], [`OPTION_SAMPLE`], [`OPTION_MIN`], [`OPTION_MAX`].
 pub const OPTIONS_VARIABLE: &str = "PAGEWISE_GUARD_OPTIONS";
+/// Stop at an error until somebody continues the program.
+pub const OPTION_STOP: &str = "stop";
+/// Leave cores, as large as may be.
+pub const OPTION_CORE: &str = "core";
+/// Objects of `malloc` and `new` are full of this byte, a number, when they are made.
+pub const OPTION_FILL: &str = "fill=";
 /// Go on after an error.
 pub const OPTION_KEEP_GOING: &str = "keep-going";
 /// Ask the launcher after each error whether to go on: some are suppressed.
@@ -42,7 +48,7 @@ pub const NAME_BYTES: usize = 16;
 /// Words of a [`Fault`] before its frames.
 pub const FAULT_WORDS: usize = 13;
 /// Words of a [`Summary`].
-pub const SUMMARY_WORDS: usize = 21 + 2 * HISTOGRAM;
+pub const SUMMARY_WORDS: usize = 22 + 2 * HISTOGRAM;
 /// Classes of sizes of live objects: up to 2^0, 2^1, ... 2^15 bytes, and beyond.
 pub const HISTOGRAM: usize = 17;
 
@@ -230,6 +236,8 @@ pub struct Summary {
     pub paths: u64,
     /// Objects that were to have no guard: by sampling or by size.
     pub left_out: u64,
+    /// Objects that took the place of one given back before it had waited long enough: no other addresses were left.
+    pub reused_early: u64,
     /// Live objects by size, see [`HISTOGRAM`].
     pub sizes: [u64; HISTOGRAM],
     /// What became of compaction.
@@ -371,6 +379,7 @@ impl Summary {
             self.compactions,
             self.restores,
             self.resident_bytes,
+            self.reused_early,
         ] {
             words.put(value);
         }
@@ -457,7 +466,7 @@ fn decode_summary(bytes: &[u8]) -> Result<Summary, RecordError> {
     let (mut sizes, mut compacted_sizes) = ([0; HISTOGRAM], [0; HISTOGRAM]);
     let all = sizes.iter_mut().chain(&mut compacted_sizes);
     for (index, size) in all.enumerate() {
-        *size = field(21 + index)?;
+        *size = field(22 + index)?;
     }
     let compaction = u8::try_from(field(13)?)
         .ok()
@@ -477,6 +486,7 @@ fn decode_summary(bytes: &[u8]) -> Result<Summary, RecordError> {
         cut_paths: field(10)?,
         paths: field(11)?,
         left_out: field(12)?,
+        reused_early: field(21)?,
         sizes,
         compaction,
         compaction_errno: field(14)? as u32,

@@ -3,6 +3,8 @@
 
 use std::ffi::c_char;
 use std::ffi::c_int;
+use std::ffi::c_long;
+use std::ffi::c_uint;
 use std::ffi::c_void;
 
 use libc::iovec;
@@ -12,40 +14,81 @@ use libc::socklen_t;
 use libc::ssize_t;
 use libc::wchar_t;
 
+use crate::careful;
 use crate::wrap::check;
 use crate::wrap::wrappers;
 
-/// The buffers of a list.
-///
-/// # Safety
-/// `list` must be an array of so many, or the call is wrong anyway.
-unsafe fn check_list(name: &'static str, list: *const iovec, count: c_int, is_filled: bool) {
-    for index in 0..usize::try_from(count).unwrap_or(0) {
-        // SAFETY: by our caller.
-        let part = unsafe { *list.add(index) };
-        if is_filled {
-            check!(name, part.iov_base, part.iov_len, Write);
-        } else {
-            check!(name, part.iov_base, part.iov_len, Read);
-        }
+// All that looks at buffers is inlined: the path of an error begins at the callers of the function that it is in.
+
+/// What the kernel takes in a list, at most (`UIO_MAXIOV`); longer ones it refuses.
+const MOST_PARTS: usize = 1024;
+
+/// The buffers of a list, as far as it can be read: the kernel refuses what cannot.
+#[inline(always)]
+fn check_list(name: &'static str, list: *const iovec, count: usize, is_filled: bool) {
+    for index in 0..if count <= MOST_PARTS { count } else { 0 } {
+        // SAFETY: any bytes are an address and a number.
+        let Some(part) = (unsafe { careful::value(list.wrapping_add(index)) }) else {
+            return;
+        };
+        check_either(name, part.iov_base as usize, part.iov_len, is_filled);
     }
 }
 
-/// # Safety
-/// As [`check_list`], of a message's.
-unsafe fn check_message(name: &'static str, message: *const libc::msghdr, is_filled: bool) {
-    // SAFETY: by our caller.
-    if let Some(message) = unsafe { message.as_ref() } {
-        let count = c_int::try_from(message.msg_iovlen).unwrap_or(0);
-        // SAFETY: as above.
-        unsafe { check_list(name, message.msg_iov, count, is_filled) };
+#[inline(always)]
+fn check_either(name: &'static str, buffer: usize, bytes: usize, is_filled: bool) {
+    if is_filled {
+        check!(name, buffer, bytes, Write);
+    } else {
+        check!(name, buffer, bytes, Read);
     }
+}
+
+/// As [`check_list`], of a message's.
+#[inline(always)]
+fn check_message(name: &'static str, message: *const libc::msghdr, is_filled: bool) {
+    // SAFETY: any bytes are addresses and numbers.
+    if let Some(message) = unsafe { careful::value(message) } {
+        for (part, bytes) in [
+            (message.msg_name, message.msg_namelen as usize),
+            (message.msg_control, message.msg_controllen),
+        ] {
+            check_either(name, part as usize, bytes, is_filled);
+        }
+        check_list(name, message.msg_iov, message.msg_iovlen, is_filled);
+    }
+}
+
+/// As [`check_message`], of many.
+#[inline(always)]
+fn check_messages(name: &'static str, list: *const libc::mmsghdr, count: c_uint, is_filled: bool) {
+    for index in 0..MOST_PARTS.min(count as usize) {
+        let message = list.wrapping_add(index).cast::<libc::msghdr>();
+        check_message(name, message, is_filled);
+    }
+}
+
+/// A buffer to be filled as far as a number elsewhere says.
+#[inline(always)]
+fn check_told(name: &'static str, buffer: *const c_void, bytes: *const socklen_t) {
+    // SAFETY: any bytes are a number.
+    if let Some(bytes) = unsafe { careful::value(bytes) } {
+        check!(name, buffer, bytes as usize, Write);
+    }
+}
+
+/// Bytes of so many of a kind; of less than none, 0.
+fn bytes_of<T>(count: c_int) -> usize {
+    usize::try_from(count)
+        .unwrap_or(0)
+        .saturating_mul(size_of::<T>())
 }
 
 /// A line's buffer is as long as it is said to be.
 ///
 /// # Safety
 /// As getline(3).
+#[inline(always)]
 unsafe fn check_line(name: &'static str, line: *const *mut c_char, bytes: *const size_t) {
     // SAFETY: by our caller.
     if let (Some(line), Some(bytes)) = unsafe { (line.as_ref(), bytes.as_ref()) }
@@ -71,14 +114,14 @@ wrappers! {
         check!("pread", buffer, bytes, Write);
     }
     fn readv(file: c_int, list: *const iovec, count: c_int) -> ssize_t = -1, {
-        // SAFETY: our caller's arguments.
-        unsafe { check_list("readv", list, count, true) };
+        check_list("readv", list, usize::try_from(count).unwrap_or(0), true);
     }
     fn recv(socket: c_int, buffer: *mut c_void, bytes: size_t, flags: c_int) -> ssize_t = -1, {
         check!("recv", buffer, bytes, Write);
     }
     fn recvfrom(socket: c_int, buffer: *mut c_void, bytes: size_t, flags: c_int, from: *mut libc::sockaddr, length: *mut socklen_t) -> ssize_t = -1, {
         check!("recvfrom", buffer, bytes, Write);
+        check_told("recvfrom", from.cast(), length);
     }
     fn write(file: c_int, buffer: *const c_void, bytes: size_t) -> ssize_t = -1, {
         check!("write", buffer, bytes, Read);
@@ -90,14 +133,14 @@ wrappers! {
         check!("pwrite", buffer, bytes, Read);
     }
     fn writev(file: c_int, list: *const iovec, count: c_int) -> ssize_t = -1, {
-        // SAFETY: our caller's arguments.
-        unsafe { check_list("writev", list, count, false) };
+        check_list("writev", list, usize::try_from(count).unwrap_or(0), false);
     }
     fn send(socket: c_int, buffer: *const c_void, bytes: size_t, flags: c_int) -> ssize_t = -1, {
         check!("send", buffer, bytes, Read);
     }
     fn sendto(socket: c_int, buffer: *const c_void, bytes: size_t, flags: c_int, to: *const libc::sockaddr, length: socklen_t) -> ssize_t = -1, {
         check!("sendto", buffer, bytes, Read);
+        check!("sendto", to, length as usize, Read);
     }
     fn fread(buffer: *mut c_void, each: size_t, count: size_t, file: *mut libc::FILE) -> size_t = 0, {
         check!("fread", buffer, each.saturating_mul(count), Write);
@@ -118,20 +161,16 @@ wrappers! {
         check!("getrandom", buffer, bytes, Write);
     }
     fn preadv(file: c_int, list: *const iovec, count: c_int, at: off_t) -> ssize_t = -1, {
-        // SAFETY: our caller's arguments.
-        unsafe { check_list("preadv", list, count, true) };
+        check_list("preadv", list, usize::try_from(count).unwrap_or(0), true);
     }
     fn pwritev(file: c_int, list: *const iovec, count: c_int, at: off_t) -> ssize_t = -1, {
-        // SAFETY: our caller's arguments.
-        unsafe { check_list("pwritev", list, count, false) };
+        check_list("pwritev", list, usize::try_from(count).unwrap_or(0), false);
     }
     fn recvmsg(socket: c_int, message: *mut libc::msghdr, flags: c_int) -> ssize_t = -1, {
-        // SAFETY: our caller's arguments.
-        unsafe { check_message("recvmsg", message, true) };
+        check_message("recvmsg", message, true);
     }
     fn sendmsg(socket: c_int, message: *const libc::msghdr, flags: c_int) -> ssize_t = -1, {
-        // SAFETY: our caller's arguments.
-        unsafe { check_message("sendmsg", message, false) };
+        check_message("sendmsg", message, false);
     }
     fn readlinkat(folder: c_int, path: *const c_char, buffer: *mut c_char, bytes: size_t) -> ssize_t = -1, {
         check!("readlinkat", buffer, bytes, Write);
@@ -161,5 +200,114 @@ wrappers! {
     }
     fn __fgets_chk(buffer: *mut c_char, room: size_t, bytes: c_int, file: *mut libc::FILE) -> *mut c_char = std::ptr::null_mut(), {
         check!("fgets", buffer, usize::try_from(bytes).unwrap_or(0), Write);
+    }
+    fn preadv64(file: c_int, list: *const iovec, count: c_int, at: off_t) -> ssize_t = -1, {
+        check_list("preadv", list, usize::try_from(count).unwrap_or(0), true);
+    }
+    fn pwritev64(file: c_int, list: *const iovec, count: c_int, at: off_t) -> ssize_t = -1, {
+        check_list("pwritev", list, usize::try_from(count).unwrap_or(0), false);
+    }
+    fn preadv2(file: c_int, list: *const iovec, count: c_int, at: off_t, flags: c_int) -> ssize_t = -1, {
+        check_list("preadv2", list, usize::try_from(count).unwrap_or(0), true);
+    }
+    fn pwritev2(file: c_int, list: *const iovec, count: c_int, at: off_t, flags: c_int) -> ssize_t = -1, {
+        check_list("pwritev2", list, usize::try_from(count).unwrap_or(0), false);
+    }
+    fn preadv64v2(file: c_int, list: *const iovec, count: c_int, at: off_t, flags: c_int) -> ssize_t = -1, {
+        check_list("preadv2", list, usize::try_from(count).unwrap_or(0), true);
+    }
+    fn pwritev64v2(file: c_int, list: *const iovec, count: c_int, at: off_t, flags: c_int) -> ssize_t = -1, {
+        check_list("pwritev2", list, usize::try_from(count).unwrap_or(0), false);
+    }
+    fn recvmmsg(socket: c_int, list: *mut libc::mmsghdr, count: c_uint, flags: c_int, time: *mut libc::timespec) -> c_int = -1, {
+        check_messages("recvmmsg", list, count, true);
+    }
+    fn sendmmsg(socket: c_int, list: *mut libc::mmsghdr, count: c_uint, flags: c_int) -> c_int = -1, {
+        check_messages("sendmmsg", list, count, false);
+    }
+    fn fread_unlocked(buffer: *mut c_void, each: size_t, count: size_t, file: *mut libc::FILE) -> size_t = 0, {
+        check!("fread", buffer, each.saturating_mul(count), Write);
+    }
+    fn fwrite_unlocked(buffer: *const c_void, each: size_t, count: size_t, file: *mut libc::FILE) -> size_t = 0, {
+        check!("fwrite", buffer, each.saturating_mul(count), Read);
+    }
+    fn fgets_unlocked(buffer: *mut c_char, bytes: c_int, file: *mut libc::FILE) -> *mut c_char = std::ptr::null_mut(), {
+        check!("fgets", buffer, bytes_of::<c_char>(bytes), Write);
+    }
+    fn getdents64(file: c_int, buffer: *mut c_void, bytes: size_t) -> ssize_t = -1, {
+        check!("getdents64", buffer, bytes, Write);
+    }
+    fn getxattr(path: *const c_char, name: *const c_char, buffer: *mut c_void, bytes: size_t) -> ssize_t = -1, {
+        check!("getxattr", buffer, bytes, Write);
+    }
+    fn lgetxattr(path: *const c_char, name: *const c_char, buffer: *mut c_void, bytes: size_t) -> ssize_t = -1, {
+        check!("lgetxattr", buffer, bytes, Write);
+    }
+    fn fgetxattr(file: c_int, name: *const c_char, buffer: *mut c_void, bytes: size_t) -> ssize_t = -1, {
+        check!("fgetxattr", buffer, bytes, Write);
+    }
+    fn poll(polls: *mut libc::pollfd, count: libc::nfds_t, milliseconds: c_int) -> c_int = -1, {
+        check!("poll", polls, (count as usize).saturating_mul(size_of::<libc::pollfd>()), Write);
+    }
+    fn epoll_wait(epoll: c_int, events: *mut libc::epoll_event, most: c_int, milliseconds: c_int) -> c_int = -1, {
+        check!("epoll_wait", events, bytes_of::<libc::epoll_event>(most), Write);
+    }
+    fn mq_receive(queue: libc::mqd_t, buffer: *mut c_char, bytes: size_t, priority: *mut c_uint) -> ssize_t = -1, {
+        check!("mq_receive", buffer, bytes, Write);
+    }
+    fn mq_timedreceive(queue: libc::mqd_t, buffer: *mut c_char, bytes: size_t, priority: *mut c_uint, time: *const libc::timespec) -> ssize_t = -1, {
+        check!("mq_timedreceive", buffer, bytes, Write);
+    }
+    fn mq_send(queue: libc::mqd_t, buffer: *const c_char, bytes: size_t, priority: c_uint) -> c_int = -1, {
+        check!("mq_send", buffer, bytes, Read);
+    }
+    fn msgrcv(queue: c_int, message: *mut c_void, bytes: size_t, kind: c_long, flags: c_int) -> ssize_t = -1, {
+        check!("msgrcv", message, bytes.saturating_add(size_of::<c_long>()), Write);
+    }
+    fn msgsnd(queue: c_int, message: *const c_void, bytes: size_t, flags: c_int) -> c_int = -1, {
+        check!("msgsnd", message, bytes.saturating_add(size_of::<c_long>()), Read);
+    }
+    fn getsockopt(socket: c_int, level: c_int, option: c_int, value: *mut c_void, bytes: *mut socklen_t) -> c_int = -1, {
+        check_told("getsockopt", value, bytes);
+    }
+    fn setsockopt(socket: c_int, level: c_int, option: c_int, value: *const c_void, bytes: socklen_t) -> c_int = -1, {
+        check!("setsockopt", value, bytes as usize, Read);
+    }
+    fn accept(socket: c_int, from: *mut libc::sockaddr, bytes: *mut socklen_t) -> c_int = -1, {
+        check_told("accept", from.cast(), bytes);
+    }
+    fn accept4(socket: c_int, from: *mut libc::sockaddr, bytes: *mut socklen_t, flags: c_int) -> c_int = -1, {
+        check_told("accept4", from.cast(), bytes);
+    }
+    fn getsockname(socket: c_int, address: *mut libc::sockaddr, bytes: *mut socklen_t) -> c_int = -1, {
+        check_told("getsockname", address.cast(), bytes);
+    }
+    fn getpeername(socket: c_int, address: *mut libc::sockaddr, bytes: *mut socklen_t) -> c_int = -1, {
+        check_told("getpeername", address.cast(), bytes);
+    }
+    fn __pread64_chk(file: c_int, buffer: *mut c_void, bytes: size_t, at: off_t, room: size_t) -> ssize_t = -1, {
+        check!("pread", buffer, bytes, Write);
+    }
+    fn __recvfrom_chk(socket: c_int, buffer: *mut c_void, bytes: size_t, room: size_t, flags: c_int, from: *mut libc::sockaddr, length: *mut socklen_t) -> ssize_t = -1, {
+        check!("recvfrom", buffer, bytes, Write);
+        check_told("recvfrom", from.cast(), length);
+    }
+    fn __readlink_chk(path: *const c_char, buffer: *mut c_char, bytes: size_t, room: size_t) -> ssize_t = -1, {
+        check!("readlink", buffer, bytes, Write);
+    }
+    fn __readlinkat_chk(folder: c_int, path: *const c_char, buffer: *mut c_char, bytes: size_t, room: size_t) -> ssize_t = -1, {
+        check!("readlinkat", buffer, bytes, Write);
+    }
+    fn __getcwd_chk(buffer: *mut c_char, bytes: size_t, room: size_t) -> *mut c_char = std::ptr::null_mut(), {
+        check!("getcwd", buffer, bytes, Write);
+    }
+    fn __poll_chk(polls: *mut libc::pollfd, count: libc::nfds_t, milliseconds: c_int, room: size_t) -> c_int = -1, {
+        check!("poll", polls, (count as usize).saturating_mul(size_of::<libc::pollfd>()), Write);
+    }
+    fn __fread_unlocked_chk(buffer: *mut c_void, room: size_t, each: size_t, count: size_t, file: *mut libc::FILE) -> size_t = 0, {
+        check!("fread", buffer, each.saturating_mul(count), Write);
+    }
+    fn __fgets_unlocked_chk(buffer: *mut c_char, room: size_t, bytes: c_int, file: *mut libc::FILE) -> *mut c_char = std::ptr::null_mut(), {
+        check!("fgets", buffer, bytes_of::<c_char>(bytes), Write);
     }
 }

@@ -1,6 +1,7 @@
 //! The bytes on an object's pages that are not its own: filled when it is made, looked at when it is given back and at the
 //! end. What changed there was written before or behind it.
 
+use crate::careful;
 use crate::page;
 use crate::placement::Placed;
 use crate::plain;
@@ -8,6 +9,8 @@ use crate::plain;
 /// As in the paper that this part goes back to.
 const PADDING: u8 = 0xaa;
 const WORD: usize = size_of::<u64>();
+/// Bytes that are looked at together where they may go away.
+const PIECE: usize = 1024;
 
 /// Fills what lies around an object on its pages, which are accessible.
 pub(crate) fn fill(placed: &Placed) {
@@ -82,6 +85,33 @@ pub(crate) fn damage(placed: &Placed) -> Option<usize> {
     Some(placed.first_page() + at)
 }
 
+/// As [`damage`], of an object that another thread may give back meanwhile: what can no longer be read is none.
+pub(crate) fn damage_if_there(placed: &Placed) -> Option<usize> {
+    let (mut before, mut behind) = (None, None);
+    visit_others(placed.first_page(), placed.start, &mut |at| {
+        before = Some(at)
+    });
+    visit_others(placed.end(), placed.guard, &mut |at| {
+        behind.get_or_insert(at);
+    });
+    behind.or(before)
+}
+
+/// Visits the bytes from `from` to `to` that are no padding, as far as they can be read.
+fn visit_others(from: usize, to: usize, visit: &mut dyn FnMut(usize)) {
+    let mut piece = [PADDING; PIECE];
+    for start in (from..to).step_by(PIECE) {
+        let piece = &mut piece[..PIECE.min(to - start)];
+        let bytes = careful::read(piece, start);
+        if !is_all_padding(&piece[..bytes]) {
+            let others = piece[..bytes].iter().enumerate();
+            others
+                .filter(|(_, byte)| **byte != PADDING)
+                .for_each(|(at, _)| visit(start + at));
+        }
+    }
+}
+
 /// By words: there may be a page of it with each small object.
 fn is_all_padding(bytes: &[u8]) -> bool {
     let words = bytes.chunks_exact(WORD);
@@ -113,6 +143,7 @@ mod tests {
             let is_inside = (placed.start..placed.end()).contains(&address);
             let expected = (!is_inside).then_some(address);
             assert_eq!(damage(&placed), expected, "{address:x}");
+            assert_eq!(damage_if_there(&placed), expected, "{address:x}");
             memory[at] = before;
         }
     }

@@ -30,9 +30,21 @@ type Exit = unsafe extern "C" fn(c_int) -> !;
 // SAFETY: the C library's type for the function of this name.
 static EXIT: Symbol<Exit> = unsafe { Symbol::new(c"_exit") };
 
+// SAFETY: as above.
+static QUICK_EXIT: Symbol<Exit> = unsafe { Symbol::new(c"quick_exit") };
+
 /// The process that this memory belongs to: a child of `vfork` only borrows it.
 static OWNER: AtomicU32 = AtomicU32::new(0);
 static WAS_LOOKED_AT: AtomicBool = AtomicBool::new(false);
+
+/// Forks on the way from the first process to this one.
+static FORKS: AtomicU32 = AtomicU32::new(0);
+
+/// After how many forks this process is.
+#[inline(always)]
+pub(crate) fn forks() -> u32 {
+    FORKS.load(Ordering::Relaxed)
+}
 
 pub(crate) fn prepare() {
     EXIT.look_up();
@@ -40,25 +52,33 @@ pub(crate) fn prepare() {
 }
 
 pub(crate) fn after_fork() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
     OWNER.store(process_id(), Ordering::Relaxed);
 }
 
-/// Looks at what is alive, once, and tells the summary.
-fn look(registers: Registers) {
+/// Looks at what is alive, once, and tells the summary. `leaks`: where there is time for them.
+fn look(registers: Registers, leaks: bool) {
     if OWNER.load(Ordering::Relaxed) != sandbox::process()
         || WAS_LOOKED_AT.swap(true, Ordering::Relaxed)
     {
         return;
     }
-    heap::visit_live(&mut |_, seen| {
-        // What is in the store was looked at when it went there.
+    heap::visit_live(&mut |arena, seen| {
+        // What is in the store was looked at when it went there. Other threads still run: what they give back is no more read.
         if !seen.facts.is_compacted
-            && let Some(address) = checks::damage(&seen.placed)
+            && let Some(address) = checks::damage_if_there(&seen.placed)
+            && arena.slot(seen.number).facts() == seen.facts
         {
-            report::damage(&seen, address, registers);
+            let was_made_here = arena.slot(seen.number).freed.load(Ordering::Relaxed) == forks();
+            let report = if was_made_here {
+                report::damage
+            } else {
+                report::inherited_damage
+            };
+            report(&seen, address, registers);
         }
     });
-    if settings::wants_leaks() {
+    if leaks && settings::wants_leaks() {
         leaks::look();
     }
     summarize();
@@ -67,7 +87,12 @@ fn look(registers: Registers) {
 /// Run by `exit`, after the program's own handlers.
 #[cfg_attr(test, expect(dead_code, reason = "tests are not preloaded"))]
 pub(crate) extern "C" fn at_end() {
-    look(capture());
+    look(capture(), true);
+}
+
+/// Run by a handler, wherever the program was interrupted.
+pub(crate) fn at_signal() {
+    look(capture(), false);
 }
 
 /// Tells what was done so far.
@@ -104,6 +129,7 @@ pub(crate) fn summarize() {
         cut_paths: paths::CUT.load(Ordering::Relaxed),
         paths: paths::WALKED.load(Ordering::Relaxed),
         left_out: unguarded::LEFT_OUT.load(Ordering::Relaxed),
+        reused_early: counts.reused_early,
         sizes,
         compaction,
         compaction_errno: refused as u32,
@@ -125,7 +151,7 @@ fn class_of(bytes: usize) -> usize {
 }
 
 fn exit_at_once(code: c_int, registers: Registers) -> ! {
-    look(registers);
+    look(registers, true);
     if let Some(real) = EXIT.known() {
         // SAFETY: the same call as our caller's.
         unsafe { real(code) }
@@ -147,6 +173,18 @@ pub unsafe extern "C" fn _exit(code: c_int) -> ! {
 #[cfg_attr(not(test), unsafe(no_mangle))]
 #[cfg_attr(test, expect(non_snake_case, reason = "the C library's name"))]
 pub unsafe extern "C" fn _Exit(code: c_int) -> ! {
+    exit_at_once(code, capture())
+}
+
+/// # Safety
+/// As quick_exit(3).
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn quick_exit(code: c_int) -> ! {
+    look(capture(), true);
+    if let Some(real) = QUICK_EXIT.look_up() {
+        // SAFETY: the same call as our caller's.
+        unsafe { real(code) }
+    }
     exit_at_once(code, capture())
 }
 

@@ -17,6 +17,7 @@ use crate::arena::Number;
 use crate::arena::SLOTS;
 use crate::checks;
 use crate::compaction;
+use crate::ending;
 use crate::ledger::Counts;
 use crate::ledger::Ledger;
 use crate::lock::Held;
@@ -34,6 +35,7 @@ use crate::release::release;
 use crate::report;
 use crate::reserve::Reserve;
 use crate::settings;
+use crate::signals;
 use crate::slot::Facts;
 use crate::slot::SLOT_BYTES;
 use crate::slot::State;
@@ -59,6 +61,8 @@ pub(crate) struct Request {
     /// A power of two; `None`: what the size needs.
     pub(crate) alignment: Option<usize>,
     pub(crate) family: Family,
+    /// It is to be full of zeros, whatever is asked for (`--fill`).
+    pub(crate) is_zeroed: bool,
     pub(crate) registers: Registers,
 }
 
@@ -147,6 +151,11 @@ pub(crate) fn with_ledger<T>(act: impl FnOnce(&mut Ledger) -> T) -> Option<T> {
     held.as_mut().map(act)
 }
 
+/// Makes the heap if it is not made yet: later, system calls may be forbidden.
+pub(crate) fn make_ready() {
+    drop(ledger());
+}
+
 /// Where pages have just stopped changing hands, what has neither page nor guard gets guards: not only with the next object.
 pub(crate) fn settle() {
     with_ledger(|ledger| {
@@ -165,7 +174,7 @@ fn ledger() -> Option<Held<'static, Option<Ledger>>> {
     held.is_some().then_some(held)
 }
 
-/// A new object, full of zeros; null: out of memory.
+/// A new object, full of zeros or of what is asked for; null: out of memory.
 pub(crate) fn allocate(request: &Request) -> *mut u8 {
     let least = settings::alignment().of(request.bytes);
     let alignment = request.alignment.unwrap_or(1).max(least);
@@ -175,9 +184,13 @@ pub(crate) fn allocate(request: &Request) -> *mut u8 {
         }
         guarded(request, alignment).unwrap_or_else(|| unguarded::allocate(request.bytes, alignment))
     });
+    let fill = settings::fill();
     if made.is_null() {
         // SAFETY: this thread's own errno.
         unsafe { *libc::__errno_location() = libc::ENOMEM };
+    } else if fill != 0 && !request.is_zeroed {
+        // SAFETY: so many bytes were just made.
+        unsafe { plain::fill(made, fill, request.bytes) };
     }
     made
 }
@@ -247,7 +260,7 @@ fn guarded(request: &Request, alignment: usize) -> Option<*mut u8> {
         request.bytes
     };
     let slot = arena.slot(number);
-    let is_held = slot.hold(request.family, alignment, bytes, path);
+    let is_held = slot.hold(request.family, alignment, bytes, path, ending::forks());
     compaction::made(&arena, number, placed.open_bytes());
     is_held.then_some(placed.start as *mut u8)
 }
@@ -341,7 +354,9 @@ pub(crate) fn is_suspect(address: usize, bytes: usize) -> bool {
 
 /// What was counted, and how many chunks were ever used.
 pub(crate) fn counts() -> Option<(Counts, usize)> {
-    with_ledger(|ledger| (ledger.counts, ledger.chunks_used()))
+    let told = |ledger: &Ledger| (ledger.counts, ledger.chunks_used());
+    with_ledger(|ledger| told(ledger))
+        .or_else(|| LEDGER.look_interrupted(|ledger| ledger.as_ref().map(told))?)
 }
 
 /// Bytes of the slots' words that are memory.
@@ -370,15 +385,23 @@ pub(crate) fn visit_live(visit: &mut dyn FnMut(&Arena, Seen)) {
     });
 }
 
+/// Once, before there is another thread.
+pub(crate) fn prepare_locks() {
+    LEDGER.prepare();
+    recycle::prepare_lock();
+}
+
 /// Run by `fork` in the process that forks.
 pub(crate) extern "C" fn before_fork() {
     compaction::hold_still();
     LEDGER.hold_for_fork();
     recycle::before_fork();
+    signals::before_fork();
 }
 
 /// Run by `fork` in the parent.
 pub(crate) extern "C" fn after_fork() {
+    signals::after_fork();
     recycle::after_fork();
     LEDGER.release_after_fork();
     compaction::go_on();
@@ -386,6 +409,7 @@ pub(crate) extern "C" fn after_fork() {
 
 /// Run by `fork` in the child.
 pub(crate) extern "C" fn in_child() {
+    signals::after_fork();
     recycle::after_fork();
     LEDGER.release_after_fork();
     paths::after_fork();

@@ -21,6 +21,7 @@ use crate::report;
 use crate::settings;
 use crate::signals;
 use crate::strings;
+use crate::system;
 use crate::unguarded;
 
 #[used]
@@ -41,6 +42,10 @@ type Arguments = *const *const c_char;
 extern "C" fn start(_count: c_int, _arguments: Arguments, environment: Arguments) {
     settings::set_environment(environment);
     settings::read();
+    heap::prepare_locks();
+    if settings::wants_core() {
+        system::allow_core();
+    }
     unguarded::prepare();
     buffers::prepare();
     strings::prepare_all();
@@ -64,13 +69,17 @@ extern "C" fn in_child() {
 }
 
 fn make(bytes: usize, alignment: Option<usize>, registers: Registers) -> *mut c_void {
-    let request = Request {
+    heap::allocate(&request(bytes, alignment, registers)).cast()
+}
+
+fn request(bytes: usize, alignment: Option<usize>, registers: Registers) -> Request {
+    Request {
         bytes,
         alignment,
         family: Family::Malloc,
+        is_zeroed: false,
         registers,
-    };
-    heap::allocate(&request).cast()
+    }
 }
 
 fn errno(value: c_int) -> *mut c_void {
@@ -91,7 +100,13 @@ pub unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn calloc(count: usize, each: usize) -> *mut c_void {
     match count.checked_mul(each) {
-        Some(bytes) => make(bytes, None, capture()),
+        Some(bytes) => {
+            let request = Request {
+                is_zeroed: true,
+                ..request(bytes, None, capture())
+            };
+            heap::allocate(&request).cast()
+        }
         None => errno(libc::ENOMEM),
     }
 }
@@ -139,12 +154,7 @@ pub unsafe extern "C" fn reallocarray(old: *mut c_void, count: usize, each: usiz
 }
 
 fn resize(old: *mut c_void, bytes: usize, registers: Registers) -> *mut c_void {
-    let request = Request {
-        bytes,
-        alignment: None,
-        family: Family::Malloc,
-        registers,
-    };
+    let request = request(bytes, None, registers);
     if old.is_null() {
         return heap::allocate(&request).cast();
     }

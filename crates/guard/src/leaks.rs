@@ -11,6 +11,7 @@ use pagewise_interpose::capture;
 use crate::arena::Arena;
 use crate::arena::Number;
 use crate::arena::SLOTS;
+use crate::careful;
 use crate::compaction;
 use crate::descriptor::Descriptor;
 use crate::heap;
@@ -27,6 +28,8 @@ const WORD: usize = size_of::<usize>();
 const LONG: usize = 64 << 20;
 /// Pages that are asked for at once.
 const PAGES_AT_ONCE: usize = 512;
+/// Bytes that are searched together.
+const PIECE: usize = 4096;
 /// Call paths of leaked objects that are told of.
 const MOST_SITES: usize = 512;
 
@@ -51,43 +54,63 @@ impl Drop for Scratch {
     }
 }
 
-/// Which objects were reached, and those whose contents are still to be searched.
+/// A bit for each slot.
+struct Marks(Scratch);
+
+impl Marks {
+    fn new(chunks: usize) -> Option<Self> {
+        Scratch::new(chunks * SLOTS / 8).map(Self)
+    }
+
+    /// The byte of a slot's bit, and the bit. `None`: of a chunk that was made later.
+    fn place(&self, number: Number) -> Option<(&AtomicU8, u8)> {
+        let at = number as usize / 8;
+        // SAFETY: within the scratch memory.
+        let byte =
+            (at < self.0.bytes).then(|| unsafe { &*((self.0.start + at) as *const AtomicU8) })?;
+        Some((byte, 1 << (number % 8)))
+    }
+
+    /// True the first time.
+    fn mark(&self, number: Number) -> bool {
+        self.place(number)
+            .is_some_and(|(byte, bit)| byte.fetch_or(bit, Ordering::Relaxed) & bit == 0)
+    }
+
+    fn has(&self, number: Number) -> bool {
+        self.place(number)
+            .is_some_and(|(byte, bit)| byte.load(Ordering::Relaxed) & bit != 0)
+    }
+
+    fn range(&self) -> Range<usize> {
+        self.0.start..self.0.start + self.0.bytes
+    }
+}
+
+/// Which objects there were before the search (threads that run may make others meanwhile), which were reached, and those whose
+/// contents are still to be searched.
 struct Search {
     arena: Arena,
-    marks: Scratch,
+    known: Marks,
+    marks: Marks,
     waiting: Scratch,
     waiting_count: usize,
 }
 
 impl Search {
     fn new(arena: Arena, chunks: usize, live: u64) -> Option<Self> {
+        let known = Marks::new(chunks)?;
+        heap::visit_live(&mut |_, seen| {
+            known.mark(seen.number);
+        });
         Some(Self {
             arena,
-            marks: Scratch::new(chunks * SLOTS / 8)?,
+            known,
+            marks: Marks::new(chunks)?,
             // Others may still be made meanwhile.
             waiting: Scratch::new((live as usize + 1024) * 2 * size_of::<Number>())?,
             waiting_count: 0,
         })
-    }
-
-    /// True the first time.
-    fn mark(&self, number: Number) -> bool {
-        let at = number as usize / 8;
-        if at >= self.marks.bytes {
-            return false;
-        }
-        // SAFETY: within the scratch memory.
-        let byte = unsafe { &*((self.marks.start + at) as *const AtomicU8) };
-        let bit = 1 << (number % 8);
-        byte.fetch_or(bit, Ordering::Relaxed) & bit == 0
-    }
-
-    fn is_marked(&self, number: Number) -> bool {
-        let at = number as usize / 8;
-        // SAFETY: within the scratch memory.
-        let byte =
-            unsafe { &*((self.marks.start + at.min(self.marks.bytes - 1)) as *const AtomicU8) };
-        byte.load(Ordering::Relaxed) & 1 << (number % 8) != 0
     }
 
     /// A word that may be an object's address.
@@ -103,7 +126,7 @@ impl Search {
             };
             let placed = &seen.placed;
             let is_its = (placed.start..=placed.end()).contains(&word);
-            if seen.facts.state == State::Live && is_its && self.mark(seen.number) {
+            if seen.facts.state == State::Live && is_its && self.marks.mark(seen.number) {
                 self.push(seen.number);
             }
         }
@@ -125,14 +148,21 @@ impl Search {
         Some(unsafe { ((self.waiting.start + at) as *const Number).read() })
     }
 
-    /// # Safety
-    /// The words from `start` to `end` must be readable.
-    unsafe fn words(&mut self, start: usize, end: usize) {
-        let mut at = start.next_multiple_of(WORD);
-        while at + WORD <= end {
-            // SAFETY: by our caller. Other threads may write there: any value will do.
-            self.consider(unsafe { (at as *const usize).read_volatile() });
-            at += WORD;
+    /// As far as they can be read: other threads still run, which give objects back and memory up.
+    #[inline(never)]
+    fn words(&mut self, start: usize, end: usize) {
+        let mut piece = [0u8; PIECE];
+        let start = start.next_multiple_of(WORD);
+        for at in (start..end).step_by(PIECE) {
+            let wanted = PIECE.min(end - at);
+            let bytes = careful::read(&mut piece[..wanted], at);
+            for word in piece[..bytes].chunks_exact(WORD) {
+                let word = <[u8; WORD]>::try_from(word).unwrap_or_default();
+                self.consider(usize::from_ne_bytes(word));
+            }
+            if bytes < wanted {
+                return;
+            }
         }
     }
 
@@ -160,16 +190,14 @@ impl Search {
             match compaction::place_in_store(&self.arena, number, facts) {
                 // SAFETY: an object's bytes, while the compactor holds still.
                 Some(place) => unsafe { self.words_of_copy(place, &placed) },
-                // SAFETY: an object that is alive, as long as the program's threads leave it so.
-                None => unsafe { self.words(placed.start, placed.end()) },
+                None => self.words(placed.start, placed.end()),
             }
         }
     }
 
     fn mapping(&mut self, start: usize, end: usize, pagemap: Option<&Descriptor>) {
         if end - start <= LONG {
-            // SAFETY: the kernel says that it is readable.
-            unsafe { self.words(start, end) };
+            self.words(start, end);
             return;
         }
         let page = page::bytes();
@@ -182,8 +210,7 @@ impl Search {
                 // Present, or in swap.
                 if !known || entry >> 62 != 0 {
                     let here = at + index * page;
-                    // SAFETY: the kernel says that it is readable.
-                    unsafe { self.words(here, here + page) };
+                    self.words(here, here + page);
                 }
             }
             at += pages * page;
@@ -212,7 +239,8 @@ pub(crate) fn look() {
     let stack = capture().stack;
     let pagemap = Descriptor::open(c"/proc/self/pagemap");
     let ours = [
-        search.marks.start..search.marks.start + search.marks.bytes,
+        search.known.range(),
+        search.marks.range(),
         search.waiting.start..search.waiting.start + search.waiting.bytes,
         arena.base..arena.base + arena.chunks * crate::arena::CHUNK,
         compaction::place_of_store(),
@@ -261,7 +289,7 @@ fn visit_others(
 fn tell(search: &Search) {
     let mut sites: [Option<Site>; MOST_SITES] = [None; MOST_SITES];
     heap::visit_live(&mut |arena, seen| {
-        if search.is_marked(seen.number) {
+        if search.marks.has(seen.number) || !search.known.has(seen.number) {
             return;
         }
         let path = arena.slot(seen.number).made.load(Ordering::Relaxed);

@@ -122,6 +122,8 @@ pub(crate) struct Counts {
     pub(crate) live_bytes: u64,
     pub(crate) peak: u64,
     pub(crate) peak_bytes: u64,
+    /// Slots that had not waited long enough.
+    pub(crate) reused_early: u64,
 }
 
 /// All queues. To be used under a lock.
@@ -204,8 +206,11 @@ impl Ledger {
                 origin: Origin::Fresh,
             });
         }
+        let is_early = !self.classes[class].queue.exceeds(self.bounds);
+        let number = self.classes[class].queue.pop(&self.arena)?;
+        self.counts.reused_early += u64::from(is_early);
         Some(Taken {
-            number: self.classes[class].queue.pop(&self.arena)?,
+            number,
             origin: Origin::Queue,
         })
     }
@@ -325,7 +330,10 @@ impl Ledger {
         let chunk = loop {
             match self.unused_run(chunks) {
                 Some(chunk) => break chunk,
-                None => self.forget_oldest_large()?,
+                None => {
+                    self.forget_oldest_large()?;
+                    self.counts.reused_early += 1;
+                }
             }
         };
         if !prepare(chunk, chunks, None) {

@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 
+use pagewise_interpose::let_others;
 use pagewise_interpose::process_generation;
 
 /// Looks without giving the processor away.
@@ -28,7 +29,8 @@ pub(crate) struct Lock<T> {
 // SAFETY: the value is reached by the holder only.
 unsafe impl<T: Send> Sync for Lock<T> {}
 
-fn this_thread() -> usize {
+/// The thread pointer, for which nobody is asked.
+pub(crate) fn this_thread() -> usize {
     // SAFETY: no preconditions. Not 0.
     unsafe { libc::pthread_self() as usize }
 }
@@ -69,6 +71,14 @@ impl<T> Lock<T> {
         }
     }
 
+    /// Looks at the value where this very thread holds it, interrupted: nothing goes on there meanwhile, but what is half-done
+    /// stays so. Only for numbers that are told.
+    pub(crate) fn look_interrupted<R>(&self, look: impl FnOnce(&T) -> R) -> Option<R> {
+        let is_mine = self.owner.load(Ordering::Relaxed) == this_thread();
+        // SAFETY: this thread holds it, and is here.
+        is_mine.then(|| look(unsafe { &*self.value.get() }))
+    }
+
     fn wait(&self, round: &mut u32) {
         *round += 1;
         if *round < SPINS {
@@ -83,14 +93,17 @@ impl<T> Lock<T> {
                 self.owner.store(0, Ordering::Release);
             }
         }
-        // SAFETY: no arguments.
-        unsafe { libc::sched_yield() };
+        let_others();
+    }
+
+    /// Before others use it: whose a holder is that stays behind in a parent is known from now on.
+    pub(crate) fn prepare(&self) {
+        self.generation
+            .store(process_generation(), Ordering::Relaxed);
     }
 
     /// Before a fork: from now on nobody else is inside.
     pub(crate) fn hold_for_fork(&self) {
-        self.generation
-            .store(process_generation(), Ordering::Relaxed);
         if let Some(held) = self.lock() {
             std::mem::forget(held);
             self.is_forking.store(true, Ordering::Relaxed);
@@ -99,6 +112,8 @@ impl<T> Lock<T> {
 
     /// After it, on both sides.
     pub(crate) fn release_after_fork(&self) {
+        // In the child, who holds it from now on is of the child.
+        self.prepare();
         if self.is_forking.swap(false, Ordering::Relaxed) {
             self.owner.store(0, Ordering::Release);
         }
@@ -159,12 +174,63 @@ mod tests {
         static LOCK: Lock<u32> = Lock::new(1);
         let held = LOCK.lock();
         assert!(LOCK.lock().is_none());
+        assert_eq!(LOCK.look_interrupted(|value| *value), Some(1));
         drop(held);
+        assert_eq!(LOCK.look_interrupted(|value| *value), None);
         LOCK.hold_for_fork();
         *LOCK.lock().expect("it forks") += 1;
         let waits = std::thread::spawn(|| *LOCK.lock().expect("free in the end"));
         *LOCK.lock().expect("still") += 1;
         LOCK.release_after_fork();
         assert_eq!(waits.join().expect("joined"), 3);
+    }
+
+    /// Runs in a forked child, which ends with 0 if it returns true, and by a signal if it hangs.
+    fn expect_in_child(act: impl FnOnce() -> bool) {
+        // SAFETY: the child looks at locks and ends.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            // SAFETY: no preconditions.
+            unsafe {
+                libc::alarm(20);
+                libc::_exit(i32::from(!act()));
+            }
+        }
+        let mut status = -1;
+        // SAFETY: waits for the child made above.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert_eq!(status, 0);
+    }
+
+    #[test]
+    fn a_holder_that_stayed_behind_in_a_parent_holds_nothing() {
+        static LOCK: Lock<u32> = Lock::new(1);
+        LOCK.prepare();
+        std::thread::spawn(|| std::mem::forget(LOCK.lock()))
+            .join()
+            .expect("joined");
+        // As after a bare `clone`: nobody was told of it.
+        expect_in_child(|| LOCK.lock().is_some_and(|held| *held == 1));
+    }
+
+    #[test]
+    fn in_a_child_who_holds_it_is_waited_for() {
+        static LOCK: Lock<bool> = Lock::new(false);
+        LOCK.prepare();
+        LOCK.hold_for_fork();
+        expect_in_child(|| {
+            LOCK.release_after_fork();
+            let (tell, told) = std::sync::mpsc::channel();
+            let thread = std::thread::spawn(move || {
+                let held = LOCK.lock();
+                tell.send(()).expect("told");
+                std::thread::sleep(std::time::Duration::from_millis(300));
+                held.is_some_and(|mut held| std::mem::replace(&mut *held, true))
+            });
+            told.recv().expect("it has it");
+            let was_done = LOCK.lock().is_some_and(|held| *held);
+            was_done && thread.join().is_ok_and(|was_done| !was_done)
+        });
+        LOCK.release_after_fork();
     }
 }

@@ -1,5 +1,5 @@
 //! C++: `new` and `delete` in all their forms, by their names in the Itanium C++ ABI. `new` that finds no memory calls the
-//! handler that the program set; where there is none it ends the program, as this library cannot throw.
+//! handler that the program set; where there is none the C++ library throws for it, as this one cannot.
 
 use std::ffi::c_void;
 
@@ -25,6 +25,7 @@ fn make(bytes: usize, alignment: Option<usize>, family: Family, registers: Regis
         bytes,
         alignment,
         family,
+        is_zeroed: false,
         registers,
     };
     loop {
@@ -44,13 +45,38 @@ fn make(bytes: usize, alignment: Option<usize>, family: Family, registers: Regis
     }
 }
 
-/// Where the program would get an exception: code that aborts on panics cannot be unwound through.
-fn or_end(made: *mut u8) -> *mut c_void {
+type Throw = unsafe extern "C" fn() -> !;
+/// `std::__throw_bad_alloc`, which the C++ library's containers call.
+// SAFETY: the C++ library's type for the function of this name.
+static THROW: Symbol<Throw> = unsafe { Symbol::new(c"_ZSt17__throw_bad_allocv") };
+
+/// Where there is no memory the program gets its exception. One without the GNU C++ library ends.
+fn or_throw(made: *mut u8) -> *mut c_void {
     if made.is_null() {
+        if let Some(function) = THROW.look_up() {
+            // SAFETY: no preconditions.
+            unsafe { throw(function) }
+        }
         ending::summarize();
         signals::abort();
     }
     made.cast()
+}
+
+/// Calls what throws. Not as a call that the compiler knows: it would have the program end where an exception passes code that
+/// aborts on panics.
+///
+/// # Safety
+/// As the function. In all frames up to the program's nothing may be left to be dropped.
+#[inline(always)]
+unsafe fn throw(function: Throw) -> ! {
+    // SAFETY: by our caller; the stack is aligned as its caller made calls from here.
+    unsafe {
+        #[cfg(target_arch = "x86_64")]
+        std::arch::asm!("call {}", in(reg) function, options(noreturn));
+        #[cfg(target_arch = "aarch64")]
+        std::arch::asm!("blr {}", in(reg) function, options(noreturn));
+    }
 }
 
 /// `new` of a family: plain, without exceptions, aligned, aligned without exceptions.
@@ -60,7 +86,7 @@ macro_rules! new {
         /// As the C++ operator of this name.
         #[cfg_attr(not(test), unsafe(no_mangle))]
         pub unsafe extern "C" fn $plain(bytes: usize) -> *mut c_void {
-            or_end(make(bytes, None, Family::$family, capture()))
+            or_throw(make(bytes, None, Family::$family, capture()))
         }
 
         /// # Safety
@@ -74,7 +100,7 @@ macro_rules! new {
         /// As the C++ operator of this name.
         #[cfg_attr(not(test), unsafe(no_mangle))]
         pub unsafe extern "C" fn $aligned(bytes: usize, alignment: usize) -> *mut c_void {
-            or_end(make(bytes, Some(alignment), Family::$family, capture()))
+            or_throw(make(bytes, Some(alignment), Family::$family, capture()))
         }
 
         /// # Safety

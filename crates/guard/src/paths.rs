@@ -18,6 +18,7 @@ use pagewise_interpose::unwind::Memo;
 use pagewise_interpose::unwind::walk_again;
 
 use crate::reserve::Reserve;
+use crate::sandbox;
 use crate::system;
 
 const WORD: usize = size_of::<u64>();
@@ -25,6 +26,8 @@ const _: () = assert!(MOST_FRAMES < unwind::MOST_REMEMBERED);
 const TABLE_BITS: u32 = 20;
 /// Places looked at in the table before a path is given up.
 const TRIES: usize = 64;
+/// Paths, from which on a path is kept but once, whichever threads have it: the rest of the table is for new paths.
+const MOST_WITH_THREAD: usize = (1 << TABLE_BITS) / 4 * 3;
 /// Bytes of the store, at most.
 const MOST_BYTES: usize = 4 << 30;
 /// Of what a limit of the address space leaves, one part in so many.
@@ -34,7 +37,8 @@ static STORE: Reserve = Reserve::new();
 /// Words used; number 0 stands for no path.
 static USED: AtomicUsize = AtomicUsize::new(1);
 static TABLE: [AtomicU32; 1 << TABLE_BITS] = [const { AtomicU32::new(0) }; 1 << TABLE_BITS];
-/// Paths that were walked, and those of them that have no end.
+static ENTRIES: AtomicUsize = AtomicUsize::new(0);
+/// Paths that were walked, and those of them that have no end, or no room.
 pub(crate) static WALKED: AtomicU64 = AtomicU64::new(0);
 pub(crate) static CUT: AtomicU64 = AtomicU64::new(0);
 
@@ -100,6 +104,14 @@ pub(crate) fn this_thread() -> u32 {
         .unwrap_or_else(|_| thread_id())
 }
 
+/// As [`this_thread`], but that in a sandbox the kernel is not asked: 0 if it was not before.
+pub(crate) fn known_thread() -> u32 {
+    match sandbox::is_in() {
+        true => THREAD.try_with(Cell::get).unwrap_or(0),
+        false => this_thread(),
+    }
+}
+
 /// In a forked child, this thread has another number.
 pub(crate) fn after_fork() {
     let _ = THREAD.try_with(|known| known.set(0));
@@ -135,17 +147,29 @@ pub(crate) fn number_of_callers(registers: Registers) -> u32 {
         let (walked, is_same) = walk_again(registers, &mut frames, memo);
         count(walked);
         if !is_same || *number == 0 {
-            *number = number_of(&frames[1..walked.frames.max(1)], this_thread());
+            *number = number_of(&frames[1..walked.frames.max(1)], known_thread());
         }
         Some(*number)
     });
     again.ok().flatten().unwrap_or_else(|| {
         let path = Path::of_callers(registers);
-        number_of(&path.frames[..path.length], this_thread())
+        number_of(&path.frames[..path.length], known_thread())
     })
 }
 
+/// The number of a path with a thread; where there are very many threads, only that of the path.
 fn number_of(frames: &[usize], thread: u32) -> u32 {
+    let is_full = ENTRIES.load(Ordering::Relaxed) > MOST_WITH_THREAD;
+    let mut number = find(frames, thread, !is_full);
+    if number == 0 && is_full {
+        number = find(frames, 0, true);
+    }
+    CUT.fetch_add(u64::from(number == 0), Ordering::Relaxed);
+    number
+}
+
+/// The number of a path with a thread, which is added if that `is_wanted`; 0: it is not there.
+fn find(frames: &[usize], thread: u32, is_wanted: bool) -> u32 {
     let head = frames.len() as u64 | u64::from(thread) << 32;
     let mut hash = head.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     for &frame in frames {
@@ -157,6 +181,9 @@ fn number_of(frames: &[usize], thread: u32) -> u32 {
         let place = &TABLE[(hash as usize + attempt) & ((1 << TABLE_BITS) - 1)];
         let mut number = place.load(Ordering::Acquire);
         if number == 0 {
+            if !is_wanted {
+                return 0;
+            }
             if written == 0 {
                 written = write(head, frames);
                 if written == 0 {
@@ -164,7 +191,10 @@ fn number_of(frames: &[usize], thread: u32) -> u32 {
                 }
             }
             match place.compare_exchange(0, written, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => return written,
+                Ok(_) => {
+                    ENTRIES.fetch_add(1, Ordering::Relaxed);
+                    return written;
+                }
                 Err(other) => number = other,
             }
         }
@@ -262,5 +292,21 @@ mod tests {
             );
         }
         assert_eq!(read(0).1.length, 0);
+        with_very_many_threads_each_path_is_known_all_the_same();
+    }
+
+    /// Last, as it fills the table.
+    fn with_very_many_threads_each_path_is_known_all_the_same() {
+        for thread in 1..=2000 {
+            for last in 0..500 {
+                number_of(&[9, last], thread);
+            }
+        }
+        let (first, again) = (number_of(&[9, 1], 1), number_of(&[9, 1], 3000));
+        assert_eq!(read(first).0, 1);
+        let (thread, path) = read(again);
+        assert_eq!((thread, &path.frames[..path.length]), (0, &[9, 1][..]));
+        let number = number_of(&[10, 11], 3000);
+        assert_eq!((read(number).0, read(number).1.length), (0, 2));
     }
 }

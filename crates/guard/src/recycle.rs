@@ -238,6 +238,11 @@ pub(crate) fn give_zeros(arena: &Arena, page: usize) -> Given {
     with_file(arena, &|file| file.give_zeros(page))
 }
 
+/// Once, before there is another thread.
+pub(crate) fn prepare_lock() {
+    RENEWAL.prepare();
+}
+
 /// Run by `fork` in the process that forks.
 pub(crate) fn before_fork() {
     RENEWAL.hold_for_fork();

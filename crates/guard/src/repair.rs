@@ -1,14 +1,15 @@
 //! Instructions of the program that met an alignment they ask for and our objects do not have, rewritten in place.
 
 use std::ffi::c_int;
-use std::ffi::c_void;
 
 use libc::ucontext_t;
 
+use crate::careful;
 use crate::heap;
 use crate::instruction;
 use crate::page;
 use crate::sandbox;
+use crate::system;
 
 /// Rewrites an aligned move of a vector that met one of our objects, whose alignment its size does not ask for.
 pub(crate) fn repair(context: &ucontext_t) -> bool {
@@ -22,11 +23,19 @@ pub(crate) fn repair(context: &ucontext_t) -> bool {
     is_ours && write_code(instruction + at, byte)
 }
 
-/// Writes a byte of the program's code: a copy of the page becomes the process's own, the file stays as it is.
+/// Writes a byte of the program's code, which nobody runs half-written: it is one byte. A copy of the page becomes the process's
+/// own, the file stays as it is.
 fn write_code(address: usize, byte: u8) -> bool {
+    // What a program compiles for itself may be writable.
+    careful::write(address, byte)
+        || !sandbox::is_in() && write_by_kernel(address, byte)
+        || write_unprotected(address, byte)
+}
+
+/// The kernel writes where code is not writable.
+fn write_by_kernel(address: usize, byte: u8) -> bool {
     use libc::c_long;
-    // SAFETY: the path is a C string, the buffer a byte; the descriptor is closed once. The kernel writes where code is
-    // not writable, which nobody runs half-written: it is one byte.
+    // SAFETY: the path is a C string, the buffer a byte; the descriptor is closed once.
     unsafe {
         let file = libc::syscall(
             libc::SYS_openat,
@@ -49,31 +58,19 @@ fn write_code(address: usize, byte: u8) -> bool {
     }
 }
 
-/// The bytes of an instruction, as far as they can be read; the rest is zeros. In a sandbox, where the kernel may not be asked, all
-/// are.
+/// Where the kernel does not (a sandbox, no `/proc`), the page is writable for a moment.
+fn write_unprotected(address: usize, byte: u8) -> bool {
+    let page = page::floor(address);
+    let is_written =
+        system::protect_code(page, page::bytes(), true) && careful::write(address, byte);
+    is_written && system::protect_code(page, page::bytes(), false)
+}
+
+/// The bytes of an instruction, as far as they can be read; the rest is zeros.
 pub(crate) fn code_at(address: usize) -> [u8; instruction::LONGEST] {
     let mut code = [0u8; instruction::LONGEST];
-    if sandbox::is_in() {
-        return code;
-    }
-    let on_page = (page::floor(address) + page::bytes() - address).min(code.len());
-    for bytes in [code.len(), on_page] {
-        let local = libc::iovec {
-            iov_base: code.as_mut_ptr().cast(),
-            iov_len: bytes,
-        };
-        let remote = libc::iovec {
-            iov_base: address as *mut c_void,
-            iov_len: bytes,
-        };
-        // SAFETY: the local buffer is that long; the kernel checks the other.
-        let read = unsafe {
-            libc::process_vm_readv(libc::getpid(), &raw const local, 1, &raw const remote, 1, 0)
-        };
-        if read == bytes as isize {
-            break;
-        }
-    }
+    let bytes = careful::read(&mut code, address);
+    code[bytes..].fill(0);
     code
 }
 

@@ -1,6 +1,5 @@
 //! What went wrong, told to the launcher with the call paths of access, allocation and release.
 
-use std::sync::atomic::AtomicU32;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
@@ -16,17 +15,19 @@ use pagewise_abi::guard::SOCKET_VARIABLE;
 use pagewise_interpose::Producer;
 use pagewise_interpose::Registers;
 use pagewise_interpose::RingCell;
+use pagewise_interpose::let_others;
 use pagewise_interpose::write_maps;
 
+use crate::careful;
 use crate::ending;
 use crate::heap;
 use crate::heap::Seen;
 use crate::judge::judge;
 use crate::judge::judge_range;
+use crate::lock;
 use crate::own_stack;
 use crate::paths;
 use crate::paths::Path;
-use crate::plain;
 use crate::sandbox;
 use crate::settings;
 use crate::signals;
@@ -47,8 +48,8 @@ static NAME: [std::sync::atomic::AtomicU8; SOCKET_BYTES] =
 static NAME_LENGTH: AtomicUsize = AtomicUsize::new(0);
 /// By their hashes; of a suppressed one the lowest bit is set.
 static SEEN: [AtomicU64; SITES] = [const { AtomicU64::new(0) }; SITES];
-/// The thread that reports; 0: none.
-static REPORTER: AtomicU32 = AtomicU32::new(0);
+/// The thread that reports, by its pointer; 0: none.
+static REPORTER: AtomicUsize = AtomicUsize::new(0);
 /// The child asks for a ring of its own before it first reports.
 static IS_CHILD: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
@@ -107,18 +108,22 @@ struct Reporting;
 
 impl Reporting {
     fn begin() -> Option<Self> {
-        let me = paths::this_thread();
+        let me = lock::this_thread();
         loop {
             match REPORTER.compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return Some(Self),
                 Err(other) if other == me => return None,
-                // SAFETY: no arguments.
-                Err(_) => unsafe {
-                    libc::sched_yield();
-                },
+                Err(_) => let_others(),
             }
         }
     }
+}
+
+/// Whether this thread was reporting, interrupted: it no longer is, so that others can, wherever it goes on.
+pub(crate) fn leave() -> bool {
+    let me = lock::this_thread();
+    let left = REPORTER.compare_exchange(me, 0, Ordering::Release, Ordering::Relaxed);
+    left.is_ok()
 }
 
 impl Drop for Reporting {
@@ -197,35 +202,43 @@ impl From {
 
 /// Tells of an error, if its place was not told of before.
 fn tell(error: &Error<'_>, from: From) -> After {
-    let Some(_reporting) = Reporting::begin() else {
+    let Some(reporting) = Reporting::begin() else {
         return After::Nested;
     };
     let told = || tell_alone(error, &from.path());
     // In a sandbox one does not ask where one is.
-    if sandbox::is_in() || own_stack::is_on_that_of_signals() {
-        return told();
+    let (after, is_new) = if sandbox::is_in() || own_stack::is_on_that_of_signals() {
+        told()
+    } else {
+        // SAFETY: one thread reports at a time.
+        unsafe { own_stack::run(told) }
+    };
+    drop(reporting);
+    // Here a debugger finds the stack of who erred.
+    if is_new && settings::wants_stop() && error.kind != FaultKind::Leak && !sandbox::is_in() {
+        signals::stop();
     }
-    // SAFETY: one thread reports at a time.
-    unsafe { own_stack::run(told) }
+    after
 }
 
-fn tell_alone(error: &Error<'_>, path: &Path) -> After {
-    let place = Place::of(error, path);
-    if let Some(is_suppressed) = place.was_told(error.kind) {
-        return After::known(is_suppressed || settings::keeps_going());
-    }
-    let Some(ring) = ring() else {
-        return After::known(settings::keeps_going());
-    };
+/// Returns what the program is to do, and whether the error is one to be looked at.
+fn tell_alone(error: &Error<'_>, path: &Path) -> (After, bool) {
     let slot = error
         .seen
         .and_then(|seen| Some(heap::arena()?.slot(seen.number)));
-    let (made, freed) = slot.map_or((0, 0), |slot| {
-        (
-            slot.made.load(Ordering::Relaxed),
-            slot.freed.load(Ordering::Relaxed),
-        )
-    });
+    let made = slot.map_or(0, |slot| slot.made.load(Ordering::Relaxed));
+    let place = Place::of(error, path, made);
+    if let Some(is_suppressed) = place.was_told(error.kind) {
+        return (
+            After::known(is_suppressed || settings::keeps_going()),
+            false,
+        );
+    }
+    let Some(ring) = ring() else {
+        return (After::known(settings::keeps_going()), true);
+    };
+    let freed = slot.filter(|slot| slot.facts().state == State::Freed);
+    let freed = freed.map_or(0, |slot| slot.freed.load(Ordering::Relaxed));
     let ((maker, made), (freer, freed)) = (paths::read(made), paths::read(freed));
     let mut near = [0; MOST_NEAR];
     let (near_address, near_bytes) = bytes_near(error, &mut near);
@@ -237,7 +250,7 @@ fn tell_alone(error: &Error<'_>, path: &Path) -> After {
     function[..name.len()].copy_from_slice(name);
     let fault = Fault {
         pid: sandbox::process(),
-        tid: paths::this_thread(),
+        tid: paths::known_thread(),
         kind: error.kind,
         access: error.access,
         access_bytes: error.access_bytes,
@@ -271,7 +284,8 @@ fn tell_alone(error: &Error<'_>, path: &Path) -> After {
     if is_suppressed {
         place.suppress();
     }
-    After::known(is_suppressed || settings::keeps_going())
+    let goes_on = is_suppressed || settings::keeps_going();
+    (After::known(goes_on), !is_suppressed)
 }
 
 /// Where errors of a kind were told of. Only used while reporting, by one thread at a time.
@@ -281,11 +295,15 @@ struct Place {
 }
 
 impl Place {
-    fn of(error: &Error<'_>, path: &Path) -> Self {
-        let frames = path.frames[..path.length.min(3)].iter();
+    /// `made`: the number of the path that made the object. Damage has no place of its own: at the end, all is seen by the same
+    /// call. And whether an error is suppressed may depend on who made the object.
+    fn of(error: &Error<'_>, path: &Path, made: u32) -> Self {
+        let depends_on_maker = error.access == Access::EarlierWrite || settings::asks();
+        let maker = depends_on_maker.then_some(made as usize);
+        let frames = path.frames[..path.length.min(3)].iter().copied();
         let mut hash = 1 + error.kind as u64;
-        for &frame in frames {
-            hash = (hash ^ frame as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        for word in frames.chain(maker) {
+            hash = (hash ^ word as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         }
         Self {
             hash: hash & !1,
@@ -325,9 +343,8 @@ fn bytes_near(error: &Error<'_>, place: &mut [u8; MOST_NEAR]) -> (usize, usize) 
     let middle = error.address.clamp(first, end) & !15;
     let begin = middle.saturating_sub(half).max(first);
     let bytes = MOST_NEAR.min(end.saturating_sub(begin));
-    // SAFETY: within the pages of an object that is alive, whose thread is here.
-    unsafe { plain::copy(place.as_mut_ptr(), begin as *const u8, bytes) };
-    (begin, bytes)
+    // Another thread may give it back meanwhile.
+    (begin, careful::read(&mut place[..bytes], begin))
 }
 
 /// After an error that a call has: the program ends here unless it is to go on.
@@ -363,18 +380,26 @@ pub(crate) fn mismatch(seen: &Seen, given_to: Family, registers: Registers) {
     told(&error, registers);
 }
 
-/// Bytes around an object were written; when, nobody knows.
-pub(crate) fn damage(seen: &Seen, address: usize, registers: Registers) {
+fn damage_of(seen: &Seen, address: usize) -> Error<'_> {
     let kind = match address < seen.placed.start {
         true => FaultKind::Underflow,
         false => FaultKind::Overflow,
     };
-    let error = Error {
+    Error {
         access: Access::EarlierWrite,
         seen: Some(seen),
         ..Error::of(kind, address)
-    };
-    told(&error, registers);
+    }
+}
+
+/// Bytes around an object were written; when, nobody knows.
+pub(crate) fn damage(seen: &Seen, address: usize, registers: Registers) {
+    told(&damage_of(seen, address), registers);
+}
+
+/// The same of an object of a parent's, seen at a child's end: who did it nobody knows either, so the child ends as it would.
+pub(crate) fn inherited_damage(seen: &Seen, address: usize, registers: Registers) {
+    tell(&damage_of(seen, address), From::CallersOf(registers));
 }
 
 /// A call of the C library's is about to go beyond an object.
@@ -456,4 +481,20 @@ pub(crate) fn wild(stopped: &Stopped) {
         ..Error::of(FaultKind::Wild, stopped.address)
     };
     tell(&error, From::Instruction(stopped.registers));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_whose_report_was_interrupted_for_good_can_report_again() {
+        assert!(!leave());
+        let reporting = Reporting::begin();
+        assert!(reporting.is_some() && Reporting::begin().is_none());
+        // Its frames are jumped over.
+        std::mem::forget(reporting);
+        assert!(leave() && !leave());
+        assert!(Reporting::begin().is_some());
+    }
 }

@@ -9,12 +9,15 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering;
 
 use pagewise_interpose::Symbol;
+use pagewise_interpose::be_silent;
 use pagewise_interpose::process_id;
 
+use crate::careful;
 use crate::heap;
 use crate::paths;
 use crate::recycle;
 use crate::report;
+use crate::signals;
 
 type Prctl = unsafe extern "C" fn(c_int, c_ulong, c_ulong, c_ulong, c_ulong) -> c_int;
 type SeccompLoad = unsafe extern "C" fn(*mut c_void) -> c_int;
@@ -42,15 +45,28 @@ pub(crate) fn process() -> u32 {
     }
 }
 
-fn enter() {
+/// Does what may be the begin of a sandbox; prepared, as it is too late afterwards. Where that `is_refused` there is none, but for
+/// pages, which change hands no more.
+fn enter<T>(begin: impl FnOnce() -> T, is_refused: impl FnOnce(&T) -> bool) -> T {
     PROCESS.store(process_id(), Ordering::Relaxed);
-    if !IS_IN.swap(true, Ordering::Relaxed) {
+    let was_in = IS_IN.swap(true, Ordering::Relaxed);
+    if !was_in {
         // What would be asked for later.
         paths::this_thread();
+        signals::handle_ends(false);
+        heap::make_ready();
         report::prepare_for_sandbox();
         recycle::give_up();
         heap::settle();
     }
+    be_silent(Some(careful::read));
+    let begun = begin();
+    if !was_in && is_refused(&begun) {
+        IS_IN.store(false, Ordering::Relaxed);
+        be_silent(None);
+        signals::handle_ends(true);
+    }
+    begun
 }
 
 /// # Safety
@@ -63,22 +79,26 @@ pub unsafe extern "C" fn prctl(
     fourth: c_ulong,
     fifth: c_ulong,
 ) -> c_int {
-    if option == libc::PR_SET_SECCOMP {
-        enter();
-    }
+    let Some(real) = PRCTL.look_up() else {
+        return -1;
+    };
     // SAFETY: the same call as our caller's; registers that it did not set are passed on as they are.
-    PRCTL.look_up().map_or(-1, |real| unsafe {
-        real(option, second, third, fourth, fifth)
-    })
+    let call = || unsafe { real(option, second, third, fourth, fifth) };
+    // Programs find out by a filter at no address whether the kernel has any: nothing comes of that.
+    let is_probe = second == c_ulong::from(libc::SECCOMP_MODE_FILTER) && third == 0;
+    if option != libc::PR_SET_SECCOMP || is_probe {
+        return call();
+    }
+    enter(call, |&status| status != 0)
 }
 
 /// # Safety
 /// As seccomp_load(3) of libseccomp, whose own system call is not seen here.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn seccomp_load(filter: *mut c_void) -> c_int {
-    enter();
+    let Some(real) = SECCOMP_LOAD.look_up() else {
+        return -libc::ENOSYS;
+    };
     // SAFETY: the same call as our caller's.
-    SECCOMP_LOAD
-        .look_up()
-        .map_or(-libc::ENOSYS, |real| unsafe { real(filter) })
+    enter(|| unsafe { real(filter) }, |&status| status != 0)
 }

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::AtomicU8;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
@@ -16,6 +17,8 @@ static ASKS: AtomicBool = AtomicBool::new(false);
 static WANTS_LEAKS: AtomicBool = AtomicBool::new(false);
 static WANTS_MPROTECT: AtomicBool = AtomicBool::new(false);
 static WANTS_OVERLAP: AtomicBool = AtomicBool::new(false);
+static WANTS_STOP: AtomicBool = AtomicBool::new(false);
+static WANTS_CORE: AtomicBool = AtomicBool::new(false);
 static IS_AT_BEGIN: AtomicBool = AtomicBool::new(false);
 /// One object in so many is guarded, of those not smaller and not larger.
 static EVERY: AtomicUsize = AtomicUsize::new(1);
@@ -25,6 +28,9 @@ static IS_CHOOSY: AtomicBool = AtomicBool::new(false);
 static COUNTER: AtomicU64 = AtomicU64::new(0);
 /// 0: automatic.
 static ALIGNMENT: AtomicUsize = AtomicUsize::new(0);
+
+/// What new objects are full of; zeros need nothing done.
+static FILL: AtomicU8 = AtomicU8::new(0);
 
 /// As the process found it; null: not known yet.
 static ENVIRONMENT: AtomicPtr<*const libc::c_char> = AtomicPtr::new(std::ptr::null_mut());
@@ -63,6 +69,22 @@ pub(crate) fn wants_mprotect() -> bool {
 /// Whether overlapping copies are errors.
 pub(crate) fn wants_overlap() -> bool {
     WANTS_OVERLAP.load(Ordering::Relaxed)
+}
+
+/// Whether the program is to stop at an error.
+pub(crate) fn wants_stop() -> bool {
+    WANTS_STOP.load(Ordering::Relaxed)
+}
+
+/// Whether an error is to leave a core.
+pub(crate) fn wants_core() -> bool {
+    WANTS_CORE.load(Ordering::Relaxed)
+}
+
+/// What objects of which nothing is promised are full of.
+#[inline(always)]
+pub(crate) fn fill() -> u8 {
+    FILL.load(Ordering::Relaxed)
 }
 
 /// At which end of objects the guard is.
@@ -123,6 +145,8 @@ pub(crate) fn read() {
             abi::OPTION_LEAKS => WANTS_LEAKS.store(true, Ordering::Relaxed),
             abi::OPTION_BEGIN => IS_AT_BEGIN.store(true, Ordering::Relaxed),
             abi::OPTION_OVERLAP => WANTS_OVERLAP.store(true, Ordering::Relaxed),
+            abi::OPTION_STOP => WANTS_STOP.store(true, Ordering::Relaxed),
+            abi::OPTION_CORE => WANTS_CORE.store(true, Ordering::Relaxed),
             abi::OPTION_MPROTECT => WANTS_MPROTECT.store(true, Ordering::Relaxed),
             _ => read_number(option),
         }
@@ -134,6 +158,9 @@ fn read_number(option: &str) {
     let number = |name| option.strip_prefix(name)?.parse::<usize>().ok();
     if let Some(bytes) = number(abi::OPTION_ALIGN).filter(|bytes| bytes.is_power_of_two()) {
         ALIGNMENT.store(bytes, Ordering::Relaxed);
+    }
+    if let Some(byte) = number(abi::OPTION_FILL) {
+        FILL.store(byte as u8, Ordering::Relaxed);
     }
     if let Some(bytes) = number(abi::OPTION_MEMORY) {
         MEMORY.store(bytes, Ordering::Relaxed);

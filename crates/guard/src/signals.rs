@@ -18,6 +18,7 @@ use pagewise_interpose::Registers;
 use pagewise_interpose::Symbol;
 use pagewise_interpose::keeping_errno;
 
+use crate::careful;
 use crate::ending;
 #[cfg(target_arch = "x86_64")]
 use crate::instruction;
@@ -28,16 +29,18 @@ use crate::pages;
 use crate::repair;
 use crate::report;
 use crate::report::After;
+use crate::sandbox;
+use crate::wrap::own;
 
 type Sigaction = unsafe extern "C" fn(c_int, *const Action, *mut Action) -> c_int;
 type Signal = unsafe extern "C" fn(c_int, usize) -> usize;
 
 // SAFETY: the C library's type for the function of this name.
 static SIGACTION: Symbol<Sigaction> = unsafe { Symbol::new(c"sigaction") };
-// SAFETY: as above.
-static SIGNAL: Symbol<Signal> = unsafe { Symbol::new(c"signal") };
 
 pub(crate) const OURS: [c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
+/// Signals that end a program that has no handler of its own: it is looked at before.
+const ENDS: [c_int; 4] = [libc::SIGABRT, libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
 /// `si_code` of faults without an address: an alignment that an instruction demands, among others.
 const SI_KERNEL: c_int = 0x80;
 /// `si_code` of an address without memory behind it.
@@ -85,7 +88,8 @@ fn index_of(signal: c_int) -> Option<usize> {
 
 /// Installs our handlers in place of the default, or of those the program had already.
 pub(crate) fn install() {
-    SIGNAL.look_up();
+    prepare();
+    THEIRS.prepare();
     masks::prepare();
     let Some(real) = SIGACTION.look_up() else {
         return;
@@ -105,6 +109,70 @@ pub(crate) fn install() {
             theirs[index] = Some(unsafe { before.assume_init() });
         }
     }
+    handle_ends(true);
+}
+
+/// Looks at the program before a signal ends it, which the kernel then does as if nobody had been asked.
+extern "C" fn handle_end(signal: c_int) {
+    ending::at_signal();
+    // It comes when this returns.
+    end(signal, true);
+}
+
+/// What stands for a handler that the program wants: ours for the default action where that is the end.
+fn in_place_of(handler: usize, signal: c_int) -> usize {
+    match handler {
+        libc::SIG_DFL if ENDS.contains(&signal) && !sandbox::is_in() => {
+            handle_end as *const () as usize
+        }
+        _ => handler,
+    }
+}
+
+/// The handler that the program knows of.
+fn as_wanted(handler: usize) -> usize {
+    match handler {
+        _ if is_handle_end(handler) => libc::SIG_DFL,
+        _ => handler,
+    }
+}
+
+fn is_handle_end(handler: usize) -> bool {
+    handler == handle_end as *const () as usize
+}
+
+/// Installs that handler where the default action is, or the default where that handler is: in a sandbox, which may forbid the
+/// system calls of the handler.
+pub(crate) fn handle_ends(are_handled: bool) {
+    let Some(real) = SIGACTION.known() else {
+        return;
+    };
+    // SAFETY: all zeros is the default action.
+    let (mut action, mut now): (Action, Action) = unsafe { std::mem::zeroed() };
+    if are_handled {
+        action.sa_sigaction = handle_end as *const () as usize;
+        action.sa_flags = libc::SA_ONSTACK;
+    }
+    for signal in ENDS {
+        // SAFETY: valid actions.
+        unsafe {
+            let told = real(signal, std::ptr::null(), &raw mut now) == 0;
+            let is_default = now.sa_sigaction == libc::SIG_DFL;
+            if told && (is_default && are_handled || is_handle_end(now.sa_sigaction)) {
+                real(signal, &raw const action, std::ptr::null_mut());
+            }
+        }
+    }
+}
+
+/// Run by `fork` in the process that forks.
+pub(crate) fn before_fork() {
+    THEIRS.hold_for_fork();
+}
+
+/// Run by `fork` on both sides.
+pub(crate) fn after_fork() {
+    THEIRS.release_after_fork();
 }
 
 fn set_default(signal: c_int) {
@@ -131,6 +199,12 @@ pub(crate) fn abort() -> ! {
     unreachable!("the process has ended")
 }
 
+/// Stops the program where it erred, until somebody continues it.
+pub(crate) fn stop() {
+    // SAFETY: to this process.
+    unsafe { libc::kill(libc::getpid(), libc::SIGSTOP) };
+}
+
 thread_local! {
     /// Handlers of ours that this thread is in: a fault in one may be cured, one fault after another may not.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
@@ -149,6 +223,10 @@ fn enter(is_in: bool) -> u32 {
 }
 
 unsafe extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    // SAFETY: our own arguments.
+    if unsafe { careful::leave(info, context.cast()) } {
+        return;
+    }
     if enter(true) > DEEPEST {
         // On a stack that is too small for us, among others.
         return end(signal, false);
@@ -243,8 +321,9 @@ unsafe fn pass_on(
             if theirs.sa_flags & libc::SA_NODEFER == 0 {
                 block(signal, &theirs.sa_mask);
             }
-            // It may never return.
+            // It may never return. Where a report was interrupted, nobody is to come back to it.
             enter(false);
+            let was_reporting = report::leave();
             // SAFETY: the program installed it for this signal, in one of the two forms.
             unsafe {
                 if theirs.sa_flags & libc::SA_SIGINFO != 0 {
@@ -256,6 +335,9 @@ unsafe fn pass_on(
                 }
             }
             enter(true);
+            if was_reporting {
+                end(signal, was_sent);
+            }
         }
     }
 }
@@ -348,10 +430,17 @@ pub unsafe extern "C" fn sigaction(
         let mut changed = unsafe { action.as_ref() }.copied();
         let action = changed.as_mut().map_or(std::ptr::null(), |changed| {
             changed.sa_mask = masks::allowed(&changed.sa_mask);
+            changed.sa_sigaction = in_place_of(changed.sa_sigaction, signal);
             std::ptr::from_ref(changed)
         });
-        // SAFETY: the same call as our caller's, but for the two signals in its mask.
-        return unsafe { real(signal, action, before) };
+        // SAFETY: the same call as our caller's, but for the two signals in its mask; a handler of ours is not told.
+        return unsafe {
+            let status = real(signal, action, before);
+            if status == 0 && !before.is_null() {
+                (*before).sa_sigaction = as_wanted((*before).sa_sigaction);
+            }
+            status
+        };
     };
     let Some(mut theirs) = THEIRS.lock() else {
         return -1;
@@ -368,25 +457,85 @@ pub unsafe extern "C" fn sigaction(
     0
 }
 
-/// # Safety
-/// As signal(2).
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn signal(number: c_int, handler: usize) -> usize {
-    if index_of(number).is_none() {
-        let Some(real) = SIGNAL.look_up() else {
-            return libc::SIG_ERR;
-        };
-        // SAFETY: the same call as our caller's.
-        return unsafe { real(number, handler) };
-    }
+/// Keeps a handler for one of the two, and returns the one before.
+fn replace(number: c_int, handler: usize, flags: c_int) -> usize {
     // SAFETY: all zeros is a valid action.
     let (mut action, mut before): (Action, Action) = unsafe { std::mem::zeroed() };
     action.sa_sigaction = handler;
-    action.sa_flags = libc::SA_RESTART;
+    action.sa_flags = flags;
     // SAFETY: two valid actions.
     let status = unsafe { sigaction(number, &raw const action, &raw mut before) };
     match status {
         0 => before.sa_sigaction,
         _ => libc::SIG_ERR,
     }
+}
+
+/// The functions that are older than `sigaction`, each with what its handlers are like.
+macro_rules! older {
+    ($($name:ident: $flags:expr),+ $(,)?) => {$(
+        /// # Safety
+        /// As the C library's function of this name.
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        pub unsafe extern "C" fn $name(number: c_int, handler: usize) -> usize {
+            if index_of(number).is_some() {
+                return replace(number, handler, $flags);
+            }
+            let handler = in_place_of(handler, number);
+            let real = real::$name.look_up();
+            // SAFETY: the same call as our caller's.
+            as_wanted(real.map_or(libc::SIG_ERR, |real| unsafe { real(number, handler) }))
+        }
+    )+
+        own! { $(fn $name(c_int, usize) -> usize;)+ }
+    };
+}
+
+/// Once, and not blocked meanwhile: the plain `signal` of programs that ask for nothing but the standard.
+const ONCE: c_int = libc::SA_RESETHAND | libc::SA_NODEFER;
+
+older! {
+    signal: libc::SA_RESTART,
+    bsd_signal: libc::SA_RESTART,
+    ssignal: libc::SA_RESTART,
+    sysv_signal: ONCE,
+    __sysv_signal: ONCE,
+}
+
+/// `SIG_HOLD`, which the libc crate does not have: the signal is to be blocked.
+const HOLD: usize = 2;
+
+/// # Safety
+/// As sigset(3).
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn sigset(number: c_int, handler: usize) -> usize {
+    // SAFETY: the C library's type for the function of this name.
+    static REAL: Symbol<Signal> = unsafe { Symbol::new(c"sigset") };
+    match index_of(number) {
+        // These are never blocked.
+        Some(index) if handler == HOLD => THEIRS
+            .lock()
+            .and_then(|theirs| theirs[index])
+            .map_or(libc::SIG_DFL, |theirs| theirs.sa_sigaction),
+        Some(_) => replace(number, handler, 0),
+        None => {
+            let handler = in_place_of(handler, number);
+            // SAFETY: the same call as our caller's.
+            as_wanted(
+                REAL.look_up()
+                    .map_or(libc::SIG_ERR, |real| unsafe { real(number, handler) }),
+            )
+        }
+    }
+}
+
+/// # Safety
+/// As sigignore(3).
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn sigignore(number: c_int) -> c_int {
+    // SAFETY: all zeros is a valid action.
+    let mut action: Action = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = libc::SIG_IGN;
+    // SAFETY: a valid action.
+    unsafe { sigaction(number, &raw const action, std::ptr::null_mut()) }
 }

@@ -96,7 +96,7 @@ pub(crate) struct Slot {
     facts: AtomicU32,
     /// Number of the call path that made the object.
     pub(crate) made: AtomicU32,
-    /// Number of the one that gave it back.
+    /// Number of the one that gave it back; of one that is alive, after how many forks it was made.
     pub(crate) freed: AtomicU32,
     /// The next in a queue, guarded by the ledger's lock; of a compacted object its number in the store.
     pub(crate) link: AtomicU32,
@@ -189,12 +189,19 @@ impl Slot {
 
     /// It was taken from the ledger and holds an object now. False: it is no slot to be handed out, as somebody wrote over
     /// its words.
-    pub(crate) fn hold(&self, family: Family, alignment: usize, bytes: usize, path: u32) -> bool {
+    pub(crate) fn hold(
+        &self,
+        family: Family,
+        alignment: usize,
+        bytes: usize,
+        path: u32,
+        forks: u32,
+    ) -> bool {
         let Some(state) = self.facts().state.after(Event::Made) else {
             return false;
         };
         self.made.store(path, Ordering::Relaxed);
-        self.freed.store(0, Ordering::Relaxed);
+        self.freed.store(forks, Ordering::Relaxed);
         let facts = Facts {
             state,
             family,
@@ -235,8 +242,8 @@ mod tests {
         let slot = Slot::default();
         assert_eq!(slot.facts().state, State::Fresh);
         assert_eq!(slot.step(Event::Leaves), None);
-        assert!(slot.hold(Family::New, 8, 24, 7));
-        assert!(!slot.hold(Family::New, 8, 24, 7), "it is alive");
+        assert!(slot.hold(Family::New, 8, 24, 7, 0));
+        assert!(!slot.hold(Family::New, 8, 24, 7, 0), "it is alive");
         assert_eq!(slot.step(Event::Left), None);
         assert!(slot.step(Event::Leaves).is_some());
         assert_eq!(slot.step(Event::Leaves), None, "somebody else is at it");
@@ -256,7 +263,7 @@ mod tests {
         assert!(!slot.may_be_zeros());
         slot.announce();
         assert!(slot.may_be_zeros());
-        assert!(slot.hold(Family::Malloc, 8, 12, 1));
+        assert!(slot.hold(Family::Malloc, 8, 12, 1, 0));
         assert!(!slot.set_compacted(false), "it is not");
         assert!(slot.set_compacted(true) && !slot.set_compacted(true));
         assert!(!slot.may_be_zeros(), "its bytes are in the store");
@@ -271,7 +278,7 @@ mod tests {
     fn of_many_threads_one_gives_it_back() {
         let slot = Slot::default();
         for _ in 0..1000 {
-            assert!(slot.hold(Family::Malloc, 8, 8, 1));
+            assert!(slot.hold(Family::Malloc, 8, 8, 1, 0));
             let winners = std::thread::scope(|scope| {
                 let threads = [(); 2].map(|()| scope.spawn(|| slot.step(Event::Leaves).is_some()));
                 threads.map(|thread| usize::from(thread.join().expect("joined")))

@@ -45,9 +45,12 @@ macro_rules! check_copy {
 /// Tells of a copy onto itself, if that is wanted.
 macro_rules! check_overlap {
     ($name:literal, $to:expr, $from:expr, $bytes:expr) => {
-        let (to, from, bytes): (usize, usize, usize) = ($to as usize, $from as usize, $bytes);
-        if settings::wants_overlap() && to != from && to.abs_diff(from) < bytes {
-            report::overlap($name, to, bytes, capture());
+        let (to, from) = ($to as usize, $from as usize);
+        if settings::wants_overlap() && to != from {
+            let bytes: usize = $bytes;
+            if to.abs_diff(from) < bytes {
+                report::overlap($name, to, bytes, capture());
+            }
         }
     };
 }
@@ -132,6 +135,12 @@ fn wide(count: size_t) -> size_t {
     count.saturating_mul(size_of::<wchar_t>())
 }
 
+/// Bytes of a string, its end included.
+fn text(from: *const c_char) -> size_t {
+    // SAFETY: a string, as our caller's caller says: it is about to be copied.
+    1 + unsafe { libc::strlen(from) }
+}
+
 // Of strings whose lengths are not known the first byte is looked at; their ends meet guards.
 wrappers! {
     fn __memcpy_chk(to: *mut c_void, from: *const c_void, bytes: size_t, room: size_t) -> *mut c_void = std::ptr::null_mut(), {
@@ -146,6 +155,7 @@ wrappers! {
     }
     fn strcpy(to: *mut c_char, from: *const c_char) -> *mut c_char = std::ptr::null_mut(), {
         check_copy!("strcpy", to, from, 1);
+        check_overlap!("strcpy", to, from, text(from));
     }
     fn strncpy(to: *mut c_char, from: *const c_char, count: size_t) -> *mut c_char = std::ptr::null_mut(), {
         check!("strncpy", from, count.min(1), Read);
@@ -153,6 +163,7 @@ wrappers! {
     }
     fn __strcpy_chk(to: *mut c_char, from: *const c_char, room: size_t) -> *mut c_char = std::ptr::null_mut(), {
         check_copy!("strcpy", to, from, 1);
+        check_overlap!("strcpy", to, from, text(from));
     }
     fn __strncpy_chk(to: *mut c_char, from: *const c_char, count: size_t, room: size_t) -> *mut c_char = std::ptr::null_mut(), {
         check!("strncpy", from, count.min(1), Read);
@@ -202,6 +213,7 @@ wrappers! {
     }
     fn stpcpy(to: *mut c_char, from: *const c_char) -> *mut c_char = std::ptr::null_mut(), {
         check_copy!("stpcpy", to, from, 1);
+        check_overlap!("stpcpy", to, from, text(from));
     }
     fn mempcpy(to: *mut c_void, from: *const c_void, bytes: size_t) -> *mut c_void = std::ptr::null_mut(), {
         check_copy!("mempcpy", to, from, bytes);
@@ -209,9 +221,11 @@ wrappers! {
     }
     fn wmemcpy(to: *mut wchar_t, from: *const wchar_t, count: size_t) -> *mut wchar_t = std::ptr::null_mut(), {
         check_copy!("wmemcpy", to, from, wide(count));
+        check_overlap!("wmemcpy", to, from, wide(count));
     }
     fn __wmemcpy_chk(to: *mut wchar_t, from: *const wchar_t, count: size_t, room: size_t) -> *mut wchar_t = std::ptr::null_mut(), {
         check_copy!("wmemcpy", to, from, wide(count));
+        check_overlap!("wmemcpy", to, from, wide(count));
     }
     fn wmemmove(to: *mut wchar_t, from: *const wchar_t, count: size_t) -> *mut wchar_t = std::ptr::null_mut(), {
         check_copy!("wmemmove", to, from, wide(count));
@@ -227,5 +241,32 @@ wrappers! {
     }
     fn fputs(text: *const c_char, file: *mut libc::FILE) -> c_int = -1, {
         check!("fputs", text, 1, Read);
+    }
+    fn stpncpy(to: *mut c_char, from: *const c_char, count: size_t) -> *mut c_char = std::ptr::null_mut(), {
+        check!("stpncpy", from, count.min(1), Read);
+        check!("stpncpy", to, count, Write);
+    }
+    fn __stpncpy_chk(to: *mut c_char, from: *const c_char, count: size_t, room: size_t) -> *mut c_char = std::ptr::null_mut(), {
+        check!("stpncpy", from, count.min(1), Read);
+        check!("stpncpy", to, count, Write);
+    }
+    fn __stpcpy_chk(to: *mut c_char, from: *const c_char, room: size_t) -> *mut c_char = std::ptr::null_mut(), {
+        check_copy!("stpcpy", to, from, 1);
+        check_overlap!("stpcpy", to, from, text(from));
+    }
+    fn __mempcpy_chk(to: *mut c_void, from: *const c_void, bytes: size_t, room: size_t) -> *mut c_void = std::ptr::null_mut(), {
+        check_copy!("mempcpy", to, from, bytes);
+        check_overlap!("mempcpy", to, from, bytes);
+    }
+    fn wmempcpy(to: *mut wchar_t, from: *const wchar_t, count: size_t) -> *mut wchar_t = std::ptr::null_mut(), {
+        check_copy!("wmempcpy", to, from, wide(count));
+        check_overlap!("wmempcpy", to, from, wide(count));
+    }
+    fn __wmempcpy_chk(to: *mut wchar_t, from: *const wchar_t, count: size_t, room: size_t) -> *mut wchar_t = std::ptr::null_mut(), {
+        check_copy!("wmempcpy", to, from, wide(count));
+        check_overlap!("wmempcpy", to, from, wide(count));
+    }
+    fn __wmemset_chk(to: *mut wchar_t, value: wchar_t, count: size_t, room: size_t) -> *mut wchar_t = std::ptr::null_mut(), {
+        check!("wmemset", to, wide(count), Write);
     }
 }

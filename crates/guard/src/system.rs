@@ -48,6 +48,19 @@ pub(crate) fn set_usable(start: usize, bytes: usize, is_usable: bool) -> bool {
     worked(unsafe { libc::syscall(libc::SYS_mprotect, start, bytes, c_long::from(protection)) })
 }
 
+/// Makes code writable, too, or no longer.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn protect_code(start: usize, bytes: usize, is_writable: bool) -> bool {
+    let code = libc::PROT_READ | libc::PROT_EXEC;
+    let protection = if is_writable {
+        code | libc::PROT_WRITE
+    } else {
+        code
+    };
+    // SAFETY: pages that are run, which they can be all the while.
+    worked(unsafe { libc::syscall(libc::SYS_mprotect, start, bytes, c_long::from(protection)) })
+}
+
 /// Guards: what was there is gone, and each access faults.
 pub(crate) fn install_guards(start: usize, bytes: usize) -> bool {
     // SAFETY: callers own these addresses, and what they hold is no longer wanted.
@@ -146,6 +159,21 @@ pub(crate) fn address_space_left() -> Option<usize> {
     // SAFETY: a valid place for the answer.
     let told = unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) };
     (told == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur as usize)
+}
+
+/// Cores may be as large as the hard limit says.
+pub(crate) fn allow_core() {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: a valid place for the answer, which is a valid limit.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_CORE, &raw mut limit) == 0 {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_CORE, &raw const limit);
+        }
+    }
 }
 
 /// Mappings that a process may have.

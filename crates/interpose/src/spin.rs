@@ -6,6 +6,8 @@ use std::ops::DerefMut;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 
+use crate::let_others;
+
 /// Looks without giving the processor away.
 const SPINS: u32 = 64;
 /// Looks in all: about a second. Who interrupted the holder (a signal handler) would wait for ever.
@@ -38,8 +40,7 @@ impl<T> Spin<T> {
             if round < SPINS {
                 std::hint::spin_loop();
             } else {
-                // SAFETY: no arguments.
-                unsafe { libc::sched_yield() };
+                let_others();
             }
         }
         None

@@ -64,6 +64,7 @@ fn a_summary_survives_the_wire() {
         sizes: core::array::from_fn(|index| index as u64),
         paths: 9,
         left_out: 10,
+        reused_early: 11,
         compaction: Compaction::Refused,
         compaction_errno: 1,
         compacted_objects: 11,

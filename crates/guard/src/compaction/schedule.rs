@@ -78,8 +78,10 @@ pub(super) fn prepare() {
 pub(super) fn note_this_thread() {
     let _ = NOTED.try_with(|noted| {
         if noted.get() == 0 {
-            noted.set(paths::this_thread());
-            note(noted.get());
+            noted.set(paths::known_thread());
+            if noted.get() != 0 {
+                note(noted.get());
+            }
         }
     });
 }

@@ -38,9 +38,9 @@ fn make(ledger: &mut Ledger, bytes: usize) -> Option<(Number, placement::Placed)
     let slot = arena.slot(number);
     if arena.is_large(number) {
         arena.set_large_bytes(number, bytes);
-        assert!(slot.hold(Family::Malloc, alignment, 0, 1));
+        assert!(slot.hold(Family::Malloc, alignment, 0, 1, 0));
     } else {
-        assert!(slot.hold(Family::Malloc, alignment, bytes, 1));
+        assert!(slot.hold(Family::Malloc, alignment, bytes, 1, 0));
     }
     Some((number, arena.object(number, slot.facts())))
 }

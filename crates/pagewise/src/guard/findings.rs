@@ -78,6 +78,18 @@ impl Finding {
         }
     }
 
+    /// Whether another process found the same damage: it has been there since before one was forked from the other.
+    pub(super) fn is_inherited(&self, other: &Finding) -> bool {
+        let damage = |finding: &Finding| {
+            let fault = &finding.fault;
+            (fault.kind, fault.access, fault.address, fault.object)
+        };
+        self.fault.access == Access::EarlierWrite
+            && self.fault.pid != other.fault.pid
+            && damage(self) == damage(other)
+            && is_same(&self.allocation, &other.allocation)
+    }
+
     /// The line that the programmer looks at first: of a leak where it was allocated, else of the access or the call.
     pub(super) fn place(&self) -> Option<&Frame> {
         let path = match self.fault.kind {
@@ -102,11 +114,18 @@ impl Finding {
         }
     }
 
+    /// The bytes near the address, two digits each; `None`: none are known.
+    pub(super) fn near_text(&self) -> Option<String> {
+        let digits = self.near.iter().map(|byte| format!("{byte:02x}"));
+        (!self.near.is_empty()).then(|| digits.collect())
+    }
+
     /// The function of the C library whose arguments were wrong.
     pub(super) fn function(&self) -> Option<&str> {
         let name = self.fault.function.split(|&byte| byte == 0).next()?;
         std::str::from_utf8(name).ok().filter(|name| {
-            !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
+            let is_of_names = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+            !name.is_empty() && name.bytes().all(is_of_names)
         })
     }
 }

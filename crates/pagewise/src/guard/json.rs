@@ -36,10 +36,13 @@ struct ErrorEntry<'ran> {
     given_back_by: Option<&'static str>,
     leaked_objects: Option<u64>,
     leaked_bytes: Option<u64>,
+    near_address: Option<u64>,
+    /// Two digits each.
+    near_bytes: Option<String>,
     file: Option<&'ran str>,
     line: Option<u32>,
     pid: u32,
-    tid: u32,
+    tid: Option<u32>,
     allocation_tid: Option<u32>,
     free_tid: Option<u32>,
     stacks: Stacks<'ran>,
@@ -88,6 +91,7 @@ struct Process {
     paths: u64,
     cut_paths: u64,
     left_out: u64,
+    reused_early: u64,
     /// Live objects of up to 2^n bytes, and beyond.
     sizes: Vec<u64>,
     /// Null: no limit was asked for.
@@ -161,10 +165,12 @@ fn entry(finding: &Finding) -> ErrorEntry<'_> {
         given_back_by: (fault.kind == FaultKind::Mismatch).then(|| functions(fault.given_to).1),
         leaked_objects: is_leak.then_some(fault.leaked[0]),
         leaked_bytes: is_leak.then_some(fault.leaked[1]),
+        near_address: finding.near_text().map(|_| fault.near_address),
+        near_bytes: finding.near_text(),
         file: place.and_then(|frame| frame.file.as_deref()),
         line: place.and_then(|frame| frame.line),
         pid: fault.pid,
-        tid: fault.tid,
+        tid: known(fault.tid),
         allocation_tid: known(fault.threads[0]),
         free_tid: known(fault.threads[1]),
         stacks: Stacks {
@@ -198,6 +204,7 @@ pub(super) fn document(ran: &Ran) -> String {
         paths: summary.paths,
         cut_paths: summary.cut_paths,
         left_out: summary.left_out,
+        reused_early: summary.reused_early,
         sizes: summary.sizes.to_vec(),
         compaction: compaction(summary),
     });

@@ -56,7 +56,17 @@ pub(crate) struct GuardArguments {
     /// Tell of copies (memcpy) onto a part of themselves
     #[arg(long)]
     pub(crate) overlap: bool,
-    /// Memory for objects' pages: beyond it, small objects that were not used lately are kept without their padding until they
+    /// Fill objects of malloc and new with this byte (0 to 255, or 0xaa) when they are made, not with zeros: what reads them before
+    /// it writes to them shows
+    #[arg(long, value_name = "BYTE", value_parser = options::byte)]
+    pub(crate) fill: Option<u8>,
+    /// Stop the program at each error that is told, so that a debugger can be attached; SIGCONT continues it
+    #[arg(long)]
+    pub(crate) stop: bool,
+    /// Leave a core where an error ends the program, as large as its hard limit permits
+    #[arg(long)]
+    pub(crate) core: bool,
+    /// Memory for objects' pages: beyond it, small objects neither made nor brought back lately are kept without their padding until they
     /// are touched. In each process; needs root or vm.unprivileged_userfaultfd=1
     #[arg(long, value_name = "SIZE", value_parser = options::limit)]
     pub(crate) memory: Option<u64>,

@@ -58,6 +58,15 @@ pub(super) fn size(text: &str) -> Result<u64, String> {
     }
 }
 
+/// A byte, decimal or as `0xaa`.
+pub(super) fn byte(text: &str) -> Result<u8, String> {
+    let value = match text.strip_prefix("0x") {
+        Some(digits) => u8::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    value.map_err(|_| "it is a byte: 0 to 255, or 0x00 to 0xff".to_owned())
+}
+
 /// A limit of memory: bytes, as `64M`.
 pub(super) fn limit(text: &str) -> Result<u64, String> {
     size(text)
@@ -79,6 +88,8 @@ pub(super) fn of(arguments: &GuardArguments, side: Side) -> String {
         (arguments.mprotect, abi::OPTION_MPROTECT),
         (arguments.overlap, abi::OPTION_OVERLAP),
         (side == Side::Begin, abi::OPTION_BEGIN),
+        (arguments.stop, abi::OPTION_STOP),
+        (arguments.core, abi::OPTION_CORE),
     ] {
         if is_wanted {
             options.push(name.to_owned());
@@ -89,6 +100,9 @@ pub(super) fn of(arguments: &GuardArguments, side: Side) -> String {
     }
     if arguments.sample != Sample(1) {
         options.push(format!("{}{}", abi::OPTION_SAMPLE, arguments.sample.0));
+    }
+    if let Some(byte) = arguments.fill {
+        options.push(format!("{}{byte}", abi::OPTION_FILL));
     }
     for (size, name) in [
         (arguments.memory, abi::OPTION_MEMORY),
@@ -129,6 +143,15 @@ impl Input {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_are_decimal_or_of_two_digits() {
+        assert_eq!(byte("170"), byte("0xaa"));
+        assert_eq!(byte("0"), Ok(0));
+        for wrong in ["", "256", "0x100", "-1", "aa"] {
+            assert!(byte(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn shares_are_one_in_so_many() {

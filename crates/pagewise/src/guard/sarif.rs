@@ -47,6 +47,10 @@ fn result(finding: &Finding) -> Value {
     .map(|(name, path)| stack(name, path))
     .collect();
     result["stacks"] = Value::Array(stacks);
+    if let Some(bytes) = finding.near_text() {
+        let address = format!("{:#x}", finding.fault.near_address);
+        result["properties"] = json!({"nearAddress": address, "nearBytes": bytes});
+    }
     result
 }
 

@@ -102,7 +102,12 @@ impl Heard<'_> {
                     self.suppressed += 1;
                     return;
                 }
-                if self.earlier.iter().any(|earlier| earlier.covers(&finding)) {
+                let is_known = self.earlier.iter().any(|earlier| earlier.covers(&finding))
+                    || self
+                        .findings
+                        .iter()
+                        .any(|known| known.is_inherited(&finding));
+                if is_known {
                     return;
                 }
                 tell!("{}", text::finding(&finding));

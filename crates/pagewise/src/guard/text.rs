@@ -39,7 +39,7 @@ pub(super) fn finding(finding: &Finding) -> String {
         path(&mut text, &finding.release);
     }
     near(&mut text, finding);
-    let _ = write!(text, "  process {}, thread {}", fault.pid, fault.tid);
+    let _ = write!(text, "  process {}, {}", fault.pid, thread(fault.tid));
     text
 }
 
@@ -207,6 +207,15 @@ pub(super) fn summary(ran: &Ran) -> String {
             text,
             "\npagewise: {} not guarded: no address space or mapping was left; see ulimit -v and sysctl vm.max_map_count",
             count(unguarded, "object")
+        );
+    }
+    let reused = sum(|summary| summary.reused_early);
+    if reused > 0 {
+        let _ = write!(
+            text,
+            "\npagewise: {} made where others were given back shortly before, whose later use may be missed: no other \
+             addresses were left; see ulimit -v",
+            count(reused, "object")
         );
     }
     // Who makes no object has not tried.

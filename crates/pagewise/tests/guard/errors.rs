@@ -215,6 +215,12 @@ fn a_read_into_too_short_a_buffer_is_told_and_made() {
         (&error["access_bytes"], &error["offset"]),
         (&32.into(), &16.into())
     );
+    // Up to the guard: padding and the object.
+    let near = error["near_bytes"].as_str().expect("bytes");
+    let object = error["object_address"].as_u64().expect("an object");
+    let before = object - error["near_address"].as_u64().expect("an address");
+    let expected = "aa".repeat(before as usize) + &"01".repeat(16);
+    assert_eq!(near, expected);
 }
 
 #[test]
@@ -368,7 +374,10 @@ fn little_address_space_is_told_and_no_end() {
 }
 
 #[test]
-fn no_memory_for_new_is_the_end() {
+fn no_memory_for_new_is_an_exception() {
+    let (ended, json) = guard("", "./operators caught-no-memory");
+    ended.expect_code(0);
+    assert_eq!(json["summary"]["errors"], 0);
     let (ended, json) = guard("", "./operators no-memory");
     ended.expect_code(134);
     assert_eq!(json["summary"]["errors"], 0);

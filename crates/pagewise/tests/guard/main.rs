@@ -4,6 +4,7 @@
 mod common;
 
 mod errors;
+mod harder;
 mod memory;
 mod options;
 mod planted;

@@ -181,6 +181,7 @@ fn code_hosts_get_file_and_line() {
     let run = &json["runs"][0];
     let result = &run["results"][0];
     assert_eq!(result["ruleId"], "heap-use-after-free");
+    assert!(result["properties"].is_null(), "its page is gone");
     let rules = run["tool"]["driver"]["rules"].as_array().expect("rules");
     assert!(rules.iter().any(|rule| rule["id"] == result["ruleId"]));
     let place = &result["locations"][0]["physicalLocation"];
@@ -188,6 +189,29 @@ fn code_hosts_get_file_and_line() {
     let uri = place["artifactLocation"]["uri"].as_str().expect("a file");
     assert!(uri.ends_with("tests/programs/guarded.c"), "{uri}");
     assert_eq!(result["stacks"].as_array().map(Vec::len), Some(3));
+    let arguments = [
+        "guard",
+        "--sarif",
+        "told.sarif",
+        "--",
+        "./guarded",
+        "cwe122",
+    ];
+    let ended = crate::common::command::run(folder.path(), &arguments);
+    ended.expect_code(1);
+    let text = fs::read_to_string(folder.path().join("told.sarif")).expect("written");
+    let json: Value = serde_json::from_str(&text).expect("JSON");
+    let near = &json["runs"][0]["results"][0]["properties"];
+    assert!(
+        near["nearAddress"]
+            .as_str()
+            .is_some_and(|address| address.starts_with("0x"))
+    );
+    assert!(
+        near["nearBytes"]
+            .as_str()
+            .is_some_and(|bytes| bytes.contains(&"02".repeat(24)))
+    );
 }
 
 #[test]

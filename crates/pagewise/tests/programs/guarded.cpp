@@ -20,6 +20,22 @@ int main(int argc, char **argv)
         delete new int[10]; // BUG array-delete
     if (!strcmp(name, "no-memory"))
         return *static_cast<char *>(operator new(size_t(1) << 60));
+    if (!strcmp(name, "caught-no-memory")) {
+        int caught = 0;
+        for (int form = 0; form < 4; form++)
+            try {
+                std::string inside(100, 'x'); // is to be destroyed on the way
+                size_t bytes = size_t(1) << 60;
+                void *volatile made = form == 0   ? operator new(bytes)
+                                      : form == 1 ? operator new[](bytes)
+                                      : form == 2 ? operator new(bytes, std::align_val_t(64))
+                                                  : operator new[](bytes, std::align_val_t(64));
+                free(made);
+            } catch (const std::bad_alloc &) {
+                caught++;
+            }
+        return caught == 4 && new (std::nothrow) char[size_t(1) << 60] == nullptr ? 0 : 1;
+    }
     if (!strcmp(name, "good")) {
         delete new int(1);
         delete[] new int[10];

@@ -1,0 +1,282 @@
+//! What the guard has a hard time with: threads at work while the process ends, sandboxes, handlers, children, arguments that
+//! the kernel refuses.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use rustix::process::Pid;
+use rustix::process::Signal;
+use rustix::process::kill_process;
+use serde_json::Value;
+use tempfile::TempDir;
+use tempfile::tempdir;
+
+use crate::common::command::Ended;
+use crate::common::command::command;
+use crate::common::command::run;
+use crate::common::command::start;
+use crate::common::install::pagewise;
+use crate::common::programs::compile_with;
+use crate::common::within;
+
+const SOURCE: &str = include_str!("../programs/harder.c");
+
+fn folder() -> &'static Path {
+    static FOLDER: OnceLock<TempDir> = OnceLock::new();
+    FOLDER
+        .get_or_init(|| {
+            let folder = tempdir().expect("a folder");
+            let options = ["-O0", "-w", "-fno-builtin", "-pthread"];
+            compile_with(folder.path(), "harder.c", "harder", &options);
+            folder
+        })
+        .path()
+}
+
+/// The line that bears the mark of a case.
+fn line_of(case: &str) -> usize {
+    let mark = format!("BUG {case} */");
+    let found = SOURCE.lines().position(|line| line.ends_with(&mark));
+    found.unwrap_or_else(|| panic!("no {mark}")) + 1
+}
+
+/// Runs a case and returns how it ended with its JSON.
+fn guard(options: &str, case: &str) -> (Ended, Value) {
+    let name = format!("of {options} {case}.json").replace([' ', '/'], "_");
+    let mut arguments = vec!["guard", "--json", &name];
+    arguments.extend(options.split_whitespace());
+    arguments.extend(["--", "./harder", case]);
+    let ended = run(folder(), &arguments);
+    let text = fs::read_to_string(folder().join(&name)).unwrap_or_else(|_| panic!("{ended:#?}"));
+    (ended, serde_json::from_str(&text).expect("JSON"))
+}
+
+/// Asserts that nothing is told of a case, and what it says.
+fn expect_silence(options: &str, case: &str, says: &str) {
+    let (ended, json) = guard(options, case);
+    let ended = ended.expect_code(0);
+    assert_eq!(ended.stdout, says, "{ended:#?}");
+    assert_eq!(json["summary"]["errors"], 0, "{ended:#?}");
+}
+
+/// Asserts that the only error of a case is at its mark, and what it says before.
+fn expect_error(case: &str, says: &str) {
+    let (ended, json) = guard("", case);
+    let ended = ended.expect_code(1);
+    assert_eq!(ended.stdout, says, "{ended:#?}");
+    assert_eq!(json["summary"]["errors"], 1, "{ended:#?}");
+    assert_eq!(json["errors"][0]["line"], line_of(case), "{ended:#?}");
+}
+
+#[test]
+fn threads_at_work_while_the_process_ends_are_no_error() {
+    for _ in 0..5 {
+        expect_silence("", "exiting", "");
+    }
+    // Here what is looked at is sure to be gone.
+    expect_silence("", "hidden", "");
+    expect_silence("--leaks", "hidden", "");
+    // Of what they make meanwhile at most that seems leaked which no memory holds yet.
+    let (ended, json) = guard("--leaks", "exiting");
+    let errors = json["errors"].as_array().expect("errors");
+    assert_eq!(errors[0]["leaked_objects"], 20_000, "{ended:#?}");
+    for error in &errors[1..] {
+        assert_eq!(error["kind"], "leak", "{ended:#?}");
+        assert!(error["leaked_objects"].as_u64() < Some(10), "{ended:#?}");
+    }
+    assert_eq!(json["summary"]["exit_code"], 0, "{ended:#?}");
+}
+
+#[test]
+fn damage_seen_at_the_end_is_told_for_each_path_that_made_what_is_damaged() {
+    let (ended, json) = guard("--keep-going", "damaged");
+    let ended = ended.expect_code(1);
+    let errors = json["errors"].as_array().expect("errors");
+    let offsets: Vec<_> = errors.iter().map(|error| &error["offset"]).collect();
+    assert_eq!(offsets, [-1, -2], "{ended:#?}");
+    fs::write(folder().join("known"), "heap-buffer-underflow:damage_one\n").expect("written");
+    let (ended, json) = guard("--suppressions known", "damaged");
+    let ended = ended.expect_code(1);
+    assert_eq!(json["summary"]["suppressed"], 1, "{ended:#?}");
+    assert_eq!(json["errors"][0]["offset"], -2, "{ended:#?}");
+}
+
+#[test]
+fn aligned_moves_are_repaired_in_sandboxes_too() {
+    expect_error("sandboxed-vector", "moved\n");
+    let (_, json) = guard("", "sandboxed-vector");
+    assert_eq!(json["errors"][0]["access_bytes"], 1);
+    let is_repaired = u64::from(cfg!(target_arch = "x86_64"));
+    let process = &json["summary"]["processes"][0];
+    assert_eq!(process["repaired_instructions"], is_repaired);
+}
+
+#[test]
+fn who_only_asks_for_a_sandbox_is_in_none() {
+    expect_silence("", "unprobed", "1\n");
+    expect_silence("", "probed", "2\n");
+}
+
+#[test]
+fn what_the_kernel_refuses_it_refuses() {
+    expect_silence("", "refused", "6\n");
+}
+
+#[test]
+fn handlers_installed_by_older_functions_are_called_from_ours() {
+    expect_error("other-signals", "3\n");
+}
+
+#[test]
+fn threads_made_in_a_sandbox_allocate_contend_and_err() {
+    if cfg!(target_arch = "x86_64") {
+        expect_error("sandboxed-threads", "done\n");
+    }
+}
+
+#[test]
+fn what_a_parent_did_is_told_once_and_no_end_of_its_children() {
+    let (ended, json) = guard("", "inherited");
+    let ended = ended.expect_code(1);
+    assert_eq!(ended.stdout, "fine\nfine\nfine\n", "{ended:#?}");
+    assert_eq!(json["summary"]["errors"], 1, "{ended:#?}");
+}
+
+#[test]
+fn slots_that_are_handed_out_again_early_are_told() {
+    let script = folder().join("little.sh");
+    fs::write(&script, "ulimit -v 400000\nexec ./harder reused\n").expect("written");
+    let name = "reused.json";
+    let arguments = ["guard", "--json", name, "--", "sh", "little.sh"];
+    let ended = run(folder(), &arguments).expect_code(0);
+    let text = fs::read_to_string(folder().join(name)).expect("written");
+    let json: Value = serde_json::from_str(&text).expect("JSON");
+    let processes = json["summary"]["processes"].as_array().expect("processes");
+    let counts = processes
+        .iter()
+        .filter_map(|process| process["reused_early"].as_u64());
+    assert!(counts.sum::<u64>() > 10_000, "{ended:#?}");
+    ended.expect_told(&["given back shortly before", "ulimit -v"]);
+    let (_, json) = guard("", "reused");
+    assert_eq!(json["summary"]["processes"][0]["reused_early"], 0);
+}
+
+#[test]
+fn new_objects_are_full_of_what_is_asked_for() {
+    expect_silence("--fill 0xaa", "filled", "1 1 1 1\n1 1 1 1\n");
+    expect_silence("", "filled", "0 1 0 0\n0 1 0 0\n");
+    run(folder(), &["guard", "--fill", "256", "--", "true"]).expect_refusal(125, &["a byte"]);
+}
+
+#[test]
+fn a_program_stops_where_it_erred_until_it_is_continued() {
+    let _ = fs::remove_file(folder().join("pid"));
+    let running = start(command(
+        folder(),
+        &["guard", "--stop", "--", "./harder", "stopped"],
+    ));
+    let mut stopped = None;
+    let is_stopped = within(Duration::from_secs(60), || {
+        let pid = fs::read_to_string(folder().join("pid")).unwrap_or_default();
+        let status = fs::read_to_string(format!("/proc/{}/status", pid.trim()));
+        let is_stopped = status.is_ok_and(|status| status.contains("State:\tT"));
+        stopped = is_stopped.then(|| pid.trim().parse().ok()).flatten();
+        stopped.is_some()
+    });
+    assert!(is_stopped);
+    let pid = stopped.and_then(Pid::from_raw).expect("a process");
+    kill_process(pid, Signal::CONT).expect("sent");
+    let ended = running.end().expect_code(1);
+    let line = format!("harder.c:{}", line_of("stopped"));
+    ended.expect_told(&["heap-buffer-overflow", &line]);
+}
+
+#[test]
+fn cores_are_as_large_as_they_may_be_if_that_is_wanted() {
+    for (option, is_wanted) in [("--core", true), ("--keep-going", false)] {
+        let told =
+            format!("ulimit -Sc 0; exec \"$0\" guard {option} -- sh -c 'ulimit -Sc; ulimit -Hc'");
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", &told])
+            .arg(pagewise())
+            .current_dir(folder());
+        let ended = start(shell).end().expect_code(0);
+        let limits: Vec<&str> = ended.stdout.lines().collect();
+        let expected = if is_wanted { limits[1] } else { "0" };
+        assert_eq!(limits[0], expected, "{ended:#?}");
+    }
+}
+
+#[test]
+fn buffers_that_are_too_short_are_told_of_each_call() {
+    let (ended, json) = guard("--keep-going", "buffers");
+    let ended = ended.expect_code(1);
+    let errors = json["errors"].as_array().expect("errors");
+    let calls: Vec<_> = errors
+        .iter()
+        .filter_map(|error| error["call"].as_str())
+        .collect();
+    let expected = [
+        "preadv",
+        "pwritev",
+        "preadv2",
+        "pwritev2",
+        "recvmmsg",
+        "sendmmsg",
+        "recvmsg",
+        "sendmsg",
+        "recvfrom",
+        "sendto",
+        "accept",
+        "getsockopt",
+        "setsockopt",
+        "fread",
+        "fwrite",
+        "getdents64",
+        "getxattr",
+        "poll",
+        "epoll_wait",
+        "msgrcv",
+        "mq_receive",
+        "readlink",
+        "recvfrom",
+        "pread",
+        "stpncpy",
+        "stpcpy",
+    ];
+    assert_eq!(calls, expected, "{ended:#?}");
+    expect_silence("", "good-buffers", "sent\n");
+}
+
+#[test]
+fn programs_ended_by_signals_are_looked_at_and_summed_up() {
+    for case in ["terminated", "aborted", "quick"] {
+        let (ended, json) = guard("--keep-going", case);
+        let ended = ended.expect_code(1);
+        assert_eq!(json["summary"]["errors"], 1, "{ended:#?}");
+        assert_eq!(json["errors"][0]["offset"], -1, "{ended:#?}");
+        if case == "terminated" {
+            assert_eq!(ended.stdout, "1\n", "{ended:#?}");
+            assert_eq!(json["summary"]["exit_code"], 143, "{ended:#?}");
+        }
+    }
+    let (ended, json) = guard("", "terminated-well");
+    let ended = ended.expect_code(143);
+    let process = &json["summary"]["processes"][0];
+    assert!(process["allocations"].as_u64() > Some(0), "{ended:#?}");
+}
+
+#[test]
+fn copies_of_strings_onto_themselves_are_told_too() {
+    let (ended, json) = guard("--overlap --keep-going", "onto-themselves");
+    let ended = ended.expect_code(1);
+    let errors = json["errors"].as_array().expect("errors");
+    let calls: Vec<_> = errors.iter().map(|error| &error["call"]).collect();
+    let expected = ["strcpy", "stpcpy", "mempcpy", "wmemcpy", "wmempcpy"];
+    assert_eq!(calls, expected, "{ended:#?}");
+    expect_silence("", "onto-themselves", "");
+}
