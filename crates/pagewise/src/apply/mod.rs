@@ -18,6 +18,7 @@ mod session;
 pub(crate) use self::outcome::Outcome;
 pub(crate) use self::session::InForce;
 pub(crate) use self::session::execute;
+pub(crate) use self::session::tell_differences;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -162,7 +163,7 @@ fn run_with(
         .as_root(arguments.as_root)
         .env_remove(pagewise_host::cgroup::DELEGATED);
     let in_force = InForce::new(plan, &program, setting)?;
-    in_force.tell_differences(&program)?;
+    tell_differences(plan, &program.executable()?, in_force.limit_bytes());
     let run = execute(&in_force.given_to(program, library), setting, &signals)?;
     Ok((run.exit_code, in_force.outcome(run)))
 }

@@ -4,6 +4,7 @@ use pagewise_abi::plan::CALLS;
 use pagewise_abi::status::OfRule;
 use pagewise_abi::status::Total;
 use pagewise_abi::status::Why;
+use pagewise_plan::Action;
 use pagewise_plan::Plan;
 use pagewise_plan::Rule;
 use pagewise_plan::Target;
@@ -93,6 +94,12 @@ struct Calls {
     read_ahead_pages: u64,
     released_pages: u64,
     refusals: u64,
+}
+
+impl Calls {
+    fn is_any(&self) -> bool {
+        self.phases + self.locks + self.read_ahead_pages + self.released_pages > 0
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -185,7 +192,7 @@ impl Outcome {
     }
 
     /// For people.
-    pub(super) fn lines(&self) -> Vec<String> {
+    pub(crate) fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if self.processes == 0 {
             lines.push(
@@ -207,6 +214,19 @@ impl Outcome {
         lines.extend(self.io.iter().map(IoOutcome::line));
         lines.extend(self.remarks());
         lines
+    }
+
+    /// Whether anything of the plan came into force: if not, the run was one without it.
+    pub(crate) fn did_something(&self) -> bool {
+        let acts = |action: &str, unmatched: &Option<String>| {
+            action != Action::Nothing.name() && unmatched.is_none()
+        };
+        let mut rules = self.rules.iter();
+        let mut io = self.io.iter();
+        rules.any(|rule| acts(rule.action, &rule.unmatched))
+            || io.any(|rule| acts(rule.action, &rule.unmatched))
+            || (self.fresh.is_some() && self.processes > 0)
+            || self.calls.is_any()
     }
 
     fn never_had_room(&self) -> bool {
