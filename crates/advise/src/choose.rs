@@ -7,7 +7,6 @@
 //! - What is used in no order and does not fit has a hot part that is **locked**, or is left alone: whichever part is kept,
 //!   the others miss as often.
 
-use pagewise_analyze::MemoryNeed;
 use pagewise_plan::Action;
 use pagewise_plan::ReadAhead;
 
@@ -356,7 +355,7 @@ pub(crate) fn words(
     choices: &[Choice],
     objects: &[ObjectFacts],
     run: &RunFacts,
-    need: &MemoryNeed,
+    extra_bytes: Option<u64>,
 ) -> String {
     let names = |wanted: fn(&Action) -> bool| {
         let chosen = choices.iter().filter(|choice| wanted(&choice.action));
@@ -391,7 +390,7 @@ pub(crate) fn words(
             100.0 * run.stalled_share()
         );
     }
-    match need.extra_bytes {
+    match extra_bytes {
         Some(extra) => format!(
             "do nothing: no placement would help much here. Add memory: {} more would have avoided 99 % of the waiting",
             pagewise_report::bytes(extra)
@@ -432,6 +431,7 @@ mod tests {
         RunFacts {
             wall_ns: wall_ms * 1_000_000,
             stall_ns: objects.iter().map(|object| object.stall_ns).sum(),
+            stall_scale: 1.0,
             page_bytes: 4096,
             cpus: 2,
             swap_is_memory: true,
@@ -506,7 +506,11 @@ mod tests {
     #[test]
     fn who_hardly_waits_needs_no_plan() {
         let objects = [object("a", 512, 9, 3.0, Pattern::Loop)];
-        assert!(choose(&objects, &run(&objects, 1000), 256 * MIB, Manner::Careful).is_empty());
+        let mut run = run(&objects, 1000);
+        assert!(choose(&objects, &run, 256 * MIB, Manner::Careful).is_empty());
+        // In less memory it would.
+        run.stall_scale = 100.0;
+        assert!(!choose(&objects, &run, 64 * MIB, Manner::Careful).is_empty());
     }
 
     #[test]

@@ -41,6 +41,21 @@ fn a_sweep_is_streamed_and_swaps_less_with_the_same_output() {
         "{plan:#}"
     );
 
+    // In as much as it needs it waits for nothing.
+    let arguments = "plan --json -o roomy.toml --memory 256M";
+    let ended = run(folder.path(), &arguments.split(' ').collect::<Vec<_>>());
+    let roomy = ended.expect_code(0).json();
+    let words = roomy["words"].as_str().expect("words");
+    assert_eq!(roomy["predicted"]["speedup"], 1.0, "{roomy:#}");
+    assert!(
+        words.starts_with("do nothing: waiting for swap-ins is 0.0 %"),
+        "{words}"
+    );
+    assert!(
+        words.contains("for 256 MiB, by simulation from a run with 64 MiB"),
+        "{words}"
+    );
+
     let arguments = "compare plan.toml --arms mlock --latencies --html page.html --swap zram --swap-size 512M --runs 1 --warm-up 0 --json -- ./twofold swept 128 3";
     let ended = run(folder.path(), &arguments.split(' ').collect::<Vec<_>>());
     machine.assert_restored();
