@@ -50,6 +50,10 @@ pub(crate) struct Outcome {
     unseen_allocations: u64,
     /// Objects that were left alone, as there were too many at once.
     unfollowed_objects: u64,
+    /// Objects whose sweeps were not followed, as there were too many at once.
+    unfollowed_sweeps: u64,
+    /// Threads whose faults were not told, likewise.
+    unfollowed_threads: u64,
     program_locked_all: bool,
     /// Why the program's faults could not be followed.
     faults_errno: Option<u64>,
@@ -152,6 +156,8 @@ impl Outcome {
             lock_budget_is_rlimit: total(Total::LimitedByRlimit) != 0,
             unseen_allocations: total(Total::Unseen),
             unfollowed_objects: total(Total::Unfollowed),
+            unfollowed_sweeps: total(Total::UnfollowedSweeps),
+            unfollowed_threads: total(Total::UnfollowedThreads),
             program_locked_all: total(Total::LockedAll) != 0,
             faults_errno: positive(total(Total::PerfErrno)),
             thread_errno: positive(total(Total::ThreadErrno)),
@@ -284,6 +290,18 @@ impl Outcome {
             lines.push(format!(
                 "{} objects were left alone: too many at once",
                 count(self.unfollowed_objects)
+            ));
+        }
+        if self.unfollowed_sweeps > 0 {
+            lines.push(format!(
+                "sweeps over {} objects were not followed: too many at once",
+                count(self.unfollowed_sweeps)
+            ));
+        }
+        if self.unfollowed_threads > 0 {
+            lines.push(format!(
+                "the faults of {} threads were not told: sweeps by them may have been missed",
+                count(self.unfollowed_threads)
             ));
         }
         if self.unseen_allocations > 0 {
