@@ -63,7 +63,7 @@ impl Choice {
 }
 
 /// How much all rules together may lock in so much memory, bytes.
-pub(crate) fn lock_budget(memory_bytes: u64) -> u64 {
+pub fn lock_budget(memory_bytes: u64) -> u64 {
     memory_bytes
         .saturating_sub((memory_bytes / 8).max(LEAST_RESERVE))
         .max(1)
@@ -106,7 +106,9 @@ pub(crate) fn choose(
         .map(|at| objects[at].resident_bytes())
         .sum();
     let mut budget = Budget {
-        left: lock_budget(memory_bytes).saturating_sub(others.min(memory_bytes / 2)),
+        left: lock_budget(memory_bytes)
+            .saturating_sub(others.min(memory_bytes / 2))
+            .min(run.lockable_bytes.unwrap_or(u64::MAX)),
         unlocked: memory_bytes,
         may_harm: manner != Manner::Careful || run.stalled_share() >= THRASHING,
     };
@@ -432,6 +434,7 @@ mod tests {
             wall_ns: wall_ms * 1_000_000,
             stall_ns: objects.iter().map(|object| object.stall_ns).sum(),
             stall_scale: 1.0,
+            lockable_bytes: None,
             page_bytes: 4096,
             cpus: 2,
             swap_is_memory: true,
@@ -463,6 +466,20 @@ mod tests {
             panic!("{actions:?}");
         };
         assert!((150 * MIB..240 * MIB).contains(&keep), "{keep}");
+    }
+
+    #[test]
+    fn no_more_is_kept_than_the_user_may_lock() {
+        let objects = [
+            object("hot", 64, 300, 40.0, Pattern::Random),
+            object("swept", 512, 600, 4.0, Pattern::Sequential),
+        ];
+        let mut run = run(&objects, 1000);
+        run.lockable_bytes = Some(8 * MIB);
+        let choices = choose(&objects, &run, 256 * MIB, Manner::Careful);
+        let kept: u64 = choices.iter().map(|choice| choice.kept_bytes).sum();
+        assert!(0 < kept && kept <= 8 * MIB, "{choices:?}");
+        assert_eq!(choices[0].action, Action::Nothing);
     }
 
     #[test]

@@ -104,6 +104,8 @@ pub(crate) struct RunFacts {
     pub(crate) stall_ns: u64,
     /// So many times as much is waited in the memory that the plan is for: 1 in as much as was recorded.
     pub(crate) stall_scale: f64,
+    /// What the user may lock; `None`: as much as there is.
+    pub(crate) lockable_bytes: Option<u64>,
     pub(crate) page_bytes: u64,
     /// Processors: reading ahead needs another one.
     pub(crate) cpus: u64,
@@ -118,6 +120,7 @@ impl RunFacts {
             wall_ns: meta.wall_ns.unwrap_or(0),
             stall_ns: findings.totals.stall_ns,
             stall_scale: 1.0,
+            lockable_bytes: None,
             page_bytes: findings.page_bytes(),
             cpus: meta.host.cpus.unwrap_or(1),
             swap_is_memory: meta.swap.kind.as_deref() == Some("zram"),
@@ -179,6 +182,7 @@ mod tests {
             wall_ns: 1000,
             stall_ns: 500,
             stall_scale: 1.0,
+            lockable_bytes: None,
             page_bytes: 4096,
             cpus: 2,
             swap_is_memory: false,

@@ -48,6 +48,7 @@ pub use whole::advise_on_all;
 
 use choose::Choice;
 use choose::Manner;
+pub use choose::lock_budget;
 use facts::ObjectFacts;
 use facts::RunFacts;
 use judge::Judge;
@@ -109,7 +110,6 @@ impl From<TraceError> for NoAdvice {
 
 /// A plan for another size of memory than was recorded.
 struct OtherSize {
-    memory_bytes: u64,
     recorded_bytes: Option<u64>,
     /// Swap-ins there by those at the recorded size, both simulated; `None`: that cannot be told.
     ratio: Option<f64>,
@@ -127,7 +127,6 @@ impl OtherSize {
             (recorded > 0).then(|| there / recorded as f64)
         });
         Some(Self {
-            memory_bytes,
             recorded_bytes,
             ratio,
         })
@@ -143,12 +142,11 @@ impl OtherSize {
             Some(bytes) => format!("with {}", pagewise_report::bytes(bytes)),
             None => "without a limit".to_owned(),
         };
-        let memory = pagewise_report::bytes(self.memory_bytes);
         match self.ratio {
-            Some(_) => format!(" (for {memory}, by simulation from a run {recorded})"),
+            Some(_) => format!(" (by simulation, from a run {recorded})"),
             None => format!(
-                ". What is said of waiting and speed is that of the run that was recorded, {recorded}: how it would be in {memory} \
-                 cannot be simulated from it; record it there"
+                ". What is said of waiting and speed is that of the run that was recorded, {recorded}: how it would be otherwise \
+                 cannot be simulated; record it there"
             ),
         }
     }
@@ -163,7 +161,7 @@ fn extra_bytes(findings: &Findings, memory_bytes: u64) -> Option<u64> {
     }
 }
 
-/// Makes a plan for a memory size in bytes; `None`: for the limit that the recording had. With a `model` of the recording it is
+/// Makes a plan. With a `model` of the recording it is
 /// judged by simulation.
 ///
 /// # Errors
@@ -171,13 +169,14 @@ fn extra_bytes(findings: &Findings, memory_bytes: u64) -> Option<u64> {
 pub(crate) fn advise(
     trace: &Trace,
     findings: &Findings,
-    memory_bytes: Option<u64>,
+    request: &Request,
     model: Option<&Model>,
 ) -> Result<Advice, NoAdvice> {
-    let memory = memory(trace, findings, memory_bytes)?;
+    let memory = memory(trace, findings, request)?;
     let targets = Targets::read(trace)?;
     let other = OtherSize::of(findings, memory.bytes, model);
     let mut run = RunFacts::of(findings);
+    run.lockable_bytes = request.lockable_bytes;
     run.stall_scale = other.as_ref().map_or(1.0, OtherSize::stall_scale);
     let facts = facts(trace, findings)?;
     let choices = best(trace, findings, (&facts, &run), memory.bytes, model)?;
@@ -377,14 +376,14 @@ fn facts(trace: &Trace, findings: &Findings) -> Result<Vec<ObjectFacts>, TraceEr
     Ok(facts)
 }
 
-fn memory(trace: &Trace, findings: &Findings, asked: Option<u64>) -> Result<Memory, NoAdvice> {
+fn memory(trace: &Trace, findings: &Findings, request: &Request) -> Result<Memory, NoAdvice> {
     if !findings.faults_observed() {
         return Err(NoAdvice::Lacks(
             "the recording has no swap-ins with their times; type: pagewise record --memory SIZE -- CMD, as root"
                 .to_owned(),
         ));
     }
-    let Some(bytes) = asked.or(findings.meta.limit.bytes) else {
+    let Some(bytes) = request.memory_bytes.or(findings.meta.limit.bytes) else {
         return Err(NoAdvice::Lacks(
             "the recording had no memory limit: say for which size the plan shall be; type: pagewise plan --memory SIZE"
                 .to_owned(),
@@ -393,7 +392,9 @@ fn memory(trace: &Trace, findings: &Findings, asked: Option<u64>) -> Result<Memo
     Ok(Memory {
         bytes,
         peak_bytes: peak_bytes(trace)?,
-        lock_bytes: Some(choose::lock_budget(bytes)),
+        lock_bytes: Some(request.lockable_bytes.map_or(lock_budget(bytes), |most| {
+            most.min(lock_budget(bytes)).max(1)
+        })),
         fresh: None,
     })
 }

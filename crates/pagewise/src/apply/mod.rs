@@ -36,6 +36,7 @@ use crate::failure::Failure;
 use crate::observe;
 use crate::output::tell;
 use crate::record;
+use crate::record::delegation;
 use crate::record::setting::ROOMY_SWAP_MARGIN;
 use crate::record::setting::Setting;
 use crate::record::setting::Surroundings;
@@ -110,6 +111,7 @@ pub(crate) fn run(arguments: &ApplyArguments) -> Result<ExitCode, Failure> {
         swap_size: arguments.swap_size,
         swap_margin: ROOMY_SWAP_MARGIN,
     };
+    delegation::seek(surroundings.memory.is_some());
     let mut setting = Setting::prepare(&surroundings, peak)?;
     let ran = run_with(arguments, &plan, &library, &setting);
     record::restore(&mut setting);

@@ -247,17 +247,19 @@ impl Outcome {
             lines.push(why.clone());
         }
         let beyond: u64 = self.rules.iter().map(|rule| rule.beyond_budget_bytes).sum();
+        let budget = self.lock_budget_bytes.unwrap_or(0);
         if beyond > 0 && self.lock_budget_is_rlimit {
             lines.push(format!(
-                "{} were not locked: this user may lock {}; type: ulimit -l unlimited (as root), or grant cap_ipc_lock",
+                "{} were not locked: this user may lock {}; type: ulimit -l {} (as root), or grant cap_ipc_lock",
                 bytes(beyond),
-                bytes(self.lock_budget_bytes.unwrap_or(0))
+                bytes(budget),
+                budget.saturating_add(beyond).div_ceil(1 << 10)
             ));
         } else if beyond > 0 {
             lines.push(format!(
                 "{} were not locked: the budget is {}, the rest of the memory is left to others; raise lock_bytes or --memory",
                 bytes(beyond),
-                bytes(self.lock_budget_bytes.unwrap_or(0))
+                bytes(budget)
             ));
         }
         if self.program_locked_all {

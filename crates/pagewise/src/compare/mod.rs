@@ -46,6 +46,7 @@ use crate::input::Input;
 use crate::output::print;
 use crate::output::tell;
 use crate::record;
+use crate::record::delegation;
 use crate::record::signals::Signals;
 use crate::target::Contents;
 use crate::target::Target;
@@ -150,6 +151,7 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
     let sizes = sizes(arguments, &plan, peak_bytes)?;
     // Refused before the runs, not after them.
     let page = page(arguments)?;
+    delegation::seek(true);
     let signals = Signals::catch()?;
     let runner = Runner {
         arguments,

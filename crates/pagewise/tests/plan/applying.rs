@@ -324,7 +324,7 @@ fn no_more_is_locked_than_the_user_may() {
     let folder = planned(&[], &LOCK);
     let ended = apply(folder.path(), "", &with_a_mebibyte("plain")).expect_code(0);
     assert_eq!(ended.stdout, "ok\n");
-    ended.expect_told(&["this user may lock 1.0 MiB", "ulimit -l unlimited"]);
+    ended.expect_told(&["this user may lock 1.0 MiB", "ulimit -l 8188"]);
     let outcome = outcome(folder.path());
     assert_eq!(outcome["lock_budget_is_rlimit"], true);
     assert_eq!(number(&outcome["rules"][0]["locked_bytes"]), 1 << 20);
