@@ -112,7 +112,8 @@ impl FaultEvents {
                 }
                 Err(errno) => {
                     failed = Some(errno);
-                    unfollowed += 1;
+                    // It has ended, or there is no memory just now: that passes.
+                    unfollowed += usize::from(!matches!(errno, libc::ESRCH | libc::ENOMEM));
                 }
             }
         });

@@ -139,6 +139,7 @@ enum MoreArm {
 
 pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
     let plan = Plan::read(&arguments.plan)?;
+    delegation::seek(true);
     let library = record::runtime_library().map_err(|why| {
         Failure::new(format!(
             "no plan without the preloaded library: {why}; type: make build"
@@ -151,7 +152,6 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
     let sizes = sizes(arguments, &plan, peak_bytes)?;
     // Refused before the runs, not after them.
     let page = page(arguments)?;
-    delegation::seek(true);
     let signals = Signals::catch()?;
     let runner = Runner {
         arguments,

@@ -14,6 +14,7 @@ use pagewise_analyze::Findings;
 use pagewise_analyze::analyze;
 use pagewise_analyze::file_io::Thresholds;
 use pagewise_host::MemorySize;
+use pagewise_host::lockable_bytes;
 use pagewise_host::page_bytes;
 use pagewise_predict::Model;
 use pagewise_report::bytes;
@@ -21,9 +22,6 @@ use pagewise_report::text::ColorChoice;
 use pagewise_report::text::Style;
 use pagewise_simulate::hugepages::Tlb;
 use pagewise_trace::Trace;
-use rustix::process::Resource;
-use rustix::process::getrlimit;
-use rustix::thread::CapabilitySet;
 
 use crate::failure::Failure;
 use crate::output::print;
@@ -136,19 +134,11 @@ fn advise(
     })
 }
 
-/// What programs of this user may lock; `None`: as much as there is. Under sudo a program runs as the user who called it.
-fn lockable_bytes() -> Option<u64> {
-    let is_for_root = std::env::var_os("SUDO_UID").is_none();
-    let may_all = rustix::thread::capabilities(None)
-        .is_ok_and(|sets| sets.effective.contains(CapabilitySet::IPC_LOCK));
-    match is_for_root && may_all {
-        true => None,
-        false => getrlimit(Resource::Memlock).current,
-    }
-}
-
 /// Says what would let a plan keep more that is cut to what the user may lock.
 fn tell_limit(advice: &Advice) {
+    if advice.plan.rules.is_empty() {
+        return;
+    }
     let memory = &advice.plan.memory;
     let could = lock_budget(memory.bytes);
     if let Some(may) = memory.lock_bytes.filter(|&may| may < could) {
