@@ -132,7 +132,7 @@ fn verdicts_against_the_plan_are_the_exit_code() {
         return;
     };
     let folder = planned();
-    for (then, verdict) in [("exit 3", "fails"), ("sleep 0.5", "slower")] {
+    for (then, verdict) in [("exit 3", "fails"), ("sleep 2", "slower")] {
         let script = with_plan(then);
         let program = ["sh", "-c", &script];
         let ended = compare(folder.path(), "--runs 3 --warm-up 0", &program).expect_code(1);
