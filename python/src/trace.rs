@@ -8,6 +8,7 @@ use pagewise_analyze::Observed;
 use pagewise_analyze::analyze;
 use pagewise_analyze::sum_by_object;
 use pagewise_host::MemorySize;
+use pagewise_host::lockable_bytes;
 use pagewise_host::page_bytes;
 use pagewise_report::json::Report;
 use pagewise_trace::META_FILE;
@@ -138,6 +139,7 @@ fn plan(path: &Path, memory: Option<MemorySize>) -> PyResult<(String, String)> {
     let model = pagewise_predict::Model::read(&trace).ok();
     let request = pagewise_advise::Request {
         memory_bytes: memory,
+        lockable_bytes: lockable_bytes(),
         ..pagewise_advise::Request::default()
     };
     let advice = pagewise_advise::advise_on_all(&trace, &findings, model.as_ref(), &request);

@@ -52,6 +52,10 @@ pub enum Total {
     WithoutRoom,
     /// Objects that were left alone, as there were too many at once.
     Unfollowed,
+    /// Objects whose sweeps were not followed, as there were too many at once: the most there ever were.
+    UnfollowedSweeps,
+    /// Threads whose faults were not told, likewise.
+    UnfollowedThreads,
 }
 
 /// Words of a rule.

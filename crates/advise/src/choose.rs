@@ -7,7 +7,6 @@
 //! - What is used in no order and does not fit has a hot part that is **locked**, or is left alone: whichever part is kept,
 //!   the others miss as often.
 
-use pagewise_analyze::MemoryNeed;
 use pagewise_plan::Action;
 use pagewise_plan::ReadAhead;
 
@@ -64,7 +63,7 @@ impl Choice {
 }
 
 /// How much all rules together may lock in so much memory, bytes.
-pub(crate) fn lock_budget(memory_bytes: u64) -> u64 {
+pub fn lock_budget(memory_bytes: u64) -> u64 {
     memory_bytes
         .saturating_sub((memory_bytes / 8).max(LEAST_RESERVE))
         .max(1)
@@ -107,7 +106,9 @@ pub(crate) fn choose(
         .map(|at| objects[at].resident_bytes())
         .sum();
     let mut budget = Budget {
-        left: lock_budget(memory_bytes).saturating_sub(others.min(memory_bytes / 2)),
+        left: lock_budget(memory_bytes)
+            .saturating_sub(others.min(memory_bytes / 2))
+            .min(run.lockable_bytes.unwrap_or(u64::MAX)),
         unlocked: memory_bytes,
         may_harm: manner != Manner::Careful || run.stalled_share() >= THRASHING,
     };
@@ -356,7 +357,7 @@ pub(crate) fn words(
     choices: &[Choice],
     objects: &[ObjectFacts],
     run: &RunFacts,
-    need: &MemoryNeed,
+    extra_bytes: Option<u64>,
 ) -> String {
     let names = |wanted: fn(&Action) -> bool| {
         let chosen = choices.iter().filter(|choice| wanted(&choice.action));
@@ -391,7 +392,7 @@ pub(crate) fn words(
             100.0 * run.stalled_share()
         );
     }
-    match need.extra_bytes {
+    match extra_bytes {
         Some(extra) => format!(
             "do nothing: no placement would help much here. Add memory: {} more would have avoided 99 % of the waiting",
             pagewise_report::bytes(extra)
@@ -432,6 +433,8 @@ mod tests {
         RunFacts {
             wall_ns: wall_ms * 1_000_000,
             stall_ns: objects.iter().map(|object| object.stall_ns).sum(),
+            stall_scale: 1.0,
+            lockable_bytes: None,
             page_bytes: 4096,
             cpus: 2,
             swap_is_memory: true,
@@ -463,6 +466,20 @@ mod tests {
             panic!("{actions:?}");
         };
         assert!((150 * MIB..240 * MIB).contains(&keep), "{keep}");
+    }
+
+    #[test]
+    fn no_more_is_kept_than_the_user_may_lock() {
+        let objects = [
+            object("hot", 64, 300, 40.0, Pattern::Random),
+            object("swept", 512, 600, 4.0, Pattern::Sequential),
+        ];
+        let mut run = run(&objects, 1000);
+        run.lockable_bytes = Some(8 * MIB);
+        let choices = choose(&objects, &run, 256 * MIB, Manner::Careful);
+        let kept: u64 = choices.iter().map(|choice| choice.kept_bytes).sum();
+        assert!(0 < kept && kept <= 8 * MIB, "{choices:?}");
+        assert_eq!(choices[0].action, Action::Nothing);
     }
 
     #[test]
@@ -506,7 +523,11 @@ mod tests {
     #[test]
     fn who_hardly_waits_needs_no_plan() {
         let objects = [object("a", 512, 9, 3.0, Pattern::Loop)];
-        assert!(choose(&objects, &run(&objects, 1000), 256 * MIB, Manner::Careful).is_empty());
+        let mut run = run(&objects, 1000);
+        assert!(choose(&objects, &run, 256 * MIB, Manner::Careful).is_empty());
+        // In less memory it would.
+        run.stall_scale = 100.0;
+        assert!(!choose(&objects, &run, 64 * MIB, Manner::Careful).is_empty());
     }
 
     #[test]

@@ -13,6 +13,9 @@ const SMALLEST_BLOCK: u64 = 64 << 10;
 /// Objects below this are not worth a rule.
 const SMALLEST_OBJECT: u64 = 1 << 20;
 
+/// Who waits all the time does something now and then all the same.
+const MOST_STALLED: f64 = 0.99;
+
 /// Of one object.
 #[derive(Clone, Debug)]
 pub(crate) struct ObjectFacts {
@@ -99,6 +102,10 @@ pub(crate) struct RunFacts {
     pub(crate) wall_ns: u64,
     /// Waiting for swap-ins, over all threads.
     pub(crate) stall_ns: u64,
+    /// So many times as much is waited in the memory that the plan is for: 1 in as much as was recorded.
+    pub(crate) stall_scale: f64,
+    /// What the user may lock; `None`: as much as there is.
+    pub(crate) lockable_bytes: Option<u64>,
     pub(crate) page_bytes: u64,
     /// Processors: reading ahead needs another one.
     pub(crate) cpus: u64,
@@ -112,6 +119,8 @@ impl RunFacts {
         Self {
             wall_ns: meta.wall_ns.unwrap_or(0),
             stall_ns: findings.totals.stall_ns,
+            stall_scale: 1.0,
+            lockable_bytes: None,
             page_bytes: findings.page_bytes(),
             cpus: meta.host.cpus.unwrap_or(1),
             swap_is_memory: meta.swap.kind.as_deref() == Some("zram"),
@@ -123,7 +132,10 @@ impl RunFacts {
         if self.wall_ns == 0 {
             return 0.0;
         }
-        (self.stall_ns as f64 / self.wall_ns as f64).min(0.99)
+        let recorded = (self.stall_ns as f64 / self.wall_ns as f64).min(MOST_STALLED);
+        // What is not waiting takes as long in any memory.
+        let scaled = recorded * self.stall_scale;
+        (scaled / (1.0 - recorded + scaled)).min(MOST_STALLED)
     }
 }
 
@@ -162,6 +174,27 @@ mod tests {
             worst_path: None,
             site: Vec::new(),
         }
+    }
+
+    #[test]
+    fn in_other_memory_only_the_waiting_is_another() {
+        let mut run = RunFacts {
+            wall_ns: 1000,
+            stall_ns: 500,
+            stall_scale: 1.0,
+            lockable_bytes: None,
+            page_bytes: 4096,
+            cpus: 2,
+            swap_is_memory: false,
+        };
+        let mut share = |stall_scale| {
+            run.stall_scale = stall_scale;
+            run.stalled_share()
+        };
+        assert_eq!(share(1.0), 0.5);
+        assert_eq!(share(0.0), 0.0);
+        assert_eq!(share(3.0), 0.75);
+        assert_eq!(share(1e9), MOST_STALLED);
     }
 
     #[test]

@@ -66,9 +66,13 @@ impl<'a> Judge<'a> {
 
     /// Swap-ins of the program with the plan, as a share of those without; of what is read ahead, so large a part counts.
     pub(crate) fn share_left(&self, choices: &[Choice], left_of_streamed: f64) -> f64 {
+        // Where nothing swaps, nothing can be won.
+        if self.nothing == 0 {
+            return 1.0;
+        }
         let streamed: f64 = choices.iter().map(|choice| self.streamed(choice)).sum();
         let left = self.free(choices) as f64 + left_of_streamed * streamed;
-        left / (self.nothing as f64).max(1.0)
+        left / self.nothing as f64
     }
 
     /// Pages read in ahead: all that is not kept, in each round.

@@ -33,6 +33,7 @@ use pagewise_plan::Program;
 use pagewise_plan::Rule;
 use pagewise_plan::SourcePlace;
 use pagewise_predict::Model;
+use pagewise_predict::Treatment;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
@@ -47,6 +48,7 @@ pub use whole::advise_on_all;
 
 use choose::Choice;
 use choose::Manner;
+pub use choose::lock_budget;
 use facts::ObjectFacts;
 use facts::RunFacts;
 use judge::Judge;
@@ -106,7 +108,60 @@ impl From<TraceError> for NoAdvice {
     }
 }
 
-/// Makes a plan for a memory size in bytes; `None`: for the limit that the recording had. With a `model` of the recording it is
+/// A plan for another size of memory than was recorded.
+struct OtherSize {
+    recorded_bytes: Option<u64>,
+    /// Swap-ins there by those at the recorded size, both simulated; `None`: that cannot be told.
+    ratio: Option<f64>,
+}
+
+impl OtherSize {
+    fn of(findings: &Findings, memory_bytes: u64, model: Option<&Model>) -> Option<Self> {
+        let recorded_bytes = findings.meta.limit.bytes;
+        if recorded_bytes == Some(memory_bytes) {
+            return None;
+        }
+        let ratio = model.and_then(|model| {
+            let there = model.treated(memory_bytes, |_, _| Treatment::Free) as f64;
+            let recorded = model.simulated_swap_ins();
+            (recorded > 0).then(|| there / recorded as f64)
+        });
+        Some(Self {
+            recorded_bytes,
+            ratio,
+        })
+    }
+
+    /// Each swap-in is taken to be waited for as long as it was.
+    fn stall_scale(&self) -> f64 {
+        self.ratio.unwrap_or(1.0)
+    }
+
+    fn words(&self) -> String {
+        let recorded = match self.recorded_bytes {
+            Some(bytes) => format!("with {}", pagewise_report::bytes(bytes)),
+            None => "without a limit".to_owned(),
+        };
+        match self.ratio {
+            Some(_) => format!(" (by simulation, from a run {recorded})"),
+            None => format!(
+                ". What is said of waiting and speed is that of the run that was recorded, {recorded}: how it would be otherwise \
+                 cannot be simulated; record it there"
+            ),
+        }
+    }
+}
+
+/// How much more than this memory the program needs to wait next to nothing.
+fn extra_bytes(findings: &Findings, memory_bytes: u64) -> Option<u64> {
+    let extra = findings.memory_need.extra_bytes?;
+    match findings.meta.limit.bytes {
+        Some(recorded) => Some((recorded + extra).saturating_sub(memory_bytes)),
+        None => Some(extra),
+    }
+}
+
+/// Makes a plan. With a `model` of the recording it is
 /// judged by simulation.
 ///
 /// # Errors
@@ -114,12 +169,15 @@ impl From<TraceError> for NoAdvice {
 pub(crate) fn advise(
     trace: &Trace,
     findings: &Findings,
-    memory_bytes: Option<u64>,
+    request: &Request,
     model: Option<&Model>,
 ) -> Result<Advice, NoAdvice> {
-    let memory = memory(trace, findings, memory_bytes)?;
+    let memory = memory(trace, findings, request)?;
     let targets = Targets::read(trace)?;
-    let run = RunFacts::of(findings);
+    let other = OtherSize::of(findings, memory.bytes, model);
+    let mut run = RunFacts::of(findings);
+    run.lockable_bytes = request.lockable_bytes;
+    run.stall_scale = other.as_ref().map_or(1.0, OtherSize::stall_scale);
     let facts = facts(trace, findings)?;
     let choices = best(trace, findings, (&facts, &run), memory.bytes, model)?;
     let mut rules = Vec::new();
@@ -156,8 +214,9 @@ pub(crate) fn advise(
         true => {
             "do nothing: what would help cannot be known again in another run, see below".to_owned()
         }
-        false => choose::words(&kept, &facts, &run, &findings.memory_need),
+        false => choose::words(&kept, &facts, &run, extra_bytes(findings, memory.bytes)),
     };
+    let words = words + &other.map_or(String::new(), |other| other.words());
     Ok(Advice {
         plan: Plan {
             program: targets.program(trace),
@@ -317,14 +376,14 @@ fn facts(trace: &Trace, findings: &Findings) -> Result<Vec<ObjectFacts>, TraceEr
     Ok(facts)
 }
 
-fn memory(trace: &Trace, findings: &Findings, asked: Option<u64>) -> Result<Memory, NoAdvice> {
+fn memory(trace: &Trace, findings: &Findings, request: &Request) -> Result<Memory, NoAdvice> {
     if !findings.faults_observed() {
         return Err(NoAdvice::Lacks(
             "the recording has no swap-ins with their times; type: pagewise record --memory SIZE -- CMD, as root"
                 .to_owned(),
         ));
     }
-    let Some(bytes) = asked.or(findings.meta.limit.bytes) else {
+    let Some(bytes) = request.memory_bytes.or(findings.meta.limit.bytes) else {
         return Err(NoAdvice::Lacks(
             "the recording had no memory limit: say for which size the plan shall be; type: pagewise plan --memory SIZE"
                 .to_owned(),
@@ -333,7 +392,9 @@ fn memory(trace: &Trace, findings: &Findings, asked: Option<u64>) -> Result<Memo
     Ok(Memory {
         bytes,
         peak_bytes: peak_bytes(trace)?,
-        lock_bytes: Some(choose::lock_budget(bytes)),
+        lock_bytes: Some(request.lockable_bytes.map_or(lock_budget(bytes), |most| {
+            most.min(lock_budget(bytes)).max(1)
+        })),
         fresh: None,
     })
 }

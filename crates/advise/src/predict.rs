@@ -185,6 +185,8 @@ mod tests {
         let run = RunFacts {
             wall_ns: 1_000_000_000,
             stall_ns: 900_000_000,
+            stall_scale: 1.0,
+            lockable_bytes: None,
             page_bytes: 4096,
             cpus: 2,
             swap_is_memory: true,

@@ -20,6 +20,8 @@ use crate::without_memory;
 pub struct Request {
     /// Memory, in bytes; `None`: the recording's limit.
     pub memory_bytes: Option<u64>,
+    /// What the user may lock, in bytes; `None`: as much as there is.
+    pub lockable_bytes: Option<u64>,
     /// Which call paths get a rule about input and output; their memory is the one above.
     pub thresholds: Thresholds,
     /// What gains by huge pages are reckoned with.
@@ -43,7 +45,7 @@ pub fn advise_on_all(
     };
     let io = analyze_file_io_by(trace, &thresholds)?;
     let has_accesses = !findings.working_set.is_empty();
-    let mut advice = match advise(trace, findings, memory, model) {
+    let mut advice = match advise(trace, findings, request, model) {
         Err(NoAdvice::Lacks(_)) if io.is_some() || has_accesses => without_memory(trace, memory)?,
         of_memory => of_memory?,
     };

@@ -46,14 +46,19 @@ impl<'tree> Statement<'tree> {
 
 /// Climbs through what evaluates the node exactly once, whatever happens.
 fn enclosing<'tree>(source: &Source, node: Node<'tree>) -> Result<Node<'tree>, String> {
+    const LARGER: &str = "it is part of a larger expression";
     let mut node = node;
     let mut is_tested = false;
+    // Of a pointer truth is memory; a function that does not return it returns an error.
+    let mut truth = Some(match node.kind() {
+        "call_expression" => Truth::NoMemory,
+        _ => Truth::Memory,
+    });
     loop {
         if matches!(node.kind(), "expression_statement" | "declaration") {
-            return if is_tested {
-                Err("it is part of a larger expression".to_owned())
-            } else {
-                Ok(node)
+            return match is_tested {
+                true => Err(LARGER.to_owned()),
+                false => once_an_entry(source, node),
             };
         }
         let parent = node.parent().ok_or("it is outside of any function")?;
@@ -66,21 +71,80 @@ fn enclosing<'tree>(source: &Source, node: Node<'tree>) -> Result<Node<'tree>, S
             | "init_declarator"
             | "condition_clause" => {}
             "assignment_expression" if parent.child_by_field_name("right") == Some(node) => {}
-            "unary_expression" => is_tested = true,
-            "binary_expression" => {
-                let operator = parent.child_by_field_name("operator");
-                match operator.map(|operator| source.text(operator)) {
-                    Some("==" | "!=" | "<" | ">" | "<=" | ">=") => is_tested = true,
-                    Some("&&" | "||") => {
+            "unary_expression" | "binary_expression" => {
+                is_tested = true;
+                match operator(source, parent) {
+                    "!" => truth = truth.map(Truth::other),
+                    "==" | "!=" | "<" | ">" | "<=" | ">=" => {
+                        truth = truth.and_then(|truth| compared(source, parent, node, truth));
+                    }
+                    "&&" | "||" => {
                         return Err("it is one of several conditions: divide them".to_owned());
                     }
-                    _ => return Err("it is part of a larger expression".to_owned()),
+                    _ if parent.kind() == "unary_expression" => truth = None,
+                    _ => return Err(LARGER.to_owned()),
                 }
             }
-            "if_statement" => return guarded(source, parent, node),
+            "if_statement" => return guarded(source, parent, node, truth),
             kind => return Err(why_not_in(source, parent, kind)),
         }
         node = parent;
+    }
+}
+
+/// What it means that a condition holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Truth {
+    Memory,
+    NoMemory,
+}
+
+impl Truth {
+    fn other(self) -> Self {
+        match self {
+            Self::Memory => Self::NoMemory,
+            Self::NoMemory => Self::Memory,
+        }
+    }
+}
+
+fn operator<'text>(source: &'text Source, expression: Node<'_>) -> &'text str {
+    let operator = expression.child_by_field_name("operator");
+    operator.map_or("", |operator| source.text(operator))
+}
+
+/// What it means that a comparison of a tested value holds; `None`: that is not understood.
+fn compared(source: &Source, comparison: Node<'_>, value: Node<'_>, truth: Truth) -> Option<Truth> {
+    let is_equal = match operator(source, comparison) {
+        "==" => true,
+        "!=" => false,
+        _ => return None,
+    };
+    let sides = ["left", "right"].map(|side| comparison.child_by_field_name(side));
+    let with = sides.into_iter().flatten().find(|side| *side != value)?;
+    let text: String = source.text(with).split_whitespace().collect();
+    let when_equal = match text.trim_matches(['(', ')']) {
+        "NULL" | "nullptr" | "0" | "void*)0" => truth.other(),
+        // Of `mmap`.
+        "MAP_FAILED" | "void*)-1" => Truth::NoMemory,
+        _ => return None,
+    };
+    Some(if is_equal {
+        when_equal
+    } else {
+        when_equal.other()
+    })
+}
+
+/// In C++ a static variable of a function is made once, but what follows it would be called with each entry.
+fn once_an_entry<'tree>(source: &Source, statement: Node<'tree>) -> Result<Node<'tree>, String> {
+    let is_static = |node: &Node<'_>| {
+        node.kind() == "storage_class_specifier"
+            && matches!(source.text(*node), "static" | "thread_local")
+    };
+    match statement.kind() == "declaration" && children(statement).iter().any(is_static) {
+        true => Err("it is static, and made once only: place the call by hand".to_owned()),
+        false => Ok(statement),
     }
 }
 
@@ -115,6 +179,7 @@ fn guarded<'tree>(
     source: &Source,
     statement: Node<'tree>,
     condition: Node<'tree>,
+    truth: Option<Truth>,
 ) -> Result<Node<'tree>, String> {
     const BY_HAND: &str = "it is in a condition: place the call by hand";
     let is_condition = statement.child_by_field_name("condition") == Some(condition);
@@ -124,7 +189,11 @@ fn guarded<'tree>(
     let body = statement.child_by_field_name("consequence");
     match body {
         Some(body) if is_condition && !has_else && !declares && leaves(source, body) => {
-            Ok(statement)
+            match truth {
+                Some(Truth::NoMemory) => Ok(statement),
+                // Behind the `if` there is none.
+                _ => Err(BY_HAND.to_owned()),
+            }
         }
         _ => Err(BY_HAND.to_owned()),
     }

@@ -223,6 +223,58 @@ fn containers_of_scattered_elements_are_refused_by_line() {
 }
 
 #[test]
+fn behind_a_condition_there_is_memory_or_no_call() {
+    let patched = |name: &str, condition: &str| {
+        let text = format!(
+            "#include <stdlib.h>\n#include <sys/mman.h>\nchar *f(size_t n) {{ char *p; int e;\n    if ({condition}) return p;\n    return 0;\n}}\n"
+        );
+        let source = Source::parse(Path::new(name), text.into()).expect("parsed");
+        let annotated = hints(&source);
+        let is_patched = !annotated.diff(&source, name).is_empty();
+        assert_ne!(is_patched, !annotated.refusals.is_empty(), "{condition}");
+        is_patched
+    };
+    for condition in [
+        "(p = malloc(n)) == NULL",
+        "NULL == (p = malloc(n))",
+        "!(p = malloc(n))",
+        "!((p = malloc(n)) != 0)",
+        "(p = mmap(0, n, 3, MAP_ANON, -1, 0)) == MAP_FAILED",
+        "(p = mmap(0, n, 3, MAP_ANON, -1, 0)) == (void *)-1",
+        "posix_memalign((void **)&p, 64, n)",
+        "(e = posix_memalign((void **)&p, 64, n)) != 0",
+    ] {
+        assert!(patched("a.c", condition), "{condition}");
+    }
+    for condition in [
+        "(p = malloc(n)) != NULL",
+        "NULL != (p = malloc(n))",
+        "(p = malloc(n))",
+        "!!(p = malloc(n))",
+        "!((p = malloc(n)) == 0)",
+        "(p = malloc(n)) == (char *)n",
+        "(p = mmap(0, n, 3, MAP_ANON, -1, 0)) != MAP_FAILED",
+        "!posix_memalign((void **)&p, 64, n)",
+        "posix_memalign((void **)&p, 64, n) == 0",
+    ] {
+        assert!(!patched("a.c", condition), "{condition}");
+    }
+    assert!(!patched("a.cpp", "(p = (char *)malloc(n)) != nullptr"));
+    assert!(patched("a.cpp", "(p = (char *)malloc(n)) == nullptr"));
+}
+
+#[test]
+fn what_is_made_once_gets_no_call_for_each_entry() {
+    let text = "int *f(int n) {\n    static int *p = new int[n];\n    thread_local int *q = new int[n];\n    int *r = new int[n];\n    return p ? q : r;\n}\n";
+    let source = Source::parse(Path::new("a.cpp"), text.into()).expect("parsed");
+    let annotated = hints(&source);
+    let refused = annotated.refusals.iter().map(|refusal| refusal.line);
+    assert_eq!(refused.collect::<Vec<_>>(), [Some(2), Some(3)]);
+    let diff = String::from_utf8_lossy(&annotated.diff(&source, "a.cpp")).into_owned();
+    assert!(diff.contains("pagewise_name(r"), "{diff}");
+}
+
+#[test]
 fn old_c_tabs_and_no_last_end_of_line() {
     whole("old.c", OLD);
     let case = whole("tight.c", C11);

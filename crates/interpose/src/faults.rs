@@ -12,7 +12,8 @@ const PAGE: usize = 4096;
 /// Of data; a power of two.
 const DATA_PAGES: usize = 16;
 const DATA: usize = DATA_PAGES * PAGE;
-const MOST_THREADS: usize = 32;
+/// Each costs memory for its ring.
+const MOST_THREADS: usize = 128;
 /// Offsets of `data_head` and `data_tail` (struct perf_event_mmap_page).
 const HEAD: usize = 1024;
 const TAIL: usize = 1032;
@@ -65,6 +66,7 @@ struct Ring {
 /// The rings of this process's threads. To be used by one thread.
 pub struct FaultEvents {
     rings: [Option<Ring>; MOST_THREADS],
+    unfollowed: usize,
 }
 
 impl FaultEvents {
@@ -72,7 +74,13 @@ impl FaultEvents {
     pub const fn new() -> Self {
         Self {
             rings: [None; MOST_THREADS],
+            unfollowed: 0,
         }
+    }
+
+    /// Threads that the last look found and that could not be followed, too.
+    pub fn unfollowed(&self) -> usize {
+        self.unfollowed
     }
 
     /// Looks for threads that have come or gone, all but the caller, and follows them.
@@ -83,6 +91,7 @@ impl FaultEvents {
         let own = crate::thread_id();
         let mut seen = [false; MOST_THREADS];
         let mut failed = None;
+        let mut unfollowed = 0;
         for_each_thread(&mut |thread| {
             if thread == own {
                 return;
@@ -93,6 +102,7 @@ impl FaultEvents {
                 return;
             }
             let Some(free) = self.rings.iter().position(Option::is_none) else {
+                unfollowed += 1;
                 return;
             };
             match open(thread) {
@@ -100,9 +110,14 @@ impl FaultEvents {
                     self.rings[free] = Some(Ring { thread, start });
                     seen[free] = true;
                 }
-                Err(errno) => failed = Some(errno),
+                Err(errno) => {
+                    failed = Some(errno);
+                    // It has ended, or there is no memory just now: that passes.
+                    unfollowed += usize::from(!matches!(errno, libc::ESRCH | libc::ENOMEM));
+                }
             }
         });
+        self.unfollowed = unfollowed;
         for (ring, _) in self.rings.iter_mut().zip(seen).filter(|(_, seen)| !seen) {
             if let Some(ring) = ring.take() {
                 unmap(ring.start);
@@ -290,6 +305,30 @@ fn visit_entries(mut entries: &[u8], visit: &mut dyn FnMut(u32)) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn threads_beyond_the_rings_are_counted() {
+        const THREADS: usize = MOST_THREADS + 2;
+        let mut events = FaultEvents::new();
+        let (begun, ended) = (
+            std::sync::Barrier::new(THREADS + 1),
+            std::sync::Barrier::new(THREADS + 1),
+        );
+        std::thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| {
+                    begun.wait();
+                    ended.wait();
+                });
+            }
+            begun.wait();
+            // Where the kernel refuses them all, all are counted.
+            let _ = events.look_for_threads();
+            assert!(events.unfollowed() >= 2, "{}", events.unfollowed());
+            events.stop();
+            ended.wait();
+        });
+    }
 
     #[test]
     fn anothers_first_touches_are_told_with_their_addresses() {

@@ -13,6 +13,7 @@ mod failure;
 mod guard;
 mod hugepages;
 mod import;
+mod input;
 mod manual;
 mod observe;
 mod open_files;

@@ -176,8 +176,9 @@ unsafe fn resize(
     } else {
         0
     };
-    let rule = plan::releasing(old as usize);
-    let planned_bytes = match rule {
+    // SAFETY: as above.
+    let inherited = plan::releasing(old as usize, || unsafe { usable_size(old) });
+    let planned_bytes = match inherited {
         // SAFETY: as above.
         Some(_) => unsafe { usable_size(old) },
         None => 0,
@@ -185,14 +186,14 @@ unsafe fn resize(
     // SAFETY: the same call as our caller's.
     let address = unsafe { real(old, bytes) };
     let failed = address.is_null() && bytes != 0;
-    if rule.is_some() || plan::wants(bytes) {
+    if inherited.is_some() || plan::wants(bytes) {
         // An object that grows at a place that no rule names is still the same.
         let (address, bytes) = if failed {
             (old, planned_bytes)
         } else {
             (address, bytes)
         };
-        plan::allocated(address as usize, bytes, Hook::Allocator, rule);
+        plan::allocated(address as usize, bytes, Hook::Allocator, inherited);
     }
     look_at_heap(address, bytes);
     if failed {
@@ -231,7 +232,8 @@ pub unsafe extern "C" fn free(address: *mut c_void) {
         return;
     }
     blocks::releasing(address as usize);
-    plan::releasing(address as usize);
+    // SAFETY: `address` is an allocation of the real allocator.
+    plan::releasing(address as usize, || unsafe { usable_size(address) });
     if let Some(real) = real(&FREE) {
         // SAFETY: the same call as our caller's.
         unsafe { real(address) };

@@ -9,13 +9,27 @@ fn theirs(address: *const c_void, bytes: usize) {
     plan::leaving(address as usize, bytes, true);
 }
 
+/// A call that locks. What this user may lock, our locks may have used up: then they give way, and it is tried once more.
+pub(crate) fn giving_way<R: PartialEq>(failure: R, bytes: usize, lock: impl Fn() -> R) -> R {
+    let result = lock();
+    // SAFETY: this thread's own errno.
+    let errno = unsafe { *libc::__errno_location() };
+    let is_beyond = matches!(errno, libc::ENOMEM | libc::EAGAIN);
+    if result == failure && is_beyond && plan::give_way(bytes) {
+        return lock();
+    }
+    result
+}
+
 /// # Safety
 /// As mlock(2).
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn mlock(address: *const c_void, bytes: usize) -> i32 {
     theirs(address, bytes);
     // SAFETY: the same call as our caller's.
-    unsafe { libc::syscall(libc::SYS_mlock, address, bytes) as i32 }
+    giving_way(-1, bytes, || unsafe {
+        libc::syscall(libc::SYS_mlock, address, bytes) as i32
+    })
 }
 
 /// # Safety
@@ -24,7 +38,9 @@ pub unsafe extern "C" fn mlock(address: *const c_void, bytes: usize) -> i32 {
 pub unsafe extern "C" fn mlock2(address: *const c_void, bytes: usize, flags: u32) -> i32 {
     theirs(address, bytes);
     // SAFETY: the same call as our caller's.
-    unsafe { libc::syscall(libc::SYS_mlock2, address, bytes, libc::c_ulong::from(flags)) as i32 }
+    giving_way(-1, bytes, || unsafe {
+        libc::syscall(libc::SYS_mlock2, address, bytes, libc::c_ulong::from(flags)) as i32
+    })
 }
 
 /// # Safety

@@ -7,6 +7,7 @@ use pagewise_abi::AllocationKind;
 use pagewise_interpose::Registers;
 use pagewise_interpose::capture;
 
+use crate::locking::giving_way;
 use crate::plan;
 use crate::plan::Hook;
 use crate::settings::is_large;
@@ -26,6 +27,25 @@ struct Request {
 }
 
 impl Request {
+    /// # Safety
+    /// As mmap(2).
+    unsafe fn call(&self) -> *mut c_void {
+        // SAFETY: our caller's promise.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_mmap,
+                self.address,
+                self.bytes,
+                // Variadic arguments are passed as they are: each must fill its register.
+                libc::c_long::from(self.protection),
+                libc::c_long::from(self.flags),
+                libc::c_long::from(self.file),
+                self.offset,
+            )
+        };
+        result as *mut c_void
+    }
+
     fn hook(&self) -> Hook {
         let special = libc::MAP_STACK | libc::MAP_GROWSDOWN | libc::MAP_HUGETLB;
         let is_ordinary = self.flags & special == 0
@@ -50,18 +70,11 @@ unsafe fn map(request: Request, registers: Registers) -> *mut c_void {
         plan::not_fresh(request.address as usize, request.bytes, false);
     }
     // SAFETY: the same call as our caller's.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_mmap,
-            request.address,
-            request.bytes,
-            // Variadic arguments are passed as they are: each must fill its register.
-            libc::c_long::from(request.protection),
-            libc::c_long::from(request.flags),
-            libc::c_long::from(request.file),
-            request.offset,
-        )
-    } as *mut c_void;
+    let call = || unsafe { request.call() };
+    let result = match request.flags & libc::MAP_LOCKED {
+        0 => call(),
+        _ => giving_way(libc::MAP_FAILED, request.bytes, call),
+    };
     if result == libc::MAP_FAILED {
         return result;
     }
@@ -162,7 +175,7 @@ pub unsafe extern "C" fn mremap(
     flags: i32,
     target: *mut c_void,
 ) -> *mut c_void {
-    let rule = plan::leaving(old as usize, old_bytes, false);
+    let inherited = plan::leaving(old as usize, old_bytes, false);
     if flags & libc::MREMAP_FIXED != 0 {
         // What is there is unmapped by it.
         plan::not_fresh(target as usize, new_bytes, false);
@@ -181,13 +194,13 @@ pub unsafe extern "C" fn mremap(
     if result != libc::MAP_FAILED && is_large(old_bytes.max(new_bytes)) {
         moved(old as usize, old_bytes, result as usize, new_bytes);
     }
-    if rule.is_some() {
+    if inherited.is_some() {
         let (address, bytes) = if result == libc::MAP_FAILED {
             (old, old_bytes)
         } else {
             (result, new_bytes)
         };
-        plan::allocated(address as usize, bytes, Hook::Mapping, rule);
+        plan::allocated(address as usize, bytes, Hook::Mapping, inherited);
     }
     result
 }

@@ -14,7 +14,7 @@ use super::server::Words;
 #[derive(Debug, Serialize)]
 pub(super) struct IoOutcome {
     target: String,
-    action: &'static str,
+    pub(super) action: &'static str,
     site: Option<String>,
     files_pattern: Option<String>,
     /// Why it matched nothing; `null`: it did match.

@@ -18,6 +18,7 @@ mod session;
 pub(crate) use self::outcome::Outcome;
 pub(crate) use self::session::InForce;
 pub(crate) use self::session::execute;
+pub(crate) use self::session::tell_differences;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -35,6 +36,7 @@ use crate::failure::Failure;
 use crate::observe;
 use crate::output::tell;
 use crate::record;
+use crate::record::delegation;
 use crate::record::setting::ROOMY_SWAP_MARGIN;
 use crate::record::setting::Setting;
 use crate::record::setting::Surroundings;
@@ -109,6 +111,7 @@ pub(crate) fn run(arguments: &ApplyArguments) -> Result<ExitCode, Failure> {
         swap_size: arguments.swap_size,
         swap_margin: ROOMY_SWAP_MARGIN,
     };
+    delegation::seek(surroundings.memory.is_some());
     let mut setting = Setting::prepare(&surroundings, peak)?;
     let ran = run_with(arguments, &plan, &library, &setting);
     record::restore(&mut setting);
@@ -162,7 +165,7 @@ fn run_with(
         .as_root(arguments.as_root)
         .env_remove(pagewise_host::cgroup::DELEGATED);
     let in_force = InForce::new(plan, &program, setting)?;
-    in_force.tell_differences(&program)?;
+    tell_differences(plan, &program.executable()?, in_force.limit_bytes());
     let run = execute(&in_force.given_to(program, library), setting, &signals)?;
     Ok((run.exit_code, in_force.outcome(run)))
 }

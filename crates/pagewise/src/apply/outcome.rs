@@ -4,6 +4,7 @@ use pagewise_abi::plan::CALLS;
 use pagewise_abi::status::OfRule;
 use pagewise_abi::status::Total;
 use pagewise_abi::status::Why;
+use pagewise_plan::Action;
 use pagewise_plan::Plan;
 use pagewise_plan::Rule;
 use pagewise_plan::Target;
@@ -49,6 +50,10 @@ pub(crate) struct Outcome {
     unseen_allocations: u64,
     /// Objects that were left alone, as there were too many at once.
     unfollowed_objects: u64,
+    /// Objects whose sweeps were not followed, as there were too many at once.
+    unfollowed_sweeps: u64,
+    /// Threads whose faults were not told, likewise.
+    unfollowed_threads: u64,
     program_locked_all: bool,
     /// Why the program's faults could not be followed.
     faults_errno: Option<u64>,
@@ -93,6 +98,12 @@ struct Calls {
     read_ahead_pages: u64,
     released_pages: u64,
     refusals: u64,
+}
+
+impl Calls {
+    fn is_any(&self) -> bool {
+        self.phases + self.locks + self.read_ahead_pages + self.released_pages > 0
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -145,6 +156,8 @@ impl Outcome {
             lock_budget_is_rlimit: total(Total::LimitedByRlimit) != 0,
             unseen_allocations: total(Total::Unseen),
             unfollowed_objects: total(Total::Unfollowed),
+            unfollowed_sweeps: total(Total::UnfollowedSweeps),
+            unfollowed_threads: total(Total::UnfollowedThreads),
             program_locked_all: total(Total::LockedAll) != 0,
             faults_errno: positive(total(Total::PerfErrno)),
             thread_errno: positive(total(Total::ThreadErrno)),
@@ -185,7 +198,7 @@ impl Outcome {
     }
 
     /// For people.
-    pub(super) fn lines(&self) -> Vec<String> {
+    pub(crate) fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if self.processes == 0 {
             lines.push(
@@ -209,6 +222,19 @@ impl Outcome {
         lines
     }
 
+    /// Whether anything of the plan came into force: if not, the run was one without it.
+    pub(crate) fn did_something(&self) -> bool {
+        let acts = |action: &str, unmatched: &Option<String>| {
+            action != Action::Nothing.name() && unmatched.is_none()
+        };
+        let mut rules = self.rules.iter();
+        let mut io = self.io.iter();
+        rules.any(|rule| acts(rule.action, &rule.unmatched))
+            || io.any(|rule| acts(rule.action, &rule.unmatched))
+            || (self.fresh.is_some() && self.processes > 0)
+            || self.calls.is_any()
+    }
+
     fn never_had_room(&self) -> bool {
         let of_rules = self.rules.iter().map(|rule| rule.prezeroed_bytes);
         let of_fresh = self.fresh.iter().map(FreshOutcome::prezeroed_bytes);
@@ -221,17 +247,19 @@ impl Outcome {
             lines.push(why.clone());
         }
         let beyond: u64 = self.rules.iter().map(|rule| rule.beyond_budget_bytes).sum();
+        let budget = self.lock_budget_bytes.unwrap_or(0);
         if beyond > 0 && self.lock_budget_is_rlimit {
             lines.push(format!(
-                "{} were not locked: this user may lock {}; type: ulimit -l unlimited (as root), or grant cap_ipc_lock",
+                "{} were not locked: this user may lock {}; type: ulimit -l {} (as root), or grant cap_ipc_lock",
                 bytes(beyond),
-                bytes(self.lock_budget_bytes.unwrap_or(0))
+                bytes(budget),
+                budget.saturating_add(beyond).div_ceil(1 << 10)
             ));
         } else if beyond > 0 {
             lines.push(format!(
                 "{} were not locked: the budget is {}, the rest of the memory is left to others; raise lock_bytes or --memory",
                 bytes(beyond),
-                bytes(self.lock_budget_bytes.unwrap_or(0))
+                bytes(budget)
             ));
         }
         if self.program_locked_all {
@@ -264,6 +292,18 @@ impl Outcome {
             lines.push(format!(
                 "{} objects were left alone: too many at once",
                 count(self.unfollowed_objects)
+            ));
+        }
+        if self.unfollowed_sweeps > 0 {
+            lines.push(format!(
+                "sweeps over {} objects were not followed: too many at once",
+                count(self.unfollowed_sweeps)
+            ));
+        }
+        if self.unfollowed_threads > 0 {
+            lines.push(format!(
+                "the faults of {} threads were not told: sweeps by them may have been missed",
+                count(self.unfollowed_threads)
             ));
         }
         if self.unseen_allocations > 0 {

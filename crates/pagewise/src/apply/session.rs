@@ -63,10 +63,9 @@ impl<'plan> InForce<'plan> {
         })
     }
 
-    /// Says where the run is not the one that the plan was made for.
-    pub(crate) fn tell_differences(&self, program: &Program) -> Result<(), Failure> {
-        tell_differences(self.plan, &program.executable()?, self.limit_bytes);
-        Ok(())
+    /// The limit that the program will have.
+    pub(crate) fn limit_bytes(&self) -> Option<u64> {
+        self.limit_bytes
     }
 
     /// The program with the plan.
@@ -142,8 +141,8 @@ fn limit(setting: &Setting) -> Option<u64> {
     setting.limit.bytes.or_else(around)
 }
 
-/// Where the run is not the one that the plan was made for.
-fn tell_differences(plan: &Plan, executable: &Path, limit_bytes: Option<u64>) {
+/// Says where a run is not the one that the plan was made for.
+pub(crate) fn tell_differences(plan: &Plan, executable: &Path, limit_bytes: Option<u64>) {
     let planned = Path::new(&plan.program.executable);
     if planned.file_name() != executable.file_name() {
         tell!(

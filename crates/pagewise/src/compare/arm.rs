@@ -27,12 +27,14 @@ use sha2::Sha256;
 use super::CompareArguments;
 use super::cold;
 use super::comparison::ArmKind;
+use super::comparison::OfPlan;
 use super::comparison::Run;
 use super::in_place_of;
 use super::victim::Victim;
 use crate::apply::InForce;
 use crate::apply::execute;
 use crate::failure::Failure;
+use crate::input::Input;
 use crate::record;
 use crate::record::setting::ROOMY_SWAP_MARGIN;
 use crate::record::setting::Setting;
@@ -50,6 +52,7 @@ pub(super) struct Runner<'run> {
     pub(super) library: &'run Path,
     pub(super) peak_bytes: Option<u64>,
     pub(super) signals: &'run Signals,
+    pub(super) input: Input,
 }
 
 /// How a run ended.
@@ -67,6 +70,21 @@ impl Runner<'_> {
             ArmKind::Mlock => Some(Cow::Owned(in_place_of::mlock(self.plan))),
             ArmKind::Madvise => Some(Cow::Owned(in_place_of::madvise(self.plan))),
             ArmKind::Baseline | ArmKind::Unlimited => None,
+        }
+    }
+
+    /// Which arm another one comes to with this plan: what differs between them is chance.
+    pub(super) fn same_as(&self, kind: ArmKind) -> Option<ArmKind> {
+        if kind == ArmKind::Plan {
+            return None;
+        }
+        let plan = self.plan_of(kind)?;
+        if plan.rules == self.plan.rules {
+            Some(ArmKind::Plan)
+        } else if plan.does_something() {
+            None
+        } else {
+            Some(ArmKind::Baseline)
         }
     }
 
@@ -127,6 +145,7 @@ impl Runner<'_> {
         if self.is_cold() {
             cold::evict(&self.plan.files);
         }
+        self.input.rewind();
         let before = counters::vmstat().unwrap_or_default();
         let ended = execute(&program, setting, self.signals)?;
         let after = counters::vmstat().unwrap_or_default();
@@ -137,19 +156,23 @@ impl Runner<'_> {
             return Ok(Ran::Killed(why));
         }
         let victim = victim.map(Victim::end).transpose()?;
+        let (wall_ns, read_bytes, exit_code) = (ended.wall_ns, ended.read_bytes, ended.exit_code);
+        // Before the server goes with what the processes told it.
+        let of_plan = in_force.map(|in_force| OfPlan::of(&in_force.outcome(ended)));
         // Ours is the last end of the pipe.
         drop(program);
         let moved = counters::increase(&before, &after);
         Ok(Ran::Done(Run {
-            wall_ns: ended.wall_ns,
+            wall_ns,
             swap_ins: sum(&moved, "pswpin", "swpin_zero"),
             evictions: sum(&moved, "pswpout", "swpout_zero"),
             written_bytes: moved.get("pswpout").map(|pages| pages * page_bytes()),
-            read_bytes: ended.read_bytes,
+            read_bytes,
             memory_bytes: held_bytes(setting),
-            exit_code: ended.exit_code,
+            exit_code,
             output: digest.finish(),
             victim,
+            of_plan,
         }))
     }
 }

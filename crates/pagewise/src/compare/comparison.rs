@@ -1,11 +1,14 @@
 //! What was measured at one memory size, and what it says.
 
+use std::collections::BTreeSet;
+
 use super::latency::Latency;
 use super::statistics::Ratio;
 use super::statistics::geometric_mean;
 use super::statistics::median;
 use super::statistics::ratio_of_medians;
 use super::victim::Suffered;
+use crate::apply::Outcome;
 
 /// One run of one arm.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +29,26 @@ pub(super) struct Run {
     pub(super) output: [u8; 32],
     /// What the program beside it told; `None`: there was none.
     pub(super) victim: Option<Suffered>,
+    /// What became of the plan; `None`: a run without one.
+    pub(super) of_plan: Option<OfPlan>,
+}
+
+/// What became of the plan in one run.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct OfPlan {
+    /// Whether anything of it came into force.
+    pub(super) did_something: bool,
+    /// In words, as `pagewise apply` has them.
+    pub(super) lines: Vec<String>,
+}
+
+impl OfPlan {
+    pub(super) fn of(outcome: &Outcome) -> Self {
+        Self {
+            did_something: outcome.did_something(),
+            lines: outcome.lines(),
+        }
+    }
 }
 
 /// Which runs are compared.
@@ -64,16 +87,23 @@ pub(super) struct Arm {
     pub(super) killed: u32,
     /// How long swap-ins took in a run that was recorded; `None`: not asked for, or unknown.
     pub(super) latency: Option<Latency>,
+    /// Which other arm it comes to with this plan.
+    pub(super) same_as: Option<ArmKind>,
 }
 
 impl Arm {
-    pub(super) fn new(kind: ArmKind) -> Self {
+    pub(super) fn new(kind: ArmKind, same_as: Option<ArmKind>) -> Self {
         Self {
             kind,
+            same_as,
             runs: Vec::new(),
             killed: 0,
             latency: None,
         }
+    }
+
+    fn exit_codes(&self) -> BTreeSet<u8> {
+        self.runs.iter().map(|run| run.exit_code).collect()
     }
 
     fn wall(&self) -> Vec<f64> {
@@ -92,9 +122,11 @@ impl Arm {
 pub(super) enum Verdict {
     Faster,
     Slower,
+    /// With the plan the program ends in a way that it does not end without: how long that took means nothing.
+    Fails,
     /// The interval holds 1, or the plan does nothing.
     NoDifference,
-    /// One round or none.
+    /// One round or none, or the plan did not come into force.
     Unknown,
 }
 
@@ -138,10 +170,43 @@ impl Comparison {
             .collect()
     }
 
+    /// What became of the plan in its last run.
+    pub(super) fn of_plan(&self) -> Option<&OfPlan> {
+        self.arm(ArmKind::Plan)?.runs.last()?.of_plan.as_ref()
+    }
+
+    /// No run had the plan in force, as its rules matched nothing: the program without it was compared with itself.
+    pub(super) fn is_plan_absent(&self) -> bool {
+        let runs = self
+            .arm(ArmKind::Plan)
+            .into_iter()
+            .flat_map(|arm| &arm.runs);
+        let mut known = runs.filter_map(|run| run.of_plan.as_ref()).peekable();
+        known.peek().is_some() && known.all(|of_plan| !of_plan.did_something)
+    }
+
+    /// How the program ends with the plan and not without: exit codes but 0.
+    fn failures_of_plan(&self) -> Vec<u8> {
+        let codes = |kind| self.arm(kind).map(Arm::exit_codes).unwrap_or_default();
+        let baseline = codes(ArmKind::Baseline);
+        let plan = codes(ArmKind::Plan).into_iter();
+        plan.filter(|code| *code != 0 && !baseline.contains(code))
+            .collect()
+    }
+
+    /// Whether the program ends without the plan as it never does with it.
+    fn fails_without_plan(&self) -> bool {
+        let codes = |kind| self.arm(kind).map(Arm::exit_codes);
+        let both = codes(ArmKind::Baseline).zip(codes(ArmKind::Plan));
+        both.is_some_and(|(baseline, plan)| baseline != plan)
+    }
+
     pub(super) fn verdict(&self) -> Verdict {
         match self.speedup() {
             None => Verdict::Unknown,
+            Some(_) if !self.failures_of_plan().is_empty() => Verdict::Fails,
             Some(_) if !self.plan_acts => Verdict::NoDifference,
+            Some(_) if self.is_plan_absent() || self.fails_without_plan() => Verdict::Unknown,
             Some(ratio) if ratio.rounds < 2 => Verdict::Unknown,
             Some(ratio) if ratio.low > 1.0 => Verdict::Faster,
             Some(ratio) if ratio.high < 1.0 => Verdict::Slower,
@@ -152,7 +217,7 @@ impl Comparison {
     /// The share of the time lost for want of memory that the plan gives back; `None` if nothing was lost, or the plan
     /// does nothing.
     pub(super) fn gap_closed(&self) -> Option<f64> {
-        if !self.plan_acts {
+        if !self.plan_acts || matches!(self.verdict(), Verdict::Fails) || self.is_plan_absent() {
             return None;
         }
         let wall = |kind| median(&self.arm(kind)?.wall());
@@ -175,11 +240,28 @@ impl Comparison {
             return "too few runs to tell".to_owned();
         };
         let value = ratio.value;
+        let failures = self.failures_of_plan();
+        if !failures.is_empty() {
+            let codes = failures.iter().map(u8::to_string);
+            return format!(
+                "with the plan the program ends with exit code {}, without it never: do not use it here",
+                codes.collect::<Vec<_>>().join(" or ")
+            );
+        }
         if !self.plan_acts {
             return format!(
                 "no rule of the plan does anything, so what differs is chance: {value:.2} times as fast ({ratio})"
             );
         }
+        if self.is_plan_absent() {
+            return format!(
+                "the plan did not come into force, so nothing is known of it and what differs is chance: {value:.2} times as fast ({ratio})"
+            );
+        }
+        if self.fails_without_plan() {
+            return "the program does not end alike with the plan and without: its times cannot be compared".to_owned();
+        }
+        let alike = self.failing_alike();
         let closed = self.gap_closed().map_or(String::new(), |closed| {
             format!(
                 "; it gives back {:.0} % of what the missing memory costs",
@@ -188,15 +270,28 @@ impl Comparison {
         });
         match self.verdict() {
             Verdict::Faster => {
-                format!("the plan makes it {value:.2} times as fast ({ratio}){closed}")
+                format!("the plan makes it {value:.2} times as fast ({ratio}){closed}{alike}")
             }
             Verdict::Slower => format!(
-                "the plan makes it slower, {value:.2} times as fast ({ratio}): do not use it here"
+                "the plan makes it slower, {value:.2} times as fast ({ratio}): do not use it here{alike}"
             ),
-            Verdict::Unknown => format!("too few runs to tell: {value:.2} times as fast ({ratio})"),
+            Verdict::Unknown | Verdict::Fails => {
+                format!("too few runs to tell: {value:.2} times as fast ({ratio}){alike}")
+            }
             Verdict::NoDifference => format!(
-                "no difference that these runs could show: {value:.2} times as fast ({ratio})"
+                "no difference that these runs could show: {value:.2} times as fast ({ratio}){alike}"
             ),
+        }
+    }
+
+    /// Said of runs that all end with the same exit code but 0.
+    fn failing_alike(&self) -> String {
+        let codes: BTreeSet<u8> = self.arms.iter().flat_map(Arm::exit_codes).collect();
+        match codes.first() {
+            Some(code) if codes.len() == 1 && *code != 0 => {
+                format!("; every run ended with exit code {code}: is that the work that was meant?")
+            }
+            _ => String::new(),
         }
     }
 }
@@ -219,6 +314,7 @@ pub(super) mod tests {
             runs: walls.iter().map(|&wall_ns| run(wall_ns)).collect(),
             killed: 0,
             latency: None,
+            same_as: None,
         });
         Comparison {
             memory_bytes: 64 << 20,
@@ -238,6 +334,7 @@ pub(super) mod tests {
             exit_code: 0,
             output: [7; 32],
             victim: None,
+            of_plan: None,
         }
     }
 
@@ -283,6 +380,50 @@ pub(super) mod tests {
             (ArmKind::Unlimited, &[99]),
         ];
         assert_eq!(comparison(&calm).gap_closed(), None);
+    }
+
+    #[test]
+    fn a_plan_that_makes_the_program_fail_never_wins() {
+        let mut crashed = comparison(&[
+            (ArmKind::Baseline, &[3000, 3001]),
+            (ArmKind::Plan, &[100, 101]),
+        ]);
+        assert_eq!(crashed.verdict(), Verdict::Faster);
+        crashed.arms[1].runs[1].exit_code = 139;
+        assert_eq!(crashed.verdict(), Verdict::Fails);
+        assert!(crashed.words().contains("exit code 139"));
+        assert_eq!(crashed.gap_closed(), None);
+        // The other way round there is nothing to compare with.
+        crashed.arms.swap(0, 1);
+        (crashed.arms[0].kind, crashed.arms[1].kind) = (ArmKind::Baseline, ArmKind::Plan);
+        assert_eq!(crashed.verdict(), Verdict::Unknown);
+        assert!(crashed.words().contains("does not end alike"));
+    }
+
+    #[test]
+    fn runs_that_all_fail_alike_are_told() {
+        let mut failed = comparison(&[(ArmKind::Baseline, &[2, 2]), (ArmKind::Plan, &[1, 1])]);
+        let runs = failed.arms.iter_mut().flat_map(|arm| &mut arm.runs);
+        runs.for_each(|run| run.exit_code = 2);
+        assert_eq!(failed.verdict(), Verdict::Faster);
+        assert!(failed.words().contains("every run ended with exit code 2"));
+    }
+
+    #[test]
+    fn of_a_plan_that_did_not_come_into_force_nothing_is_known() {
+        let mut absent = comparison(&[(ArmKind::Baseline, &[9, 9]), (ArmKind::Plan, &[4, 4])]);
+        let runs = &mut absent.arms[1].runs;
+        let of_plan = |did_something| {
+            Some(OfPlan {
+                did_something,
+                lines: Vec::new(),
+            })
+        };
+        runs.iter_mut().for_each(|run| run.of_plan = of_plan(false));
+        assert_eq!(absent.verdict(), Verdict::Unknown);
+        assert!(absent.words().contains("did not come into force"));
+        absent.arms[1].runs[0].of_plan = of_plan(true);
+        assert_eq!(absent.verdict(), Verdict::Faster);
     }
 
     #[test]

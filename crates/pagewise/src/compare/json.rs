@@ -33,13 +33,22 @@ struct Size {
     verdict: &'static str,
     words: String,
     gap_closed: Option<f64>,
+    plan: Option<JsonPlan>,
     output_identical: Option<bool>,
     arms: Vec<JsonArm>,
+}
+
+/// What became of the plan in its last run.
+#[derive(Clone, Serialize)]
+struct JsonPlan {
+    did_something: bool,
+    lines: Vec<String>,
 }
 
 #[derive(Clone, Serialize)]
 struct JsonArm {
     name: &'static str,
+    same_as: Option<&'static str>,
     speedup: Option<f64>,
     low: Option<f64>,
     high: Option<f64>,
@@ -108,11 +117,16 @@ fn size(comparison: &Comparison) -> Size {
         verdict: match comparison.verdict() {
             Verdict::Faster => "faster",
             Verdict::Slower => "slower",
+            Verdict::Fails => "fails",
             Verdict::NoDifference => "no difference",
             Verdict::Unknown => "unknown",
         },
         words: comparison.words(),
         gap_closed: comparison.gap_closed(),
+        plan: comparison.of_plan().map(|of_plan| JsonPlan {
+            did_something: of_plan.did_something,
+            lines: of_plan.lines.clone(),
+        }),
         output_identical: comparison.output_identical(),
         arms: comparison
             .arms
@@ -126,6 +140,7 @@ fn json_arm(arm: &Arm, ratio: Option<Ratio>) -> JsonArm {
     let all = |of: fn(&Run) -> Option<u64>| arm.runs.iter().map(of).collect();
     JsonArm {
         name: arm.kind.name(),
+        same_as: arm.same_as.map(ArmKind::name),
         speedup: ratio.map(|ratio| ratio.value),
         low: ratio.map(|ratio| ratio.low),
         high: ratio.map(|ratio| ratio.high),

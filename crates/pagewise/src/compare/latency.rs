@@ -90,7 +90,9 @@ fn record(
         command.arg(&own).arg("apply").arg(path).arg("--");
     }
     command.args(&runner.arguments.program);
+    runner.input.rewind();
     let ended = command
+        .stdin(Stdio::inherit())
         .stdout(Stdio::null())
         .output()
         .map_err(|error| failed(&error))?;

@@ -22,6 +22,7 @@ use std::process::ExitCode;
 use clap::Args;
 use clap::ValueEnum;
 use pagewise_host::MemorySize;
+use pagewise_host::Program;
 use pagewise_host::SwapRequest;
 use pagewise_host::page_bytes;
 use pagewise_host::page_out::PageOut;
@@ -39,17 +40,20 @@ use self::comparison::Arm;
 use self::comparison::ArmKind;
 use self::comparison::Comparison;
 use self::comparison::Verdict;
+use crate::apply::tell_differences;
 use crate::failure::Failure;
+use crate::input::Input;
 use crate::output::print;
 use crate::output::tell;
 use crate::record;
+use crate::record::delegation;
 use crate::record::signals::Signals;
 use crate::target::Contents;
 use crate::target::Target;
 
 /// A run that the limit killed is done again so often.
 const MOST_KILLED: u32 = 5;
-/// The plan is slower, beyond the interval.
+/// The plan is slower, beyond the interval, or makes the program fail.
 const SLOWER: u8 = 1;
 
 #[derive(Debug, Args)]
@@ -118,7 +122,7 @@ pub(crate) struct CompareArguments {
 }
 
 const EXAMPLES: &str =
-    "Exit code: 0, 1 if the plan is slower beyond the interval, 125 if pagewise fails.
+    "Exit code: 0, 1 if the plan is slower beyond the interval or makes the program fail, 125 if pagewise fails.
 
 Examples:
   pagewise compare plan.toml -- ./solver input.txt
@@ -135,6 +139,7 @@ enum MoreArm {
 
 pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
     let plan = Plan::read(&arguments.plan)?;
+    delegation::seek(true);
     let library = record::runtime_library().map_err(|why| {
         Failure::new(format!(
             "no plan without the preloaded library: {why}; type: make build"
@@ -154,6 +159,7 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
         library: &library,
         peak_bytes,
         signals: &signals,
+        input: input()?,
     };
     let page_out: Vec<String> = page_out().iter().map(PageOut::words).collect();
     for line in &page_out {
@@ -183,12 +189,27 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
             Style::of_stdout(ColorChoice::Auto),
         ))?;
     }
-    let slower = compared.iter().any(|one| one.verdict() == Verdict::Slower);
-    Ok(if slower {
+    let does_harm = |one: &Comparison| matches!(one.verdict(), Verdict::Slower | Verdict::Fails);
+    Ok(if compared.iter().any(does_harm) {
         ExitCode::from(SLOWER)
     } else {
         ExitCode::SUCCESS
     })
+}
+
+/// What comes once only would be the first run's, and the others would do other work: then no run gets it.
+fn input() -> Result<Input, Failure> {
+    let input = Input::at_start();
+    if !input.is_read_once() {
+        return Ok(input);
+    }
+    tell!(
+        "pagewise: standard input is a pipe, which only one run could read: the runs get none; give it as a file, with: < FILE"
+    );
+    let null = std::fs::File::open("/dev/null")
+        .and_then(|null| Ok(rustix::stdio::dup2_stdin(null)?))
+        .map_err(|error| Failure::new(format!("cannot open /dev/null: {error}")));
+    null.map(|()| input)
 }
 
 fn tell_evicted(evicted: Evicted) {
@@ -244,12 +265,17 @@ fn compare(runner: &Runner<'_>, memory_bytes: u64) -> Result<Comparison, Failure
     let mut comparison = Comparison {
         memory_bytes,
         plan_acts: runner.plan.does_something() || runner.plan.rules.is_empty(),
-        arms: kinds.into_iter().map(Arm::new).collect(),
+        arms: kinds
+            .into_iter()
+            .map(|kind| Arm::new(kind, runner.same_as(kind)))
+            .collect(),
     };
+    let executable = Program::new(&runner.arguments.program).executable()?;
+    tell_differences(runner.plan, &executable, Some(memory_bytes));
     let warm_up = runner.arguments.warm_up;
     for round in 0..warm_up + runner.arguments.runs {
         let mut times = Vec::new();
-        for arm in &mut comparison.arms {
+        for arm in in_turn(&mut comparison.arms, round) {
             let run = run_unless_killed(runner, arm, memory_bytes)?;
             times.push(format!("{} {}", arm.kind.name(), duration(run.wall_ns)));
             if round >= warm_up {
@@ -273,6 +299,12 @@ fn compare(runner: &Runner<'_>, memory_bytes: u64) -> Result<Comparison, Failure
         }
     }
     Ok(comparison)
+}
+
+/// The arms, each round from another one on: who always came after the same one would have what that leaves behind.
+fn in_turn(arms: &mut [Arm], round: u32) -> impl Iterator<Item = &mut Arm> {
+    let (before, from) = arms.split_at_mut(round as usize % arms.len().max(1));
+    from.iter_mut().chain(before)
 }
 
 fn run_unless_killed(

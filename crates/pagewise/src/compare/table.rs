@@ -46,6 +46,7 @@ pub(super) fn render(comparisons: &[Comparison], style: Style) -> String {
             aligned(&lines),
             comparison.words()
         ));
+        text.push_str(&of_plan(comparison));
         text.push_str(&others(comparison));
         text.push_str(&latencies(comparison));
         text.push_str(&victims(comparison));
@@ -59,12 +60,25 @@ pub(super) fn render(comparisons: &[Comparison], style: Style) -> String {
     text
 }
 
+/// What became of the plan in its last run: what matched nothing was not compared.
+fn of_plan(comparison: &Comparison) -> String {
+    let lines = comparison.of_plan().map(|of_plan| &of_plan.lines);
+    let lines = lines.into_iter().flatten();
+    lines.map(|line| format!("  {line}\n")).collect()
+}
+
 /// How the plan does against what one would type without it.
 fn others(comparison: &Comparison) -> String {
     let mut text = String::new();
     for kind in [ArmKind::Mlock, ArmKind::Madvise] {
-        if let Some(ratio) = comparison.ratio(kind, ArmKind::Plan) {
-            let (value, name) = (ratio.value, kind.name());
+        let name = kind.name();
+        if let Some(same) = comparison.arm(kind).and_then(|arm| arm.same_as) {
+            text.push_str(&format!(
+                "{name} is the same as {} here: what differs between them is chance\n",
+                same.name()
+            ));
+        } else if let Some(ratio) = comparison.ratio(kind, ArmKind::Plan) {
+            let value = ratio.value;
             text.push_str(&format!(
                 "{value:.2} times as fast as with {name} alone ({ratio})\n"
             ));
@@ -256,6 +270,20 @@ mod tests {
             two.ends_with("geometric mean of the speed-ups: 1.98\n"),
             "{two}"
         );
+    }
+
+    #[test]
+    fn an_arm_that_is_the_plan_itself_is_told() {
+        let walls: &[u64] = &[5, 5];
+        let mut compared = comparison(&[
+            (ArmKind::Baseline, walls),
+            (ArmKind::Plan, walls),
+            (ArmKind::Mlock, walls),
+        ]);
+        assert!(others(&compared).contains("as with mlock alone"));
+        compared.arms[2].same_as = Some(ArmKind::Plan);
+        let told = "mlock is the same as plan here: what differs between them is chance\n";
+        assert_eq!(others(&compared), told);
     }
 
     #[test]

@@ -24,11 +24,11 @@ use pagewise_host::Program;
 pub(crate) use self::options::Align;
 pub(crate) use self::options::Sample;
 
-use self::options::Input;
 use self::session::Ran;
 use self::session::Side;
 use self::suppress::Suppressions;
 use crate::failure::Failure;
+use crate::input::Input;
 use crate::output::tell;
 use crate::record;
 use crate::record::preloadable;

@@ -1,9 +1,5 @@
 //! What the command line says, and how it reaches the preloaded library.
 
-use std::fs::File;
-use std::io::Seek;
-use std::io::SeekFrom;
-use std::os::fd::AsFd;
 use std::str::FromStr;
 
 use pagewise_abi::guard as abi;
@@ -114,30 +110,6 @@ pub(super) fn of(arguments: &GuardArguments, side: Side) -> String {
         }
     }
     options.join(",")
-}
-
-/// Standard input, which a second run is to find as the first did: a file is wound back, from a pipe nothing comes again.
-pub(super) struct Input(Option<(File, u64)>);
-
-impl Input {
-    pub(super) fn at_start() -> Self {
-        let file = std::io::stdin()
-            .as_fd()
-            .try_clone_to_owned()
-            .ok()
-            .map(File::from);
-        Self(file.and_then(|mut file| {
-            let place = file.stream_position().ok()?;
-            Some((file, place))
-        }))
-    }
-
-    pub(super) fn rewind(self) {
-        if let Some((mut file, place)) = self.0 {
-            // Where that fails it could not be asked for its place either.
-            let _ = file.seek(SeekFrom::Start(place));
-        }
-    }
 }
 
 #[cfg(test)]

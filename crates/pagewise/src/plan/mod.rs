@@ -9,12 +9,15 @@ use clap::Args;
 use pagewise_advise::Advice;
 use pagewise_advise::NoAdvice;
 use pagewise_advise::Request;
+use pagewise_advise::lock_budget;
 use pagewise_analyze::Findings;
 use pagewise_analyze::analyze;
 use pagewise_analyze::file_io::Thresholds;
 use pagewise_host::MemorySize;
+use pagewise_host::lockable_bytes;
 use pagewise_host::page_bytes;
 use pagewise_predict::Model;
+use pagewise_report::bytes;
 use pagewise_report::text::ColorChoice;
 use pagewise_report::text::Style;
 use pagewise_simulate::hugepages::Tlb;
@@ -94,6 +97,7 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode, Failure> {
     if let Some(why) = no_curve.filter(|_| findings.faults_observed()) {
         tell!("pagewise: {why}");
     }
+    tell_limit(&advice);
     tell_next(arguments, &advice);
     Ok(ExitCode::SUCCESS)
 }
@@ -117,6 +121,7 @@ fn advise(
     };
     let request = Request {
         memory_bytes: memory,
+        lockable_bytes: lockable_bytes(),
         thresholds: Thresholds {
             advise_bytes,
             ..Thresholds::default()
@@ -127,6 +132,23 @@ fn advise(
         NoAdvice::Trace(error) => Failure::from(error),
         NoAdvice::Lacks(why) => Failure::new(why),
     })
+}
+
+/// Says what would let a plan keep more that is cut to what the user may lock.
+fn tell_limit(advice: &Advice) {
+    if advice.plan.rules.is_empty() {
+        return;
+    }
+    let memory = &advice.plan.memory;
+    let could = lock_budget(memory.bytes);
+    if let Some(may) = memory.lock_bytes.filter(|&may| may < could) {
+        tell!(
+            "pagewise: this user may lock {}, and the plan keeps no more of what it could, {}; type: ulimit -l {} (as root), or grant cap_ipc_lock, and plan again",
+            bytes(may),
+            bytes(could),
+            could.div_ceil(1 << 10)
+        );
+    }
 }
 
 fn tell_next(arguments: &PlanArguments, advice: &Advice) {

@@ -1,4 +1,4 @@
-//! Without root, a cgroup that may be divided is the user's systemd's to give: `record --memory` starts itself anew in one.
+//! Without root, a cgroup that may be divided is the user's systemd's to give: who sets a limit starts itself anew in one.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -8,12 +8,9 @@ use pagewise_host::CgroupHost;
 use pagewise_host::cgroup::DELEGATED;
 use pagewise_host::cgroup::delegation_command;
 
-use crate::cli::RecordArguments;
-
-/// Returns if that is not needed, or cannot be had: then the refusal that follows says what to type.
-pub(super) fn seek(arguments: &RecordArguments) {
-    let can_already = CgroupHost::detect().is_ok_and(|host| host.check_create().is_ok());
-    if arguments.memory.is_none() || can_already {
+/// `is_needed`: a limit will be set. Returns if it is not, or cannot be had: then the refusal that follows says what to type.
+pub(crate) fn seek(is_needed: bool) {
+    if !is_needed || CgroupHost::detect().is_ok_and(|host| host.check_create().is_ok()) {
         return;
     }
     let Some(words) = delegation_command() else {

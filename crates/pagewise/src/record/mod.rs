@@ -10,7 +10,7 @@ mod access;
 mod anonymous;
 pub(crate) mod call_paths;
 mod condenser;
-mod delegation;
+pub(crate) mod delegation;
 mod ending;
 pub(crate) mod facts;
 pub(crate) mod fault_paths;
@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
             .map_err(|why| Failure::new(format!("--debuginfod: {why}")))?;
     }
     let (folder, overwrite) = destination(arguments)?;
-    delegation::seek(arguments);
+    delegation::seek(arguments.memory.is_some());
     let peak_bytes = peak::peak_bytes(arguments)?;
     let mut setting = Setting::prepare(&Surroundings::of(arguments), peak_bytes)?;
     match session::record(arguments, &folder, overwrite, &mut setting) {

@@ -10,6 +10,7 @@ use pagewise_host::process;
 
 use crate::cli::RecordArguments;
 use crate::failure::Failure;
+use crate::input::Input;
 use crate::output::tell;
 
 const LOOK_EVERY: Duration = Duration::from_millis(5);
@@ -35,6 +36,12 @@ fn measure(arguments: &RecordArguments) -> Result<u64, Failure> {
     tell!(
         "pagewise: running the program once without limit to measure its peak (--peak SIZE spares that)"
     );
+    let input = Input::at_start();
+    if input.is_read_once() {
+        tell!(
+            "pagewise: standard input is a pipe: what that run reads the recording does not find; give it as a file, with: < FILE, or --peak SIZE"
+        );
+    }
     let mut launched = Program::new(&arguments.program)
         .as_root(arguments.as_root)
         .quiet(true)
@@ -50,6 +57,7 @@ fn measure(arguments: &RecordArguments) -> Result<u64, Failure> {
             break exit;
         }
     };
+    input.rewind();
     // A program smaller than we are has no exact one; that of several processes is of the largest.
     let peak = exit
         .peak_resident_bytes

@@ -258,18 +258,73 @@ fn where_faults_are_not_told_sweeps_are_followed_all_the_same() {
     machine.assert_restored();
 }
 
-#[test]
-fn no_more_is_locked_than_the_user_may() {
-    let folder = planned(&[], &LOCK);
-    // Who may not lock as much as it likes, be it root.
+/// As a user who may lock no more than that, be it root.
+fn with_a_mebibyte(kind: &str) -> String {
     let without_privilege = match rustix::process::geteuid().is_root() {
         true => "setpriv --bounding-set=-ipc_lock --inh-caps=-ipc_lock",
         false => "",
     };
-    let program = format!("prlimit --memlock=1048576:1048576 {without_privilege} ./planned plain");
-    let ended = apply(folder.path(), "", &program).expect_code(0);
+    format!("prlimit --memlock=1048576:1048576 {without_privilege} ./planned {kind}")
+}
+
+#[test]
+fn the_plans_locks_give_way_to_the_programs_own() {
+    let folder = planned(&[], &LOCK);
+    let ended = apply(folder.path(), "", &with_a_mebibyte("own")).expect_code(0);
+    assert_eq!(ended.stdout, "locked 1024\nok\n");
+    ended.expect_told(&["of make: lock", "the program's own mlock or madvise won"]);
+}
+
+#[test]
+fn what_was_asked_for_by_the_header_moves_with_its_memory() {
+    let folder = planned(&[], &Action::Nothing);
+    let ended = apply(folder.path(), "", "./planned move").expect_code(0);
+    let numbers = |line: &str| -> Vec<u64> {
+        line.split(' ')
+            .skip(1)
+            .map(|number| number.parse().expect("a number"))
+            .collect()
+    };
+    let lines: Vec<Vec<u64>> = ended.stdout.lines().take(3).map(numbers).collect();
+    let [locked, smaller, gone] = &lines[..] else {
+        panic!("{ended:#?}");
+    };
+    assert_eq!(locked[0], locked[1], "{ended:#?}");
+    assert!((6 << 10..=7 << 10).contains(&locked[0]), "{ended:#?}");
+    assert!((5 << 10..6 << 10).contains(&smaller[0]), "{ended:#?}");
+    assert_eq!(gone[0], 0);
+}
+
+#[test]
+fn a_locked_part_ends_with_its_block() {
+    let folder = planned(&[], &Action::Nothing);
+    apply(folder.path(), "", "./planned part").expect_code(0);
+    let calls = &outcome(folder.path())["calls"];
+    assert_eq!(number(&calls["locks"]), 3);
+    let most = number(&calls["locked_bytes"]);
+    assert!((1 << 20..=2 << 20).contains(&most), "{calls}");
+}
+
+#[test]
+fn objects_beyond_what_can_be_followed_are_counted_and_told() {
+    let folder = planned(&[], &STREAM);
+    let ended = apply(folder.path(), "", "./planned rows").expect_code(0);
+    ended.expect_told(&["sweeps over 36 objects were not followed: too many at once"]);
+    assert_eq!(number(&outcome(folder.path())["unfollowed_sweeps"]), 36);
+}
+
+#[test]
+fn a_forked_child_that_only_maps_has_a_helper_of_its_own() {
+    let folder = planned(&[], &STREAM);
+    apply(folder.path(), "", "./planned child").expect_code(0);
+}
+
+#[test]
+fn no_more_is_locked_than_the_user_may() {
+    let folder = planned(&[], &LOCK);
+    let ended = apply(folder.path(), "", &with_a_mebibyte("plain")).expect_code(0);
     assert_eq!(ended.stdout, "ok\n");
-    ended.expect_told(&["this user may lock 1.0 MiB", "ulimit -l unlimited"]);
+    ended.expect_told(&["this user may lock 1.0 MiB", "ulimit -l 8188"]);
     let outcome = outcome(folder.path());
     assert_eq!(outcome["lock_budget_is_rlimit"], true);
     assert_eq!(number(&outcome["rules"][0]["locked_bytes"]), 1 << 20);

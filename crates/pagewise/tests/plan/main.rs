@@ -5,6 +5,7 @@ mod common;
 
 mod annotating;
 mod applying;
+mod comparing;
 mod fresh;
 mod huge;
 mod planning;

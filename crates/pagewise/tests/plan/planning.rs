@@ -2,9 +2,11 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use crate::common::command::record;
 use crate::common::command::run;
+use crate::common::install::pagewise;
 use crate::common::machine::Machine;
 use crate::common::programs::compile;
 use pagewise_plan::Action;
@@ -40,6 +42,38 @@ fn a_sweep_is_streamed_and_swaps_less_with_the_same_output() {
         low.as_f64() < high.as_f64() && high.as_f64() > Some(1.05),
         "{plan:#}"
     );
+
+    // In as much as it needs it waits for nothing.
+    let arguments = "plan --json -o roomy.toml --memory 256M";
+    let ended = run(folder.path(), &arguments.split(' ').collect::<Vec<_>>());
+    let roomy = ended.expect_code(0).json();
+    let words = roomy["words"].as_str().expect("words");
+    assert_eq!(roomy["predicted"]["speedup"], 1.0, "{roomy:#}");
+    assert!(
+        words.starts_with("do nothing: waiting for swap-ins is 0.0 %"),
+        "{words}"
+    );
+    assert!(
+        words.contains("(by simulation, from a run with 64 MiB)"),
+        "{words}"
+    );
+
+    // Who may lock next to nothing is told so, and what would let it.
+    let program =
+        "setpriv --bounding-set=-ipc_lock --inh-caps=-ipc_lock prlimit --memlock=1048576:1048576";
+    let poor = Command::new("sh")
+        .args(["-c", &format!("{program} \"$0\" plan -o poor.toml")])
+        .arg(pagewise())
+        .current_dir(folder.path())
+        .output()
+        .expect("it runs");
+    let said = String::from_utf8_lossy(&poor.stderr);
+    assert!(
+        said.contains("this user may lock 1.0 MiB") && said.contains("ulimit -l 57344"),
+        "{said}"
+    );
+    let poor = Plan::read(&folder.path().join("poor.toml")).expect("a plan");
+    assert_eq!(poor.memory.lock_bytes, Some(1 << 20));
 
     let arguments = "compare plan.toml --arms mlock --latencies --html page.html --swap zram --swap-size 512M --runs 1 --warm-up 0 --json -- ./twofold swept 128 3";
     let ended = run(folder.path(), &arguments.split(' ').collect::<Vec<_>>());

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "../../../../include/pagewise.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -226,6 +227,86 @@ static void hints(void) {
     printf("kept %zu\n", kept);
 }
 
+static size_t locked_kib(void) {
+    FILE *file = fopen("/proc/self/status", "r");
+    char line[256];
+    size_t kib = 0;
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
+        sscanf(line, "VmLck: %zu", &kib);
+    fclose(file);
+    return kib;
+}
+
+// What the plan has locked must not be in the way of the program's own locks, be they refused or not.
+static void lock_own(void) {
+    uint64_t *words = make(4 * MIB);
+    static char own[MIB / 2];
+    printf("locked %zu\n", locked_kib());
+    if (mlock(own, sizeof own) != 0)
+        exit(6);
+    void *mapped = mmap(NULL, MIB / 4, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_LOCKED, -1, 0);
+    if (mapped == MAP_FAILED)
+        exit(6);
+    free(words);
+}
+
+// What the program asked for by pagewise.h goes where its memory goes.
+static void move(void) {
+    char *words = malloc(4 * MIB), *mapped = (char *)map(4 * MIB);
+    pagewise_lock(words, 4 * MIB);
+    pagewise_lock_part(mapped, 4 * MIB, MIB, 3 * MIB);
+    pagewise_lock_part(mapped, 4 * MIB, 3 * MIB + MIB / 2, 4 * MIB);
+    const size_t before = locked_kib();
+    words = realloc(words, 64 * MIB);
+    mapped = mremap(mapped, 4 * MIB, 64 * MIB, MREMAP_MAYMOVE);
+    printf("locked %zu %zu\n", before, locked_kib());
+    words = realloc(words, 3 * MIB);
+    printf("smaller %zu\n", locked_kib());
+    free(words);
+    munmap(mapped, 64 * MIB);
+    printf("gone %zu\n", locked_kib());
+}
+
+// Of a block that goes, the locked part goes, too.
+static void lock_part(void) {
+    char *blocks[3];
+    for (int i = 0; i < 3; i++)
+        blocks[i] = malloc(8 * MIB);
+    for (int i = 0; i < 3; i++) {
+        pagewise_lock_part(blocks[i], 8 * MIB, 2 * MIB, 4 * MIB);
+        free(blocks[i]);
+    }
+}
+
+static void many_rows(void) {
+    uint64_t *rows[100];
+    for (int i = 0; i < 100; i++)
+        rows[i] = make(MIB);
+    usleep(100000);
+    for (int i = 0; i < 100; i++)
+        free(rows[i]);
+}
+
+static int threads_here(void) {
+    int found = 0;
+    DIR *folder = opendir("/proc/self/task");
+    for (const struct dirent *entry; folder != NULL && (entry = readdir(folder)) != NULL;)
+        found += entry->d_name[0] != '.';
+    closedir(folder);
+    return found;
+}
+
+// A forked child has no helper thread until it needs one, and may never call malloc.
+static void map_in_child(void) {
+    const pid_t child = fork();
+    if (child == 0) {
+        uint64_t *mapped = map(2 * MIB);
+        fill(mapped, 2 * MIB);
+        _exit(threads_here() == 2 ? 0 : 1);
+    }
+    wait_for(child);
+}
+
 int main(int count, char **values) {
     const char *kind = count > 1 ? values[1] : "plain";
     if (strcmp(kind, "plain") == 0)
@@ -249,6 +330,16 @@ int main(int count, char **values) {
         execl(values[0], values[0], "sweep", NULL);
     } else if (strcmp(kind, "hints") == 0)
         hints();
+    else if (strcmp(kind, "own") == 0)
+        lock_own();
+    else if (strcmp(kind, "move") == 0)
+        move();
+    else if (strcmp(kind, "part") == 0)
+        lock_part();
+    else if (strcmp(kind, "rows") == 0)
+        many_rows();
+    else if (strcmp(kind, "child") == 0)
+        map_in_child();
     else if (strcmp(kind, "closes") == 0) {
         syscall(SYS_close_range, 3, ~0u, 0);
         plain(4 * MIB);

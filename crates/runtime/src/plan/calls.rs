@@ -39,7 +39,14 @@ pub(crate) fn end_phase() {
 pub(crate) fn lock(start: usize, bytes: usize) -> usize {
     let mut locked = 0;
     if is_range(start, bytes) {
-        with_plan(|plan| locked = begin(plan, Object::new(start, bytes, CALLS), bytes));
+        let object = Object {
+            keep: bytes,
+            ..Object::new(start, bytes, CALLS)
+        };
+        with_plan(|plan| {
+            plan.status.add_to_rule(CALLS, OfRule::Objects, 1);
+            locked = begin(plan, object);
+        });
     }
     locked
 }
@@ -52,9 +59,11 @@ pub(crate) fn stream(start: usize, bytes: usize, keep: usize) {
     with_plan(|plan| {
         let object = Object {
             streamed: true,
+            keep,
             ..Object::new(start, bytes, CALLS)
         };
-        begin(plan, object, keep);
+        plan.status.add_to_rule(CALLS, OfRule::Objects, 1);
+        begin(plan, object);
         helper::start(plan);
     });
 }
@@ -65,12 +74,11 @@ fn is_range(start: usize, bytes: usize) -> bool {
 }
 
 /// An object of the program's own word, which wins over a rule's. Returns how many bytes of it are locked.
-fn begin(plan: &Plan, mut object: Object, keep: usize) -> usize {
+fn begin(plan: &Plan, mut object: Object) -> usize {
     end_objects(plan, object.start, object.bytes, true);
-    plan.status.add_to_rule(CALLS, OfRule::Objects, 1);
-    if keep > 0 {
+    if object.keep > 0 {
         let rule = PlanRule {
-            keep_bytes: keep as u64,
+            keep_bytes: object.keep as u64,
             ..PlanRule::default()
         };
         locks::lock(plan, &rule, &mut object);
@@ -80,6 +88,39 @@ fn begin(plan: &Plan, mut object: Object, keep: usize) -> usize {
     }
     locks::release(plan, &object);
     0
+}
+
+/// What the program asked for of a part of a block, by its offset in it.
+#[derive(Clone, Copy)]
+pub(super) struct Asked {
+    from: usize,
+    bytes: usize,
+    keep: usize,
+    streamed: bool,
+}
+
+impl Asked {
+    pub(super) fn of(object: &Object, block: usize) -> Self {
+        Self {
+            from: object.start.saturating_sub(block),
+            bytes: object.bytes,
+            keep: object.keep,
+            streamed: object.streamed,
+        }
+    }
+}
+
+/// The block is another now, by `realloc` or `mremap`: what was asked for of it goes on as far as it is there still.
+pub(super) fn renew(plan: &Plan, address: usize, bytes: usize, asked: Asked) {
+    let bytes = asked.bytes.min(bytes.saturating_sub(asked.from));
+    if bytes > 0 {
+        let object = Object {
+            streamed: asked.streamed,
+            keep: asked.keep,
+            ..Object::new(address.saturating_add(asked.from), bytes, CALLS)
+        };
+        begin(plan, object);
+    }
 }
 
 pub(crate) fn unlock(start: usize, bytes: usize) {

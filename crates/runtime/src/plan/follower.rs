@@ -51,6 +51,7 @@ pub(super) struct Follower {
     /// Filling it pushes others out in any case.
     is_large: bool,
     chunk_is_given: bool,
+    lead_is_given: bool,
     phase: usize,
     newest_ns: u64,
     /// What lies behind the sweep is dropped, also while its pace without reading ahead is measured, and while the object
@@ -87,6 +88,7 @@ impl Follower {
             gain: Gain::new(),
             sizes: Sizes { chunk, lead },
             chunk_is_given: rule.chunk_bytes > 0,
+            lead_is_given: rule.lead_bytes > 0,
             phase: calls::phase(),
             newest_ns: 0,
             makes_room: false,
@@ -209,8 +211,21 @@ impl Follower {
         plan.status.set_of_rule(self.rule, OfRule::Why, why as u64);
     }
 
-    /// Does the next thing that is due, if any.
-    pub(super) fn act(&mut self, plan: &Plan) -> bool {
+    /// Whether it may read ahead: memory for that is shared with the others that may.
+    pub(super) fn is_active(&self) -> bool {
+        self.makes_room
+    }
+
+    /// What it may read ahead beside others. A lead that the plan gives is its own.
+    fn shared_sizes(&self, active: usize) -> Sizes {
+        match self.lead_is_given {
+            true => self.sizes,
+            false => self.sizes.shared(active),
+        }
+    }
+
+    /// Does the next thing that is due, if any; `active`: how many may read ahead.
+    pub(super) fn act(&mut self, plan: &Plan, active: usize) -> bool {
         if std::mem::take(&mut self.is_wanted) {
             self.begin_if_needed(plan);
         }
@@ -223,7 +238,7 @@ impl Follower {
             return false;
         }
         let step = match self.gain.is_active() {
-            true => self.sweep.next(self.sizes),
+            true => self.sweep.next(self.shared_sizes(active)),
             false => self.sweep.next_drop(self.sizes),
         };
         let Some(step) = step else {

@@ -15,14 +15,16 @@ use pagewise_interpose::Leftover;
 use pagewise_interpose::system;
 use pagewise_interpose::system::PageMap;
 
+use super::Hook;
 use super::follower::Follower;
 use super::loaded;
 use super::loaded::Plan;
 use super::objects;
 use super::objects::Object;
+use super::prezero;
 
-/// Objects that are swept at once, at most.
-const MOST_FOLLOWED: usize = 16;
+/// Objects that are followed at once, at most.
+const MOST_FOLLOWED: usize = 64;
 /// Major faults between two looks that mean swapping.
 const SWAPPING: u64 = 32;
 const ASLEEP_NS: u64 = 5_000_000;
@@ -45,6 +47,13 @@ pub(super) fn start(plan: &Plan) {
         && let Err(errno) = interpose::spawn(run)
     {
         plan.status.set(Total::ThreadErrno, errno as u64);
+    }
+}
+
+/// Starts it for a new object, if that may be done now.
+pub(super) fn start_for(plan: &Plan, hook: Hook) {
+    if STATE.load(Ordering::Relaxed) == NONE && prezero::may_start_thread(hook) {
+        start(plan);
     }
 }
 
@@ -139,6 +148,10 @@ impl Helper {
             object.streamed || matches!(action, PlanAction::Stream | PlanAction::Prefetch)
         };
         let count = objects::list(&mut alive, is_swept);
+        if count == MOST_FOLLOWED {
+            let beyond = objects::count(is_swept).saturating_sub(count) as u64;
+            self.plan.status.at_least(Total::UnfollowedSweeps, beyond);
+        }
         let alive = &alive[..count];
         for place in &mut self.followers {
             let is_alive = |follower: &Follower| {
@@ -200,7 +213,10 @@ impl Helper {
         {
             self.plan.status.set(Total::PerfErrno, errno as u64);
             self.is_blind = true;
+            return;
         }
+        let beyond = self.events.unfollowed() as u64;
+        self.plan.status.at_least(Total::UnfollowedThreads, beyond);
     }
 
     /// One round while the program swaps; how long to sleep after it, ns.
@@ -215,8 +231,10 @@ impl Helper {
             self.hear_of_faults();
         }
         let mut worked = false;
+        let followers = || self.followers.iter().flatten();
+        let active = followers().filter(|follower| follower.is_active()).count();
         for follower in self.followers.iter_mut().flatten() {
-            worked |= follower.act(self.plan);
+            worked |= follower.act(self.plan, active);
         }
         let calm_ns = now_ns.saturating_sub(self.newest_ns);
         if calm_ns > CALM_NS || self.followers.iter().all(Option::is_none) {
@@ -272,9 +290,10 @@ impl Helper {
         if now_ns < self.cold_due_ns {
             return;
         }
-        let mut cold = [Object::new(0, 0, 0); MOST_FOLLOWED];
-        let count = objects::list(&mut cold, |object| self.action(object) == PlanAction::Cold);
-        for object in &cold[..count] {
+        let is_cold = |object: &Object| self.action(object) == PlanAction::Cold;
+        let mut last = 0;
+        while let Some(object) = objects::next_after(last, is_cold) {
+            last = object.number;
             let pages = object.pages();
             let status = &self.plan.status;
             match system::advise(pages.start, pages.len(), system::PAGE_OUT) {

@@ -9,9 +9,11 @@ use pagewise_abi::plan::PlanRule;
 use pagewise_abi::status::OfRule;
 use pagewise_abi::status::Total;
 use pagewise_interpose as interpose;
+use pagewise_interpose::Spin;
 use pagewise_interpose::system;
 
 use super::loaded::Plan;
+use super::objects;
 use super::objects::Object;
 use super::objects::PAGE;
 
@@ -24,6 +26,8 @@ const LEAST: usize = 1 << 20;
 
 /// What all processes together may lock, bytes.
 static BUDGET: AtomicU64 = AtomicU64::new(0);
+/// Held while a thread takes of the budget: two at once would both find the same rest.
+static TAKING: Spin<()> = Spin::new(());
 /// What this process keeps by each rule, bytes.
 static KEPT: [AtomicU64; MOST_RULES] = [const { AtomicU64::new(0) }; MOST_RULES];
 
@@ -60,6 +64,7 @@ pub(super) fn begin(plan: &Plan) {
 
 /// Nothing is locked: in a forked child, and in a new program.
 pub(super) fn forget() {
+    TAKING.break_open();
     for kept in &KEPT {
         kept.store(0, Ordering::Relaxed);
     }
@@ -136,11 +141,30 @@ pub(super) fn release(plan: &Plan, object: &Object) {
     give_back(plan, object.locked as usize);
 }
 
+/// The program wants to lock so much itself and may not, as too much is locked: ours gives way. False: there is none.
+pub(super) fn give_way(plan: &Plan, bytes: usize) -> bool {
+    // A range touches a page more at each end.
+    let wanted = bytes.saturating_add(2 * PAGE) as u64;
+    let mut given = 0;
+    while given < wanted
+        && let Some(object) = objects::give_up_lock()
+    {
+        given += object.locked;
+        if object.rule != CALLS {
+            plan.status.add_to_rule(object.rule, OfRule::TakenOver, 1);
+        }
+        release(plan, &object);
+    }
+    given > 0
+}
+
 /// Takes at most so many bytes of the budget, whole pages.
 fn take(plan: &Plan, wanted: usize) -> usize {
     let own = u64::from(interpose::process_id());
-    let budget = BUDGET.load(Ordering::Relaxed);
-    let (mut taken, mut slot) = (0, None);
+    let Some(_taking) = TAKING.lock() else {
+        return 0;
+    };
+    let mut slot = None;
     for (process, bytes) in plan.status.processes() {
         let number = process.load(Ordering::Relaxed);
         if number == own {
@@ -149,13 +173,28 @@ fn take(plan: &Plan, wanted: usize) -> usize {
             bytes.store(0, Ordering::Relaxed);
             let _ = process.compare_exchange(number, 0, Ordering::Relaxed, Ordering::Relaxed);
         }
-        taken += bytes.load(Ordering::Relaxed);
     }
     let Some(slot) = slot.or_else(|| claim(plan, own)) else {
         return 0;
     };
-    let granted = budget.saturating_sub(taken).min(wanted as u64) as usize / PAGE * PAGE;
-    slot.fetch_add(granted as u64, Ordering::Relaxed);
+    let all = plan.status.processes().map(|(_, bytes)| bytes);
+    let budget = BUDGET.load(Ordering::Relaxed);
+    grant(slot, all, budget, (wanted / PAGE * PAGE) as u64) as usize
+}
+
+/// Adds what is wanted to what a process states, and takes back what all together then have too much. In this order, as of two
+/// processes that do it at once at least one sees the other.
+fn grant<'slot>(
+    slot: &AtomicU64,
+    all: impl Iterator<Item = &'slot AtomicU64>,
+    budget: u64,
+    wanted: u64,
+) -> u64 {
+    slot.fetch_add(wanted, Ordering::SeqCst);
+    let taken: u64 = all.map(|bytes| bytes.load(Ordering::SeqCst)).sum();
+    let too_much = taken.saturating_sub(budget);
+    let granted = wanted.saturating_sub(too_much) / PAGE as u64 * PAGE as u64;
+    slot.fetch_sub(wanted - granted, Ordering::SeqCst);
     granted
 }
 
@@ -188,6 +227,31 @@ fn is_gone(process: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_takes_at_once_never_gets_more_than_the_budget() {
+        const BUDGET: u64 = 64 << 20;
+        for _ in 0..200 {
+            let slots = [const { AtomicU64::new(0) }; 4];
+            let start = std::sync::Barrier::new(slots.len());
+            let take = |slot: &AtomicU64| {
+                start.wait();
+                grant(slot, slots.iter(), BUDGET, BUDGET - (1 << 20))
+            };
+            let granted: u64 = std::thread::scope(|scope| {
+                let threads: Vec<_> = slots
+                    .iter()
+                    .map(|slot| scope.spawn(|| take(slot)))
+                    .collect();
+                threads
+                    .into_iter()
+                    .map(|thread| thread.join().expect("ended"))
+                    .sum()
+            });
+            let stated: u64 = slots.iter().map(|slot| slot.load(Ordering::Relaxed)).sum();
+            assert!(granted <= BUDGET && granted == stated, "{granted} {stated}");
+        }
+    }
 
     #[test]
     fn of_every_limit_some_memory_stays_free() {

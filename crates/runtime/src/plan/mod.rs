@@ -35,8 +35,10 @@ use pagewise_interpose as interpose;
 use pagewise_interpose::Entered;
 use pagewise_interpose::system;
 
+use self::calls::Asked;
 use self::loaded::Plan;
 use self::objects::Object;
+use self::objects::PAGE;
 
 /// Smaller allocations are nobody's business; without a plan, all are smaller.
 static THRESHOLD: AtomicUsize = AtomicUsize::new(usize::MAX);
@@ -78,6 +80,9 @@ extern "C" fn at_start() {
         plan.status.add(Total::Processes, 1);
         locks::begin(plan);
         call_path::look_at_modules(plan);
+        if plan.needs_helper() || plan.needs_prezero() {
+            prezero::look_at_allocator();
+        }
         if plan.needs_prezero() {
             prezero::begin(plan);
         }
@@ -143,7 +148,7 @@ fn match_globals(plan: &'static Plan) {
 
 /// An allocation was made that is wanted.
 #[cold]
-pub(crate) fn allocated(address: usize, bytes: usize, hook: Hook, inherited: Option<usize>) {
+pub(crate) fn allocated(address: usize, bytes: usize, hook: Hook, inherited: Option<Inherited>) {
     if address == 0 {
         return;
     }
@@ -154,16 +159,46 @@ pub(crate) fn allocated(address: usize, bytes: usize, hook: Hook, inherited: Opt
             None
         };
         let fresh = || prezero::is_fresh(plan, address, bytes, hook).then_some(FRESH);
-        if let Some(rule) = named.or(inherited).or_else(fresh) {
+        let inherited = inherited.unwrap_or_default();
+        if let Some(rule) = named.or(inherited.rule).or_else(fresh) {
             begin_object(plan, address, bytes, rule);
-            if hook == Hook::Allocator && plan.needs_helper() {
-                helper::start(plan);
+            if plan.needs_helper() {
+                helper::start_for(plan, hook);
             }
             if plan.prezeroes(rule) {
                 prezero::start_for(plan, hook);
             }
         }
+        // Last, as the program's own word wins.
+        for asked in inherited.asked.into_iter().flatten() {
+            calls::renew(plan, address, bytes, asked);
+        }
     });
+}
+
+/// Ranges of a block that the program spoke of itself, of which the block takes along so many when it is resized.
+const MOST_ASKED: usize = 8;
+
+/// What a block or mapping hands on to what it becomes when it is resized or moved.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Inherited {
+    rule: Option<usize>,
+    asked: [Option<Asked>; MOST_ASKED],
+}
+
+impl Inherited {
+    /// From an object of a block that starts there.
+    fn note(&mut self, object: &Object, block: usize) {
+        if object.rule != CALLS {
+            self.rule = Some(object.rule);
+        } else if let Some(free) = self.asked.iter_mut().find(|asked| asked.is_none()) {
+            *free = Some(Asked::of(object, block));
+        }
+    }
+
+    fn if_any(self) -> Option<Self> {
+        (self.rule.is_some() || self.asked[0].is_some()).then_some(self)
+    }
 }
 
 /// Whether [`heap_grew`] wants to hear of a block that ends there.
@@ -178,33 +213,42 @@ pub(crate) fn heap_grew() {
     with_plan(prezero::start);
 }
 
-/// A block is about to be released; the rule it had.
+/// A block of so many bytes, which are asked for only if they matter, is about to be released; what it hands on.
 #[inline(always)]
-pub(crate) fn releasing(address: usize) -> Option<usize> {
-    if objects::may_be_owned_by(address) {
-        released(address)
+pub(crate) fn releasing(address: usize, bytes: impl FnOnce() -> usize) -> Option<Inherited> {
+    let bytes = match objects::is_any_called() {
+        true => bytes(),
+        false => 0,
+    };
+    // Of less than a page nothing is kept.
+    if objects::may_be_owned_by(address) || bytes >= PAGE {
+        released(address, bytes)
     } else {
         None
     }
 }
 
 #[cold]
-fn released(address: usize) -> Option<usize> {
-    let mut rule = None;
+fn released(address: usize, bytes: usize) -> Option<Inherited> {
+    let mut inherited = Inherited::default();
     with_plan(|plan| {
-        // The program may have cut pieces out of it.
-        while let Some(object) = objects::remove_owned_by(address) {
-            rule = Some(object.rule);
+        // The program may have cut pieces out of it, or have spoken of parts of it.
+        let next = || {
+            let piece = objects::remove_owned_by(address);
+            piece.or_else(|| objects::remove_called_in(address, bytes))
+        };
+        while let Some(object) = next() {
+            inherited.note(&object, address);
             locks::release(plan, &object);
         }
     });
-    rule
+    inherited.if_any()
 }
 
-/// A range is about to be unmapped, moved, locked or advised by the program itself: from here on it is its own. The rule
-/// of an object that starts there.
+/// A range is about to be unmapped, moved, locked or advised by the program itself: from here on it is its own. What it
+/// hands on if it is moved.
 #[inline(always)]
-pub(crate) fn leaving(start: usize, bytes: usize, by_advice: bool) -> Option<usize> {
+pub(crate) fn leaving(start: usize, bytes: usize, by_advice: bool) -> Option<Inherited> {
     if objects::is_any() {
         left(start, bytes, by_advice)
     } else {
@@ -213,17 +257,17 @@ pub(crate) fn leaving(start: usize, bytes: usize, by_advice: bool) -> Option<usi
 }
 
 #[cold]
-fn left(start: usize, bytes: usize, by_advice: bool) -> Option<usize> {
-    let mut rule = None;
-    with_plan(|plan| rule = end_objects(plan, start, bytes, by_advice));
-    rule
+fn left(start: usize, bytes: usize, by_advice: bool) -> Option<Inherited> {
+    let mut inherited = Inherited::default();
+    with_plan(|plan| inherited = end_objects(plan, start, bytes, by_advice));
+    inherited.if_any()
 }
 
-fn end_objects(plan: &Plan, start: usize, bytes: usize, by_advice: bool) -> Option<usize> {
-    let mut rule = None;
+fn end_objects(plan: &Plan, start: usize, bytes: usize, by_advice: bool) -> Inherited {
+    let mut inherited = Inherited::default();
     while let Some(object) = objects::remove_overlapping(start, bytes) {
-        if object.start == start {
-            rule = Some(object.rule);
+        if object.start == start || object.rule == CALLS && object.start > start {
+            inherited.note(&object, start);
         }
         if plan.prezeroes(object.rule) {
             // Allocators cut pieces off, and give pieces back.
@@ -233,7 +277,17 @@ fn end_objects(plan: &Plan, start: usize, bytes: usize, by_advice: bool) -> Opti
         }
         locks::release(plan, &object);
     }
-    rule
+    inherited
+}
+
+/// The program may not lock so much more, as too much is locked: what is ours gives way. False: none of it is.
+#[cold]
+pub(crate) fn give_way(bytes: usize) -> bool {
+    let mut did = false;
+    if objects::is_any() {
+        with_plan(|plan| did = locks::give_way(plan, bytes));
+    }
+    did
 }
 
 /// What is left of an object when a range of it is gone.

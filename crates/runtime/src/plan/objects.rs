@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicU8;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 
+use pagewise_abi::plan::CALLS;
 use pagewise_abi::plan::FRESH;
 use pagewise_interpose::Spin;
 
@@ -28,6 +29,8 @@ pub(super) struct Object {
     pub(super) number: usize,
     /// The program says that it is swept, whatever the rule does.
     pub(super) streamed: bool,
+    /// What the program says is to be kept of it, bytes.
+    pub(super) keep: usize,
     /// The helper has nothing more to do to it.
     pub(super) is_done: bool,
 }
@@ -42,6 +45,8 @@ static TABLE: Spin<Table> = Spin::new(Table {
     next_number: 1,
 });
 static COUNT: AtomicUsize = AtomicUsize::new(0);
+/// Of these, those that the program spoke of itself, which may begin anywhere in a block.
+static CALLED: AtomicUsize = AtomicUsize::new(0);
 /// The number of the object that a helper works on; 0: of none. Who ends that object waits.
 static BUSY: AtomicUsize = AtomicUsize::new(0);
 /// How many objects are released by addresses of this hash: 0 answers nearly every release.
@@ -57,6 +62,7 @@ impl Object {
             locked: 0,
             number: 0,
             streamed: false,
+            keep: 0,
             is_done: false,
         }
     }
@@ -81,6 +87,11 @@ pub(super) fn may_be_owned_by(address: usize) -> bool {
 #[inline(always)]
 pub(super) fn is_any() -> bool {
     COUNT.load(Ordering::Relaxed) != 0
+}
+
+#[inline(always)]
+pub(super) fn is_any_called() -> bool {
+    CALLED.load(Ordering::Relaxed) != 0
 }
 
 /// Whether there is room for a piece of fresh memory. One that is done makes room.
@@ -108,6 +119,7 @@ pub(super) fn insert(mut object: Object) -> bool {
     table.next_number += 1;
     table.objects[free] = Some(object);
     COUNT.fetch_add(1, Ordering::Relaxed);
+    CALLED.fetch_add(usize::from(object.rule == CALLS), Ordering::Relaxed);
     // At most 512 of them, but a counter holds 255: then it stays.
     let _ = place(object.owner).fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
         count.checked_add(1)
@@ -118,6 +130,22 @@ pub(super) fn insert(mut object: Object) -> bool {
 /// The allocation at this address, or one of the pieces that are left of it.
 pub(super) fn remove_owned_by(address: usize) -> Option<Object> {
     remove(|object| object.owner == address)
+}
+
+/// One of those that the program spoke of itself and that begin in this block.
+pub(super) fn remove_called_in(address: usize, bytes: usize) -> Option<Object> {
+    let block = address..address.saturating_add(bytes);
+    remove(|object| object.rule == CALLS && block.contains(&object.start))
+}
+
+/// One that has locks, which end: as it was before. The object lives on without.
+pub(super) fn give_up_lock() -> Option<Object> {
+    let mut table = TABLE.lock()?;
+    let mut objects = table.objects.iter_mut().flatten();
+    let object = objects.find(|object| object.locked > 0)?;
+    let before = *object;
+    object.locked = 0;
+    Some(before)
 }
 
 /// One of those that have a byte in this range.
@@ -138,6 +166,7 @@ pub(super) fn remove(is_meant: impl Fn(&Object) -> bool) -> Option<Object> {
         std::thread::yield_now();
     }
     COUNT.fetch_sub(1, Ordering::Relaxed);
+    CALLED.fetch_sub(usize::from(object.rule == CALLS), Ordering::Relaxed);
     let _ = place(object.owner).fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
         (count != u8::MAX).then(|| count.saturating_sub(1))
     });
@@ -159,6 +188,22 @@ pub(super) fn list(places: &mut [Object], is_meant: impl Fn(&Object) -> bool) ->
         .zip(alive)
         .map(|(place, object)| *place = *object)
         .count()
+}
+
+/// How many are alive.
+pub(super) fn count(is_meant: impl Fn(&Object) -> bool) -> usize {
+    TABLE.lock().map_or(0, |table| {
+        let alive = table.objects.iter().flatten();
+        alive.filter(|object| is_meant(object)).count()
+    })
+}
+
+/// The oldest of those that came after the one of this number: to go through them without a place for all.
+pub(super) fn next_after(number: usize, is_meant: impl Fn(&Object) -> bool) -> Option<Object> {
+    let table = TABLE.lock()?;
+    let alive = table.objects.iter().flatten();
+    let later = alive.filter(|object| object.number > number && is_meant(object));
+    later.min_by_key(|object| object.number).copied()
 }
 
 /// The helper has nothing more to do to an object.
@@ -197,6 +242,7 @@ pub(super) fn forget() {
     }
     BUSY.store(0, Ordering::Relaxed);
     COUNT.store(0, Ordering::Relaxed);
+    CALLED.store(0, Ordering::Relaxed);
     for counter in &OWNERS {
         counter.store(0, Ordering::Relaxed);
     }
@@ -244,6 +290,37 @@ mod tests {
         let is_ours = |object: &Object| (base..base + (1 << 30)).contains(&object.start);
         let all = std::iter::from_fn(|| remove(is_ours));
         assert_eq!(all.count(), MOST_FRESH + 1);
+    }
+
+    #[test]
+    fn what_the_program_spoke_of_goes_with_the_block_it_is_in() {
+        let base = 0x7400_0000_0000;
+        assert!(insert(Object::new(base + 50_000, 10_000, CALLS)));
+        assert!(insert(Object::new(base + 70_000, 10_000, 3)));
+        assert!(is_any_called());
+        assert!(remove_called_in(base, 50_000).is_none());
+        assert!(remove_called_in(base, 50_001).is_some());
+        assert!(remove_called_in(base, 100_000).is_none(), "of a rule");
+        assert!(remove_owned_by(base + 70_000).is_some());
+    }
+
+    #[test]
+    fn locks_are_given_up_once_and_objects_gone_through_by_age() {
+        let base = 0x7500_0000_0000;
+        let locked = Object {
+            locked: 4096,
+            ..Object::new(base, 100_000, 6)
+        };
+        assert!(insert(locked) && insert(Object::new(base + 200_000, 100_000, 6)));
+        let is_ours = |object: &Object| object.rule == 6;
+        assert_eq!(give_up_lock().map(|object| object.locked), Some(4096));
+        assert!(give_up_lock().is_none());
+        assert_eq!(count(is_ours), 2);
+        let first = next_after(0, is_ours).expect("the first");
+        let second = next_after(first.number, is_ours).expect("the second");
+        assert_eq!((first.start, second.start), (base, base + 200_000));
+        assert!(next_after(second.number, is_ours).is_none());
+        assert!(remove(is_ours).is_some() && remove(is_ours).is_some());
     }
 
     #[test]

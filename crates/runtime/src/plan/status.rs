@@ -34,6 +34,11 @@ impl Status {
         self.0[word as usize].store(value, Ordering::Relaxed);
     }
 
+    /// A total that is the most there ever was.
+    pub(super) fn at_least(&self, word: Total, value: u64) {
+        self.0[word as usize].fetch_max(value, Ordering::Relaxed);
+    }
+
     pub(super) fn total(&self, word: Total) -> u64 {
         self.0[word as usize].load(Ordering::Relaxed)
     }

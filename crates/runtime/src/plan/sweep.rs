@@ -36,6 +36,18 @@ pub(super) struct Sizes {
     pub(super) lead: usize,
 }
 
+impl Sizes {
+    /// Of one of so many that read ahead at once: together they take no more memory than one alone.
+    pub(super) fn shared(self, active: usize) -> Self {
+        let whole = |bytes: usize| (bytes / PAGE * PAGE).max(PAGE);
+        let lead = whole(self.lead / active.max(1));
+        Self {
+            chunk: self.chunk.min(whole(lead / 4)),
+            lead,
+        }
+    }
+}
+
 /// What to do next; up to two ranges of addresses, as a ring has a seam.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
@@ -293,6 +305,20 @@ impl Sweep {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_read_ahead_at_once_share_what_one_alone_has() {
+        let alone = Sizes {
+            chunk: 1 << 20,
+            lead: 8 << 20,
+        };
+        assert_eq!((alone.shared(0), alone.shared(1)), (alone, alone));
+        for active in [2, 5, 64] {
+            let each = alone.shared(active);
+            assert!(each.lead * active <= alone.lead && each.chunk <= each.lead / 4);
+            assert_eq!((each.lead % PAGE, each.chunk % PAGE), (0, 0));
+        }
+    }
 
     const BASE: usize = 0x7000_0000_0000;
     const PAGES: usize = 10_000;

@@ -62,6 +62,11 @@ pub(super) fn is_heap_grown(block_end: usize) -> bool {
     heap::is_grown(block_end)
 }
 
+/// When this library is loaded: what [`may_start_thread`] has to know.
+pub(super) fn look_at_allocator() {
+    c_library::look();
+}
+
 /// When this library is loaded. The thread is started once there is something to look after: most programs are small, and
 /// some may have one thread only, as who makes a user namespace.
 pub(super) fn begin(plan: &Plan) {
@@ -69,7 +74,6 @@ pub(super) fn begin(plan: &Plan) {
         heap::begin();
         heap::watch();
     }
-    c_library::look();
     if !c_library::is_allocator() {
         // Its hooks are not called: there is no later moment at which it surely holds no lock.
         start(plan);
@@ -99,11 +103,15 @@ pub(super) fn leave_heap(plan: &Plan) {
 
 /// Starts the thread for a new area.
 pub(super) fn start_for(plan: &Plan, hook: Hook) {
-    // The C library's allocator maps memory without the hooks. In a signal handler, it may be what was interrupted.
-    let is_safe = || c_library::is_allocator() && !system::is_any_signal_blocked();
-    if STATE.load(Ordering::Relaxed) != RUNNING && (hook == Hook::Allocator || is_safe()) {
+    if STATE.load(Ordering::Relaxed) != RUNNING && may_start_thread(hook) {
         start(plan);
     }
+}
+
+/// Whether no allocator's lock can be held, which starting a thread may wait for.
+pub(super) fn may_start_thread(hook: Hook) -> bool {
+    // The C library's allocator maps memory without the hooks. In a signal handler, it may be what was interrupted.
+    hook == Hook::Allocator || c_library::is_allocator() && !system::is_any_signal_blocked()
 }
 
 /// A forked child has no such thread.

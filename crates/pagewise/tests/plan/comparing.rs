@@ -1,0 +1,205 @@
+//! What runs with and without a plan say: nothing of runs that were not the same work, or had no plan in force.
+
+use std::fs;
+use std::fs::File;
+use std::path::Path;
+use std::process::Stdio;
+
+use crate::common::command::Ended;
+use crate::common::command::command;
+use crate::common::command::run;
+use crate::common::machine::Machine;
+use crate::common::plans::call_in;
+use crate::common::plans::write_plan;
+use crate::common::programs::compile;
+use pagewise_plan::Action;
+use pagewise_plan::ModuleFile;
+use pagewise_plan::Rule;
+use pagewise_plan::SourcePlace;
+use pagewise_plan::Target;
+use tempfile::TempDir;
+use tempfile::tempdir;
+
+const LIMIT: &str = "--memory 64M --swap zram --swap-size 128M --no-unlimited";
+
+/// The program in a folder, with a plan that keeps what it allocates at one place.
+fn planned() -> TempDir {
+    let folder = tempdir().expect("a folder");
+    compile(folder.path(), "planned.c");
+    let path = folder.path().join("planned");
+    let file = ModuleFile::read(&path).expect("an ELF file");
+    let rule = Rule {
+        name: "of make".to_owned(),
+        place: SourcePlace::default(),
+        target: Target::Allocation(vec![call_in(&file, "make")]),
+        action: Action::Lock {
+            keep_bytes: None,
+            ranges: Vec::new(),
+        },
+        why: "a test".to_owned(),
+        predicted: None,
+    };
+    write_plan(&path, vec![rule]);
+    folder
+}
+
+fn arguments<'text>(options: &'text str, program: &[&'text str]) -> Vec<&'text str> {
+    let mut arguments = vec!["compare", "plan.toml", "--json"];
+    arguments.extend(options.split_whitespace());
+    arguments.push("--");
+    arguments.extend(program);
+    arguments
+}
+
+fn compare(folder: &Path, options: &str, program: &[&str]) -> Ended {
+    run(folder, &arguments(&format!("{LIMIT} {options}"), program))
+}
+
+/// Its code is that of success.
+fn run_with_input(folder: &Path, arguments: &[&str], input: Stdio) -> String {
+    let output = command(folder, arguments).stdin(input).output();
+    let output = output.expect("it runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    said
+}
+
+#[test]
+fn each_run_reads_the_whole_input() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = planned();
+    let path = |name| folder.path().join(name);
+    fs::write(path("input"), "0123456789").expect("written");
+    let program = ["sh", "-c", "cat >> seen"];
+    let seen = || {
+        let text = fs::read_to_string(path("seen")).unwrap_or_default();
+        let _ = fs::remove_file(path("seen"));
+        text.len() / "0123456789".len()
+    };
+    let input = || Stdio::from(File::open(path("input")).expect("there"));
+
+    let options = format!("{LIMIT} --runs 1 --warm-up 1 --latencies");
+    run_with_input(folder.path(), &arguments(&options, &program), input());
+    assert_eq!(seen(), 2 * 2 + 2);
+    // From a pipe only one could have it.
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(writer);
+    let options = format!("{LIMIT} --runs 1 --warm-up 0");
+    let said = run_with_input(
+        folder.path(),
+        &arguments(&options, &program),
+        Stdio::from(reader),
+    );
+    assert!(said.contains("the runs get none"), "{said}");
+
+    let mut record = vec!["record", "--measure-peak", "--sensors", "allocations", "--"];
+    record.extend(program);
+    run_with_input(folder.path(), &record, input());
+    assert_eq!(seen(), 2);
+    machine.assert_restored();
+}
+
+#[test]
+fn a_plan_that_matches_nothing_gets_no_verdict() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = planned();
+    let options = "--runs 2 --warm-up 0";
+    let ended = compare(folder.path(), options, &["sh", "-c", "echo hello"]).expect_code(0);
+    let ended = ended.expect_told(&["the plan was made for", "planned"]);
+    let compared = ended.json();
+    assert_eq!(compared["verdict"], "unknown", "{compared:#}");
+    assert_eq!(compared["plan"]["did_something"], false);
+    let lines = compared["plan"]["lines"].to_string();
+    assert!(lines.contains("0 of 1 rules matched"), "{lines}");
+    let ended = compare(folder.path(), options, &["./planned", "plain"]);
+    let compared = ended.json();
+    assert_eq!(compared["plan"]["did_something"], true, "{compared:#}");
+    machine.assert_restored();
+}
+
+/// Slower or failing with a plan: those it knows by the variable that a plan comes with.
+fn with_plan(then: &str) -> String {
+    format!("if [ -n \"$PAGEWISE_PLAN\" ]; then {then}; fi; ./planned plain")
+}
+
+#[test]
+fn verdicts_against_the_plan_are_the_exit_code() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = planned();
+    for (then, verdict) in [("exit 3", "fails"), ("sleep 2", "slower")] {
+        let script = with_plan(then);
+        let program = ["sh", "-c", &script];
+        let ended = compare(folder.path(), "--runs 3 --warm-up 0", &program).expect_code(1);
+        let compared = ended.json();
+        assert_eq!(compared["verdict"], verdict, "{compared:#}");
+    }
+    machine.assert_restored();
+}
+
+#[test]
+fn another_output_is_told_and_warm_up_runs_do_not_count() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = planned();
+    let script = with_plan("echo other");
+    let options = "--runs 2 --warm-up 2 --arms mlock";
+    let ended = compare(folder.path(), options, &["sh", "-c", &script]);
+    let compared = ended.json();
+    assert_eq!(compared["output_identical"], false, "{compared:#}");
+    let arms = compared["arms"].as_array().expect("arms");
+    assert_eq!(arms.len(), 3);
+    for arm in arms {
+        assert_eq!(arm["wall_ns"].as_array().map(Vec::len), Some(2), "{arm:#}");
+    }
+    // The plan is nothing but a lock.
+    assert_eq!(arms[2]["same_as"], "plan");
+    let warm_up = ended.stderr.lines().filter(|line| line.contains("warm-up"));
+    assert_eq!(warm_up.count(), 2, "{ended:#?}");
+    machine.assert_restored();
+}
+
+#[test]
+fn several_sizes_are_compared_one_after_the_other() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = planned();
+    let options = "compare plan.toml --json --memory 25%,32M --peak 256M --swap zram --swap-size 128M --runs 1 --warm-up 0 -- ./planned plain";
+    let arguments: Vec<&str> = options.split(' ').collect();
+    let compared = run(folder.path(), &arguments).json();
+    let sizes = compared["sizes"].as_array().expect("sizes");
+    let bytes: Vec<Option<u64>> = sizes
+        .iter()
+        .map(|size| size["memory_bytes"].as_u64())
+        .collect();
+    assert_eq!(bytes, [Some(64 << 20), Some(32 << 20)]);
+    assert!(
+        compared["mean_speedups"]["unlimited"].is_number(),
+        "{compared:#}"
+    );
+    machine.assert_restored();
+}
+
+#[test]
+fn runs_that_the_limit_kills_are_done_again_and_counted() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = planned();
+    // The first run takes more than limit and swap have.
+    let script = "[ -e again ] && exec ./planned plain; touch again; exec ./planned sweep";
+    let arguments = "compare plan.toml --json --memory 32M --swap zram --swap-size 16M --no-unlimited --runs 1 --warm-up 0 -- sh -c";
+    let mut arguments: Vec<&str> = arguments.split(' ').collect();
+    arguments.push(script);
+    let compared = run(folder.path(), &arguments).json();
+    assert_eq!(compared["arms"][0]["killed"], 1, "{compared:#}");
+    assert_eq!(compared["arms"][0]["exit_codes"][0], 0, "{compared:#}");
+    machine.assert_restored();
+}
