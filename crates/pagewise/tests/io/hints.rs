@@ -446,6 +446,47 @@ fn nothing_is_cached_where_the_kernel_can_do_without() {
 }
 
 #[test]
+fn what_the_kernel_refuses_it_refuses_under_a_rule_too() {
+    let folder = folder();
+    let folder = folder.path();
+    let without_cache = IoAction::DontCache { readahead: None };
+    plan_for(
+        folder,
+        &[
+            ("writes_at", without_cache, None),
+            ("reads_at", without_cache, None),
+        ],
+    );
+    let page = 4096;
+    assert_eq!(
+        printed(&apply(folder, "nowhere")),
+        [-1, -1, 0, 2, -1, page],
+        "nothing is written or read, and the descriptor stays where it is"
+    );
+    let rule = first(folder);
+    let unsupported = "the kernel or the file system does not have it";
+    assert!(
+        rule["withdrawn"].is_null() || rule["withdrawn"] == unsupported,
+        "{rule:#}"
+    );
+    assert_eq!(number(&rule["bytes"]), page);
+}
+
+#[test]
+fn a_run_of_calls_on_several_buffers_is_asked_for_once() {
+    let folder = folder();
+    let folder = folder.path();
+    let run = IoAction::WillNeed {
+        burst_bytes: 64 << 10,
+    };
+    plan_for(folder, &[("reads_vector", run, None)]);
+    apply(folder, "vectors");
+    let rule = first(folder);
+    assert_eq!(number(&rule["calls"]), 32);
+    assert_eq!(number(&rule["asked_pages"]), 2 * 16, "{rule:#}");
+}
+
+#[test]
 fn rules_about_io_are_checked_as_the_others_are() {
     let folder = folder();
     let folder = folder.path();

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,6 +30,13 @@ static ssize_t use(ssize_t bytes) {
 __attribute__((noinline)) static ssize_t reads(int file) { return use(read(file, buffer, PIECE)); }
 
 __attribute__((noinline)) static ssize_t reads_at(int file, off_t at) { return use(pread(file, buffer, PAGE, at)); }
+
+__attribute__((noinline)) static ssize_t reads_vector(int file, off_t at) {
+    struct iovec halves[] = {{buffer, PAGE / 2}, {buffer + PAGE / 2, PAGE / 2}};
+    return use(preadv(file, halves, 2, at));
+}
+
+__attribute__((noinline)) static ssize_t writes_at(int file, off_t at) { return pwrite(file, buffer, PAGE, at); }
 
 __attribute__((noinline)) static size_t reads_stream(FILE *stream) {
     return (size_t)use((ssize_t)fread(buffer, 1, 900, stream));
@@ -152,6 +160,26 @@ int main(int count, char **values) {
         tell_kept(path, 8 * MIB, 12 * MIB);
         tell(path, 0, 8 * MIB);
         tell(path, 14 * MIB, 1 << 30);
+    } else if (IS("nowhere")) {
+        // Before the file begins nothing can be written, wherever the descriptor is.
+        int file = opened(path, 0);
+        printf("%zd\n", writes_at(file, -1));
+        printf("%zd\n", reads_at(file, -1));
+        printf("%ld\n", (long)lseek(file, 0, SEEK_CUR));
+        printf("%zd\n", pread(file, buffer, 1, 0) == 1 ? buffer[0] : (ssize_t)-1);
+        // Nor can this be, which is no fault of the hint's.
+        printf("%zd\n", writes_at(file, INT64_MAX - PAGE / 2));
+        buffer[0] = 1;
+        printf("%zd\n", writes_at(file, 0));
+    } else if (IS("vectors")) {
+        // Two runs of 64 KiB.
+        int file = opened(path, 0);
+        for (off_t at = 0; at < PIECE; at += PAGE) {
+            reads_vector(file, 4 * MIB + at);
+        }
+        for (off_t at = 0; at < PIECE; at += PAGE) {
+            reads_vector(file, 12 * MIB + at);
+        }
     } else if (IS("unlinked")) {
         evict(path);
         int file = opened(path, 0);
