@@ -228,6 +228,23 @@ fn files_that_go_or_change_meanwhile_harm_nobody() {
 }
 
 #[test]
+fn who_shares_a_descriptor_does_not_drop_what_is_read_ahead_for_the_other() {
+    for kind in ["threads", "two-rules"] {
+        let folder = folder();
+        let folder = folder.path();
+        // So large that neither is read ahead where the other is, even on devices for which much is.
+        fs::write(folder.join("data"), vec![2; 64 * MIB]).expect("written");
+        plan_for(folder, &[("reads_at", DROP, None), ("reads", DROP, None)]);
+        assert_eq!(printed(&apply(folder, kind)), [0], "{kind}");
+        let rule = first(folder);
+        assert_eq!(number(&rule["stayed_pages"]), 0, "{rule:#}");
+        // No page came twice.
+        let gone = number(&rule["gone_pages"]);
+        assert!((1..=64 << 8).contains(&gone), "{kind}: {rule:#}");
+    }
+}
+
+#[test]
 fn what_has_no_page_cache_gets_no_hint() {
     let folder = folder();
     let folder = folder.path();

@@ -2,6 +2,7 @@
 // With HINTS_WAIT=FILE in the environment hints come from outside: it begins when that file is there, and lets hints come.
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,6 +129,16 @@ static void tell_kept(const char *path, off_t from, off_t to) {
 
 static void tell_all(const char *path) { tell(path, 0, 1 << 30); }
 
+static int shared_file;
+
+// 8 MiB of the file, from here.
+static void *read_part(void *from) {
+    for (off_t at = 0; at < 8 * MIB; at += PAGE) {
+        reads_at(shared_file, (off_t)(intptr_t)from + at);
+    }
+    return NULL;
+}
+
 int main(int count, char **values) {
     if (count != 4) {
         return 2;
@@ -180,6 +191,28 @@ int main(int count, char **values) {
         for (off_t at = 0; at < PIECE; at += PAGE) {
             reads_vector(file, 12 * MIB + at);
         }
+    } else if (IS("threads")) {
+        // By one descriptor, each so far from the other that nothing is read ahead for both.
+        evict(path);
+        shared_file = opened(path, 0);
+        pthread_t later_part;
+        pthread_create(&later_part, NULL, read_part, (void *)(intptr_t)(40 * MIB));
+        read_part((void *)0);
+        pthread_join(later_part, NULL);
+        close(shared_file);
+        tell_all(path);
+    } else if (IS("two-rules")) {
+        // The same by calls of two kinds.
+        evict(path);
+        int file = opened(path, 0);
+        for (off_t at = 0; at < 8 * MIB; at += PIECE) {
+            reads(file);
+            for (off_t page = 0; page < PIECE; page += PAGE) {
+                reads_at(file, 40 * MIB + at + page);
+            }
+        }
+        close(file);
+        tell_all(path);
     } else if (IS("unlinked")) {
         evict(path);
         int file = opened(path, 0);

@@ -7,13 +7,13 @@ use pagewise_interpose as interpose;
 
 use super::PROCESS;
 use super::RULES;
-use super::behind::Behind;
 use super::hints::Hinted;
 use super::is_any;
 use super::open_files;
 use super::open_files::OpenFile;
 use super::open_files::Place;
 use super::paths;
+use super::runs::Runs;
 use super::take_back;
 use crate::plan::loaded::Plan;
 use crate::plan::with_plan;
@@ -43,15 +43,19 @@ fn close(descriptor: i32) {
 }
 
 fn finish(plan: &Plan, descriptor: i32, place: &Place, file: &mut OpenFile) {
-    if file.behind.is_any() && file.is_still(descriptor) {
-        let rule = file.rule;
+    let mut runs = file.runs.under_way().peekable();
+    if runs.peek().is_none() || !file.is_still(descriptor) {
+        return;
+    }
+    for number in runs {
+        let rule = file.runs.at(number).rule;
         Hinted {
             plan,
             place,
             file,
             rule,
         }
-        .drop_rest(descriptor);
+        .drop_rest(descriptor, number);
     }
 }
 
@@ -114,7 +118,7 @@ pub(crate) fn advised(descriptor: i32) {
             file.takes_hints = false;
             // It is no pipe or the like either.
             file.counted |= file.accepted_by;
-            file.behind = Behind::NONE;
+            file.runs = Runs::NONE;
             for rule in paths::bits(file.accepted_by) {
                 plan.status.add_to_io(rule, OfIo::TakenOver, 1);
             }

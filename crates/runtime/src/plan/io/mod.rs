@@ -11,6 +11,7 @@ mod dropping;
 mod hints;
 mod open_files;
 mod paths;
+mod runs;
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::AtomicU64;
@@ -70,6 +71,8 @@ pub(crate) struct Call {
     rule: usize,
     /// Where it begins, if it was looked up.
     offset: Option<u64>,
+    /// Its run, if that is followed.
+    run: Option<usize>,
     /// It shall leave nothing in the page cache.
     pub(crate) leaves_nothing: bool,
     /// When it began, ns, and what had been read from devices; `None`: not measured.
@@ -147,6 +150,7 @@ fn begin_call(plan: &Plan, request: Request, registers: Registers) -> Option<Cal
         request,
         rule: index,
         offset: None,
+        run: None,
         leaves_nothing: false,
         began: None,
     };

@@ -11,8 +11,8 @@ use pagewise_abi::pattern;
 use pagewise_interpose::Spin;
 use pagewise_interpose::page_cache;
 
-use super::behind::Behind;
 use super::paths::bits;
+use super::runs::Runs;
 use crate::plan::loaded::Plan;
 
 /// Descriptors of a block, and blocks: a million descriptors; who has more goes without hints.
@@ -37,10 +37,7 @@ pub(super) struct OpenFile {
     pub(super) accepted_by: u64,
     /// The rules that were counted for it.
     pub(super) counted: u64,
-    pub(super) behind: Behind,
-    /// The rule that `behind` is for, and whether it writes.
-    pub(super) rule: usize,
-    pub(super) is_written: bool,
+    pub(super) runs: Runs,
     /// Where a burst goes on.
     pub(super) burst_end: u64,
 }
@@ -56,9 +53,7 @@ impl OpenFile {
             is_shared: false,
             accepted_by: accepting(plan, rules, descriptor),
             counted: 0,
-            behind: Behind::NONE,
-            rule: 0,
-            is_written: false,
+            runs: Runs::NONE,
             burst_end: u64::MAX,
         })
     }
