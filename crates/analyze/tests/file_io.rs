@@ -143,6 +143,32 @@ fn a_scan_of_a_large_file_is_to_be_dropped_behind() {
     assert_eq!(io.files[0].contexts, [(0, 1000 * PIECE)]);
 }
 
+#[test]
+fn the_begin_of_a_file_that_grew_is_not_all_of_it() {
+    const HEADER: u64 = 4096;
+    let io = analyzed("on", |writer| {
+        let empty = IoFile {
+            bytes: 0,
+            ..file(BIG, 4, "ext4")
+        };
+        writer.io_files.push(empty).expect("pushed");
+        for piece in 0..100 {
+            let mut call = read(1000 + piece, SERVE, BIG, piece * PIECE, PIECE);
+            call.direction = IoDirection::Write;
+            writer.io_calls.push(call).expect("pushed");
+        }
+        for again in 0..1000 {
+            let call = read(2000 + again, SCAN, BIG, 0, HEADER);
+            writer.io_calls.push(call).expect("pushed");
+        }
+    });
+    let io = io.expect("recorded");
+    let header = context(&io, "scan");
+    assert_eq!(header.runs.whole_file_bytes, 0);
+    assert_eq!(header.class().as_deref(), Some("RANDOM WILLNEED"));
+    assert_eq!(io.files[0].bytes, 100 * PIECE);
+}
+
 /// Scans the big file twice, which leaves the page cache in between but for `kept` pieces. Another path reads a piece of the other file
 /// in order, and has as much read ahead elsewhere, in vain.
 fn scan_twice_beside_vain_readahead(writer: &mut TraceWriter, kept: u64) {

@@ -145,6 +145,7 @@ impl Tallies {
             return;
         };
         let file_use = &mut self.files.files[file as usize];
+        file_use.reaches(offset.saturating_add(bytes));
         file_use.heat.add(offset, bytes, does == Use::Write);
         let (tallies, files) = (&mut self.tallies, &self.files.files);
         let mut ended = |(context, file, _): (u32, u32, u32), run: ClosedRun| {
