@@ -382,6 +382,8 @@ fn reading_ahead_is_given_back_where_others_use_the_descriptor() {
     assert_eq!(printed(&apply(folder, "given-back")), [1, 1, 1]);
     assert_eq!(number(&first(folder)["hints"]), 2);
     assert_eq!(printed(&apply(folder, "shared")), [1]);
+    assert_eq!(printed(&apply(folder, "forks")), [1, 1]);
+    assert_eq!(printed(&apply(folder, "starts")), [1]);
 }
 
 #[test]

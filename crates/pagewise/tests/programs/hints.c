@@ -284,6 +284,48 @@ int main(int count, char **values) {
         other(same, PAGE, 16 * MIB);
         other(same, PAGE, 16 * MIB + PAGE);
         printf("%d\n", cached(file, 15 * MIB, 1 << 30) > 2);
+    } else if (IS("forks")) {
+        // What was told before is taken back for the child, and so is what is told after; also of what was not used before.
+        evict(path);
+        int file = opened(path, 0), unused = opened(path, 0), ends[2];
+        char byte = 0;
+        reads_at(file, 4 * MIB);
+        fflush(stdout);
+        if (pipe(ends) != 0) {
+            return 3;
+        }
+        if (fork() == 0) {
+            syscall(SYS_read, ends[0], &byte, 1L);
+            int files[] = {file, unused};
+            for (int index = 0; index < 2; index++) {
+                evict(path);
+                other(files[index], PAGE, 16 * MIB);
+                other(files[index], PAGE, 16 * MIB + PAGE);
+                printf("%d\n", cached(file, 15 * MIB, 1 << 30) > 2);
+            }
+            fflush(stdout);
+            _exit(0);
+        }
+        reads_at(file, 5 * MIB);
+        reads_at(unused, 5 * MIB);
+        syscall(SYS_write, ends[1], &byte, 1L);
+        wait(NULL);
+    } else if (IS("starts")) {
+        // Another program reads by our open file, and ends.
+        int file = opened(path, 0);
+        pid_t child = fork();
+        if (child == 0) {
+            dup2(file, 0);
+            execl("/proc/self/exe", "hints", "input", path, second, (char *)NULL);
+            _exit(3);
+        }
+        waitpid(child, NULL, 0);
+        evict(path);
+        other(file, PAGE, 16 * MIB);
+        other(file, PAGE, 16 * MIB + PAGE);
+        printf("%d\n", cached(file, 15 * MIB, 1 << 30) > 2);
+    } else if (IS("input")) {
+        reads_at(0, 4 * MIB);
     } else if (IS("own")) {
         evict(path);
         int file = opened(path, 0);

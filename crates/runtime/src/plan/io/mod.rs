@@ -31,6 +31,7 @@ pub(crate) use self::descriptors::closing;
 pub(crate) use self::descriptors::closing_all;
 pub(crate) use self::descriptors::duplicated;
 pub(super) use self::descriptors::ending;
+pub(super) use self::descriptors::forking;
 use self::hints::Hinted;
 use self::open_files::Place;
 use super::loaded::Plan;
@@ -94,6 +95,10 @@ pub(super) fn begin(plan: &Plan) {
         rules.fold(0, |set, index| set | 1 << index),
         Ordering::Release,
     );
+    if is_any() {
+        // Whoever started the program has them, too.
+        descriptors::share_all();
+    }
 }
 
 /// A forked child has its own descriptors.
@@ -199,7 +204,7 @@ fn end_call(plan: &Plan, call: &Call, bytes: u64, ended_ns: Option<u64>) -> Opti
     .after(&rule, call, bytes);
     if is_same.is_none() {
         *held = None;
-    } else if file.is_shared {
+    } else if place.is_shared.load(Ordering::Relaxed) {
         take_back(call.request.descriptor, place);
     }
     Some(())
