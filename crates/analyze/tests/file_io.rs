@@ -169,6 +169,29 @@ fn the_begin_of_a_file_that_grew_is_not_all_of_it() {
     assert_eq!(io.files[0].bytes, 100 * PIECE);
 }
 
+#[test]
+fn call_paths_beyond_those_that_are_told_apart_are_no_other_path() {
+    const PATHS: u32 = 70_000;
+    let io = analyzed("on", |writer| {
+        writer.io_files.push(file(BIG, 4, "ext4")).expect("pushed");
+        for path in 0..PATHS {
+            let call = read(1000 + u64::from(path), 100 + path, BIG, 0, 4096);
+            writer.io_calls.push(call).expect("pushed");
+        }
+    });
+    let io = io.expect("recorded");
+    assert_eq!(io.calls, u64::from(PATHS));
+    assert_eq!(io.paths_beyond, u64::from(PATHS) - 65_534);
+    let told: Vec<u32> = (io.contexts.iter())
+        .flat_map(|context| context.stacks.iter().copied())
+        .collect();
+    assert_eq!(told.len(), 65_534, "the first of those beyond is none");
+    assert!(
+        !told.contains(&(100 + PATHS - 1)),
+        "nobody's evidence is another's"
+    );
+}
+
 /// Scans the big file twice, which leaves the page cache in between but for `kept` pieces. Another path reads a piece of the other file
 /// in order, and has as much read ahead elsewhere, in vain.
 fn scan_twice_beside_vain_readahead(writer: &mut TraceWriter, kept: u64) {

@@ -39,6 +39,9 @@ use super::runs::Runs;
 /// A context that moves less than this share of a file's bytes does not disagree with the others.
 const GOOD_PART: f64 = 0.05;
 
+/// All call paths for which there is no number of their own.
+const BEYOND: Who = Who::MAX;
+
 /// Sums of one context.
 #[derive(Clone, Default)]
 struct Tally {
@@ -87,9 +90,9 @@ impl Tallies {
         }
     }
 
-    /// There may be more call paths than numbers: those are one.
+    /// There may be more call paths than numbers: those beyond are one, which is none of them.
     fn who(&mut self, stack: Option<u32>) -> Who {
-        let next = Who::try_from(self.who.len() + 1).unwrap_or(Who::MAX);
+        let next = Who::try_from(self.who.len() + 1).map_or(BEYOND, |next| next.min(BEYOND));
         *self.who.entry(stack).or_insert(next)
     }
 
@@ -98,8 +101,9 @@ impl Tallies {
         let next = self.tallies.len() as u32;
         let context = *self.contexts.entry((who, does)).or_insert(next);
         if context == next {
+            let own = stack.filter(|_| who != BEYOND);
             self.tallies.push(Tally {
-                stacks: stack.into_iter().collect(),
+                stacks: own.into_iter().collect(),
                 ..Tally::default()
             });
         }
@@ -207,6 +211,7 @@ impl Tallies {
     ) -> Result<FileIo, TraceError> {
         self.close();
         let reuse_known = !self.summed && !self.pages.is_full();
+        let beyond = self.who.values().filter(|&&who| who == BEYOND).count();
         let thresholds = &thresholds.for_memory_of(trace.meta());
         let stacks = self.tallies.iter().flat_map(|tally| &tally.stacks);
         let wanted: HashSet<u32, RandomState> = stacks.copied().collect();
@@ -222,6 +227,7 @@ impl Tallies {
             contexts,
             files: self.files.files,
             summed: self.summed,
+            paths_beyond: beyond as u64,
             ..FileIo::default()
         };
         io.connect();
@@ -287,6 +293,9 @@ impl Tallies {
                 .map_or(&[][..], |stack| frames.numbers(*stack));
             merged.entry((names.to_vec(), does)).or_default().add(tally);
         }
+        for tally in merged.values_mut() {
+            tally.stacks.sort_unstable();
+        }
         merged.into_iter().collect()
     }
 }
@@ -308,7 +317,6 @@ impl Tally {
             *self.files.entry(file).or_default() += bytes;
         }
         self.stacks.extend(other.stacks);
-        self.stacks.sort_unstable();
     }
 }
 
