@@ -192,6 +192,40 @@ fn call_paths_beyond_those_that_are_told_apart_are_no_other_path() {
     );
 }
 
+#[test]
+fn a_recursion_is_one_context_however_deep_it_is() {
+    const DEEPEST: u32 = 20;
+    let io = analyzed("on", |writer| {
+        writer.io_files.push(file(BIG, 4, "ext4")).expect("pushed");
+        for path in 0..DEEPEST {
+            let own =
+                (0..=path).map(|depth| ("walk", if depth == 0 { 15 } else { 20 + depth % 2 }));
+            for (depth, (function, line)) in own.chain([("main", 5)]).enumerate() {
+                let frame = Frame {
+                    stack: 100 + path,
+                    depth: depth as u16,
+                    inline_index: 0,
+                    function: Some(function.to_owned()),
+                    file: Some("program.c".to_owned()),
+                    line: Some(line),
+                    module: Some("/opt/program".to_owned()),
+                    inlined: false,
+                };
+                writer.frames.push(frame).expect("pushed");
+            }
+            let offset = u64::from(path) * PIECE;
+            let call = read(1000 + u64::from(path), 100 + path, BIG, offset, PIECE);
+            writer.io_calls.push(call).expect("pushed");
+        }
+    });
+    let io = io.expect("recorded");
+    assert_eq!(io.contexts.len(), 1, "{:#?}", io.contexts);
+    let walk = context(&io, "walk");
+    assert_eq!((walk.calls, walk.frames.len()), (u64::from(DEEPEST), 2));
+    // Each is known again by its own path.
+    assert_eq!(walk.stacks, (100..100 + DEEPEST).collect::<Vec<_>>());
+}
+
 /// Scans the big file twice, which leaves the page cache in between but for `kept` pieces. Another path reads a piece of the other file
 /// in order, and has as much read ahead elsewhere, in vain.
 fn scan_twice_beside_vain_readahead(writer: &mut TraceWriter, kept: u64) {

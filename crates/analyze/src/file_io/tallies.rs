@@ -282,22 +282,45 @@ impl Tallies {
         }
     }
 
-    /// Contexts that read alike are one.
+    /// Contexts that read alike are one, however deep a recursion was.
     fn merge(&mut self, frames: &FramePaths) -> Vec<((Vec<u32>, Use), Tally)> {
         let mut merged: BTreeMap<(Vec<u32>, Use), Tally> = BTreeMap::new();
+        let is_same = |one, other| frames.are_of_one_function(one, other);
         for ((_, does), context) in std::mem::take(&mut self.contexts) {
             let tally = std::mem::take(&mut self.tallies[context as usize]);
             let names = tally
                 .stacks
                 .first()
                 .map_or(&[][..], |stack| frames.numbers(*stack));
-            merged.entry((names.to_vec(), does)).or_default().add(tally);
+            let entry = merged.entry((without_recursion(names, &is_same), does));
+            entry.or_default().add(tally);
         }
         for tally in merged.values_mut() {
             tally.stacks.sort_unstable();
         }
         merged.into_iter().collect()
     }
+}
+
+/// The longest repetition that is recognized, in frames: functions that call each other in turn.
+const MOST_REPEATED: usize = 8;
+
+/// A path with each stretch of functions that follows itself told once, by its innermost frames.
+fn without_recursion(frames: &[u32], is_same: &impl Fn(u32, u32) -> bool) -> Vec<u32> {
+    let mut folded: Vec<u32> = Vec::new();
+    for &frame in frames {
+        folded.push(frame);
+        let is_repeated = |&length: &usize| {
+            let (before, last) = folded.split_at(folded.len() - length);
+            let mut pairs = before[before.len() - length..].iter().zip(last);
+            pairs.all(|(&one, &other)| is_same(one, other))
+        };
+        let most = MOST_REPEATED.min(folded.len() / 2);
+        if let Some(length) = (1..=most).find(is_repeated) {
+            folded.truncate(folded.len() - length);
+        }
+    }
+    folded
 }
 
 impl Tally {
@@ -459,6 +482,29 @@ impl FileIo {
             for (file, _) in &mut context.files {
                 *file = place[*file];
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_recursion;
+
+    #[test]
+    fn what_follows_itself_is_told_once() {
+        for (path, expected) in [
+            (&[][..], &[][..]),
+            (&[1, 2, 3], &[1, 2, 3]),
+            (&[1, 2, 2, 2, 2, 3], &[1, 2, 3]),
+            (&[1, 2, 3, 2, 3, 2, 3, 4], &[1, 2, 3, 4]),
+            (&[1, 2, 3, 2, 4], &[1, 2, 3, 2, 4]),
+            (&[5, 5, 6, 5, 5, 6, 7], &[5, 6, 7]),
+            // Two places of the function 2: that of the innermost call stays.
+            (&[1, 20, 2, 2, 20, 3], &[1, 20, 3]),
+        ] {
+            let function = |frame| if frame == 20 { 2 } else { frame };
+            let is_same = |one, other| function(one) == function(other);
+            assert_eq!(without_recursion(path, &is_same), expected, "{path:?}");
         }
     }
 }
