@@ -92,7 +92,7 @@ impl Tallies {
 
     /// There may be more call paths than numbers: those beyond are one, which is none of them.
     fn who(&mut self, stack: Option<u32>) -> Who {
-        let next = Who::try_from(self.who.len() + 1).map_or(BEYOND, |next| next.min(BEYOND));
+        let next = Who::try_from(self.who.len() + 1).unwrap_or(BEYOND);
         *self.who.entry(stack).or_insert(next)
     }
 
