@@ -18,7 +18,7 @@ EXAMPLES = build/examples/mincostflow build/examples/sweep build/examples/matmul
 # The paths below hold whatever the caller's environment says.
 export CARGO_TARGET_DIR = $(CURDIR)/target
 
-.PHONY: help setup build install examples demo gallery test test-kernels test-aarch64 bench bench-hugepages clean
+.PHONY: help setup build install examples demo demo-io gallery test test-kernels test-aarch64 bench bench-hugepages clean
 
 help:
 	@echo 'make setup         install the system packages that are missing (Debian, Ubuntu)'
@@ -26,6 +26,7 @@ help:
 	@echo 'make install       all of it, with manual pages and completions, into PREFIX ($(PREFIX)), below DESTDIR'
 	@echo 'make examples      the example programs, into build/examples'
 	@echo 'make demo          all of that, then record, report, plan and compare an example under memory pressure'
+	@echo 'make demo-io       the same of a scanner that takes the page cache from a server beside it'
 	@echo 'make gallery       record eight programs under memory pressure, and write docs/gallery.md'
 	@echo 'make test          what a change must pass; needs root or sudo for the packages and the sensors'
 	@echo 'make test-kernels  the recorder on other kernels, emulated'
@@ -115,6 +116,9 @@ build/examples/bugs: examples/bugs.c
 
 demo: setup build examples
 	@$(STEP) demo scripts/demo
+
+demo-io: setup build examples
+	@$(STEP) demo-io scripts/demo-io
 
 gallery: build examples
 	@$(STEP) setup scripts/setup --gallery

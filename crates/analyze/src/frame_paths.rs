@@ -77,6 +77,18 @@ impl FramePaths {
         numbers.iter().map(frame).collect()
     }
 
+    /// Whether frames of these numbers are at places of the same function.
+    pub(crate) fn are_of_one_function(&self, one: u32, other: u32) -> bool {
+        let function = |number: u32| {
+            let frame = &self.frames[number as usize];
+            frame
+                .function
+                .as_ref()
+                .map(|name| (name, &frame.file, &frame.module))
+        };
+        one == other || function(one).is_some_and(|one| function(other) == Some(one))
+    }
+
     /// All paths that have frames.
     pub(crate) fn stacks(&self) -> impl Iterator<Item = u32> {
         self.paths.keys().copied()

@@ -143,6 +143,89 @@ fn a_scan_of_a_large_file_is_to_be_dropped_behind() {
     assert_eq!(io.files[0].contexts, [(0, 1000 * PIECE)]);
 }
 
+#[test]
+fn the_begin_of_a_file_that_grew_is_not_all_of_it() {
+    const HEADER: u64 = 4096;
+    let io = analyzed("on", |writer| {
+        let empty = IoFile {
+            bytes: 0,
+            ..file(BIG, 4, "ext4")
+        };
+        writer.io_files.push(empty).expect("pushed");
+        for piece in 0..100 {
+            let mut call = read(1000 + piece, SERVE, BIG, piece * PIECE, PIECE);
+            call.direction = IoDirection::Write;
+            writer.io_calls.push(call).expect("pushed");
+        }
+        for again in 0..1000 {
+            let call = read(2000 + again, SCAN, BIG, 0, HEADER);
+            writer.io_calls.push(call).expect("pushed");
+        }
+    });
+    let io = io.expect("recorded");
+    let header = context(&io, "scan");
+    assert_eq!(header.runs.whole_file_bytes, 0);
+    assert_eq!(header.class().as_deref(), Some("RANDOM WILLNEED"));
+    assert_eq!(io.files[0].bytes, 100 * PIECE);
+}
+
+#[test]
+fn call_paths_beyond_those_that_are_told_apart_are_no_other_path() {
+    const PATHS: u32 = 70_000;
+    let io = analyzed("on", |writer| {
+        writer.io_files.push(file(BIG, 4, "ext4")).expect("pushed");
+        for path in 0..PATHS {
+            let call = read(1000 + u64::from(path), 100 + path, BIG, 0, 4096);
+            writer.io_calls.push(call).expect("pushed");
+        }
+    });
+    let io = io.expect("recorded");
+    assert_eq!(io.calls, u64::from(PATHS));
+    assert_eq!(io.paths_beyond, u64::from(PATHS) - 65_534);
+    let told: Vec<u32> = (io.contexts.iter())
+        .flat_map(|context| context.stacks.iter().copied())
+        .collect();
+    assert_eq!(told.len(), 65_534, "the first of those beyond is none");
+    assert!(
+        !told.contains(&(100 + PATHS - 1)),
+        "nobody's evidence is another's"
+    );
+}
+
+#[test]
+fn a_recursion_is_one_context_however_deep_it_is() {
+    const DEEPEST: u32 = 20;
+    let io = analyzed("on", |writer| {
+        writer.io_files.push(file(BIG, 4, "ext4")).expect("pushed");
+        for path in 0..DEEPEST {
+            let own =
+                (0..=path).map(|depth| ("walk", if depth == 0 { 15 } else { 20 + depth % 2 }));
+            for (depth, (function, line)) in own.chain([("main", 5)]).enumerate() {
+                let frame = Frame {
+                    stack: 100 + path,
+                    depth: depth as u16,
+                    inline_index: 0,
+                    function: Some(function.to_owned()),
+                    file: Some("program.c".to_owned()),
+                    line: Some(line),
+                    module: Some("/opt/program".to_owned()),
+                    inlined: false,
+                };
+                writer.frames.push(frame).expect("pushed");
+            }
+            let offset = u64::from(path) * PIECE;
+            let call = read(1000 + u64::from(path), 100 + path, BIG, offset, PIECE);
+            writer.io_calls.push(call).expect("pushed");
+        }
+    });
+    let io = io.expect("recorded");
+    assert_eq!(io.contexts.len(), 1, "{:#?}", io.contexts);
+    let walk = context(&io, "walk");
+    assert_eq!((walk.calls, walk.frames.len()), (u64::from(DEEPEST), 2));
+    // Each is known again by its own path.
+    assert_eq!(walk.stacks, (100..100 + DEEPEST).collect::<Vec<_>>());
+}
+
 /// Scans the big file twice, which leaves the page cache in between but for `kept` pieces. Another path reads a piece of the other file
 /// in order, and has as much read ahead elsewhere, in vain.
 fn scan_twice_beside_vain_readahead(writer: &mut TraceWriter, kept: u64) {

@@ -41,7 +41,9 @@ pub(crate) fn advice_words(advice: Advice) -> Option<String> {
         Advice::DropWritten => {
             "sync_file_range and POSIX_FADV_DONTNEED on each aligned 2 MiB written".to_owned()
         }
-        Advice::Keep => "keep it in memory: it is read again".to_owned(),
+        Advice::Keep => {
+            "no hint: it is read again, and stays in memory if others leave room".to_owned()
+        }
         Advice::Nothing(WhyNothing::Direct) => "none: it bypasses the page cache".to_owned(),
         Advice::Nothing(WhyNothing::InMemory) => "none: its files are in memory".to_owned(),
         Advice::Nothing(WhyNothing::FewBytes | WhyNothing::NoUse) => return None,

@@ -34,8 +34,11 @@ fn around(
         let errno = unsafe { *libc::__errno_location() };
         let is_refused = [libc::EOPNOTSUPP, libc::EINVAL, libc::ENOSYS].contains(&errno);
         if result < 0 && is_refused {
-            io::cannot_leave_nothing(&call, errno);
             result = plain();
+            // Else the program's own arguments may be what is refused.
+            if result >= 0 {
+                io::cannot_leave_nothing(&call, errno);
+            }
         }
     } else {
         result = plain().max(result);
@@ -94,13 +97,13 @@ macro_rules! on_buffer {
             let Some(next) = NEXT.look_up() else {
                 return crate::descriptors::missing() as isize;
             };
-            if !io::is_any() {
+            let Some(at) = $at.filter(|_| io::is_any()) else {
                 // SAFETY: our caller's promise.
                 return unsafe { next(descriptor, buffer, bytes, $($more),*) };
-            }
+            };
             let request = Request {
                 descriptor,
-                at: $at,
+                at,
                 bytes: bytes as u64,
                 is_write: $is_write,
             };
@@ -134,13 +137,13 @@ macro_rules! on_vector {
             let Some(next) = NEXT.look_up() else {
                 return crate::descriptors::missing() as isize;
             };
-            if !io::is_any() {
+            let Some(at) = $at.filter(|_| io::is_any()) else {
                 // SAFETY: our caller's promise.
                 return unsafe { next(descriptor, vector, count, $($more),*) };
-            }
+            };
             let request = Request {
                 descriptor,
-                at: $at,
+                at,
                 // The buffers are the kernel's to look at: they need not be readable.
                 bytes: 0,
                 is_write: $is_write,
@@ -153,29 +156,53 @@ macro_rules! on_vector {
     };
 }
 
-fn at(offset: i64) -> At {
-    u64::try_from(offset).map_or(At::Cursor, At::Offset)
+/// Where a call begins that states it. `None`: nowhere, so that the kernel refuses it, with `RWF_DONTCACHE` as without: by other calls
+/// -1 would mean the descriptor's own position.
+fn at(offset: i64) -> Option<At> {
+    u64::try_from(offset).ok().map(At::Offset)
 }
+
+/// The same of `preadv2` and `pwritev2`, to which -1 means the descriptor's own position.
+fn at_or_cursor(offset: i64) -> Option<At> {
+    match offset {
+        -1 => CURSOR,
+        _ => at(offset),
+    }
+}
+
+const CURSOR: Option<At> = Some(At::Cursor);
 
 const READ: libc::c_long = libc::SYS_preadv2;
 const WRITE: libc::c_long = libc::SYS_pwritev2;
 
-on_buffer!(read(), At::Cursor, false, READ);
+on_buffer!(read(), CURSOR, false, READ);
 on_buffer!(pread(offset: i64), at(offset), false, READ);
 on_buffer!(pread64(offset: i64), at(offset), false, READ);
-on_buffer!(__read_chk(room: usize), At::Cursor, false, READ);
+on_buffer!(__read_chk(room: usize), CURSOR, false, READ);
 on_buffer!(__pread_chk(offset: i64, room: usize), at(offset), false, READ);
 on_buffer!(__pread64_chk(offset: i64, room: usize), at(offset), false, READ);
-on_buffer!(write(), At::Cursor, true, WRITE);
+on_buffer!(write(), CURSOR, true, WRITE);
 on_buffer!(pwrite(offset: i64), at(offset), true, WRITE);
 on_buffer!(pwrite64(offset: i64), at(offset), true, WRITE);
-on_vector!(readv(), At::Cursor, false);
+on_vector!(readv(), CURSOR, false);
 on_vector!(preadv(offset: i64), at(offset), false);
 on_vector!(preadv64(offset: i64), at(offset), false);
-on_vector!(preadv2(offset: i64, flags: i32), at(offset), false);
-on_vector!(preadv64v2(offset: i64, flags: i32), at(offset), false);
-on_vector!(writev(), At::Cursor, true);
+on_vector!(preadv2(offset: i64, flags: i32), at_or_cursor(offset), false);
+on_vector!(preadv64v2(offset: i64, flags: i32), at_or_cursor(offset), false);
+on_vector!(writev(), CURSOR, true);
 on_vector!(pwritev(offset: i64), at(offset), true);
 on_vector!(pwritev64(offset: i64), at(offset), true);
-on_vector!(pwritev2(offset: i64, flags: i32), at(offset), true);
-on_vector!(pwritev64v2(offset: i64, flags: i32), at(offset), true);
+on_vector!(pwritev2(offset: i64, flags: i32), at_or_cursor(offset), true);
+on_vector!(pwritev64v2(offset: i64, flags: i32), at_or_cursor(offset), true);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_begins_before_the_file_is_no_place() {
+        assert!(at(0) == Some(At::Offset(0)) && at(i64::MAX) == Some(At::Offset(i64::MAX as u64)));
+        assert!(at(-1).is_none() && at(i64::MIN).is_none());
+        assert!(at_or_cursor(-1) == CURSOR && at_or_cursor(-2).is_none());
+    }
+}

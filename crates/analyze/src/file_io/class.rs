@@ -36,7 +36,8 @@ pub struct Thresholds {
     pub paid_for_share: f64,
     /// Reading ahead is told to stop only where at least this share of what was read ahead was in vain.
     pub wasted_ahead_share: f64,
-    /// Calls of at least so many bytes on average read from the disk as well without reading ahead,
+    /// Calls of at least so many bytes on average read from the disk as well without reading ahead; to drop what shorter runs at places
+    /// that do not follow each other have read costs more system calls than it spares,
     pub large_call_bytes: u64,
     /// and do without it where at least this share of what was read ahead was in vain: the rest is read while the program computes.
     pub no_ahead_share: f64,
@@ -273,6 +274,10 @@ impl Thresholds {
         let wasted_share = means.wasted_ahead_share().unwrap_or(0.0);
         let wasted = wasted_share >= self.wasted_ahead_share;
         let is_large = means.call_bytes >= self.large_call_bytes;
+        let has_short_runs = (is(Class::Random) || is(Class::Burst))
+            && means
+                .burst_bytes
+                .is_none_or(|bytes| bytes < self.large_call_bytes);
         let needs_no_ahead = is_large && wasted_share >= self.no_ahead_share;
         let costs_nothing = is_large
             && is(Class::Sequential)
@@ -285,16 +290,17 @@ impl Thresholds {
         } else if costs_nothing {
             // What is read ahead then stays until it is used.
             Advice::DropBehind
-        } else if is(Class::WillNeed) {
-            Advice::Keep
-        } else if is(Class::DontNeed) && !wasted {
-            Advice::DropBehind
-        } else if is(Class::Sequential) {
-            Advice::Sequential
         } else if let (true, Some(bytes)) = (is(Class::Burst) && wasted, means.burst_bytes) {
             Advice::RandomWithBursts(bytes)
         } else if is(Class::Random) && wasted {
+            // What is needed again stays all the same: only what nobody wants is not read.
             Advice::Random
+        } else if is(Class::WillNeed) {
+            Advice::Keep
+        } else if is(Class::DontNeed) && !wasted && !has_short_runs {
+            Advice::DropBehind
+        } else if is(Class::Sequential) {
+            Advice::Sequential
         } else {
             Advice::Nothing(WhyNothing::NoUse)
         }

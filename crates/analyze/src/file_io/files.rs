@@ -21,7 +21,7 @@ pub struct FileUse {
     pub inode: u64,
     /// The kind of its file system.
     pub filesystem: String,
-    /// Its size when it was first seen, bytes.
+    /// Its size when it was first seen, bytes; or, if calls have reached further since, as far as they have: it has grown.
     pub bytes: u64,
     /// It had no name any more when it was first seen.
     pub unlinked: bool,
@@ -61,6 +61,11 @@ impl FileUse {
             contexts_disagree: false,
             heat: Heat::default(),
         }
+    }
+
+    /// A call has read or written so far.
+    pub(crate) fn reaches(&mut self, end: u64) {
+        self.bytes = self.bytes.max(end);
     }
 
     /// Whether it is in memory anyway.

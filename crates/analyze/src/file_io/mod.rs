@@ -46,6 +46,8 @@ pub struct FileIo {
     pub files: Vec<FileUse>,
     /// Single calls are not there, at least in part: what needs them is unknown.
     pub summed: bool,
+    /// Call paths of which there were too many to be told apart: they are together in a context without a path.
+    pub paths_beyond: u64,
     /// Calls of all contexts.
     pub calls: u64,
     /// Bytes that they read.

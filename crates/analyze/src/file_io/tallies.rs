@@ -39,6 +39,9 @@ use super::runs::Runs;
 /// A context that moves less than this share of a file's bytes does not disagree with the others.
 const GOOD_PART: f64 = 0.05;
 
+/// All call paths for which there is no number of their own.
+const BEYOND: Who = Who::MAX;
+
 /// Sums of one context.
 #[derive(Clone, Default)]
 struct Tally {
@@ -87,9 +90,9 @@ impl Tallies {
         }
     }
 
-    /// There may be more call paths than numbers: those are one.
+    /// There may be more call paths than numbers: those beyond are one, which is none of them.
     fn who(&mut self, stack: Option<u32>) -> Who {
-        let next = Who::try_from(self.who.len() + 1).unwrap_or(Who::MAX);
+        let next = Who::try_from(self.who.len() + 1).unwrap_or(BEYOND);
         *self.who.entry(stack).or_insert(next)
     }
 
@@ -98,8 +101,9 @@ impl Tallies {
         let next = self.tallies.len() as u32;
         let context = *self.contexts.entry((who, does)).or_insert(next);
         if context == next {
+            let own = stack.filter(|_| who != BEYOND);
             self.tallies.push(Tally {
-                stacks: stack.into_iter().collect(),
+                stacks: own.into_iter().collect(),
                 ..Tally::default()
             });
         }
@@ -145,6 +149,7 @@ impl Tallies {
             return;
         };
         let file_use = &mut self.files.files[file as usize];
+        file_use.reaches(offset.saturating_add(bytes));
         file_use.heat.add(offset, bytes, does == Use::Write);
         let (tallies, files) = (&mut self.tallies, &self.files.files);
         let mut ended = |(context, file, _): (u32, u32, u32), run: ClosedRun| {
@@ -206,6 +211,7 @@ impl Tallies {
     ) -> Result<FileIo, TraceError> {
         self.close();
         let reuse_known = !self.summed && !self.pages.is_full();
+        let beyond = self.who.values().filter(|&&who| who == BEYOND).count();
         let thresholds = &thresholds.for_memory_of(trace.meta());
         let stacks = self.tallies.iter().flat_map(|tally| &tally.stacks);
         let wanted: HashSet<u32, RandomState> = stacks.copied().collect();
@@ -221,6 +227,7 @@ impl Tallies {
             contexts,
             files: self.files.files,
             summed: self.summed,
+            paths_beyond: beyond as u64,
             ..FileIo::default()
         };
         io.connect();
@@ -275,19 +282,45 @@ impl Tallies {
         }
     }
 
-    /// Contexts that read alike are one.
+    /// Contexts that read alike are one, however deep a recursion was.
     fn merge(&mut self, frames: &FramePaths) -> Vec<((Vec<u32>, Use), Tally)> {
         let mut merged: BTreeMap<(Vec<u32>, Use), Tally> = BTreeMap::new();
+        let is_same = |one, other| frames.are_of_one_function(one, other);
         for ((_, does), context) in std::mem::take(&mut self.contexts) {
             let tally = std::mem::take(&mut self.tallies[context as usize]);
             let names = tally
                 .stacks
                 .first()
                 .map_or(&[][..], |stack| frames.numbers(*stack));
-            merged.entry((names.to_vec(), does)).or_default().add(tally);
+            let entry = merged.entry((without_recursion(names, &is_same), does));
+            entry.or_default().add(tally);
+        }
+        for tally in merged.values_mut() {
+            tally.stacks.sort_unstable();
         }
         merged.into_iter().collect()
     }
+}
+
+/// The longest repetition that is recognized, in frames: functions that call each other in turn.
+const MOST_REPEATED: usize = 8;
+
+/// A path with each stretch of functions that follows itself told once, by its innermost frames.
+fn without_recursion(frames: &[u32], is_same: &impl Fn(u32, u32) -> bool) -> Vec<u32> {
+    let mut folded: Vec<u32> = Vec::new();
+    for &frame in frames {
+        folded.push(frame);
+        let is_repeated = |&length: &usize| {
+            let (before, last) = folded.split_at(folded.len() - length);
+            let mut pairs = before[before.len() - length..].iter().zip(last);
+            pairs.all(|(&one, &other)| is_same(one, other))
+        };
+        let most = MOST_REPEATED.min(folded.len() / 2);
+        if let Some(length) = (1..=most).find(is_repeated) {
+            folded.truncate(folded.len() - length);
+        }
+    }
+    folded
 }
 
 impl Tally {
@@ -307,7 +340,6 @@ impl Tally {
             *self.files.entry(file).or_default() += bytes;
         }
         self.stacks.extend(other.stacks);
-        self.stacks.sort_unstable();
     }
 }
 
@@ -450,6 +482,29 @@ impl FileIo {
             for (file, _) in &mut context.files {
                 *file = place[*file];
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_recursion;
+
+    #[test]
+    fn what_follows_itself_is_told_once() {
+        for (path, expected) in [
+            (&[][..], &[][..]),
+            (&[1, 2, 3], &[1, 2, 3]),
+            (&[1, 2, 2, 2, 2, 3], &[1, 2, 3]),
+            (&[1, 2, 3, 2, 3, 2, 3, 4], &[1, 2, 3, 4]),
+            (&[1, 2, 3, 2, 4], &[1, 2, 3, 2, 4]),
+            (&[5, 5, 6, 5, 5, 6, 7], &[5, 6, 7]),
+            // Two places of the function 2: that of the innermost call stays.
+            (&[1, 20, 2, 2, 20, 3], &[1, 20, 3]),
+        ] {
+            let function = |frame| if frame == 20 { 2 } else { frame };
+            let is_same = |one, other| function(one) == function(other);
+            assert_eq!(without_recursion(path, &is_same), expected, "{path:?}");
         }
     }
 }

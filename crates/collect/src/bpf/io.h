@@ -55,6 +55,8 @@ struct io_side {
 	__u32 ahead;
 	__u32 descriptor;
 	__u32 reads_ahead; /* for the enforcer only */
+	__u32 moves; /* the kernel takes the offset from the open file, and moves it */
+	__u32 unused;
 };
 struct io_call {
 	__u64 start; /* 0: none is under way */
@@ -339,6 +341,7 @@ static __always_inline bool take_file(struct io_side *side, struct task_struct *
 	side->missed = 0;
 	side->ahead = 0;
 	side->offset = LOAD(file, struct file, f_pos);
+	side->moves = true;
 	side->descriptor = descriptor;
 	side->reads_ahead = config.enforces ? how_it_reads_ahead(file) : READS_AHEAD_AS_USUAL;
 	return true;
@@ -386,8 +389,10 @@ static __always_inline bool take_files(struct io_call *io, struct task_struct *t
 	(writes ? from : to)->inode = 0;
 	if (!take_file(side, task, arguments[0]))
 		return false;
-	if (has_offset(call) && arguments[3] != OFFSET_UNKNOWN) /* preadv2 and pwritev2: -1 is the file's own */
+	if (has_offset(call) && arguments[3] != OFFSET_UNKNOWN) { /* preadv2 and pwritev2: -1 is the file's own */
 		side->offset = arguments[3];
+		side->moves = false;
+	}
 	if (is_sync(call))
 		side->offset = OFFSET_UNKNOWN;
 	io->bytes = call == IO_READ || call == IO_PREAD || call == IO_WRITE || call == IO_PWRITE ? arguments[2] : 0;
@@ -417,6 +422,11 @@ int BPF_PROG(io_begins, struct pt_regs *regs, long number)
 	}
 	struct io_call *io = &io_under_way[task->pid & (PENDING_SLOTS - 1)];
 	__u64 arguments[4] = ARGUMENTS(regs);
+	if (io->start && io->thread != (__u32)task->pid) {
+		/* That of another thread in the same place: two numbers are 16,384 apart. */
+		cpu->lost++;
+		io->start = 0;
+	}
 	if (!take_files(io, task, call, arguments))
 		return 0;
 #pragma unroll
@@ -448,8 +458,15 @@ static __always_inline __u64 offset_of(const struct io_call *io, const struct io
 			return OFFSET_UNKNOWN;
 		return load(page_at + (side->position_at & (PAGE_SIZE - 1))) - moved;
 	}
-	if (to_file && side->flags & O_APPEND && !is_sync(io->call))
+	if (side->moves && !is_sync(io->call)) {
+		/* Where the call has left it: when it began, another thread may have been about to move it. Unless it was
+		 * closed meanwhile, or is of those that do not move. */
+		__u64 position = LOAD(side->file, struct file, f_pos);
+		if (LOAD(side->file, struct file, f_inode) == side->inode && position >= moved && position != side->offset)
+			return position - moved;
+	} else if (to_file && side->flags & O_APPEND && !is_sync(io->call)) {
 		return LOAD(side->inode, struct inode, i_size) - moved;
+	}
 	return side->offset;
 }
 

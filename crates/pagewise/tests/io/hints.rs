@@ -228,6 +228,23 @@ fn files_that_go_or_change_meanwhile_harm_nobody() {
 }
 
 #[test]
+fn who_shares_a_descriptor_does_not_drop_what_is_read_ahead_for_the_other() {
+    for kind in ["threads", "two-rules"] {
+        let folder = folder();
+        let folder = folder.path();
+        // So large that neither is read ahead where the other is, even on devices for which much is.
+        fs::write(folder.join("data"), vec![2; 64 * MIB]).expect("written");
+        plan_for(folder, &[("reads_at", DROP, None), ("reads", DROP, None)]);
+        assert_eq!(printed(&apply(folder, kind)), [0], "{kind}");
+        let rule = first(folder);
+        assert_eq!(number(&rule["stayed_pages"]), 0, "{rule:#}");
+        // No page came twice.
+        let gone = number(&rule["gone_pages"]);
+        assert!((1..=64 << 8).contains(&gone), "{kind}: {rule:#}");
+    }
+}
+
+#[test]
 fn what_has_no_page_cache_gets_no_hint() {
     let folder = folder();
     let folder = folder.path();
@@ -365,6 +382,8 @@ fn reading_ahead_is_given_back_where_others_use_the_descriptor() {
     assert_eq!(printed(&apply(folder, "given-back")), [1, 1, 1]);
     assert_eq!(number(&first(folder)["hints"]), 2);
     assert_eq!(printed(&apply(folder, "shared")), [1]);
+    assert_eq!(printed(&apply(folder, "forks")), [1, 1]);
+    assert_eq!(printed(&apply(folder, "starts")), [1]);
 }
 
 #[test]
@@ -443,6 +462,47 @@ fn nothing_is_cached_where_the_kernel_can_do_without() {
         );
         assert_eq!(number(&rule["refusals"]), 1);
     }
+}
+
+#[test]
+fn what_the_kernel_refuses_it_refuses_under_a_rule_too() {
+    let folder = folder();
+    let folder = folder.path();
+    let without_cache = IoAction::DontCache { readahead: None };
+    plan_for(
+        folder,
+        &[
+            ("writes_at", without_cache, None),
+            ("reads_at", without_cache, None),
+        ],
+    );
+    let page = 4096;
+    assert_eq!(
+        printed(&apply(folder, "nowhere")),
+        [-1, -1, 0, 2, -1, page],
+        "nothing is written or read, and the descriptor stays where it is"
+    );
+    let rule = first(folder);
+    let unsupported = "the kernel or the file system does not have it";
+    assert!(
+        rule["withdrawn"].is_null() || rule["withdrawn"] == unsupported,
+        "{rule:#}"
+    );
+    assert_eq!(number(&rule["bytes"]), page);
+}
+
+#[test]
+fn a_run_of_calls_on_several_buffers_is_asked_for_once() {
+    let folder = folder();
+    let folder = folder.path();
+    let run = IoAction::WillNeed {
+        burst_bytes: 64 << 10,
+    };
+    plan_for(folder, &[("reads_vector", run, None)]);
+    apply(folder, "vectors");
+    let rule = first(folder);
+    assert_eq!(number(&rule["calls"]), 32);
+    assert_eq!(number(&rule["asked_pages"]), 2 * 16, "{rule:#}");
 }
 
 #[test]

@@ -230,6 +230,10 @@ fn a_scanner_and_a_server_are_told_apart() {
         record_all_paths(folder.path(), options, program, leave_the_page_cache);
     machine.assert_restored();
     assert_nothing_lost(&report_of_calls);
+    let trace = Trace::open(&folder.path().join("pagewise.data")).expect("a trace");
+    let total = |what: &str| trace.meta().totals.get(what).copied();
+    assert!(total("call_paths_checked") > Some(1000));
+    assert_eq!(total("call_paths_different"), Some(0));
     let scan = context(&report_of_calls, "scan_file", "read");
     let serve = context(&report_of_calls, "serve_block", "read");
     assert_eq!(scan["bytes"], 48 << 20);
@@ -281,6 +285,62 @@ fn a_scanner_and_a_server_are_told_apart() {
     }
     assert_eq!(scan_sum["class"], "SEQUENTIAL");
     assert_eq!(serve_sum["class"], "RANDOM");
+}
+
+#[test]
+fn threads_that_share_a_position_are_told_where_each_has_read() {
+    const MIB: u64 = 1 << 20;
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder_with("shared.c");
+    fs::write(folder.path().join("data"), vec![1; 200 << 20]).expect("written");
+    let options = "--io --sensors none";
+    record_all_paths(folder.path(), options, "./shared position data", || {});
+    machine.assert_restored();
+    let recorded = Recorded::read(folder.path(), "/shared");
+    let mut places: Vec<u64> = (recorded.calls["reads"].iter())
+        .filter(|call| call.bytes > Some(0))
+        .filter_map(|call| call.offset)
+        .collect();
+    assert_eq!(places.len(), 200);
+    assert!(places.iter().all(|place| place.is_multiple_of(MIB)));
+    places.sort_unstable();
+    places.dedup();
+    // A thread that is halted between the end of its call and the look at the position may be told another's.
+    assert!(places.len() >= 190, "{} places", places.len());
+}
+
+#[test]
+fn calls_of_threads_that_have_one_place_are_lost_and_counted() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let first = fs::read_link("/proc/self/ns/pid").expect("a namespace");
+    if first.to_str() != Some("pid:[4026531836]") {
+        println!("skipped: numbers of threads are chosen in the first namespace only");
+        return;
+    }
+    let folder = folder_with("shared.c");
+    fs::write(folder.path().join("data"), vec![1; 1 << 20]).expect("written");
+    let ended = record(
+        folder.path(),
+        "--io --sensors none",
+        "./shared numbers data",
+    )
+    .expect_code(0);
+    machine.assert_restored();
+    let made: u64 = ended.stdout.trim().parse().expect("a number");
+    if made == 0 {
+        println!("skipped: no number can be chosen here");
+        return;
+    }
+    let report = report(folder.path());
+    let told = context(&report, "reads_begin", "read")["calls"].as_u64();
+    let lost = report["losses"]["events"].as_u64();
+    let (told, lost) = told.zip(lost).expect("counts");
+    assert!(lost > 0 && told < made, "{told} and {lost} of {made}");
+    assert!(told + lost >= made * 9 / 10, "{told} and {lost} of {made}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 // With HINTS_WAIT=FILE in the environment hints come from outside: it begins when that file is there, and lets hints come.
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,6 +31,13 @@ static ssize_t use(ssize_t bytes) {
 __attribute__((noinline)) static ssize_t reads(int file) { return use(read(file, buffer, PIECE)); }
 
 __attribute__((noinline)) static ssize_t reads_at(int file, off_t at) { return use(pread(file, buffer, PAGE, at)); }
+
+__attribute__((noinline)) static ssize_t reads_vector(int file, off_t at) {
+    struct iovec halves[] = {{buffer, PAGE / 2}, {buffer + PAGE / 2, PAGE / 2}};
+    return use(preadv(file, halves, 2, at));
+}
+
+__attribute__((noinline)) static ssize_t writes_at(int file, off_t at) { return pwrite(file, buffer, PAGE, at); }
 
 __attribute__((noinline)) static size_t reads_stream(FILE *stream) {
     return (size_t)use((ssize_t)fread(buffer, 1, 900, stream));
@@ -120,6 +129,16 @@ static void tell_kept(const char *path, off_t from, off_t to) {
 
 static void tell_all(const char *path) { tell(path, 0, 1 << 30); }
 
+static int shared_file;
+
+// 8 MiB of the file, from here.
+static void *read_part(void *from) {
+    for (off_t at = 0; at < 8 * MIB; at += PAGE) {
+        reads_at(shared_file, (off_t)(intptr_t)from + at);
+    }
+    return NULL;
+}
+
 int main(int count, char **values) {
     if (count != 4) {
         return 2;
@@ -152,6 +171,48 @@ int main(int count, char **values) {
         tell_kept(path, 8 * MIB, 12 * MIB);
         tell(path, 0, 8 * MIB);
         tell(path, 14 * MIB, 1 << 30);
+    } else if (IS("nowhere")) {
+        // Before the file begins nothing can be written, wherever the descriptor is.
+        int file = opened(path, 0);
+        printf("%zd\n", writes_at(file, -1));
+        printf("%zd\n", reads_at(file, -1));
+        printf("%ld\n", (long)lseek(file, 0, SEEK_CUR));
+        printf("%zd\n", pread(file, buffer, 1, 0) == 1 ? buffer[0] : (ssize_t)-1);
+        // Nor can this be, which is no fault of the hint's.
+        printf("%zd\n", writes_at(file, INT64_MAX - PAGE / 2));
+        buffer[0] = 1;
+        printf("%zd\n", writes_at(file, 0));
+    } else if (IS("vectors")) {
+        // Two runs of 64 KiB.
+        int file = opened(path, 0);
+        for (off_t at = 0; at < PIECE; at += PAGE) {
+            reads_vector(file, 4 * MIB + at);
+        }
+        for (off_t at = 0; at < PIECE; at += PAGE) {
+            reads_vector(file, 12 * MIB + at);
+        }
+    } else if (IS("threads")) {
+        // By one descriptor, each so far from the other that nothing is read ahead for both.
+        evict(path);
+        shared_file = opened(path, 0);
+        pthread_t later_part;
+        pthread_create(&later_part, NULL, read_part, (void *)(intptr_t)(40 * MIB));
+        read_part((void *)0);
+        pthread_join(later_part, NULL);
+        close(shared_file);
+        tell_all(path);
+    } else if (IS("two-rules")) {
+        // The same by calls of two kinds.
+        evict(path);
+        int file = opened(path, 0);
+        for (off_t at = 0; at < 8 * MIB; at += PIECE) {
+            reads(file);
+            for (off_t page = 0; page < PIECE; page += PAGE) {
+                reads_at(file, 40 * MIB + at + page);
+            }
+        }
+        close(file);
+        tell_all(path);
     } else if (IS("unlinked")) {
         evict(path);
         int file = opened(path, 0);
@@ -223,6 +284,48 @@ int main(int count, char **values) {
         other(same, PAGE, 16 * MIB);
         other(same, PAGE, 16 * MIB + PAGE);
         printf("%d\n", cached(file, 15 * MIB, 1 << 30) > 2);
+    } else if (IS("forks")) {
+        // What was told before is taken back for the child, and so is what is told after; also of what was not used before.
+        evict(path);
+        int file = opened(path, 0), unused = opened(path, 0), ends[2];
+        char byte = 0;
+        reads_at(file, 4 * MIB);
+        fflush(stdout);
+        if (pipe(ends) != 0) {
+            return 3;
+        }
+        if (fork() == 0) {
+            syscall(SYS_read, ends[0], &byte, 1L);
+            int files[] = {file, unused};
+            for (int index = 0; index < 2; index++) {
+                evict(path);
+                other(files[index], PAGE, 16 * MIB);
+                other(files[index], PAGE, 16 * MIB + PAGE);
+                printf("%d\n", cached(file, 15 * MIB, 1 << 30) > 2);
+            }
+            fflush(stdout);
+            _exit(0);
+        }
+        reads_at(file, 5 * MIB);
+        reads_at(unused, 5 * MIB);
+        syscall(SYS_write, ends[1], &byte, 1L);
+        wait(NULL);
+    } else if (IS("starts")) {
+        // Another program reads by our open file, and ends.
+        int file = opened(path, 0);
+        pid_t child = fork();
+        if (child == 0) {
+            dup2(file, 0);
+            execl("/proc/self/exe", "hints", "input", path, second, (char *)NULL);
+            _exit(3);
+        }
+        waitpid(child, NULL, 0);
+        evict(path);
+        other(file, PAGE, 16 * MIB);
+        other(file, PAGE, 16 * MIB + PAGE);
+        printf("%d\n", cached(file, 15 * MIB, 1 << 30) > 2);
+    } else if (IS("input")) {
+        reads_at(0, 4 * MIB);
     } else if (IS("own")) {
         evict(path);
         int file = opened(path, 0);

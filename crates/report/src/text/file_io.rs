@@ -50,6 +50,13 @@ pub(crate) fn sums(io: &FileIo) -> String {
     if io.summed {
         line.push_str("; recorded as sums: what needs single calls is not known");
     }
+    if io.paths_beyond > 0 {
+        let _ = write!(
+            line,
+            "; {} further call paths could not be told apart",
+            count(io.paths_beyond)
+        );
+    }
     line
 }
 

@@ -75,8 +75,8 @@ extern "C" fn at_start() {
         let Some(plan) = loaded::load() else {
             return;
         };
-        // SAFETY: the handler is a function of this library, which is never unloaded.
-        unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+        // SAFETY: the handlers are functions of this library, which is never unloaded.
+        unsafe { libc::pthread_atfork(Some(before_fork), None, Some(in_child)) };
         plan.status.add(Total::Processes, 1);
         locks::begin(plan);
         call_path::look_at_modules(plan);
@@ -115,6 +115,10 @@ static AT_END: extern "C" fn() = at_end;
 
 extern "C" fn at_end() {
     io::ending();
+}
+
+extern "C" fn before_fork() {
+    io::forking();
 }
 
 extern "C" fn in_child() {

@@ -153,3 +153,31 @@ fn what_is_read_ahead_in_vain_may_pay_for_what_is_dropped() {
     assert_eq!(advice(1 << 20, 0.4, 399), Advice::DropBehind);
     assert_eq!(advice(1 << 20, 0.4, 400), Advice::Keep, "no fewer bytes");
 }
+
+#[test]
+fn what_is_needed_again_is_told_to_read_nothing_ahead_in_vain_too() {
+    let advice = |class, wasted| {
+        let means = means(200 << 20, 4096, Some(wasted), 0);
+        Thresholds::default().advice(&[class, Class::WillNeed], &means)
+    };
+    assert_eq!(advice(Class::Random, 0.5), Advice::Random);
+    assert_eq!(advice(Class::Burst, 0.5), Advice::RandomWithBursts(65_536));
+    assert_eq!(advice(Class::Random, 0.05), Advice::Keep);
+    assert_eq!(advice(Class::Sequential, 0.5), Advice::Keep);
+}
+
+#[test]
+fn short_runs_anywhere_are_not_worth_dropping() {
+    let advice = |class, run_bytes| {
+        let means = Means {
+            burst_bytes: Some(run_bytes),
+            ..means(200 << 20, 4096, Some(0.0), 0)
+        };
+        Thresholds::default().advice(&[class, Class::DontNeed], &means)
+    };
+    let nothing = Advice::Nothing(WhyNothing::NoUse);
+    assert_eq!(advice(Class::Random, 4096), nothing);
+    assert_eq!(advice(Class::Burst, 32 << 10), nothing);
+    assert_eq!(advice(Class::Random, 1 << 20), Advice::DropBehind);
+    assert_eq!(advice(Class::Mixed, 4096), Advice::DropBehind);
+}

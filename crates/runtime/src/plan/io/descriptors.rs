@@ -7,13 +7,14 @@ use pagewise_interpose as interpose;
 
 use super::PROCESS;
 use super::RULES;
-use super::behind::Behind;
+use super::give_back;
 use super::hints::Hinted;
 use super::is_any;
 use super::open_files;
 use super::open_files::OpenFile;
 use super::open_files::Place;
 use super::paths;
+use super::runs::Runs;
 use super::take_back;
 use crate::plan::loaded::Plan;
 use crate::plan::with_plan;
@@ -38,20 +39,25 @@ fn close(descriptor: i32) {
             }
             *held = None;
             place.told.store(0, Ordering::Relaxed);
+            place.is_shared.store(false, Ordering::Relaxed);
         }
     });
 }
 
 fn finish(plan: &Plan, descriptor: i32, place: &Place, file: &mut OpenFile) {
-    if file.behind.is_any() && file.is_still(descriptor) {
-        let rule = file.rule;
+    let mut runs = file.runs.under_way().peekable();
+    if runs.peek().is_none() || !file.is_still(descriptor) {
+        return;
+    }
+    for number in runs {
+        let rule = file.runs.at(number).rule;
         Hinted {
             plan,
             place,
             file,
             rule,
         }
-        .drop_rest(descriptor);
+        .drop_rest(descriptor, number);
     }
 }
 
@@ -78,22 +84,37 @@ pub(crate) fn duplicated(old: i32, new: i32) {
     if !is_any() {
         return;
     }
-    with_plan(|plan| {
+    with_plan(|_| {
         if PROCESS.load(Ordering::Relaxed) != interpose::process_id() {
             return;
         }
-        let rules = RULES.load(Ordering::Relaxed);
         for descriptor in [old, new] {
-            if let Some(place) = open_files::place(descriptor)
-                && let Some(mut held) = place.file.lock()
-                && open_files::look(plan, rules, descriptor, &mut held).is_some()
-                && let Some(file) = held.as_mut()
-            {
-                file.is_shared = true;
-                take_back(descriptor, place);
-            }
+            share(descriptor);
         }
     });
+}
+
+/// This process forks: each descriptor that is open means the same open file in the child.
+#[cold]
+pub(in crate::plan) fn forking() {
+    if is_any() {
+        with_plan(|_| share_all());
+    }
+}
+
+/// All descriptors that are open may be somebody else's, too.
+pub(super) fn share_all() {
+    if !interpose::visit_open(&mut share) {
+        // At least those about which something was told.
+        open_files::all().for_each(|(descriptor, _)| share(descriptor));
+    }
+}
+
+fn share(descriptor: i32) {
+    if let Some(place) = open_files::place(descriptor) {
+        place.is_shared.store(true, Ordering::Relaxed);
+        give_back(descriptor);
+    }
 }
 
 /// The program advises a file itself: from here on it is its own.
@@ -114,7 +135,7 @@ pub(crate) fn advised(descriptor: i32) {
             file.takes_hints = false;
             // It is no pipe or the like either.
             file.counted |= file.accepted_by;
-            file.behind = Behind::NONE;
+            file.runs = Runs::NONE;
             for rule in paths::bits(file.accepted_by) {
                 plan.status.add_to_io(rule, OfIo::TakenOver, 1);
             }

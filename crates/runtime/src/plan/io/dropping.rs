@@ -6,16 +6,20 @@ use pagewise_abi::plan::PlanReadahead;
 use pagewise_abi::plan::PlanRule;
 use pagewise_abi::status::OfIo;
 use pagewise_abi::status::WhyWithdrawn;
+use pagewise_interpose as interpose;
 use pagewise_interpose::page_cache;
 
 use super::At;
 use super::Call;
+use super::Request;
 use super::behind;
+use super::behind::Behind;
 use super::behind::CHUNK;
 use super::behind::GRANULE;
 use super::behind::WRITE_LAG;
 use super::hints::Hinted;
 use super::hints::PAGE;
+use super::runs::Run;
 use super::withdraw;
 use crate::plan::loaded::Plan;
 
@@ -27,46 +31,60 @@ impl Hinted<'_> {
     pub(super) fn look_ahead(&mut self, rule: &PlanRule, call: &mut Call) -> Option<()> {
         let descriptor = call.request.descriptor;
         let reads_ahead = reads_ahead(self.plan, rule, call.request.is_write);
-        let offset = match call.request.at {
-            At::Offset(offset) => offset,
+        let offset = match (call.request.at, self.file.runs.cursor(self.rule)) {
+            (At::Offset(offset), _) => offset,
             // Where a cursor is may be asked seldom: unless it was moved, it is where it was left.
-            At::Cursor if self.file.behind.is_any() && self.file.rule == self.rule => {
-                self.file.behind.end()
-            }
-            At::Cursor | At::Buffer => self.offset(call)?,
+            (At::Cursor, Some(left)) => left,
+            (At::Cursor | At::Buffer, _) => self.offset(call)?,
         };
-        if !self.file.behind.goes_on_at(offset) || self.file.rule != self.rule {
-            self.require_same(descriptor)?;
-            self.drop_rest(descriptor);
-            self.file.behind.start_at(offset);
-            self.file.rule = self.rule;
-            self.file.is_written = call.request.is_write;
-        }
-        let range = self
-            .file
-            .behind
-            .unseen_before(call.request.bytes.max(1), reads_ahead);
+        let Some(number) = self.run_at(offset, &call.request)? else {
+            return Some(());
+        };
+        let behind = &self.file.runs.at(number).behind;
+        let range = behind.unseen_before(call.request.bytes.max(1), reads_ahead);
         if !range.is_empty() {
             self.require_same(descriptor)?;
-            self.look_at(descriptor, range);
+            self.look_at(descriptor, number, range);
         }
         call.offset = Some(offset);
+        call.run = Some(number);
         Some(())
     }
 
-    fn look_at(&mut self, descriptor: i32, range: Range<u64>) {
+    /// The run that a call goes on with, or begins; none if too many are under way.
+    fn run_at(&mut self, offset: u64, request: &Request) -> Option<Option<usize>> {
+        let is_cursor = !matches!(request.at, At::Offset(_));
+        if let Some(number) = self.file.runs.going_on_at(offset, self.rule) {
+            if is_cursor {
+                self.file.runs.has_cursor(number);
+            }
+            return Some(Some(number));
+        }
+        let thread = interpose::thread_id();
+        let Some(number) = self.file.runs.place_for(self.rule, thread, is_cursor) else {
+            return Some(None);
+        };
+        self.require_same(request.descriptor)?;
+        self.drop_rest(request.descriptor, number);
+        let run = Run::new(offset, self.rule, thread, request.is_write, is_cursor);
+        self.file.runs.begin(number, run);
+        Some(Some(number))
+    }
+
+    fn look_at(&mut self, descriptor: i32, number: usize, range: Range<u64>) {
         let cached = |range: Range<u64>| page_cache::cached_pages(descriptor, range);
+        let behind = &mut self.file.runs.at(number).behind;
         match cached(range.clone()) {
-            Ok(0) => return self.file.behind.is_clear(&range),
+            Ok(0) => return behind.is_clear(&range),
             Ok(_) => {}
             Err(errno) => {
                 self.plan.status.refused_io(self.rule, errno);
                 withdraw(self.plan, self.rule, WhyWithdrawn::Unknown);
-                self.file.behind = behind::Behind::NONE;
+                *behind = Behind::NONE;
                 return;
             }
         }
-        for chunk in self.file.behind.numbers(&range) {
+        for chunk in behind.numbers(&range) {
             let start = chunk * CHUNK;
             let all = cached(start..start + CHUNK).unwrap_or(u64::MAX);
             let granules = match all {
@@ -78,93 +96,111 @@ impl Hinted<'_> {
                     bits | u32::from(is_cached) << granule
                 }),
             };
-            self.file.behind.set_others(chunk, granules);
+            behind.set_others(chunk, granules);
         }
     }
 
     pub(super) fn drop_behind(&mut self, call: &Call, bytes: u64) -> Option<()> {
         let descriptor = call.request.descriptor;
-        let Some(offset) = call.offset.filter(|_| self.file.behind.is_any()) else {
+        let Some((number, offset)) = call.run.zip(call.offset) else {
             return Some(());
         };
+        if !self.is_still_run(number, call.request.at) {
+            return Some(());
+        }
         if bytes == 0 && !call.request.is_write {
             // Its end: whoever goes on reading begins anew.
             self.require_same(descriptor)?;
-            self.drop_rest(descriptor);
+            self.drop_rest(descriptor, number);
             return Some(());
         }
         let mut end = offset + bytes;
         let is_due = end / CHUNK > offset / CHUNK;
         if call.request.at != At::Offset(offset) && (is_due || call.request.at == At::Buffer) {
             let real = page_cache::position(descriptor)?;
-            if !self.file.behind.goes_on_at(real.saturating_sub(bytes)) {
+            let behind = &self.file.runs.at(number).behind;
+            if !behind.goes_on_at(real.saturating_sub(bytes)) {
                 // The cursor was moved meanwhile.
                 self.require_same(descriptor)?;
-                self.drop_rest(descriptor);
-                self.file.behind.start_at(real);
+                self.drop_rest(descriptor, number);
+                self.file.runs.at(number).behind.start_at(real);
                 return Some(());
             }
             end = real;
         }
-        self.file.behind.reach(end);
+        self.file.runs.at(number).behind.reach(end);
         if !is_due && call.request.at != At::Buffer {
             return Some(());
         }
         let lag = if call.request.is_write { CHUNK } else { 0 };
+        let rule = self.rule;
         let mut is_same = None;
         if call.request.is_write {
             is_same = Some(self.require_same(descriptor)?);
-            self.write_back(descriptor);
+            self.write_back(descriptor, number);
         }
-        while let Some(range) = self.file.behind.passed(lag) {
-            if call.request.is_write && !self.is_clean(descriptor, range) {
+        while let Some(range) = self.file.runs.at(number).behind.passed(lag) {
+            if call.request.is_write && !self.is_clean(descriptor, number, range) {
                 break; // It is looked at again later.
             }
-            let Some((chunk, others)) = self.file.behind.take_passed(lag) else {
+            let Some((chunk, others)) = self.file.runs.at(number).behind.take_passed(lag) else {
                 break;
             };
             if is_same.is_none() {
                 is_same = Some(self.require_same(descriptor)?);
             }
-            self.drop_chunk(descriptor, chunk, others);
+            self.drop_chunk(descriptor, (chunk, others), rule);
         }
         Some(())
     }
 
+    /// Whether a call's run is still where the call had it: meanwhile another thread may have gone on, or begun one there. A cursor is
+    /// asked where it is.
+    fn is_still_run(&mut self, number: usize, at: At) -> bool {
+        let run = self.file.runs.at(number);
+        run.behind.is_any()
+            && run.rule == self.rule
+            && match at {
+                At::Offset(offset) => run.behind.goes_on_at(offset),
+                At::Cursor | At::Buffer => true,
+            }
+    }
+
     /// Whether what was written there is on the disk, so that it can be dropped; or cannot be waited for any longer. Where the kernel
     /// does not tell, it should be by then.
-    fn is_clean(&self, descriptor: i32, range: Range<u64>) -> bool {
-        self.file.behind.is_crowded()
+    fn is_clean(&mut self, descriptor: i32, number: usize, range: Range<u64>) -> bool {
+        let behind = &self.file.runs.at(number).behind;
+        behind.is_crowded()
             || match page_cache::unclean_pages(descriptor, range) {
                 Ok(pages) => pages == 0,
-                Err(_) => self.file.behind.passed(WRITE_LAG).is_some(),
+                Err(_) => behind.passed(WRITE_LAG).is_some(),
             }
     }
 
     /// Begins to write what was just written, so that it is clean when it is dropped.
-    fn write_back(&mut self, descriptor: i32) {
-        let end = self.file.behind.end() / CHUNK * CHUNK;
-        if self.file.behind.written < end {
-            let range = self.file.behind.written..end;
+    fn write_back(&mut self, descriptor: i32, number: usize) {
+        let behind = &mut self.file.runs.at(number).behind;
+        let end = behind.end() / CHUNK * CHUNK;
+        if behind.written < end {
+            let range = behind.written..end;
+            behind.written = end;
             if let Err(errno) = page_cache::write_back(descriptor, range) {
                 self.plan.status.refused_io(self.rule, errno);
             }
-            self.file.behind.written = end;
         }
     }
 
     /// The run is over: all that it brought in is dropped.
-    pub(super) fn drop_rest(&mut self, descriptor: i32) {
-        let rule = self.plan.view.rule(self.file.rule);
-        let reads_ahead = reads_ahead(self.plan, &rule, self.file.is_written);
-        while let Some((chunk, others)) = self.file.behind.take_rest(reads_ahead) {
-            self.drop_chunk(descriptor, chunk, others);
+    pub(super) fn drop_rest(&mut self, descriptor: i32, number: usize) {
+        let Run { rule, is_write, .. } = *self.file.runs.at(number);
+        let reads_ahead = reads_ahead(self.plan, &self.plan.view.rule(rule), is_write);
+        while let Some((chunk, others)) = self.file.runs.at(number).behind.take_rest(reads_ahead) {
+            self.drop_chunk(descriptor, (chunk, others), rule);
         }
     }
 
-    fn drop_chunk(&mut self, descriptor: i32, chunk: u64, others: u32) {
+    fn drop_chunk(&mut self, descriptor: i32, (chunk, others): (u64, u32), rule: usize) {
         let status = &self.plan.status;
-        let rule = self.file.rule;
         status.add_to_io(
             rule,
             OfIo::Theirs,

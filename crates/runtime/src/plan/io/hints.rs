@@ -100,6 +100,10 @@ impl Hinted<'_> {
     pub(super) fn after(&mut self, rule: &PlanRule, call: &Call, bytes: u64) -> Option<()> {
         match self.plan.view.action(rule) {
             PlanAction::IoDrop => self.drop_behind(call, bytes),
+            PlanAction::IoWillNeed => {
+                self.note_burst(call, bytes);
+                Some(())
+            }
             PlanAction::IoDontCache if call.leaves_nothing => self.look_what_is_left(call, bytes),
             _ => Some(()),
         }
@@ -129,8 +133,14 @@ impl Hinted<'_> {
                 self.plan.status.add_to_io(self.rule, OfIo::Asked, pages);
             }
         }
-        self.file.burst_end = offset.saturating_add(call.request.bytes);
         Some(())
+    }
+
+    /// Where the run goes on: only now is it known, of calls on several buffers and of those at the end of a file.
+    fn note_burst(&mut self, call: &Call, bytes: u64) {
+        if let Some(offset) = call.offset {
+            self.file.burst_end = offset.saturating_add(bytes);
+        }
     }
 
     /// Where the call begins.

@@ -11,6 +11,7 @@ mod dropping;
 mod hints;
 mod open_files;
 mod paths;
+mod runs;
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::AtomicU64;
@@ -30,6 +31,7 @@ pub(crate) use self::descriptors::closing;
 pub(crate) use self::descriptors::closing_all;
 pub(crate) use self::descriptors::duplicated;
 pub(super) use self::descriptors::ending;
+pub(super) use self::descriptors::forking;
 use self::hints::Hinted;
 use self::open_files::Place;
 use super::loaded::Plan;
@@ -70,6 +72,8 @@ pub(crate) struct Call {
     rule: usize,
     /// Where it begins, if it was looked up.
     offset: Option<u64>,
+    /// Its run, if that is followed.
+    run: Option<usize>,
     /// It shall leave nothing in the page cache.
     pub(crate) leaves_nothing: bool,
     /// When it began, ns, and what had been read from devices; `None`: not measured.
@@ -91,6 +95,10 @@ pub(super) fn begin(plan: &Plan) {
         rules.fold(0, |set, index| set | 1 << index),
         Ordering::Release,
     );
+    if is_any() {
+        // Whoever started the program has them, too.
+        descriptors::share_all();
+    }
 }
 
 /// A forked child has its own descriptors.
@@ -147,6 +155,7 @@ fn begin_call(plan: &Plan, request: Request, registers: Registers) -> Option<Cal
         request,
         rule: index,
         offset: None,
+        run: None,
         leaves_nothing: false,
         began: None,
     };
@@ -195,7 +204,7 @@ fn end_call(plan: &Plan, call: &Call, bytes: u64, ended_ns: Option<u64>) -> Opti
     .after(&rule, call, bytes);
     if is_same.is_none() {
         *held = None;
-    } else if file.is_shared {
+    } else if place.is_shared.load(Ordering::Relaxed) {
         take_back(call.request.descriptor, place);
     }
     Some(())

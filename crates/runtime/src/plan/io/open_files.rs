@@ -3,6 +3,7 @@
 //! A descriptor's number comes to mean another file when it is closed and given anew. `close` and kin are hooked and empty the
 //! place, waiting while a hint is under way; for those that bypass the hooks, device and inode are compared before each hint.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::AtomicU8;
 use std::sync::atomic::Ordering;
@@ -11,8 +12,8 @@ use pagewise_abi::pattern;
 use pagewise_interpose::Spin;
 use pagewise_interpose::page_cache;
 
-use super::behind::Behind;
 use super::paths::bits;
+use super::runs::Runs;
 use crate::plan::loaded::Plan;
 
 /// Descriptors of a block, and blocks: a million descriptors; who has more goes without hints.
@@ -23,6 +24,8 @@ const BLOCKS: usize = 1 << 14;
 pub(super) struct Place {
     /// The advice that the open file has from us; 0: none, as [`page_cache::NORMAL`] is.
     pub(super) told: AtomicU8,
+    /// Other descriptors, or processes, may mean the same open file: what is told of it must be taken back at once.
+    pub(super) is_shared: AtomicBool,
     pub(super) file: Spin<Option<OpenFile>>,
 }
 
@@ -31,16 +34,11 @@ pub(super) struct OpenFile {
     identity: (u64, u64),
     /// It has a page cache, and nobody else speaks for it.
     pub(super) takes_hints: bool,
-    /// Several descriptors mean it: what is told of it must be taken back at once.
-    pub(super) is_shared: bool,
     /// The rules whose patterns its name matches, a bit each.
     pub(super) accepted_by: u64,
     /// The rules that were counted for it.
     pub(super) counted: u64,
-    pub(super) behind: Behind,
-    /// The rule that `behind` is for, and whether it writes.
-    pub(super) rule: usize,
-    pub(super) is_written: bool,
+    pub(super) runs: Runs,
     /// Where a burst goes on.
     pub(super) burst_end: u64,
 }
@@ -53,12 +51,9 @@ impl OpenFile {
         Some(Self {
             identity: facts.identity,
             takes_hints,
-            is_shared: false,
             accepted_by: accepting(plan, rules, descriptor),
             counted: 0,
-            behind: Behind::NONE,
-            rule: 0,
-            is_written: false,
+            runs: Runs::NONE,
             burst_end: u64::MAX,
         })
     }
@@ -144,6 +139,7 @@ fn make(number: usize) -> Option<()> {
     for index in 0..IN_BLOCK {
         let place = Place {
             told: AtomicU8::new(0),
+            is_shared: AtomicBool::new(false),
             file: Spin::new(None),
         };
         // SAFETY: within the mapping, which is aligned to pages.

@@ -1,0 +1,188 @@
+//! The runs through one open file: each rule and each thread has its own, so that nobody drops what is read ahead for another.
+
+use super::behind::Behind;
+
+/// Runs that are followed at once. What the calls beyond bring in stays: to take a run from another thread would drop what is read
+/// ahead for it, again and again.
+const MOST: usize = 4;
+/// Calls on the file during which a run did not go on, until another one may have its place.
+const PATIENCE: u64 = 1024;
+
+/// A run through a file.
+#[derive(Clone, Copy)]
+pub(super) struct Run {
+    pub(super) behind: Behind,
+    pub(super) rule: usize,
+    pub(super) is_write: bool,
+    /// It has the descriptor's own position.
+    pub(super) is_cursor: bool,
+    /// Who began it.
+    pub(super) thread: u32,
+    /// The call that it last went on with.
+    call: u64,
+}
+
+impl Run {
+    const NONE: Self = Self {
+        behind: Behind::NONE,
+        rule: 0,
+        is_write: false,
+        is_cursor: false,
+        thread: 0,
+        call: 0,
+    };
+
+    /// One that begins there.
+    pub(super) fn new(
+        offset: u64,
+        rule: usize,
+        thread: u32,
+        is_write: bool,
+        is_cursor: bool,
+    ) -> Self {
+        let mut run = Self {
+            rule,
+            is_write,
+            is_cursor,
+            thread,
+            ..Self::NONE
+        };
+        run.behind.start_at(offset);
+        run
+    }
+
+    fn is_of(&self, rule: usize) -> bool {
+        self.behind.is_any() && self.rule == rule
+    }
+}
+
+pub(super) struct Runs {
+    runs: [Run; MOST],
+    /// So many there were.
+    calls: u64,
+}
+
+impl Runs {
+    pub(super) const NONE: Self = Self {
+        runs: [Run::NONE; MOST],
+        calls: 0,
+    };
+
+    pub(super) fn at(&mut self, number: usize) -> &mut Run {
+        &mut self.runs[number]
+    }
+
+    /// Numbers of those that are under way.
+    pub(super) fn under_way(&self) -> impl Iterator<Item = usize> + use<> {
+        let is_any = self.runs.map(|run| run.behind.is_any());
+        (0..MOST).filter(move |&number| is_any[number])
+    }
+
+    /// Where the calls of a rule have left the descriptor. `None`: it is not known.
+    pub(super) fn cursor(&self, rule: usize) -> Option<u64> {
+        let run = self.runs.iter().find(|run| run.is_cursor)?;
+        run.is_of(rule).then(|| run.behind.end())
+    }
+
+    /// The run that a call goes on with: where two come together, the one that ends next to it.
+    pub(super) fn going_on_at(&mut self, offset: u64, rule: usize) -> Option<usize> {
+        self.calls += 1;
+        let runs = self.runs.iter_mut().enumerate();
+        let (number, run) = runs
+            .filter(|(_, run)| run.is_of(rule) && run.behind.goes_on_at(offset))
+            .min_by_key(|(_, run)| run.behind.end().abs_diff(offset))?;
+        run.call = self.calls;
+        Some(number)
+    }
+
+    /// A place for one that begins: that of the thread's last one; a free one; or that of one which nobody goes on with.
+    pub(super) fn place_for(&self, rule: usize, thread: u32, is_cursor: bool) -> Option<usize> {
+        let is_own =
+            |run: &Run| run.is_of(rule) && (run.thread == thread || is_cursor && run.is_cursor);
+        let is_free = |run: &Run| !run.behind.is_any();
+        let is_left = |run: &Run| self.calls.saturating_sub(run.call) > PATIENCE;
+        let runs = || self.runs.iter();
+        runs()
+            .position(is_own)
+            .or_else(|| runs().position(is_free))
+            .or_else(|| runs().position(is_left))
+    }
+
+    pub(super) fn begin(&mut self, number: usize, run: Run) {
+        if run.is_cursor {
+            // The descriptor has one position.
+            self.runs.iter_mut().for_each(|run| run.is_cursor = false);
+        }
+        self.runs[number] = Run {
+            call: self.calls,
+            ..run
+        };
+    }
+
+    /// A call by the descriptor's own position goes on with this one.
+    pub(super) fn has_cursor(&mut self, number: usize) {
+        if !self.runs[number].is_cursor {
+            self.runs.iter_mut().for_each(|run| run.is_cursor = false);
+            self.runs[number].is_cursor = true;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(runs: &mut Runs, thread: u32, rule: usize, offset: u64) -> Option<usize> {
+        let number = runs.going_on_at(offset, rule).or_else(|| {
+            let number = runs.place_for(rule, thread, false)?;
+            runs.begin(number, Run::new(offset, rule, thread, false, false));
+            Some(number)
+        })?;
+        runs.at(number).behind.reach(offset + 4096);
+        Some(number)
+    }
+
+    #[test]
+    fn threads_and_rules_have_runs_of_their_own_and_a_jump_ends_ones_own() {
+        let mut runs = Runs::NONE;
+        for step in 0..10 {
+            let at = step * 4096;
+            assert_eq!(call(&mut runs, 1, 0, at), Some(0));
+            assert_eq!(call(&mut runs, 2, 0, (1 << 30) + at), Some(1));
+            assert_eq!(call(&mut runs, 1, 5, (2 << 30) + at), Some(2));
+        }
+        assert_eq!(call(&mut runs, 2, 0, 3 << 30), Some(1));
+        assert_eq!(call(&mut runs, 1, 0, 10 * 4096), Some(0), "and no other's");
+        assert_eq!(runs.under_way().collect::<Vec<_>>(), [0, 1, 2]);
+    }
+
+    #[test]
+    fn what_cannot_be_followed_is_left_until_somebody_has_gone() {
+        let mut runs = Runs::NONE;
+        let begin = |runs: &mut Runs, thread: u32| call(runs, thread, 0, u64::from(thread) << 30);
+        for thread in 0..MOST as u32 {
+            assert_eq!(begin(&mut runs, thread), Some(thread as usize));
+        }
+        assert_eq!(begin(&mut runs, 9), None);
+        for step in 1..=PATIENCE {
+            for thread in 1..MOST as u64 {
+                let number = call(&mut runs, thread as u32, 0, (thread << 30) + step * 4096);
+                assert_eq!(number, Some(thread as usize));
+            }
+        }
+        assert_eq!(begin(&mut runs, 9), Some(0));
+    }
+
+    #[test]
+    fn the_descriptor_has_one_position() {
+        let mut runs = Runs::NONE;
+        assert_eq!(runs.cursor(0), None);
+        runs.begin(0, Run::new(4096, 0, 1, false, true));
+        assert_eq!((runs.cursor(0), runs.cursor(1)), (Some(4096), None));
+        runs.begin(1, Run::new(8192, 1, 1, false, true));
+        assert_eq!((runs.cursor(0), runs.cursor(1)), (None, Some(8192)));
+        assert_eq!(runs.place_for(1, 7, true), Some(1), "whoever moved it");
+        runs.has_cursor(0);
+        assert_eq!((runs.cursor(0), runs.cursor(1)), (Some(4096), None));
+    }
+}
