@@ -137,15 +137,16 @@ impl Runner<'_> {
         if let Some(in_force) = &in_force {
             program = in_force.given_to(program, self.library);
         }
+        // Before the victim begins: what it has read is its own.
+        if self.is_cold() {
+            cold::evict(&self.plan.files);
+        }
         let victim = self.arguments.victim.as_deref();
         let victim = victim
             .map(|command| Victim::start(command, self.arguments.as_root, setting))
             .transpose()?;
-        // The victim may have had to wait for its own files.
-        if self.is_cold() {
-            cold::evict(&self.plan.files);
-        }
         self.input.rewind();
+        // The victim may have had to wait for its own files.
         let before = counters::vmstat().unwrap_or_default();
         let ended = execute(&program, setting, self.signals)?;
         let after = counters::vmstat().unwrap_or_default();

@@ -192,11 +192,11 @@ int main(int count, char **values) {
             reads_vector(file, 12 * MIB + at);
         }
     } else if (IS("threads")) {
-        // By one descriptor, each so far from the other that nothing is read ahead for both.
+        // By one descriptor, far from each other.
         evict(path);
         shared_file = opened(path, 0);
         pthread_t later_part;
-        pthread_create(&later_part, NULL, read_part, (void *)(intptr_t)(40 * MIB));
+        pthread_create(&later_part, NULL, read_part, (void *)(intptr_t)(16 * MIB));
         read_part((void *)0);
         pthread_join(later_part, NULL);
         close(shared_file);
@@ -208,7 +208,7 @@ int main(int count, char **values) {
         for (off_t at = 0; at < 8 * MIB; at += PIECE) {
             reads(file);
             for (off_t page = 0; page < PIECE; page += PAGE) {
-                reads_at(file, 40 * MIB + at + page);
+                reads_at(file, 16 * MIB + at + page);
             }
         }
         close(file);
