@@ -46,6 +46,11 @@ pub(crate) fn forks() -> u32 {
     FORKS.load(Ordering::Relaxed)
 }
 
+/// Whether this process has the memory for itself: a child by `vfork` only borrows it.
+pub(crate) fn is_of_this_process() -> bool {
+    OWNER.load(Ordering::Relaxed) == sandbox::process()
+}
+
 pub(crate) fn prepare() {
     EXIT.look_up();
     OWNER.store(process_id(), Ordering::Relaxed);
@@ -58,9 +63,7 @@ pub(crate) fn after_fork() {
 
 /// Looks at what is alive, once, and tells the summary. `leaks`: where there is time for them.
 fn look(registers: Registers, leaks: bool) {
-    if OWNER.load(Ordering::Relaxed) != sandbox::process()
-        || WAS_LOOKED_AT.swap(true, Ordering::Relaxed)
-    {
+    if !is_of_this_process() || WAS_LOOKED_AT.swap(true, Ordering::Relaxed) {
         return;
     }
     heap::visit_live(&mut |arena, seen| {

@@ -153,16 +153,19 @@ impl Search {
     fn words(&mut self, start: usize, end: usize) {
         let mut piece = [0u8; PIECE];
         let start = start.next_multiple_of(WORD);
-        for at in (start..end).step_by(PIECE) {
+        let mut at = start;
+        while at < end {
             let wanted = PIECE.min(end - at);
             let bytes = careful::read(&mut piece[..wanted], at);
             for word in piece[..bytes].chunks_exact(WORD) {
                 let word = <[u8; WORD]>::try_from(word).unwrap_or_default();
                 self.consider(usize::from_ne_bytes(word));
             }
-            if bytes < wanted {
-                return;
-            }
+            // A page that cannot be read may have others behind it: a guard in a thread's stack, or what was just given up.
+            at = match bytes == wanted {
+                true => at + bytes,
+                false => page::floor(at + bytes) + page::bytes(),
+            };
         }
     }
 

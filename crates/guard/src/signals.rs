@@ -17,6 +17,7 @@ use pagewise_abi::guard::Access;
 use pagewise_interpose::Registers;
 use pagewise_interpose::Symbol;
 use pagewise_interpose::keeping_errno;
+use pagewise_interpose::process_id;
 
 use crate::careful;
 use crate::ending;
@@ -144,14 +145,16 @@ fn is_handle_end(handler: usize) -> bool {
 /// Installs that handler where the default action is, or the default where that handler is: in a sandbox, which may forbid the
 /// system calls of the handler.
 pub(crate) fn handle_ends(are_handled: bool) {
-    let Some(real) = SIGACTION.known() else {
+    // The first process of a namespace is not ended by these.
+    let Some(real) = SIGACTION.known().filter(|_| process_id() != 1) else {
         return;
     };
     // SAFETY: all zeros is the default action.
     let (mut action, mut now): (Action, Action) = unsafe { std::mem::zeroed() };
     if are_handled {
         action.sa_sigaction = handle_end as *const () as usize;
-        action.sa_flags = libc::SA_ONSTACK;
+        // Not on a stack of the program's for signals, which may be too small.
+        action.sa_flags = libc::SA_RESTART;
     }
     for signal in ENDS {
         // SAFETY: valid actions.
@@ -422,7 +425,9 @@ pub unsafe extern "C" fn sigaction(
     action: *const Action,
     before: *mut Action,
 ) -> c_int {
-    let Some(index) = index_of(signal).filter(|_| SIGACTION.known().is_some()) else {
+    // What a child by `vfork` changes before it runs another program is its own, though this memory is its parent's.
+    let is_ours = || SIGACTION.known().is_some() && ending::is_of_this_process();
+    let Some(index) = index_of(signal).filter(|_| is_ours()) else {
         let Some(real) = SIGACTION.look_up() else {
             return -1;
         };
@@ -431,28 +436,34 @@ pub unsafe extern "C" fn sigaction(
         let action = changed.as_mut().map_or(std::ptr::null(), |changed| {
             changed.sa_mask = masks::allowed(&changed.sa_mask);
             changed.sa_sigaction = in_place_of(changed.sa_sigaction, signal);
+            if is_handle_end(changed.sa_sigaction) {
+                changed.sa_flags = libc::SA_RESTART;
+            }
             std::ptr::from_ref(changed)
         });
         // SAFETY: the same call as our caller's, but for the two signals in its mask; a handler of ours is not told.
         return unsafe {
             let status = real(signal, action, before);
-            if status == 0 && !before.is_null() {
-                (*before).sa_sigaction = as_wanted((*before).sa_sigaction);
+            if status == 0 && !before.is_null() && is_handle_end((*before).sa_sigaction) {
+                *before = std::mem::zeroed();
             }
             status
         };
     };
+    // What is the program's is looked at without the lock: it may be an object in the store, and the compactor may wait for others.
+    // SAFETY: null or valid, by our caller.
+    let wanted = unsafe { action.as_ref() }.copied();
     let Some(mut theirs) = THEIRS.lock() else {
         return -1;
     };
-    // SAFETY: null or valid, by our caller; all zeros is the default action.
-    unsafe {
-        if !before.is_null() {
-            *before = theirs[index].unwrap_or_else(|| std::mem::zeroed());
-        }
-        if !action.is_null() {
-            theirs[index] = Some(*action);
-        }
+    let was = theirs[index];
+    if wanted.is_some() {
+        theirs[index] = wanted;
+    }
+    drop(theirs);
+    if !before.is_null() {
+        // SAFETY: valid, by our caller; all zeros is the default action.
+        unsafe { *before = was.unwrap_or_else(|| std::mem::zeroed()) };
     }
     0
 }
