@@ -14,6 +14,7 @@ const DATA_PAGES: usize = 16;
 const DATA: usize = DATA_PAGES * PAGE;
 /// Each costs memory for its ring.
 const MOST_THREADS: usize = 128;
+const REFUSED_FOR_NS: u64 = 1_000_000_000;
 /// Offsets of `data_head` and `data_tail` (struct perf_event_mmap_page).
 const HEAD: usize = 1024;
 const TAIL: usize = 1032;
@@ -67,6 +68,8 @@ struct Ring {
 pub struct FaultEvents {
     rings: [Option<Ring>; MOST_THREADS],
     unfollowed: usize,
+    /// Some thread was refused: none is asked for until then.
+    refused_until_ns: u64,
 }
 
 impl FaultEvents {
@@ -75,6 +78,7 @@ impl FaultEvents {
         Self {
             rings: [None; MOST_THREADS],
             unfollowed: 0,
+            refused_until_ns: 0,
         }
     }
 
@@ -92,6 +96,8 @@ impl FaultEvents {
         let mut seen = [false; MOST_THREADS];
         let mut failed = None;
         let mut unfollowed = 0;
+        // To ask for each thread at each look costs the threads, too.
+        let mut is_refused = crate::now_ns() < self.refused_until_ns;
         for_each_thread(&mut |thread| {
             if thread == own {
                 return;
@@ -101,7 +107,8 @@ impl FaultEvents {
                 seen[index] = true;
                 return;
             }
-            let Some(free) = self.rings.iter().position(Option::is_none) else {
+            let free = self.rings.iter().position(Option::is_none);
+            let Some(free) = free.filter(|_| !is_refused) else {
                 unfollowed += 1;
                 return;
             };
@@ -113,7 +120,11 @@ impl FaultEvents {
                 Err(errno) => {
                     failed = Some(errno);
                     // It has ended, or there is no memory just now: that passes.
-                    unfollowed += usize::from(!matches!(errno, libc::ESRCH | libc::ENOMEM));
+                    is_refused = !matches!(errno, libc::ESRCH | libc::ENOMEM);
+                    unfollowed += usize::from(is_refused);
+                    if is_refused {
+                        self.refused_until_ns = crate::now_ns() + REFUSED_FOR_NS;
+                    }
                 }
             }
         });

@@ -73,6 +73,38 @@ pub unsafe extern "C-unwind" fn fclose(stream: *mut libc::FILE) -> i32 {
     }
 }
 
+/// The functions by which a program starts others without the handlers of `fork`.
+macro_rules! starts_another {
+    ($($symbol:literal: extern $abi:literal fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty = $failed:expr;)+) => {$(
+        /// # Safety
+        /// As the C library's function of this name.
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        pub unsafe extern $abi fn $name($($argument: $type),*) -> $result {
+            // SAFETY: the C library's type for the function of this name.
+            static NEXT: Symbol<unsafe extern $abi fn($($type),*) -> $result> = unsafe { Symbol::new($symbol) };
+            io::forking();
+            match NEXT.look_up() {
+                // SAFETY: our caller's promise.
+                Some(next) => unsafe { next($($argument),*) },
+                None => $failed,
+            }
+        }
+    )+};
+}
+
+starts_another! {
+    c"posix_spawn": extern "C" fn posix_spawn(
+        pid: *mut libc::pid_t, path: *const libc::c_char, actions: *const libc::posix_spawn_file_actions_t,
+        attributes: *const libc::posix_spawnattr_t, arguments: *const *mut libc::c_char, environment: *const *mut libc::c_char
+    ) -> i32 = libc::ENOSYS;
+    c"posix_spawnp": extern "C" fn posix_spawnp(
+        pid: *mut libc::pid_t, path: *const libc::c_char, actions: *const libc::posix_spawn_file_actions_t,
+        attributes: *const libc::posix_spawnattr_t, arguments: *const *mut libc::c_char, environment: *const *mut libc::c_char
+    ) -> i32 = libc::ENOSYS;
+    c"system": extern "C-unwind" fn system(command: *const libc::c_char) -> i32 = missing();
+    c"popen": extern "C" fn popen(command: *const libc::c_char, mode: *const libc::c_char) -> *mut libc::FILE = std::ptr::null_mut();
+}
+
 /// # Safety
 /// As dup(2).
 #[cfg_attr(not(test), unsafe(no_mangle))]

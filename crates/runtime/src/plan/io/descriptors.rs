@@ -15,6 +15,7 @@ use super::open_files::OpenFile;
 use super::open_files::Place;
 use super::paths;
 use super::runs::Runs;
+use super::shared;
 use super::take_back;
 use crate::plan::loaded::Plan;
 use crate::plan::with_plan;
@@ -30,8 +31,10 @@ pub(crate) fn closing(descriptor: i32) {
 #[cold]
 fn close(descriptor: i32) {
     with_plan(|plan| {
+        if PROCESS.load(Ordering::Relaxed) != interpose::process_id() {
+            return;
+        }
         if let Some(place) = open_files::known(descriptor)
-            && PROCESS.load(Ordering::Relaxed) == interpose::process_id()
             && let Some(mut held) = place.file.lock()
         {
             if let Some(file) = held.as_mut() {
@@ -39,8 +42,8 @@ fn close(descriptor: i32) {
             }
             *held = None;
             place.told.store(0, Ordering::Relaxed);
-            place.is_shared.store(false, Ordering::Relaxed);
         }
+        shared::clear(descriptor);
     });
 }
 
@@ -70,6 +73,9 @@ pub(crate) fn closing_all(first: u32, last: u32) {
                 close(descriptor);
             }
         }
+        if PROCESS.load(Ordering::Relaxed) == interpose::process_id() {
+            shared::clear_all(first, last);
+        }
     }
 }
 
@@ -96,7 +102,7 @@ pub(crate) fn duplicated(old: i32, new: i32) {
 
 /// This process forks: each descriptor that is open means the same open file in the child.
 #[cold]
-pub(in crate::plan) fn forking() {
+pub(crate) fn forking() {
     if is_any() {
         with_plan(|_| share_all());
     }
@@ -111,10 +117,8 @@ pub(super) fn share_all() {
 }
 
 fn share(descriptor: i32) {
-    if let Some(place) = open_files::place(descriptor) {
-        place.is_shared.store(true, Ordering::Relaxed);
-        give_back(descriptor);
-    }
+    shared::set(descriptor);
+    give_back(descriptor);
 }
 
 /// The program advises a file itself: from here on it is its own.

@@ -12,6 +12,7 @@ mod hints;
 mod open_files;
 mod paths;
 mod runs;
+mod shared;
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::AtomicU64;
@@ -31,7 +32,7 @@ pub(crate) use self::descriptors::closing;
 pub(crate) use self::descriptors::closing_all;
 pub(crate) use self::descriptors::duplicated;
 pub(super) use self::descriptors::ending;
-pub(super) use self::descriptors::forking;
+pub(crate) use self::descriptors::forking;
 use self::hints::Hinted;
 use self::open_files::Place;
 use super::loaded::Plan;
@@ -204,7 +205,7 @@ fn end_call(plan: &Plan, call: &Call, bytes: u64, ended_ns: Option<u64>) -> Opti
     .after(&rule, call, bytes);
     if is_same.is_none() {
         *held = None;
-    } else if place.is_shared.load(Ordering::Relaxed) {
+    } else if shared::is(call.request.descriptor) {
         take_back(call.request.descriptor, place);
     }
     Some(())

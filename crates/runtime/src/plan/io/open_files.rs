@@ -3,7 +3,6 @@
 //! A descriptor's number comes to mean another file when it is closed and given anew. `close` and kin are hooked and empty the
 //! place, waiting while a hint is under way; for those that bypass the hooks, device and inode are compared before each hint.
 
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::AtomicU8;
 use std::sync::atomic::Ordering;
@@ -24,8 +23,6 @@ const BLOCKS: usize = 1 << 14;
 pub(super) struct Place {
     /// The advice that the open file has from us; 0: none, as [`page_cache::NORMAL`] is.
     pub(super) told: AtomicU8,
-    /// Other descriptors, or processes, may mean the same open file: what is told of it must be taken back at once.
-    pub(super) is_shared: AtomicBool,
     pub(super) file: Spin<Option<OpenFile>>,
 }
 
@@ -139,7 +136,6 @@ fn make(number: usize) -> Option<()> {
     for index in 0..IN_BLOCK {
         let place = Place {
             told: AtomicU8::new(0),
-            is_shared: AtomicBool::new(false),
             file: Spin::new(None),
         };
         // SAFETY: within the mapping, which is aligned to pages.
