@@ -152,11 +152,13 @@ impl OtherSize {
     }
 }
 
-/// How much more than this memory the program needs to wait next to nothing.
+/// How much more than this memory the program needs to wait next to nothing; none, if it has that.
 fn extra_bytes(findings: &Findings, memory_bytes: u64) -> Option<u64> {
     let extra = findings.memory_need.extra_bytes?;
     match findings.meta.limit.bytes {
-        Some(recorded) => Some((recorded + extra).saturating_sub(memory_bytes)),
+        Some(recorded) => {
+            Some((recorded + extra).saturating_sub(memory_bytes)).filter(|more| *more > 0)
+        }
         None => Some(extra),
     }
 }

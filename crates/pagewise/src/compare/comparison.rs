@@ -201,6 +201,11 @@ impl Comparison {
         both.is_some_and(|(baseline, plan)| baseline != plan)
     }
 
+    /// Whether times say what the plan brings: it was in force, and the program did the same work.
+    fn is_comparable(&self) -> bool {
+        self.failures_of_plan().is_empty() && !self.is_plan_absent() && !self.fails_without_plan()
+    }
+
     pub(super) fn verdict(&self) -> Verdict {
         match self.speedup() {
             None => Verdict::Unknown,
@@ -217,7 +222,7 @@ impl Comparison {
     /// The share of the time lost for want of memory that the plan gives back; `None` if nothing was lost, or the plan
     /// does nothing.
     pub(super) fn gap_closed(&self) -> Option<f64> {
-        if !self.plan_acts || matches!(self.verdict(), Verdict::Fails) || self.is_plan_absent() {
+        if !self.plan_acts || !self.is_comparable() {
             return None;
         }
         let wall = |kind| median(&self.arm(kind)?.wall());
@@ -296,11 +301,12 @@ impl Comparison {
     }
 }
 
-/// The geometric mean of an arm's speed-ups over all memory sizes; `None` if one is unknown.
+/// The geometric mean of an arm's speed-ups over all memory sizes; `None` if one is unknown, or times of the plan say nothing.
 pub(super) fn mean_speedup(comparisons: &[Comparison], kind: ArmKind) -> Option<f64> {
-    let speedups = comparisons
-        .iter()
-        .map(|one| Some(one.speedup_of(kind)?.value));
+    let speedups = comparisons.iter().map(|one| {
+        let says = kind != ArmKind::Plan || one.is_comparable();
+        says.then(|| Some(one.speedup_of(kind)?.value)).flatten()
+    });
     geometric_mean(&speedups.collect::<Option<Vec<f64>>>()?)
 }
 

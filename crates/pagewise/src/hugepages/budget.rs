@@ -34,10 +34,14 @@ impl Budget {
         processor_time().saturating_sub(self.spent_before)
     }
 
-    /// Whether something that costs this may be done now.
+    /// Whether something that costs this may be done now; what costs more than may be kept, once all of that is there: it leaves a debt.
     pub(super) fn allows(&mut self, cost: Duration) -> bool {
         self.settle(self.began.elapsed(), self.spent());
-        cost.as_secs_f64() <= self.credit
+        self.covers(cost)
+    }
+
+    fn covers(&self, cost: Duration) -> bool {
+        cost.as_secs_f64().min(self.most) <= self.credit
     }
 
     fn settle(&mut self, now: Duration, spent: Duration) {
@@ -73,7 +77,6 @@ mod tests {
     fn a_share_of_the_first_interval_and_no_more() {
         let mut budget = Budget::new(0.034, Duration::from_secs(1000));
         assert!(budget.allows(Duration::from_secs(30)));
-        assert!(!budget.allows(Duration::from_secs(35)));
         assert!(budget.used() < 0.034);
     }
 
@@ -83,7 +86,10 @@ mod tests {
         let mut budget = Budget::new(0.5, seconds(10));
         budget.settle(seconds(36_000), Duration::ZERO);
         assert!((budget.credit - 5.0).abs() < 1e-9, "{}", budget.credit);
+        // Else what costs more than may be kept would never be done.
+        assert!(budget.covers(seconds(20)));
         budget.settle(seconds(36_000), seconds(20));
+        assert!(!budget.covers(Duration::ZERO));
         assert!((budget.credit + 15.0).abs() < 1e-9, "{}", budget.credit);
         budget.settle(seconds(36_040), seconds(20));
         assert!((budget.credit - 5.0).abs() < 1e-9, "{}", budget.credit);

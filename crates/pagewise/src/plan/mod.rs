@@ -16,6 +16,8 @@ use pagewise_analyze::file_io::Thresholds;
 use pagewise_host::MemorySize;
 use pagewise_host::lockable_bytes;
 use pagewise_host::page_bytes;
+use pagewise_plan::Action;
+use pagewise_plan::Rule;
 use pagewise_predict::Model;
 use pagewise_report::bytes;
 use pagewise_report::text::ColorChoice;
@@ -134,9 +136,13 @@ fn advise(
     })
 }
 
+fn keeps_memory(rule: &Rule) -> bool {
+    matches!(rule.action, Action::Lock { .. } | Action::Stream { .. })
+}
+
 /// Says what would let a plan keep more that is cut to what the user may lock.
 fn tell_limit(advice: &Advice) {
-    if advice.plan.rules.is_empty() {
+    if !advice.plan.rules.iter().any(keeps_memory) {
         return;
     }
     let memory = &advice.plan.memory;
