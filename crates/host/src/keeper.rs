@@ -12,7 +12,6 @@
 //!   not made.
 //! - It lives in its own session and ignores SIGINT, SIGTERM, SIGHUP and SIGQUIT, so that neither
 //!   Ctrl-C nor a closed terminal ends it. It was never in the limited cgroup. (Killing its whole
-//!   systemd unit or container does end it.)
 //! - It holds nobody's pipes open: of the recorder's files it keeps only a standard error that is a
 //!   terminal or a plain file. What it cannot undo it writes there, a line each with what to type;
 //!   without it to a log file ([`log_path`]), opened only then.
@@ -22,6 +21,8 @@ use crate::error::Error;
 use crate::error::Result;
 use crate::journal::UndoAction;
 use crate::restorer::Failure;
+use crate::undo_log::Held;
+use crate::undo_log::UndoLog;
 use rustix::net::SendFlags;
 use serde::Deserialize;
 use serde::Serialize;
@@ -75,6 +76,8 @@ pub(crate) enum Message {
 pub struct Keeper {
     socket: UnixStream,
     child: Child,
+    /// `None` where there is no place for one.
+    log: Option<UndoLog>,
 }
 
 impl Keeper {
@@ -89,9 +92,11 @@ impl Keeper {
             source,
         };
         let (socket, theirs) = UnixStream::pair().map_err(|e| failed("no socket", Some(e)))?;
+        let log = UndoLog::create();
         let mut command = Command::new(exe);
         command
             .arg(ARGUMENT)
+            .args(log.as_ref().map(UndoLog::path))
             .current_dir("/")
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::null());
@@ -107,7 +112,7 @@ impl Keeper {
             .map_err(|e| failed("it cannot be run", Some(e)))?;
         // `command` holds the keeper's end of the socket: the end of file must not wait for us.
         drop(command);
-        let mut keeper = Keeper { socket, child };
+        let mut keeper = Keeper { socket, child, log };
         match keeper.wait_ready() {
             Ok(()) => Ok(keeper),
             Err(source) => {
@@ -125,11 +130,30 @@ impl Keeper {
         self.child.id()
     }
 
-    /// A message is safe once this returns: the socket keeps it even if we are killed next.
-    pub(crate) fn send(&self, message: &Message) -> Result<()> {
+    /// A change is about to be made. The message is safe once this returns: socket and file keep it
+    /// even if we are killed next.
+    pub(crate) fn announce(&mut self, id: u64, action: UndoAction) -> Result<()> {
+        let sent = self.send(&Message::Will { id, action });
+        if sent.is_err() {
+            // Nobody announced it, so it will not be made.
+            let _ = self.send(&Message::Done { id });
+        }
+        sent
+    }
+
+    /// It was undone, or not made.
+    pub(crate) fn tell_done(&mut self, id: u64) {
+        // A keeper that is gone has nothing to forget.
+        let _ = self.send(&Message::Done { id });
+    }
+
+    fn send(&mut self, message: &Message) -> Result<()> {
         let gone = |source: io::Error| Error::KeeperGone { source };
         let mut line = serde_json::to_vec(message).map_err(|e| gone(e.into()))?;
         line.push(b'\n');
+        if let Some(log) = &mut self.log {
+            log.append(&line);
+        }
         let mut rest = line.as_slice();
         while !rest.is_empty() {
             // A keeper that is gone must give an error here, not a signal.
@@ -204,6 +228,8 @@ fn detach() -> io::Result<()> {
 
 /// The keeper process: reads from standard input until its end, then undoes what is left.
 pub fn main() -> ExitCode {
+    let undo_log = std::env::args_os().nth(2);
+    let undo_log = undo_log.and_then(|path| Held::hold(Path::new(&path)));
     // When memory runs out, this process should be the last to go. Needs CAP_SYS_RESOURCE.
     let _ = std::fs::write("/proc/self/oom_score_adj", "-1000");
     let Ok(mut socket) = io::stdin()
@@ -221,6 +247,11 @@ pub fn main() -> ExitCode {
     for failure in &failures {
         log(&failure.to_string());
     }
+    // What may still succeed is for the next run.
+    let hope = failures.iter().any(|failure| failure.error.is_transient());
+    if let Some(undo_log) = undo_log.filter(|_| !hope) {
+        undo_log.remove();
+    }
     if failures.is_empty() {
         ExitCode::SUCCESS
     } else {
@@ -229,7 +260,7 @@ pub fn main() -> ExitCode {
 }
 
 /// What is left to undo at the end of the stream, oldest first.
-fn collect(mut lines: impl BufRead) -> Vec<UndoAction> {
+pub(crate) fn collect(mut lines: impl BufRead) -> Vec<UndoAction> {
     let mut pending = BTreeMap::new();
     let mut line = Vec::new();
     loop {
@@ -259,7 +290,7 @@ fn collect(mut lines: impl BufRead) -> Vec<UndoAction> {
 
 /// Last first. As long as something may still succeed, everything that failed is tried again: a file
 /// cannot be removed while it is swap.
-fn undo_until_done(pending: Vec<UndoAction>, try_for: Duration) -> Vec<Failure> {
+pub(crate) fn undo_until_done(pending: Vec<UndoAction>, try_for: Duration) -> Vec<Failure> {
     let begun = Instant::now();
     let mut pending = pending;
     let mut pause = Duration::from_millis(100);

@@ -9,7 +9,8 @@
 //!
 //! **Whatever is changed is put back in every way a run can end.** Each change is first described as
 //! an [`UndoAction`], given to the [`Restorer`], which tells the [`keeper`] process before the change
-//! is made. The restorer undoes when the run ends; the keeper does so when the recorder was killed.
+//! is made. The restorer undoes when the run ends; the keeper does so when the recorder was killed; where
+//! both were killed, the next run does ([`undo_log`]).
 //! Undo actions may be performed twice, or when the change was never made: they then do nothing.
 //!
 //! Not here: BPF and perf events (`collect`), and anything that interprets what was seen.
@@ -33,6 +34,7 @@ mod restorer;
 mod running;
 pub mod size;
 pub mod swap;
+pub mod undo_log;
 
 pub use capabilities::Capabilities;
 pub use cgroup::CgroupHost;

@@ -5,7 +5,6 @@ use crate::error::Result;
 use crate::files;
 use crate::journal::UndoAction;
 use crate::keeper::Keeper;
-use crate::keeper::Message;
 use std::fmt;
 use std::path::Path;
 
@@ -78,11 +77,8 @@ impl Restorer {
     /// [`Error::KeeperGone`]: then do not make the change.
     pub fn push(&mut self, action: UndoAction) -> Result<Ticket> {
         let id = self.next;
-        if let Some(keeper) = &self.keeper {
-            keeper.send(&Message::Will {
-                id,
-                action: action.clone(),
-            })?;
+        if let Some(keeper) = &mut self.keeper {
+            keeper.announce(id, action.clone())?;
         }
         self.next += 1;
         self.entries.push(Entry { id, action });
@@ -150,10 +146,9 @@ impl Restorer {
         self.entries.is_empty()
     }
 
-    fn tell_done(&self, id: u64) {
-        if let Some(keeper) = &self.keeper {
-            // A keeper that is gone has nothing to forget.
-            let _ = keeper.send(&Message::Done { id });
+    fn tell_done(&mut self, id: u64) {
+        if let Some(keeper) = &mut self.keeper {
+            keeper.tell_done(id);
         }
     }
 }

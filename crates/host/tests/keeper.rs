@@ -19,6 +19,7 @@ use pagewise_host::TemporarySwap;
 use pagewise_host::UndoAction;
 use pagewise_host::keeper;
 use pagewise_host::process;
+use pagewise_host::undo_log;
 use rustix::process::Pid;
 use rustix::process::Signal;
 use std::env;
@@ -50,7 +51,7 @@ fn main() -> ExitCode {
         }
         _ => {}
     }
-    let tests: [(&str, fn()); 9] = [
+    let tests: [(&str, fn()); 10] = [
         ("a_killed_recorder_leaves_nothing", || {
             everything_is_put_back("run", &kill_with(Signal::KILL))
         }),
@@ -65,6 +66,9 @@ fn main() -> ExitCode {
         }),
         ("a_recorder_that_panics_leaves_nothing", || {
             everything_is_put_back("panic", &let_end)
+        }),
+        ("the_next_run_undoes_for_one_killed_with_its_keeper", || {
+            everything_is_put_back("run", &kill_with_its_keeper)
         }),
         ("a_held_program_ends_with_the_recorder", || {
             everything_is_put_back("held", &kill_with(Signal::KILL))
@@ -217,6 +221,17 @@ fn interrupt_group(victim: &mut Victim) {
     rustix::process::kill_process_group(group, Signal::INT).expect("sent");
     thread::sleep(Duration::from_millis(50));
     let_end(victim);
+}
+
+/// As the end of a container, a unit or a session does it: nobody is left to undo anything.
+fn kill_with_its_keeper(victim: &mut Victim) {
+    // It stands still meanwhile, so that it cannot be quicker.
+    kill(victim.keeper, Signal::STOP);
+    kill(victim.child.id(), Signal::KILL);
+    victim.child.wait().expect("waited");
+    kill(victim.keeper, Signal::KILL);
+    assert!(soon(|| !process::is_alive(victim.keeper)));
+    undo_log::take_up();
 }
 
 fn let_end(victim: &mut Victim) {

@@ -11,6 +11,8 @@ use crate::error::Result;
 use crate::files;
 use crate::journal::UndoAction;
 use crate::restorer::Restorer;
+use crate::swap::SwapArea;
+use crate::swap::active_areas;
 use serde::Serialize;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -168,6 +170,30 @@ impl MemoryCgroup {
         files::write_if_present(&self.path.join(file), least).map(|_| ())
     }
 
+    /// Lets no more than this be swapped, however much swap there is. To be called once the limit of memory is set; where
+    /// the kernel does not count swap (v1 with `swapaccount=0`) nothing is limited.
+    ///
+    /// # Errors
+    /// [`Error::File`] when the kernel refuses.
+    pub fn limit_swap(&self, bytes: u64) -> Result<()> {
+        match self.version {
+            // It limits memory and swap together.
+            CgroupVersion::V1 => {
+                let memory = files::require_number(&self.path.join("memory.limit_in_bytes"))?;
+                let both = memory.saturating_add(bytes).to_string();
+                files::write_if_present(&self.path.join("memory.memsw.limit_in_bytes"), &both)
+            }
+            CgroupVersion::V2 => {
+                files::write_if_present(&self.path.join("memory.swap.max"), &bytes.to_string())
+            }
+        }
+    }
+
+    /// Bytes that it could still swap now: what is free of the machine's swap, and of its own limits.
+    pub fn free_swap(&self) -> u64 {
+        free_swap(&self.path)
+    }
+
     /// v1 answers EBUSY when it could not reclaim enough at once.
     fn set_limit_v1(&self, bytes: u64) -> Result<()> {
         let file = self.path.join("memory.limit_in_bytes");
@@ -323,11 +349,27 @@ impl MemoryCgroup {
     }
 }
 
+/// Of a cgroup's folder, as [`MemoryCgroup::free_swap`].
+pub(super) fn free_swap(cgroup: &Path) -> u64 {
+    let areas = active_areas().unwrap_or_default();
+    let machine = areas.iter().map(SwapArea::free_bytes).sum();
+    let number = |file: &str| files::read_number(&cgroup.join(file));
+    let left = |limit: &str, used: &str| Some(number(limit)?.saturating_sub(number(used)?));
+    let own = [
+        left("memory.memsw.limit_in_bytes", "memory.memsw.usage_in_bytes"),
+        left("memory.swap.max", "memory.swap.current"),
+    ];
+    own.into_iter().flatten().fold(machine, u64::min)
+}
+
 /// Lifts the limits of either version, as far as it goes: it precedes a removal that must go on.
 pub(super) fn lift_limits(cgroup: &Path) {
     for (file, unlimited) in [
         ("memory.high", "max"),
         ("memory.max", "max"),
+        ("memory.swap.max", "max"),
+        // Before the next one: memory alone may not have more than memory and swap together.
+        ("memory.memsw.limit_in_bytes", "-1"),
         ("memory.limit_in_bytes", "-1"),
     ] {
         let _ = files::write_if_present(&cgroup.join(file), unlimited);

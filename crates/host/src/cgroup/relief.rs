@@ -17,9 +17,8 @@ use std::time::Instant;
 
 use super::CgroupVersion;
 use super::MemoryCgroup;
+use super::memory::free_swap;
 use crate::files;
-use crate::swap::SwapArea;
-use crate::swap::active_areas;
 
 const STEP: u64 = 1 << 20;
 /// Beyond this the limit is too low for what cannot be swapped: then the killer is right.
@@ -156,6 +155,10 @@ impl Helper {
         }
     }
 
+    fn free_swap(&self) -> u64 {
+        self.limit_file.parent().map_or(0, free_swap)
+    }
+
     fn is_at_limit(&self) -> bool {
         let usage = files::read_optional(&self.usage_file).unwrap_or_default();
         let usage = usage.trim().parse::<u64>();
@@ -170,7 +173,7 @@ impl Helper {
     fn nudge(&mut self) {
         self.flush();
         let most = (self.limit / MOST_SHARE).max(MOST_AT_LEAST);
-        let free_swap = free_swap();
+        let free_swap = self.free_swap();
         if free_swap >= SWAP_LEFT && self.squeeze() {
             return;
         }
@@ -221,11 +224,6 @@ fn is_stuck(control: &str) -> bool {
     control.lines().any(|line| line.trim() == "under_oom 1")
 }
 
-fn free_swap() -> u64 {
-    let areas = active_areas().unwrap_or_default();
-    areas.iter().map(SwapArea::free_bytes).sum()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -262,10 +260,15 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let control = folder.path().join("memory.oom_control");
         std::fs::write(&control, "under_oom 1\n").expect("written");
+        // Whatever swap the machine has, its own is used up.
+        for file in ["memory.memsw.limit_in_bytes", "memory.memsw.usage_in_bytes"] {
+            std::fs::write(folder.path().join(file), "16777216\n").expect("written");
+        }
         let mut helper = helper(folder.path(), 8 << 20);
         helper.raised_by = MOST_AT_LEAST;
         helper.look();
         assert!(!helper.held);
+        assert_eq!(helper.seen.free_swap_at_the_end.get(), Some(&0));
         assert_eq!(
             std::fs::read_to_string(&control).expect("written").trim(),
             "0"

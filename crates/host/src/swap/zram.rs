@@ -204,6 +204,7 @@ fn attribute(number: u32, name: &str) -> PathBuf {
     format!("/sys/block/zram{number}/{name}").into()
 }
 
-fn node(number: u32) -> PathBuf {
+/// The device's path.
+pub(crate) fn node(number: u32) -> PathBuf {
     format!("/dev/zram{number}").into()
 }

@@ -109,17 +109,19 @@ fn wait(
     setting: &Setting,
     run: &mut Run,
 ) -> Result<u8, Failure> {
-    let mut free_swap = FreeSwap::now();
+    let mut free_swap = FreeSwap::now(setting.cgroup.as_ref());
     let mut told: Option<(Signal, Instant)> = None;
     loop {
         if let Some(exit) = launched.wait_timeout(LOOK_EVERY)? {
             let nudges = relief.map_or(0, OomRelief::nudges);
             run.limit_raised_times = nudges;
             run.read_bytes = Some(exit.read_bytes);
+            let at_the_kill = relief.and_then(OomRelief::free_swap_at_the_end);
+            let free_swap = at_the_kill.map_or(free_swap, FreeSwap::AtTheKill);
             run.killed = why_killed(Some(exit.how), setting, free_swap, nudges);
             return Ok(exit.code());
         }
-        free_swap = FreeSwap::now();
+        free_swap = FreeSwap::now(setting.cgroup.as_ref());
         let first = told.is_none();
         told = told.or_else(|| signals.told());
         let Some((signal, since)) = told else {

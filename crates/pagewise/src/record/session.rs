@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 use std::time::Instant;
 
+use pagewise_host::MemoryCgroup;
 use pagewise_host::OomRelief;
 use pagewise_host::counters;
 use pagewise_host::page_bytes;
@@ -97,10 +98,10 @@ pub(super) fn record(
         window: &mut window,
         snapshots: snapshots.as_mut(),
         limit_bytes: setting.limit.bytes,
-        limited_by_us: setting.cgroup.is_some(),
+        cgroup: setting.cgroup.as_ref(),
         waits,
         peak_bytes: 0,
-        free_swap: FreeSwap::now(),
+        free_swap: FreeSwap::now(setting.cgroup.as_ref()),
         told_of_counting: false,
     };
     let end = run.follow(&mut sensors, &mut translator, &mut writer, &signals);
@@ -184,7 +185,8 @@ struct Run<'run> {
     window: &'run mut Window,
     snapshots: Option<&'run mut Snapshots>,
     limit_bytes: Option<u64>,
-    limited_by_us: bool,
+    /// Ours, with the run's limit.
+    cgroup: Option<&'run MemoryCgroup>,
     waits: Waits,
     peak_bytes: u64,
     free_swap: FreeSwap,
@@ -322,8 +324,8 @@ impl Run<'_> {
 
     /// What it is too late to look for at the end.
     fn look(&mut self) {
-        if self.limited_by_us {
-            self.free_swap = FreeSwap::now();
+        if self.cgroup.is_some() {
+            self.free_swap = FreeSwap::now(self.cgroup);
         }
         self.peak_bytes = self.peak_bytes.max(self.subject.peak_bytes());
     }

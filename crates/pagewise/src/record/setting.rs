@@ -13,6 +13,7 @@ use pagewise_host::counters;
 use pagewise_host::page_bytes;
 use pagewise_host::swap::SwapKind;
 use pagewise_host::swap::active_areas;
+use pagewise_host::undo_log;
 use pagewise_report as report;
 use pagewise_trace as trace;
 
@@ -78,6 +79,7 @@ impl Setting {
         if limit.is_none() && request == SwapRequest::None {
             return Ok(setting);
         }
+        put_back_what_others_left();
         let keeper = Keeper::start(std::path::Path::new("/proc/self/exe"))?;
         let mut restorer = Restorer::new(keeper);
         setting.set_swap(&request, swap_bytes(arguments, peak)?, &mut restorer)?;
@@ -127,6 +129,7 @@ impl Setting {
             bytes: Some(taken),
             kind: Some(kind.to_owned()),
         };
+        self.bound_swap(&cgroup)?;
         let swap_limit = cgroup.swap_limit().filter(|_| !is_swapless);
         if let Some(most) = swap_limit.filter(|&most| most < bytes) {
             tell!(
@@ -136,6 +139,16 @@ impl Setting {
             );
         }
         self.cgroup = Some(cgroup);
+        Ok(())
+    }
+
+    /// Where swap was set up for it, the run may use as much as that, and none of the swap that the machine has besides:
+    /// full is full, and what is measured is the device that was asked for.
+    fn bound_swap(&self, cgroup: &MemoryCgroup) -> Result<(), Failure> {
+        let own = matches!(self.swap.kind.as_deref(), Some("zram" | "file"));
+        if let Some(bytes) = self.swap.bytes.filter(|_| own) {
+            cgroup.limit_swap(bytes)?;
+        }
         Ok(())
     }
 
@@ -181,6 +194,21 @@ impl Setting {
             .take()
             .map(|mut restorer| restorer.undo_all())
             .unwrap_or_default()
+    }
+}
+
+/// Of runs that were killed together with their keepers: their swap would take part in this one.
+fn put_back_what_others_left() {
+    for left in undo_log::take_up() {
+        for action in &left.undone {
+            tell!(
+                "pagewise: an earlier run was killed together with its keeper; put back for it: {}",
+                action.by_hand()
+            );
+        }
+        for failure in &left.failures {
+            tell!("pagewise: of an earlier run {failure}");
+        }
     }
 }
 

@@ -2,7 +2,6 @@
 
 use pagewise_host::MemoryCgroup;
 use pagewise_host::launch::HowEnded;
-use pagewise_host::swap::SwapArea;
 use pagewise_host::swap::active_areas;
 use pagewise_report::bytes;
 use rustix::process::Signal;
@@ -19,10 +18,9 @@ pub(crate) enum FreeSwap {
 }
 
 impl FreeSwap {
-    /// As it is now.
-    pub(crate) fn now() -> Self {
-        let areas = active_areas().unwrap_or_default();
-        Self::ShortlyBefore(areas.iter().map(SwapArea::free_bytes).sum())
+    /// As it is now for a run in this cgroup.
+    pub(crate) fn now(cgroup: Option<&MemoryCgroup>) -> Self {
+        Self::ShortlyBefore(cgroup.map_or(0, MemoryCgroup::free_swap))
     }
 
     fn bytes(self) -> u64 {

@@ -50,6 +50,8 @@ impl Machine {
             .open(path)
             .expect("a lock file");
         rustix::fs::flock(&lock, FlockOperation::LockExclusive).expect("locked");
+        // Of runs that were killed with all their processes: the next one would put it back.
+        pagewise_host::undo_log::take_up();
         Some(Self {
             before: State::now(),
             _lock: lock,

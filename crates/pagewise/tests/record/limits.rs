@@ -59,13 +59,23 @@ fn full_swap_is_told_and_the_trace_kept() {
     };
     let folder = tempdir().expect("a folder");
     compile(folder.path(), "ends.c");
-    record(
-        folder.path(),
-        "--memory 16M --swap zram --swap-size 8M",
-        "./ends 64 1 code",
-    )
-    .expect_code(KILLED)
-    .expect_told(&["swap is full", "--swap-size"]);
+    let killed_with_full_swap = || {
+        record(
+            folder.path(),
+            "--memory 16M --swap zram --swap-size 8M -f",
+            "./ends 64 1 code",
+        )
+        .expect_code(KILLED)
+        .expect_told(&["swap is full", "--swap-size"]);
+    };
+    killed_with_full_swap();
+    machine.assert_restored();
+    // The machine's own swap is no part of what was asked for.
+    let mut restorer = Restorer::without_keeper();
+    let request = SwapRequest::Zram { algorithm: None };
+    TemporarySwap::set_up(&request, 256 << 20, &mut restorer).expect("swap");
+    killed_with_full_swap();
+    assert!(restorer.undo_all().is_empty());
     machine.assert_restored();
     let report = report(folder.path());
     assert_eq!(report["complete"], true);
