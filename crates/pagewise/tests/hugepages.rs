@@ -616,6 +616,10 @@ fn mistakes_are_told_in_one_line() {
     );
     refused("--pid 1 --policy hawkey", &["did you mean `hawkeye-g`"]);
     refused(
+        "--state s --pid 1 --policy aggressive",
+        &["first faults", "hugepages --launch -- CMD"],
+    );
+    refused(
         "--all --state s --low 90 --high 80",
         &["--low 90", "--high 80"],
     );

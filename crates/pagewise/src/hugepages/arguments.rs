@@ -174,6 +174,13 @@ impl ManageArguments {
 
     /// What the policies go by.
     pub(crate) fn settings(&self) -> Result<Settings, Failure> {
+        if self.policy.needs_first_touch() {
+            return Err(Failure::new(format!(
+                "--policy {}: nobody outside of a program is there at its first faults; type: pagewise hugepages --launch -- CMD, \
+                 and for what runs already --policy hawkeye-g",
+                self.policy
+            )));
+        }
         Ok(Settings {
             promotions_per_second: self.rate.0,
             watermarks: watermarks(self.high, self.low, self.adaptive)?,

@@ -68,8 +68,8 @@ impl<'arguments> Manager<'arguments> {
         arguments: &'arguments ManageArguments,
         folder: Folder,
     ) -> Result<Self, Failure> {
-        let named = Named::find(arguments)?;
         let settings = arguments.settings()?;
+        let named = Named::find(arguments)?;
         let walk_events = match arguments.policy.needs_counters() {
             true => Some(find_walk_events()?),
             false => None,

@@ -66,6 +66,7 @@ fn table_csv_and_page_tell_the_same_policies() {
     for name in [
         "hawkeye-g",
         "hawkeye-pmu",
+        "aggressive",
         "ingens-90",
         "ingens-50",
         "freebsd",

@@ -116,6 +116,11 @@ impl Controller {
         !self.recovery.is_active() && !self.rate.allows(now)
     }
 
+    /// Whether what is touched for the first time now gets a huge page at once.
+    pub fn is_at_first_touch(&self) -> bool {
+        !self.recovery.is_active() && self.promotions.is_at_first_touch()
+    }
+
     /// The next action. `None`: nothing to do until the next look, or until the rate allows more. A promotion is counted by
     /// the rate once it is handed out.
     pub fn next(&mut self, processes: &mut Processes, now: Duration) -> Option<Action> {

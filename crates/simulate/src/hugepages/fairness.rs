@@ -33,6 +33,10 @@ impl Bounded {
         self.policy.memory(memory);
     }
 
+    pub(crate) fn is_at_first_touch(&self) -> bool {
+        self.policy.is_at_first_touch()
+    }
+
     /// The next region, taken out of its process's candidates.
     pub(crate) fn take_next(&mut self, processes: &mut Processes) -> Option<Choice> {
         let choice = self

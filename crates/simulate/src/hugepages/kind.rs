@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use super::Policy;
 use super::Settings;
+use super::aggressive::Aggressive;
 use super::freebsd::FreeBsd;
 use super::hawkeye_g::HawkEyeG;
 use super::hawkeye_pmu::HawkEyePmu;
@@ -21,6 +22,8 @@ pub enum HugePolicy {
     HawkEyeG,
     /// The process with the most cycles spent on page walks first, by counters.
     HawkEyePmu,
+    /// At the first touch, while memory is ample; what is left as [`HugePolicy::HawkEyeG`].
+    Aggressive,
     /// By utilisation, in proportion to shares.
     Ingens,
     /// Regions that are in memory as a whole.
@@ -33,9 +36,10 @@ pub enum HugePolicy {
 
 impl HugePolicy {
     /// All of them.
-    pub const ALL: [HugePolicy; 6] = [
+    pub const ALL: [HugePolicy; 7] = [
         HugePolicy::HawkEyeG,
         HugePolicy::HawkEyePmu,
+        HugePolicy::Aggressive,
         HugePolicy::Ingens,
         HugePolicy::FreeBsd,
         HugePolicy::Linux,
@@ -47,6 +51,7 @@ impl HugePolicy {
         match self {
             HugePolicy::HawkEyeG => "hawkeye-g",
             HugePolicy::HawkEyePmu => "hawkeye-pmu",
+            HugePolicy::Aggressive => "aggressive",
             HugePolicy::Ingens => "ingens",
             HugePolicy::FreeBsd => "freebsd",
             HugePolicy::Linux => "linux",
@@ -63,14 +68,23 @@ impl HugePolicy {
     pub fn needs_accesses(self) -> bool {
         matches!(
             self,
-            HugePolicy::HawkEyeG | HugePolicy::HawkEyePmu | HugePolicy::Ingens
+            HugePolicy::HawkEyeG
+                | HugePolicy::HawkEyePmu
+                | HugePolicy::Aggressive
+                | HugePolicy::Ingens
         )
+    }
+
+    /// Whether it is there at a program's first faults, which takes somebody inside of it.
+    pub fn needs_first_touch(self) -> bool {
+        self == HugePolicy::Aggressive
     }
 
     pub(crate) fn build(self, settings: &Settings) -> Box<dyn Policy> {
         match self {
             HugePolicy::HawkEyeG => Box::new(HawkEyeG::default()),
             HugePolicy::HawkEyePmu => Box::new(HawkEyePmu::default()),
+            HugePolicy::Aggressive => Box::new(Aggressive::default()),
             HugePolicy::Ingens => Box::new(Ingens::new(settings.utilisation)),
             HugePolicy::FreeBsd => Box::new(FreeBsd),
             HugePolicy::Linux => Box::new(Linux::default()),
@@ -88,7 +102,7 @@ impl fmt::Display for HugePolicy {
 /// A name that no huge page policy has.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "no huge page policy is called `{name}`; did you mean `{nearest}`? There are hawkeye-g, hawkeye-pmu, ingens, freebsd, linux and none"
+    "no huge page policy is called `{name}`; did you mean `{nearest}`? There are hawkeye-g, hawkeye-pmu, aggressive, ingens, freebsd, linux and none"
 )]
 pub struct UnknownHugePolicy {
     /// What was asked for.

@@ -24,6 +24,7 @@
 //! ```
 
 mod access_map;
+mod aggressive;
 mod controller;
 mod fairness;
 mod freebsd;
@@ -117,6 +118,11 @@ pub(crate) trait Policy: Send {
 
     /// Memory as it is now.
     fn memory(&mut self, _memory: &MemoryState) {}
+
+    /// Whether first faults bring huge pages, as long as memory is ample.
+    fn is_at_first_touch(&self) -> bool {
+        false
+    }
 }
 
 /// The processes that are managed, first come first.

@@ -109,8 +109,21 @@ impl Workload {
         let mut course = Course::new(self.programs.len());
         let mut now = Duration::ZERO;
         while now < setup.duration {
-            for (id, one) in (0..).zip(&mut running) {
+            for one in &mut running {
                 one.advance(now);
+            }
+            if let Some(total_bytes) = setup.memory_bytes {
+                let used: u64 = running.iter().map(Running::bytes).sum();
+                controller.memory(&MemoryState {
+                    total_bytes,
+                    available_bytes: total_bytes.saturating_sub(used),
+                    fragmentation: None,
+                });
+            }
+            for (id, one) in (0..).zip(&mut running) {
+                if controller.is_at_first_touch() {
+                    one.promote_touched();
+                }
                 let Some(overhead) = one.overhead() else {
                     processes.remove(id);
                     continue;
@@ -122,14 +135,6 @@ impl Workload {
                 if one.is_looked_at(now, setup.interval) {
                     process.observe(&one.seen(), now);
                 }
-            }
-            if let Some(total_bytes) = setup.memory_bytes {
-                let used: u64 = running.iter().map(Running::bytes).sum();
-                controller.memory(&MemoryState {
-                    total_bytes,
-                    available_bytes: total_bytes.saturating_sub(used),
-                    fragmentation: None,
-                });
             }
             act(&mut controller, &mut processes, &mut running, now);
             let length = step.min(setup.duration - now);

@@ -22,6 +22,8 @@ pub(super) struct Running<'a> {
     at: Option<usize>,
     next_look: Duration,
     huge: BTreeSet<u64>,
+    /// Regions that were not there a look before.
+    touched: Vec<u64>,
     /// `None`: something has changed since.
     cost: Option<Cycles>,
     pub(super) promotions: u64,
@@ -37,6 +39,7 @@ impl<'a> Running<'a> {
             at: None,
             next_look: Duration::ZERO,
             huge: BTreeSet::new(),
+            touched: Vec::new(),
             cost: None,
             promotions: 0,
             demotions: 0,
@@ -49,10 +52,20 @@ impl<'a> Running<'a> {
         if at == self.at {
             return;
         }
+        let last = self.look();
         self.at = at;
         self.cost = None;
         let before = std::mem::take(&mut self.huge);
         let look = self.look();
+        let regions = look.map_or(&[][..], |look| &look.regions);
+        let is_new = |region: &&Use| {
+            region.may_be_huge() && last.and_then(|last| find(last, region.address)).is_none()
+        };
+        self.touched = regions
+            .iter()
+            .filter(is_new)
+            .map(|region| region.address)
+            .collect();
         self.huge = before
             .into_iter()
             .filter(|address| look.and_then(|look| find(look, *address)).is_some())
@@ -118,6 +131,13 @@ impl<'a> Running<'a> {
             self.promotions += 1;
         }
         is_there
+    }
+
+    /// What was touched for the first time since the last step has come as huge pages.
+    pub(super) fn promote_touched(&mut self) {
+        for address in std::mem::take(&mut self.touched) {
+            self.promote(address);
+        }
     }
 
     /// Base pages that would not be in memory without the huge page: zeros for sure.
