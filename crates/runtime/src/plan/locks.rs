@@ -143,17 +143,20 @@ pub(super) fn release(plan: &Plan, object: &Object) {
 
 /// The program wants to lock so much itself and may not, as too much is locked: ours gives way. False: there is none.
 pub(super) fn give_way(plan: &Plan, bytes: usize) -> bool {
+    // Who may lock all was refused for another reason: a hole in the range, say.
+    if system::lockable_bytes().is_none() {
+        return false;
+    }
     // A range touches a page more at each end.
     let wanted = bytes.saturating_add(2 * PAGE) as u64;
     let mut given = 0;
     while given < wanted
-        && let Some(object) = objects::give_up_lock()
+        && let Some(object) = objects::give_up_lock(|object| release(plan, object))
     {
         given += object.locked;
         if object.rule != CALLS {
             plan.status.add_to_rule(object.rule, OfRule::TakenOver, 1);
         }
-        release(plan, &object);
     }
     given > 0
 }

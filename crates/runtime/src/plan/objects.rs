@@ -138,12 +138,14 @@ pub(super) fn remove_called_in(address: usize, bytes: usize) -> Option<Object> {
     remove(|object| object.rule == CALLS && block.contains(&object.start))
 }
 
-/// One that has locks, which end: as it was before. The object lives on without.
-pub(super) fn give_up_lock() -> Option<Object> {
+/// Has the locks of one that has some ended, by `unlock`; returns it as it was before. The object lives on without. Until
+/// that is done no object ends: its memory could be another's by then, with locks of its own.
+pub(super) fn give_up_lock(unlock: impl FnOnce(&Object)) -> Option<Object> {
     let mut table = TABLE.lock()?;
     let mut objects = table.objects.iter_mut().flatten();
     let object = objects.find(|object| object.locked > 0)?;
     let before = *object;
+    unlock(&before);
     object.locked = 0;
     Some(before)
 }
@@ -196,6 +198,13 @@ pub(super) fn count(is_meant: impl Fn(&Object) -> bool) -> usize {
         let alive = table.objects.iter().flatten();
         alive.filter(|object| is_meant(object)).count()
     })
+}
+
+/// The one of this number, if it is alive.
+pub(super) fn find(number: usize) -> Option<Object> {
+    let table = TABLE.lock()?;
+    let mut alive = table.objects.iter().flatten();
+    alive.find(|object| object.number == number).copied()
 }
 
 /// The oldest of those that came after the one of this number: to go through them without a place for all.
@@ -313,8 +322,13 @@ mod tests {
         };
         assert!(insert(locked) && insert(Object::new(base + 200_000, 100_000, 6)));
         let is_ours = |object: &Object| object.rule == 6;
-        assert_eq!(give_up_lock().map(|object| object.locked), Some(4096));
-        assert!(give_up_lock().is_none());
+        let mut unlocked = 0;
+        let given = give_up_lock(|object| unlocked += object.locked);
+        assert_eq!(
+            (given.map(|object| object.locked), unlocked),
+            (Some(4096), 4096)
+        );
+        assert!(give_up_lock(|_| unreachable!("none has locks")).is_none());
         assert_eq!(count(is_ours), 2);
         let first = next_after(0, is_ours).expect("the first");
         let second = next_after(first.number, is_ours).expect("the second");
