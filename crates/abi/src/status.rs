@@ -56,6 +56,10 @@ pub enum Total {
     UnfollowedSweeps,
     /// Threads whose faults were not told, likewise.
     UnfollowedThreads,
+    /// How often memory got short, so that fresh memory came in base pages.
+    Shortages,
+    /// Bytes of zeros that were freed then, by splitting huge pages.
+    Recovered,
 }
 
 /// Words of a rule.

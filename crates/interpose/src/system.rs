@@ -13,6 +13,8 @@ pub const PAGE_OUT: i32 = libc::MADV_PAGEOUT;
 pub const COLD: i32 = libc::MADV_COLD;
 /// Huge pages, where they fit.
 pub const HUGE: i32 = libc::MADV_HUGEPAGE;
+/// No huge pages.
+pub const NO_HUGE: i32 = libc::MADV_NOHUGEPAGE;
 /// Pages are wanted in order.
 pub const SEQUENTIAL: i32 = libc::MADV_SEQUENTIAL;
 /// As if each page were written, with what it holds; of memory that was never touched, huge pages where they fit (Linux 5.14).
@@ -38,7 +40,7 @@ fn result(value: c_long) -> Result<(), i32> {
 pub fn advise(start: usize, bytes: usize, advice: i32) -> Result<(), i32> {
     debug_assert!(
         [
-            WILL_NEED, PAGE_OUT, COLD, HUGE, SEQUENTIAL, POPULATE, COLLAPSE
+            WILL_NEED, PAGE_OUT, COLD, HUGE, NO_HUGE, SEQUENTIAL, POPULATE, COLLAPSE
         ]
         .contains(&advice)
     );
@@ -176,6 +178,10 @@ const PAGE: usize = 4096;
 
 /// Whether any page of this huge page's range has memory (`mincore`, which needs no descriptor); `None`: the range is not mapped.
 pub fn has_memory(region: usize) -> Option<bool> {
+    pages_with_memory(region).map(|pages| pages > 0)
+}
+
+fn pages_with_memory(region: usize) -> Option<usize> {
     let mut pages = [0u8; HUGE_PAGES];
     // SAFETY: the buffer has a byte for each page of the range.
     let told = unsafe {
@@ -186,22 +192,50 @@ pub fn has_memory(region: usize) -> Option<bool> {
             pages.as_mut_ptr(),
         )
     };
-    (told == 0).then(|| pages.iter().any(|page| page & 1 != 0))
+    (told == 0).then(|| pages.iter().filter(|page| **page & 1 != 0).count())
 }
 
 /// Whether the first word of each page of this huge page's range is zero, read by the kernel, as the range may be unmapped
 /// meanwhile; `None`: it cannot be read.
 pub fn begins_with_zeros(region: usize) -> Option<bool> {
-    let mut words = [0u64; HUGE_PAGES];
-    let into = libc::iovec {
-        iov_base: words.as_mut_ptr().cast(),
-        iov_len: size_of_val(&words),
+    first_words(region).map(|words| words.iter().all(|word| *word == 0))
+}
+
+/// Pages of zeros in this huge page's range, all of which has memory; `None`: it has not, or cannot be read.
+pub fn zeros_of_whole(region: usize) -> Option<usize> {
+    if pages_with_memory(region)? < HUGE_PAGES {
+        return None;
+    }
+    let words = first_words(region)?;
+    let maybe = (0..HUGE_PAGES).filter(|page| words[*page] == 0);
+    Some(maybe.filter(|page| is_zeros(region + page * PAGE)).count())
+}
+
+fn is_zeros(page: usize) -> bool {
+    let mut words = [0u64; PAGE / size_of::<u64>()];
+    let from = libc::iovec {
+        iov_base: page as *mut libc::c_void,
+        iov_len: PAGE,
     };
+    read_own(&mut words, &[from]) && words.iter().all(|word| *word == 0)
+}
+
+fn first_words(region: usize) -> Option<[u64; HUGE_PAGES]> {
+    let mut words = [0u64; HUGE_PAGES];
     let from: [libc::iovec; HUGE_PAGES] = std::array::from_fn(|page| libc::iovec {
         iov_base: (region + page * PAGE) as *mut libc::c_void,
         iov_len: size_of::<u64>(),
     });
-    // SAFETY: this process's own memory is read into the words above; what is not mapped is refused.
+    read_own(&mut words, &from).then_some(words)
+}
+
+/// This process's own memory, which may be unmapped or protected meanwhile; false: not all of it can be read.
+fn read_own(words: &mut [u64], from: &[libc::iovec]) -> bool {
+    let into = libc::iovec {
+        iov_base: words.as_mut_ptr().cast(),
+        iov_len: size_of_val(words),
+    };
+    // SAFETY: memory is read into the words, which are as long as said; what is not mapped is refused.
     let read = unsafe {
         libc::process_vm_readv(
             // Any thread stands for its process, but one that has ended has no memory: the first may have.
@@ -209,11 +243,11 @@ pub fn begins_with_zeros(region: usize) -> Option<bool> {
             &raw const into,
             1,
             from.as_ptr(),
-            HUGE_PAGES as libc::c_ulong,
+            from.len() as libc::c_ulong,
             0,
         )
     };
-    (read == size_of_val(&words) as isize).then(|| words.iter().all(|word| *word == 0))
+    read == into.iov_len as isize
 }
 
 /// Threads of this process, its first one included even when it has ended (`stat`, which needs no descriptor); `None`: the

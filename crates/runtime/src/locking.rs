@@ -78,8 +78,10 @@ pub unsafe extern "C" fn madvise(address: *mut c_void, bytes: usize, advice: i32
     if !(libc::MADV_DONTFORK..=libc::MADV_WIPEONFORK + 1).contains(&advice) {
         theirs(address, bytes);
     }
-    if advice == libc::MADV_NOHUGEPAGE {
-        plan::not_fresh(address as usize, bytes, true);
+    match advice {
+        libc::MADV_NOHUGEPAGE => plan::not_fresh(address as usize, bytes, true),
+        libc::MADV_HUGEPAGE => plan::asked_for_huge(address as usize, bytes),
+        _ => {}
     }
     // SAFETY: the same call as our caller's.
     unsafe {

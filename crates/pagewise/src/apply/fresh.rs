@@ -2,6 +2,7 @@
 
 use pagewise_abi::plan::FRESH;
 use pagewise_abi::status::OfRule;
+use pagewise_abi::status::Total;
 use pagewise_plan::Fresh;
 use pagewise_report::bytes;
 use pagewise_report::count;
@@ -21,6 +22,10 @@ pub(super) struct FreshOutcome {
     refusals: u64,
     errno: Option<u64>,
     taken_over: u64,
+    /// How often memory got short, so that it came in base pages.
+    shortages: u64,
+    /// Zeros that were freed then, by splitting huge pages.
+    recovered_bytes: u64,
 }
 
 impl FreshOutcome {
@@ -35,6 +40,8 @@ impl FreshOutcome {
             refusals: word(OfRule::Refusals),
             errno: Some(word(OfRule::Errno)).filter(|&errno| errno > 0),
             taken_over: word(OfRule::TakenOver),
+            shortages: words.total(Total::Shortages),
+            recovered_bytes: words.total(Total::Recovered),
         }
     }
 
@@ -51,6 +58,13 @@ impl FreshOutcome {
         )];
         if self.action == Fresh::Prezero.name() {
             parts.push(readied(self.prezeroed_bytes, self.returned_bytes));
+        }
+        if self.shortages > 0 {
+            parts.push(format!(
+                "in base pages while memory was short ({} times), {} of zeros freed",
+                count(self.shortages),
+                bytes(self.recovered_bytes)
+            ));
         }
         if let Some(errno) = self.errno {
             let why = error_text(errno);

@@ -1,4 +1,4 @@
-//! How much memory may be made ready ahead of the program: looked at beside it, as what it would have to read for that is many files.
+//! How much memory may be made ready ahead of the program, and whether memory is short: looked at beside it, as what it would have to read for that is many files.
 
 use std::path::Path;
 use std::path::PathBuf;
@@ -9,7 +9,6 @@ use pagewise_host::CgroupHost;
 use pagewise_host::CgroupRoom;
 use pagewise_host::counters::machine_memory;
 use pagewise_plan::Action;
-use pagewise_plan::Fresh;
 use pagewise_plan::Plan;
 use rustix::time::ClockId;
 
@@ -26,11 +25,10 @@ const FREE_SHARE: u64 = 8;
 /// and so many bytes at least.
 const FREE_AT_LEAST: u64 = 8 << 20;
 
-/// Whether anything is made ready ahead by this plan.
+/// Whether anything of this plan depends on it.
 pub(super) fn is_wanted(plan: &Plan) -> bool {
     let prezeroes = |action: &Action| *action == Action::Prezero;
-    plan.memory.fresh == Some(Fresh::Prezero)
-        || plan.rules.iter().any(|rule| prezeroes(&rule.action))
+    plan.memory.fresh.is_some() || plan.rules.iter().any(|rule| prezeroes(&rule.action))
 }
 
 /// Looks until this process ends; the program takes what it was told half a second ago for nothing. `cgroup`: the
@@ -39,11 +37,16 @@ pub(super) fn watch(words: Writer, cgroup: Option<&Path>) -> Result<(), Failure>
     let own = || CgroupHost::detect().ok().map(|host| host.own);
     let cgroup = cgroup.map(PathBuf::from).or_else(own);
     let looking = move || {
+        let mut is_short = false;
         loop {
             if let Some(now_ns) = now_ns() {
-                let room = room(cgroup.as_deref());
-                words.set(Total::Room, room.unwrap_or(0));
-                words.set(Total::Short, u64::from(room == Some(0)));
+                let memory = Memory::now(cgroup.as_deref());
+                is_short = memory
+                    .as_ref()
+                    .is_some_and(|memory| memory.is_short(is_short));
+                let room = memory.map_or(0, |memory| memory.room());
+                words.set(Total::Room, room);
+                words.set(Total::Short, u64::from(is_short));
                 words.set(Total::RoomSeen, now_ns);
             }
             std::thread::sleep(LOOK_EVERY);
@@ -61,23 +64,46 @@ fn now_ns() -> Option<u64> {
     u64::try_from(time.tv_sec * 1_000_000_000 + time.tv_nsec).ok()
 }
 
-/// Bytes; `None`: not known.
-fn room(cgroup: Option<&Path>) -> Option<u64> {
-    let memory = machine_memory();
-    let limits = cgroup.map_or_else(Vec::new, CgroupRoom::around);
-    Some(spare(memory.total_bytes?, memory.available_bytes?, &limits))
+/// Of the machine, and of the limits around the program.
+struct Memory {
+    total_bytes: u64,
+    available_bytes: u64,
+    limits: Vec<CgroupRoom>,
 }
 
-/// Half of what is left beyond the part that stays free, as the program needs memory meanwhile, too.
-fn spare(total_bytes: u64, available_bytes: u64, limits: &[CgroupRoom]) -> u64 {
-    let of_machine = available_bytes.saturating_sub(total_bytes / 100 * FREE_PERCENT);
-    let of_limit = |room: &CgroupRoom| {
-        let free = (room.limit_bytes / FREE_SHARE).max(FREE_AT_LEAST);
-        room.limit_bytes
-            .saturating_sub(room.used_bytes.saturating_add(free))
-    };
-    let least = limits.iter().map(of_limit).fold(of_machine, u64::min);
-    (least / 2).min(MOST)
+impl Memory {
+    /// `None`: not known.
+    fn now(cgroup: Option<&Path>) -> Option<Self> {
+        let memory = machine_memory();
+        Some(Self {
+            total_bytes: memory.total_bytes?,
+            available_bytes: memory.available_bytes?,
+            limits: cgroup.map_or_else(Vec::new, CgroupRoom::around),
+        })
+    }
+
+    /// Half of what is left beyond the part that stays free, as the program needs memory meanwhile, too.
+    fn room(&self) -> u64 {
+        (self.beyond(1) / 2).min(MOST)
+    }
+
+    /// Once it is short, it is until twice as much is free: what is taken back then makes room, and would be given out again.
+    fn is_short(&self, was_short: bool) -> bool {
+        self.beyond(if was_short { 2 } else { 1 }) == 0
+    }
+
+    /// What is left beyond so many times the part that stays free.
+    fn beyond(&self, times: u64) -> u64 {
+        let of_machine = self
+            .available_bytes
+            .saturating_sub(self.total_bytes / 100 * FREE_PERCENT * times);
+        let of_limit = |room: &CgroupRoom| {
+            let free = (room.limit_bytes / FREE_SHARE).max(FREE_AT_LEAST) * times;
+            room.limit_bytes
+                .saturating_sub(room.used_bytes.saturating_add(free))
+        };
+        self.limits.iter().map(of_limit).fold(of_machine, u64::min)
+    }
 }
 
 #[cfg(test)]
@@ -87,6 +113,15 @@ mod tests {
     #[test]
     fn little_is_made_ready_where_memory_is_short() {
         const GIB: u64 = 1 << 30;
+        let spare = |total_bytes, available_bytes, limits: &[CgroupRoom]| {
+            let limits = limits.to_vec();
+            let memory = Memory {
+                total_bytes,
+                available_bytes,
+                limits,
+            };
+            memory.room()
+        };
         assert_eq!(spare(16 * GIB, 8 * GIB, &[]), MOST);
         assert_eq!(spare(100 * GIB, 15 * GIB, &[]), 0);
         assert_eq!(spare(0, 0, &[]), 0);
@@ -99,5 +134,24 @@ mod tests {
         assert_eq!(under(limit(GIB, GIB / 8 * 7)), 0);
         assert_eq!(under(limit(GIB, 2 * GIB)), 0);
         assert_eq!(under(limit(4 << 20, 0)), 0);
+    }
+
+    #[test]
+    fn short_memory_is_short_until_twice_as_much_is_free() {
+        const MIB: u64 = 1 << 20;
+        let with = |used_bytes| Memory {
+            total_bytes: 1 << 40,
+            available_bytes: 1 << 39,
+            limits: vec![CgroupRoom {
+                limit_bytes: 160 * MIB,
+                used_bytes,
+            }],
+        };
+        let mut is_short = false;
+        let seen = [139, 140, 139, 121, 119, 130, 140].map(|used| {
+            is_short = with(used * MIB).is_short(is_short);
+            is_short
+        });
+        assert_eq!(seen, [false, true, true, true, false, false, true]);
     }
 }

@@ -70,7 +70,7 @@ fn memory_is_ready_before_it_is_touched_in_order() {
 }
 
 #[test]
-fn huge_pages_at_the_first_touch_need_no_thread() {
+fn huge_pages_come_with_the_first_touch() {
     let folder = folder();
     for mode in ["map", "block", "heap", "reserved"] {
         let without_before = faults_without_a_huge_page();
@@ -127,20 +127,56 @@ fn what_was_ready_in_vain_is_given_back_and_ready_again_later() {
     );
 }
 
-#[test]
-fn near_its_limit_a_program_gets_nothing_ahead() {
-    let Some(machine) = Machine::reserve() else {
-        return;
-    };
-    // A file in memory is no page cache that can be dropped.
+/// A plan that says this of fresh memory. On a disk: a file in memory is no page cache that can be dropped.
+fn folder_with_plan(fresh: &str) -> TempDir {
     let folder = tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     compile_with(folder.path(), "fresh.c", "fresh", &[]);
     let path = folder.path().join("fresh");
     write_plan(&path, Vec::new());
     let plan = folder.path().join("plan.toml");
     let text = fs::read_to_string(&plan).expect("written");
-    let with = text.replacen("[memory]\n", "[memory]\nfresh = \"prezero\"\n", 1);
+    let with = text.replacen("[memory]\n", &format!("[memory]\nfresh = \"{fresh}\"\n"), 1);
     fs::write(&plan, with).expect("written");
+    folder
+}
+
+#[test]
+fn while_memory_is_short_it_comes_in_base_pages_and_zeros_are_taken_back() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder_with_plan("huge");
+    let without_before = faults_without_a_huge_page();
+    let options =
+        "apply plan.toml --memory 170M --swap none --json outcome.json -- ./fresh presses 64";
+    let words: Vec<&str> = options.split_whitespace().collect();
+    let ended = run(folder.path(), &words).expect_code(0);
+    let (fresh, faults) = outcome(folder.path(), &ended);
+    assert_eq!(number(&fresh["shortages"]), 1, "{fresh}");
+    ended.expect_told(&["while memory was short (1 times)"]);
+    let without = faults_without_a_huge_page() - without_before;
+    // Of 16 huge pages with a written page each; where free memory is in pieces, the kernel had none for some.
+    let recovered = number(&fresh["recovered_bytes"]);
+    assert!(
+        recovered + without * REGION >= 14 * REGION || !frees_zeros(),
+        "{recovered} {without}"
+    );
+    // Afterwards, there are huge pages again.
+    assert!(faults < 2048 + 512 * without, "{faults}, {without}");
+    machine.assert_restored();
+}
+
+/// Whether this kernel frees the zeros of a huge page that is split.
+fn frees_zeros() -> bool {
+    Path::new("/sys/kernel/mm/transparent_hugepage/shrink_underused").exists()
+}
+
+#[test]
+fn near_its_limit_a_program_gets_nothing_ahead() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder_with_plan("prezero");
     let limited = |limit: &str, program: &str| {
         let options = format!(
             "apply plan.toml --memory {limit} --swap none --json outcome.json -- {program}"

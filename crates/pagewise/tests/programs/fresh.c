@@ -16,6 +16,8 @@
  *   locks MIB   locks all its memory after that much in blocks of 32 KiB: the heap must end soon behind these
  *   caches MIB  as map, once a file was written and read that is three times as large
  *   leaves MIB  its first thread ends; another touches a mapping and ends
+ *   presses MIB  a page of each region in half of a mapping, so much memory besides that little is left of 170 MiB; a page of
+ *               each region in the other half; then that memory is given back, and 16 MiB are touched, whose faults it prints
  *   alone MIB   goes into a user namespace, which takes a process of one thread
  * It prints `ok FAULTS`, the page faults that it raised itself while touching, or what was wrong. */
 #define _GNU_SOURCE
@@ -246,6 +248,48 @@ static void leaves(size_t bytes)
 	pthread_exit(NULL);
 }
 
+static long resident_mib(void)
+{
+	long all = 0, resident = 0;
+	FILE *file = fopen("/proc/self/statm", "r");
+	if (!file || fscanf(file, "%ld %ld", &all, &resident) != 2)
+		fail("no statm");
+	fclose(file);
+	return resident * (long)PAGE / (long)MIB;
+}
+
+static void touch_sparsely(unsigned char *start, size_t from, size_t to)
+{
+	for (size_t at = from; at < to; at += REGION)
+		touch(start, at, at + PAGE, 0);
+}
+
+static long presses(unsigned char *start, size_t bytes)
+{
+	touch_sparsely(start, 0, bytes / 2);
+	const size_t more = 132 * MIB;
+	unsigned char *other = map(more, 0);
+	in_order(other, more);
+	const long full = resident_mib();
+	/* What is zeros in the first half is taken back. */
+	for (int round = 0; round < 100 && resident_mib() > 140; round++)
+		sleep_us(100000);
+	fprintf(stderr, "resident %ld, then %ld MiB\n", full, resident_mib());
+	const long before = resident_mib();
+	touch_sparsely(start, bytes / 2, bytes);
+	if (resident_mib() > before + 4)
+		fail("huge pages while memory is short");
+	for (size_t at = 0; at < bytes; at += REGION)
+		check(start, at, at + PAGE, salt);
+	check(other, 0, more, salt);
+	munmap(other, more);
+	sleep_us(500000);
+	unsigned char *last = map(16 * MIB, 0);
+	const long faults_before = faults();
+	touch(last, 0, 16 * MIB, 0);
+	return faults_before;
+}
+
 int main(int count, char **words)
 {
 	if (count != 3)
@@ -266,7 +310,7 @@ int main(int count, char **words)
 			fail("not alone");
 	} else if (strcmp(mode, "heap") && strcmp(mode, "locks") && strcmp(mode, "races") && strcmp(mode, "holes"))
 		start = map(bytes, 0);
-	const long before = faults();
+	long before = faults();
 	if (!strcmp(mode, "map") || !strcmp(mode, "block") || !strcmp(mode, "reserved") || !strcmp(mode, "vast"))
 		in_order(start, bytes);
 	else if (!strcmp(mode, "caches")) {
@@ -282,6 +326,8 @@ int main(int count, char **words)
 		touch(start, bytes / 2, bytes / 2 + PAGE, 0), sleep_us(50000);
 	else if (!strcmp(mode, "stops"))
 		stops(start, bytes);
+	else if (!strcmp(mode, "presses"))
+		before = presses(start, bytes);
 	else if (!strcmp(mode, "forks"))
 		forks(start, bytes);
 	else if (!strcmp(mode, "races"))

@@ -72,6 +72,11 @@ impl Plan {
         self.action_of(rule) == PlanAction::Prezero
     }
 
+    /// Whether objects of this rule are pieces of fresh memory: made ready ahead, or advised for as long as memory is ample.
+    pub(super) fn are_pieces(&self, rule: usize) -> bool {
+        rule == FRESH || self.prezeroes(rule)
+    }
+
     /// Whether fresh memory is to be looked after beside the program.
     pub(super) fn needs_prezero(&self) -> bool {
         self.view.fresh().is_some() || (0..self.view.rules()).any(|rule| self.prezeroes(rule))

@@ -169,7 +169,7 @@ pub(crate) fn allocated(address: usize, bytes: usize, hook: Hook, inherited: Opt
             if plan.needs_helper() {
                 helper::start_for(plan, hook);
             }
-            if plan.prezeroes(rule) {
+            if plan.are_pieces(rule) {
                 prezero::start_for(plan, hook);
             }
         }
@@ -273,7 +273,7 @@ fn end_objects(plan: &Plan, start: usize, bytes: usize, by_advice: bool) -> Inhe
         if object.start == start || object.rule == CALLS && object.start > start {
             inherited.note(&object, start);
         }
-        if plan.prezeroes(object.rule) {
+        if plan.are_pieces(object.rule) {
             // Allocators cut pieces off, and give pieces back.
             keep_rest(&object, start, bytes);
         } else if by_advice && object.rule != CALLS {
@@ -317,10 +317,21 @@ pub(crate) fn not_fresh(start: usize, bytes: usize, by_advice: bool) {
     }
 }
 
+/// The program wants huge pages there, also when memory gets short.
+pub(crate) fn asked_for_huge(start: usize, bytes: usize) {
+    if objects::is_any() {
+        with_plan(|plan| {
+            if plan.view.fresh() == Some(PlanAction::Huge) {
+                end_fresh(plan, start, bytes, true);
+            }
+        });
+    }
+}
+
 fn end_fresh(plan: &Plan, start: usize, bytes: usize, by_advice: bool) {
     let end = start.saturating_add(bytes);
     let is_meant = |object: &Object| {
-        plan.prezeroes(object.rule) && object.start < end && start < object.start + object.bytes
+        plan.are_pieces(object.rule) && object.start < end && start < object.start + object.bytes
     };
     while let Some(object) = objects::remove(is_meant) {
         if by_advice {
@@ -356,6 +367,10 @@ fn begin_object(plan: &'static Plan, address: usize, bytes: usize, index: usize)
         PlanAction::Lock | PlanAction::Stream => {
             locks::lock(plan, &plan.view.rule(index), &mut object);
         }
+        PlanAction::Huge | PlanAction::Prezero if index == FRESH => {
+            let is_short = plan.is_short(interpose::now_ns());
+            advise_whole(plan, &object, prezero::advice(is_short));
+        }
         PlanAction::Huge | PlanAction::Prezero => advise_whole(plan, &object, system::HUGE),
         PlanAction::Sequential => advise_whole(plan, &object, system::SEQUENTIAL),
         PlanAction::Prefetch
@@ -366,13 +381,11 @@ fn begin_object(plan: &'static Plan, address: usize, bytes: usize, index: usize)
         | PlanAction::IoDontCache
         | PlanAction::IoNothing => {}
     }
-    if index == FRESH && action == PlanAction::Huge {
-        // Nothing follows.
-        return;
-    }
     if !objects::insert(object) {
         locks::release(plan, &object);
-        status.add(Total::Unfollowed, 1);
+        // Of what is only advised nothing is missed but when memory gets short.
+        let is_advised = index == FRESH && action == PlanAction::Huge;
+        status.add(Total::Unfollowed, u64::from(!is_advised));
     }
     if action == PlanAction::Prezero {
         prezero::wake();

@@ -136,13 +136,13 @@ impl Heap {
         }
     }
 
-    /// Advises what has come since the last look. Returns where it is now.
-    pub(super) fn look(&mut self) -> Range<usize> {
+    /// Says `advice` of what has come since the last look. Returns where it is now.
+    pub(super) fn look(&mut self, advice: i32) -> Range<usize> {
         // Who was late comes to what is touched already.
         let end = system::heap_end().max(self.start);
         if end > self.advised {
             // The kernel may refuse: then there are base pages.
-            let _ = system::advise(self.advised, end - self.advised, system::HUGE);
+            let _ = system::advise(self.advised, end - self.advised, advice);
         }
         self.advised = end;
         self.start..end

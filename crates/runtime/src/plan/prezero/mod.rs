@@ -13,6 +13,7 @@
 mod c_library;
 mod front;
 mod heap;
+mod pressure;
 
 use std::ops::Range;
 use std::sync::atomic::AtomicU32;
@@ -29,6 +30,8 @@ use pagewise_interpose::system;
 
 use self::front::Front;
 use self::heap::Heap;
+use self::pressure::Pressure;
+pub(super) use self::pressure::advice;
 use super::Hook;
 use super::loaded;
 use super::loaded::Plan;
@@ -157,6 +160,13 @@ fn run() {
     }
 }
 
+/// Where the huge pages begin that a range has room for.
+fn regions(range: &Range<usize>) -> impl ExactSizeIterator<Item = usize> + use<> {
+    let first = range.start.next_multiple_of(REGION);
+    let count = range.end.saturating_sub(first) / REGION;
+    (0..count).map(move |region| first + region * REGION)
+}
+
 /// An object, or the heap.
 struct Area {
     range: Range<usize>,
@@ -204,7 +214,7 @@ impl Area {
     }
 
     fn regions(&self) -> usize {
-        self.range.end.saturating_sub(self.first()) / REGION
+        regions(&self.range).len()
     }
 
     fn address(&self, region: usize) -> usize {
@@ -303,7 +313,8 @@ impl Plan {
         self.is_watched(now_ns) && self.status.take(Total::Room, REGION as u64)
     }
 
-    fn is_short(&self, now_ns: u64) -> bool {
+    /// Whether the launcher says that memory is short.
+    pub(super) fn is_short(&self, now_ns: u64) -> bool {
         self.is_watched(now_ns) && self.status.total(Total::Short) != 0
     }
 }
@@ -316,11 +327,13 @@ struct Helper {
     moved_ns: u64,
     spent_ns: u64,
     frees_zeros: bool,
+    pressure: Pressure,
     leftover: Leftover,
 }
 
 impl Helper {
     fn new(plan: &'static Plan) -> Self {
+        let frees_zeros = system::frees_zeros_on_split();
         Self {
             plan,
             heap: plan.view.fresh().is_some().then(Heap::new),
@@ -328,7 +341,8 @@ impl Helper {
             areas: [const { None }; MOST_AREAS],
             moved_ns: 0,
             spent_ns: 0,
-            frees_zeros: system::frees_zeros_on_split(),
+            frees_zeros,
+            pressure: Pressure::new(frees_zeros),
             leftover: Leftover::default(),
         }
     }
@@ -338,6 +352,10 @@ impl Helper {
             let news = NEWS.load(Ordering::Relaxed);
             let now_ns = interpose::now_ns();
             self.look_at_heap();
+            if self.plan.view.fresh().is_some() {
+                let heap = &self.heap_area.range;
+                self.pressure.look(self.plan, heap, now_ns);
+            }
             self.retire_areas();
             self.look_at_objects();
             if self.work(now_ns) {
@@ -376,7 +394,7 @@ impl Helper {
             (self.heap, self.heap_area) = (None, Area::new(0..0, FRESH, 0));
         }
         if let Some(heap) = &mut self.heap {
-            self.heap_area.range = heap.look();
+            self.heap_area.range = heap.look(advice(self.pressure.is_short()));
         }
     }
 
