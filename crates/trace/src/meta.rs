@@ -66,6 +66,9 @@ pub struct Meta {
     /// What recording itself cost; a value that is not finite is left out of the file.
     #[serde(serialize_with = "finite_only")]
     pub cost: BTreeMap<String, f64>,
+    /// Of each address space that counters of the processor were read for, the share of its cycles in page walks, 0 to 1.
+    #[serde(serialize_with = "finite_only")]
+    pub page_walks: BTreeMap<u32, f64>,
     /// Kernel counters at the run's begin and end.
     pub counters: BTreeMap<String, Counter>,
     /// Counts kept by the sensors themselves, to check the tables against.
@@ -232,8 +235,8 @@ impl Recovered {
 }
 
 /// JSON has no NaN or infinity: they would be written as `null` and make the file unreadable.
-fn finite_only<S: serde::Serializer>(
-    map: &BTreeMap<String, f64>,
+fn finite_only<K: serde::Serialize, S: serde::Serializer>(
+    map: &BTreeMap<K, f64>,
     serializer: S,
 ) -> std::result::Result<S::Ok, S::Error> {
     serializer.collect_map(map.iter().filter(|(_, value)| value.is_finite()))

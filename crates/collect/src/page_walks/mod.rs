@@ -94,6 +94,12 @@ impl PageWalks {
 
     /// Share of its cycles in page walks since the last call, 0 to 1. `None`: it did not run, or its counters did not.
     pub fn overhead(&mut self) -> Option<f64> {
+        let (walks, cycles) = self.advance();
+        (cycles > 0.0).then(|| (walks / cycles).min(1.0))
+    }
+
+    /// Cycles in page walks and all cycles since the last call.
+    pub fn advance(&mut self) -> (f64, f64) {
         let (mut walks, mut cycles) = (0.0, 0.0);
         for thread in &mut self.threads {
             let counted: Vec<Option<f64>> = thread.walks.iter_mut().map(Counter::advance).collect();
@@ -104,7 +110,7 @@ impl PageWalks {
                 cycles += all;
             }
         }
-        (cycles > 0.0).then(|| (walks / cycles).min(1.0))
+        (walks, cycles)
     }
 }
 

@@ -25,6 +25,7 @@ use pagewise_trace as trace;
 use pagewise_trace::TraceWriter;
 
 use super::facts::Clocks;
+use super::page_walks::WalkShares;
 use crate::failure::Failure;
 use crate::output::tell;
 
@@ -43,6 +44,7 @@ const NEXT_GLANCE: u32 = 16;
 
 /// Memory whose accessed bits were cleared.
 struct Cleared {
+    pid: u32,
     pages: Pages,
     at_ns: u64,
     /// What glances found accessed since, by the regions' addresses.
@@ -96,10 +98,16 @@ pub(super) struct Accesses {
     changed_regions: u64,
     /// Too many, or not to be looked into; counted at each look.
     skipped_processes: u64,
+    walk_shares: WalkShares,
 }
 
 impl Accesses {
-    pub(super) fn new(sensor: AccessSensor, shortest: Duration, page_bytes: u64) -> Self {
+    pub(super) fn new(
+        sensor: AccessSensor,
+        shortest: Duration,
+        page_bytes: u64,
+        walk_shares: WalkShares,
+    ) -> Self {
         Self {
             sensor,
             shortest,
@@ -117,6 +125,7 @@ impl Accesses {
             spent_before_round: Duration::ZERO,
             changed_regions: 0,
             skipped_processes: 0,
+            walk_shares,
         }
     }
 
@@ -199,6 +208,7 @@ impl Accesses {
         }
         let skipped = processes.len().saturating_sub(MOST_PROCESSES);
         processes.truncate(MOST_PROCESSES);
+        self.walk_shares.follow(&processes);
         let memory = processes.iter().filter_map(|pid| process::memory(*pid));
         let resident_bytes = memory.filter_map(|memory| memory.resident_bytes).sum();
         let expected = expected_cost(
@@ -295,6 +305,7 @@ impl Accesses {
             let Some(space) = faults.space_of(mm)? else {
                 continue;
             };
+            self.walk_shares.count(memory.pid, space);
             let interval_ns = time_ns.saturating_sub(memory.at_ns);
             saw_any |= !regions.is_empty();
             for region in &regions {
@@ -306,6 +317,11 @@ impl Accesses {
         // Processes that ended in the meantime were not looked at.
         self.looks += u64::from(saw_any);
         Ok(())
+    }
+
+    /// Of each address space, the share of its cycles in page walks.
+    pub(super) fn page_walks(&self) -> BTreeMap<u32, f64> {
+        self.walk_shares.shares()
     }
 
     /// What it cost the program; `wall`: how long that ran.
@@ -383,6 +399,7 @@ fn clear(processes: &[u32]) -> Clearing {
         clearing.cost += processor_time().saturating_sub(processor);
         match cleared {
             Ok((Some(pages), true)) => clearing.cleared.push(Cleared {
+                pid,
                 pages,
                 at_ns: Clocks::now().monotonic_ns,
                 accessed: HashMap::new(),
@@ -438,6 +455,7 @@ mod tests {
     fn what_was_glanced_counts_while_it_is_in_memory() {
         let glanced = [0b1110, 0, 0, 0, 0, 0, 0, 1];
         let cleared = Cleared {
+            pid: std::process::id(),
             pages: Pages::open(std::process::id()).unwrap().unwrap(),
             at_ns: 0,
             accessed: HashMap::from([(2 << 20, glanced)]),

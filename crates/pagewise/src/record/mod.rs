@@ -18,6 +18,7 @@ mod file_io;
 pub(crate) mod mapped;
 pub(crate) mod mounts;
 mod outcome;
+mod page_walks;
 mod peak;
 pub(crate) mod preloadable;
 mod pressure;

@@ -18,6 +18,7 @@ use pagewise_trace::TraceWriter;
 
 use super::access::Accesses;
 use super::facts::Clocks;
+use super::page_walks::WalkShares;
 use super::pressure;
 use super::processes::Processes;
 use super::residency::Residency;
@@ -141,7 +142,9 @@ impl Sensors {
         // Tried on ourselves: better refused now than after the program has started.
         clear_accessed(std::process::id())?;
         let sensor = AccessSensor::load(layout)?;
-        self.accesses = Some(Accesses::new(sensor, shortest, page_bytes()));
+        let (walk_shares, why) = WalkShares::find();
+        self.state("page_walks", why.as_deref().unwrap_or("on"));
+        self.accesses = Some(Accesses::new(sensor, shortest, page_bytes(), walk_shares));
         Ok(())
     }
 

@@ -162,6 +162,7 @@ pub(super) fn record(
         if let Some(accesses) = &sensors.accesses {
             let wall = Duration::from_nanos(window.length_ns(None).unwrap_or(0));
             meta.cost.extend(accesses.cost(wall));
+            meta.page_walks = accesses.page_walks();
         }
         meta.sampling.sparsest_sample_bytes = translator.counts.sparsest_sample_bytes();
         meta.sensors = sensors.states.clone();

@@ -84,6 +84,7 @@ pub(super) fn read(path: &Path, request: &HugeRequest) -> Result<Recorded, Repla
             last = last.max(time);
         }
         programs.push(Named {
+            walks: None,
             name: (!is_alone).then_some(name),
             program: looks.finish(None),
         });

@@ -33,6 +33,8 @@ pub(super) struct Named {
     /// `None`: it is the only one, and is called as the trace.
     pub(super) name: Option<String>,
     pub(super) program: Program,
+    /// What counters of a processor said while it was recorded: the share of its cycles in page walks.
+    pub(super) walks: Option<f64>,
 }
 
 /// All traces.
@@ -40,6 +42,8 @@ pub(super) struct Named {
 pub(super) struct Loaded {
     pub(super) programs: Vec<Program>,
     pub(super) facts: Vec<ProgramFacts>,
+    /// Of each program, as it was recorded.
+    walks: Vec<Option<f64>>,
     pub(super) duration: Duration,
     pub(super) notes: Vec<String>,
 }
@@ -59,7 +63,13 @@ impl Loaded {
             references::read(path, request, watch)?
         };
         let trace = self.facts.last().map_or(0, |facts| facts.trace_number + 1);
-        for Named { name, program } in recorded.programs {
+        for Named {
+            name,
+            program,
+            walks,
+        } in recorded.programs
+        {
+            self.walks.push(walks);
             self.facts.push(ProgramFacts {
                 trace_number: trace,
                 trace: path.display().to_string(),
@@ -73,12 +83,16 @@ impl Loaded {
         Ok(())
     }
 
-    /// Gives each program the overhead that was measured.
+    /// Gives each program the overhead that was measured: as the request says, else as it was recorded.
     pub(super) fn calibrate(
         &mut self,
         request: &HugeRequest,
         duration: Duration,
     ) -> Result<(), ReplayError> {
+        if request.overheads.is_empty() {
+            self.calibrate_as_recorded(request, duration);
+            return Ok(());
+        }
         for (number, &measured) in request.overheads.iter().enumerate() {
             let mut any = None;
             let all = self.facts.iter_mut().zip(&mut self.programs);
@@ -98,6 +112,25 @@ impl Loaded {
             }
         }
         Ok(())
+    }
+}
+
+impl Loaded {
+    fn calibrate_as_recorded(&mut self, request: &HugeRequest, duration: Duration) {
+        let all = self.facts.iter_mut().zip(&mut self.programs);
+        for ((facts, program), walks) in all.zip(&self.walks) {
+            let Some(measured) = *walks else { continue };
+            if program.calibrate(&request.tlb, duration, measured) {
+                facts.basis = Basis::Measured;
+            } else {
+                self.notes.push(format!(
+                    "{}: its counters said {:.1} % of cycles in page walks, more than what it accesses can have on this TLB; \
+                     give a smaller --tlb",
+                    facts.name,
+                    measured * 100.0
+                ));
+            }
+        }
     }
 }
 

@@ -99,6 +99,7 @@ fn named(
     let programs = spaces.into_iter().map(|(number, looks)| {
         let space = known.get(&number);
         Named {
+            walks: trace.meta().page_walks.get(&number).copied(),
             name: space
                 .filter(|_| !is_alone)
                 .map(|space| format!("{}: {} {}", dir.display(), space.command, space.pid)),

@@ -206,6 +206,7 @@ impl Builder {
         let duration = WINDOW.saturating_mul(u32::try_from(self.windows).unwrap_or(u32::MAX));
         Ok(Recorded {
             programs: vec![Named {
+                walks: None,
                 name: None,
                 program: self.looks.finish(None),
             }],

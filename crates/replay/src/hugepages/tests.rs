@@ -69,8 +69,11 @@ fn access(time_s: u64, space: u32, region: u64, accessed_pages: u16) -> Access {
 }
 
 fn record(dir: &Path, accesses: &[Access]) {
-    let mut writer =
-        TraceWriter::create(dir, Meta::default(), Overwrite::Refuse).expect("a folder");
+    record_with(dir, accesses, Meta::default());
+}
+
+fn record_with(dir: &Path, accesses: &[Access], meta: Meta) {
+    let mut writer = TraceWriter::create(dir, meta, Overwrite::Refuse).expect("a folder");
     for row in accesses {
         writer.accesses.push(row.clone()).expect("written");
     }
@@ -137,6 +140,48 @@ fn processes_of_a_recording_are_programs_and_files_are_left_alone() {
         .map(|one| one.recorded_s)
         .collect();
     assert_eq!(ran, [6.0, 2.0]);
+}
+
+#[test]
+fn what_counters_said_while_it_was_recorded_is_gone_by_unless_told_otherwise() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dir = folder.path().join("pagewise.data");
+    let rows = [access(0, 1, 1, 100), access(0, 2, 1, 100)];
+    let meta = Meta {
+        page_walks: [(1, 0.25)].into(),
+        ..Meta::default()
+    };
+    record_with(&dir, &rows, meta);
+    let found = replayed(&[&dir], &request()).expect("it has accesses");
+    let shares: Vec<f64> = found.base_overheads.iter().flatten().copied().collect();
+    assert!(
+        (shares[0] - 0.25).abs() < 1e-6 && (shares[1] - 0.5).abs() < 1e-6,
+        "{shares:?}"
+    );
+    let bases: Vec<Basis> = found.programs.iter().map(|program| program.basis).collect();
+    assert_eq!(bases, [Basis::Measured, Basis::Assumed]);
+    let told = HugeRequest {
+        overheads: vec![0.1],
+        ..request()
+    };
+    let found = replayed(&[&dir], &told).expect("it has accesses");
+    assert!((found.base_overheads[0].expect("known") - 0.1).abs() < 1e-6);
+    // More than its pages can have on a TLB that holds them all.
+    let large = HugeRequest {
+        tlb: "l1-4k=4096,walk=10,l2-hit=0,work=10"
+            .parse()
+            .expect("a geometry"),
+        ..request()
+    };
+    let found = replayed(&[&dir], &large).expect("it has accesses");
+    assert!(
+        found
+            .notes
+            .iter()
+            .any(|note| note.contains("25.0 % of cycles")),
+        "{:?}",
+        found.notes
+    );
 }
 
 #[test]
