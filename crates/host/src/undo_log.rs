@@ -193,9 +193,9 @@ fn folder() -> Option<PathBuf> {
     Some(PathBuf::from(std::env::var_os("XDG_RUNTIME_DIR")?).join("pagewise"))
 }
 
-/// Makes it, or sees that it is ours alone.
+/// Makes it, or sees that nobody else writes there. Others may look into it: the manager of huge pages has its status there.
 fn make_private(folder: &Path) -> io::Result<()> {
-    match DirBuilder::new().mode(0o700).create(folder) {
+    match DirBuilder::new().mode(0o755).create(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
