@@ -21,6 +21,7 @@ use crate::calibrate::open_object;
 use crate::features;
 use crate::io_record;
 use crate::io_record::Wish;
+use crate::numbers::Numbers;
 use crate::path_memory;
 use crate::path_memory::PathMemory;
 use crate::path_memory::Referred;
@@ -76,6 +77,8 @@ pub struct Totals {
     pub lost: u64,
     /// Exec, fork and exit notices that found their ring full.
     pub lost_notices: u64,
+    /// Processes, or new address spaces of processes, that found no room: they are not recorded from then on.
+    pub lost_processes: u64,
     /// Words dropped because a record made no sense (a bug).
     pub malformed: u64,
     /// Major faults taken by exception that were no swap-in: file pages.
@@ -115,6 +118,7 @@ pub struct IoTotals {
 /// The running sensor. Dropping it detaches everything.
 pub struct SwapSensor {
     rings: Rings,
+    numbers: Numbers,
     paths: PathMemory,
     notices: RingBuffer<'static>,
     copies: RingBuffer<'static>,
@@ -201,6 +205,7 @@ impl SwapSensor {
             find(&object, "rings")?.as_fd(),
             cpus,
         )?;
+        let numbers = Numbers::map(find(&object, ".bss.numbers")?.as_fd())?;
         let process_links = attach(&object, cpus, Role::Processes)?;
         let page_links = attach(&object, cpus, Role::Pages)?;
         let fault_links = attach(&object, cpus, Role::Faults)?;
@@ -223,6 +228,7 @@ impl SwapSensor {
         let stalls = Stalls::start(&object, options.base_ns, missing_tracepoints)?;
         Ok(Self {
             rings,
+            numbers,
             paths,
             notices,
             copies,
@@ -303,14 +309,18 @@ impl SwapSensor {
         let (base_ns, latest_ns) = (self.base_ns, record::latest_ns());
         self.malformed += self.rings.drain(|words| {
             let base_ns = record::base_of_turn(*words.get(1)?, base_ns, latest_ns);
-            let (observation, length) = record::decode(words, base_ns)?;
+            let (mut observation, length) = record::decode(words, base_ns)?;
+            self.numbers.complete(&mut observation);
             self.referred.note(&observation);
             sink(observation);
             Some(length)
         });
         self.hand_on_files(&mut sink)?;
         self.hand_on_copies(&mut sink)?;
-        completions.into_iter().for_each(sink);
+        for mut completion in completions {
+            self.numbers.complete(&mut completion);
+            sink(completion);
+        }
         Ok(())
     }
 
@@ -443,6 +453,7 @@ impl SwapSensor {
         Ok(Totals {
             lost: counters.lost + counters.unmatched_ends,
             lost_notices: word(1),
+            lost_processes: word(4),
             malformed: self.malformed,
             file_majors: counters.file_majors,
             // The begin of a running process may stand there as a debt that its live threads pay.

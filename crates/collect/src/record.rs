@@ -230,7 +230,11 @@ pub(crate) fn base_of_turn(time_word: u64, base_ns: u64, latest_ns: u64) -> u64 
     base_ns.wrapping_add(latest_ns.saturating_sub(first) & !TIME_BITS)
 }
 
-/// Decodes the record at the start of `words`, whose time counts from `base_ns`. Returns it and its length in words, or `None` if `words` holds no
+/// Address spaces that records can tell apart at a time.
+pub(crate) const NUMBERS: usize = 1 << 16;
+
+/// Decodes the record at the start of `words`, whose time counts from `base_ns`; the address space has only the low bits of
+/// its number (see [`Observation::space_of_record`]). Returns it and its length in words, or `None` if `words` holds no
 /// whole, well-formed record: the ring's writer is trusted, so that means a bug and ends the recording.
 pub fn decode(words: &[u64], base_ns: u64) -> Option<(Observation, usize)> {
     let (&first, &second) = (words.first()?, words.get(1)?);
@@ -296,6 +300,19 @@ pub fn decode(words: &[u64], base_ns: u64) -> Option<(Observation, usize)> {
 }
 
 impl Observation {
+    /// The address space of what a record told of.
+    pub(crate) fn space_of_record(&mut self) -> Option<&mut u32> {
+        match self {
+            Self::SwapIn { space, .. }
+            | Self::Pages { space, .. }
+            | Self::Written { space, .. }
+            | Self::Stall { space, .. } => Some(space),
+            Self::FileCall(call) => Some(&mut call.space),
+            Self::Cache(change) => change.by.as_mut().map(|by| &mut by.space),
+            Self::Stack { .. } | Self::File(_) | Self::Process { .. } => None,
+        }
+    }
+
     /// The call path it has, if any.
     pub(crate) fn call_path(&self) -> CallPath {
         match self {
@@ -567,6 +584,7 @@ mod tests {
             assert_eq!(value(name), here.to_string(), "{name}");
         }
         assert_eq!(value("RING_WORDS"), "(1 << 20)");
+        assert_eq!(value("NUMBERS"), "(1 << 16)");
         assert_eq!(value("LATENCY_UNKNOWN"), "((1ULL << 40) - 1)");
         assert_eq!(Config::default().to_bytes().len(), size_of::<Config>());
     }

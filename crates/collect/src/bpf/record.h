@@ -7,7 +7,7 @@
  * reader reads. No lock, no atomic, no per-record header; a record is two to six words:
  *
  *   word 0   63..60 kind | 59 a path follows | 58..57 - | 56..0 address; for page events the low 12 bits are flags
- *   word 1   63..48 space | 47..0 time, ns since the recording's base (begins anew after 78 hours)
+ *   word 1   63..48 low bits of the space's number | 47..0 time, ns since the recording's base (begins anew after 78 hours)
  *   word 2   faults and stalls only: 63..24 latency in ns | 23..0 thread
  *   word 3   faults with a path only: its number, or the number of a copy of the stack, or 0: unknown
  *
@@ -108,6 +108,10 @@ struct config {
 #define PAGE_IN_FLIGHT 8     /* a completion tells when the device has it */
 #define PAGE_ORDER_SHIFT 8   /* 2^order base pages, from the address on */
 
+/* Address spaces that records can tell apart at a time. Those to come have other numbers than those that were, so the
+ * reader looks up which one the bits mean now. */
+#define NUMBERS (1 << 16)
+
 #define HAS_PATH (1ULL << 59)
 #define PATH_IS_COPY (1ULL << 63)
 
@@ -148,6 +152,7 @@ struct totals {
 	__u32 generation; /* changes when an address space comes or goes: processors then forget the last */
 	__u32 last_space;
 	__u64 reads_are_counted; /* threads count what they read from devices (CONFIG_TASK_IO_ACCOUNTING) */
+	__u64 lost_processes; /* there was no room to follow them, or for their address spaces */
 };
 
 /* Memoized unwinding (callpaths.h): the reader writes, the programs read. */

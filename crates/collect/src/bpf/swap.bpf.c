@@ -65,8 +65,8 @@ struct {
 
 struct process {
 	__u64 mm;
-	__u32 space;
-	__u32 owns_mm; // false between vfork and exec: it borrows its parent's
+	__u32 space; // its parent's too between vfork and exec
+	__u32 unused;
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

@@ -425,6 +425,7 @@ impl Sensors {
         if let Some(totals) = totals {
             losses.insert("events".to_owned(), totals.lost + totals.malformed);
             losses.insert("process_notices".to_owned(), totals.lost_notices);
+            losses.insert("processes".to_owned(), totals.lost_processes);
             losses.insert(
                 "call_paths".to_owned(),
                 totals.lost_copies + translator.fault_paths.too_late,

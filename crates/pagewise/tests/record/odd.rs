@@ -59,6 +59,35 @@ fn a_thousand_children_are_recorded_each_with_a_ring_of_its_own() {
     machine.assert_restored();
 }
 
+/// Records a program of which a process sweeps its memory three times under a limit that holds two thirds of it.
+fn assert_swept(kind: &str) {
+    const PAGES: u64 = 48 << 8;
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder_with("family.c");
+    let options = "--memory 32M --swap zram --swap-size 512M";
+    record(folder.path(), options, &format!("./family {kind}")).expect_code(0);
+    machine.assert_restored();
+    let report = report(folder.path());
+    assert_nothing_lost(&report);
+    let objects = report["objects"].as_array().expect("objects");
+    let memory = objects.iter().find(|object| object["name"] == "memory");
+    let memory = memory.unwrap_or_else(|| panic!("{:#}", report["summary"]));
+    let swap_ins = memory["swap_ins"].as_u64().expect("a count");
+    assert!(swap_ins > 2 * PAGES, "{swap_ins} of {PAGES} pages");
+}
+
+#[test]
+fn a_process_after_more_than_65535_others_is_recorded() {
+    assert_swept("many 70000");
+}
+
+#[test]
+fn a_process_goes_on_in_the_memory_of_one_that_has_ended() {
+    assert_swept("orphan");
+}
+
 #[test]
 fn children_are_recorded_without_root_too() {
     assert_recorded(ALLOCATIONS, "forks 60", 60);

@@ -159,7 +159,9 @@ fn outcome(
         other_files: late.another,
         lost_calls: totals.lost + totals.malformed + totals.lost_copies,
         lost_files: totals.io.lost_files,
-        lost_processes: listener.unfollowed.len() as u64 + totals.lost_notices,
+        lost_processes: listener.unfollowed.len() as u64
+            + totals.lost_notices
+            + totals.lost_processes,
     };
     Ok(Outcome::new(plan, &compiled.rules, words, run).enforced_outside(outside))
 }
