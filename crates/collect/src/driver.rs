@@ -73,7 +73,7 @@ pub struct Options {
 /// Counts that the programs keep themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Records that found a ring full.
+    /// Records that found a ring full, and swap-ins that lost their place to those of other threads.
     pub lost: u64,
     /// Exec, fork and exit notices that found their ring full.
     pub lost_notices: u64,
@@ -451,7 +451,7 @@ impl SwapSensor {
         let counters = self.rings.counters();
         let stalls = StallTotals::read(&self.object)?;
         Ok(Totals {
-            lost: counters.lost + counters.unmatched_ends,
+            lost: counters.lost + counters.displaced_faults,
             lost_notices: word(1),
             lost_processes: word(4),
             malformed: self.malformed,

@@ -70,7 +70,7 @@ pub(crate) struct CpuCounters {
     pub(crate) lost: u64,
     pub(crate) file_majors: u64,
     pub(crate) pages_read: u64,
-    pub(crate) unmatched_ends: u64,
+    pub(crate) displaced_faults: u64,
     pub(crate) foreign_pages: u64,
     pub(crate) unknown_owner: u64,
     pub(crate) lost_copies: u64,
@@ -139,7 +139,7 @@ impl Rings {
             sum.lost += read(0);
             sum.file_majors += read(1);
             sum.pages_read += read(2);
-            sum.unmatched_ends += read(3);
+            sum.displaced_faults += read(3);
             sum.foreign_pages += read(4);
             sum.unknown_owner += read(5);
             sum.lost_copies += read(6);

@@ -68,7 +68,7 @@ struct io_call {
 	__u32 wish;
 	struct io_side sides[2];
 };
-struct io_call io_under_way[PENDING_SLOTS];
+struct io_call io_under_way[CALL_SLOTS];
 
 struct known_file {
 	__u64 inode; /* its number on its device */
@@ -420,7 +420,7 @@ int BPF_PROG(io_begins, struct pt_regs *regs, long number)
 		__sync_fetch_and_add(call == IO_UNSEEN ? &io_totals.unseen_calls : &io_totals.foreign_calls, 1);
 		return 0;
 	}
-	struct io_call *io = &io_under_way[task->pid & (PENDING_SLOTS - 1)];
+	struct io_call *io = &io_under_way[task->pid & (CALL_SLOTS - 1)];
 	__u64 arguments[4] = ARGUMENTS(regs);
 	if (io->start && io->thread != (__u32)task->pid) {
 		/* That of another thread in the same place: two numbers are 16,384 apart. */
@@ -505,7 +505,7 @@ SEC("tp_btf/sys_exit")
 int BPF_PROG(io_ends, struct pt_regs *regs, long result)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct io_call *io = &io_under_way[task->pid & (PENDING_SLOTS - 1)];
+	struct io_call *io = &io_under_way[task->pid & (CALL_SLOTS - 1)];
 
 	if (!io->start || io->thread != (__u32)task->pid)
 		return 0;
@@ -590,7 +590,7 @@ SEC("tp_btf/mm_filemap_add_to_page_cache")
 int BPF_PROG(page_cached, struct folio *added)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct io_call *io = &io_under_way[task->pid & (PENDING_SLOTS - 1)];
+	struct io_call *io = &io_under_way[task->pid & (CALL_SLOTS - 1)];
 	__u32 id;
 	struct cpu_state *cpu = this_cpu(&id);
 

@@ -117,7 +117,8 @@ struct config {
 
 #define LATENCY_UNKNOWN ((1ULL << 40) - 1)
 
-#define PENDING_SLOTS (1 << 14)
+#define PENDING_SETS (1 << 14)
+#define CALL_SLOTS (1 << 14)
 
 /* How many files a processor remembers without asking the map. */
 #define RECENT_FILES 64
@@ -138,7 +139,7 @@ struct cpu_state {
 	__u64 lost; /* records that found the ring full */
 	__u64 file_majors;
 	__u64 pages_read;
-	__u64 unmatched_ends;
+	__u64 displaced_faults; /* swap-ins whose slot another thread took while they were under way */
 	__u64 foreign_pages; /* evictions of pages of programs that are not recorded */
 	__u64 unknown_owner;
 	__u64 lost_copies; /* stacks that found no room to be copied to: their faults have no path */

@@ -80,8 +80,9 @@ struct {
 	__uint(max_entries, 1 << 20);
 } notices SEC(".maps");
 
-// Swap-in faults under way, by thread. Thread numbers are dense, so two threads that share a slot and
-// fault at once are rare; they are counted (unmatched_ends).
+// Swap-in faults under way, by thread: one of two slots, so that three threads must meet in the same ones, each in a fault,
+// for one to lose its own, which is counted (displaced_faults). A fault that found its page in the swap cache keeps its slot
+// until the thread's next one.
 struct pending {
 	__u64 start;
 	__u64 address;
@@ -89,8 +90,9 @@ struct pending {
 	__u64 path;
 	__u32 thread;
 	__u32 space;
+	__u32 displaced; // the thread that was here before, in a fault that has not ended; 0: none
 };
-struct pending pending[PENDING_SLOTS];
+struct pending pending[PENDING_SETS][2];
 
 static __always_inline __u64 now(struct cpu_state *cpu)
 {
@@ -173,9 +175,39 @@ static __always_inline void emit_fault(struct cpu_state *cpu, __u32 id, struct p
 	     latency << 24 | fault->thread, fault->path, config.call_paths ? 4 : 3);
 }
 
+// The thread's slot; if it has none, one that it may take. Another one's fault is in there only if both are taken.
 static __always_inline struct pending *pending_of(__u32 thread)
 {
-	return &pending[thread & (PENDING_SLOTS - 1)];
+	struct pending *slots = pending[thread & (PENDING_SETS - 1)];
+
+	if (slots[0].thread == thread)
+		return &slots[0];
+	return slots[1].thread == thread || slots[0].start ? &slots[1] : &slots[0];
+}
+
+// What the slot held ends here: a fault of the same thread without an event at its end found its page in the swap cache; of
+// another thread's there is no telling.
+static __always_inline void clear_slot(struct cpu_state *cpu, __u32 id, struct pending *fault, __u32 thread)
+{
+	if (!fault->start)
+		return;
+	if (fault->thread == thread) {
+		emit_fault(cpu, id, fault, KIND_SWAP_CACHE_HIT, LATENCY_UNKNOWN);
+	} else {
+		cpu->displaced_faults++;
+		fault->displaced = fault->thread;
+	}
+}
+
+// Whether the fault that ends here lost its slot.
+static __always_inline bool was_displaced(__u32 thread)
+{
+	struct pending *slots = pending[thread & (PENDING_SETS - 1)];
+
+	if (slots[1].displaced != thread)
+		return false;
+	slots[1].displaced = 0;
+	return true;
 }
 
 // block/blk-core.c (6.12), submit_bio: what a thread reads from devices, its readahead included.
@@ -218,8 +250,7 @@ static __always_inline int fault_begins(unsigned long address, struct pt_regs *r
 		return 0;
 
 	struct pending *fault = pending_of(task->pid);
-	if (fault->start) // no major-fault event ended it: the page was in the swap cache
-		emit_fault(cpu, id, fault, KIND_SWAP_CACHE_HIT, LATENCY_UNKNOWN);
+	clear_slot(cpu, id, fault, task->pid);
 	fault->thread = task->pid;
 	fault->space = space;
 	fault->address = address;
@@ -265,7 +296,7 @@ int fault_ends(struct bpf_perf_event_data *event)
 		if (!config.swap_is_slow)
 			cpu->pages_read += pages_read_for(task, fault);
 		fault->start = 0;
-	} else if (space_of(cpu, (__u64)task->mm)) {
+	} else if (!was_displaced(task->pid) && space_of(cpu, (__u64)task->mm)) {
 		cpu->file_majors++;
 	}
 	return 0;

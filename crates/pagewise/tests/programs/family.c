@@ -1,11 +1,19 @@
-// Programs whose memory is another process's too, or that come after many others. usage: family many NUMBER | orphan
+// Processes that come after many others, live in the memory of another, have like numbers, or thousands of mappings.
+// usage: family many NUMBER | orphan | apart NUMBER | split
 #define _GNU_SOURCE
+#include <errno.h>
+#include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -84,9 +92,66 @@ static int orphan(void) {
     return wait_for_all();
 }
 
+// Like fork, with that number (CAP_SYS_ADMIN).
+static pid_t fork_as(pid_t number) {
+    struct clone_args arguments = {
+        .exit_signal = SIGCHLD,
+        .set_tid = (uintptr_t)&number,
+        .set_tid_size = 1,
+    };
+    return (pid_t)syscall(SYS_clone3, &arguments, sizeof arguments);
+}
+
+static bool are_free(pid_t first, int number) {
+    for (int i = 0; i < number; i++)
+        if (kill(first + (i << 14), 0) == 0 || errno != ESRCH)
+            return false;
+    return true;
+}
+
+// So many processes sweep at once, with numbers that are 16,384 apart. Prints their major faults.
+static int apart(int number) {
+    pid_t first = 300;
+    while (!are_free(first, number))
+        first++;
+    for (int i = 0; i < number; i++) {
+        const pid_t child = fork_as(first + (i << 14));
+        if (child == 0) {
+            fill();
+            sweep();
+            _exit(0);
+        }
+        if (child < 0)
+            return 1;
+    }
+    const int status = wait_for_all();
+    struct rusage usage;
+    getrusage(RUSAGE_CHILDREN, &usage);
+    printf("%ld\n", usage.ru_majflt);
+    return status;
+}
+
+// Every other page may only be read: each is a mapping of its own, all of the same memory.
+static int split(void) {
+    fill();
+    unsigned char *pages = (unsigned char *)(((uintptr_t)memory + PAGE - 1) & ~(uintptr_t)(PAGE - 1));
+    for (size_t offset = 0; offset + PAGE < SIZE; offset += 2 * PAGE)
+        if (mprotect(pages + offset, PAGE, PROT_READ) != 0)
+            return 1;
+    unsigned sum = 0;
+    for (int pass = 0; pass < PASSES; pass++)
+        for (size_t offset = 0; offset < SIZE; offset += PAGE)
+            sum += ((volatile unsigned char *)memory)[offset];
+    return sum == 0;
+}
+
 int main(int argc, char **argv) {
     if (argc == 3 && strcmp(argv[1], "many") == 0)
         return after_many(atoi(argv[2]));
+    if (argc == 3 && strcmp(argv[1], "apart") == 0)
+        return apart(atoi(argv[2]));
+    if (argc == 2 && strcmp(argv[1], "split") == 0)
+        return split();
     if (argc == 2 && strcmp(argv[1], "orphan") == 0)
         return orphan();
     return 2;

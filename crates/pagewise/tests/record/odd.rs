@@ -89,6 +89,26 @@ fn a_process_goes_on_in_the_memory_of_one_that_has_ended() {
 }
 
 #[test]
+fn faults_of_threads_with_like_numbers_are_told_apart() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder_with("family.c");
+    let options = "--memory 32M --swap zram --swap-size 512M";
+    let ended = record(folder.path(), options, "./family apart 2").expect_code(0);
+    machine.assert_restored();
+    let report = report(folder.path());
+    assert_nothing_lost(&report);
+    let summary = &report["summary"];
+    let count = |name: &str| summary[name].as_u64().expect("a count");
+    let own: u64 = ended.stdout.trim().parse().expect("its major faults");
+    // On zram no page is in the swap cache but for a moment.
+    assert!(count("swap_cache_hits") < 16, "{summary:#}");
+    assert!(count("file_major_faults") < 64, "{summary:#}");
+    assert!(count("swap_ins") + 64 > own, "{own}, {summary:#}");
+}
+
+#[test]
 fn children_are_recorded_without_root_too() {
     assert_recorded(ALLOCATIONS, "forks 60", 60);
 }
