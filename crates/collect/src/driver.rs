@@ -92,8 +92,10 @@ pub struct Totals {
     pub reads_are_counted: bool,
     /// Evictions of pages of programs that are not recorded.
     pub foreign_pages: u64,
-    /// Evictions whose owner could not be found.
+    /// Evictions of private memory whose owner could not be found.
     pub unknown_owner: u64,
+    /// Pages of shared memory (and, rarely, of files) that were written as memory was short, of the whole machine.
+    pub shared_pages: u64,
     /// Stacks that found no room to be copied to: their faults have no call path.
     pub lost_copies: u64,
     /// Stalls that found no room to be noted.
@@ -462,6 +464,7 @@ impl SwapSensor {
             reads_are_counted: word(3) != 0,
             foreign_pages: counters.foreign_pages,
             unknown_owner: counters.unknown_owner,
+            shared_pages: counters.shared_pages,
             lost_copies: counters.lost_copies,
             lost_stalls: stalls.lost_stalls,
             lost_completions: stalls.lost_completions,

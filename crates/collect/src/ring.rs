@@ -10,7 +10,7 @@ use crate::CollectError;
 use crate::record::RING_SLACK;
 use crate::record::RING_WORDS;
 
-const CPU_STATE_WORDS: usize = 24;
+const CPU_STATE_WORDS: usize = 32;
 const TAIL: usize = 8;
 const COUNTERS: usize = 16;
 const RING_STRIDE_WORDS: usize = RING_WORDS + RING_SLACK;
@@ -74,6 +74,7 @@ pub(crate) struct CpuCounters {
     pub(crate) foreign_pages: u64,
     pub(crate) unknown_owner: u64,
     pub(crate) lost_copies: u64,
+    pub(crate) shared_pages: u64,
 }
 
 /// All processors' rings.
@@ -143,6 +144,7 @@ impl Rings {
             sum.foreign_pages += read(4);
             sum.unknown_owner += read(5);
             sum.lost_copies += read(6);
+            sum.shared_pages += read(8);
         }
         sum
     }

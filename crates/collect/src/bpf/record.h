@@ -141,9 +141,11 @@ struct cpu_state {
 	__u64 pages_read;
 	__u64 displaced_faults; /* swap-ins whose slot another thread took while they were under way */
 	__u64 foreign_pages; /* evictions of pages of programs that are not recorded */
-	__u64 unknown_owner;
+	__u64 unknown_owner; /* evictions of private memory of nobody knows whom */
 	__u64 lost_copies; /* stacks that found no room to be copied to: their faults have no path */
 	__u64 last_cut; /* when a stack that is known to be cut was last copied, jiffies */
+	__u64 shared_pages; /* written pages that are no private memory: of tmpfs, of files */
+	__u64 unused2[7];
 };
 
 /* Shared by all processors. */

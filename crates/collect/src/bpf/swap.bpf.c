@@ -321,6 +321,10 @@ static __always_inline int folio_order(__u64 folio)
 // The space that the page belongs to; 0: none that is recorded.
 static __always_inline __u32 recorded_owner(struct cpu_state *cpu, __u64 folio, struct owner *owner)
 {
+	if (!is_anonymous(folio)) {
+		cpu->shared_pages++;
+		return 0;
+	}
 	if (!find_owner(folio, owner)) {
 		cpu->unknown_owner++;
 		return 0;
@@ -463,7 +467,7 @@ int BPF_PROG(page_freed, struct page *page, unsigned int order)
 		return 0;
 	if (!PAGE_FLAG(page, PG_swapbacked))
 		return 0; // page cache, or dropped by MADV_FREE
-	if ((LOAD(page, struct folio, mapping) & MAPPING_FLAGS) != ANON_MAPPING)
+	if (!is_anonymous((__u64)page))
 		return 0; // page tables, tmpfs
 	__u32 id;
 	struct cpu_state *cpu = this_cpu(&id);

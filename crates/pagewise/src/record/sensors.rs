@@ -430,6 +430,7 @@ impl Sensors {
                 "call_paths".to_owned(),
                 totals.lost_copies + translator.fault_paths.too_late,
             );
+            losses.insert("evictions_without_owner".to_owned(), totals.unknown_owner);
             losses.insert("stalls".to_owned(), totals.lost_stalls);
             losses.insert("write_latencies".to_owned(), totals.lost_completions);
             if self.states.get("io").is_some_and(|state| state == "on") {

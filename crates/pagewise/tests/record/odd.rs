@@ -74,8 +74,15 @@ fn assert_swept(kind: &str) {
     let objects = report["objects"].as_array().expect("objects");
     let memory = objects.iter().find(|object| object["name"] == "memory");
     let memory = memory.unwrap_or_else(|| panic!("{:#}", report["summary"]));
-    let swap_ins = memory["swap_ins"].as_u64().expect("a count");
-    assert!(swap_ins > 2 * PAGES, "{swap_ins} of {PAGES} pages");
+    for what in ["swap_ins", "evictions"] {
+        let count = memory[what].as_u64().expect("a count");
+        assert!(count > 2 * PAGES, "{count} {what} of {PAGES} pages");
+    }
+}
+
+#[test]
+fn pages_among_thousands_of_mappings_have_their_owner() {
+    assert_swept("split");
 }
 
 #[test]
