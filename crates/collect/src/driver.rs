@@ -28,6 +28,7 @@ use crate::path_memory::Referred;
 use crate::perf_event::major_faults_on;
 use crate::record;
 use crate::record::Config;
+use crate::ring::RingSizes;
 use crate::ring::Rings;
 use crate::stalls::Delays;
 use crate::stalls::StallTotals;
@@ -75,6 +76,8 @@ pub struct Options {
 pub struct Totals {
     /// Records that found a ring full, and swap-ins that lost their place to those of other threads.
     pub lost: u64,
+    /// What happened on processors that came online later: they have no ring.
+    pub lost_without_ring: u64,
     /// Exec, fork and exit notices that found their ring full.
     pub lost_notices: u64,
     /// Processes, or new address spaces of processes, that found no room: they are not recorded from then on.
@@ -145,6 +148,9 @@ impl SwapSensor {
     /// # Errors
     /// If the kernel refuses a program, for lack of privilege or of a feature.
     pub fn load(options: Options) -> Result<Self, CollectError> {
+        let refused = |error: libbpf_rs::Error| CollectError::from_libbpf("swap", &error);
+        let cpus = libbpf_rs::num_possible_cpus().map_err(refused)?;
+        let sizes = RingSizes::of_this_machine(cpus);
         let config = Config {
             base_ns: options.base_ns,
             direct_map: options.layout.direct_map,
@@ -159,9 +165,9 @@ impl SwapSensor {
             does_nothing: options.does_nothing.into(),
             copies_tables: 0, // nothing is copied by these programs
             enforces: options.enforces.into(),
+            ring_words: sizes.words as u32,
+            rings: sizes.rings as u32,
         };
-        let refused = |error: libbpf_rs::Error| CollectError::from_libbpf("swap", &error);
-        let cpus = libbpf_rs::num_possible_cpus().map_err(refused)?;
         let mut open = open_object("swap", SWAP, config)?;
         let missing_tracepoints = features::missing_tracepoints()?;
         for mut program in open.progs_mut() {
@@ -197,8 +203,15 @@ impl SwapSensor {
             if name == "known_files" && !options.io {
                 map.set_max_entries(1).map_err(refused)?;
             }
-            if ["rings", "cpus", "scratches", "io_cpus"].contains(&&*name) {
+            if ["cpus", "io_cpus"].contains(&&*name) {
                 map.set_max_entries(cpus as u32).map_err(refused)?;
+            }
+            if ["rings", "scratches"].contains(&&*name) {
+                map.set_max_entries(sizes.rings as u32).map_err(refused)?;
+            }
+            if name == "rings" {
+                map.set_value_size(sizes.stride_words() as u32 * 8)
+                    .map_err(refused)?;
             }
         }
         let object = open.load().map_err(refused)?;
@@ -206,6 +219,7 @@ impl SwapSensor {
             find(&object, "cpus")?.as_fd(),
             find(&object, "rings")?.as_fd(),
             cpus,
+            sizes,
         )?;
         let numbers = Numbers::map(find(&object, ".bss.numbers")?.as_fd())?;
         let process_links = attach(&object, cpus, Role::Processes)?;
@@ -454,6 +468,7 @@ impl SwapSensor {
         let stalls = StallTotals::read(&self.object)?;
         Ok(Totals {
             lost: counters.lost + counters.displaced_faults,
+            lost_without_ring: counters.without_ring,
             lost_notices: word(1),
             lost_processes: word(4),
             malformed: self.malformed,

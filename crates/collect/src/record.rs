@@ -6,7 +6,7 @@ use crate::io_record::CacheChange;
 use crate::io_record::FileCall;
 use crate::io_record::FileSeen;
 
-/// Words in a processor's ring; a power of two.
+/// Most words in a processor's ring; a power of two.
 pub const RING_WORDS: usize = 1 << 20;
 /// Words behind the ring's end that a record begun in the last word may use.
 pub const RING_SLACK: usize = 6;
@@ -41,6 +41,8 @@ pub(crate) struct Config {
     pub(crate) direct_map: u64,
     pub(crate) page_structs: u64,
     pub(crate) top_level_shift: u32,
+    pub(crate) ring_words: u32,
+    pub(crate) rings: u32,
     pub(crate) use_cast: u8,
     pub(crate) swap_is_slow: u8,
     pub(crate) zeros_are_noted: u8,
@@ -60,6 +62,8 @@ impl Config {
         bytes.extend(self.direct_map.to_ne_bytes());
         bytes.extend(self.page_structs.to_ne_bytes());
         bytes.extend(self.top_level_shift.to_ne_bytes());
+        bytes.extend(self.ring_words.to_ne_bytes());
+        bytes.extend(self.rings.to_ne_bytes());
         bytes.extend([
             self.use_cast,
             self.swap_is_slow,

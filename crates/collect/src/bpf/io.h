@@ -164,13 +164,12 @@ static __always_inline void emit_io(struct cpu_state *cpu, __u32 id, const __u64
 	struct ring *ring = bpf_map_lookup_elem(&rings, &id);
 	__u64 head = cpu->head;
 
-	if (!ring || head - cpu->tail > RING_WORDS - RING_SLACK) {
+	const __u32 size = config.ring_words;
+	if (!ring || head - cpu->tail > size - RING_SLACK) {
 		cpu->lost++;
 		return;
 	}
-	__u32 at = head & (RING_WORDS - 1);
-	barrier_var(at);
-	at &= RING_WORDS - 1;
+	__u32 at = head & (size - 1);
 #pragma unroll
 	for (int word = 0; word < words; word++)
 		ring->words[at + word] = record[word];

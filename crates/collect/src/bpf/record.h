@@ -32,6 +32,8 @@ struct config {
 	__u64 direct_map;      /* where the kernel maps all of memory; moves with KASLR */
 	__u64 page_structs;    /* where its array of struct page begins (vmemmap); moves too */
 	__u32 top_level_shift; /* 39: page tables of four levels, 48: five */
+	__u32 ring_words;      /* of each processor; a power of two */
+	__u32 rings;           /* for the processors with lower numbers: these were online */
 	__u8 use_cast;         /* bpf_rdonly_cast exists */
 	__u8 swap_is_slow;     /* page_freed reports evictions and swap_io writes; else page_written does both */
 	__u8 zeros_are_noted;  /* this kernel sends no page of zeros to swap (6.12): swpout_zero exists */
@@ -43,7 +45,7 @@ struct config {
 	__u8 enforces;         /* calls on files are heard of by what is wished of their paths, soon, and with how the file reads ahead */
 };
 
-#define RING_WORDS (1 << 20) /* 8 MiB a processor: about a second of the worst storm */
+#define RING_WORDS (1 << 20) /* at most: 8 MiB a processor, about a second of the worst storm */
 #define RING_SLACK 6         /* a record may start in the last word: it then runs on behind the end */
 
 #define KIND_SWAP_IN 1       /* a fault that found a swap entry and had to read the page (major) */

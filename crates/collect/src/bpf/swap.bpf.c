@@ -36,15 +36,16 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 struct totals totals SEC(".data.totals") = { .generation = 1 };
 
+// One a processor, as far as they were online: number and size are set before loading (ring.rs).
 struct ring {
 	__u64 words[RING_WORDS + RING_SLACK];
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1); // one a processor, set before loading
-	__type(key, __u32);
-	__type(value, struct ring);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct ring));
 } rings SEC(".maps");
 
 struct {
@@ -134,13 +135,12 @@ static __always_inline void emit(struct cpu_state *cpu, __u32 id, __u64 first, _
 	struct ring *ring = bpf_map_lookup_elem(&rings, &id);
 	__u64 head = cpu->head;
 
-	if (!ring || head - cpu->tail > RING_WORDS - RING_SLACK) {
+	const __u32 size = config.ring_words;
+	if (!ring || head - cpu->tail > size - RING_SLACK) {
 		cpu->lost++;
 		return;
 	}
-	__u32 at = head & (RING_WORDS - 1);
-	barrier_var(at); // or the compiler folds the mask away and the verifier loses the bound
-	at &= RING_WORDS - 1;
+	__u32 at = head & (size - 1);
 	ring->words[at] = first;
 	ring->words[at + 1] = second;
 	if (words > 2)
@@ -251,6 +251,11 @@ static __always_inline int fault_begins(unsigned long address, struct pt_regs *r
 
 	struct pending *fault = pending_of(task->pid);
 	clear_slot(cpu, id, fault, task->pid);
+	if (id >= config.rings) { // nobody would tell that it ends
+		cpu->lost++;
+		fault->start = 0;
+		return 0;
+	}
 	fault->thread = task->pid;
 	fault->space = space;
 	fault->address = address;

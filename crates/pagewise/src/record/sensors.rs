@@ -424,6 +424,10 @@ impl Sensors {
         let mut losses = BTreeMap::new();
         if let Some(totals) = totals {
             losses.insert("events".to_owned(), totals.lost + totals.malformed);
+            losses.insert(
+                "events_of_new_processors".to_owned(),
+                totals.lost_without_ring,
+            );
             losses.insert("process_notices".to_owned(), totals.lost_notices);
             losses.insert("processes".to_owned(), totals.lost_processes);
             losses.insert(

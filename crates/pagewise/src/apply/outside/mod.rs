@@ -157,7 +157,7 @@ fn outcome(
     let outside = FromOutside {
         closed_before: late.closed,
         other_files: late.another,
-        lost_calls: totals.lost + totals.malformed + totals.lost_copies,
+        lost_calls: totals.lost + totals.lost_without_ring + totals.malformed + totals.lost_copies,
         lost_files: totals.io.lost_files,
         lost_processes: listener.unfollowed.len() as u64
             + totals.lost_notices
