@@ -1,5 +1,5 @@
-// Processes that come after many others, live in the memory of another, have like numbers, or thousands of mappings.
-// usage: family many NUMBER | orphan | apart NUMBER | split
+// Processes that come after many others, live in the memory of another, have like numbers, or thousands of mappings; shared
+// memory. usage: family many NUMBER | orphan | apart NUMBER | split | shared
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/sched.h>
@@ -145,11 +145,25 @@ static int split(void) {
     return sum == 0;
 }
 
+// Each half of a shared mapping is used in turn and seen to be in memory.
+static int shared(void) {
+    memory = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return 1;
+    for (int turn = 0; turn < 4; turn++) {
+        memset(memory + (turn % 2 ? SIZE / 2 : 0), 1 + turn, SIZE / 2);
+        sleep(2);
+    }
+    return 0;
+}
+
 int main(int argc, char **argv) {
     if (argc == 3 && strcmp(argv[1], "many") == 0)
         return after_many(atoi(argv[2]));
     if (argc == 3 && strcmp(argv[1], "apart") == 0)
         return apart(atoi(argv[2]));
+    if (argc == 2 && strcmp(argv[1], "shared") == 0)
+        return shared();
     if (argc == 2 && strcmp(argv[1], "split") == 0)
         return split();
     if (argc == 2 && strcmp(argv[1], "orphan") == 0)
