@@ -266,3 +266,64 @@ impl Translator {
         self.live().into_iter().map(target).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pagewise_trace::Meta;
+    use pagewise_trace::Overwrite;
+
+    use super::*;
+
+    /// No such process: nothing is read of it.
+    const PARENT: u32 = 5_000_000;
+    const CHILD: u32 = 5_000_001;
+
+    /// Spaces that live after all that happened: what, space, parent's or former space, process.
+    fn live_after(changes: &[(ProcessChange, u32, u32, u32)]) -> Vec<(u32, u32)> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let dir = folder.path().join("trace");
+        let mut writer =
+            TraceWriter::create(&dir, Meta::default(), Overwrite::Refuse).expect("a trace");
+        let mut translator = Translator::new(4096, true);
+        for (time_ns, &(what, space, parent_space, pid)) in (1..).zip(changes) {
+            let change = Observation::Process {
+                time_ns,
+                what,
+                space,
+                parent_space,
+                pid,
+                start_boottime_ns: 0,
+                exec_epoch: 0,
+                command: String::new(),
+            };
+            translator.process(change, &mut writer).expect("written");
+        }
+        translator.live()
+    }
+
+    const BEGIN: (ProcessChange, u32, u32, u32) = (ProcessChange::Exec, 1, 0, PARENT);
+
+    #[test]
+    fn a_space_ends_though_there_is_no_room_for_the_next() {
+        assert_eq!(live_after(&[BEGIN]), [(PARENT, 1)]);
+        assert_eq!(
+            live_after(&[BEGIN, (ProcessChange::Exec, 0, 1, PARENT)]),
+            []
+        );
+    }
+
+    #[test]
+    fn a_space_ends_with_the_last_process_that_uses_it() {
+        let borrowed = (ProcessChange::Fork, 1, 1, CHILD);
+        let parent_ends = (ProcessChange::Exit, 1, 0, PARENT);
+        assert_eq!(live_after(&[BEGIN, borrowed]), [(PARENT, 1)]);
+        assert_eq!(live_after(&[BEGIN, borrowed, parent_ends]), [(CHILD, 1)]);
+        let child_ends = (ProcessChange::Exit, 1, 0, CHILD);
+        assert_eq!(live_after(&[BEGIN, borrowed, parent_ends, child_ends]), []);
+        let child_execs = (ProcessChange::Exec, 2, 1, CHILD);
+        assert_eq!(
+            live_after(&[BEGIN, borrowed, child_execs]),
+            [(PARENT, 1), (CHILD, 2)]
+        );
+    }
+}
