@@ -41,6 +41,8 @@ pub struct Findings {
     pub unattributed_swap_ins: u64,
     /// Pages that were seen to leave memory without being written; `None` if that was not observed.
     pub dropped_without_write: Option<u64>,
+    /// Pages of shared memory that were seen to leave memory, perhaps to swap; `None` if that was not observed.
+    pub shared_pages_gone: Option<u64>,
     /// Objects with at least one event or allocation, most stall first.
     pub objects: Vec<Object>,
     /// Swap-in latencies, ns.
@@ -151,6 +153,7 @@ pub fn analyze(trace: &Trace) -> Result<Findings, TraceError> {
     Ok(Findings {
         totals: objects.iter().map(|object| &object.counts).sum(),
         dropped_without_write: page_states.dropped_without_write,
+        shared_pages_gone: page_states.shared_pages_gone,
         estimated_swap_ins: tallies.estimated_swap_ins,
         unattributed_swap_ins: objects.iter().map(Object::unattributed_swap_ins).sum(),
         objects,

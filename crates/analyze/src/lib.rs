@@ -36,6 +36,7 @@ mod observed;
 mod pattern;
 mod recency;
 mod residency;
+mod shared_memory;
 mod spaces;
 mod strings;
 mod sums;

@@ -16,6 +16,7 @@ use pagewise_trace::Residency;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
+use crate::shared_memory::SharedMemory;
 use crate::spaces::Life;
 use crate::spaces::Spaces;
 use drops::Drops;
@@ -30,6 +31,8 @@ pub(crate) struct PageStates {
     pub(crate) in_memory: Vec<Option<InMemory>>,
     /// Pages that left memory without being written; `None` if that was not observed.
     pub(crate) dropped_without_write: Option<u64>,
+    /// Pages of shared memory that left memory, perhaps to swap; `None` if that was not observed.
+    pub(crate) shared_pages_gone: Option<u64>,
 }
 
 /// Something in the order of time.
@@ -58,7 +61,7 @@ pub(crate) fn measure(
     let mut replay = Replay {
         spaces: HashMap::new(),
         shares: Vec::new(),
-        drops: Drops::new(page_bytes),
+        drops: Drops::new(page_bytes, SharedMemory::read(trace)?),
     };
     // One scan after the other was recorded, so the rows are in order of time: they are not kept.
     let mut rows = trace.residency()?.peekable();
@@ -85,6 +88,7 @@ pub(crate) fn measure(
     }
     Ok(PageStates {
         in_memory: shares.iter().map(Share::in_memory).collect(),
+        shared_pages_gone: Some(drops.of_shared_memory()),
         dropped_without_write: match writes_observed {
             true => Some(count_drops(trace, drops)?),
             false => None,

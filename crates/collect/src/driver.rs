@@ -21,12 +21,14 @@ use crate::calibrate::open_object;
 use crate::features;
 use crate::io_record;
 use crate::io_record::Wish;
+use crate::numbers::Numbers;
 use crate::path_memory;
 use crate::path_memory::PathMemory;
 use crate::path_memory::Referred;
 use crate::perf_event::major_faults_on;
 use crate::record;
 use crate::record::Config;
+use crate::ring::RingSizes;
 use crate::ring::Rings;
 use crate::stalls::Delays;
 use crate::stalls::StallTotals;
@@ -72,10 +74,14 @@ pub struct Options {
 /// Counts that the programs keep themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Records that found a ring full.
+    /// Records that found a ring full, and swap-ins that lost their place to those of other threads.
     pub lost: u64,
+    /// What happened on processors that came online later: they have no ring.
+    pub lost_without_ring: u64,
     /// Exec, fork and exit notices that found their ring full.
     pub lost_notices: u64,
+    /// Processes, or new address spaces of processes, that found no room: they are not recorded from then on.
+    pub lost_processes: u64,
     /// Words dropped because a record made no sense (a bug).
     pub malformed: u64,
     /// Major faults taken by exception that were no swap-in: file pages.
@@ -89,8 +95,10 @@ pub struct Totals {
     pub reads_are_counted: bool,
     /// Evictions of pages of programs that are not recorded.
     pub foreign_pages: u64,
-    /// Evictions whose owner could not be found.
+    /// Evictions of private memory whose owner could not be found.
     pub unknown_owner: u64,
+    /// Pages of shared memory (and, rarely, of files) that were written as memory was short, of the whole machine.
+    pub shared_pages: u64,
     /// Stacks that found no room to be copied to: their faults have no call path.
     pub lost_copies: u64,
     /// Stalls that found no room to be noted.
@@ -115,6 +123,7 @@ pub struct IoTotals {
 /// The running sensor. Dropping it detaches everything.
 pub struct SwapSensor {
     rings: Rings,
+    numbers: Numbers,
     paths: PathMemory,
     notices: RingBuffer<'static>,
     copies: RingBuffer<'static>,
@@ -139,6 +148,9 @@ impl SwapSensor {
     /// # Errors
     /// If the kernel refuses a program, for lack of privilege or of a feature.
     pub fn load(options: Options) -> Result<Self, CollectError> {
+        let refused = |error: libbpf_rs::Error| CollectError::from_libbpf("swap", &error);
+        let cpus = libbpf_rs::num_possible_cpus().map_err(refused)?;
+        let sizes = RingSizes::of_this_machine(cpus);
         let config = Config {
             base_ns: options.base_ns,
             direct_map: options.layout.direct_map,
@@ -153,9 +165,9 @@ impl SwapSensor {
             does_nothing: options.does_nothing.into(),
             copies_tables: 0, // nothing is copied by these programs
             enforces: options.enforces.into(),
+            ring_words: sizes.words as u32,
+            rings: sizes.rings as u32,
         };
-        let refused = |error: libbpf_rs::Error| CollectError::from_libbpf("swap", &error);
-        let cpus = libbpf_rs::num_possible_cpus().map_err(refused)?;
         let mut open = open_object("swap", SWAP, config)?;
         let missing_tracepoints = features::missing_tracepoints()?;
         for mut program in open.progs_mut() {
@@ -191,8 +203,15 @@ impl SwapSensor {
             if name == "known_files" && !options.io {
                 map.set_max_entries(1).map_err(refused)?;
             }
-            if ["rings", "cpus", "scratches", "io_cpus"].contains(&&*name) {
+            if ["cpus", "io_cpus"].contains(&&*name) {
                 map.set_max_entries(cpus as u32).map_err(refused)?;
+            }
+            if ["rings", "scratches"].contains(&&*name) {
+                map.set_max_entries(sizes.rings as u32).map_err(refused)?;
+            }
+            if name == "rings" {
+                map.set_value_size(sizes.stride_words() as u32 * 8)
+                    .map_err(refused)?;
             }
         }
         let object = open.load().map_err(refused)?;
@@ -200,7 +219,9 @@ impl SwapSensor {
             find(&object, "cpus")?.as_fd(),
             find(&object, "rings")?.as_fd(),
             cpus,
+            sizes,
         )?;
+        let numbers = Numbers::map(find(&object, ".bss.numbers")?.as_fd())?;
         let process_links = attach(&object, cpus, Role::Processes)?;
         let page_links = attach(&object, cpus, Role::Pages)?;
         let fault_links = attach(&object, cpus, Role::Faults)?;
@@ -223,6 +244,7 @@ impl SwapSensor {
         let stalls = Stalls::start(&object, options.base_ns, missing_tracepoints)?;
         Ok(Self {
             rings,
+            numbers,
             paths,
             notices,
             copies,
@@ -303,14 +325,18 @@ impl SwapSensor {
         let (base_ns, latest_ns) = (self.base_ns, record::latest_ns());
         self.malformed += self.rings.drain(|words| {
             let base_ns = record::base_of_turn(*words.get(1)?, base_ns, latest_ns);
-            let (observation, length) = record::decode(words, base_ns)?;
+            let (mut observation, length) = record::decode(words, base_ns)?;
+            self.numbers.complete(&mut observation);
             self.referred.note(&observation);
             sink(observation);
             Some(length)
         });
         self.hand_on_files(&mut sink)?;
         self.hand_on_copies(&mut sink)?;
-        completions.into_iter().for_each(sink);
+        for mut completion in completions {
+            self.numbers.complete(&mut completion);
+            sink(completion);
+        }
         Ok(())
     }
 
@@ -441,8 +467,10 @@ impl SwapSensor {
         let counters = self.rings.counters();
         let stalls = StallTotals::read(&self.object)?;
         Ok(Totals {
-            lost: counters.lost + counters.unmatched_ends,
+            lost: counters.lost + counters.displaced_faults,
+            lost_without_ring: counters.without_ring,
             lost_notices: word(1),
+            lost_processes: word(4),
             malformed: self.malformed,
             file_majors: counters.file_majors,
             // The begin of a running process may stand there as a debt that its live threads pay.
@@ -451,6 +479,7 @@ impl SwapSensor {
             reads_are_counted: word(3) != 0,
             foreign_pages: counters.foreign_pages,
             unknown_owner: counters.unknown_owner,
+            shared_pages: counters.shared_pages,
             lost_copies: counters.lost_copies,
             lost_stalls: stalls.lost_stalls,
             lost_completions: stalls.lost_completions,

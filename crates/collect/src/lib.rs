@@ -21,6 +21,7 @@ mod error;
 mod fault_events;
 mod features;
 pub mod io_record;
+mod numbers;
 pub mod page_walks;
 mod path_memory;
 mod perf_event;

@@ -6,7 +6,7 @@ use crate::io_record::CacheChange;
 use crate::io_record::FileCall;
 use crate::io_record::FileSeen;
 
-/// Words in a processor's ring; a power of two.
+/// Most words in a processor's ring; a power of two.
 pub const RING_WORDS: usize = 1 << 20;
 /// Words behind the ring's end that a record begun in the last word may use.
 pub const RING_SLACK: usize = 6;
@@ -41,6 +41,8 @@ pub(crate) struct Config {
     pub(crate) direct_map: u64,
     pub(crate) page_structs: u64,
     pub(crate) top_level_shift: u32,
+    pub(crate) ring_words: u32,
+    pub(crate) rings: u32,
     pub(crate) use_cast: u8,
     pub(crate) swap_is_slow: u8,
     pub(crate) zeros_are_noted: u8,
@@ -60,6 +62,8 @@ impl Config {
         bytes.extend(self.direct_map.to_ne_bytes());
         bytes.extend(self.page_structs.to_ne_bytes());
         bytes.extend(self.top_level_shift.to_ne_bytes());
+        bytes.extend(self.ring_words.to_ne_bytes());
+        bytes.extend(self.rings.to_ne_bytes());
         bytes.extend([
             self.use_cast,
             self.swap_is_slow,
@@ -230,7 +234,11 @@ pub(crate) fn base_of_turn(time_word: u64, base_ns: u64, latest_ns: u64) -> u64 
     base_ns.wrapping_add(latest_ns.saturating_sub(first) & !TIME_BITS)
 }
 
-/// Decodes the record at the start of `words`, whose time counts from `base_ns`. Returns it and its length in words, or `None` if `words` holds no
+/// Address spaces that records can tell apart at a time.
+pub(crate) const NUMBERS: usize = 1 << 16;
+
+/// Decodes the record at the start of `words`, whose time counts from `base_ns`; the address space has only the low bits of
+/// its number (see [`Observation::space_of_record`]). Returns it and its length in words, or `None` if `words` holds no
 /// whole, well-formed record: the ring's writer is trusted, so that means a bug and ends the recording.
 pub fn decode(words: &[u64], base_ns: u64) -> Option<(Observation, usize)> {
     let (&first, &second) = (words.first()?, words.get(1)?);
@@ -296,6 +304,19 @@ pub fn decode(words: &[u64], base_ns: u64) -> Option<(Observation, usize)> {
 }
 
 impl Observation {
+    /// The address space of what a record told of.
+    pub(crate) fn space_of_record(&mut self) -> Option<&mut u32> {
+        match self {
+            Self::SwapIn { space, .. }
+            | Self::Pages { space, .. }
+            | Self::Written { space, .. }
+            | Self::Stall { space, .. } => Some(space),
+            Self::FileCall(call) => Some(&mut call.space),
+            Self::Cache(change) => change.by.as_mut().map(|by| &mut by.space),
+            Self::Stack { .. } | Self::File(_) | Self::Process { .. } => None,
+        }
+    }
+
     /// The call path it has, if any.
     pub(crate) fn call_path(&self) -> CallPath {
         match self {
@@ -567,6 +588,7 @@ mod tests {
             assert_eq!(value(name), here.to_string(), "{name}");
         }
         assert_eq!(value("RING_WORDS"), "(1 << 20)");
+        assert_eq!(value("NUMBERS"), "(1 << 16)");
         assert_eq!(value("LATENCY_UNKNOWN"), "((1ULL << 40) - 1)");
         assert_eq!(Config::default().to_bytes().len(), size_of::<Config>());
     }

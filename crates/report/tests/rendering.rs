@@ -156,12 +156,18 @@ fn residency_adds_a_column_and_a_count() {
         .sensors
         .insert("residency".to_owned(), "on".to_owned());
     findings.dropped_without_write = Some(1234);
+    findings.shared_pages_gone = Some(0);
     findings.objects[1].resident_share = None;
     let text = render(&findings, style(300));
     assert!(
         text.contains("97,280 pages written, 1,234 dropped without a write"),
         "{text}"
     );
+    assert!(!text.contains("shared memory"), "{text}");
+    findings.shared_pages_gone = Some(56);
+    let shared = render(&findings, style(300));
+    assert!(shared.contains("56 of shared memory gone, perhaps to swap"));
+    assert!(shared.contains("shared memory (tmpfs, System V, memfd)"));
     assert!(text.contains("320 MiB       62 %     48,640"), "{text}");
     assert!(text.contains("320 MiB          ?     48,640"), "{text}");
 }

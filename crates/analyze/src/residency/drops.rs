@@ -7,6 +7,7 @@ use pagewise_trace::PageState;
 use pagewise_trace::Residency;
 
 use super::share::Before;
+use crate::shared_memory::SharedMemory;
 
 /// A page's entry names swap a little before the page is written: so long may that take.
 const WRITE_PATIENCE_NS: u64 = 200_000_000;
@@ -24,7 +25,9 @@ struct Swapped {
 #[derive(Debug)]
 pub(super) struct Drops {
     page_bytes: u64,
+    shared_memory: SharedMemory,
     of_files: u64,
+    of_shared_memory: u64,
     clean: u64,
     waiting: VecDeque<Swapped>,
     /// By address only: of memory shared after a fork, the write is told of one of the family.
@@ -32,10 +35,12 @@ pub(super) struct Drops {
 }
 
 impl Drops {
-    pub(super) fn new(page_bytes: u64) -> Self {
+    pub(super) fn new(page_bytes: u64, shared_memory: SharedMemory) -> Self {
         Self {
             page_bytes,
+            shared_memory,
             of_files: 0,
+            of_shared_memory: 0,
             clean: 0,
             waiting: VecDeque::new(),
             last_write: HashMap::new(),
@@ -54,11 +59,19 @@ impl Drops {
                 }),
                 // Other pages do not vanish by themselves: the program gave them up.
                 PageState::Absent if part.file && row.mapped == Some(true) => {
-                    self.of_files += (part.end - part.start) / self.page_bytes;
+                    let shared = self.shared_memory.bytes_in(row.space, part.start, part.end);
+                    // Perhaps to swap, where only the kernel finds them.
+                    self.of_shared_memory += shared / self.page_bytes;
+                    self.of_files += (part.end - part.start - shared) / self.page_bytes;
                 }
                 _ => {}
             }
         }
+    }
+
+    /// How many pages of shared memory have left memory.
+    pub(super) fn of_shared_memory(&self) -> u64 {
+        self.of_shared_memory
     }
 
     /// All changes are known: now for the writes, in order of time.
@@ -125,7 +138,7 @@ mod tests {
 
     #[test]
     fn swapped_without_a_write_since_it_was_seen_is_dropped() {
-        let mut drops = Drops::new(PAGE);
+        let mut drops = Drops::new(PAGE, SharedMemory::default());
         drops.changed(
             &row(10 * SECOND, PageState::Swapped, None),
             9 * SECOND,
@@ -140,8 +153,17 @@ mod tests {
     }
 
     #[test]
+    fn pages_of_shared_memory_may_be_in_swap() {
+        let shared = SharedMemory::of(1, &[(PAGE, 3 * PAGE)]);
+        let mut drops = Drops::new(PAGE, shared);
+        drops.changed(&row(1, PageState::Absent, Some(true)), 0, before(true));
+        assert_eq!(drops.of_shared_memory(), 2);
+        assert_eq!(drops.finish(), 2);
+    }
+
+    #[test]
     fn pages_of_files_are_dropped_while_mapped() {
-        let mut drops = Drops::new(PAGE);
+        let mut drops = Drops::new(PAGE, SharedMemory::default());
         for (file, mapped) in [
             (true, Some(true)),
             (true, Some(false)),

@@ -68,7 +68,7 @@ struct io_call {
 	__u32 wish;
 	struct io_side sides[2];
 };
-struct io_call io_under_way[PENDING_SLOTS];
+struct io_call io_under_way[CALL_SLOTS];
 
 struct known_file {
 	__u64 inode; /* its number on its device */
@@ -164,13 +164,12 @@ static __always_inline void emit_io(struct cpu_state *cpu, __u32 id, const __u64
 	struct ring *ring = bpf_map_lookup_elem(&rings, &id);
 	__u64 head = cpu->head;
 
-	if (!ring || head - cpu->tail > RING_WORDS - RING_SLACK) {
+	const __u32 size = config.ring_words;
+	if (!ring || head - cpu->tail > size - RING_SLACK) {
 		cpu->lost++;
 		return;
 	}
-	__u32 at = head & (RING_WORDS - 1);
-	barrier_var(at);
-	at &= RING_WORDS - 1;
+	__u32 at = head & (size - 1);
 #pragma unroll
 	for (int word = 0; word < words; word++)
 		ring->words[at + word] = record[word];
@@ -420,7 +419,7 @@ int BPF_PROG(io_begins, struct pt_regs *regs, long number)
 		__sync_fetch_and_add(call == IO_UNSEEN ? &io_totals.unseen_calls : &io_totals.foreign_calls, 1);
 		return 0;
 	}
-	struct io_call *io = &io_under_way[task->pid & (PENDING_SLOTS - 1)];
+	struct io_call *io = &io_under_way[task->pid & (CALL_SLOTS - 1)];
 	__u64 arguments[4] = ARGUMENTS(regs);
 	if (io->start && io->thread != (__u32)task->pid) {
 		/* That of another thread in the same place: two numbers are 16,384 apart. */
@@ -505,7 +504,7 @@ SEC("tp_btf/sys_exit")
 int BPF_PROG(io_ends, struct pt_regs *regs, long result)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct io_call *io = &io_under_way[task->pid & (PENDING_SLOTS - 1)];
+	struct io_call *io = &io_under_way[task->pid & (CALL_SLOTS - 1)];
 
 	if (!io->start || io->thread != (__u32)task->pid)
 		return 0;
@@ -590,7 +589,7 @@ SEC("tp_btf/mm_filemap_add_to_page_cache")
 int BPF_PROG(page_cached, struct folio *added)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct io_call *io = &io_under_way[task->pid & (PENDING_SLOTS - 1)];
+	struct io_call *io = &io_under_way[task->pid & (CALL_SLOTS - 1)];
 	__u32 id;
 	struct cpu_state *cpu = this_cpu(&id);
 

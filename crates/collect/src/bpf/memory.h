@@ -66,24 +66,28 @@ static __always_inline __u64 page_table_entry(__u64 mm, __u64 address)
 
 #define ANON_MAPPING 1UL /* include/linux/page-flags.h (6.12): low bits of folio->mapping */
 #define MAPPING_FLAGS 3UL
-#define TREE_DEPTH 12
+/* A red-black tree of n nodes is at most 2 * log2(n + 1) deep: enough for a million mappings. */
+#define TREE_DEPTH 40
 
 struct owner {
 	__u64 mm;
 	__u64 address;
 };
 
-/* A folio's mapping and index lead to one address space that maps it and to its address there, also after
+/* Private anonymous memory: not a file's, nor shared by a file without a name (tmpfs). */
+static __always_inline bool is_anonymous(__u64 folio)
+{
+	return (LOAD(folio, struct folio, mapping) & MAPPING_FLAGS) == ANON_MAPPING;
+}
+
+/* The mapping and index of an anonymous folio lead to one address space that maps it and to its address there, also after
  * mremap: the first hit in the interval tree of VMAs (mm/interval_tree.c, 6.12). Of a folio shared after
- * fork, one of the family. False: not private anonymous memory, or its owner has just gone. */
+ * fork, one of the family. False: its owner has just gone. */
 static __always_inline bool find_owner(__u64 folio, struct owner *owner)
 {
-	__u64 mapping = LOAD(folio, struct folio, mapping);
-	if ((mapping & MAPPING_FLAGS) != ANON_MAPPING)
-		return false;
-
+	__u64 mapping = LOAD(folio, struct folio, mapping) & ~MAPPING_FLAGS;
 	__u64 index = LOAD(folio, struct folio, index);
-	__u64 node = LOAD(mapping - ANON_MAPPING, struct anon_vma, rb_root.rb_root.rb_node);
+	__u64 node = LOAD(mapping, struct anon_vma, rb_root.rb_root.rb_node);
 
 	for (int depth = 0; depth < TREE_DEPTH && node; depth++) {
 		__u64 link = node - bpf_core_field_offset(struct anon_vma_chain, rb);

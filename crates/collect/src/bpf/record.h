@@ -7,7 +7,7 @@
  * reader reads. No lock, no atomic, no per-record header; a record is two to six words:
  *
  *   word 0   63..60 kind | 59 a path follows | 58..57 - | 56..0 address; for page events the low 12 bits are flags
- *   word 1   63..48 space | 47..0 time, ns since the recording's base (begins anew after 78 hours)
+ *   word 1   63..48 low bits of the space's number | 47..0 time, ns since the recording's base (begins anew after 78 hours)
  *   word 2   faults and stalls only: 63..24 latency in ns | 23..0 thread
  *   word 3   faults with a path only: its number, or the number of a copy of the stack, or 0: unknown
  *
@@ -32,6 +32,8 @@ struct config {
 	__u64 direct_map;      /* where the kernel maps all of memory; moves with KASLR */
 	__u64 page_structs;    /* where its array of struct page begins (vmemmap); moves too */
 	__u32 top_level_shift; /* 39: page tables of four levels, 48: five */
+	__u32 ring_words;      /* of each processor; a power of two */
+	__u32 rings;           /* for the processors with lower numbers: these were online */
 	__u8 use_cast;         /* bpf_rdonly_cast exists */
 	__u8 swap_is_slow;     /* page_freed reports evictions and swap_io writes; else page_written does both */
 	__u8 zeros_are_noted;  /* this kernel sends no page of zeros to swap (6.12): swpout_zero exists */
@@ -43,7 +45,7 @@ struct config {
 	__u8 enforces;         /* calls on files are heard of by what is wished of their paths, soon, and with how the file reads ahead */
 };
 
-#define RING_WORDS (1 << 20) /* 8 MiB a processor: about a second of the worst storm */
+#define RING_WORDS (1 << 20) /* at most: 8 MiB a processor, about a second of the worst storm */
 #define RING_SLACK 6         /* a record may start in the last word: it then runs on behind the end */
 
 #define KIND_SWAP_IN 1       /* a fault that found a swap entry and had to read the page (major) */
@@ -108,12 +110,17 @@ struct config {
 #define PAGE_IN_FLIGHT 8     /* a completion tells when the device has it */
 #define PAGE_ORDER_SHIFT 8   /* 2^order base pages, from the address on */
 
+/* Address spaces that records can tell apart at a time. Those to come have other numbers than those that were, so the
+ * reader looks up which one the bits mean now. */
+#define NUMBERS (1 << 16)
+
 #define HAS_PATH (1ULL << 59)
 #define PATH_IS_COPY (1ULL << 63)
 
 #define LATENCY_UNKNOWN ((1ULL << 40) - 1)
 
-#define PENDING_SLOTS (1 << 14)
+#define PENDING_SETS (1 << 14)
+#define CALL_SLOTS (1 << 14)
 
 /* How many files a processor remembers without asking the map. */
 #define RECENT_FILES 64
@@ -134,11 +141,13 @@ struct cpu_state {
 	__u64 lost; /* records that found the ring full */
 	__u64 file_majors;
 	__u64 pages_read;
-	__u64 unmatched_ends;
+	__u64 displaced_faults; /* swap-ins whose slot another thread took while they were under way */
 	__u64 foreign_pages; /* evictions of pages of programs that are not recorded */
-	__u64 unknown_owner;
+	__u64 unknown_owner; /* evictions of private memory of nobody knows whom */
 	__u64 lost_copies; /* stacks that found no room to be copied to: their faults have no path */
 	__u64 last_cut; /* when a stack that is known to be cut was last copied, jiffies */
+	__u64 shared_pages; /* written pages that are no private memory: of tmpfs, of files */
+	__u64 unused2[7];
 };
 
 /* Shared by all processors. */
@@ -148,6 +157,7 @@ struct totals {
 	__u32 generation; /* changes when an address space comes or goes: processors then forget the last */
 	__u32 last_space;
 	__u64 reads_are_counted; /* threads count what they read from devices (CONFIG_TASK_IO_ACCOUNTING) */
+	__u64 lost_processes; /* there was no room to follow them, or for their address spaces */
 };
 
 /* Memoized unwinding (callpaths.h): the reader writes, the programs read. */

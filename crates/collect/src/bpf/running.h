@@ -20,18 +20,18 @@ struct live live SEC(".data.live") = {};
 /* False: there was no room for it, or it is just changing its program or ending. */
 static __always_inline bool join_running(struct task_struct *task, __u32 tgid, __u64 mm)
 {
-	struct process process = { .mm = mm, .owns_mm = true };
+	struct process process = { .mm = mm };
 	__u32 *lent = bpf_map_lookup_elem(&spaces, &mm);
 
 	/* Between vfork and exec: in its parent's memory. */
-	process.owns_mm = !lent;
 	process.space = lent ? *lent : new_space(mm);
 	if (!process.space)
 		return false;
+	if (lent)
+		use_space(process.space);
 	bool new = !bpf_map_update_elem(&processes, &tgid, &process, BPF_NOEXIST);
 	if (!new || (__u64)task->mm != mm) {
-		if (process.owns_mm)
-			forget_space(mm);
+		leave_space(mm, process.space);
 		if (new)
 			bpf_map_delete_elem(&processes, &tgid);
 		return false;

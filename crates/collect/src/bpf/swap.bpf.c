@@ -36,15 +36,16 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 struct totals totals SEC(".data.totals") = { .generation = 1 };
 
+// One a processor, as far as they were online: number and size are set before loading (ring.rs).
 struct ring {
 	__u64 words[RING_WORDS + RING_SLACK];
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1); // one a processor, set before loading
-	__type(key, __u32);
-	__type(value, struct ring);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct ring));
 } rings SEC(".maps");
 
 struct {
@@ -65,8 +66,8 @@ struct {
 
 struct process {
 	__u64 mm;
-	__u32 space;
-	__u32 owns_mm; // false between vfork and exec: it borrows its parent's
+	__u32 space; // its parent's too between vfork and exec
+	__u32 unused;
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -80,8 +81,9 @@ struct {
 	__uint(max_entries, 1 << 20);
 } notices SEC(".maps");
 
-// Swap-in faults under way, by thread. Thread numbers are dense, so two threads that share a slot and
-// fault at once are rare; they are counted (unmatched_ends).
+// Swap-in faults under way, by thread: one of two slots, so that three threads must meet in the same ones, each in a fault,
+// for one to lose its own, which is counted (displaced_faults). A fault that found its page in the swap cache keeps its slot
+// until the thread's next one.
 struct pending {
 	__u64 start;
 	__u64 address;
@@ -89,8 +91,9 @@ struct pending {
 	__u64 path;
 	__u32 thread;
 	__u32 space;
+	__u32 displaced; // the thread that was here before, in a fault that has not ended; 0: none
 };
-struct pending pending[PENDING_SLOTS];
+struct pending pending[PENDING_SETS][2];
 
 static __always_inline __u64 now(struct cpu_state *cpu)
 {
@@ -132,13 +135,12 @@ static __always_inline void emit(struct cpu_state *cpu, __u32 id, __u64 first, _
 	struct ring *ring = bpf_map_lookup_elem(&rings, &id);
 	__u64 head = cpu->head;
 
-	if (!ring || head - cpu->tail > RING_WORDS - RING_SLACK) {
+	const __u32 size = config.ring_words;
+	if (!ring || head - cpu->tail > size - RING_SLACK) {
 		cpu->lost++;
 		return;
 	}
-	__u32 at = head & (RING_WORDS - 1);
-	barrier_var(at); // or the compiler folds the mask away and the verifier loses the bound
-	at &= RING_WORDS - 1;
+	__u32 at = head & (size - 1);
 	ring->words[at] = first;
 	ring->words[at + 1] = second;
 	if (words > 2)
@@ -173,9 +175,39 @@ static __always_inline void emit_fault(struct cpu_state *cpu, __u32 id, struct p
 	     latency << 24 | fault->thread, fault->path, config.call_paths ? 4 : 3);
 }
 
+// The thread's slot; if it has none, one that it may take. Another one's fault is in there only if both are taken.
 static __always_inline struct pending *pending_of(__u32 thread)
 {
-	return &pending[thread & (PENDING_SLOTS - 1)];
+	struct pending *slots = pending[thread & (PENDING_SETS - 1)];
+
+	if (slots[0].thread == thread)
+		return &slots[0];
+	return slots[1].thread == thread || slots[0].start ? &slots[1] : &slots[0];
+}
+
+// What the slot held ends here: a fault of the same thread without an event at its end found its page in the swap cache; of
+// another thread's there is no telling.
+static __always_inline void clear_slot(struct cpu_state *cpu, __u32 id, struct pending *fault, __u32 thread)
+{
+	if (!fault->start)
+		return;
+	if (fault->thread == thread) {
+		emit_fault(cpu, id, fault, KIND_SWAP_CACHE_HIT, LATENCY_UNKNOWN);
+	} else {
+		cpu->displaced_faults++;
+		fault->displaced = fault->thread;
+	}
+}
+
+// Whether the fault that ends here lost its slot.
+static __always_inline bool was_displaced(__u32 thread)
+{
+	struct pending *slots = pending[thread & (PENDING_SETS - 1)];
+
+	if (slots[1].displaced != thread)
+		return false;
+	slots[1].displaced = 0;
+	return true;
 }
 
 // block/blk-core.c (6.12), submit_bio: what a thread reads from devices, its readahead included.
@@ -218,8 +250,12 @@ static __always_inline int fault_begins(unsigned long address, struct pt_regs *r
 		return 0;
 
 	struct pending *fault = pending_of(task->pid);
-	if (fault->start) // no major-fault event ended it: the page was in the swap cache
-		emit_fault(cpu, id, fault, KIND_SWAP_CACHE_HIT, LATENCY_UNKNOWN);
+	clear_slot(cpu, id, fault, task->pid);
+	if (id >= config.rings) { // nobody would tell that it ends
+		cpu->lost++;
+		fault->start = 0;
+		return 0;
+	}
 	fault->thread = task->pid;
 	fault->space = space;
 	fault->address = address;
@@ -265,7 +301,7 @@ int fault_ends(struct bpf_perf_event_data *event)
 		if (!config.swap_is_slow)
 			cpu->pages_read += pages_read_for(task, fault);
 		fault->start = 0;
-	} else if (space_of(cpu, (__u64)task->mm)) {
+	} else if (!was_displaced(task->pid) && space_of(cpu, (__u64)task->mm)) {
 		cpu->file_majors++;
 	}
 	return 0;
@@ -290,6 +326,10 @@ static __always_inline int folio_order(__u64 folio)
 // The space that the page belongs to; 0: none that is recorded.
 static __always_inline __u32 recorded_owner(struct cpu_state *cpu, __u64 folio, struct owner *owner)
 {
+	if (!is_anonymous(folio)) {
+		cpu->shared_pages++;
+		return 0;
+	}
 	if (!find_owner(folio, owner)) {
 		cpu->unknown_owner++;
 		return 0;
@@ -432,7 +472,7 @@ int BPF_PROG(page_freed, struct page *page, unsigned int order)
 		return 0;
 	if (!PAGE_FLAG(page, PG_swapbacked))
 		return 0; // page cache, or dropped by MADV_FREE
-	if ((LOAD(page, struct folio, mapping) & MAPPING_FLAGS) != ANON_MAPPING)
+	if (!is_anonymous((__u64)page))
 		return 0; // page tables, tmpfs
 	__u32 id;
 	struct cpu_state *cpu = this_cpu(&id);

@@ -159,8 +159,10 @@ pub(super) fn kept_counts(
         ("major_faults".to_owned(), totals.major_faults),
         ("file_major_faults".to_owned(), totals.file_majors),
         ("faults_without_exception".to_owned(), without_exception),
-        // Of the whole machine: their owner had just gone, or they were not a program's private memory.
+        // Of the whole machine: their owner had just gone.
         ("evictions_without_owner".to_owned(), totals.unknown_owner),
+        // Of the whole machine too.
+        ("shared_pages_written".to_owned(), totals.shared_pages),
         ("foreign_evictions".to_owned(), totals.foreign_pages),
         // Read by the recorder, not by the program.
         (

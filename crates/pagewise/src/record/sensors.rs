@@ -427,11 +427,17 @@ impl Sensors {
         let mut losses = BTreeMap::new();
         if let Some(totals) = totals {
             losses.insert("events".to_owned(), totals.lost + totals.malformed);
+            losses.insert(
+                "events_of_new_processors".to_owned(),
+                totals.lost_without_ring,
+            );
             losses.insert("process_notices".to_owned(), totals.lost_notices);
+            losses.insert("processes".to_owned(), totals.lost_processes);
             losses.insert(
                 "call_paths".to_owned(),
                 totals.lost_copies + translator.fault_paths.too_late,
             );
+            losses.insert("evictions_without_owner".to_owned(), totals.unknown_owner);
             losses.insert("stalls".to_owned(), totals.lost_stalls);
             losses.insert("write_latencies".to_owned(), totals.lost_completions);
             if self.states.get("io").is_some_and(|state| state == "on") {

@@ -59,6 +59,62 @@ fn a_thousand_children_are_recorded_each_with_a_ring_of_its_own() {
     machine.assert_restored();
 }
 
+/// Records a program of which a process sweeps its memory three times under a limit that holds two thirds of it.
+fn assert_swept(kind: &str) {
+    const PAGES: u64 = 48 << 8;
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder_with("family.c");
+    let options = "--memory 32M --swap zram --swap-size 512M";
+    record(folder.path(), options, &format!("./family {kind}")).expect_code(0);
+    machine.assert_restored();
+    let report = report(folder.path());
+    assert_nothing_lost(&report);
+    let objects = report["objects"].as_array().expect("objects");
+    let memory = objects.iter().find(|object| object["name"] == "memory");
+    let memory = memory.unwrap_or_else(|| panic!("{:#}", report["summary"]));
+    for what in ["swap_ins", "evictions"] {
+        let count = memory[what].as_u64().expect("a count");
+        assert!(count > 2 * PAGES, "{count} {what} of {PAGES} pages");
+    }
+}
+
+#[test]
+fn pages_among_thousands_of_mappings_have_their_owner() {
+    assert_swept("split");
+}
+
+#[test]
+fn a_process_after_more_than_65535_others_is_recorded() {
+    assert_swept("many 70000");
+}
+
+#[test]
+fn a_process_goes_on_in_the_memory_of_one_that_has_ended() {
+    assert_swept("orphan");
+}
+
+#[test]
+fn faults_of_threads_with_like_numbers_are_told_apart() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder_with("family.c");
+    let options = "--memory 32M --swap zram --swap-size 512M";
+    let ended = record(folder.path(), options, "./family apart 2").expect_code(0);
+    machine.assert_restored();
+    let report = report(folder.path());
+    assert_nothing_lost(&report);
+    let summary = &report["summary"];
+    let count = |name: &str| summary[name].as_u64().expect("a count");
+    let own: u64 = ended.stdout.trim().parse().expect("its major faults");
+    // On zram no page is in the swap cache but for a moment.
+    assert!(count("swap_cache_hits") < 16, "{summary:#}");
+    assert!(count("file_major_faults") < 64, "{summary:#}");
+    assert!(count("swap_ins") + 64 > own, "{own}, {summary:#}");
+}
+
 #[test]
 fn children_are_recorded_without_root_too() {
     assert_recorded(ALLOCATIONS, "forks 60", 60);

@@ -128,6 +128,22 @@ fn pages_that_leave_clean_are_counted_and_written_ones_are_not() {
     machine.assert_restored();
 }
 
+#[test]
+fn shared_memory_that_goes_to_swap_is_not_dropped() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder_with("family.c");
+    let options = "--memory 32M --swap zram --swap-size 128M";
+    record(folder.path(), options, "./family shared").expect_code(0);
+    machine.assert_restored();
+    let summary = report(folder.path())["summary"].clone();
+    let count = |name: &str| summary[name].as_u64().expect("a count");
+    // 48 MiB in turns: 16 MiB cannot stay, each time.
+    assert!(count("shared_pages_gone") > 16 << 8, "{summary:#}");
+    assert!(count("dropped_without_write") < 1024, "{summary:#}");
+}
+
 /// What nobody recorded in this folder, of a program that knows its pages.
 fn as_nobody(folder: &Path, options: &str) -> (Ended, Value) {
     let program = format!("{NOBODY} {options} -o inner -- ./residency");

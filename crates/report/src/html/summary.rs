@@ -78,6 +78,13 @@ fn facts(findings: &Findings) -> Vec<(&'static str, String)> {
         "Dropped without a write",
         findings.dropped_without_write.map(count),
     );
+    fact(
+        "Pages of shared memory gone, perhaps to swap",
+        findings
+            .shared_pages_gone
+            .filter(|&gone| gone > 0)
+            .map(count),
+    );
     for (term, latency) in [
         ("Swap-in latency", &findings.latency),
         ("Write latency", &findings.write_latency),

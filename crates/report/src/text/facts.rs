@@ -40,6 +40,12 @@ pub(crate) fn facts(text: &mut String, findings: &Findings, style: Style) {
     {
         parts.push(format!("{} dropped without a write", count(dropped)));
     }
+    if let Some(gone) = findings.shared_pages_gone.filter(|&gone| gone > 0) {
+        parts.push(format!(
+            "{} of shared memory gone, perhaps to swap",
+            count(gone)
+        ));
+    }
     let _ = writeln!(text, "{}", parts.join(", "));
 }
 

@@ -43,6 +43,13 @@ pub(crate) fn remarks(text: &mut String, findings: &Findings, style: Style) {
     if let Some(line) = unattributed_io(meta) {
         let _ = writeln!(text, "{line}");
     }
+    if findings.shared_pages_gone.is_some_and(|gone| gone > 0) {
+        let _ = writeln!(
+            text,
+            "This program's shared memory (tmpfs, System V, memfd) may have been in swap: that is seen in no page table, so \
+             its swap-ins are among the major faults of files, and its evictions are nobody's."
+        );
+    }
     attribution::remarks(text, findings, style);
     need(text, findings);
     let lineless = |object: &&Object| {

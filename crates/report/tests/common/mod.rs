@@ -94,6 +94,7 @@ pub(crate) fn findings() -> Findings {
         counted_events: 0,
         meta,
         dropped_without_write: None,
+        shared_pages_gone: None,
         estimated_swap_ins: 0,
         unattributed_swap_ins: 0,
         totals: Counts {

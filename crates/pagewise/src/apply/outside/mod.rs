@@ -157,9 +157,11 @@ fn outcome(
     let outside = FromOutside {
         closed_before: late.closed,
         other_files: late.another,
-        lost_calls: totals.lost + totals.malformed + totals.lost_copies,
+        lost_calls: totals.lost + totals.lost_without_ring + totals.malformed + totals.lost_copies,
         lost_files: totals.io.lost_files,
-        lost_processes: listener.unfollowed.len() as u64 + totals.lost_notices,
+        // One that found no room is mostly told of as unfollowed, too.
+        lost_processes: totals.lost_notices
+            + totals.lost_processes.max(listener.unfollowed.len() as u64),
     };
     Ok(Outcome::new(plan, &compiled.rules, words, run).enforced_outside(outside))
 }

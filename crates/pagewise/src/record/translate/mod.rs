@@ -30,6 +30,8 @@ pub(in crate::record) struct Translator {
     spaces: HashMap<u32, trace::Space>,
     /// Whose each address space is, also of those that have just ended: their last stacks are still to be unwound.
     pids: HashMap<u32, u32>,
+    /// The processes in each address space that lives.
+    users: HashMap<u32, Vec<u32>>,
     /// Each process's address spaces, from when on: the allocation stream knows processes only.
     spaces_of: HashMap<u32, Vec<(u64, u32)>>,
     call_paths: CallPaths,
@@ -79,6 +81,7 @@ impl Translator {
             announced,
             spaces: HashMap::new(),
             pids: HashMap::new(),
+            users: HashMap::new(),
             spaces_of: HashMap::new(),
             call_paths: CallPaths::default(),
             fault_paths: FaultPaths::default(),

@@ -16,7 +16,12 @@ impl Translator {
     /// Processes that have an address space of their own, with its number.
     pub(in crate::record) fn live_spaces(&self) -> Vec<(u32, u32)> {
         let spaces = self.spaces.values();
-        spaces.map(|row| (row.pid, row.space)).collect()
+        spaces.map(|row| (self.user_of(row), row.space)).collect()
+    }
+
+    /// A process that uses this address space: the one that it began with, while that lives.
+    fn user_of(&self, row: &trace::Space) -> u32 {
+        self.pids.get(&row.space).copied().unwrap_or(row.pid)
     }
 
     pub(in crate::record) fn process(
@@ -37,16 +42,17 @@ impl Translator {
         else {
             return Ok(());
         };
-        if space == 0 {
-            return Ok(()); // not recorded before its exec
-        }
         match what {
             ProcessChange::Exec | ProcessChange::Fork | ProcessChange::Join => {
-                // Between vfork and exec the space is the parent's, who goes on in it.
-                if what == ProcessChange::Exec && self.pids.get(&parent_space) == Some(&pid) {
-                    self.call_paths.forget(pid);
-                    self.pids.remove(&parent_space);
-                    self.end_space(parent_space, time_ns, writer)?;
+                if what == ProcessChange::Exec {
+                    if self.pids.get(&parent_space) == Some(&pid) {
+                        self.call_paths.forget(pid);
+                        self.pids.remove(&parent_space);
+                    }
+                    self.leave_space(parent_space, pid, time_ns, writer)?;
+                }
+                if space == 0 {
+                    return Ok(()); // not recorded before its exec, or there was no room
                 }
                 if what == ProcessChange::Fork
                     && let Some(&parent) = self.pids.get(&parent_space)
@@ -68,6 +74,7 @@ impl Translator {
                     command,
                     executable: executable.map(|path| path.display().to_string()),
                 };
+                self.users.entry(space).or_default().push(pid);
                 // A child that borrows its parent's memory (vfork) has no space of its own.
                 if parent_space != space {
                     writer.spaces.push(row.clone())?;
@@ -83,13 +90,30 @@ impl Translator {
                     .push((time_ns, space));
             }
             ProcessChange::Exit => {
-                if self.spaces.get(&space).is_some_and(|row| row.pid == pid) {
-                    self.end_space(space, time_ns, writer)?;
-                }
+                self.leave_space(space, pid, time_ns, writer)?;
                 self.ended.push(pid);
             }
         }
         Ok(())
+    }
+
+    /// A process ends or runs another program: its address space ends with the last process that uses it.
+    fn leave_space(
+        &mut self,
+        space: u32,
+        pid: u32,
+        time_ns: u64,
+        writer: &mut TraceWriter,
+    ) -> Result<(), TraceError> {
+        let Some(users) = self.users.get_mut(&space) else {
+            return Ok(());
+        };
+        users.retain(|user| *user != pid);
+        if let Some(&heir) = users.first() {
+            self.pids.insert(space, heir);
+            return Ok(());
+        }
+        self.end_space(space, time_ns, writer)
     }
 
     pub(in crate::record) fn end_space(
@@ -98,6 +122,7 @@ impl Translator {
         time_ns: u64,
         writer: &mut TraceWriter,
     ) -> Result<(), TraceError> {
+        self.users.remove(&space);
         let Some(mut row) = self.spaces.remove(&space) else {
             return Ok(());
         };
@@ -110,7 +135,8 @@ impl Translator {
 
     /// Processes that a sensor has told of and that have not ended.
     pub(in crate::record) fn live_processes(&self) -> BTreeSet<u32> {
-        self.spaces.values().map(|row| row.pid).collect()
+        let spaces = self.spaces.values();
+        spaces.map(|row| self.user_of(row)).collect()
     }
 
     /// A program is run from this file.
@@ -223,7 +249,7 @@ impl Translator {
         let mut live: Vec<(u32, u32)> = self
             .spaces
             .values()
-            .map(|row| (row.pid, row.space))
+            .map(|row| (self.user_of(row), row.space))
             .collect();
         live.sort_unstable();
         live
@@ -238,5 +264,66 @@ impl Translator {
             parent: parent(self.spaces.get(&space).and_then(|row| row.parent_space)),
         };
         self.live().into_iter().map(target).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pagewise_trace::Meta;
+    use pagewise_trace::Overwrite;
+
+    use super::*;
+
+    /// No such process: nothing is read of it.
+    const PARENT: u32 = 5_000_000;
+    const CHILD: u32 = 5_000_001;
+
+    /// Spaces that live after all that happened: what, space, parent's or former space, process.
+    fn live_after(changes: &[(ProcessChange, u32, u32, u32)]) -> Vec<(u32, u32)> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let dir = folder.path().join("trace");
+        let mut writer =
+            TraceWriter::create(&dir, Meta::default(), Overwrite::Refuse).expect("a trace");
+        let mut translator = Translator::new(4096, true);
+        for (time_ns, &(what, space, parent_space, pid)) in (1..).zip(changes) {
+            let change = Observation::Process {
+                time_ns,
+                what,
+                space,
+                parent_space,
+                pid,
+                start_boottime_ns: 0,
+                exec_epoch: 0,
+                command: String::new(),
+            };
+            translator.process(change, &mut writer).expect("written");
+        }
+        translator.live()
+    }
+
+    const BEGIN: (ProcessChange, u32, u32, u32) = (ProcessChange::Exec, 1, 0, PARENT);
+
+    #[test]
+    fn a_space_ends_though_there_is_no_room_for_the_next() {
+        assert_eq!(live_after(&[BEGIN]), [(PARENT, 1)]);
+        assert_eq!(
+            live_after(&[BEGIN, (ProcessChange::Exec, 0, 1, PARENT)]),
+            []
+        );
+    }
+
+    #[test]
+    fn a_space_ends_with_the_last_process_that_uses_it() {
+        let borrowed = (ProcessChange::Fork, 1, 1, CHILD);
+        let parent_ends = (ProcessChange::Exit, 1, 0, PARENT);
+        assert_eq!(live_after(&[BEGIN, borrowed]), [(PARENT, 1)]);
+        assert_eq!(live_after(&[BEGIN, borrowed, parent_ends]), [(CHILD, 1)]);
+        let child_ends = (ProcessChange::Exit, 1, 0, CHILD);
+        assert_eq!(live_after(&[BEGIN, borrowed, parent_ends, child_ends]), []);
+        let child_execs = (ProcessChange::Exec, 2, 1, CHILD);
+        assert_eq!(
+            live_after(&[BEGIN, borrowed, child_execs]),
+            [(PARENT, 1), (CHILD, 2)]
+        );
     }
 }

@@ -1,0 +1,110 @@
+//! Shared memory that belongs to no disk (tmpfs, System V, memfd, shared anonymous mappings). Its pages go to swap as those of
+//! private memory do, but no page table tells: there they are just gone.
+
+use std::collections::HashMap;
+
+use pagewise_trace::Trace;
+use pagewise_trace::TraceError;
+
+/// Where each address space had shared memory, sooner or later.
+#[derive(Debug, Default)]
+pub(crate) struct SharedMemory {
+    /// Ranges that do not overlap, in order.
+    ranges: HashMap<u32, Vec<(u64, u64)>>,
+}
+
+impl SharedMemory {
+    #[cfg(test)]
+    pub(crate) fn of(space: u32, ranges: &[(u64, u64)]) -> Self {
+        Self {
+            ranges: HashMap::from([(space, joined(ranges.to_vec()))]),
+        }
+    }
+
+    pub(crate) fn read(trace: &Trace) -> Result<Self, TraceError> {
+        let mut ranges: HashMap<u32, Vec<(u64, u64)>> = HashMap::new();
+        for mapping in trace.mappings()? {
+            if is_shared_memory(&mapping.path) {
+                let of_space = ranges.entry(mapping.space).or_default();
+                of_space.push((mapping.start, mapping.end));
+            }
+        }
+        for of_space in ranges.values_mut() {
+            *of_space = joined(std::mem::take(of_space));
+        }
+        Ok(Self { ranges })
+    }
+
+    /// How many bytes of this range are shared memory.
+    pub(crate) fn bytes_in(&self, space: u32, start: u64, end: u64) -> u64 {
+        let ranges = self.ranges.get(&space).map_or(&[][..], Vec::as_slice);
+        let first = ranges.partition_point(|range| range.1 <= start);
+        ranges[first..]
+            .iter()
+            .take_while(|range| range.0 < end)
+            .map(|range| range.1.min(end) - range.0.max(start))
+            .sum()
+    }
+}
+
+/// By the names that the kernel gives it. A file on another tmpfs than /dev/shm has a name like any other.
+fn is_shared_memory(path: &str) -> bool {
+    let in_container = path.strip_prefix("/proc/").and_then(|rest| {
+        let (_, path) = rest.split_once("/root/")?;
+        Some(format!("/{path}"))
+    });
+    let path = in_container.as_deref().unwrap_or(path);
+    path == "/dev/zero"
+        || ["/memfd:", "/SYSV", "/dev/shm/", "[anon_shmem:"]
+            .iter()
+            .any(|beginning| path.starts_with(beginning))
+}
+
+fn joined(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    ranges.retain(|range| range.0 < range.1);
+    ranges.sort_unstable();
+    let mut joined: Vec<(u64, u64)> = Vec::new();
+    for (start, end) in ranges {
+        match joined.last_mut() {
+            Some(last) if start <= last.1 => last.1 = last.1.max(end),
+            _ => joined.push((start, end)),
+        }
+    }
+    joined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shared_memory_is_known_by_its_names() {
+        for path in [
+            "/dev/zero",
+            "/memfd:buffers",
+            "/SYSV00000000",
+            "/dev/shm/PostgreSQL.1",
+            "[anon_shmem:name]",
+            "/proc/4711/root/dev/shm/x",
+        ] {
+            assert!(is_shared_memory(path), "{path}");
+        }
+        for path in [
+            "/usr/lib/libc.so.6",
+            "[heap]",
+            "/tmp/dev/shm/x",
+            "/dev/null",
+        ] {
+            assert!(!is_shared_memory(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn bytes_are_counted_once() {
+        let shared = SharedMemory::of(1, &[(30, 40), (0, 10), (5, 20), (20, 25), (7, 7)]);
+        assert_eq!(shared.ranges[&1], [(0, 25), (30, 40)]);
+        assert_eq!(shared.bytes_in(1, 10, 35), 20);
+        assert_eq!(shared.bytes_in(1, 25, 30), 0);
+        assert_eq!(shared.bytes_in(2, 0, 40), 0, "another space");
+    }
+}
