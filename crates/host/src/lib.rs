@@ -32,6 +32,7 @@ pub mod page_out;
 pub mod process;
 mod restorer;
 mod running;
+pub mod signals;
 pub mod size;
 pub mod swap;
 pub mod undo_log;

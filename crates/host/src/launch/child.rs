@@ -8,6 +8,7 @@ use super::environment::Environment;
 use super::environment::c_string;
 use crate::error::Error;
 use crate::error::Result;
+use crate::signals;
 use rustix::event::EventfdFlags;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
@@ -268,15 +269,18 @@ fn become_user(user: &User) -> std::result::Result<(), Errno> {
     rustix::thread::set_thread_res_uid(user.uid, user.uid, user.uid)
 }
 
-/// As the standard library does for its children: nothing blocked, and SIGPIPE, which it ignores in us,
-/// as usual. All else is inherited (so `nohup` works), handlers excepted.
+/// As the standard library does for its children: nothing blocked; and SIGPIPE, which it ignores in us, as we were begun
+/// with it. All else is inherited: what we ignore is ignored there too (so `nohup` works, as we catch nothing that we were
+/// to ignore), and what we catch does there what it does by default.
 fn restore_signals() {
     let mut none = MaybeUninit::<libc::sigset_t>::zeroed();
     // SAFETY: `none` is ours to fill; both calls are allowed after a fork.
     unsafe {
         libc::sigemptyset(none.as_mut_ptr());
         libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut());
-        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        if !signals::pipe_was_ignored() {
+            libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use pagewise_host::signals::is_ignored;
 use rustix::process::Signal;
 
 use crate::failure::Failure;
@@ -34,6 +35,8 @@ impl Signals {
         Some((signal, Instant::now()))
     }
 
+    /// What this process was begun to ignore (`nohup`, a job in the background) it goes on ignoring, and so does the program
+    /// that it starts: a handler would not be inherited by an exec.
     pub(crate) fn catch() -> Result<Self, Failure> {
         let signals = Self {
             interrupt: Arc::default(),
@@ -54,6 +57,9 @@ impl Signals {
             // is ignored would be so in the program too.
             (SIGXFSZ, &Arc::default()),
         ] {
+            if is_ignored(signal) {
+                continue;
+            }
             signal_hook::flag::register(signal, Arc::clone(flag))
                 .map_err(|error| Failure::new(format!("cannot catch signal {signal}: {error}")))?;
         }

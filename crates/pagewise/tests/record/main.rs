@@ -18,6 +18,7 @@ mod residency;
 mod running;
 mod runtimes;
 mod sampling;
+mod signals;
 mod together;
 mod waits;
 mod window;

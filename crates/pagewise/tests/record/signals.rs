@@ -1,0 +1,57 @@
+//! Signals: what the program inherits, and what is passed on to it.
+
+use std::process::Command;
+use std::time::Duration;
+
+use crate::common::command::Ended;
+use crate::common::command::Running;
+use crate::common::command::start;
+use crate::common::install::pagewise;
+use crate::common::within;
+use rustix::process::Signal;
+use tempfile::TempDir;
+use tempfile::tempdir;
+
+/// As `nohup` and a shell's job in the background begin their commands, and systemd its services.
+const IGNORE_MANY: &str = "trap '' HUP INT QUIT USR1 PIPE XFSZ";
+const RECORD: &str = "exec \"$0\" record --sensors none -- ";
+
+/// A shell in a folder of its own, whose `$0` is the command.
+fn shell(folder: &TempDir, script: &str) -> Running {
+    let mut shell = Command::new("sh");
+    let shell_of = shell.args(["-c", script]).arg(pagewise());
+    shell_of.current_dir(folder.path());
+    start(shell)
+}
+
+fn ended(script: &str) -> Ended {
+    let folder = tempdir().expect("a folder");
+    shell(&folder, script).end().expect_code(0)
+}
+
+#[test]
+fn what_is_ignored_is_ignored_in_the_program_too() {
+    const PRINT: &str = "grep SigIgn /proc/self/status";
+    for ignore in [":", IGNORE_MANY] {
+        let alone = ended(&format!("{ignore}; exec {PRINT}")).stdout;
+        for launch in [RECORD, "exec \"$0\" guard -- "] {
+            let under = ended(&format!("{ignore}; {launch}{PRINT}")).stdout;
+            assert_eq!(under, alone, "{ignore}; {launch}");
+        }
+    }
+}
+
+/// With nohup, a recording outlives its terminal: the hang-up ends neither it nor the program.
+#[test]
+fn an_ignored_hang_up_stops_nothing() {
+    let folder = tempdir().expect("a folder");
+    let program = "sh -c 'echo > begun; while ! [ -e end ]; do sleep 0.05; done; exit 7'";
+    let run = shell(&folder, &format!("trap '' HUP; {RECORD}{program}"));
+    let wait_for = Duration::from_secs(20);
+    assert!(within(wait_for, || folder.path().join("begun").exists()));
+    run.signal_group(Signal::HUP);
+    // A signal to the recorder is seen within 10 ms.
+    std::thread::sleep(Duration::from_millis(300));
+    std::fs::write(folder.path().join("end"), "").expect("written");
+    run.end().expect_code(7);
+}
