@@ -13,7 +13,6 @@ use pagewise_trace as trace;
 use pagewise_trace::Overwrite;
 use pagewise_trace::TraceWriter;
 use rustix::event::Timespec;
-use rustix::process::Signal;
 
 use super::facts;
 use super::facts::Clocks;
@@ -205,7 +204,6 @@ impl Run<'_> {
         let (mut flushed, mut sampled, mut waited) = (began, began, began);
         let mut sample_after = FIRST_SAMPLE;
         self.sample(writer)?;
-        let mut told: Option<(Signal, Instant)> = None;
         loop {
             let ended = self.subject.wait_a_little(sensors, translator, &PATIENCE)?;
             if !ended {
@@ -256,9 +254,8 @@ impl Run<'_> {
                 }
             }
             self.write_snapshot(sensors, translator, writer, signals)?;
-            told = told.or_else(|| signals.told());
-            if let Some((signal, since)) = told
-                && self.stops_now(signal, since)
+            if let Some((signal, since)) = signals.told()
+                && self.stops_now(signals, since)
             {
                 self.window.close();
                 self.write_waits(sensors, writer)?;
@@ -268,7 +265,7 @@ impl Run<'_> {
     }
 
     /// A signal to us is for the program too, which then has a while to end. Processes that ran before are not ours.
-    fn stops_now(&self, signal: Signal, since: Instant) -> bool {
+    fn stops_now(&self, signals: &Signals, since: Instant) -> bool {
         if !self.is_ours() {
             return true;
         }
@@ -276,8 +273,7 @@ impl Run<'_> {
             tell!("pagewise: the program goes on, without limit; the recording ends here");
             return true;
         }
-        // From the terminal it has had its own SIGINT.
-        if signal == Signal::TERM {
+        if let Some(signal) = signals.take_for_program() {
             self.subject.signal(signal);
         }
         false

@@ -55,3 +55,24 @@ fn an_ignored_hang_up_stops_nothing() {
     std::fs::write(folder.path().join("end"), "").expect("written");
     run.end().expect_code(7);
 }
+
+/// A second one may mean something else to it, such as to end at once.
+#[test]
+fn the_program_is_told_to_end_once() {
+    const COUNTS: &str = "trap 'echo >> terms' TERM; echo > begun\n\
+        for look in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do sleep 0.05; done; exit 7";
+    // While it is recorded, and after that.
+    for window in ["", "--duration 0.1"] {
+        let folder = tempdir().expect("a folder");
+        let file = |name: &str| folder.path().join(name);
+        std::fs::write(file("counts"), COUNTS).expect("written");
+        let record = format!("exec \"$0\" record {window} --sensors none -- sh ./counts");
+        let run = shell(&folder, &record);
+        assert!(within(Duration::from_secs(20), || file("begun").exists()));
+        std::thread::sleep(Duration::from_millis(300));
+        run.signal(Signal::TERM);
+        run.end().expect_code(7);
+        let terms = std::fs::read_to_string(file("terms")).expect("it was told");
+        assert_eq!(terms.lines().count(), 1, "{window}");
+    }
+}
