@@ -28,6 +28,7 @@ pub mod keeper;
 pub mod launch;
 mod lockable;
 pub mod open_file;
+pub mod open_files;
 pub mod page_out;
 pub mod process;
 mod restorer;

@@ -8,6 +8,7 @@ use super::environment::Environment;
 use super::environment::c_string;
 use crate::error::Error;
 use crate::error::Result;
+use crate::open_files;
 use crate::signals;
 use rustix::event::EventfdFlags;
 use rustix::io::Errno;
@@ -15,6 +16,8 @@ use rustix::net::SendFlags;
 use rustix::pipe::PipeFlags;
 use rustix::process::Gid;
 use rustix::process::Pid;
+use rustix::process::Resource;
+use rustix::process::Rlimit;
 use rustix::process::Signal;
 use rustix::process::Uid;
 use std::ffi::CString;
@@ -39,6 +42,8 @@ pub(super) struct Prepared {
     arguments: Vec<CString>,
     variables: Vec<CString>,
     user: Option<User>,
+    /// How many files it may have open, where that is not as many as we.
+    open_files: Option<Rlimit>,
     /// Instead of our standard output.
     output: Option<OwnedFd>,
 }
@@ -69,6 +74,7 @@ impl Prepared {
             arguments: arguments.collect::<Result<_>>()?,
             variables: environment.strings()?,
             user,
+            open_files: open_files::of_programs(),
             output: None,
         })
     }
@@ -227,6 +233,9 @@ fn run(
             Err(errno) => (BECOME_USER, errno.raw_os_error()),
             Ok(()) => {
                 restore_signals();
+                if let Some(limit) = &prepared.open_files {
+                    let _ = rustix::process::setrlimit(Resource::Nofile, *limit);
+                }
                 if let Some(output) = &prepared.output {
                     let _ = rustix::stdio::dup2_stdout(output);
                 }

@@ -197,8 +197,9 @@ impl Accesses {
         if processes.is_empty() {
             return;
         }
-        let skipped = processes.len().saturating_sub(MOST_PROCESSES);
-        processes.truncate(MOST_PROCESSES);
+        let most = MOST_PROCESSES.min(pagewise_host::open_files::allowed() / 4);
+        let skipped = processes.len().saturating_sub(most);
+        processes.truncate(most);
         let memory = processes.iter().filter_map(|pid| process::memory(*pid));
         let resident_bytes = memory.filter_map(|memory| memory.resident_bytes).sum();
         let expected = expected_cost(

@@ -449,6 +449,7 @@ impl Sensors {
                 "malformed_allocation_records".to_owned(),
                 server.malformed(),
             );
+            losses.insert("allocation_processes".to_owned(), server.unserved());
         }
         if let Some(residency) = &self.residency {
             let lost = residency.losses();

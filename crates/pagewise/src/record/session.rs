@@ -54,6 +54,8 @@ pub(super) fn record(
     setting: &mut Setting,
 ) -> Result<Recorded, Box<Stopped>> {
     let signals = Signals::catch()?;
+    // Of each process, page tables and more are held open.
+    pagewise_host::open_files::allow_most();
     let start = Clocks::now();
     let mut sensors = Sensors::start(arguments, &start)?;
     let mut subject = Subject::start(arguments, &sensors)?;

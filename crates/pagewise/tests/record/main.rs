@@ -7,6 +7,7 @@ mod accesses;
 mod call_paths;
 mod containers;
 mod debug_files;
+mod descriptors;
 mod endings;
 mod exactness;
 mod limits;
