@@ -27,7 +27,6 @@ use super::snapshots::Snapshots;
 use super::snapshots::max_bytes;
 use super::subject::Subject;
 use super::translate::Translator;
-use super::waits::Waits;
 use super::why_killed::FreeSwap;
 use super::why_killed::why_killed;
 use super::window::Window;
@@ -70,11 +69,11 @@ pub(super) fn record(
     if let Some(owner) = facts::sudo_caller() {
         writer.set_owner(owner)?;
     }
-    let waits = Waits::begin(setting.cgroup.as_ref().map(|cgroup| cgroup.path().into()));
     if let Some(accesses) = &mut sensors.accesses {
         accesses.begin();
     }
-    let mut window = Window::new(&arguments.window);
+    let cgroup = setting.cgroup.as_ref().map(|cgroup| cgroup.path().into());
+    let mut window = Window::new(&arguments.window, cgroup);
     window.open_or_wait(&mut sensors)?;
     if let Err(failure) = subject.begin(setting, &mut sensors) {
         // Nothing was recorded: what was there before stays.
@@ -100,7 +99,6 @@ pub(super) fn record(
         snapshots: snapshots.as_mut(),
         limit_bytes: setting.limit.bytes,
         cgroup: setting.cgroup.as_ref(),
-        waits,
         peak_bytes: 0,
         free_swap: FreeSwap::now(setting.cgroup.as_ref()),
         told_of_counting: false,
@@ -120,7 +118,9 @@ pub(super) fn record(
     let after = counters::vmstat().unwrap_or_default();
     // The kernel's count before our last look: what is still going on is not mistaken for unseen.
     let totals = window.of_totals(sensors.totals()?);
-    let delays = sensors.delays();
+    let delays = window
+        .waits()
+        .and_then(|waits| waits.delays(sensors.delays()));
     sensors.drain(&mut translator, &mut writer)?;
     translator.write_rest(&mut writer)?;
     translator.finish(&mut writer)?;
@@ -188,7 +188,6 @@ struct Run<'run> {
     limit_bytes: Option<u64>,
     /// Ours, with the run's limit.
     cgroup: Option<&'run MemoryCgroup>,
-    waits: Waits,
     peak_bytes: u64,
     free_swap: FreeSwap,
     told_of_counting: bool,
@@ -218,7 +217,7 @@ impl Run<'_> {
                 // What its last moments and its end itself have left behind.
                 sensors.drain(translator, writer)?;
                 self.tell_if_counting(translator);
-                self.write_waits(sensors, writer)?;
+                write_waits(self.window, sensors, writer)?;
                 self.tell_of_the_rest();
                 return Ok(End::of(exit));
             }
@@ -226,7 +225,7 @@ impl Run<'_> {
             self.window.look(sensors)?;
             if self.window.is_over() {
                 self.window.close();
-                self.write_waits(sensors, writer)?;
+                write_waits(self.window, sensors, writer)?;
                 return Ok(End::in_time());
             }
             sensors.look_for_pressure(translator.counts.evictions)?;
@@ -247,7 +246,7 @@ impl Run<'_> {
                 sensors.slow_down(translator.condenser.pace());
                 if waited.elapsed() >= seldom {
                     waited = Instant::now();
-                    self.write_waits(sensors, writer)?;
+                    write_waits(self.window, sensors, writer)?;
                 }
                 translator.read_mappings(writer)?;
                 writer.flush()?;
@@ -260,7 +259,7 @@ impl Run<'_> {
                 && self.stops_now(signals, since)
             {
                 self.window.close();
-                self.write_waits(sensors, writer)?;
+                write_waits(self.window, sensors, writer)?;
                 return Ok(End::stopped_by(signal, self.is_ours()));
             }
         }
@@ -301,6 +300,8 @@ impl Run<'_> {
         if snapshots.is_busy() || !signals.take_snapshot() {
             return Ok(());
         }
+        // Of the last moments too.
+        write_waits(self.window, sensors, writer)?;
         let mut snapshot = writer.snapshot()?;
         let meta = &mut snapshot.meta;
         meta.end_monotonic_ns = Some(Clocks::now().monotonic_ns);
@@ -346,15 +347,21 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn write_waits(&self, sensors: &Sensors, writer: &mut TraceWriter) -> Result<(), Failure> {
-        writer.pressure.push(self.waits.now(sensors.delays()))?;
-        Ok(())
-    }
-
     fn tell_of_the_rest(&self) {
         let rest = self.subject.remaining();
         if rest > 0 {
             tell!("pagewise: {rest} processes of the program go on, without limit and unrecorded");
         }
     }
+}
+
+fn write_waits(
+    window: &Window,
+    sensors: &Sensors,
+    writer: &mut TraceWriter,
+) -> Result<(), Failure> {
+    if let Some(waits) = window.waits() {
+        writer.pressure.push(waits.now(sensors.delays()))?;
+    }
+    Ok(())
 }
