@@ -8,7 +8,6 @@ use pagewise_host::MemoryCgroup;
 use pagewise_host::OomRelief;
 use pagewise_host::counters;
 use pagewise_host::page_bytes;
-use pagewise_host::process;
 use pagewise_trace as trace;
 use pagewise_trace::Overwrite;
 use pagewise_trace::TraceWriter;
@@ -16,6 +15,8 @@ use rustix::event::Timespec;
 
 use super::facts;
 use super::facts::Clocks;
+use super::footprint::Footprint;
+use super::footprint::Held;
 use super::outcome::End;
 use super::outcome::Recorded;
 use super::outcome::Rest;
@@ -99,6 +100,7 @@ pub(super) fn record(
         snapshots: snapshots.as_mut(),
         limit_bytes: setting.limit.bytes,
         cgroup: setting.cgroup.as_ref(),
+        footprint: Footprint::new(),
         peak_bytes: 0,
         free_swap: FreeSwap::now(setting.cgroup.as_ref()),
         told_of_counting: false,
@@ -188,6 +190,7 @@ struct Run<'run> {
     limit_bytes: Option<u64>,
     /// Ours, with the run's limit.
     cgroup: Option<&'run MemoryCgroup>,
+    footprint: Footprint,
     peak_bytes: u64,
     free_swap: FreeSwap,
     told_of_counting: bool,
@@ -232,6 +235,9 @@ impl Run<'_> {
             if self.window.is_open() {
                 sensors.look_at_processes(translator, writer)?;
                 sensors.look_for_accesses(translator, writer)?;
+            }
+            if let Some(held) = self.footprint.finished() {
+                self.write_sample(held, writer)?;
             }
             let seldom = FLUSH_EVERY.saturating_mul(translator.condenser.pace());
             if sampled.elapsed() >= sample_after {
@@ -330,18 +336,18 @@ impl Run<'_> {
     }
 
     fn sample(&mut self, writer: &mut TraceWriter) -> Result<(), Failure> {
-        let (mut resident, mut swapped) = (0, 0);
-        for pid in self.subject.processes() {
-            if let Some(memory) = process::memory(pid) {
-                resident += memory.resident_bytes.unwrap_or(0);
-                swapped += memory.swapped_bytes.unwrap_or(0);
-            }
+        match self.footprint.look(&self.subject.processes(), self.cgroup) {
+            Some(held) => self.write_sample(held, writer),
+            None => Ok(()),
         }
-        self.peak_bytes = self.peak_bytes.max(resident);
+    }
+
+    fn write_sample(&mut self, held: Held, writer: &mut TraceWriter) -> Result<(), Failure> {
+        self.peak_bytes = self.peak_bytes.max(held.resident.unwrap_or(0));
         writer.samples.push(trace::Sample {
             time_ns: Clocks::now().monotonic_ns,
-            rss_bytes: Some(resident).filter(|&bytes| bytes > 0),
-            swap_bytes: Some(swapped),
+            rss_bytes: held.resident.filter(|&bytes| bytes > 0),
+            swap_bytes: held.swapped,
             limit_bytes: self.limit_bytes,
         })?;
         Ok(())

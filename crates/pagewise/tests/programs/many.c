@@ -1,4 +1,5 @@
-/* Lives as many processes at once: many CHILDREN. Each allocates, all are alive for a second, then it ends. Prints its limit of descriptors. */
+/* Lives as many processes at once: many CHILDREN [MEBIBYTES]. Each allocates 1 MiB, and all share so many that their parent has
+ * filled before; after two seconds it ends. Prints its limit of descriptors. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,13 +8,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void allocate(void) {
-    enum { BYTES = 1 << 20 };
-    volatile char *bytes = malloc(BYTES);
-    if (bytes == NULL) {
+static char *volatile kept; // or the compiler would leave it all out
+
+static void allocate(size_t mebibytes) {
+    kept = malloc(mebibytes << 20);
+    if (kept == NULL) {
         exit(3);
     }
-    memset((char *)bytes, 1, BYTES);
+    memset(kept, 1, mebibytes << 20);
 }
 
 int main(int count, char **values) {
@@ -22,18 +24,18 @@ int main(int count, char **values) {
     getrlimit(RLIMIT_NOFILE, &files);
     printf("%lu\n", (unsigned long)files.rlim_cur);
     fflush(stdout);
+    allocate(count > 2 ? strtoul(values[2], NULL, 10) : 1);
     for (int child = 0; child < children; child++) {
         pid_t pid = fork();
         if (pid < 0) {
             return 2;
         }
         if (pid == 0) {
-            allocate();
+            allocate(1);
             sleep(2);
             _exit(0);
         }
     }
-    allocate();
     while (wait(NULL) > 0) {
     }
     return 0;

@@ -10,6 +10,7 @@ mod debug_files;
 mod descriptors;
 mod endings;
 mod exactness;
+mod footprint;
 mod limits;
 mod names;
 mod odd;
