@@ -21,6 +21,7 @@ mod running;
 mod runtimes;
 mod sampling;
 mod signals;
+mod thread_limit;
 mod together;
 mod waits;
 mod window;
