@@ -1,8 +1,6 @@
 //! One preloaded process's ring, as the recorder reads it. What is in there was written by a process that may be hostile,
 //! or be killed at any moment: nothing there is believed, and whoever lies breaks only its own ring.
 
-use std::os::fd::AsFd;
-use std::os::fd::BorrowedFd;
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
@@ -18,7 +16,8 @@ use rustix::mm::ProtFlags;
 pub(crate) struct Ring {
     /// Whose it is; 0: nobody's yet.
     pub(crate) pid: u32,
-    file: OwnedFd,
+    /// The memory, until it has been handed to the process: with many processes, each descriptor counts.
+    file: Option<OwnedFd>,
     start: NonNull<AtomicU64>,
     /// Bytes behind the header, a power of two.
     capacity: usize,
@@ -53,7 +52,7 @@ impl Ring {
         .ok()?;
         let ring = Self {
             pid: 0, // nobody's yet
-            file,
+            file: Some(file),
             start: NonNull::new(start.cast())?,
             capacity,
             tail: 0,
@@ -76,9 +75,9 @@ impl Ring {
         abi::HEADER_BYTES + self.capacity
     }
 
-    /// The memory, to be handed to the process.
-    pub(crate) fn file(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
+    /// The memory, to be handed to the process; once. It stays mapped here.
+    pub(crate) fn take_file(&mut self) -> Option<OwnedFd> {
+        self.file.take()
     }
 
     /// Asks the process for twice as much stack with each allocation.

@@ -5,8 +5,11 @@ use std::io::IoSlice;
 use std::os::fd::AsFd;
 use std::os::fd::BorrowedFd;
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use pagewise_abi as abi;
+use rustix::event::EventfdFlags;
+use rustix::io::Errno;
 use rustix::net::AddressFamily;
 use rustix::net::SendAncillaryBuffer;
 use rustix::net::SendAncillaryMessage;
@@ -28,7 +31,9 @@ const SMALL_RING_BYTES: usize = 256 << 10;
 const MOST_RINGS: usize = 4096;
 const BACKLOG: i32 = 1024;
 /// A library that has connected says hello at once; who does not is dropped.
-const HELLO_PATIENCE: std::time::Duration = std::time::Duration::from_millis(200);
+const HELLO_PATIENCE: Duration = Duration::from_millis(200);
+/// Without any descriptor, before who asks is looked at again.
+const NO_DESCRIPTOR_PAUSE: Duration = Duration::from_millis(10);
 
 /// Serves all preloaded processes of one recording.
 pub struct AllocationServer {
@@ -38,9 +43,12 @@ pub struct AllocationServer {
     /// Made in advance: a program waits for its ring.
     spare: Option<Ring>,
     are_filled: bool,
+    /// Given up for a moment to accept a connection that is to be refused, where there may be no more files.
+    reserve: Option<OwnedFd>,
     served: u64,
     malformed: u64,
     refused: u64,
+    unserved: u64,
     lost_by_ended: u64,
 }
 
@@ -65,7 +73,7 @@ impl AllocationServer {
 
     fn with_rings(are_filled: bool) -> Result<Self, CollectError> {
         let socket = format!("pagewise-{}-{:x}", std::process::id(), unguessable()?);
-        let system = |source: rustix::io::Errno| CollectError::System {
+        let system = |source: Errno| CollectError::System {
             action: "listening for preloaded programs".to_owned(),
             source: source.into(),
         };
@@ -82,9 +90,11 @@ impl AllocationServer {
             rings: Vec::new(),
             spare: Ring::new(RING_BYTES, are_filled),
             are_filled,
+            reserve: reserve(),
             served: 0,
             malformed: 0,
             refused: 0,
+            unserved: 0,
             lost_by_ended: 0,
         })
     }
@@ -114,19 +124,46 @@ impl AllocationServer {
     }
 
     fn answer_all(&mut self) {
-        while let Ok(connection) = rustix::net::accept_with(&self.listener, SocketFlags::CLOEXEC) {
-            let ring = self.spare.take().or_else(|| self.new_ring());
-            match ring.and_then(|ring| answer(&connection, ring)) {
-                Some(ring) => {
-                    self.served += 1;
-                    self.rings.push(ring);
-                }
-                None => self.refused += 1,
+        loop {
+            match rustix::net::accept_with(&self.listener, SocketFlags::CLOEXEC) {
+                Ok(connection) => self.serve(&connection),
+                Err(Errno::MFILE | Errno::NFILE) if self.refuse_one() => {}
+                Err(_) => break,
             }
         }
         if self.spare.is_none() {
             self.spare = self.new_ring();
         }
+    }
+
+    fn serve(&mut self, connection: &OwnedFd) {
+        let Some(ring) = self.spare.take().or_else(|| self.new_ring()) else {
+            self.unserved += 1;
+            return;
+        };
+        match answer(connection, ring) {
+            Some(ring) => {
+                self.served += 1;
+                self.rings.push(ring);
+            }
+            None => self.refused += 1,
+        }
+    }
+
+    /// Refuses a process for which there is no descriptor: it would wait, and we be woken for it without end. False: there
+    /// is nobody left, or not even the descriptor that is kept for this.
+    fn refuse_one(&mut self) -> bool {
+        let had_reserve = self.reserve.take().is_some();
+        let accepted = rustix::net::accept_with(&self.listener, SocketFlags::CLOEXEC);
+        let is_refused = accepted.is_ok();
+        self.unserved += u64::from(is_refused);
+        drop(accepted);
+        self.reserve = reserve();
+        if !is_refused && !had_reserve {
+            // Others have taken it; who looks after several things must not be kept busy by this one.
+            std::thread::sleep(NO_DESCRIPTOR_PAUSE);
+        }
+        is_refused
     }
 
     /// Processes that have ended, asked for when there are more rings than are handed out freely.
@@ -136,9 +173,7 @@ impl AllocationServer {
         }
         let is_gone = |pid: u32| {
             let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-            pid.is_none_or(|pid| {
-                rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::SRCH)
-            })
+            pid.is_none_or(|pid| rustix::process::test_kill_process(pid) == Err(Errno::SRCH))
         };
         let pids = self.rings.iter().map(|ring| ring.pid);
         pids.filter(|&pid| is_gone(pid)).collect()
@@ -190,10 +225,21 @@ impl AllocationServer {
         self.lost_by_ended + self.rings.iter().map(Ring::lost).sum::<u64>()
     }
 
+    /// Processes that asked for a ring and got none: there were too many, or no memory or descriptors left for it.
+    pub fn unserved(&self) -> u64 {
+        self.unserved
+    }
+
     /// Records that made no sense, and connections by strangers.
     pub fn malformed(&self) -> u64 {
         self.malformed + self.refused
     }
+}
+
+/// A descriptor of anything.
+fn reserve() -> Option<OwnedFd> {
+    let flags = EventfdFlags::CLOEXEC;
+    rustix::event::eventfd(0, flags).ok()
 }
 
 /// So that another user's program cannot guess the socket and fill our memory.
@@ -226,7 +272,8 @@ fn answer(connection: &OwnedFd, mut ring: Ring) -> Option<Ring> {
     ring.pid = peer.pid.as_raw_nonzero().get() as u32;
     let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
-    let file = [ring.file()];
+    let memory = ring.take_file()?;
+    let file = [memory.as_fd()];
     control.push(SendAncillaryMessage::ScmRights(&file));
     let flags = rustix::net::SendFlags::NOSIGNAL;
     rustix::net::sendmsg(connection, &[IoSlice::new(&[1])], &mut control, flags).ok()?;

@@ -134,6 +134,7 @@ pub struct SwapSensor {
     stalls: Stalls,
     base_ns: u64,
     malformed: u64,
+    unseen_processors: u64,
     // Fields drop in this order: links before the object whose programs they hold.
     fault_links: Vec<Link>,
     page_links: Vec<Link>,
@@ -222,10 +223,12 @@ impl SwapSensor {
             sizes,
         )?;
         let numbers = Numbers::map(find(&object, ".bss.numbers")?.as_fd())?;
-        let process_links = attach(&object, cpus, Role::Processes)?;
-        let page_links = attach(&object, cpus, Role::Pages)?;
-        let fault_links = attach(&object, cpus, Role::Faults)?;
-        let io_links = attach(&object, cpus, Role::Io)?;
+        let mut unseen_processors = 0;
+        let mut attach = |role| attach(&object, cpus, role, &mut unseen_processors);
+        let process_links = attach(Role::Processes)?;
+        let page_links = attach(Role::Pages)?;
+        let fault_links = attach(Role::Faults)?;
+        let io_links = attach(Role::Io)?;
         let paths = PathMemory::map(
             find(&object, ".bss.layouts")?.as_fd(),
             find(&object, ".bss.slots")?.as_fd(),
@@ -255,6 +258,7 @@ impl SwapSensor {
             stalls,
             base_ns: options.base_ns,
             malformed: 0,
+            unseen_processors,
             fault_links,
             page_links,
             io_links,
@@ -287,8 +291,8 @@ impl SwapSensor {
     /// # Errors
     /// If the kernel refuses to attach a program.
     pub fn resume(&mut self) -> Result<(), CollectError> {
-        self.page_links = attach(&self.object, self.rings.cpus(), Role::Pages)?;
-        self.io_links = attach(&self.object, self.rings.cpus(), Role::Io)?;
+        self.page_links = self.attach(Role::Pages)?;
+        self.io_links = self.attach(Role::Io)?;
         self.resume_faults()
     }
 
@@ -303,8 +307,18 @@ impl SwapSensor {
     /// # Errors
     /// If the kernel refuses to attach a program.
     pub fn resume_faults(&mut self) -> Result<(), CollectError> {
-        self.fault_links = attach(&self.object, self.rings.cpus(), Role::Faults)?;
+        self.fault_links = self.attach(Role::Faults)?;
         Ok(())
+    }
+
+    fn attach(&mut self, role: Role) -> Result<Vec<Link>, CollectError> {
+        let cpus = self.rings.cpus();
+        attach(&self.object, cpus, role, &mut self.unseen_processors)
+    }
+
+    /// Processors that are online and whose kernel refused the event of major faults: swap-ins there have no latency.
+    pub fn unseen_processors(&self) -> u64 {
+        self.unseen_processors
     }
 
     /// Hands all that was seen since the last call to `sink`: process changes and new files first, then each
@@ -546,7 +560,13 @@ fn role_of(program: &str) -> Role {
     }
 }
 
-fn attach(object: &Object, cpus: usize, role: Role) -> Result<Vec<Link>, CollectError> {
+/// `unseen_processors`: where faults do not end for us, if these are attached.
+fn attach(
+    object: &Object,
+    cpus: usize,
+    role: Role,
+    unseen_processors: &mut u64,
+) -> Result<Vec<Link>, CollectError> {
     let mut links = Vec::new();
     for program in object.progs_mut() {
         let name = program.name().to_string_lossy().into_owned();
@@ -555,7 +575,9 @@ fn attach(object: &Object, cpus: usize, role: Role) -> Result<Vec<Link>, Collect
         }
         let refused = |error: libbpf_rs::Error| CollectError::from_libbpf(&name, &error);
         if name == "fault_ends" {
-            for event in open_major_fault_events(cpus)? {
+            let (events, missing) = open_major_fault_events(cpus)?;
+            *unseen_processors = missing;
+            for event in events {
                 // The link closes the descriptor when it goes.
                 links.push(
                     program
@@ -570,17 +592,32 @@ fn attach(object: &Object, cpus: usize, role: Role) -> Result<Vec<Link>, Collect
     Ok(links)
 }
 
-fn open_major_fault_events(cpus: usize) -> Result<Vec<OwnedFd>, CollectError> {
-    // A processor that is offline has no event; one that comes later is not observed.
-    let events: Vec<_> = (0..cpus as u32)
-        .filter_map(|cpu| major_faults_on(cpu).ok())
-        .collect();
-    if events.is_empty() {
-        return Err(CollectError::last_os(
-            "opening the major-fault event (perf_event_paranoid?)",
-        ));
+/// One for each processor, and how many of these refuse theirs.
+fn open_major_fault_events(cpus: usize) -> Result<(Vec<OwnedFd>, u64), CollectError> {
+    some_of((0..cpus as u32).map(major_faults_on))
+}
+
+/// Those that could be opened, and how many could not. None at all is an error.
+fn some_of(
+    opened: impl Iterator<Item = Result<OwnedFd, CollectError>>,
+) -> Result<(Vec<OwnedFd>, u64), CollectError> {
+    let (mut events, mut refused, mut why) = (Vec::new(), 0, None);
+    for event in opened {
+        match event {
+            Ok(event) => events.push(event),
+            // A processor that is offline has no event; one that comes later is not observed.
+            Err(CollectError::System { source, .. })
+                if source.raw_os_error() == Some(libc::ENODEV) => {}
+            Err(error) => {
+                refused += 1;
+                why = Some(error);
+            }
+        }
     }
-    Ok(events)
+    match why {
+        Some(error) if events.is_empty() => Err(error),
+        _ => Ok((events, refused)),
+    }
 }
 
 type Queue = std::rc::Rc<std::cell::RefCell<Vec<Observation>>>;
@@ -602,4 +639,29 @@ fn subscribe(
         })
         .map_err(refused)?;
     builder.build().map_err(refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event() -> Result<OwnedFd, CollectError> {
+        let file = std::fs::File::open("/dev/null").expect("opened");
+        Ok(file.into())
+    }
+
+    fn refused(errno: i32) -> Result<OwnedFd, CollectError> {
+        Err(CollectError::System {
+            action: "opening an event".to_owned(),
+            source: std::io::Error::from_raw_os_error(errno),
+        })
+    }
+
+    #[test]
+    fn processors_that_refuse_are_counted_and_those_offline_are_not() {
+        let opened = [event(), refused(libc::ENODEV), refused(libc::EMFILE)];
+        let (events, unseen) = some_of(opened.into_iter()).expect("one is enough");
+        assert_eq!((events.len(), unseen), (1, 1));
+        assert!(some_of([refused(libc::EACCES)].into_iter()).is_err());
+    }
 }

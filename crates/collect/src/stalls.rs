@@ -31,6 +31,19 @@ pub struct Delays {
     pub blkio_ns: u64,
 }
 
+impl Delays {
+    /// What was waited since `before`. A thread that ended at the time of a look may have been missing there.
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            swapin_ns: self.swapin_ns.saturating_sub(before.swapin_ns),
+            freepages_ns: self.freepages_ns.saturating_sub(before.freepages_ns),
+            freepages_count: self.freepages_count.saturating_sub(before.freepages_count),
+            thrashing_ns: self.thrashing_ns.saturating_sub(before.thrashing_ns),
+            blkio_ns: self.blkio_ns.saturating_sub(before.blkio_ns),
+        }
+    }
+}
+
 /// `struct delays` and `struct stall_totals` of `bpf/record.h`, in words.
 const DELAY_WORDS: usize = 6;
 const TOTALS_WORDS: usize = DELAY_WORDS + 2;

@@ -54,9 +54,18 @@ pub fn memory(pid: u32) -> Option<Memory> {
     ))?))
 }
 
-/// Resident bytes, of which those that are shared count by shares (`Pss` of `/proc/PID/smaps_rollup`), so that processes can be added
-/// up; `None` when gone, not permitted, or a zombie. Takes the kernel a look at each resident page.
-pub fn proportional_bytes(pid: u32) -> Option<u64> {
+/// Memory of which those bytes that are shared count by shares, so that processes can be added up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Shares {
+    /// Resident now (`Pss`).
+    pub resident_bytes: u64,
+    /// Swapped now (`SwapPss`).
+    pub swapped_bytes: u64,
+}
+
+/// From `/proc/PID/smaps_rollup`; `None` when gone, not permitted, or a zombie. Takes the kernel a look at each page that is
+/// resident or swapped.
+pub fn shares(pid: u32) -> Option<Shares> {
     parse_rollup(&files::read_optional(&proc_file(pid, "smaps_rollup"))?)
 }
 
@@ -170,10 +179,16 @@ fn proc_file(pid: u32, name: &str) -> PathBuf {
     Path::new("/proc").join(pid.to_string()).join(name)
 }
 
-fn parse_rollup(text: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kibibytes.checked_mul(1024)
+fn parse_rollup(text: &str) -> Option<Shares> {
+    let bytes = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+        kibibytes.checked_mul(1024)
+    };
+    Some(Shares {
+        resident_bytes: bytes("Pss:")?,
+        swapped_bytes: bytes("SwapPss:").unwrap_or(0),
+    })
 }
 
 pub(crate) fn parse_stat(text: &str) -> Option<Stat> {
@@ -256,10 +271,14 @@ mod tests {
 
     #[test]
     fn shares_of_memory_are_read() {
-        let text = "55d0-7ffe ---p 00000000 00:00 0  [rollup]\nRss:     884 kB\nPss:     385 kB\nPss_Dirty:   80 kB\n";
-        assert_eq!(parse_rollup(text), Some(385 << 10));
+        let text = "55d0-7ffe ---p 00000000 00:00 0  [rollup]\nRss:     884 kB\nPss:     385 kB\nPss_Dirty:   80 kB\nSwap:  9 kB\nSwapPss:  7 kB\n";
+        let expected = Shares {
+            resident_bytes: 385 << 10,
+            swapped_bytes: 7 << 10,
+        };
+        assert_eq!(parse_rollup(text), Some(expected));
         assert_eq!(parse_rollup(""), None);
-        assert!(proportional_bytes(std::process::id()) > Some(0));
+        assert!(shares(std::process::id()).is_some_and(|shares| shares.resident_bytes > 0));
     }
 
     #[test]

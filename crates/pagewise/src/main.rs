@@ -16,7 +16,6 @@ mod import;
 mod input;
 mod manual;
 mod observe;
-mod open_files;
 mod output;
 mod page;
 mod plan;

@@ -64,6 +64,7 @@ mod page_states;
 mod parquet_pages;
 mod parquet_read;
 mod parquet_write;
+mod pressure;
 mod resume;
 mod rows;
 mod sampling;

@@ -11,6 +11,7 @@ use crate::files::Owner;
 use crate::journal::Segments;
 use crate::memory::Memory;
 use crate::meta::Meta;
+use crate::pressure::since_first;
 use crate::stream_write::TableWriter;
 use crate::table::Row;
 use crate::tables::*;
@@ -83,10 +84,14 @@ macro_rules! snapshots {
             /// None of a trace in memory; of one on disk, those of a [`flush`](TraceWriter::flush).
             pub fn snapshot(&mut self) -> Result<Snapshot> {
                 self.flush()?;
-                Ok(Snapshot {
+                let mut snapshot = Snapshot {
                     meta: self.meta().clone(),
                     $( $field: self.$field.batches(), )*
-                })
+                };
+                if self.forgotten_until_ns().is_some() {
+                    snapshot.pressure = since_first(self.pressure.kept_rows());
+                }
+                Ok(snapshot)
             }
 
             fn memory_bytes(&self) -> u64 {

@@ -59,8 +59,9 @@ int find_wanted(struct bpf_iter__task *context)
 		*state = JOINED;
 	}
 	totals.reads_are_counted = bpf_core_field_exists(struct task_io_accounting, read_bytes);
-	/* Faults of each of its threads up to now are not the recording's. */
+	/* Faults and waits of each of its threads up to now are not the recording's. */
 	__sync_fetch_and_add(&totals.major_faults, -task->maj_flt);
+	add_delays(&stall_totals.ended, task, -1);
 	return 0;
 }
 

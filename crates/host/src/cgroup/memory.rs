@@ -264,6 +264,16 @@ impl MemoryCgroup {
         self.number("memory.usage_in_bytes", "memory.current")
     }
 
+    /// Bytes of its processes in memory now, shared ones once: file cache that nobody maps is left out.
+    pub fn resident(&self) -> Option<u64> {
+        let (anonymous, mapped) = match self.version {
+            CgroupVersion::V1 => ("total_rss", "total_mapped_file"),
+            CgroupVersion::V2 => ("anon", "file_mapped"),
+        };
+        let stat = self.stat();
+        stat.get(anonymous)?.checked_add(*stat.get(mapped)?)
+    }
+
     /// Most bytes ever charged; v2 tells since 5.19.
     pub fn peak(&self) -> Option<u64> {
         self.number("memory.max_usage_in_bytes", "memory.peak")

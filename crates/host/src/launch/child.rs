@@ -8,12 +8,16 @@ use super::environment::Environment;
 use super::environment::c_string;
 use crate::error::Error;
 use crate::error::Result;
+use crate::open_files;
+use crate::signals;
 use rustix::event::EventfdFlags;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 use rustix::pipe::PipeFlags;
 use rustix::process::Gid;
 use rustix::process::Pid;
+use rustix::process::Resource;
+use rustix::process::Rlimit;
 use rustix::process::Signal;
 use rustix::process::Uid;
 use std::ffi::CString;
@@ -38,6 +42,8 @@ pub(super) struct Prepared {
     arguments: Vec<CString>,
     variables: Vec<CString>,
     user: Option<User>,
+    /// How many files it may have open, where that is not as many as we.
+    open_files: Option<Rlimit>,
     /// Instead of our standard output.
     output: Option<OwnedFd>,
 }
@@ -68,6 +74,7 @@ impl Prepared {
             arguments: arguments.collect::<Result<_>>()?,
             variables: environment.strings()?,
             user,
+            open_files: open_files::of_programs(),
             output: None,
         })
     }
@@ -226,6 +233,9 @@ fn run(
             Err(errno) => (BECOME_USER, errno.raw_os_error()),
             Ok(()) => {
                 restore_signals();
+                if let Some(limit) = &prepared.open_files {
+                    let _ = rustix::process::setrlimit(Resource::Nofile, *limit);
+                }
                 if let Some(output) = &prepared.output {
                     let _ = rustix::stdio::dup2_stdout(output);
                 }
@@ -268,15 +278,18 @@ fn become_user(user: &User) -> std::result::Result<(), Errno> {
     rustix::thread::set_thread_res_uid(user.uid, user.uid, user.uid)
 }
 
-/// As the standard library does for its children: nothing blocked, and SIGPIPE, which it ignores in us,
-/// as usual. All else is inherited (so `nohup` works), handlers excepted.
+/// As the standard library does for its children: nothing blocked; and SIGPIPE, which it ignores in us, as we were begun
+/// with it. All else is inherited: what we ignore is ignored there too (so `nohup` works, as we catch nothing that we were
+/// to ignore), and what we catch does there what it does by default.
 fn restore_signals() {
     let mut none = MaybeUninit::<libc::sigset_t>::zeroed();
     // SAFETY: `none` is ours to fill; both calls are allowed after a fork.
     unsafe {
         libc::sigemptyset(none.as_mut_ptr());
         libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut());
-        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        if !signals::pipe_was_ignored() {
+            libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        }
     }
 }
 

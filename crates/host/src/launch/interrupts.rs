@@ -1,5 +1,7 @@
 //! Ctrl-C is for the program: it ends, and we finish our work.
 
+use crate::signals;
+
 /// SIGINT and SIGQUIT ignored, where this process would have died of them, until dropped.
 #[derive(Debug)]
 pub(super) struct IgnoredInterrupts {
@@ -29,11 +31,7 @@ impl Drop for IgnoredInterrupts {
 
 /// Changes what a signal does, if it now does `from`; says whether it did.
 fn replace(signal: i32, from: libc::sighandler_t, to: libc::sighandler_t) -> bool {
-    // SAFETY: zeros are a valid `sigaction`; a null second argument only asks.
-    let mut now: libc::sigaction = unsafe { std::mem::zeroed() };
-    // SAFETY: `now` is ours to fill.
-    let asked = unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut now) };
-    if asked != 0 || now.sa_sigaction != from {
+    if signals::action(signal) != Some(from) {
         return false;
     }
     // SAFETY: default and ignore install no code of ours.

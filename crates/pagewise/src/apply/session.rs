@@ -12,7 +12,6 @@ use pagewise_host::OomRelief;
 use pagewise_host::Program;
 use pagewise_plan::Plan;
 use pagewise_report::bytes;
-use rustix::process::Signal;
 
 use super::compile::Compiled;
 use super::compile::compile;
@@ -110,7 +109,6 @@ fn wait(
     run: &mut Run,
 ) -> Result<u8, Failure> {
     let mut free_swap = FreeSwap::now(setting.cgroup.as_ref());
-    let mut told: Option<(Signal, Instant)> = None;
     loop {
         if let Some(exit) = launched.wait_timeout(LOOK_EVERY)? {
             let nudges = relief.map_or(0, OomRelief::nudges);
@@ -122,12 +120,10 @@ fn wait(
             return Ok(exit.code());
         }
         free_swap = FreeSwap::now(setting.cgroup.as_ref());
-        let first = told.is_none();
-        told = told.or_else(|| signals.told());
-        let Some((signal, since)) = told else {
+        let Some((signal, since)) = signals.told() else {
             continue;
         };
-        if first && signal == Signal::TERM {
+        if let Some(signal) = signals.take_for_program() {
             let _ = launched.signal(signal);
         }
         if since.elapsed() > GRACE {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::time::Duration;
-use std::time::Instant;
 
 use pagewise_abi as abi;
 use pagewise_abi::guard::GuardRecord;
@@ -13,7 +12,6 @@ use pagewise_host::Program;
 use rustix::event::PollFd;
 use rustix::event::PollFlags;
 use rustix::event::Timespec;
-use rustix::process::Signal;
 
 use super::findings::Finding;
 use super::findings::Namer;
@@ -163,7 +161,6 @@ fn wait(
     heard: &mut Heard<'_>,
     signals: &Signals,
 ) -> Result<u8, Failure> {
-    let mut told: Option<(Signal, Instant)> = None;
     loop {
         if let Some(exit) = launched.wait_timeout(Duration::ZERO)? {
             return Ok(exit.code());
@@ -180,12 +177,10 @@ fn wait(
         for (pid, thread, goes_on) in heard.judged.drain(..) {
             server.judge(pid, thread, goes_on);
         }
-        let is_first = told.is_none();
-        told = told.or_else(|| signals.told());
-        let Some((signal, since)) = told else {
+        let Some((signal, since)) = signals.told() else {
             continue;
         };
-        if is_first && signal == Signal::TERM {
+        if let Some(signal) = signals.take_for_program() {
             launched.signal(signal)?;
         }
         if since.elapsed() > GRACE {

@@ -25,7 +25,6 @@ use super::targets;
 use super::targets::Named;
 use super::work::Acted;
 use crate::failure::Failure;
-use crate::open_files;
 use crate::output::tell;
 use crate::record::signals::Signals;
 
@@ -300,7 +299,7 @@ impl<'arguments> Manager<'arguments> {
 
 /// Counters take up to three descriptors a thread: more than are allowed at first.
 fn find_walk_events() -> Result<WalkEvents, Failure> {
-    open_files::allow_most();
+    pagewise_host::open_files::allow_most();
     WalkEvents::find().map_err(|why| {
         Failure::new(format!(
             "hawkeye-pmu needs this processor's counters of page walks: {why}; use --policy hawkeye-g, which estimates by accesses"

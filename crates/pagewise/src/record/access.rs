@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::HashMap;
+use std::io;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use std::time::Instant;
@@ -196,18 +197,25 @@ impl Accesses {
             }
             phase => phase,
         };
-        if matches!(self.phase, Phase::Resting) {
-            self.start_round(processes());
+        if matches!(self.phase, Phase::Resting)
+            && let Err(error) = self.start_round(processes())
+        {
+            let why = format!("no thread can be started to clear accessed bits: {error}");
+            tell!("pagewise: accesses are no longer recorded: {why}");
+            self.phase = Phase::Stopped;
+            refused = Some(why);
         }
         Ok(refused)
     }
 
-    fn start_round(&mut self, mut processes: Vec<u32>) {
+    /// Fails where a limit of processes refuses a thread.
+    fn start_round(&mut self, mut processes: Vec<u32>) -> io::Result<()> {
         if processes.is_empty() {
-            return;
+            return Ok(());
         }
-        let skipped = processes.len().saturating_sub(MOST_PROCESSES);
-        processes.truncate(MOST_PROCESSES);
+        let most = MOST_PROCESSES.min(pagewise_host::open_files::allowed() / 4);
+        let skipped = processes.len().saturating_sub(most);
+        processes.truncate(most);
         self.walk_shares.follow(&processes);
         let memory = processes.iter().filter_map(|pid| process::memory(*pid));
         let resident_bytes = memory.filter_map(|memory| memory.resident_bytes).sum();
@@ -218,12 +226,14 @@ impl Accesses {
             processes.len() as u32,
         );
         if self.clear + self.walk + expected > self.began.elapsed() / BUDGET {
-            return;
+            return Ok(());
         }
         self.skipped_processes += skipped as u64;
         self.resident_bytes = resident_bytes;
         self.spent_before_round = self.clear + self.walk;
-        self.phase = Phase::Clearing(std::thread::spawn(move || clear(&processes)));
+        let clearing = std::thread::Builder::new().spawn(move || clear(&processes))?;
+        self.phase = Phase::Clearing(clearing);
+        Ok(())
     }
 
     /// From now on intervals are so many times as long.

@@ -15,6 +15,7 @@ mod ending;
 pub(crate) mod facts;
 pub(crate) mod fault_paths;
 mod file_io;
+mod footprint;
 pub(crate) mod mapped;
 pub(crate) mod mounts;
 mod outcome;

@@ -1,7 +1,6 @@
 //! How a recording ends, and what may go on after it.
 
 use std::time::Duration;
-use std::time::Instant;
 
 use pagewise_host::Exit;
 use pagewise_host::Launched;
@@ -74,16 +73,14 @@ impl Rest {
 
     /// Waits for its end and returns its code. A signal to us is for the program, too.
     pub(super) fn wait(mut self) -> Result<u8, Failure> {
-        let mut told: Option<(Signal, Instant)> = None;
         loop {
             if let Some(exit) = self.launched.wait_timeout(LOOK_EVERY)? {
                 return Ok(exit.code());
             }
-            told = told.or_else(|| self.signals.told());
-            let Some((signal, since)) = told else {
+            let Some((signal, since)) = self.signals.told() else {
                 continue;
             };
-            if signal == Signal::TERM {
+            if let Some(signal) = self.signals.take_for_program() {
                 let _ = self.launched.signal(signal);
             }
             if since.elapsed() > GRACE {

@@ -102,7 +102,8 @@ impl Family {
         let children = process::descendants(self.pid);
         if !children.is_empty() {
             let all = children.into_iter().chain([self.pid]);
-            let bytes = all.filter_map(process::proportional_bytes).sum();
+            let shares = all.filter_map(process::shares);
+            let bytes = shares.map(|shares| shares.resident_bytes).sum();
             self.peak_bytes = self.peak_bytes.max(bytes);
         }
         // Looking takes the programs' time, too.

@@ -18,6 +18,7 @@ const LITTLE_ENDIAN: u8 = 1;
 const MACHINE: u16 = 62;
 #[cfg(target_arch = "aarch64")]
 const MACHINE: u16 = 183;
+const ROOT: u32 = 0;
 const SET_USER_ID: u32 = 0o4000;
 const SET_GROUP_ID: u32 = 0o2000;
 const PT_INTERP: u32 = 3;
@@ -25,6 +26,8 @@ const FILE_HEADER: usize = 64;
 const PROGRAM_HEADER: usize = 56;
 /// Scripts that are run by scripts: the kernel follows as many (fs/exec.c).
 const MOST_SCRIPTS: usize = 5;
+/// A program that allocates hardly anything has nothing to tell either.
+const NOBODY_ASKED: &str = "on, but no process asked for a ring: too little was allocated, or the library was kept out (by another network namespace, say)";
 /// A program may make executables for ever.
 const MOST_EXECUTABLES: usize = 10_000;
 
@@ -51,7 +54,10 @@ impl Executables {
 
     /// What became of the sensor `allocations`; `None`: nothing was in its way. `served`: some process was recorded.
     pub(super) fn state(&self, served: bool) -> Option<String> {
-        let (first, why) = self.obstacles.first()?;
+        let Some((first, why)) = self.obstacles.first() else {
+            // What else keeps the library out (another network namespace, a loader's settings) is seen by that alone.
+            return (!served).then(|| NOBODY_ASKED.to_owned());
+        };
         if !served && self.is_first_obstructed {
             return Some(format!("missing ({why})"));
         }
@@ -102,6 +108,9 @@ pub(super) fn obstacle(path: &Path, (user, group): (u32, u32)) -> Option<&'stati
         if set(SET_USER_ID) && facts.uid() != user || set(SET_GROUP_ID) && facts.gid() != group {
             return Some("set-user-id program: the loader ignores LD_PRELOAD");
         }
+        if user != ROOT && gives_capabilities(&file) {
+            return Some("program with file capabilities: the loader ignores LD_PRELOAD");
+        }
         // A loader that is called by hand (ld.so ./program) has no loader, and preloads all the same.
         let name = path.file_name().unwrap_or_default().as_bytes();
         if [&b"ld-"[..], b"ld."]
@@ -113,6 +122,27 @@ pub(super) fn obstacle(path: &Path, (user, group): (u32, u32)) -> Option<&'stati
         return obstacle_in(&mut file, head.get(..FILE_HEADER.min(length))?);
     }
     None
+}
+
+/// Whether a program that is run from this file gets rights which its user has not: then the kernel tells its loader to be
+/// careful (cap_bprm_creds_from_file in security/commoncap.c, 6.12; not for root).
+fn gives_capabilities(file: &File) -> bool {
+    // The longest form: revision 3, with a user namespace.
+    let mut value = [0u8; 24];
+    rustix::fs::fgetxattr(file, "security.capability", &mut value)
+        .is_ok_and(|length| gives_any(&value[..length]))
+}
+
+/// Of `struct vfs_cap_data` (include/uapi/linux/capability.h): what it permits, or that this is in effect at once. What may be
+/// inherited gives nothing by itself.
+fn gives_any(data: &[u8]) -> bool {
+    const EFFECTIVE: u32 = 1;
+    let word = |index: usize| {
+        let bytes = data.get(index * 4..index * 4 + 4)?;
+        Some(u32::from_le_bytes(bytes.try_into().ok()?))
+    };
+    let (flags, permitted) = (word(0).unwrap_or(0), [word(1), word(3)]);
+    flags & EFFECTIVE != 0 || permitted.into_iter().flatten().any(|bits| bits != 0)
 }
 
 /// The interpreter named behind `#!`.
@@ -181,7 +211,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
-    const ROOT: (u32, u32) = (0, 0);
+    const AS_ROOT: (u32, u32) = (0, 0);
 
     /// The least of an ELF file, with a program header of this type.
     fn elf(class: u8, machine: u16, header_type: u32, loader: &str) -> Vec<u8> {
@@ -202,7 +232,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("program");
         fs::write(&path, bytes).expect("written");
-        obstacle(&path, ROOT)
+        obstacle(&path, AS_ROOT)
     }
 
     #[test]
@@ -229,6 +259,8 @@ mod tests {
         };
         let state = |found: Executables, served| found.state(served).unwrap_or_default();
         assert_eq!(found(&[], false).state(true), None);
+        let nobody = state(found(&[], false), false);
+        assert!(nobody.contains("no process asked for a ring"), "{nobody}");
         assert_eq!(state(found(&["./a"], true), false), "missing (static)");
         assert_eq!(
             state(found(&["./a"], true), true),
@@ -241,6 +273,21 @@ mod tests {
     }
 
     #[test]
+    fn capabilities_that_a_file_gives_are_seen() {
+        let data = |words: [u32; 5]| words.map(u32::to_le_bytes).concat();
+        assert!(gives_any(&data([0x0200_0001, 0, 0, 0, 0])), "in effect");
+        assert!(gives_any(&data([0x0200_0000, 1 << 13, 0, 0, 0])));
+        assert!(gives_any(&data([0x0200_0000, 0, 0, 1 << 7, 0])));
+        assert!(
+            !gives_any(&data([0x0200_0000, 0, 1 << 13, 0, 1])),
+            "inheritable"
+        );
+        for damaged in [&[][..], &[0, 0, 0], &[0; 4]] {
+            assert!(!gives_any(damaged));
+        }
+    }
+
+    #[test]
     fn damaged_files_are_no_obstacle_and_no_panic() {
         let whole = elf(CLASS_64, MACHINE, PT_INTERP, "/lib64/ld-linux-x86-64.so.2");
         for length in 0..whole.len() {
@@ -250,7 +297,7 @@ mod tests {
         let mut wild = whole;
         wild[32..40].fill(0xff);
         assert_eq!(of(&wild), None);
-        assert_eq!(obstacle(Path::new("/nonexistent"), ROOT), None);
+        assert_eq!(obstacle(Path::new("/nonexistent"), AS_ROOT), None);
     }
 
     #[test]
@@ -260,9 +307,9 @@ mod tests {
         fs::write(path("static"), elf(CLASS_64, MACHINE, 1, "")).expect("written");
         let script = format!("#! {} -x\n", path("static").display());
         fs::write(path("script"), script).expect("written");
-        assert!(obstacle(&path("script"), ROOT).is_some());
+        assert!(obstacle(&path("script"), AS_ROOT).is_some());
         fs::write(path("loop"), format!("#!{}\n", path("loop").display())).expect("written");
-        assert_eq!(obstacle(&path("loop"), ROOT), None);
+        assert_eq!(obstacle(&path("loop"), AS_ROOT), None);
     }
 
     #[test]

@@ -41,6 +41,8 @@ pub(super) struct Target {
 pub(super) struct Residency {
     method: Method,
     scanners: HashMap<u32, Scanner>,
+    /// Each takes a descriptor, and the trace needs some.
+    most_scanners: usize,
     /// Of this round, what is still to be scanned.
     queue: Vec<Target>,
     /// Of the space being scanned, what has changed.
@@ -64,6 +66,7 @@ impl Residency {
         Ok(Self {
             method,
             scanners: HashMap::new(),
+            most_scanners: pagewise_host::open_files::allowed() / 2,
             queue: Vec::new(),
             changes: Vec::new(),
             unreadable: HashSet::new(),
@@ -133,13 +136,18 @@ impl Residency {
             if target.parent.is_some_and(shares) {
                 return None;
             }
+            if self.scanners.len() >= self.most_scanners {
+                self.unreadable.insert(target.space);
+                return None;
+            }
             match Scanner::open(target.pid, self.method) {
                 Ok(scanner) => {
                     self.unreadable.remove(&target.space);
                     self.scanners.insert(target.space, scanner);
                 }
                 Err(error) => {
-                    if error.kind() == io::ErrorKind::PermissionDenied {
+                    // One that has ended has nothing to look at.
+                    if error.kind() != io::ErrorKind::NotFound {
                         self.unreadable.insert(target.space);
                     }
                     return None;

@@ -207,6 +207,15 @@ impl Sensors {
         if arguments.sensors.faults {
             self.state("faults", "on");
         }
+        let unseen = self
+            .faults
+            .as_ref()
+            .map_or(0, SwapSensor::unseen_processors);
+        if unseen > 0 {
+            tell!(
+                "pagewise: {unseen} processors refuse the event of major faults: swap-ins there are told without latency"
+            );
+        }
         self.start_accesses(arguments, layout)
     }
 
@@ -446,6 +455,9 @@ impl Sensors {
                 losses.insert("io_of_32_bit_code".to_owned(), totals.io.foreign_calls);
             }
         }
+        if let Some(faults) = &self.faults {
+            losses.insert("fault_processors".to_owned(), faults.unseen_processors());
+        }
         for (what, lost) in self.accesses.iter().flat_map(Accesses::losses) {
             losses.insert(what.to_owned(), lost);
         }
@@ -458,6 +470,7 @@ impl Sensors {
                 "malformed_allocation_records".to_owned(),
                 server.malformed(),
             );
+            losses.insert("allocation_processes".to_owned(), server.unserved());
         }
         if let Some(residency) = &self.residency {
             let lost = residency.losses();

@@ -8,15 +8,15 @@ use pagewise_host::MemoryCgroup;
 use pagewise_host::OomRelief;
 use pagewise_host::counters;
 use pagewise_host::page_bytes;
-use pagewise_host::process;
 use pagewise_trace as trace;
 use pagewise_trace::Overwrite;
 use pagewise_trace::TraceWriter;
 use rustix::event::Timespec;
-use rustix::process::Signal;
 
 use super::facts;
 use super::facts::Clocks;
+use super::footprint::Footprint;
+use super::footprint::Held;
 use super::outcome::End;
 use super::outcome::Recorded;
 use super::outcome::Rest;
@@ -28,7 +28,6 @@ use super::snapshots::Snapshots;
 use super::snapshots::max_bytes;
 use super::subject::Subject;
 use super::translate::Translator;
-use super::waits::Waits;
 use super::why_killed::FreeSwap;
 use super::why_killed::why_killed;
 use super::window::Window;
@@ -55,6 +54,8 @@ pub(super) fn record(
     setting: &mut Setting,
 ) -> Result<Recorded, Box<Stopped>> {
     let signals = Signals::catch()?;
+    // Of each process, page tables and more are held open.
+    pagewise_host::open_files::allow_most();
     let start = Clocks::now();
     let mut sensors = Sensors::start(arguments, &start)?;
     let mut subject = Subject::start(arguments, &sensors)?;
@@ -69,11 +70,11 @@ pub(super) fn record(
     if let Some(owner) = facts::sudo_caller() {
         writer.set_owner(owner)?;
     }
-    let waits = Waits::begin(setting.cgroup.as_ref().map(|cgroup| cgroup.path().into()));
     if let Some(accesses) = &mut sensors.accesses {
         accesses.begin();
     }
-    let mut window = Window::new(&arguments.window);
+    let cgroup = setting.cgroup.as_ref().map(|cgroup| cgroup.path().into());
+    let mut window = Window::new(&arguments.window, cgroup);
     window.open_or_wait(&mut sensors)?;
     if let Err(failure) = subject.begin(setting, &mut sensors) {
         // Nothing was recorded: what was there before stays.
@@ -99,7 +100,7 @@ pub(super) fn record(
         snapshots: snapshots.as_mut(),
         limit_bytes: setting.limit.bytes,
         cgroup: setting.cgroup.as_ref(),
-        waits,
+        footprint: Footprint::new(),
         peak_bytes: 0,
         free_swap: FreeSwap::now(setting.cgroup.as_ref()),
         told_of_counting: false,
@@ -119,7 +120,9 @@ pub(super) fn record(
     let after = counters::vmstat().unwrap_or_default();
     // The kernel's count before our last look: what is still going on is not mistaken for unseen.
     let totals = window.of_totals(sensors.totals()?);
-    let delays = sensors.delays();
+    let delays = window
+        .waits()
+        .and_then(|waits| waits.delays(sensors.delays()));
     sensors.drain(&mut translator, &mut writer)?;
     translator.write_rest(&mut writer)?;
     translator.finish(&mut writer)?;
@@ -188,7 +191,7 @@ struct Run<'run> {
     limit_bytes: Option<u64>,
     /// Ours, with the run's limit.
     cgroup: Option<&'run MemoryCgroup>,
-    waits: Waits,
+    footprint: Footprint,
     peak_bytes: u64,
     free_swap: FreeSwap,
     told_of_counting: bool,
@@ -206,7 +209,6 @@ impl Run<'_> {
         let (mut flushed, mut sampled, mut waited) = (began, began, began);
         let mut sample_after = FIRST_SAMPLE;
         self.sample(writer)?;
-        let mut told: Option<(Signal, Instant)> = None;
         loop {
             let ended = self.subject.wait_a_little(sensors, translator, &PATIENCE)?;
             if !ended {
@@ -219,7 +221,7 @@ impl Run<'_> {
                 // What its last moments and its end itself have left behind.
                 sensors.drain(translator, writer)?;
                 self.tell_if_counting(translator);
-                self.write_waits(sensors, writer)?;
+                write_waits(self.window, sensors, writer)?;
                 self.tell_of_the_rest();
                 return Ok(End::of(exit));
             }
@@ -227,13 +229,16 @@ impl Run<'_> {
             self.window.look(sensors)?;
             if self.window.is_over() {
                 self.window.close();
-                self.write_waits(sensors, writer)?;
+                write_waits(self.window, sensors, writer)?;
                 return Ok(End::in_time());
             }
             sensors.look_for_pressure(translator.counts.evictions)?;
             if self.window.is_open() {
                 sensors.look_at_processes(translator, writer)?;
                 sensors.look_for_accesses(translator, writer)?;
+            }
+            if let Some(held) = self.footprint.finished() {
+                self.write_sample(held, writer)?;
             }
             let seldom = FLUSH_EVERY.saturating_mul(translator.condenser.pace());
             if sampled.elapsed() >= sample_after {
@@ -248,7 +253,7 @@ impl Run<'_> {
                 sensors.slow_down(translator.condenser.pace());
                 if waited.elapsed() >= seldom {
                     waited = Instant::now();
-                    self.write_waits(sensors, writer)?;
+                    write_waits(self.window, sensors, writer)?;
                 }
                 translator.read_mappings(writer)?;
                 writer.flush()?;
@@ -257,19 +262,18 @@ impl Run<'_> {
                 }
             }
             self.write_snapshot(sensors, translator, writer, signals)?;
-            told = told.or_else(|| signals.told());
-            if let Some((signal, since)) = told
-                && self.stops_now(signal, since)
+            if let Some((signal, since)) = signals.told()
+                && self.stops_now(signals, since)
             {
                 self.window.close();
-                self.write_waits(sensors, writer)?;
+                write_waits(self.window, sensors, writer)?;
                 return Ok(End::stopped_by(signal, self.is_ours()));
             }
         }
     }
 
     /// A signal to us is for the program too, which then has a while to end. Processes that ran before are not ours.
-    fn stops_now(&self, signal: Signal, since: Instant) -> bool {
+    fn stops_now(&self, signals: &Signals, since: Instant) -> bool {
         if !self.is_ours() {
             return true;
         }
@@ -277,8 +281,7 @@ impl Run<'_> {
             tell!("pagewise: the program goes on, without limit; the recording ends here");
             return true;
         }
-        // From the terminal it has had its own SIGINT.
-        if signal == Signal::TERM {
+        if let Some(signal) = signals.take_for_program() {
             self.subject.signal(signal);
         }
         false
@@ -304,6 +307,8 @@ impl Run<'_> {
         if snapshots.is_busy() || !signals.take_snapshot() {
             return Ok(());
         }
+        // Of the last moments too.
+        write_waits(self.window, sensors, writer)?;
         let mut snapshot = writer.snapshot()?;
         let meta = &mut snapshot.meta;
         meta.end_monotonic_ns = Some(Clocks::now().monotonic_ns);
@@ -332,25 +337,20 @@ impl Run<'_> {
     }
 
     fn sample(&mut self, writer: &mut TraceWriter) -> Result<(), Failure> {
-        let (mut resident, mut swapped) = (0, 0);
-        for pid in self.subject.processes() {
-            if let Some(memory) = process::memory(pid) {
-                resident += memory.resident_bytes.unwrap_or(0);
-                swapped += memory.swapped_bytes.unwrap_or(0);
-            }
+        match self.footprint.look(&self.subject.processes(), self.cgroup) {
+            Some(held) => self.write_sample(held, writer),
+            None => Ok(()),
         }
-        self.peak_bytes = self.peak_bytes.max(resident);
-        writer.samples.push(trace::Sample {
-            time_ns: Clocks::now().monotonic_ns,
-            rss_bytes: Some(resident).filter(|&bytes| bytes > 0),
-            swap_bytes: Some(swapped),
-            limit_bytes: self.limit_bytes,
-        })?;
-        Ok(())
     }
 
-    fn write_waits(&self, sensors: &Sensors, writer: &mut TraceWriter) -> Result<(), Failure> {
-        writer.pressure.push(self.waits.now(sensors.delays()))?;
+    fn write_sample(&mut self, held: Held, writer: &mut TraceWriter) -> Result<(), Failure> {
+        self.peak_bytes = self.peak_bytes.max(held.resident.unwrap_or(0));
+        writer.samples.push(trace::Sample {
+            time_ns: Clocks::now().monotonic_ns,
+            rss_bytes: held.resident.filter(|&bytes| bytes > 0),
+            swap_bytes: held.swapped,
+            limit_bytes: self.limit_bytes,
+        })?;
         Ok(())
     }
 
@@ -360,4 +360,15 @@ impl Run<'_> {
             tell!("pagewise: {rest} processes of the program go on, without limit and unrecorded");
         }
     }
+}
+
+fn write_waits(
+    window: &Window,
+    sensors: &Sensors,
+    writer: &mut TraceWriter,
+) -> Result<(), Failure> {
+    if let Some(waits) = window.waits() {
+        writer.pressure.push(waits.now(sensors.delays()))?;
+    }
+    Ok(())
 }

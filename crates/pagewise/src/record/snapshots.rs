@@ -84,7 +84,14 @@ impl Snapshots {
     /// Begins to write one, to a folder of its own.
     pub(super) fn write(&mut self, snapshot: Snapshot) {
         let base = dated(&self.folder, Clocks::now().realtime_ns);
-        self.writing = Some(std::thread::spawn(move || write(snapshot, &base)));
+        let writing = std::thread::Builder::new().spawn(move || write(snapshot, &base));
+        match writing {
+            Ok(thread) => self.writing = Some(thread),
+            // A limit of processes; the recording goes on.
+            Err(error) => {
+                tell!("pagewise: no snapshot: no thread can be started to write it: {error}");
+            }
+        }
     }
 
     fn join(&mut self) {

@@ -48,7 +48,7 @@ struct Space {
 pub(super) struct Counts {
     /// On pages of files and shared memory.
     pub(super) of_files: u64,
-    /// Of a process that had gone before its mappings were read.
+    /// Of a process that had gone before its mappings were read, or whose begin was not told.
     pub(super) unclassified: u64,
 }
 
@@ -153,7 +153,10 @@ impl Unprivileged {
                 tid,
                 address,
             } => {
-                let space = self.spaces.get(&pid)?.number;
+                let Some(space) = self.spaces.get(&pid).map(|space| space.number) else {
+                    self.counts.unclassified += 1;
+                    return None;
+                };
                 let seen = residency.and_then(|residency| residency.seen(space, address));
                 let page = address & !(pagewise_host::page_bytes() - 1);
                 self.is_swap_in(pid, page, seen, reread)
@@ -433,5 +436,19 @@ mod tests {
         let ended = numbers(observe(end.clone()));
         assert_eq!(ended, Some((ProcessChange::Exit, 3, 0, 2)));
         assert_eq!(numbers(observe(end)), None, "only once");
+    }
+
+    #[test]
+    fn a_fault_of_an_unknown_process_is_counted() {
+        let mut sensor = Unprivileged::default();
+        let fault = FaultEvent::MajorFault {
+            time_ns: 1,
+            pid: GONE,
+            tid: GONE,
+            address: 0x1000,
+        };
+        let observed = sensor.observation(fault, None, &mut HashSet::new(), || 1);
+        assert!(observed.is_none());
+        assert_eq!(sensor.counts.unclassified, 1);
     }
 }

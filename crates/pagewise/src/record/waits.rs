@@ -1,6 +1,7 @@
 //! What the kernel itself says that was waited for memory: pressure stall information and delay accounting, beside our
 //! own counts.
 
+use std::path::Path;
 use std::path::PathBuf;
 
 use pagewise_collect::Delays;
@@ -12,26 +13,35 @@ use pagewise_trace as trace;
 
 use super::facts::Clocks;
 
-/// Both as they were when the recording began.
+/// Both as they were when the window opened: what was waited before is not the recording's.
 pub(super) struct Waits {
     cgroup_file: Option<PathBuf>,
     cgroup: Option<Pressure>,
     machine: Option<Pressure>,
+    /// `None`: no thread had such accounts yet.
+    delays: Option<Delays>,
 }
 
 impl Waits {
     /// `cgroup`: the program's own, if it has one.
-    pub(super) fn begin(cgroup: Option<PathBuf>) -> Self {
+    pub(super) fn begin(cgroup: Option<&Path>, delays: Option<Delays>) -> Self {
         let cgroup_file = cgroup.map(|folder| folder.join("memory.pressure"));
         Self {
             cgroup: cgroup_file.as_deref().and_then(pressure_of),
             machine: memory_pressure(),
+            delays,
             cgroup_file,
         }
     }
 
+    /// What the kernel accounts of recorded threads, of that what was waited since the begin.
+    pub(super) fn delays(&self, now: Option<Delays>) -> Option<Delays> {
+        now.map(|now| now.since(self.delays.unwrap_or_default()))
+    }
+
     /// What was waited since the begin.
     pub(super) fn now(&self, delays: Option<Delays>) -> trace::Pressure {
+        let delays = self.delays(delays);
         let cgroup = self.cgroup_file.as_deref().and_then(pressure_of);
         let (psi_some_ns, psi_full_ns) = increase(self.cgroup, cgroup);
         let (machine_psi_some_ns, machine_psi_full_ns) = increase(self.machine, memory_pressure());
@@ -113,6 +123,24 @@ mod tests {
     fn pressure_counts_from_the_begin() {
         let (before, after) = (pressure(5, Some(2)), pressure(9, Some(2)));
         assert_eq!(increase(Some(before), Some(after)), (Some(4), Some(0)));
+    }
+
+    #[test]
+    fn delays_count_from_the_begin() {
+        let delays = |ns| Delays {
+            freepages_ns: ns,
+            ..Delays::default()
+        };
+        let waits = |before| Waits {
+            cgroup_file: None,
+            cgroup: None,
+            machine: None,
+            delays: before,
+        };
+        assert_eq!(waits(None).delays(Some(delays(7))), Some(delays(7)));
+        let counted = waits(Some(delays(5))).delays(Some(delays(7)));
+        assert_eq!(counted, Some(delays(2)));
+        assert_eq!(waits(Some(delays(5))).delays(None), None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The time in which is observed: from `--delay` on, for `--duration`.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -10,6 +11,7 @@ use pagewise_host::counters::Counters;
 
 use super::facts::Clocks;
 use super::sensors::Sensors;
+use super::waits::Waits;
 use crate::failure::Failure;
 use crate::observe;
 
@@ -20,6 +22,8 @@ pub(super) struct Window {
     duration: Option<Duration>,
     opened: Option<Opened>,
     closed: Option<Instant>,
+    /// The program's own, whose pressure is told.
+    cgroup: Option<PathBuf>,
 }
 
 struct Opened {
@@ -27,16 +31,18 @@ struct Opened {
     monotonic_ns: u64,
     counters: Counters,
     major_faults: u64,
+    waits: Waits,
 }
 
 impl Window {
-    pub(super) fn new(arguments: &observe::Window) -> Self {
+    pub(super) fn new(arguments: &observe::Window, cgroup: Option<PathBuf>) -> Self {
         Self {
             created: Instant::now(),
             delay: arguments.delay.map(|span| span.0),
             duration: arguments.duration.map(|span| span.0),
             opened: None,
             closed: None,
+            cgroup,
         }
     }
 
@@ -65,6 +71,7 @@ impl Window {
         self.opened = Some(Opened {
             counters: counters::vmstat().unwrap_or_default(),
             major_faults: totals.map_or(0, |totals| totals.major_faults),
+            waits: Waits::begin(self.cgroup.as_deref(), sensors.delays()),
             monotonic_ns: Clocks::now().monotonic_ns,
             at: Instant::now(),
         });
@@ -103,6 +110,11 @@ impl Window {
             .map_or(&NONE, |opened| &opened.counters)
     }
 
+    /// What the kernel says was waited since then; `None`: it was never opened.
+    pub(super) fn waits(&self) -> Option<&Waits> {
+        self.opened.as_ref().map(|opened| &opened.waits)
+    }
+
     /// What of the sensors' counts is the window's: they go on while it is not open.
     pub(super) fn of_totals(&self, totals: Option<Totals>) -> Option<Totals> {
         let before = self.opened.as_ref()?.major_faults;
@@ -133,6 +145,7 @@ mod tests {
             duration: duration.map(Duration::from_millis),
             opened: None,
             closed: None,
+            cgroup: None,
         }
     }
 
@@ -142,6 +155,7 @@ mod tests {
             monotonic_ns: 1000,
             counters: Counters::new(),
             major_faults,
+            waits: Waits::begin(None, None),
         })
     }
 

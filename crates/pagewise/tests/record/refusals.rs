@@ -7,10 +7,13 @@ use std::process::Command;
 
 use crate::common::command::command;
 use crate::common::command::record;
+use crate::common::command::report;
 use crate::common::command::run;
 use crate::common::command::start;
 use crate::common::install::pagewise;
 use crate::common::machine::Machine;
+use crate::common::programs::folder_with;
+use crate::residency::give_capabilities;
 use tempfile::tempdir;
 
 /// A file with these contents and permissions.
@@ -351,4 +354,32 @@ fn without_root_a_set_user_id_program_is_recorded_as_far_as_permitted() {
     let losses = ended.expect_code(0).json()["losses"].clone();
     assert_eq!(losses["residency_processes"], 1, "{losses:#}");
     machine.assert_restored();
+}
+
+/// The loader does not preload where a file gives more rights than its user has, and says so to nobody.
+#[test]
+fn a_program_with_file_capabilities_is_told_so() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder_with("odd.c");
+    give_capabilities(&folder.path().join("odd"));
+    let arguments = ["record", "--sensors", "allocations", "--", "./odd", "plain"];
+    start(as_nobody(folder.path(), &arguments))
+        .end()
+        .expect_code(0);
+    let told = report(folder.path())["sensors"]["allocations"].clone();
+    let told = told.as_str().expect("a state");
+    assert!(told.contains("file capabilities"), "{told}");
+    machine.assert_restored();
+}
+
+#[test]
+fn a_recording_that_no_process_took_part_in_says_so() {
+    let folder = folder_with("ends.c");
+    // It misses its arguments, and ends before it allocates.
+    record(folder.path(), "--sensors allocations", "./ends").expect_code(2);
+    let told = report(folder.path())["sensors"]["allocations"].clone();
+    let told = told.as_str().expect("a state");
+    assert!(told.contains("no process asked for a ring"), "{told}");
 }

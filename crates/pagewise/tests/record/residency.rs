@@ -193,7 +193,7 @@ fn without_root_pages_and_swap_ins_are_seen_all_the_same() {
 }
 
 /// As `setcap cap_bpf,cap_perfmon+ep` does (`struct vfs_cap_data`, include/uapi/linux/capability.h).
-fn give_capabilities(executable: &Path) {
+pub(crate) fn give_capabilities(executable: &Path) {
     const REVISION_2_EFFECTIVE: u32 = 0x0200_0001;
     const PERFMON_AND_BPF: u32 = 1 << (38 - 32) | 1 << (39 - 32);
     let words = [REVISION_2_EFFECTIVE, 0, 0, PERFMON_AND_BPF, 0];

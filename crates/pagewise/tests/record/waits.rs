@@ -2,16 +2,25 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use crate::common::command::assert_nothing_lost;
+use crate::common::command::command;
 use crate::common::command::record;
+use crate::common::command::record_arguments;
 use crate::common::command::report;
+use crate::common::command::run;
+use crate::common::command::start;
+use crate::common::limited::Limited;
 use crate::common::machine::Machine;
 use crate::common::programs::compile;
 use crate::common::programs::compile_pattern;
+use crate::common::programs::folder_with;
+use crate::common::within;
 use pagewise_trace::EventKind;
 use pagewise_trace::StallKind;
 use pagewise_trace::Trace;
+use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::tempdir;
 
@@ -95,6 +104,77 @@ fn reclaims_are_those_that_the_kernel_counts() {
             "{stall:?}"
         );
     }
+}
+
+/// Asserts that the kernel's account is of the same time as what was recorded, of a program that reclaimed before, too.
+fn assert_same_reclaims(folder: &Path) {
+    let report = report(folder);
+    let pair = &report["reconciliation"]["reclaims"];
+    let (recorded, kernel) = (number(&pair["recorded"]), number(&pair["kernel"]));
+    assert!(recorded > 100, "{pair}");
+    // Sensor and account do not begin at the very same moment.
+    assert!(kernel.abs_diff(recorded) < recorded / 10, "{pair}");
+    let summary = &report["summary"];
+    let ours = number(&summary["reclaim_stall_ns"]) + number(&summary["reclaim_in_fault_ns"]);
+    let kernels = number(&summary["delay_freepages_ns"]);
+    assert!(kernels.abs_diff(ours) < ours / 4, "{summary}");
+    let wall = number(&summary["wall_ns"]);
+    let pressure = number(&summary["psi_some_ns"]);
+    assert!(pressure <= wall + wall / 4, "{summary}");
+}
+
+#[test]
+fn what_was_waited_before_the_window_opens_is_left_out() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder_with("ends.c");
+    let accounting = DelayAccounting::switch("1");
+    let options = format!("{ZRAM} --delay 2 --duration 1");
+    let recorder = start(command(
+        folder.path(),
+        &record_arguments(&options, "./ends 48 0 forever"),
+    ));
+    let meta = folder.path().join("pagewise.data/meta.json");
+    let closed = || fs::read_to_string(&meta).is_ok_and(|text| text.contains("\"closed\""));
+    assert!(within(Duration::from_secs(60), closed));
+    recorder.signal(Signal::TERM);
+    recorder.end();
+    drop(accounting);
+    machine.assert_restored();
+    assert_same_reclaims(folder.path());
+}
+
+/// So that its pages will be those of who reads them.
+fn write_uncached(path: &Path, bytes: usize) {
+    fs::write(path, vec![1; bytes]).expect("written");
+    let file = fs::File::open(path).expect("opened");
+    file.sync_all().expect("on disk");
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).expect("dropped");
+}
+
+#[test]
+fn what_a_running_process_waited_before_is_left_out() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = tempdir().expect("a folder");
+    write_uncached(&folder.path().join("file"), 32 << 20);
+    let accounting = DelayAccounting::switch("1");
+    let mut limited = Limited::create("waits");
+    // Each page of the file takes the place of another one.
+    limited.limit(8 << 20);
+    let words: Vec<&str> = ["cat"].into_iter().chain(["file"; 10_000]).collect();
+    let program = limited.start(folder.path(), &words);
+    std::thread::sleep(Duration::from_secs(2));
+    let pid = program.as_raw_nonzero().to_string();
+    let arguments = ["record", "--pid", &pid, "--duration", "1"];
+    run(folder.path(), &arguments).expect_code(0);
+    limited.end();
+    drop(limited);
+    drop(accounting);
+    machine.assert_restored();
+    assert_same_reclaims(folder.path());
 }
 
 #[test]

@@ -69,7 +69,7 @@ table! {
 }
 
 table! {
-    /// How long the kernel itself says that was waited for memory, since the recording's begin; about once a second.
+    /// How long the kernel itself says that was waited for memory since the begin of what was observed and is kept; about once a second.
     pub struct Pressure in "pressure" {
         /// When.
         time_ns: u64 => Delta,

@@ -38,6 +38,48 @@ fn what_is_in_memory_reads_back_from_disk() {
     assert_eq!(writer.snapshot().unwrap().meta, Meta::default());
 }
 
+fn pressure(time_ns: u64, waited_ns: u64) -> Pressure {
+    Pressure {
+        time_ns,
+        psi_some_ns: None,
+        psi_full_ns: None,
+        machine_psi_some_ns: Some(waited_ns),
+        machine_psi_full_ns: None,
+        delay_swapin_ns: None,
+        delay_freepages_ns: Some(2 * waited_ns),
+        delay_thrashing_ns: None,
+        delay_blkio_ns: None,
+    }
+}
+
+/// What the other tables have lost is not waited for either.
+#[test]
+fn waits_count_from_the_first_that_is_kept() {
+    let waits = |writer: &mut TraceWriter| {
+        let (_parent, dir) = new_dir();
+        let snapshot = writer.snapshot().unwrap();
+        let written = snapshot.write(&dir, Overwrite::Refuse, None).unwrap();
+        written.close().unwrap();
+        Tables::read(&dir).unwrap().pressure
+    };
+    let mut writer = TraceWriter::in_memory(Meta::default()).unwrap();
+    for second in 0..4u64 {
+        let row = pressure(second * 1000, 100 * second);
+        writer.pressure.push(row).unwrap();
+        writer.forget(0, u64::MAX).unwrap();
+    }
+    assert_eq!(waits(&mut writer).last(), Some(&pressure(3000, 300)));
+    writer.forget(1500, u64::MAX).unwrap();
+    let rows = [pressure(2000, 0), pressure(3000, 100)];
+    assert_eq!(waits(&mut writer), rows);
+    writer.forget(2500, u64::MAX).unwrap();
+    let alone = &waits(&mut writer)[0];
+    assert_eq!(
+        (alone.machine_psi_some_ns, alone.delay_freepages_ns),
+        (None, None)
+    );
+}
+
 #[test]
 fn the_oldest_events_go_and_what_lives_stays() {
     let (_parent, dir) = new_dir();

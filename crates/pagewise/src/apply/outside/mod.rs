@@ -40,7 +40,6 @@ use super::outcome::Outcome;
 use super::outcome::Run;
 use crate::failure::Failure;
 use crate::observe;
-use crate::open_files;
 use crate::output::tell;
 use crate::record::call_paths::CallPaths;
 use crate::record::facts::Clocks;
@@ -72,7 +71,7 @@ pub(super) fn run(plan: &Plan, named: &observe::Running) -> Result<(ExitCode, Ou
         ));
     }
     let signals = Signals::catch()?;
-    open_files::allow_most();
+    pagewise_host::open_files::allow_most();
     let start = Clocks::now();
     let mut running = Running::find(named)?;
     running.look(None, &Default::default())?;
