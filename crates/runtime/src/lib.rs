@@ -17,6 +17,7 @@ pub mod locking;
 pub mod mapping;
 mod pace;
 mod plan;
+pub mod sandbox;
 mod settings;
 mod stream;
 pub mod streams;

@@ -15,6 +15,7 @@ use pagewise_interpose::Registers;
 use pagewise_interpose::RingCell;
 
 use crate::pace;
+use crate::sandbox;
 use crate::settings;
 
 /// This process's ring, once it has one. In static memory: the allocator may be who called us, with its locks held.
@@ -52,7 +53,7 @@ pub(crate) fn allocated(made: Made, sample_bytes: u32) {
             time_ns: now_ns,
             address: made.address as u64,
             bytes: made.bytes as u64,
-            tid: interpose::thread_id(),
+            tid: sandbox::thread_id(),
             kind: made.kind,
             sample_bytes,
             registers: [instruction as u64, stack as u64, frame as u64],
@@ -118,6 +119,8 @@ const PATIENCE_MS: u32 = 20;
 static RECORDER_IS_STUCK: AtomicBool = AtomicBool::new(false);
 
 fn write(ring: &Producer, bytes: usize, is_sample: bool, fill: impl FnOnce(&mut [u8])) {
+    // Waiting needs a system call.
+    let may_wait = !sandbox::is_in();
     let patience_ms = match (settings::is_full_recording(), is_sample) {
         (true, _) => PATIENCE_IN_FULL_MS,
         (false, true) => 0,
@@ -126,7 +129,7 @@ fn write(ring: &Producer, bytes: usize, is_sample: bool, fill: impl FnOnce(&mut 
     let has_room = ring.has_room(bytes);
     if has_room {
         RECORDER_IS_STUCK.store(false, Ordering::Relaxed);
-    } else if patience_ms > 0 && !RECORDER_IS_STUCK.load(Ordering::Relaxed) {
+    } else if may_wait && patience_ms > 0 && !RECORDER_IS_STUCK.load(Ordering::Relaxed) {
         let came = ring.wait_for_room(bytes, patience_ms);
         RECORDER_IS_STUCK.store(!came, Ordering::Relaxed);
     }
@@ -144,6 +147,13 @@ fn record(write: impl FnOnce(&Producer)) {
     });
 }
 
+/// Before the program forbids itself system calls: whatever will be recorded needs a ring, and who reads it the libraries.
+pub(crate) fn prepare() {
+    // It may not have allocated yet: asked for the first time, the settings are read.
+    settings::is_large(0);
+    record(send_maps_if_changed);
+}
+
 /// This process's ring. A forked child's first record finds its parent's and asks for one of its own.
 fn ring() -> Option<Producer> {
     let generation = interpose::process_generation();
@@ -157,6 +167,10 @@ fn ring() -> Option<Producer> {
 
 #[cold]
 fn connect() -> Option<Producer> {
+    // What has not been asked for before is not any more.
+    if sandbox::is_in() {
+        return None;
+    }
     // One thread connects, once; records of other threads meanwhile are lost, as are all where nobody answers.
     if CONNECTING.swap(true, Ordering::AcqRel) {
         return None;
@@ -173,7 +187,7 @@ fn connect() -> Option<Producer> {
 
 /// Return addresses mean something only to who knows which library is mapped where.
 fn send_maps_if_changed(ring: &Producer) {
-    let Some(now) = interpose::libraries_ever_loaded() else {
+    let Some(now) = interpose::libraries_ever_loaded().filter(|_| !sandbox::is_in()) else {
         return;
     };
     if LIBRARIES.swap(now, Ordering::AcqRel) != now {

@@ -20,6 +20,7 @@ mod residency;
 mod running;
 mod runtimes;
 mod sampling;
+mod sandboxes;
 mod signals;
 mod thread_limit;
 mod together;
