@@ -238,7 +238,7 @@ pub(crate) fn base_of_turn(time_word: u64, base_ns: u64, latest_ns: u64) -> u64 
 pub(crate) const NUMBERS: usize = 1 << 16;
 
 /// Decodes the record at the start of `words`, whose time counts from `base_ns`; the address space has only the low bits of
-/// its number (see [`Observation::space_of_record`]). Returns it and its length in words, or `None` if `words` holds no
+/// its number (see `Observation::space_of_record`). Returns it and its length in words, or `None` if `words` holds no
 /// whole, well-formed record: the ring's writer is trusted, so that means a bug and ends the recording.
 pub fn decode(words: &[u64], base_ns: u64) -> Option<(Observation, usize)> {
     let (&first, &second) = (words.first()?, words.get(1)?);
