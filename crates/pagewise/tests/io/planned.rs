@@ -57,9 +57,11 @@ fn shards_that_leave_memory_before_they_are_read_again_are_dropped_and_the_ranks
     let windows: Vec<&Value> = contexts
         .filter(|context| context["path"].to_string().contains("read_window_links"))
         .collect();
-    let [window] = windows[..] else {
-        panic!("{windows:?}")
-    };
+    // The limit may have evicted the bottom of the stack when it was walked: then the path of that call ends there.
+    let calls = |context: &&Value| context["calls"].as_u64().expect("a number");
+    let all: u64 = windows.iter().map(calls).sum();
+    let window = windows.into_iter().max_by_key(calls).expect("a context");
+    assert!(calls(&window) >= all - all / 20, "{window}");
     assert!(share(window, "again_share") > 0.5, "{window}");
     assert!(share(window, "again_cached_share") < 0.3, "{window}");
 
