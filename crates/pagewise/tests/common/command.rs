@@ -223,7 +223,13 @@ pub(crate) fn record_arguments<'text>(options: &'text str, program: &'text str) 
 /// than their paths are learnt, and how many that are depends on how busy the machine is.
 pub(crate) fn assert_nothing_lost(report: &serde_json::Value) {
     let losses = report["losses"].as_object().expect("losses");
-    let lost = |(what, count): (&String, &serde_json::Value)| what != "call_paths" && *count != 0;
+    // Of the whole machine: other processes end while their pages are on the way out.
+    let of_others = report["summary"]["evictions"].as_u64().unwrap_or(0) / 50;
+    let lost = |(what, count): (&String, &serde_json::Value)| match what.as_str() {
+        "call_paths" => false,
+        "evictions_without_owner" => count.as_u64() > Some(of_others),
+        _ => *count != 0,
+    };
     assert!(!losses.iter().any(lost), "{losses:?}");
 }
 
