@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 
 use pagewise_interpose::Symbol;
 use pagewise_interpose::be_silent;
+use pagewise_interpose::begins_sandbox;
 use pagewise_interpose::process_id;
 
 use crate::careful;
@@ -84,9 +85,7 @@ pub unsafe extern "C" fn prctl(
     };
     // SAFETY: the same call as our caller's; registers that it did not set are passed on as they are.
     let call = || unsafe { real(option, second, third, fourth, fifth) };
-    // Programs find out by a filter at no address whether the kernel has any: nothing comes of that.
-    let is_probe = second == c_ulong::from(libc::SECCOMP_MODE_FILTER) && third == 0;
-    if option != libc::PR_SET_SECCOMP || is_probe {
+    if !begins_sandbox(option, second, third) {
         return call();
     }
     enter(call, |&status| status != 0)

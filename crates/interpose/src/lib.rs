@@ -47,6 +47,7 @@ pub use ring::RingCell;
 pub use sampler::Sampler;
 pub use silence::Read;
 pub use silence::be_silent;
+pub use silence::begins_sandbox;
 pub use silence::let_others;
 pub use spin::Held;
 pub use spin::Spin;

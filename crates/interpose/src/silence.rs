@@ -1,5 +1,7 @@
 //! Programs that forbid themselves system calls: none is made there that other libraries do not make, too.
 
+use std::ffi::c_int;
+use std::ffi::c_ulong;
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering;
 
@@ -16,6 +18,13 @@ const SPINS: u32 = 64;
 pub fn be_silent(read: Option<Read>) {
     let read = read.map_or(std::ptr::null_mut(), |read| read as *mut ());
     READ.store(read, Ordering::Release);
+}
+
+/// Whether a prctl(2) with these first arguments begins a sandbox. Programs find out by a filter at no address whether the
+/// kernel has any: nothing comes of that.
+pub fn begins_sandbox(option: c_int, mode: c_ulong, filter: c_ulong) -> bool {
+    let is_probe = mode == c_ulong::from(libc::SECCOMP_MODE_FILTER) && filter == 0;
+    option == libc::PR_SET_SECCOMP && !is_probe
 }
 
 /// What reads in place of the kernel; `None`: it may be asked.

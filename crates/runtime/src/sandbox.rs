@@ -79,9 +79,7 @@ pub unsafe extern "C" fn prctl(
         let option = libc::c_long::from(option);
         libc::syscall(libc::SYS_prctl, option, second, third, fourth, fifth) as c_int
     };
-    // Programs find out by a filter at no address whether the kernel has any: nothing comes of that.
-    let is_probe = second == c_ulong::from(libc::SECCOMP_MODE_FILTER) && third == 0;
-    if option != libc::PR_SET_SECCOMP || is_probe {
+    if !interpose::begins_sandbox(option, second, third) {
         return call();
     }
     enter(call)

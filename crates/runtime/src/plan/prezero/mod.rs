@@ -160,11 +160,14 @@ fn run() {
     }
 }
 
-/// Where the huge pages begin that a range has room for.
-fn regions(range: &Range<usize>) -> impl ExactSizeIterator<Item = usize> + use<> {
-    let first = range.start.next_multiple_of(REGION);
-    let count = range.end.saturating_sub(first) / REGION;
-    (0..count).map(move |region| first + region * REGION)
+/// Where the first huge page begins that a range has room for,
+fn first_region(range: &Range<usize>) -> usize {
+    range.start.next_multiple_of(REGION)
+}
+
+/// and for how many it has.
+fn regions(range: &Range<usize>) -> usize {
+    range.end.saturating_sub(first_region(range)) / REGION
 }
 
 /// An object, or the heap.
@@ -210,11 +213,11 @@ impl Area {
     }
 
     fn first(&self) -> usize {
-        self.range.start.next_multiple_of(REGION)
+        first_region(&self.range)
     }
 
     fn regions(&self) -> usize {
-        regions(&self.range).len()
+        regions(&self.range)
     }
 
     fn address(&self, region: usize) -> usize {

@@ -11,6 +11,8 @@ use super::super::loaded::Plan;
 use super::super::objects;
 use super::super::objects::Object;
 use super::super::objects::PAGE;
+use super::REGION;
+use super::first_region;
 use super::regions;
 
 /// A huge page with more pages of zeros is bloat: as the manager of huge pages has it by default.
@@ -71,7 +73,8 @@ impl Pressure {
                 0 => Some(heap.clone()),
                 number => objects::find(number).map(|object| object.pages()),
             };
-            if let Some(address) = range.and_then(|range| regions(&range).nth(region)) {
+            if let Some(range) = range.filter(|range| region < regions(range)) {
+                let address = first_region(&range) + region * REGION;
                 self.at.1 += 1;
                 let mut is_read = false;
                 while_alive(number, || is_read = split_if_bloat(plan, address));
