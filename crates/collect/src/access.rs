@@ -14,6 +14,7 @@ use std::io;
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use libbpf_rs::MapCore;
@@ -27,6 +28,7 @@ use crate::calibrate::open_object;
 use crate::driver::find;
 use crate::features;
 use crate::record::Config;
+use crate::record::PAGE_BYTES;
 use crate::ring::MappedArray;
 
 static ACCESS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/access.bpf.o"));
@@ -103,6 +105,60 @@ impl Pages {
             }),
         }
     }
+}
+
+/// Whose the pages of a region are, by `/proc/PID/pagemap` (Documentation/admin-guide/mm/pagemap.rst).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Owned {
+    /// In memory, the kernel's page of zeros included.
+    pub present: u16,
+    /// Of these, mapped by others, too: by a fork, merged with pages of the same contents, or the page of zeros.
+    pub shared: u16,
+    /// Of these, a file's or of shared memory.
+    pub of_file: u16,
+}
+
+const ENTRY_BYTES: u64 = 8;
+const PRESENT: u64 = 1 << 63;
+const NOT_ANONYMOUS: u64 = 1 << 61;
+const EXCLUSIVE: u64 = 1 << 56;
+
+impl Pages {
+    /// Of the region at this address.
+    ///
+    /// # Errors
+    /// If the kernel does not tell.
+    pub fn owned(&self, region: u64) -> io::Result<Owned> {
+        let mut entries = [0; 512 * ENTRY_BYTES as usize];
+        let first = region / PAGE_BYTES;
+        let read = self.0.read_at(&mut entries, first * ENTRY_BYTES)?;
+        let entries = entries[..read].as_chunks::<8>().0.iter();
+        Ok(owned(entries.map(|entry| u64::from_ne_bytes(*entry))))
+    }
+
+    /// Whether the page at this address is an anonymous page. A huge page of private memory that is none is the kernel's one of zeros,
+    /// which takes no memory of the process's. What is not told is taken for one.
+    pub fn is_anonymous(&self, address: u64) -> bool {
+        let mut entry = [0; ENTRY_BYTES as usize];
+        let read = self
+            .0
+            .read_exact_at(&mut entry, address / PAGE_BYTES * ENTRY_BYTES);
+        read.is_err()
+            || u64::from_ne_bytes(entry) & (PRESENT | NOT_ANONYMOUS) != PRESENT | NOT_ANONYMOUS
+    }
+}
+
+fn owned(entries: impl Iterator<Item = u64>) -> Owned {
+    let mut owned = Owned::default();
+    for entry in entries.filter(|entry| entry & PRESENT != 0) {
+        owned.present += 1;
+        if entry & NOT_ANONYMOUS != 0 {
+            owned.of_file += 1;
+        } else if entry & EXCLUSIVE == 0 {
+            owned.shared += 1;
+        }
+    }
+    owned
 }
 
 /// Clears the accessed bits of all that the process has mapped (Documentation/filesystems/proc.rst, `clear_refs` 1). Its
@@ -341,6 +397,23 @@ mod tests {
         assert_eq!(pages_in(&[0; REGION_WORDS]), 0);
         assert_eq!(pages_in(&[u64::MAX; REGION_WORDS]), 512);
         assert_eq!(pages_in(&[1, 0, 0, 0, 0, 0, 0, 1 << 63]), 2);
+    }
+
+    #[test]
+    fn pages_of_others_are_told_apart() {
+        let entries = [
+            0,
+            1 << 62,
+            PRESENT | EXCLUSIVE,
+            PRESENT,
+            PRESENT | NOT_ANONYMOUS,
+        ];
+        let expected = Owned {
+            present: 3,
+            shared: 1,
+            of_file: 1,
+        };
+        assert_eq!(owned(entries.into_iter()), expected);
     }
 
     #[test]

@@ -133,6 +133,25 @@ impl PageMap {
         };
         (bytes == 8).then_some(entry >> 63 == 1)
     }
+
+    /// Pages of this huge page's range that are in memory and nobody else's, which the kernel's page of zeros is not; `None`: the
+    /// kernel does not say.
+    pub fn own_pages(&self, region: usize) -> Option<usize> {
+        const OWN: u64 = 1 << 63 | 1 << 56; // present, and mapped by this process alone
+        let mut entries = [0u64; HUGE_PAGES];
+        // SAFETY: the buffer is as long as said.
+        let bytes = unsafe {
+            libc::syscall(
+                libc::SYS_pread64,
+                self.0,
+                entries.as_mut_ptr(),
+                size_of_val(&entries),
+                region / PAGE * 8,
+            )
+        };
+        let is_whole = usize::try_from(bytes) == Ok(size_of_val(&entries));
+        is_whole.then(|| entries.iter().filter(|entry| **entry & OWN == OWN).count())
+    }
 }
 
 impl Drop for PageMap {

@@ -138,6 +138,39 @@ static __always_inline void read_group(struct region *region, const struct table
 	region->dirty[word] |= bits_of_bytes(bytes, DIRTY_BIT) << shift;
 }
 
+// Most words of 64 entries are all alike: absent, or present with the same accessed and dirty bits. Then what all have and what any has tells
+// it, at two instructions an entry. False: they differ.
+static __always_inline bool read_word(struct region *region, const struct table *copy, __u32 word)
+{
+	const __u64 *copied = &copy->entries[word * 64];
+	__u64 all = ~0UL, any = 0;
+
+#pragma unroll
+	for (int i = 0; i < 64; i++) {
+		all &= copied[i];
+		any |= copied[i];
+		asm volatile("" : "+r"(all), "+r"(any)); // else all are loaded first, and there is no place for them
+	}
+	if (any && !entries_are_alike(all, any))
+		return false;
+	region->resident[word] = 0 - (__u64)(any != 0);
+	region->accessed[word] = 0 - (any && entry_is_accessed(all));
+	region->dirty[word] = 0 - (any && entry_is_dirty(all));
+	region->swapped[word] = 0;
+	return true;
+}
+
+static __always_inline void read_groups(struct region *region, const struct table *copy, __u64 table, __u32 word)
+{
+	region->resident[word] = 0;
+	region->accessed[word] = 0;
+	region->dirty[word] = 0;
+	region->swapped[word] = 0;
+#pragma clang loop unroll(disable)
+	for (__u32 first = word * 64; first < word * 64 + 64; first += GROUP)
+		read_group(region, copy, table, first);
+}
+
 static __always_inline bool read_table(struct region *region, __u64 table)
 {
 	__u32 zero = 0;
@@ -147,15 +180,13 @@ static __always_inline bool read_table(struct region *region, __u64 table)
 		return false;
 	if (config.copies_tables && bpf_probe_read_kernel(copy, sizeof(*copy), (void *)table))
 		return false;
-	for (int word = 0; word < REGION_WORDS; word++) {
-		region->resident[word] = 0;
-		region->accessed[word] = 0;
-		region->dirty[word] = 0;
-		region->swapped[word] = 0;
-	}
 #pragma clang loop unroll(disable)
-	for (__u32 first = 0; first < REGION_PAGES; first += GROUP)
-		read_group(region, copy, table, first);
+	for (__u32 number = 0; number < REGION_WORDS; number++) {
+		__u32 word = number & (REGION_WORDS - 1);
+
+		if (!config.copies_tables || !read_word(region, copy, word))
+			read_groups(region, copy, table, word);
+	}
 	return true;
 }
 

@@ -59,6 +59,14 @@ static __always_inline __u64 entry_byte(__u64 entry)
 	return entry & 0xff;
 }
 
+/* Whether entries of which `all` have these bits and `any` has those are all present, none of them special, and alike in what is
+ * told of them. */
+#define ENTRY_TOLD (1UL << ACCESSED_BIT | 1UL << DIRTY_BIT | 1UL << 58)
+static __always_inline bool entries_are_alike(__u64 all, __u64 any)
+{
+	return all & ENTRY_PRESENT && !((all ^ any) & ENTRY_TOLD) && !(any & (1UL << 8 | 1UL << 9));
+}
+
 /* Of entries that are not resident. include/linux/swap.h (6.12): the types are numbered down from 31, the highest is
  * that of markers (guard regions and the like: no page), then come device memory (if built in) and migration: that
  * page is in memory, and only on its way to another place. Device memory takes the migration types of a kernel built
@@ -137,6 +145,13 @@ static __always_inline __u64 entry_is_dirty(__u64 entry)
 static __always_inline __u64 entry_byte(__u64 entry)
 {
 	return (entry & 1) | entry_is_accessed(entry) << ACCESSED_BIT | entry_is_dirty(entry) << DIRTY_BIT;
+}
+
+/* As on x86; written is told by three bits. */
+#define ENTRY_TOLD (1UL << 10 | 1UL << 55 | 1UL << 51 | 1UL << 7)
+static __always_inline bool entries_are_alike(__u64 all, __u64 any)
+{
+	return all & ENTRY_PRESENT && !((all ^ any) & ENTRY_TOLD) && !(any & ENTRY_UNUSUAL);
 }
 
 #define MIGRATION_TYPES (7U << 24 | 7U << 28) /* as on x86: include/linux/swap.h */

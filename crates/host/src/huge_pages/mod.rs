@@ -11,7 +11,7 @@ pub use advise::Refusal;
 pub use advise::collapse;
 pub use advise::split;
 pub use areas::Area;
-pub use areas::areas;
+pub use areas::AreaFinder;
 pub use areas::switched_off;
 pub use fragmentation::fragmentation;
 pub use probe::Features;

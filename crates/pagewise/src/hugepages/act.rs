@@ -16,6 +16,8 @@ use crate::failure::Failure;
 const BUSY: Duration = Duration::from_secs(5);
 const NO_HUGE_PAGE: Duration = Duration::from_secs(30);
 const UNSUITABLE: Duration = Duration::from_secs(600);
+/// Until a child of a fork has ended or run another program.
+const SHARED: Duration = Duration::from_secs(60);
 
 /// What has come of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +51,11 @@ pub(super) fn promote(
             known.promoted(address);
             return Ok(Outcome::Done);
         }
-        Some(before) if before.resident * 2 >= expected => {}
+        Some(before) if before.resident * 2 >= expected => {
+            if let Some((why, pause)) = why_not(target, address, before.resident) {
+                return Ok(refuse(target, known, address, now, why, pause));
+            }
+        }
         _ => {
             return Ok(refuse(
                 target,
@@ -81,6 +87,23 @@ pub(super) fn promote(
     Ok(Outcome::Done)
 }
 
+/// Of a region with more pages that others map, too, none is made a huge page: each would be copied. khugepaged's default
+/// (`max_ptes_shared`, mm/khugepaged.c, 6.12), which the kernel does not heed when it is asked from outside.
+const MOST_SHARED: u16 = 256;
+
+/// Why the region is none to make a huge page of, and for how long it is left alone. `resident`: its pages without the page of zeros.
+fn why_not(target: &Target, address: u64, resident: u16) -> Option<(&'static str, Duration)> {
+    let owned = target.pages.owned(address).ok()?;
+    let zeros = owned.present.saturating_sub(resident);
+    if owned.of_file > 0 {
+        Some(("no anonymous memory any more", UNSUITABLE))
+    } else if owned.shared.saturating_sub(zeros) > MOST_SHARED {
+        Some(("shared with another process", SHARED))
+    } else {
+        None
+    }
+}
+
 /// Counts the zeros in a huge page.
 pub(super) fn count_zeros(
     target: &Target,
@@ -88,16 +111,16 @@ pub(super) fn count_zeros(
     known: &mut Process,
     address: u64,
     now: Duration,
-) -> Result<(), Failure> {
+) -> Result<Outcome, Failure> {
     let locked = target.area_of(address).is_none_or(|area| area.locked);
-    let zeros = if locked {
+    let zeros = if locked || !target.pages.is_anonymous(address) {
         None
     } else {
         sensor.count_zeros(&target.pages, address)?
     };
     // Not to be split, or none any more: nothing to gain there.
     known.counted(address, zeros.unwrap_or(0), now);
-    Ok(())
+    Ok(Outcome::Done)
 }
 
 /// Splits the huge page, so that the kernel frees its zeros.
@@ -154,9 +177,16 @@ fn refused(
     let (outcome, pause) = match refusal {
         Refusal::Gone => return Outcome::Ended,
         Refusal::NotPermitted => (Outcome::NotPermitted, UNSUITABLE),
-        Refusal::NoHugePage => (Outcome::NoHugePage, NO_HUGE_PAGE),
-        // Others may have room.
-        Refusal::LimitReached => (Outcome::Refused, NO_HUGE_PAGE),
+        // Not the region's fault: it waits no longer the next time.
+        Refusal::NoHugePage | Refusal::LimitReached => {
+            known.put_off(address, now, NO_HUGE_PAGE);
+            note(target, &refusal.to_string());
+            // Where it is the limit, others may have room.
+            return match refusal {
+                Refusal::NoHugePage => Outcome::NoHugePage,
+                _ => Outcome::Refused,
+            };
+        }
         Refusal::Busy | Refusal::Unmapped => (Outcome::Refused, BUSY),
         Refusal::Unsuitable | Refusal::Other(_) => (Outcome::Refused, UNSUITABLE),
     };

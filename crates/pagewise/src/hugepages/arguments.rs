@@ -127,6 +127,14 @@ pub(crate) struct ManageArguments {
         allow_negative_numbers = true
     )]
     pub(crate) patience: u32,
+    /// The same for a cgroup with such a process, however many processes the others have
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 63,
+        allow_negative_numbers = true
+    )]
+    pub(crate) cgroup_patience: u32,
     /// For ingens: percent of a region that must be in memory
     #[arg(
         long,
@@ -172,8 +180,8 @@ impl ManageArguments {
         !self.pid.is_empty() || self.cgroup.is_some() || self.all
     }
 
-    /// What the policies go by.
-    pub(crate) fn settings(&self) -> Result<Settings, Failure> {
+    /// Whether they make sense together.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
         if self.policy.needs_first_touch() {
             return Err(Failure::new(format!(
                 "--policy {}: nobody outside of a program is there at its first faults; type: pagewise hugepages --launch -- CMD, \
@@ -181,11 +189,18 @@ impl ManageArguments {
                 self.policy
             )));
         }
+        watermarks(self.high, self.low, self.adaptive).map(drop)
+    }
+
+    /// What the policies go by.
+    pub(crate) fn settings(&self) -> Result<Settings, Failure> {
+        self.check()?;
         Ok(Settings {
             promotions_per_second: self.rate.0,
             watermarks: watermarks(self.high, self.low, self.adaptive)?,
             most_zero: self.zeros,
             most_passed_over: self.patience,
+            most_group_passed_over: self.cgroup_patience,
             utilisation: self.utilisation.share(),
             splits_free_zeros: huge_pages::features().frees_zeros != Some(false),
             ..Settings::new(self.policy)

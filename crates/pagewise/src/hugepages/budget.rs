@@ -3,8 +3,10 @@
 use std::time::Duration;
 use std::time::Instant;
 
-/// A share of one processor. What is not spent is kept for one interval, so that a look, or the first one, need not be waited for; what
-/// a longer rest has left over is forgotten, or hours of it would be spent at once when memory gets short.
+/// A share of one processor. What is not spent is kept for one interval, so that a look need not be waited for; what
+/// a longer rest has left over is forgotten, or hours of it would be spent at once when memory gets short. The first interval's share is
+/// there at once, so that the first look need not be waited for either, and is not earned again: by the end of any time of at least
+/// an interval no more than its share was used.
 pub(super) struct Budget {
     share: f64,
     /// Share of an interval, seconds.
@@ -25,7 +27,7 @@ impl Budget {
             began: Instant::now(),
             spent_before: processor_time(),
             credit: most,
-            as_of: (Duration::ZERO, Duration::ZERO),
+            as_of: (interval, Duration::ZERO),
         }
     }
 
@@ -45,7 +47,8 @@ impl Budget {
     }
 
     fn settle(&mut self, now: Duration, spent: Duration) {
-        let (before, spent_before) = std::mem::replace(&mut self.as_of, (now, spent));
+        let (before, spent_before) = self.as_of;
+        self.as_of = (now.max(before), spent);
         let earned = now.saturating_sub(before).as_secs_f64() * self.share;
         let paid = spent.saturating_sub(spent_before).as_secs_f64();
         self.credit = (self.credit + earned - paid).min(self.most);
@@ -78,6 +81,17 @@ mod tests {
         let mut budget = Budget::new(0.034, Duration::from_secs(1000));
         assert!(budget.allows(Duration::from_secs(30)));
         assert!(budget.used() < 0.034);
+    }
+
+    #[test]
+    fn the_first_interval_is_paid_in_advance_and_not_earned_again() {
+        let seconds = Duration::from_secs;
+        let mut budget = Budget::new(0.5, seconds(10));
+        budget.settle(seconds(1), seconds(5));
+        budget.settle(seconds(10), seconds(5));
+        assert!(budget.credit.abs() < 1e-9, "{}", budget.credit);
+        budget.settle(seconds(12), seconds(5));
+        assert!((budget.credit - 1.0).abs() < 1e-9, "{}", budget.credit);
     }
 
     #[test]

@@ -21,6 +21,9 @@ struct Options {
     manage: ManageArguments,
 }
 
+/// Keys that say which processes: where some are typed, those of the file do not count.
+const WHOM: [&str; 3] = ["pid", "cgroup", "all"];
+
 /// The options of the file, and after them those that were typed: these count.
 pub(super) fn merged(
     path: &Path,
@@ -28,40 +31,75 @@ pub(super) fn merged(
 ) -> Result<ManageArguments, Failure> {
     let text = fs::read_to_string(path)
         .map_err(|error| Failure::new(format!("cannot read {}: {error}", path.display())))?;
-    let words = words(path, &text)?;
-    let all = words.into_iter().map(OsString::from).chain(typed);
-    let options = Options::try_parse_from(std::iter::once(OsString::from("hugepages")).chain(all));
-    options.map(|options| options.manage).map_err(|error| {
+    let typed: Vec<OsString> = typed.collect();
+    let alone = Options::try_parse_from(command().chain(typed.clone()));
+    let names = alone.is_ok_and(|options| options.manage.names_processes());
+    let mut entries = entries(path, &text)?;
+    entries.retain(|entry| !names || !WHOM.contains(&entry.key.as_str()));
+    let words = entries.iter().flat_map(|entry| entry.typed.iter());
+    let all = words.map(OsString::from).chain(typed);
+    let options = Options::try_parse_from(command().chain(all)).map_err(|error| {
         Failure::new(format!(
             "{} and the command line: {}",
             path.display(),
             said(&error)
         ))
-    })
+    })?;
+    options.manage.check().map_err(|failure| {
+        let message = failure.to_string();
+        match entries.iter().find(|entry| is_named(&entry.key, &message)) {
+            Some(entry) => Failure::new(format!("{}:{}: {message}", path.display(), entry.line)),
+            None => failure,
+        }
+    })?;
+    Ok(options.manage)
+}
+
+fn command() -> impl Iterator<Item = OsString> {
+    std::iter::once(OsString::from("hugepages"))
+}
+
+/// Whether a message that names options names this one.
+fn is_named(key: &str, message: &str) -> bool {
+    let mut words = message.split([' ', ':']);
+    words.any(|word| word.strip_prefix("--") == Some(key))
+}
+
+/// A key of the file.
+struct Entry {
+    key: String,
+    line: usize,
+    /// As options.
+    typed: Vec<String>,
 }
 
 /// The file's options as one would type them, each of which is known and has a value that makes sense.
-fn words(path: &Path, text: &str) -> Result<Vec<String>, Failure> {
+fn entries(path: &Path, text: &str) -> Result<Vec<Entry>, Failure> {
+    let line_of = |start: usize| text[..start.min(text.len())].matches('\n').count() + 1;
     let at = |start: usize, what: String| {
-        let line = text[..start.min(text.len())].matches('\n').count() + 1;
-        Failure::new(format!("{}:{line}: {what}", path.display()))
+        Failure::new(format!("{}:{}: {what}", path.display(), line_of(start)))
     };
     let table = DeTable::parse(text).map_err(|error| {
         let start = error.span().map_or(0, |span| span.start);
         at(start, error.message().replace('\n', ", "))
     })?;
-    let mut words = Vec::new();
+    let mut entries = Vec::new();
     for (key, value) in table.into_inner() {
         let place = key.span().start;
-        let typed = typed(&key.into_inner(), &value, text).map_err(|what| at(place, what))?;
+        let key = key.into_inner().into_owned();
+        let typed = typed(&key, &value, text).map_err(|what| at(place, what))?;
         // Each by itself, so that the line of a mistake is known.
         Options::try_parse_from(
             std::iter::once("hugepages").chain(typed.iter().map(String::as_str)),
         )
         .map_err(|error| at(place, said(&error)))?;
-        words.extend(typed);
+        entries.push(Entry {
+            key,
+            line: line_of(place),
+            typed,
+        });
     }
-    Ok(words)
+    Ok(entries)
 }
 
 /// An option as it is typed: its name and, if it takes one, its value.
@@ -123,6 +161,28 @@ mod tests {
     fn merge(text: &str, typed: &[&str]) -> Result<ManageArguments, String> {
         let file = file(text);
         merged(file.path(), typed.iter().map(OsString::from)).map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn who_is_typed_counts_and_not_who_is_in_the_file() {
+        let options = merge("all = true\nrate = 3", &["--pid", "7"]).expect("understood");
+        assert_eq!(
+            (options.all, options.pid, options.rate.0),
+            (false, vec![7], 3.0)
+        );
+        let options = merge("pid = [1, 2]", &["--pid", "7"]).expect("understood");
+        assert_eq!(options.pid, [7]);
+    }
+
+    #[test]
+    fn keys_that_contradict_each_other_are_told_with_a_line() {
+        let told = |text: &str| merge(text, &[]).expect_err("refused");
+        let error = told("all = true\nrate = 3\nlow = 90");
+        assert!(error.contains(":3: --low 90 is above --high 85"), "{error}");
+        let error = told("all = true\nhigh = 60");
+        assert!(error.contains(":2: --low 70 is above"), "{error}");
+        let error = told("policy = \"aggressive\"\nall = true");
+        assert!(error.contains(":1: --policy aggressive"), "{error}");
     }
 
     #[test]

@@ -17,16 +17,20 @@ pub(super) fn line(
         Action::Demote { process, address } => ("split", process, address),
         Action::CountZeros { .. } => return None,
     };
-    let region = processes.get(process)?.regions().get(&address)?;
+    let known = processes.get(process)?;
+    let region = known.regions().get(&address)?;
     let why = match action {
         Action::Demote { .. } => format!(
             "{} of 512 base pages are zeros, and memory is short",
             region.zero?
         ),
-        _ if policy.needs_accesses() => {
+        _ if policy.goes_by_coverage() => {
             let coverage = region.coverage.unwrap_or_default();
+            let overhead = known.overhead().map_or(String::new(), |share| {
+                format!("{:.1} % of its cycles in page walks, ", share * 100.0)
+            });
             format!(
-                "{coverage:.0} of 512 base pages accessed (bucket {}), {} in memory",
+                "{overhead}{coverage:.0} of 512 base pages accessed (bucket {}), {} in memory",
                 AccessMap::bucket_of(coverage),
                 region.seen.resident
             )

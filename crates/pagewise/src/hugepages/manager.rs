@@ -16,6 +16,7 @@ use super::arguments::ManageArguments;
 use super::budget::Budget;
 use super::folder;
 use super::folder::Folder;
+use super::groups::Groups;
 use super::prometheus;
 use super::status;
 use super::target::Pace;
@@ -24,6 +25,7 @@ use super::target::Target;
 use super::targets;
 use super::targets::Named;
 use super::work::Acted;
+use super::work::ActionCost;
 use crate::failure::Failure;
 use crate::output::tell;
 use crate::record::signals::Signals;
@@ -34,8 +36,10 @@ const TICK: Duration = Duration::from_millis(10);
 pub(super) const HOUSEKEEPING: Duration = Duration::from_secs(1);
 /// How often it looks which processes there are: that reads a file of each process of the machine.
 const DISCOVERY: Duration = Duration::from_secs(5);
-/// What an action costs before one was measured.
-const ACTION_COST: Duration = Duration::from_micros(500);
+/// Of the manager's share, what looks may take: where there is too much memory for that, they are rarer. The rest is for what follows from them.
+const SHARE_OF_LOOKS: f64 = 0.5;
+/// And what finding processes may take.
+const SHARE_OF_DISCOVERY: f64 = 0.1;
 
 pub(super) struct Manager<'arguments> {
     pub(super) arguments: &'arguments ManageArguments,
@@ -53,13 +57,19 @@ pub(super) struct Manager<'arguments> {
     /// Processes that may not be managed, with the reason.
     pub(super) refused: BTreeMap<u32, String>,
     pub(super) budget: Budget,
-    pub(super) action_cost: Duration,
+    pub(super) action_cost: ActionCost,
     memory: MemoryState,
+    pub(super) groups: Groups,
     next_housekeeping: Instant,
     next_discovery: Instant,
     pub(super) paused_until: Option<Instant>,
     pub(super) ended: super::target::Done,
-    pub(super) handed_out: u64,
+    /// Promotions made, or in a dry run shown.
+    pub(super) promotions: u64,
+    /// The policy had nothing more to do, and nothing has been seen since.
+    pub(super) nothing_left: bool,
+    /// Its status could not be written, which was told.
+    status_lost: bool,
 }
 
 impl<'arguments> Manager<'arguments> {
@@ -74,6 +84,8 @@ impl<'arguments> Manager<'arguments> {
             false => None,
         };
         let layout = pagewise_collect::calibrate()?;
+        // Each process takes two, and more where its page walks are counted: more than are allowed at first.
+        pagewise_host::open_files::allow_most();
         let mut sensor = AccessSensor::with_zeros(layout)?;
         sensor.leave_out_zero_page();
         warn_of_missing_features();
@@ -92,13 +104,16 @@ impl<'arguments> Manager<'arguments> {
             has_found: false,
             refused: BTreeMap::new(),
             budget: Budget::new(arguments.cpu.0 / 100.0, interval),
-            action_cost: ACTION_COST,
+            action_cost: ActionCost::default(),
             memory,
+            groups: Groups::default(),
             next_housekeeping: Instant::now(),
             next_discovery: Instant::now(),
             paused_until: None,
             ended: super::target::Done::default(),
-            handed_out: 0,
+            promotions: 0,
+            nothing_left: false,
+            status_lost: false,
         })
     }
 
@@ -120,7 +135,7 @@ impl<'arguments> Manager<'arguments> {
             }
             self.look()?;
             let acted = self.act()?;
-            if self.left_to_hand_out() == 0
+            if self.left_to_promote() == 0
                 || (acted == Acted::NothingLeft && self.arguments.once && self.all_looked())
             {
                 return Ok(());
@@ -132,8 +147,13 @@ impl<'arguments> Manager<'arguments> {
 
     fn keep_house(&mut self) -> Result<(), Failure> {
         self.next_housekeeping = Instant::now() + HOUSEKEEPING;
-        self.memory = memory_now(&self.named)?;
+        // Once it was told, it will be again.
+        if let Ok(memory) = memory_now(&self.named) {
+            self.memory = memory;
+        }
         self.controller.memory(&self.memory);
+        self.look_at_limits();
+        self.nothing_left = false;
         let gone: Vec<u32> = self
             .targets
             .values()
@@ -142,16 +162,51 @@ impl<'arguments> Manager<'arguments> {
             .collect();
         gone.into_iter().for_each(|pid| self.let_go(pid));
         if Instant::now() >= self.next_discovery && !(self.arguments.once && self.any_looked()) {
-            self.next_discovery = Instant::now() + DISCOVERY;
+            let before = self.budget.spent();
             self.discover();
+            let cost = self.budget.spent().saturating_sub(before);
+            let rest = self.time_to_earn(cost, SHARE_OF_DISCOVERY);
+            self.next_discovery = Instant::now() + rest.max(DISCOVERY);
         }
-        self.write_status()
+        self.tell_status()
+    }
+
+    /// Of those that were named, the tightest limit stands for the machine; of all processes some may be short of memory where others are not.
+    fn look_at_limits(&mut self) {
+        let processes = &mut self.processes;
+        self.groups.look(self.controller.watermarks(), |group| {
+            processes
+                .iter()
+                .any(|process| process.group() == Some(group))
+        });
+        if matches!(self.named, Named::All) {
+            for pid in self.targets.keys() {
+                let known = processes.entry(*pid);
+                let is_short = |group| self.groups.is_short(group);
+                known.set_short(known.group().is_some_and(is_short));
+            }
+        }
+    }
+
+    /// In how much time this part of the manager's share comes to such a cost.
+    fn time_to_earn(&self, cost: Duration, part: f64) -> Duration {
+        cost.div_f64(self.arguments.cpu.share() * part)
+    }
+
+    /// From one look at a process to the next: as was asked for, or longer where looks at all of them would take too much of the share.
+    pub(super) fn interval(&self) -> Duration {
+        let looks = self.targets.values().map(|target| target.cost.sum()).sum();
+        self.time_to_earn(looks, SHARE_OF_LOOKS)
+            .max(self.arguments.interval.0)
     }
 
     fn discover(&mut self) {
-        let found = self.named.now();
+        let held = self.targets.keys().copied().collect();
+        let found = self.named.now(&held);
         self.left_out = found.left_out;
         self.refused.retain(|pid, _| found.processes.contains(pid));
+        let small = held.difference(&found.processes).copied();
+        small.for_each(|pid| self.let_go(pid));
         for pid in found.processes {
             if !self.targets.contains_key(&pid) && !self.refused.contains_key(&pid) {
                 self.take_hold(pid);
@@ -160,7 +215,8 @@ impl<'arguments> Manager<'arguments> {
     }
 
     fn any_looked(&self) -> bool {
-        self.targets.values().any(|target| target.looks > 0)
+        let mut targets = self.targets.values();
+        targets.any(|target| target.looks > 0 || target.left_alone.is_some())
     }
 
     fn take_hold(&mut self, pid: u32) {
@@ -187,7 +243,7 @@ impl<'arguments> Manager<'arguments> {
     /// Takes the steps that are due, as far as the budget allows new ones.
     fn look(&mut self) -> Result<(), Failure> {
         let pace = Pace {
-            interval: self.arguments.interval.0,
+            interval: self.interval(),
             window: self
                 .arguments
                 .policy
@@ -208,18 +264,42 @@ impl<'arguments> Manager<'arguments> {
                 continue;
             };
             // What was cleared is looked at in any case.
-            if target.is_resting() && !self.budget.allows(Duration::ZERO) {
+            if target.is_resting() && !self.budget.allows(target.cost.sum()) {
                 continue;
             }
+            let before = self.budget.spent();
             let known = self.processes.entry(pid);
-            match target.step(&mut self.sensor, pace, self.budget.elapsed(), known) {
-                Ok(Stepped::Nothing | Stepped::Looked) => {}
+            let stepped = target.step(&mut self.sensor, pace, self.budget.elapsed(), known);
+            let cost = self.budget.spent().saturating_sub(before);
+            match stepped {
+                Ok(Stepped::Nothing) => {}
+                Ok(Stepped::Cleared) => target.cost.clear = cost,
+                Ok(Stepped::Looked) => {
+                    target.cost.walk = cost;
+                    known.set_group(self.groups.of_process(pid));
+                    self.nothing_left = false;
+                }
                 Ok(Stepped::Ended) => self.let_go(pid),
                 Err(failure) => {
                     self.let_go(pid);
                     self.refused.insert(pid, failure.to_string());
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// The first status must be written; later, that it cannot is told once, and no reason to stop.
+    fn tell_status(&mut self) -> Result<(), Failure> {
+        let is_first = self.budget.elapsed() < HOUSEKEEPING;
+        match self.write_status() {
+            Err(failure) if is_first => return Err(failure),
+            Err(failure) if !self.status_lost => {
+                tell!("pagewise: {failure}; the manager goes on");
+                self.status_lost = true;
+            }
+            Err(_) => {}
+            Ok(()) => self.status_lost = false,
         }
         Ok(())
     }
@@ -269,13 +349,13 @@ impl<'arguments> Manager<'arguments> {
             tell!("pagewise: {pid} was left alone: {why}");
         }
         let work = if self.arguments.dry_run {
-            let least = match self.left_to_hand_out() {
+            let least = match self.left_to_promote() {
                 0 if self.arguments.max_promotions.is_none() => "at least ",
                 _ => "",
             };
             format!(
                 "nothing changed; {least}{} promotions would be made",
-                self.handed_out
+                self.promotions
             )
         } else {
             format!(
@@ -297,9 +377,7 @@ impl<'arguments> Manager<'arguments> {
     }
 }
 
-/// Counters take up to three descriptors a thread: more than are allowed at first.
 fn find_walk_events() -> Result<WalkEvents, Failure> {
-    pagewise_host::open_files::allow_most();
     WalkEvents::find().map_err(|why| {
         Failure::new(format!(
             "hawkeye-pmu needs this processor's counters of page walks: {why}; use --policy hawkeye-g, which estimates by accesses"

@@ -11,6 +11,7 @@ mod budget;
 mod config;
 mod dry;
 mod folder;
+mod groups;
 mod launch;
 mod manager;
 mod map;

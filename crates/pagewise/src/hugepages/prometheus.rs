@@ -74,19 +74,19 @@ const PER_PROCESS: [(&str, &str, &str, Value); 9] = [
         "resident_bytes",
         "gauge",
         "Resident memory that can be huge pages.",
-        |process| Some(process.sizes.resident_bytes as f64),
+        |process| Some(process.sizes.as_ref()?.resident_bytes as f64),
     ),
     (
         "huge_bytes",
         "gauge",
         "Of these, in huge pages.",
-        |process| Some(process.sizes.huge_bytes as f64),
+        |process| Some(process.sizes.as_ref()?.huge_bytes as f64),
     ),
     (
         "zero_bytes_in_huge",
         "gauge",
         "Pages of zeros in huge pages, as far as they were counted.",
-        |process| process.sizes.zero_bytes_in_huge.map(|bytes| bytes as f64),
+        |process| Some(process.sizes.as_ref()?.zero_bytes_in_huge? as f64),
     ),
     (
         "walk_cycles_ratio",
@@ -98,7 +98,7 @@ const PER_PROCESS: [(&str, &str, &str, Value); 9] = [
         "base_pages_accessed",
         "gauge",
         "Base pages accessed in a second, on average: translations wanted.",
-        |process| Some(process.translations),
+        |process| process.translations,
     ),
     (
         "promotions_total",

@@ -54,6 +54,10 @@ pub(super) struct ProcessStatus {
     pub(super) comm: String,
     pub(super) looks: u32,
     pub(super) left_alone: Option<String>,
+    /// Its folder; `null`: not known.
+    pub(super) cgroup: Option<String>,
+    /// Memory is short by the limit of its cgroup: bloat is taken back, nothing is promoted.
+    pub(super) short: bool,
     pub(super) promoted: u64,
     pub(super) demoted: u64,
     pub(super) freed_bytes: u64,
@@ -62,10 +66,11 @@ pub(super) struct ProcessStatus {
     pub(super) refused: BTreeMap<String, u64>,
     /// Page-walk cycles over cycles; `null`: not measured.
     pub(super) overhead: Option<f64>,
-    /// Address translations that its base pages want: the sum of their coverage.
-    pub(super) translations: f64,
+    /// Address translations that its base pages want: the sum of their coverage; `null`: it was not looked at yet.
+    pub(super) translations: Option<f64>,
+    /// Not there until it was looked at.
     #[serde(flatten)]
-    pub(super) sizes: Sizes,
+    pub(super) sizes: Option<Sizes>,
     /// The same, of its heap, its anonymous mappings, and those that have a name.
     pub(super) classes: BTreeMap<String, Sizes>,
 }
@@ -112,7 +117,9 @@ impl Status {
         let (high, low) = controller.watermarks();
         let processes = manager.targets.values().filter_map(|target| {
             let known = manager.processes.get(target.pid())?;
-            Some(ProcessStatus::of(target, known))
+            let cgroup = known.group().and_then(|group| manager.groups.path(group));
+            let cgroup = cgroup.map(|path| path.display().to_string());
+            Some(ProcessStatus::of(target, known, cgroup))
         });
         Self {
             schema: SCHEMA.to_owned(),
@@ -120,7 +127,7 @@ impl Status {
             policy: arguments.policy.to_string(),
             dry_run: arguments.dry_run,
             running_s: manager.budget.elapsed().as_secs_f64(),
-            interval_s: arguments.interval.0.as_secs_f64(),
+            interval_s: manager.interval().as_secs_f64(),
             cpu_percent: manager.budget.used() * 100.0,
             cpu_percent_limit: arguments.cpu.0,
             memory_used_percent: memory.used() * 100.0,
@@ -153,15 +160,19 @@ impl Status {
 }
 
 impl ProcessStatus {
-    fn of(target: &Target, known: &Process) -> Self {
+    fn of(target: &Target, known: &Process, cgroup: Option<String>) -> Self {
         let mut sizes = Sizes::default();
         let mut classes: BTreeMap<String, Sizes> = BTreeMap::new();
         let mut undone = 0;
+        let is_known = target.looks > 0;
         for (address, region) in known.regions() {
             sizes.add(region);
             undone += u64::from(region.undone);
             if let Some(area) = target.area_of(*address) {
-                classes.entry(area.name.clone()).or_default().add(region);
+                match classes.get_mut(&area.name) {
+                    Some(class) => class.add(region),
+                    None => classes.entry(area.name.clone()).or_default().add(region),
+                }
             }
         }
         Self {
@@ -169,14 +180,16 @@ impl ProcessStatus {
             comm: target.comm.clone(),
             looks: target.looks,
             left_alone: target.left_alone.map(str::to_owned),
+            cgroup,
+            short: known.is_short(),
             promoted: target.done.promoted,
             demoted: target.done.demoted,
             freed_bytes: target.done.freed * pagewise_host::page_bytes(),
             undone,
             refused: target.done.refused.clone(),
             overhead: known.overhead(),
-            translations: known.translations(),
-            sizes,
+            translations: is_known.then(|| known.translations()),
+            sizes: is_known.then_some(sizes),
             classes,
         }
     }

@@ -45,12 +45,13 @@ pub(super) fn render(status: &Status) -> String {
     for process in &status.processes {
         lines.push(line(
             &format!("{} {}", process.pid, process.comm),
-            &process.sizes,
+            process.sizes.as_ref(),
             Some(process),
         ));
         if process.classes.len() > 1 {
             let classes = process.classes.iter();
-            lines.extend(classes.map(|(name, sizes)| line(&format!("  {name}"), sizes, None)));
+            lines
+                .extend(classes.map(|(name, sizes)| line(&format!("  {name}"), Some(sizes), None)));
         }
     }
     text.push('\n');
@@ -59,22 +60,26 @@ pub(super) fn render(status: &Status) -> String {
     text
 }
 
-fn line(name: &str, sizes: &Sizes, process: Option<&ProcessStatus>) -> Vec<String> {
+/// `sizes`: `None` if it was not looked at yet.
+fn line(name: &str, sizes: Option<&Sizes>, process: Option<&ProcessStatus>) -> Vec<String> {
+    let of = |value: &dyn Fn(&Sizes) -> String| sizes.map_or("?".to_owned(), value);
     let buckets = |range: std::ops::Range<usize>| {
-        sizes.coverage_buckets[range]
-            .iter()
-            .sum::<u64>()
-            .to_string()
+        of(&|sizes| {
+            sizes.coverage_buckets[range.clone()]
+                .iter()
+                .sum::<u64>()
+                .to_string()
+        })
     };
-    let share = match sizes.resident_bytes {
+    let share = |sizes: &Sizes| match sizes.resident_bytes {
         0 => "-".to_owned(),
         resident => format!("{:.0} %", sizes.huge_bytes as f64 / resident as f64 * 100.0),
     };
     vec![
         name.to_owned(),
-        bytes(sizes.resident_bytes),
-        share,
-        sizes.zero_bytes_in_huge.map_or("?".to_owned(), bytes),
+        of(&|sizes| bytes(sizes.resident_bytes)),
+        of(&share),
+        of(&|sizes| sizes.zero_bytes_in_huge.map_or("?".to_owned(), bytes)),
         buckets(5..10),
         buckets(1..5),
         buckets(0..1),
@@ -88,7 +93,9 @@ fn line(name: &str, sizes: &Sizes, process: Option<&ProcessStatus>) -> Vec<Strin
 fn overhead(process: &ProcessStatus) -> String {
     match process.overhead {
         Some(share) => format!("{:.1} %", share * 100.0),
-        None => format!("{:.0} pages", process.translations),
+        None => process
+            .translations
+            .map_or("?".to_owned(), |pages| format!("{pages:.0} pages")),
     }
 }
 
@@ -102,6 +109,24 @@ fn notes(status: &Status) -> String {
                 text,
                 "{} {} is left alone: {why}",
                 process.pid, process.comm
+            );
+        }
+        if process.short {
+            let _ = writeln!(
+                text,
+                "{} {}: memory is short by the limit of {}: bloat is taken back, nothing is promoted",
+                process.pid,
+                process.comm,
+                process.cgroup.as_deref().unwrap_or("its cgroup")
+            );
+        }
+        if !process.refused.is_empty() {
+            let _ = writeln!(
+                text,
+                "{} {}{}",
+                process.pid,
+                process.comm,
+                reasons(&process.refused).replacen("; ", ": ", 1)
             );
         }
         if process.undone > 0 {

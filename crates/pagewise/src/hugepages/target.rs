@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use pagewise_collect::AccessSensor;
 use pagewise_collect::access::Pages;
+use pagewise_collect::access::Region;
 use pagewise_collect::access::Walked;
 use pagewise_collect::access::clear_accessed;
 use pagewise_collect::access::pages_in;
@@ -14,6 +15,7 @@ use pagewise_collect::page_walks::WalkEvents;
 use pagewise_host::RunningProcess;
 use pagewise_host::huge_pages;
 use pagewise_host::huge_pages::Area;
+use pagewise_host::huge_pages::AreaFinder;
 use pagewise_host::process;
 use pagewise_simulate::hugepages::Process;
 use pagewise_simulate::hugepages::Seen;
@@ -28,12 +30,27 @@ pub(super) struct Target {
     pub(super) pages: Pages,
     /// `None`: not counted.
     page_walks: Option<PageWalks>,
+    finder: AreaFinder,
     pub(super) areas: Vec<Area>,
     phase: Phase,
     pub(super) looks: u32,
     /// Why it is left alone, if it is.
     pub(super) left_alone: Option<&'static str>,
     pub(super) done: Done,
+    pub(super) cost: Cost,
+}
+
+/// Processor time of the last look at it, in its two parts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cost {
+    pub(super) clear: Duration,
+    pub(super) walk: Duration,
+}
+
+impl Cost {
+    pub(super) fn sum(self) -> Duration {
+        self.clear + self.walk
+    }
 }
 
 /// What was done to it so far.
@@ -55,7 +72,9 @@ enum Phase {
 /// What a step has come to.
 pub(super) enum Stepped {
     Nothing,
-    /// Its accessed bits were cleared, or it was looked at; which took so much time.
+    /// Its accessed bits were cleared.
+    Cleared,
+    /// It was looked at.
     Looked,
     Ended,
 }
@@ -93,6 +112,7 @@ impl Target {
             process,
             pages,
             page_walks,
+            finder: AreaFinder::default(),
             areas: Vec::new(),
             phase: Phase::Resting {
                 until: Instant::now(),
@@ -100,6 +120,7 @@ impl Target {
             looks: 0,
             left_alone: None,
             done: Done::default(),
+            cost: Cost::default(),
         }))
     }
 
@@ -142,7 +163,6 @@ impl Target {
             return Ok(Stepped::Ended);
         }
         if self.is_left_alone(known) && !pace.looks_at_all {
-            self.looks += 1;
             self.phase = Phase::Resting {
                 until: Instant::now() + pace.interval,
             };
@@ -155,7 +175,7 @@ impl Target {
                 }
                 let until = Instant::now() + window;
                 self.phase = Phase::Cleared { until };
-                Ok(Stepped::Nothing)
+                Ok(Stepped::Cleared)
             }
             _ => self.look(sensor, pace, now, known),
         }
@@ -168,25 +188,28 @@ impl Target {
         now: Duration,
         known: &mut Process,
     ) -> Result<Stepped, Failure> {
-        let Some(areas) = huge_pages::areas(self.pid()) else {
+        let Some(areas) = self.finder.areas(self.process.pid()) else {
             return Ok(Stepped::Ended);
         };
         self.areas = areas;
         let mut seen = Vec::new();
         let areas = &self.areas;
-        let (walked, _) = sensor.walk(&self.pages, |region| {
-            if area_of(areas, region.address).is_some() {
+        let pages = &self.pages;
+        let (walked, _) = sensor.walk(pages, |region| {
+            if area_of(areas, region.address).is_some() && !is_zeros_of_the_kernel(pages, &region) {
                 seen.push(seen_of(&region));
             }
         })?;
         if walked == Walked::Gone {
-            return self.reopen();
+            return self.reopen(known, now);
         }
         known.observe(&seen, now);
         known.set_overhead(self.page_walks.as_mut().and_then(PageWalks::overhead));
         self.looks += 1;
+        // From one clearing to the next.
+        let window = pace.window.unwrap_or_default();
         self.phase = Phase::Resting {
-            until: Instant::now() + self.rest(pace.interval),
+            until: Instant::now() + self.rest(pace.interval).saturating_sub(window),
         };
         Ok(Stepped::Looked)
     }
@@ -199,10 +222,13 @@ impl Target {
     }
 
     /// The memory it had is gone: it has run another program, or ended.
-    fn reopen(&mut self) -> Result<Stepped, Failure> {
+    fn reopen(&mut self, known: &mut Process, now: Duration) -> Result<Stepped, Failure> {
         match Pages::open(self.pid())? {
             Some(pages) if !self.has_ended() => {
                 self.pages = pages;
+                self.finder = AreaFinder::default();
+                self.areas.clear();
+                known.observe(&[], now);
                 self.comm = process::comm(self.pid())
                     .unwrap_or_default()
                     .trim()
@@ -237,7 +263,12 @@ fn area_of(areas: &[Area], address: u64) -> Option<&Area> {
     areas[..behind].last().filter(|area| area.holds(address))
 }
 
-pub(super) fn seen_of(region: &pagewise_collect::access::Region) -> Seen {
+/// Memory that was only read so far: nobody has written to it, and it is no page of the process's own.
+fn is_zeros_of_the_kernel(pages: &Pages, region: &Region) -> bool {
+    region.huge && pages_in(&region.dirty) == 0 && !pages.is_anonymous(region.address)
+}
+
+pub(super) fn seen_of(region: &Region) -> Seen {
     Seen {
         address: region.address,
         resident: pages_in(&region.resident),

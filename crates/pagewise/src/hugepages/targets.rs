@@ -61,8 +61,9 @@ impl Named {
         })
     }
 
-    /// Who is there now.
-    pub(super) fn now(&self) -> Found {
+    /// Who is there now. Who is `held` already is let go only once it has half as much memory as another must have: else processes at
+    /// the limit would come and go.
+    pub(super) fn now(&self, held: &BTreeSet<u32>) -> Found {
         let own = std::process::id();
         let candidates: Vec<u32> = match self {
             Named::Processes(roots) => {
@@ -79,6 +80,7 @@ impl Named {
         let mut by_size: BTreeMap<(std::cmp::Reverse<u64>, u32), ()> = BTreeMap::new();
         for pid in candidates {
             let bytes = process::memory(pid).and_then(|memory| memory.resident_bytes);
+            let bytes = bytes.map(|bytes| bytes << u32::from(held.contains(&pid)));
             if let Some(bytes) = bytes.filter(|bytes| pid != own && *bytes >= LEAST_BYTES) {
                 by_size.insert((std::cmp::Reverse(bytes), pid), ());
             }

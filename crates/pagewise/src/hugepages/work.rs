@@ -29,7 +29,47 @@ pub(super) enum Acted {
     NothingLeft,
 }
 
+/// Processor time of one action, a moving average of each kind; what was not measured yet is estimated.
+pub(super) struct ActionCost {
+    promotion: Duration,
+    recovery: Duration,
+}
+
+impl Default for ActionCost {
+    fn default() -> Self {
+        let estimated = Duration::from_micros(500);
+        Self {
+            promotion: estimated,
+            recovery: estimated,
+        }
+    }
+}
+
+impl ActionCost {
+    fn expected(&self, recovers: bool) -> Duration {
+        if recovers {
+            self.recovery
+        } else {
+            self.promotion
+        }
+    }
+
+    fn learn(&mut self, action: Action, cost: Duration) {
+        let average = match action {
+            Action::Promote { .. } => &mut self.promotion,
+            Action::CountZeros { .. } | Action::Demote { .. } => &mut self.recovery,
+        };
+        *average = (*average * 7 + cost) / 8;
+    }
+}
+
 impl Manager<'_> {
+    /// What the walks will cost that follow from accessed bits cleared already: that is not for others to spend.
+    fn walks_begun(&self) -> Duration {
+        let begun = self.targets.values().filter(|target| !target.is_resting());
+        begun.map(|target| target.cost.walk).sum()
+    }
+
     /// Acts for as long as there is something to do and to spend.
     pub(super) fn act(&mut self) -> Result<Acted, Failure> {
         let round = Instant::now();
@@ -40,23 +80,30 @@ impl Manager<'_> {
             // What is only shown costs next to nothing; zeros are counted in any case.
             let cost = match self.arguments.dry_run {
                 true => Duration::ZERO,
-                false => self.action_cost,
+                false => self.action_cost.expected(self.controller.is_recovering()),
             };
-            let affordable = self.budget.allows(cost);
+            let affordable = self.budget.allows(cost + self.walks_begun());
             let early = self.arguments.once && !self.all_looked();
-            if paused || early || !affordable || self.left_to_hand_out() == 0 {
+            if paused || early || !affordable || self.left_to_promote() == 0 {
                 return Ok(Acted::Waiting);
             }
+            if self.nothing_left {
+                return Ok(Acted::NothingLeft);
+            }
             let now = self.time_of_action();
+            let before = self.budget.spent();
             let Some(action) = self.controller.next(&mut self.processes, now) else {
-                let waits = self.controller.waits_for_rate(now);
-                return Ok(if waits {
-                    Acted::Waiting
-                } else {
-                    Acted::NothingLeft
-                });
+                if self.controller.waits_for_rate(now) {
+                    return Ok(Acted::Waiting);
+                }
+                self.nothing_left = true;
+                return Ok(Acted::NothingLeft);
             };
             self.carry_out(action, now)?;
+            if !self.arguments.dry_run {
+                let cost = self.budget.spent().saturating_sub(before);
+                self.action_cost.learn(action, cost);
+            }
         }
         Ok(Acted::Waiting)
     }
@@ -67,22 +114,23 @@ impl Manager<'_> {
             return self.budget.elapsed();
         }
         self.budget.elapsed()
-            + Duration::from_secs_f64(self.handed_out as f64 / self.arguments.rate.0)
+            + Duration::from_secs_f64(self.promotions as f64 / self.arguments.rate.0)
     }
 
     /// Promotions that may still be made, or shown.
-    pub(super) fn left_to_hand_out(&self) -> u64 {
+    pub(super) fn left_to_promote(&self) -> u64 {
         let asked = self.arguments.max_promotions.unwrap_or(u64::MAX);
         let shown = if self.arguments.dry_run && self.arguments.once {
             SHOWN
         } else {
             u64::MAX
         };
-        asked.min(shown).saturating_sub(self.handed_out)
+        asked.min(shown).saturating_sub(self.promotions)
     }
 
     pub(super) fn all_looked(&self) -> bool {
-        self.targets.values().all(|target| target.looks > 0)
+        let mut targets = self.targets.values();
+        targets.all(|target| target.looks > 0 || target.left_alone.is_some())
     }
 
     fn carry_out(&mut self, action: Action, now: Duration) -> Result<(), Failure> {
@@ -99,7 +147,6 @@ impl Manager<'_> {
             address,
         }) = action;
         let is_count = matches!(action, Action::CountZeros { .. });
-        self.handed_out += u64::from(matches!(action, Action::Promote { .. }));
         let Some(target) = self.targets.get_mut(&pid) else {
             self.processes.remove(pid);
             return Ok(());
@@ -112,27 +159,36 @@ impl Manager<'_> {
             }
             let known = self.processes.entry(pid);
             match action {
-                Action::Promote { .. } => known.refused(address, now, SHOWN_FOR),
+                Action::Promote { .. } => {
+                    known.refused(address, now, SHOWN_FOR);
+                    self.promotions += 1;
+                }
                 _ => known.not_demoted(address, now, SHOWN_FOR),
             }
             return Ok(());
         }
-        let before = self.budget.spent();
         let known = self.processes.entry(pid);
         // A debugger may have come since the look.
         if target.is_left_alone(known) {
             return Ok(());
         }
+        let promoted_before = target.done.promoted;
         let outcome = match action {
-            Action::Promote { .. } => act::promote(target, &mut self.sensor, known, address, now)?,
+            Action::Promote { .. } => act::promote(target, &mut self.sensor, known, address, now),
             Action::CountZeros { .. } => {
-                act::count_zeros(target, &mut self.sensor, known, address, now)?;
-                Outcome::Done
+                act::count_zeros(target, &mut self.sensor, known, address, now)
             }
-            Action::Demote { .. } => act::demote(target, &mut self.sensor, known, address, now)?,
+            Action::Demote { .. } => act::demote(target, &mut self.sensor, known, address, now),
         };
-        let cost = self.budget.spent().saturating_sub(before);
-        self.action_cost = (self.action_cost * 7 + cost) / 8;
+        self.promotions += target.done.promoted - promoted_before;
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            Err(failure) => {
+                self.let_go(pid);
+                self.refused.insert(pid, failure.to_string());
+                return Ok(());
+            }
+        };
         match outcome {
             Outcome::Done | Outcome::Refused => {}
             Outcome::NoHugePage => self.paused_until = Some(Instant::now() + PAUSE),

@@ -161,6 +161,7 @@ fn while_memory_is_short_it_comes_in_base_pages_and_zeros_are_taken_back() {
         recovered + without * REGION >= 14 * REGION || !frees_zeros(),
         "{recovered} {without}"
     );
+    assert!(recovered <= 16 * REGION, "{recovered}");
     // Afterwards, there are huge pages again.
     assert!(faults < 2048 + 512 * without, "{faults}, {without}");
     machine.assert_restored();

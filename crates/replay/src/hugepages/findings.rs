@@ -66,6 +66,8 @@ pub struct HugeFindings {
     pub duration: Duration,
     /// Memory of the machine, bytes. `None`: always enough.
     pub memory_bytes: Option<u64>,
+    /// Of free memory, the share in pieces too small for a huge page, 0 to 1. `None`: unknown.
+    pub fragmentation: Option<f64>,
     /// The programs.
     pub programs: Vec<ProgramFacts>,
     /// Page-walk cycles over cycles of each without huge pages. `None`: it did not run in that time.
@@ -92,6 +94,7 @@ impl HugeFindings {
             promotions_per_second: request.settings.promotions_per_second,
             duration,
             memory_bytes: request.memory_bytes,
+            fragmentation: request.fragmentation,
             programs,
             base_overheads: of
                 .map(|program| program.base_overhead(workload.tlb(), duration))

@@ -16,6 +16,7 @@ struct Document<'a> {
     promotions_per_second: f64,
     duration_s: f64,
     memory_bytes: Option<u64>,
+    fragmentation: Option<f64>,
     programs: Vec<JsonProgram<'a>>,
     policies: Vec<Policy>,
     notes: &'a [String],
@@ -105,6 +106,7 @@ impl HugeFindings {
             promotions_per_second: self.promotions_per_second,
             duration_s: self.duration.as_secs_f64(),
             memory_bytes: self.memory_bytes,
+            fragmentation: self.fragmentation,
             programs: programs
                 .map(|(facts, base_overhead)| JsonProgram {
                     trace: &facts.trace,

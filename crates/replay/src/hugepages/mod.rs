@@ -52,6 +52,8 @@ pub struct HugeRequest {
     pub interval: Duration,
     /// Memory of the machine, bytes. `None`: there is always enough.
     pub memory_bytes: Option<u64>,
+    /// Of free memory, the share in pieces too small for a huge page, 0 to 1. `None`: unknown.
+    pub fragmentation: Option<f64>,
     /// How long is replayed; `None`: as long as the longest trace.
     pub duration: Option<Duration>,
     /// How long a reference stands for, in traces of references.
@@ -93,6 +95,7 @@ pub fn replay_hugepages(
             settings: arm.settings(&request.settings),
             interval: request.interval,
             memory_bytes: request.memory_bytes,
+            fragmentation: request.fragmentation,
             duration,
         });
         courses.push(ArmFindings { arm: *arm, course });

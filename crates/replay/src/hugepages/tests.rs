@@ -27,6 +27,7 @@ fn request() -> HugeRequest {
         settings: Settings::new(HugePolicy::Nothing),
         interval: Duration::from_secs(2),
         memory_bytes: None,
+        fragmentation: None,
         duration: None,
         reference_time: Duration::from_millis(100),
         overheads: Vec::new(),

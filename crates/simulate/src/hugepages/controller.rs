@@ -53,6 +53,8 @@ pub struct Settings {
     pub most_zero: u16,
     /// Promotions of others that a process with something to promote lets pass at most.
     pub most_passed_over: u32,
+    /// Promotions of other cgroups that one with something to promote lets pass at most, however many processes they have.
+    pub most_group_passed_over: u32,
     /// Share of a region that must be in memory for Ingens, 0 to 1.
     pub utilisation: f64,
     /// Whether a split frees zeros (Linux 6.12): where it does not, nothing is split, as that would only cost the program its huge pages.
@@ -68,6 +70,7 @@ impl Settings {
             watermarks: Watermarks::default(),
             most_zero: 64,
             most_passed_over: 63,
+            most_group_passed_over: 63,
             utilisation: 0.9,
             splits_free_zeros: true,
         }
@@ -87,7 +90,11 @@ impl Controller {
     /// With these settings.
     pub fn new(settings: &Settings) -> Self {
         Self {
-            promotions: Bounded::new(settings.policy.build(settings), settings.most_passed_over),
+            promotions: Bounded::new(
+                settings.policy.build(settings),
+                settings.most_passed_over,
+                settings.most_group_passed_over,
+            ),
             rate: Rate::new(settings.promotions_per_second),
             recovery: Recovery::new(settings.watermarks, settings.most_zero),
             recovers: settings.splits_free_zeros,
@@ -127,16 +134,15 @@ impl Controller {
         if std::mem::take(&mut self.just_begun) {
             processes.iter_mut().for_each(super::Process::forget_zeros);
         }
-        if self.recovery.is_active() && !self.recovers {
-            return None;
-        }
-        if self.recovery.is_active() {
-            return Some(match self.recovery.next(processes, now)? {
+        if self.recovers
+            && let Some(step) = self.recovery.next(processes, now)
+        {
+            return Some(match step {
                 Step::Count(Choice { process, address }) => Action::CountZeros { process, address },
                 Step::Demote(Choice { process, address }) => Action::Demote { process, address },
             });
         }
-        if !self.rate.allows(now) {
+        if self.recovery.is_active() || !self.rate.allows(now) {
             return None;
         }
         let Choice { process, address } = self.promotions.take_next(processes)?;

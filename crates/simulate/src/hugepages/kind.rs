@@ -75,6 +75,11 @@ impl HugePolicy {
         )
     }
 
+    /// Whether a region's coverage decides; Ingens asks of accesses only whether huge pages are idle.
+    pub fn goes_by_coverage(self) -> bool {
+        self.needs_accesses() && self != HugePolicy::Ingens
+    }
+
     /// Whether it is there at a program's first faults, which takes somebody inside of it.
     pub fn needs_first_touch(self) -> bool {
         self == HugePolicy::Aggressive

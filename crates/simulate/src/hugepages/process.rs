@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::AccessMap;
 use super::MOST_SWAPPED;
+use super::REGION_PAGES;
 use super::Seen;
 use super::back_off;
 
@@ -42,7 +43,9 @@ pub struct Process {
     map: AccessMap,
     huge: usize,
     overhead: Option<f64>,
+    group: Option<u32>,
     left_alone: bool,
+    short: bool,
     /// Promotions of others since its last one, while it had candidates.
     pub(crate) passed_over: u32,
 }
@@ -56,7 +59,9 @@ impl Process {
             map: AccessMap::default(),
             huge: 0,
             overhead: None,
+            group: None,
             left_alone: false,
+            short: false,
             passed_over: 0,
         }
     }
@@ -69,6 +74,16 @@ impl Process {
     /// All its regions, by address.
     pub fn regions(&self) -> &BTreeMap<u64, Region> {
         &self.regions
+    }
+
+    /// The cgroup it belongs to, by any number that tells them apart. `None`: to none that is told.
+    pub fn group(&self) -> Option<u32> {
+        self.group
+    }
+
+    /// Sets its cgroup.
+    pub fn set_group(&mut self, group: Option<u32>) {
+        self.group = group;
     }
 
     /// Regions that may become huge pages now.
@@ -110,6 +125,22 @@ impl Process {
         self.left_alone
     }
 
+    /// Whether memory is short around this process alone, as by the limit of its cgroup: then nothing is promoted, and its bloat is
+    /// recovered. What may be promoted afterwards is known with the next look.
+    pub fn set_short(&mut self, short: bool) {
+        if short && !self.short {
+            self.candidates.clear();
+            self.map = AccessMap::default();
+            self.forget_zeros();
+        }
+        self.short = short;
+    }
+
+    /// Whether memory is short around it.
+    pub fn is_short(&self) -> bool {
+        self.short
+    }
+
     /// Address translations that its base pages want: the sum of their coverage. What stands for the overhead of translation
     /// where that is not measured.
     pub fn translations(&self) -> f64 {
@@ -127,7 +158,7 @@ impl Process {
             let mut region = before.remove(&seen.address).unwrap_or_default();
             region.look(seen);
             self.huge += usize::from(seen.huge);
-            if region.is_candidate(now) {
+            if !self.short && region.is_candidate(now) {
                 self.candidates.insert(seen.address);
                 match region.coverage {
                     // Where nothing is accessed nothing is gained.
@@ -157,6 +188,8 @@ impl Process {
     pub fn promoted(&mut self, address: u64) {
         if let Some(region) = self.regions.get_mut(&address) {
             region.seen.huge = true;
+            region.seen.resident = REGION_PAGES;
+            region.seen.swapped = 0;
             region.refusals = 0;
             region.demoted = false;
             region.zero = None;
@@ -167,6 +200,14 @@ impl Process {
     pub fn refused(&mut self, address: u64, now: Duration, first: Duration) {
         self.huge = self.huge.saturating_sub(1);
         self.leave_region_alone(address, now, first);
+    }
+
+    /// It has not, for a reason that is not its own, as that no huge page is free: it is left alone for so long.
+    pub fn put_off(&mut self, address: u64, now: Duration, pause: Duration) {
+        self.huge = self.huge.saturating_sub(1);
+        if let Some(region) = self.regions.get_mut(&address) {
+            region.left_alone_until = now + pause;
+        }
     }
 
     /// Splitting it did nothing: it is left alone.

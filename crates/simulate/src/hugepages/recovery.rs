@@ -99,20 +99,21 @@ impl Recovery {
         (lowered, lowered - (high - low))
     }
 
-    /// The next step, from the process that gains least from huge pages on. `None`: nothing to recover, or no need to.
+    /// The next step, from the process that gains least from huge pages on, of all of them or of those around which memory is short.
+    /// `None`: nothing to recover, or no need to.
     pub(crate) fn next(&self, processes: &Processes, now: Duration) -> Option<Step> {
-        if !self.active {
-            return None;
-        }
-        let mut order: Vec<&Process> = processes
-            .iter()
-            .filter(|process| !process.is_left_alone())
+        let is_short = |process: &&Process| self.active || process.is_short();
+        let possible = || {
+            let short = processes.iter().filter(is_short);
+            short.filter(|process| !process.is_left_alone())
+        };
+        let is_measured = possible().any(|process| process.overhead().is_some());
+        let mut order: Vec<(f64, &Process)> = possible()
+            .map(|process| (burden(process, is_measured), process))
             .collect();
-        let is_measured = order.iter().any(|process| process.overhead().is_some());
-        order.sort_by(|a, b| burden(a, is_measured).total_cmp(&burden(b, is_measured)));
-        order
-            .into_iter()
-            .find_map(|process| self.next_of(process, now))
+        order.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut order = order.into_iter();
+        order.find_map(|(_, process)| self.next_of(process, now))
     }
 
     fn next_of(&self, process: &Process, now: Duration) -> Option<Step> {

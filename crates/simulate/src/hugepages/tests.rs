@@ -108,7 +108,7 @@ proptest! {
     fn each_region_is_chosen_once_and_only_candidates_are(policy in any_policy(), all in any_processes()) {
         let mut processes = build(&all);
         let candidates: Vec<BTreeSet<u64>> = processes.iter().map(|process| process.candidates().clone()).collect();
-        let mut bounded = fairness::Bounded::new(policy.build(&Settings::new(policy)), 7);
+        let mut bounded = fairness::Bounded::new(policy.build(&Settings::new(policy)), 7, 9);
         bounded.memory(&ample());
         let mut chosen = BTreeSet::new();
         while let Some(choice) = bounded.take_next(&mut processes) {
@@ -126,7 +126,7 @@ proptest! {
     ) {
         let mut processes = build(&all);
         let kind = policy.build(&Settings::new(policy));
-        let mut bounded = fairness::Bounded::new(policy.build(&Settings::new(policy)), most);
+        let mut bounded = fairness::Bounded::new(policy.build(&Settings::new(policy)), most, u32::MAX);
         let mut waits: BTreeMap<u32, u32> = BTreeMap::new();
         loop {
             let waiting: Vec<u32> = processes.iter()
@@ -139,6 +139,30 @@ proptest! {
                 *wait = if id == choice.process { 0 } else { *wait + 1 };
                 let others = all.len() as u32;
                 prop_assert!(*wait <= most.max(4 * others) + others, "{id} waits for {wait}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_cgroup_waits_longer_than_the_bound_and_the_other_cgroups(
+        policy in any_policy(), all in any_processes(), most in 1_u32..20, of in prop::collection::vec(0_u32..3, 16),
+    ) {
+        let mut processes = build(&all);
+        let group = |id: u32| of[id as usize % of.len()];
+        processes.iter_mut().for_each(|process| process.set_group(Some(group(process.id()))));
+        let kind = policy.build(&Settings::new(policy));
+        let mut bounded = fairness::Bounded::new(policy.build(&Settings::new(policy)), u32::MAX, most);
+        let mut waits: BTreeMap<u32, u32> = BTreeMap::new();
+        loop {
+            let waiting: BTreeSet<u32> = processes.iter()
+                .filter(|process| kind.best_of(process).is_some())
+                .map(|process| group(process.id()))
+                .collect();
+            let Some(choice) = bounded.take_next(&mut processes) else { break };
+            for one in waiting {
+                let wait = waits.entry(one).or_default();
+                *wait = if one == group(choice.process) { 0 } else { *wait + 1 };
+                prop_assert!(*wait <= most.max(4 * 3) + 3, "cgroup {one} waits for {wait}");
             }
         }
     }
@@ -261,7 +285,7 @@ fn the_policy_still_decides_among_more_processes_than_the_bound() {
         let regions: Vec<Seen> = (1..200).map(|number| seen(number, accessed)).collect();
         processes.entry(id).observe(&regions, Duration::ZERO);
     }
-    let mut bounded = fairness::Bounded::new(Box::new(hawkeye_g::HawkEyeG::default()), 63);
+    let mut bounded = fairness::Bounded::new(Box::new(hawkeye_g::HawkEyeG::default()), 63, 63);
     let chosen: Vec<u32> = (0..199)
         .filter_map(|_| Some(bounded.take_next(&mut processes)?.process))
         .collect();

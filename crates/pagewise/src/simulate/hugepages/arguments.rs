@@ -136,6 +136,15 @@ pub(crate) struct HugeArguments {
         allow_negative_numbers = true
     )]
     pub(crate) utilisation: Percent,
+    /// For ingens: percent of free memory in pieces too small for a huge page; below 50 it promotes whatever has a page in memory
+    /// [default: not known, which counts as much]
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        requires = "hugepages",
+        allow_negative_numbers = true
+    )]
+    pub(crate) fragmentation: Option<Percent>,
 }
 
 impl HugeArguments {
@@ -158,6 +167,7 @@ impl HugeArguments {
             settings: self.settings()?,
             interval: self.interval.0,
             memory_bytes: memory.transpose()?,
+            fragmentation: self.fragmentation.map(Percent::share),
             duration: self.duration.map(|time| time.0),
             reference_time: self.reference_time.0.max(Duration::from_nanos(1)),
             overheads: self

@@ -134,9 +134,22 @@ fn split_if_bloat(plan: &Plan, address: usize) -> bool {
     let Some(zeros) = system::zeros_of_whole(address) else {
         return false;
     };
-    if zeros > MOST_ZERO && system::advise(address, PAGE, system::COLD).is_ok() {
-        let bytes = zeros * PAGE;
-        plan.status.add(Total::Recovered, bytes as u64);
+    if zeros > MOST_ZERO {
+        plan.status
+            .add(Total::Recovered, (split(address) * PAGE) as u64);
     }
     true
+}
+
+/// Pages that this freed; what the kernel does not tell counts as none. That it took the advice does not say that it split.
+fn split(address: usize) -> usize {
+    let own = || system::PageMap::open()?.own_pages(address);
+    let before = own();
+    if system::advise(address, PAGE, system::COLD).is_err() {
+        return 0;
+    }
+    let freed = before
+        .zip(own())
+        .map(|(before, after)| before.saturating_sub(after));
+    freed.unwrap_or(0)
 }

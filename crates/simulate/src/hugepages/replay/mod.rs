@@ -63,6 +63,8 @@ pub struct Setup {
     pub interval: Duration,
     /// Memory of the machine, bytes. `None`: there is always enough.
     pub memory_bytes: Option<u64>,
+    /// Of free memory, the share in pieces too small for a huge page, 0 to 1, by which Ingens goes. `None`: unknown.
+    pub fragmentation: Option<f64>,
     /// How long is replayed. A program whose looks end before goes on as it was last seen.
     pub duration: Duration,
 }
@@ -112,14 +114,13 @@ impl Workload {
             for one in &mut running {
                 one.advance(now);
             }
-            if let Some(total_bytes) = setup.memory_bytes {
-                let used: u64 = running.iter().map(Running::bytes).sum();
-                controller.memory(&MemoryState {
-                    total_bytes,
-                    available_bytes: total_bytes.saturating_sub(used),
-                    fragmentation: None,
-                });
-            }
+            let used: u64 = running.iter().map(Running::bytes).sum();
+            let total_bytes = setup.memory_bytes.unwrap_or(u64::MAX);
+            controller.memory(&MemoryState {
+                total_bytes,
+                available_bytes: total_bytes.saturating_sub(used),
+                fragmentation: setup.fragmentation,
+            });
             for (id, one) in (0..).zip(&mut running) {
                 if controller.is_at_first_touch() {
                     one.promote_touched();

@@ -37,6 +37,7 @@ fn setup(policy: HugePolicy, rate: f64, duration: u64) -> Setup {
         },
         interval: seconds(30),
         memory_bytes: None,
+        fragmentation: None,
         duration: seconds(duration),
     }
 }
