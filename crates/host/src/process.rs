@@ -3,6 +3,7 @@
 //! A process may end at any moment, also between two reads: everything is an `Option`.
 
 use crate::files;
+use rustix::process::Pid;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
@@ -169,10 +170,25 @@ pub fn children(pid: u32) -> Vec<u32> {
         .collect()
 }
 
+/// Running processes of a process group.
+pub fn of_group(group: u32) -> Vec<u32> {
+    let group_of = |pid: u32| {
+        let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
+        let group = rustix::process::getpgid(Some(pid)).ok()?;
+        Some(group.as_raw_nonzero().get().unsigned_abs())
+    };
+    all()
+        .filter(|&pid| group_of(pid) == Some(group) && is_alive(pid))
+        .collect()
+}
+
 fn parents() -> impl Iterator<Item = (u32, u32)> {
+    all().filter_map(|pid| Some((pid, stat(pid)?.parent)))
+}
+
+fn all() -> impl Iterator<Item = u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter_map(|pid| Some((pid, stat(pid)?.parent)))
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 fn proc_file(pid: u32, name: &str) -> PathBuf {
@@ -307,6 +323,9 @@ mod tests {
             .expect("sleep");
         assert!(children(me).contains(&child.id()) && descendants(me).contains(&child.id()));
         assert!(is_alive(child.id()));
+        let group = rustix::process::getpgrp().as_raw_nonzero().get();
+        let group = of_group(group.unsigned_abs());
+        assert!(group.contains(&me) && group.contains(&child.id()));
         child.kill().expect("kill");
         child.wait().expect("wait");
         assert_eq!(stat(child.id()), None);

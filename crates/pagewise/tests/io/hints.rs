@@ -590,6 +590,21 @@ fn the_victims_latency_is_compared_and_one_that_tells_none_is_refused() {
         assert_eq!(number(&victim["p99_ns"]), 3_000_000);
         assert!(victim["p999_ns"].is_null());
     }
+    // Whatever the shell makes of it, and however much it says.
+    fs::write(
+        folder.join("chatty"),
+        "trap 'yes chatter | head -n 20000; printf \"\\377\\n\"; echo still $SAID, ; exit' TERM\n\
+         echo p99_us=1\nwhile :; do sleep 0.01; done\n",
+    )
+    .expect("written");
+    for command in [
+        "cd . && SAID=p99_us=9 sh ./chatty",
+        "SAID=p99_us=9 sh ./chatty | cat",
+    ] {
+        let told = compare(command).json();
+        let victim = &told["arms"][0]["victim"][0];
+        assert_eq!(number(&victim["p99_ns"]), 9000, "{command}: {told}");
+    }
     let silent = compare("sh -c 'echo ready; exec sleep 100'");
     assert_eq!(silent.code, Some(125));
     silent.expect_told(&["it told no latencies", "p99_us=NUMBER"]);
