@@ -5,6 +5,7 @@ use std::ffi::c_void;
 use pagewise_interpose::Symbol;
 
 use crate::plan::io;
+use crate::plan::io::Own;
 
 /// No library has the function: what the kernel says of calls that it does not have.
 pub(crate) fn missing() -> i32 {
@@ -201,12 +202,11 @@ fn shared(old: i32, new: i32) -> i32 {
 
 /// The error itself is returned, as posix_fadvise(3) does.
 fn advise(descriptor: i32, offset: i64, bytes: i64, advice: i32) -> i32 {
-    // These do something now, as readahead(2), and say nothing of what comes.
-    if !matches!(
-        advice,
-        libc::POSIX_FADV_WILLNEED | libc::POSIX_FADV_DONTNEED
-    ) {
-        io::advised(descriptor);
+    match advice {
+        // These do something now, as readahead(2), and say nothing of what comes.
+        libc::POSIX_FADV_WILLNEED | libc::POSIX_FADV_DONTNEED => {}
+        libc::POSIX_FADV_NOREUSE => io::advised(descriptor, Own::All),
+        _ => io::advised(descriptor, Own::ReadingAhead),
     }
     pagewise_interpose::keeping_errno(|| {
         // SAFETY: numbers only.

@@ -399,8 +399,8 @@ fn patterns_choose_files_and_the_programs_own_advice_wins() {
     assert_eq!(rule["files_pattern"], "*.log");
     plan_for(folder, &[("reads", DROP, Some("d?ta"))]);
     assert_eq!(printed(&apply(folder, "whole")), [0]);
-    let own = apply(folder, "own").expect_told(&["the program advises them itself"]);
-    assert_eq!(printed(&own), [1]);
+    let once = apply(folder, "once").expect_told(&["the program advises them itself"]);
+    assert_eq!(printed(&once), [1]);
     let rule = first(folder);
     assert_eq!(
         (number(&rule["hints"]), number(&rule["hintless_files"])),
@@ -410,6 +410,31 @@ fn patterns_choose_files_and_the_programs_own_advice_wins() {
     // To ask for what comes next is no word about the file.
     assert_eq!(printed(&apply(folder, "asks")), [0]);
     assert_eq!(number(&first(folder)["taken_over"]), 0);
+}
+
+#[test]
+fn who_says_how_to_read_ahead_has_said_nothing_of_what_is_used_again() {
+    let folder = folder();
+    let folder = folder.path();
+    let random = Some(Readahead::Random);
+    for (readahead, taken_over) in [(None, 0), (random, 1)] {
+        plan_for(folder, &[("reads", IoAction::Drop { readahead }, None)]);
+        assert_eq!(printed(&apply(folder, "own")), [0]);
+        let rule = first(folder);
+        assert_eq!(number(&rule["gone_pages"]), FILE_PAGES, "{rule:#}");
+        assert_eq!(number(&rule["taken_over"]), taken_over, "{rule:#}");
+    }
+    let burst_bytes = 64 << 10;
+    for action in [
+        IoAction::Readahead(Readahead::Random),
+        IoAction::WillNeed { burst_bytes },
+    ] {
+        plan_for(folder, &[("reads_at", action, None)]);
+        assert_eq!(printed(&apply(folder, "advised")), [1]);
+        let rule = first(folder);
+        assert_eq!(number(&rule["hints"]), 0, "{rule:#}");
+        assert_eq!(number(&rule["taken_over"]), 1, "{rule:#}");
+    }
 }
 
 #[test]

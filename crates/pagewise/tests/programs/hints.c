@@ -326,10 +326,11 @@ int main(int count, char **values) {
         printf("%d\n", cached(file, 15 * MIB, 1 << 30) > 2);
     } else if (IS("input")) {
         reads_at(0, 4 * MIB);
-    } else if (IS("own")) {
+    } else if (IS("own") || IS("once")) {
+        // Its own advice: how to read ahead, or that nothing is used again.
         evict(path);
         int file = opened(path, 0);
-        posix_fadvise(file, 0, 0, POSIX_FADV_NORMAL);
+        posix_fadvise(file, 0, 0, IS("own") ? POSIX_FADV_SEQUENTIAL : POSIX_FADV_NOREUSE);
         read_all(file);
         printf("%d\n", cached(file, 0, 1 << 30) > 5000);
     } else if (IS("asks")) {

@@ -19,6 +19,7 @@ use super::At;
 use super::Call;
 use super::advice;
 use super::open_files::OpenFile;
+use super::open_files::Own;
 use super::open_files::Place;
 use super::withdraw;
 use crate::plan::loaded::Plan;
@@ -68,8 +69,9 @@ pub(super) struct Hinted<'place> {
 impl Hinted<'_> {
     pub(super) fn before(&mut self, rule: &PlanRule, call: &mut Call) -> Option<()> {
         let action = self.plan.view.action(rule);
-        let mut is_given = true;
-        if let Some(trial) = trial(self.plan, rule, self.rule)
+        let mut is_given = self.file.own == Own::Nothing;
+        if is_given
+            && let Some(trial) = trial(self.plan, rule, self.rule)
             && let Some(mut worth) = trial.lock()
         {
             is_given = worth.gives();
@@ -85,10 +87,12 @@ impl Hinted<'_> {
         } else {
             None
         };
-        self.tell(call, advice.unwrap_or(page_cache::NORMAL))?;
+        if self.file.own == Own::Nothing {
+            self.tell(call, advice.unwrap_or(page_cache::NORMAL))?;
+        }
         match action {
             PlanAction::IoWillNeed if is_given => self.ask_for_run(rule, call),
-            PlanAction::IoDrop => self.look_ahead(rule, call),
+            PlanAction::IoDrop => self.look_ahead(call),
             PlanAction::IoDontCache => {
                 call.leaves_nothing = call.request.at != At::Buffer;
                 Some(())

@@ -34,6 +34,7 @@ pub(crate) use self::descriptors::duplicated;
 pub(super) use self::descriptors::ending;
 pub(crate) use self::descriptors::forking;
 use self::hints::Hinted;
+pub(crate) use self::open_files::Own;
 use self::open_files::Place;
 use super::loaded::Plan;
 use super::with_plan;
@@ -150,6 +151,7 @@ fn begin_call(plan: &Plan, request: Request, registers: Registers) -> Option<Cal
     plan.status.add_to_io(index, OfIo::Calls, 1);
     let rule = plan.view.rule(index);
     let is_left_alone = !file.takes_hints
+        || file.own == Own::All
         || WITHDRAWN.load(Ordering::Relaxed) >> index & 1 == 1
         || plan.view.action(&rule) == PlanAction::IoNothing;
     let mut call = Call {

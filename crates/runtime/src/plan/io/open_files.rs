@@ -26,11 +26,22 @@ pub(super) struct Place {
     pub(super) file: Spin<Option<OpenFile>>,
 }
 
+/// What the program says of an open file itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Own {
+    Nothing,
+    /// How the kernel reads ahead: that says nothing of whether it is used again.
+    ReadingAhead,
+    /// Also what is used again: nobody else speaks for it.
+    All,
+}
+
 /// A regular file that is open.
 pub(super) struct OpenFile {
     identity: (u64, u64),
-    /// It has a page cache, and nobody else speaks for it.
+    /// It has a page cache.
     pub(super) takes_hints: bool,
+    pub(super) own: Own,
     /// The rules whose patterns its name matches, a bit each.
     pub(super) accepted_by: u64,
     /// The rules that were counted for it.
@@ -48,6 +59,7 @@ impl OpenFile {
         Some(Self {
             identity: facts.identity,
             takes_hints,
+            own: Own::Nothing,
             accepted_by: accepting(plan, rules, descriptor),
             counted: 0,
             runs: Runs::NONE,
