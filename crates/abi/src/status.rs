@@ -126,9 +126,9 @@ pub enum OfIo {
     Asked,
     /// Why the hint was withdrawn ([`WhyWithdrawn`]).
     Withdrawn,
-    /// Open files that the program advises itself, and that were left to it.
+    /// Open files for which the program itself says what the rule would, and that were left to it.
     TakenOver,
-    /// Others, for which hints mean nothing: pipes, sockets, files in memory or opened with `O_DIRECT`.
+    /// Others, for which the hint means nothing: pipes, sockets, files in memory, opened with `O_DIRECT`, or of which the kernel tells nothing.
     Hintless,
     /// Time with the hint by time without it, as measured in turn, thousandths; 0: not measured.
     Ratio,

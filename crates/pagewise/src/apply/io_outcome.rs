@@ -23,7 +23,7 @@ pub(super) struct IoOutcome {
     bytes: u64,
     /// Open files.
     files: u64,
-    /// Others, for which hints mean nothing: pipes, sockets, files in memory, `O_DIRECT`.
+    /// Others, for which the hint means nothing: pipes, sockets, files in memory, `O_DIRECT`, or of others.
     hintless_files: u64,
     hints: u64,
     refusals: u64,
@@ -115,13 +115,13 @@ impl IoOutcome {
         }
         if self.hintless_files > 0 {
             parts.push(format!(
-                "{} pipes, sockets, files in memory or opened with O_DIRECT, where hints mean nothing",
+                "{} pipes, sockets, files in memory, opened with O_DIRECT or not permitted, where hints mean nothing",
                 count(self.hintless_files)
             ));
         }
         if self.taken_over > 0 {
             parts.push(format!(
-                "{} files left alone: the program advises them itself",
+                "{} files left to the program, which advises them itself",
                 count(self.taken_over)
             ));
         }

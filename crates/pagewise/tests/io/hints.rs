@@ -8,8 +8,10 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use crate::common::command::Ended;
+use crate::common::command::command;
 use crate::common::command::record;
 use crate::common::command::run;
+use crate::common::command::start;
 use crate::common::machine::Machine;
 use crate::common::plans::call_in;
 use crate::common::plans::write_plan;
@@ -399,7 +401,7 @@ fn patterns_choose_files_and_the_programs_own_advice_wins() {
     assert_eq!(rule["files_pattern"], "*.log");
     plan_for(folder, &[("reads", DROP, Some("d?ta"))]);
     assert_eq!(printed(&apply(folder, "whole")), [0]);
-    let once = apply(folder, "once").expect_told(&["the program advises them itself"]);
+    let once = apply(folder, "once").expect_told(&["left to the program, which advises them itself"]);
     assert_eq!(printed(&once), [1]);
     let rule = first(folder);
     assert_eq!(
@@ -480,15 +482,49 @@ fn nothing_is_cached_where_the_kernel_can_do_without() {
     assert_eq!(sum(&ended), 2 * 24 * MIB as u64);
     let rule = first(folder);
     // Linux 6.14; else it says so, and reads as ever.
-    if rule["withdrawn"].is_null() {
+    if number(&rule["refusals"]) == 0 {
         assert!(printed(&ended)[0] < FILE_PAGES / 4, "{}", ended.stdout);
     } else {
-        assert_eq!(
-            rule["withdrawn"],
-            "the kernel or the file system does not have it"
-        );
         assert_eq!(number(&rule["refusals"]), 1);
+        assert_eq!(number(&rule["hintless_files"]), 1);
     }
+}
+
+#[test]
+fn a_file_of_another_user_is_left_alone_and_ones_own_is_dropped() {
+    let Some(_machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let folder = folder.path();
+    let nobody = Some(65534);
+    std::os::unix::fs::chown(folder, nobody, nobody).expect("given");
+    write_file(&folder.join("other"), 3);
+    std::os::unix::fs::chown(folder.join("other"), nobody, nobody).expect("given");
+    plan_for(folder, &[("reads", DROP, None)]);
+    let arguments = "apply plan.toml --json outcome.json -- ./hints foreign data other";
+    let arguments: Vec<&str> = arguments.split(' ').collect();
+    let mut command = command(folder, &arguments);
+    command.env("SUDO_UID", "65534").env("SUDO_GID", "65534");
+    command.env("SUDO_USER", "nobody");
+    let told = start(command)
+        .end()
+        .expect_code(0)
+        .expect_told(&["or not permitted, where hints mean nothing"]);
+    assert_eq!(printed(&told), [0]);
+    let rule = first(folder);
+    assert_eq!(number(&rule["gone_pages"]), FILE_PAGES, "{rule:#}");
+    assert_eq!(
+        (number(&rule["files"]), number(&rule["hintless_files"])),
+        (1, 1),
+        "{rule:#}"
+    );
+    assert_eq!(
+        (number(&rule["refusals"]), &rule["errno"]),
+        (1, &Value::from(1)),
+        "{rule:#}"
+    );
+    assert!(rule["withdrawn"].is_null(), "{rule:#}");
 }
 
 #[test]

@@ -341,6 +341,16 @@ int main(int count, char **values) {
         posix_fadvise(file, 8 * MIB, MIB, POSIX_FADV_DONTNEED);
         read_all(file);
         printf("%d\n", cached(file, 4 * MIB, 1 << 30) > 0);
+    } else if (IS("foreign")) {
+        // Another user's, of which the kernel does not tell what is cached; then one of one's own.
+        int file = open(path, O_RDONLY);
+        read_all(file);
+        close(file);
+        evict(second);
+        file = opened(second, 0);
+        read_all(file);
+        close(file);
+        tell_all(second);
     } else if (IS("stream")) {
         evict(path);
         FILE *stream = fopen(path, "r");

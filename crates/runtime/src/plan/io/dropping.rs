@@ -76,9 +76,11 @@ impl Hinted<'_> {
             Ok(0) => return behind.is_clear(&range),
             Ok(_) => {}
             Err(errno) => {
-                self.plan.status.refused_io(self.rule, errno);
-                withdraw(self.plan, self.rule, WhyWithdrawn::Unknown);
+                // It may have come to be another user's.
                 *behind = Behind::NONE;
+                self.file.cache_errno = errno;
+                self.plan.status.refused_io(self.rule, errno);
+                self.plan.status.add_to_io(self.rule, OfIo::Hintless, 1);
                 return;
             }
         }

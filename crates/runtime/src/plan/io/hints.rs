@@ -92,9 +92,9 @@ impl Hinted<'_> {
         }
         match action {
             PlanAction::IoWillNeed if is_given => self.ask_for_run(rule, call),
-            PlanAction::IoDrop => self.look_ahead(call),
+            PlanAction::IoDrop if self.file.takes(action) => self.look_ahead(call),
             PlanAction::IoDontCache => {
-                call.leaves_nothing = call.request.at != At::Buffer;
+                call.leaves_nothing = call.request.at != At::Buffer && self.file.takes(action);
                 Some(())
             }
             _ => Some(()),

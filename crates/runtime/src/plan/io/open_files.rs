@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicU8;
 use std::sync::atomic::Ordering;
 
 use pagewise_abi::pattern;
+use pagewise_abi::plan::PlanAction;
 use pagewise_interpose::Spin;
 use pagewise_interpose::page_cache;
 
@@ -41,6 +42,10 @@ pub(super) struct OpenFile {
     identity: (u64, u64),
     /// It has a page cache.
     pub(super) takes_hints: bool,
+    /// Why the kernel does not tell what is cached of it, so that nothing of it is dropped: an errno. 0: it does, or was not asked.
+    pub(super) cache_errno: i32,
+    /// It cannot be read and written without leaving something in the page cache.
+    pub(super) always_leaves: bool,
     pub(super) own: Own,
     /// The rules whose patterns its name matches, a bit each.
     pub(super) accepted_by: u64,
@@ -56,15 +61,36 @@ impl OpenFile {
     fn look(plan: &Plan, rules: u64, descriptor: i32) -> Option<Self> {
         let facts = page_cache::facts(descriptor)?;
         let takes_hints = facts.is_regular && page_cache::has_cache_to_spare(descriptor);
+        let accepted_by = accepting(plan, rules, descriptor);
+        let is_drop = |index| plan.view.action(&plan.view.rule(index)) == PlanAction::IoDrop;
+        let cache_errno = if takes_hints && bits(accepted_by).any(is_drop) {
+            page_cache::cached_pages(descriptor, 0..1)
+                .err()
+                .unwrap_or(0)
+        } else {
+            0
+        };
         Some(Self {
             identity: facts.identity,
             takes_hints,
+            cache_errno,
+            always_leaves: false,
             own: Own::Nothing,
-            accepted_by: accepting(plan, rules, descriptor),
+            accepted_by,
             counted: 0,
             runs: Runs::NONE,
             burst_end: u64::MAX,
         })
+    }
+
+    /// Whether what a rule does has a meaning for it.
+    pub(super) fn takes(&self, action: PlanAction) -> bool {
+        self.takes_hints
+            && match action {
+                PlanAction::IoDrop => self.cache_errno == 0,
+                PlanAction::IoDontCache => !self.always_leaves,
+                _ => true,
+            }
     }
 
     /// Whether the descriptor still means this file.
