@@ -132,6 +132,8 @@ pub enum OfIo {
     Hintless,
     /// Time with the hint by time without it, as measured in turn, thousandths; 0: not measured.
     Ratio,
+    /// How it let the kernel read ahead was of no use and is as usual again: 1. What it does besides goes on.
+    ReadsAsUsual,
 }
 
 /// Why a hint was withdrawn.

@@ -440,6 +440,21 @@ fn who_says_how_to_read_ahead_has_said_nothing_of_what_is_used_again() {
 }
 
 #[test]
+fn reading_ahead_that_is_of_no_use_beside_dropping_ends_and_dropping_goes_on() {
+    let folder = folder();
+    let folder = folder.path();
+    // The worst that can be told to who reads in order.
+    let readahead = Some(Readahead::Random);
+    plan_for(folder, &[("reads", IoAction::Drop { readahead }, None)]);
+    let again = apply(folder, "again").expect_told(&["reads ahead as usual again: the calls"]);
+    assert_eq!(printed(&again), [0]);
+    let rule = first(folder);
+    assert!(rule["readahead_withdrawn"].is_string(), "{rule:#}");
+    assert!(rule["withdrawn"].is_null(), "{rule:#}");
+    assert_eq!(number(&rule["gone_pages"]), 60 * FILE_PAGES, "{rule:#}");
+}
+
+#[test]
 fn streams_writers_and_forked_children_are_hinted_too() {
     let folder = folder();
     let folder = folder.path();

@@ -341,6 +341,16 @@ int main(int count, char **values) {
         posix_fadvise(file, 8 * MIB, MIB, POSIX_FADV_DONTNEED);
         read_all(file);
         printf("%d\n", cached(file, 4 * MIB, 1 << 30) > 0);
+    } else if (IS("again")) {
+        // Each time from the disk, if it is dropped each time.
+        evict(path);
+        int file = opened(path, 0);
+        for (int times = 0; times < 60; times++) {
+            read_all(file);
+            lseek(file, 0, SEEK_SET);
+        }
+        close(file);
+        tell_all(path);
     } else if (IS("foreign")) {
         // Another user's, of which the kernel does not tell what is cached; then one of one's own.
         int file = open(path, O_RDONLY);

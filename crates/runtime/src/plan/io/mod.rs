@@ -278,11 +278,10 @@ fn take_back(descriptor: i32, place: &Place) {
     }
 }
 
-/// The advice of a rule, if it has one.
-fn advice(plan: &Plan, rule: &PlanRule) -> Option<i32> {
-    plan.view.readahead(rule).map(|mode| match mode {
+fn advice(mode: PlanReadahead) -> i32 {
+    match mode {
         PlanReadahead::Normal => page_cache::NORMAL,
         PlanReadahead::Sequential => page_cache::SEQUENTIAL,
         PlanReadahead::Random => page_cache::RANDOM,
-    })
+    }
 }

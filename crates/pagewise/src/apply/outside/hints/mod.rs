@@ -72,6 +72,8 @@ pub(super) struct Hints<'plan> {
     /// Open files that the program advises itself.
     own: HashSet<(Place, u32)>,
     withdrawn: u64,
+    /// Rules beside whose dropping files read ahead as usual again.
+    read_as_usual: u64,
     /// Used since the last time that pages were dropped.
     touched: BTreeSet<(u32, usize)>,
 }
@@ -93,6 +95,7 @@ impl<'plan> Hints<'plan> {
             counted: HashSet::new(),
             own: HashSet::new(),
             withdrawn: 0,
+            read_as_usual: 0,
             touched: BTreeSet::new(),
         }
     }
@@ -215,7 +218,8 @@ impl<'plan> Hints<'plan> {
 
     /// How the open file shall read ahead from now on.
     fn wanted(&mut self, rule: &PlanRule, index: usize, call: &FileCall, bytes: u64) -> ReadsAhead {
-        let advised = match self.view.readahead(rule) {
+        let is_left = self.read_as_usual >> index & 1 == 0;
+        let advised = match self.view.readahead(rule).filter(|_| is_left) {
             Some(PlanReadahead::Sequential) => ReadsAhead::Twice,
             Some(PlanReadahead::Random) => ReadsAhead::Not,
             Some(PlanReadahead::Normal) | None => ReadsAhead::AsUsual,
@@ -235,13 +239,24 @@ impl<'plan> Hints<'plan> {
                 let thousandths = (verdict.ratio * 1000.0).clamp(1.0, 1e9) as u64;
                 self.words.set_of_io(index, OfIo::Ratio, thousandths);
                 if !verdict.is_worth_it {
-                    self.withdraw(index, WhyWithdrawn::NoGain);
+                    self.end_reading_ahead(rule, index);
                     return ReadsAhead::AsUsual;
                 }
             }
         }
         let gives = self.trials.get(&index).is_none_or(Worth::gives);
         if gives { advised } else { ReadsAhead::AsUsual }
+    }
+
+    /// How the rule lets files read ahead was of no use: what it drops besides it goes on to drop.
+    fn end_reading_ahead(&mut self, rule: &PlanRule, index: usize) {
+        if self.view.action(rule) == PlanAction::IoDrop {
+            self.trials.remove(&index);
+            self.read_as_usual |= 1 << index;
+            self.words.set_of_io(index, OfIo::ReadsAsUsual, 1);
+        } else {
+            self.withdraw(index, WhyWithdrawn::NoGain);
+        }
     }
 
     fn ask_for(&mut self, place: Place, file: u32, index: usize, range: Range<u64>) {
@@ -321,7 +336,8 @@ fn trial(view: &PlanView<'_>, index: usize) -> Option<Worth> {
         (PlanAction::IoWillNeed, _) | (PlanAction::IoReadahead, Some(PlanReadahead::Random)) => {
             Some(Worth::new(0))
         }
-        (PlanAction::IoReadahead, Some(PlanReadahead::Sequential)) => {
+        (PlanAction::IoReadahead, Some(PlanReadahead::Sequential))
+        | (PlanAction::IoDrop, Some(PlanReadahead::Sequential | PlanReadahead::Random)) => {
             Some(Worth::new(SEQUENTIAL_WINDOW))
         }
         _ => None,
