@@ -21,6 +21,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod bursts;
 pub mod guard;
 pub mod pattern;
 pub mod plan;

@@ -581,6 +581,12 @@ fn a_run_of_calls_on_several_buffers_is_asked_for_once() {
     let rule = first(folder);
     assert_eq!(number(&rule["calls"]), 32);
     assert_eq!(number(&rule["asked_pages"]), 2 * 16, "{rule:#}");
+    // Nor more often because two threads are at it.
+    plan_for(folder, &[("reads_at", run, None)]);
+    apply(folder, "bursts");
+    let rule = first(folder);
+    assert_eq!(number(&rule["calls"]), 32);
+    assert_eq!(number(&rule["asked_pages"]), 2 * 16, "{rule:#}");
 }
 
 #[test]

@@ -139,6 +139,17 @@ static void *read_part(void *from) {
     return NULL;
 }
 
+static pthread_barrier_t turn;
+
+// 64 KiB of the file, from here, a page a turn.
+static void *read_run(void *from) {
+    for (off_t at = 0; at < PIECE; at += PAGE) {
+        pthread_barrier_wait(&turn);
+        reads_at(shared_file, (off_t)(intptr_t)from + at);
+    }
+    return NULL;
+}
+
 int main(int count, char **values) {
     if (count != 4) {
         return 2;
@@ -191,6 +202,14 @@ int main(int count, char **values) {
         for (off_t at = 0; at < PIECE; at += PAGE) {
             reads_vector(file, 12 * MIB + at);
         }
+    } else if (IS("bursts")) {
+        // Two threads in turn, each in a run of its own.
+        shared_file = opened(path, 0);
+        pthread_barrier_init(&turn, NULL, 2);
+        pthread_t later_run;
+        pthread_create(&later_run, NULL, read_run, (void *)(intptr_t)(12 * MIB));
+        read_run((void *)0);
+        pthread_join(later_run, NULL);
     } else if (IS("threads")) {
         // By one descriptor, far from each other.
         evict(path);

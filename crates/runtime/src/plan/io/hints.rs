@@ -147,7 +147,7 @@ impl Hinted<'_> {
     /// A run that begins is asked for as a whole.
     fn ask_for_run(&mut self, rule: &PlanRule, call: &mut Call) -> Option<()> {
         let offset = self.offset(call)?;
-        if offset != self.file.burst_end && call.request.bytes < rule.chunk_bytes {
+        if !self.file.bursts.goes_on_at(offset) && call.request.bytes < rule.chunk_bytes {
             self.require_same(call.request.descriptor)?;
             let range = offset..offset.saturating_add(rule.chunk_bytes);
             if self.advise(call.request.descriptor, range, page_cache::WILL_NEED) {
@@ -161,7 +161,8 @@ impl Hinted<'_> {
     /// Where the run goes on: only now is it known, of calls on several buffers and of those at the end of a file.
     fn note_burst(&mut self, call: &Call, bytes: u64) {
         if let Some(offset) = call.offset {
-            self.file.burst_end = offset.saturating_add(bytes);
+            let moved = offset..offset.saturating_add(bytes);
+            self.file.bursts.moved(interpose::thread_id(), &moved);
         }
     }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::AtomicU8;
 use std::sync::atomic::Ordering;
 
+use pagewise_abi::bursts::Bursts;
 use pagewise_abi::pattern;
 use pagewise_abi::plan::PlanAction;
 use pagewise_interpose::Spin;
@@ -52,8 +53,7 @@ pub(super) struct OpenFile {
     /// The rules that were counted for it.
     pub(super) counted: u64,
     pub(super) runs: Runs,
-    /// Where a burst goes on.
-    pub(super) burst_end: u64,
+    pub(super) bursts: Bursts,
 }
 
 impl OpenFile {
@@ -79,7 +79,7 @@ impl OpenFile {
             accepted_by,
             counted: 0,
             runs: Runs::NONE,
-            burst_end: u64::MAX,
+            bursts: Bursts::NONE,
         })
     }
 

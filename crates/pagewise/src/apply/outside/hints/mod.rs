@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::time::Instant;
 
+use pagewise_abi::bursts::Bursts;
 use pagewise_abi::plan::PlanAction;
 use pagewise_abi::plan::PlanReadahead;
 use pagewise_abi::plan::PlanRule;
@@ -45,8 +46,7 @@ struct Use {
     last: Instant,
     /// Its process has ended: how often it is still looked at.
     rests_left: Option<u8>,
-    /// Where a burst goes on.
-    burst_end: u64,
+    bursts: Bursts,
 }
 
 /// Counted besides the words of the rules.
@@ -173,8 +173,8 @@ impl<'plan> Hints<'plan> {
                 self.write_back(place, file, index, &dirty);
             }
             PlanAction::IoWillNeed => {
-                let is_begin = used.burst_end != range.start;
-                used.burst_end = range.end;
+                let is_begin = !used.bursts.goes_on_at(range.start);
+                used.bursts.moved(call.tid, range);
                 let is_given = self.trials.get(&index).is_none_or(Worth::gives);
                 let rest = range.end..range.start.saturating_add(rule.chunk_bytes);
                 if is_begin && is_given && !rest.is_empty() {
@@ -324,7 +324,7 @@ impl Use {
             place,
             last: Instant::now(),
             rests_left: None,
-            burst_end: u64::MAX,
+            bursts: Bursts::NONE,
         }
     }
 }
