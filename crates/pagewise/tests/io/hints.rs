@@ -263,6 +263,20 @@ fn what_has_no_page_cache_gets_no_hint() {
     }
 }
 
+#[test]
+fn a_descriptor_that_meant_no_file_is_noticed_when_it_means_one() {
+    let folder = folder();
+    let folder = folder.path();
+    plan_for(folder, &[("reads", DROP, None)]);
+    for kind in ["pclose", "freopen"] {
+        assert_eq!(printed(&apply(folder, kind)), [0, 0], "{kind}");
+    }
+    // Behind the hooks' backs: only now and then is it looked at.
+    let raw = printed(&apply(folder, "raw-close"));
+    assert_eq!(raw[0], 0);
+    assert!((1..=1024).contains(&raw[1]), "{raw:?}");
+}
+
 /// An overlay over a folder, as containers have them. Unmounted when dropped.
 pub(crate) struct Overlay {
     _machine: Machine,

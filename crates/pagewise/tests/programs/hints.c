@@ -370,6 +370,30 @@ int main(int count, char **values) {
         }
         close(file);
         tell_all(path);
+    } else if (IS("raw-close") || IS("pclose") || IS("freopen")) {
+        // The descriptor of what has no page cache comes to mean a file, in ways that are hooked or not.
+        evict(path);
+        FILE *stream = IS("freopen") ? fopen("/proc/self/maps", "r") : popen("head -c 65536 /dev/zero", "r");
+        int number = fileno(stream), file = number;
+        reads(number);
+        if (IS("freopen")) {
+            file = fileno(freopen(path, "r", stream));
+        } else {
+            if (IS("pclose")) {
+                pclose(stream);
+            } else {
+                syscall(SYS_close, number);
+            }
+            file = opened(path, 0);
+        }
+        if (file != number) {
+            return 3;
+        }
+        // What is read before that is noticed stays: then nothing ahead of it shall.
+        syscall(SYS_fadvise64, file, 0L, 0L, POSIX_FADV_RANDOM);
+        read_all(file);
+        tell(path, 4 * MIB, 1 << 30);
+        tell(path, 0, 4 * MIB);
     } else if (IS("foreign")) {
         // Another user's, of which the kernel does not tell what is cached; then one of one's own.
         int file = open(path, O_RDONLY);

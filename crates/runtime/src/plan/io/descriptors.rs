@@ -133,7 +133,7 @@ pub(crate) fn advised(descriptor: i32, own: Own) {
         let rules = RULES.load(Ordering::Relaxed);
         if let Some(place) = open_files::place(descriptor)
             && let Some(mut held) = place.file.lock()
-            && open_files::look(plan, rules, descriptor, &mut held).is_some()
+            && open_files::look(plan, rules, descriptor, place, &mut held).is_some()
             && let Some(file) = held.as_mut()
             && file.takes_hints
             && file.own < own

@@ -134,7 +134,7 @@ fn begin_call(plan: &Plan, request: Request, registers: Registers) -> Option<Cal
     }
     let place = open_files::place(request.descriptor)?;
     let mut held = place.file.lock()?;
-    open_files::look(plan, rules, request.descriptor, &mut held)?;
+    open_files::look(plan, rules, request.descriptor, place, &mut held)?;
     let file = held.as_mut()?;
     let accepted = matching & file.accepted_by;
     // The longest path; of equals, the one that names its files.

@@ -1,7 +1,8 @@
 //! What is known of open files, by descriptor: which file it is, what was told of it, and how far its reader is.
 //!
 //! A descriptor's number comes to mean another file when it is closed and given anew. `close` and kin are hooked and empty the
-//! place, waiting while a hint is under way; for those that bypass the hooks, device and inode are compared before each hint.
+//! place, waiting while a hint is under way; for those that bypass the hooks, device and inode are compared before each hint, and now
+//! and then where none is given.
 
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::AtomicU8;
@@ -20,6 +21,8 @@ use crate::plan::loaded::Plan;
 /// Descriptors of a block, and blocks: a million descriptors; who has more goes without hints.
 const IN_BLOCK: usize = 64;
 const BLOCKS: usize = 1 << 14;
+/// Calls between two looks whether the descriptor still means this file.
+const LOOK_EVERY: u32 = 64;
 
 /// What is known of one descriptor.
 pub(super) struct Place {
@@ -52,6 +55,8 @@ pub(super) struct OpenFile {
     pub(super) accepted_by: u64,
     /// The rules that were counted for it.
     pub(super) counted: u64,
+    /// Calls since it was last looked whether it is still this one.
+    calls: u32,
     pub(super) runs: Runs,
     pub(super) bursts: Bursts,
 }
@@ -78,6 +83,7 @@ impl OpenFile {
             own: Own::Nothing,
             accepted_by,
             counted: 0,
+            calls: 0,
             runs: Runs::NONE,
             bursts: Bursts::NONE,
         })
@@ -91,6 +97,16 @@ impl OpenFile {
                 PlanAction::IoDontCache => !self.always_leaves,
                 _ => true,
             }
+    }
+
+    /// A call: whether it turns out that the descriptor means another file by now, closed and opened anew behind the hooks' backs.
+    fn has_gone(&mut self, descriptor: i32) -> bool {
+        self.calls += 1;
+        if self.calls < LOOK_EVERY {
+            return false;
+        }
+        self.calls = 0;
+        !self.is_still(descriptor)
     }
 
     /// Whether the descriptor still means this file.
@@ -145,8 +161,13 @@ pub(super) fn look(
     plan: &Plan,
     rules: u64,
     descriptor: i32,
+    place: &Place,
     file: &mut Option<OpenFile>,
 ) -> Option<()> {
+    if file.as_mut().is_some_and(|file| file.has_gone(descriptor)) {
+        *file = None;
+        place.told.store(0, Ordering::Relaxed);
+    }
     if file.is_none() {
         *file = Some(OpenFile::look(plan, rules, descriptor)?);
     }
