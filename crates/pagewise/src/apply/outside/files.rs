@@ -21,6 +21,19 @@ use crate::record::mounts::Mounts;
 const WITHOUT_CACHE: [u64; 5] = [0x0102_1994, 0x9584_58f6, 0x8584_58f6, 0x9fa0, 0x6265_6572];
 /// Processes whose descriptors are at hand.
 const MOST_PROCESSES: usize = 256;
+/// Files of overlayfs hand advice on to the file beneath, which alone is as it was told to be (fs/overlayfs/file.c, 6.12).
+const OVERLAYFS: u64 = 0x794c_7630;
+/// Calls that do not show how their open file was told to read ahead until it is clear that none will.
+const MOST_UNSEEN: u8 = 8;
+
+/// Whether the open files of a file show how they were told to read ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shows {
+    /// None has so far, in as many calls.
+    NotYet(u8),
+    Yes,
+    No,
+}
 
 /// A regular file.
 pub(super) struct KnownFile {
@@ -29,6 +42,7 @@ pub(super) struct KnownFile {
     path: Option<String>,
     /// It has pages that could be done without.
     pub(super) has_cache: bool,
+    shows: Shows,
     /// The rules whose patterns its name matches, a bit each.
     pub(super) accepted_by: u64,
 }
@@ -62,6 +76,14 @@ pub(super) struct Files {
     processes: HashMap<u32, RunningProcess>,
 }
 
+impl KnownFile {
+    /// Whether it shows in a call how its open file was told to read ahead: else nothing could be given back, nor be left to a
+    /// program that says so itself.
+    pub(super) fn shows_reading_ahead(&self) -> bool {
+        self.shows != Shows::No
+    }
+}
+
 impl Files {
     pub(super) fn seen(&mut self, file: &FileSeen, pid: Option<u32>, view: &PlanView<'_>) {
         let inside = file.path.as_deref().map(String::from_utf8_lossy);
@@ -77,14 +99,19 @@ impl Files {
             device: file.device,
             inode: file.inode,
         };
+        let key = (identity, file.generation);
+        let first = *self.numbers.entry(key).or_insert(file.file);
+        let before = self.known.get(&first);
         let known = KnownFile {
             identity,
             has_cache: !WITHOUT_CACHE.contains(&file.magic),
+            shows: match file.magic {
+                OVERLAYFS => Shows::No,
+                _ => before.map_or(Shows::NotYet(0), |known| known.shows),
+            },
             accepted_by: accepting.fold(0, |bits, index| bits | 1 << index),
             path: path.filter(|_| !file.unlinked),
         };
-        let key = (identity, file.generation);
-        let first = *self.numbers.entry(key).or_insert(file.file);
         if first != file.file {
             self.later.insert(file.file, first);
         }
@@ -98,6 +125,27 @@ impl Files {
 
     pub(super) fn get(&self, file: u32) -> Option<&KnownFile> {
         self.known.get(&file)
+    }
+
+    /// An open file of it reads ahead as it was told to.
+    pub(super) fn shown(&mut self, file: u32) {
+        if let Some(known) = self.known.get_mut(&file) {
+            known.shows = Shows::Yes;
+        }
+    }
+
+    /// A call that began after its open file was told how to read ahead does not show it. It may have been opened anew; but where none
+    /// ever does, nothing shows it. True: that is so by now.
+    pub(super) fn is_never_shown(&mut self, file: u32) -> bool {
+        let Some(known) = self.known.get_mut(&file) else {
+            return false;
+        };
+        known.shows = match known.shows {
+            Shows::NotYet(MOST_UNSEEN) => Shows::No,
+            Shows::NotYet(times) => Shows::NotYet(times + 1),
+            other => other,
+        };
+        known.shows == Shows::No
     }
 
     /// The open file itself, to change how it reads ahead.

@@ -110,6 +110,7 @@ impl<'plan> Hints<'plan> {
             return;
         };
         let has_cache = known.has_cache && !call.direct;
+        let shows_reading_ahead = known.shows_reading_ahead();
         let accepted = matching & known.accepted_by;
         let rules = (0..self.view.rules()).filter(|index| accepted >> index & 1 == 1);
         // The longest path; of equals, the one that names its files.
@@ -122,8 +123,11 @@ impl<'plan> Hints<'plan> {
         };
         let moves = !matches!(call.call, Call::Fsync | Call::Fdatasync);
         let bytes = call.result.unwrap_or(0);
+        let rule = self.view.rule(index);
+        let action = self.view.action(&rule);
+        let takes_hints = has_cache && (shows_reading_ahead || action != PlanAction::IoReadahead);
         if self.counted.insert((file, index)) {
-            let word = if has_cache {
+            let word = if takes_hints {
                 OfIo::Files
             } else {
                 OfIo::Hintless
@@ -133,12 +137,10 @@ impl<'plan> Hints<'plan> {
         self.words.add_to_io(index, OfIo::Calls, u64::from(moves));
         self.words
             .add_to_io(index, OfIo::Bytes, if moves { bytes } else { 0 });
-        let rule = self.view.rule(index);
-        let action = self.view.action(&rule);
-        if !has_cache || self.withdrawn >> index & 1 == 1 || action == PlanAction::IoNothing {
+        if !takes_hints || self.withdrawn >> index & 1 == 1 || action == PlanAction::IoNothing {
             return self.give_back(place, file, call);
         }
-        let wanted = self.wanted(&rule, index, call, bytes);
+        let wanted = self.wanted(&rule, index, call, (bytes, shows_reading_ahead));
         self.tell(place, file, call, index, wanted);
         if let Some(offset) = call.offset.filter(|_| moves) {
             let range = offset..offset.saturating_add(bytes);
@@ -175,7 +177,8 @@ impl<'plan> Hints<'plan> {
             PlanAction::IoWillNeed => {
                 let is_begin = !used.bursts.goes_on_at(range.start);
                 used.bursts.moved(call.tid, range);
-                let is_given = self.trials.get(&index).is_none_or(Worth::gives);
+                let is_given = self.trials.get(&index).is_none_or(Worth::gives)
+                    && !self.own.contains(&(place, file));
                 let rest = range.end..range.start.saturating_add(rule.chunk_bytes);
                 if is_begin && is_given && !rest.is_empty() {
                     self.ask_for(place, file, index, rest);
@@ -216,15 +219,22 @@ impl<'plan> Hints<'plan> {
         }
     }
 
-    /// How the open file shall read ahead from now on.
-    fn wanted(&mut self, rule: &PlanRule, index: usize, call: &FileCall, bytes: u64) -> ReadsAhead {
+    /// How the open file shall read ahead from now on, after a call of so many bytes on one that shows it, or does not.
+    fn wanted(
+        &mut self,
+        rule: &PlanRule,
+        index: usize,
+        call: &FileCall,
+        (bytes, shows): (u64, bool),
+    ) -> ReadsAhead {
         let is_left = self.read_as_usual >> index & 1 == 0;
-        let advised = match self.view.readahead(rule).filter(|_| is_left) {
+        let advised = match self.view.readahead(rule).filter(|_| is_left && shows) {
             Some(PlanReadahead::Sequential) => ReadsAhead::Twice,
             Some(PlanReadahead::Random) => ReadsAhead::Not,
             Some(PlanReadahead::Normal) | None => ReadsAhead::AsUsual,
         };
-        let Some(trial) = self.trials.get_mut(&index) else {
+        let has_effect = shows || self.view.action(rule) == PlanAction::IoWillNeed;
+        let Some(trial) = self.trials.get_mut(&index).filter(|_| has_effect) else {
             return advised;
         };
         let now = if trial.gives() {

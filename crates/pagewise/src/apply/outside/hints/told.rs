@@ -31,6 +31,12 @@ impl Hints<'_> {
         index: usize,
         wanted: ReadsAhead,
     ) {
+        if call.reads_ahead != ReadsAhead::AsUsual {
+            self.files.shown(file);
+        } else if !self.own.is_empty() {
+            // Opened anew, or left to the kernel again.
+            self.own.remove(&(place, file));
+        }
         let told = self.told.get(&place).filter(|told| told.file == file);
         let is_too_old = told.is_some_and(|told| call.time_ns < told.time_ns);
         if is_too_old || call.reads_ahead == wanted {
@@ -47,6 +53,15 @@ impl Hints<'_> {
             return;
         };
         let meant = known.identity;
+        if !known.shows_reading_ahead() {
+            return;
+        }
+        let is_unseen = call.reads_ahead == ReadsAhead::AsUsual
+            && told.is_some_and(|told| told.reads_ahead != ReadsAhead::AsUsual);
+        if is_unseen && self.files.is_never_shown(file) {
+            self.words.add_to_io(index, OfIo::Hintless, 1);
+            return self.take_back(place, file);
+        }
         match self.files.take(place, meant) {
             Ok(open) => {
                 if self.advise(&open, index, 0..0, advice(wanted)) {
