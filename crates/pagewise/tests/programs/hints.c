@@ -28,6 +28,8 @@ static ssize_t use(ssize_t bytes) {
 }
 
 // The plan's rules name the one call in each of these.
+__attribute__((noinline)) static ssize_t reads_some(int file, size_t bytes) { return use(read(file, buffer, bytes)); }
+
 __attribute__((noinline)) static ssize_t reads(int file) { return use(read(file, buffer, PIECE)); }
 
 __attribute__((noinline)) static ssize_t reads_at(int file, off_t at) { return use(pread(file, buffer, PAGE, at)); }
@@ -394,6 +396,39 @@ int main(int count, char **values) {
         read_all(file);
         tell(path, 4 * MIB, 1 << 30);
         tell(path, 0, 4 * MIB);
+    } else if (IS("left-alone")) {
+        // Single pages; then two in a row, of which the kernel makes more.
+        int file = opened(path, 0);
+        for (off_t at = 0; at < 16 * MIB; at += MIB) {
+            reads_at(file, at);
+        }
+        let_hints_come();
+        evict(path);
+        reads_at(file, 4 * MIB);
+        reads_at(file, 4 * MIB + PAGE);
+    } else if (IS("ends-beside")) {
+        // One reads on, and another one comes to the end: what is read ahead for the first one stays.
+        evict(path);
+        int file = opened(path, 0), last = opened(path, 0);
+        for (int piece = 0; piece < 4; piece++) {
+            reads(file);
+        }
+        long before = cached(file, 0, 16 * MIB);
+        lseek(last, 24 * MIB - PIECE, SEEK_SET);
+        read_all(last);
+        let_hints_come();
+        printf("%d\n", before > 4 * PIECE / PAGE && cached(file, 0, 16 * MIB) >= before);
+    } else if (IS("asks-nothing")) {
+        // To ask for nothing is not to be at the end.
+        evict(path);
+        int file = opened(path, 0);
+        for (int piece = 0; piece < 4; piece++) {
+            reads(file);
+        }
+        long before = cached(file, 0, 16 * MIB);
+        reads_some(file, 0);
+        let_hints_come();
+        printf("%d\n", before > 4 * PIECE / PAGE && cached(file, 0, 16 * MIB) >= before);
     } else if (IS("foreign")) {
         // Another user's, of which the kernel does not tell what is cached; then one of one's own.
         int file = open(path, O_RDONLY);

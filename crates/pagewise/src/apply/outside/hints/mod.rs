@@ -27,6 +27,7 @@ use pagewise_collect::io_record::ReadsAhead;
 use pagewise_host::open_file;
 use rustix::fs::Advice;
 
+use self::dropping::REST;
 use self::told::Told;
 use super::files::Files;
 use super::files::Missed;
@@ -41,9 +42,12 @@ const SEQUENTIAL_WINDOW: u64 = 64 << 20;
 /// What is known of one file under one rule.
 struct Use {
     behind: Behind,
-    /// By which it was used last.
+    /// By which, and by which thread, it was used last.
     place: Place,
+    thread: u32,
     last: Instant,
+    /// By which another one had used it last, and when.
+    another: Option<(Place, Instant)>,
     /// Its process has ended: how often it is still looked at.
     rests_left: Option<u8>,
     bursts: Bursts,
@@ -146,10 +150,22 @@ impl<'plan> Hints<'plan> {
             let range = offset..offset.saturating_add(bytes);
             self.follow(place, file, index, &range, call);
         }
-        if action == PlanAction::IoDrop && moves && call.result == Ok(0) {
-            // Its end: whoever goes on reading begins anew.
-            self.drop_all_of(file, index);
+        let is_read = moves && call.direction == Direction::FromFile;
+        if action == PlanAction::IoDrop
+            && is_read
+            && call.result == Ok(0)
+            && let Some(end) = self.end_reached(place, file, call)
+        {
+            // Whoever goes on reading begins anew.
+            self.drop_to_end(file, index, end);
         }
+    }
+
+    /// Where the file ends, if there was nothing more to read, and not only nothing asked for.
+    fn end_reached(&mut self, place: Place, file: u32, call: &FileCall) -> Option<u64> {
+        let open = self.files.open(place, file).ok()?;
+        let end = u64::try_from(rustix::fs::fstat(&open).ok()?.st_size).ok()?;
+        (call.offset? >= end).then_some(end)
     }
 
     /// Follows where the calls are.
@@ -166,7 +182,7 @@ impl<'plan> Hints<'plan> {
             .uses
             .entry((file, index))
             .or_insert_with(|| Use::new(place));
-        (used.place, used.last, used.rests_left) = (place, Instant::now(), None);
+        used.by(place, call.tid);
         match self.view.action(&rule) {
             PlanAction::IoDrop => {
                 let is_write = call.direction == Direction::ToFile;
@@ -286,7 +302,7 @@ impl<'plan> Hints<'plan> {
         let uses = self.uses.iter().filter(|(_, used)| used.place.pid == pid);
         let uses: Vec<(u32, usize)> = uses.map(|(&key, _)| key).collect();
         for (file, index) in uses {
-            self.leave(file, index);
+            self.leave(file, index, live);
         }
         self.pass_on(pid, live);
         self.own.retain(|(place, _)| place.pid != pid);
@@ -328,11 +344,28 @@ impl<'plan> Hints<'plan> {
 }
 
 impl Use {
+    /// A thread uses it now.
+    fn by(&mut self, place: Place, thread: u32) {
+        if (place, thread) != (self.place, self.thread) && self.thread != 0 {
+            self.another = Some((self.place, self.last));
+        }
+        (self.place, self.thread, self.last) = (place, thread, Instant::now());
+        self.rests_left = None;
+    }
+
+    /// By which another one than the last has used it a moment ago: what is read ahead may be for that one.
+    fn shared_with(&self) -> Option<Place> {
+        let (place, last) = self.another?;
+        (last.elapsed() < REST).then_some(place)
+    }
+
     fn new(place: Place) -> Self {
         Self {
             behind: Behind::default(),
             place,
+            thread: 0,
             last: Instant::now(),
+            another: None,
             rests_left: None,
             bursts: Bursts::NONE,
         }
