@@ -11,6 +11,7 @@ use pagewise_abi::plan::PlanView;
 use pagewise_collect::io_record::FileSeen;
 use pagewise_host::RunningProcess;
 use pagewise_host::open_file::FileIdentity;
+use pagewise_host::open_file::MeantFile;
 use pagewise_host::open_file::open_if_same;
 use pagewise_host::open_file::take_descriptor;
 use rustix::io::Errno;
@@ -19,6 +20,9 @@ use crate::record::mounts::Mounts;
 
 /// What lives in memory anyway, or is made when it is read (include/uapi/linux/magic.h): tmpfs, hugetlbfs, ramfs, proc, sysfs.
 const WITHOUT_CACHE: [u64; 5] = [0x0102_1994, 0x9584_58f6, 0x8584_58f6, 0x9fa0, 0x6265_6572];
+/// Those that tell the generation of an open file, the same that the kernel's programs see: ext4 and kin, xfs, f2fs, btrfs. What others
+/// make of the question, such as servers of FUSE, is not known.
+const WITH_GENERATIONS: [u64; 4] = [0xef53, 0x5846_5342, 0xf2f5_2010, 0x9123_683e];
 /// Processes whose descriptors are at hand.
 const MOST_PROCESSES: usize = 256;
 /// Files of overlayfs hand advice on to the file beneath, which alone is as it was told to be (fs/overlayfs/file.c, 6.12).
@@ -37,7 +41,7 @@ enum Shows {
 
 /// A regular file.
 pub(super) struct KnownFile {
-    pub(super) identity: FileIdentity,
+    pub(super) meant: MeantFile,
     /// As the process sees it.
     path: Option<String>,
     /// It has pages that could be done without.
@@ -103,7 +107,11 @@ impl Files {
         let first = *self.numbers.entry(key).or_insert(file.file);
         let before = self.known.get(&first);
         let known = KnownFile {
-            identity,
+            meant: MeantFile {
+                identity,
+                generation: Some(file.generation)
+                    .filter(|&number| number != 0 && WITH_GENERATIONS.contains(&file.magic)),
+            },
             has_cache: !WITHOUT_CACHE.contains(&file.magic),
             shows: match file.magic {
                 OVERLAYFS => Shows::No,
@@ -149,24 +157,24 @@ impl Files {
     }
 
     /// The open file itself, to change how it reads ahead.
-    pub(super) fn take(&mut self, place: Place, meant: FileIdentity) -> Result<OwnedFd, Missed> {
+    pub(super) fn take(&mut self, place: Place, meant: MeantFile) -> Result<OwnedFd, Missed> {
         let process = self.process(place.pid).ok_or(Missed::Closed)?;
         let taken = take_descriptor(process.pidfd(), place.descriptor);
         let taken = taken.map_err(|errno| match errno {
             Errno::BADF | Errno::SRCH => Missed::Closed,
             errno => Missed::Refused(errno),
         })?;
-        match FileIdentity::of(&taken) {
-            Ok(found) if found == meant => Ok(taken),
-            Ok(_) => Err(Missed::Another),
+        match meant.is(&taken) {
+            Ok(true) => Ok(taken),
+            Ok(false) => Err(Missed::Another),
             Err(errno) => Err(Missed::Refused(errno)),
         }
     }
 
     /// Any open file of it, to see to its pages: that of the process or, where that is closed, one of our own.
     pub(super) fn open(&mut self, place: Place, file: u32) -> Result<OwnedFd, Missed> {
-        let identity = self.known.get(&file).ok_or(Missed::Closed)?.identity;
-        let taken = self.take(place, identity);
+        let meant = self.known.get(&file).ok_or(Missed::Closed)?.meant;
+        let taken = self.take(place, meant);
         if !matches!(taken, Err(Missed::Closed | Missed::Another)) {
             return taken;
         }
@@ -174,8 +182,8 @@ impl Files {
             return taken;
         };
         let there = PathBuf::from(format!("/proc/{}/root{path}", place.pid));
-        let opened = open_if_same(&there, identity);
-        let opened = opened.or_else(|_| open_if_same(Path::new(path), identity));
+        let opened = open_if_same(&there, meant);
+        let opened = opened.or_else(|_| open_if_same(Path::new(path), meant));
         opened.or(taken)
     }
 

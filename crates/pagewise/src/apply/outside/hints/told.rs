@@ -52,7 +52,7 @@ impl Hints<'_> {
         let Some(known) = self.files.get(file) else {
             return;
         };
-        let meant = known.identity;
+        let meant = known.meant;
         if !known.shows_reading_ahead() {
             return;
         }
@@ -100,7 +100,7 @@ impl Hints<'_> {
         let of_it = self.told.extract_if(|place, _| place.pid == pid);
         let of_it: Vec<(Place, Told)> = of_it.collect();
         for (place, told) in of_it {
-            let Some(meant) = self.files.get(told.file).map(|known| known.identity) else {
+            let Some(meant) = self.files.get(told.file).map(|known| known.meant) else {
                 continue;
             };
             if told.reads_ahead == ReadsAhead::AsUsual {
@@ -120,7 +120,7 @@ impl Hints<'_> {
     pub(super) fn take_back(&mut self, place: Place, file: u32) {
         let told = self.told.remove(&place);
         if told.is_some_and(|told| told.reads_ahead != ReadsAhead::AsUsual)
-            && let Some(meant) = self.files.get(file).map(|known| known.identity)
+            && let Some(meant) = self.files.get(file).map(|known| known.meant)
             && let Ok(open) = self.files.take(place, meant)
         {
             // Whatever comes of it, it was the least that could be told.
