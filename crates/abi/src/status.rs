@@ -146,8 +146,6 @@ pub enum WhyWithdrawn {
     NoEffect = 2,
     /// The kernel, or the file system, does not have it.
     Unsupported = 3,
-    /// The kernel does not tell whose the cached pages are.
-    Unknown = 4,
 }
 
 impl WhyWithdrawn {
@@ -157,7 +155,6 @@ impl WhyWithdrawn {
             Self::NoGain,
             Self::NoEffect,
             Self::Unsupported,
-            Self::Unknown,
         ]
         .into_iter()
         .find(|why| *why as u64 == number)

@@ -61,7 +61,6 @@ impl IoOutcome {
             WhyWithdrawn::NoGain => NO_GAIN,
             WhyWithdrawn::NoEffect => "the pages stayed in the page cache",
             WhyWithdrawn::Unsupported => "the kernel or the file system does not have it",
-            WhyWithdrawn::Unknown => "the kernel does not tell whose the cached pages are",
         });
         let ratio = word(OfIo::Ratio);
         let readahead_withdrawn = (word(OfIo::ReadsAsUsual) > 0).then_some(NO_GAIN);

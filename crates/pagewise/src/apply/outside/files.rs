@@ -46,6 +46,8 @@ pub(super) struct KnownFile {
     path: Option<String>,
     /// It has pages that could be done without.
     pub(super) has_cache: bool,
+    /// The kernel tells what is cached of it.
+    pub(super) tells_cached: bool,
     shows: Shows,
     /// The rules whose patterns its name matches, a bit each.
     pub(super) accepted_by: u64,
@@ -113,6 +115,7 @@ impl Files {
                     .filter(|&number| number != 0 && WITH_GENERATIONS.contains(&file.magic)),
             },
             has_cache: !WITHOUT_CACHE.contains(&file.magic),
+            tells_cached: before.is_none_or(|known| known.tells_cached),
             shows: match file.magic {
                 OVERLAYFS => Shows::No,
                 _ => before.map_or(Shows::NotYet(0), |known| known.shows),
@@ -133,6 +136,13 @@ impl Files {
 
     pub(super) fn get(&self, file: u32) -> Option<&KnownFile> {
         self.known.get(&file)
+    }
+
+    /// The kernel does not tell what is cached of it: nothing of it can be dropped.
+    pub(super) fn tells_nothing(&mut self, file: u32) {
+        if let Some(known) = self.known.get_mut(&file) {
+            known.tells_cached = false;
+        }
     }
 
     /// An open file of it reads ahead as it was told to.

@@ -95,7 +95,7 @@ impl Hints<'_> {
                     under_way: 0,
                 } => {
                     let passed = used.behind.take_oldest_written();
-                    self.drop_each(&open, index, passed.iter());
+                    self.drop_each(&open, file, index, passed.iter());
                 }
                 // What comes after it waits, too.
                 OnTheWay { changed: 0, .. } => return,
@@ -211,19 +211,24 @@ impl Hints<'_> {
                 .iter()
                 .for_each(|passed| used.behind.put_back(passed));
         }
-        self.drop_each(&open, index, ready.into_iter());
+        self.drop_each(&open, file, index, ready.into_iter());
     }
 
     fn drop_each<'a>(
         &mut self,
         open: &OwnedFd,
+        file: u32,
         index: usize,
         ready: impl Iterator<Item = &'a Passed>,
     ) {
         for passed in ready {
             if let Err(errno) = self.drop_from(open, index, passed) {
+                // Such as one that is open for writing only, on overlayfs.
                 self.words.refused_io(index, errno.raw_os_error());
-                return self.withdraw(index, WhyWithdrawn::Unknown);
+                self.words.add_to_io(index, OfIo::Hintless, 1);
+                self.files.tells_nothing(file);
+                self.uses.remove(&(file, index));
+                return;
             }
         }
         let (gone, stayed) = (

@@ -114,6 +114,7 @@ impl<'plan> Hints<'plan> {
             return;
         };
         let has_cache = known.has_cache && !call.direct;
+        let tells_cached = known.tells_cached;
         let shows_reading_ahead = known.shows_reading_ahead();
         let accepted = matching & known.accepted_by;
         let rules = (0..self.view.rules()).filter(|index| accepted >> index & 1 == 1);
@@ -129,7 +130,12 @@ impl<'plan> Hints<'plan> {
         let bytes = call.result.unwrap_or(0);
         let rule = self.view.rule(index);
         let action = self.view.action(&rule);
-        let takes_hints = has_cache && (shows_reading_ahead || action != PlanAction::IoReadahead);
+        let takes_hints = has_cache
+            && match action {
+                PlanAction::IoReadahead => shows_reading_ahead,
+                PlanAction::IoDrop => tells_cached,
+                _ => true,
+            };
         if self.counted.insert((file, index)) {
             let word = if takes_hints {
                 OfIo::Files
@@ -217,7 +223,8 @@ impl<'plan> Hints<'plan> {
             }
             return;
         }
-        let accepted = matching & self.files.get(file).map_or(0, |known| known.accepted_by);
+        let known = self.files.get(file).filter(|known| known.tells_cached);
+        let accepted = matching & known.map_or(0, |known| known.accepted_by);
         for index in (0..self.view.rules()).filter(|index| accepted >> index & 1 == 1) {
             let rule = self.view.rule(index);
             if self.view.action(&rule) == PlanAction::IoDrop
