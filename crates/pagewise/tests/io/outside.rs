@@ -255,6 +255,31 @@ fn how_files_of_overlayfs_read_ahead_is_left_alone() {
 }
 
 #[test]
+fn a_process_with_a_debugger_is_hinted_too() {
+    let Some(_machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let folder = folder.path();
+    compile(folder, "tracer.c");
+    plan_for(folder, &[("reads", DROP, None)]);
+    let program = waiting(folder, &["whole", "data", "other"]);
+    let mut tracer = Command::new(folder.join("tracer"));
+    tracer.arg(pid(&program));
+    let tracer = start(tracer);
+    let raw = program.pid().as_raw_nonzero().get().unsigned_abs();
+    let is_traced = || pagewise_host::process::is_traced(raw) == Some(true);
+    assert!(within(Duration::from_secs(10), is_traced));
+    let enforcer = Enforcer::start(folder, &[pid(&program)]);
+    fs::write(folder.join("go"), "").expect("written");
+    assert_eq!(printed(&program.end().expect_code(0)), [0]);
+    enforcer.end();
+    tracer.end().expect_code(0);
+    let told = outcome(folder);
+    assert_eq!(number(&told["io"][0]["gone_pages"]), FILE_PAGES, "{told:#}");
+}
+
+#[test]
 fn files_of_fuse_are_dropped_too() {
     let Some(mounted) = UserSpace::mount() else {
         return;
