@@ -151,13 +151,9 @@ pub enum WhyWithdrawn {
 impl WhyWithdrawn {
     /// From its number.
     pub fn from_number(number: u64) -> Option<Self> {
-        [
-            Self::NoGain,
-            Self::NoEffect,
-            Self::Unsupported,
-        ]
-        .into_iter()
-        .find(|why| *why as u64 == number)
+        [Self::NoGain, Self::NoEffect, Self::Unsupported]
+            .into_iter()
+            .find(|why| *why as u64 == number)
     }
 }
 

@@ -415,7 +415,8 @@ fn patterns_choose_files_and_the_programs_own_advice_wins() {
     assert_eq!(rule["files_pattern"], "*.log");
     plan_for(folder, &[("reads", DROP, Some("d?ta"))]);
     assert_eq!(printed(&apply(folder, "whole")), [0]);
-    let once = apply(folder, "once").expect_told(&["left to the program, which advises them itself"]);
+    let once =
+        apply(folder, "once").expect_told(&["left to the program, which advises them itself"]);
     assert_eq!(printed(&once), [1]);
     let rule = first(folder);
     assert_eq!(

@@ -189,10 +189,15 @@ impl Drop for Victim<'_> {
     fn drop(&mut self) {
         self.signal(Signal::KILL, |_| true);
         let _ = self.launched.wait();
-        let group = i32::try_from(self.launched.pid()).ok().and_then(Pid::from_raw);
+        let group = i32::try_from(self.launched.pid())
+            .ok()
+            .and_then(Pid::from_raw);
         // Those whose parents have ended are ours.
         while group.is_some_and(|group| {
-            matches!(rustix::process::waitpgid(group, WaitOptions::NOHANG), Ok(Some(_)))
+            matches!(
+                rustix::process::waitpgid(group, WaitOptions::NOHANG),
+                Ok(Some(_))
+            )
         }) {}
     }
 }
@@ -217,7 +222,9 @@ mod tests {
     #[test]
     fn the_last_of_many_lines_counts_whatever_is_between() {
         let suffered = heard(|output| {
-            output.write_all(b"p99_us=1\n\xff\xfe no text\n").expect("heard");
+            output
+                .write_all(b"p99_us=1\n\xff\xfe no text\n")
+                .expect("heard");
             for _ in 0..20_000 {
                 output.write_all(b"chatter\n").expect("heard");
             }

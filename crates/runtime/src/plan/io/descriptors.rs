@@ -157,7 +157,8 @@ fn is_lost(plan: &Plan, rule: usize, own: Own) -> bool {
     match own {
         Own::Nothing => false,
         Own::ReadingAhead => {
-            plan.view.action(&rule) == PlanAction::IoWillNeed || plan.view.readahead(&rule).is_some()
+            plan.view.action(&rule) == PlanAction::IoWillNeed
+                || plan.view.readahead(&rule).is_some()
         }
         Own::All => true,
     }

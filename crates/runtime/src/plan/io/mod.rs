@@ -205,7 +205,10 @@ pub(crate) fn after(call: &Call, bytes: u64) {
 
 fn end_call(plan: &Plan, call: &Call, bytes: u64, ended_ns: Option<u64>) -> Option<()> {
     plan.status.add_to_io(call.rule, OfIo::Bytes, bytes);
-    if call.leaves_nothing && bytes > 0 && LEFT_NOTHING.load(Ordering::Relaxed) >> call.rule & 1 == 0 {
+    if call.leaves_nothing
+        && bytes > 0
+        && LEFT_NOTHING.load(Ordering::Relaxed) >> call.rule & 1 == 0
+    {
         LEFT_NOTHING.fetch_or(1 << call.rule, Ordering::Relaxed);
     }
     let place = open_files::known(call.request.descriptor)?;
