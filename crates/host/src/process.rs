@@ -3,7 +3,6 @@
 //! A process may end at any moment, also between two reads: everything is an `Option`.
 
 use crate::files;
-use rustix::process::Pid;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
@@ -124,9 +123,18 @@ pub fn is_traced(pid: u32) -> Option<bool> {
 
 /// The kernel's flags of its main thread (`PF_*` of include/linux/sched.h), field 9 of `/proc/PID/stat`.
 pub(crate) fn flags(pid: u32) -> Option<u64> {
+    stat_field(pid, 9)
+}
+
+/// A field of `/proc/PID/stat` behind the name, numbered as in proc_pid_stat(5).
+fn stat_field(pid: u32, number: usize) -> Option<u64> {
     let text = files::read_optional(&proc_file(pid, "stat"))?;
     let (_, fields) = text.rsplit_once(')')?;
-    fields.split_ascii_whitespace().nth(9 - 3)?.parse().ok()
+    fields
+        .split_ascii_whitespace()
+        .nth(number - 3)?
+        .parse()
+        .ok()
 }
 
 /// Whether no thread of it has any memory: the main thread may end before the others.
@@ -170,15 +178,10 @@ pub fn children(pid: u32) -> Vec<u32> {
         .collect()
 }
 
-/// Running processes of a process group.
+/// Running processes of a process group. (By `getpgid` kernel threads have the group 0, which is none.)
 pub fn of_group(group: u32) -> Vec<u32> {
-    let group_of = |pid: u32| {
-        let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
-        let group = rustix::process::getpgid(Some(pid)).ok()?;
-        Some(group.as_raw_nonzero().get().unsigned_abs())
-    };
     all()
-        .filter(|&pid| group_of(pid) == Some(group) && is_alive(pid))
+        .filter(|&pid| stat_field(pid, 5) == Some(u64::from(group)) && is_alive(pid))
         .collect()
 }
 
