@@ -126,12 +126,14 @@ pub enum OfIo {
     Asked,
     /// Why the hint was withdrawn ([`WhyWithdrawn`]).
     Withdrawn,
-    /// Open files that the program advises itself, and that were left to it.
+    /// Open files for which the program itself says what the rule would, and that were left to it.
     TakenOver,
-    /// Others, for which hints mean nothing: pipes, sockets, files in memory or opened with `O_DIRECT`.
+    /// Others, for which the hint means nothing: pipes, sockets, files in memory, opened with `O_DIRECT`, or of which the kernel tells nothing.
     Hintless,
     /// Time with the hint by time without it, as measured in turn, thousandths; 0: not measured.
     Ratio,
+    /// How it let the kernel read ahead was of no use and is as usual again: 1. What it does besides goes on.
+    ReadsAsUsual,
 }
 
 /// Why a hint was withdrawn.
@@ -144,21 +146,14 @@ pub enum WhyWithdrawn {
     NoEffect = 2,
     /// The kernel, or the file system, does not have it.
     Unsupported = 3,
-    /// The kernel does not tell whose the cached pages are.
-    Unknown = 4,
 }
 
 impl WhyWithdrawn {
     /// From its number.
     pub fn from_number(number: u64) -> Option<Self> {
-        [
-            Self::NoGain,
-            Self::NoEffect,
-            Self::Unsupported,
-            Self::Unknown,
-        ]
-        .into_iter()
-        .find(|why| *why as u64 == number)
+        [Self::NoGain, Self::NoEffect, Self::Unsupported]
+            .into_iter()
+            .find(|why| *why as u64 == number)
     }
 }
 

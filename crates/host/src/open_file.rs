@@ -20,6 +20,8 @@ use rustix::process::PidfdGetfdFlags;
 
 /// Not in libc yet (Linux 6.5).
 const SYS_CACHESTAT: libc::c_long = 451;
+/// Not in libc: `_IOR('v', 1, long)` (include/uapi/linux/fs.h).
+const FS_IOC_GETVERSION: libc::Ioctl = 0x8008_7601_u32 as libc::Ioctl;
 /// Pages that are looked at by one `mincore`.
 const MAPPED_PAGES: u64 = 4096;
 
@@ -49,6 +51,47 @@ impl FileIdentity {
     }
 }
 
+/// Which file is meant. Another one may come to have its number once it is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MeantFile {
+    /// Its device and number.
+    pub identity: FileIdentity,
+    /// Its generation, by which the file system tells it from others that had its number in turn. `None`: it tells none, or none by
+    /// `FS_IOC_GETVERSION`.
+    pub generation: Option<u32>,
+}
+
+impl MeantFile {
+    /// Whether it is this open one.
+    ///
+    /// # Errors
+    /// The errno of `fstat`.
+    pub fn is(&self, file: impl AsFd) -> Result<bool, Errno> {
+        if FileIdentity::of(&file)? != self.identity {
+            return Ok(false);
+        }
+        let Some(meant) = self.generation else {
+            return Ok(true);
+        };
+        Ok(generation(&file).is_none_or(|found| found == meant))
+    }
+}
+
+/// The generation of an open file; `None`: its file system does not tell.
+fn generation(file: impl AsFd) -> Option<u32> {
+    // The file systems write an `int`, whatever the number of the request says of a `long`.
+    let mut found = [0u32; 2];
+    // SAFETY: a place for either.
+    let status = unsafe {
+        libc::ioctl(
+            file.as_fd().as_raw_fd(),
+            FS_IOC_GETVERSION,
+            found.as_mut_ptr(),
+        )
+    };
+    (status == 0).then_some(found[0])
+}
+
 /// The open file behind a descriptor of another process (`pidfd_getfd`, Linux 5.6).
 ///
 /// # Errors
@@ -62,19 +105,24 @@ pub fn take_descriptor(process: BorrowedFd<'_>, number: u32) -> Result<OwnedFd, 
 ///
 /// # Errors
 /// `STALE`: another file has that path; else the errno.
-pub fn open_if_same(path: &Path, meant: FileIdentity) -> Result<OwnedFd, Errno> {
+pub fn open_if_same(path: &Path, meant: MeantFile) -> Result<OwnedFd, Errno> {
     // Of any kind of file, this opens nothing yet.
     let place = rustix::fs::open(
         path,
         OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
         Mode::empty(),
     )?;
-    if FileIdentity::of(&place)? != meant {
+    if FileIdentity::of(&place)? != meant.identity {
         return Err(Errno::STALE);
     }
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOATIME | OFlags::CLOEXEC;
     let link = format!("/proc/self/fd/{}", place.as_raw_fd());
-    rustix::fs::open(&*link, flags, Mode::empty())
+    let file = rustix::fs::open(&*link, flags, Mode::empty())?;
+    // Only an open file tells its generation.
+    match meant.is(&file)? {
+        true => Ok(file),
+        false => Err(Errno::STALE),
+    }
 }
 
 /// Advice on a whole open file, or, if it is not empty, on a range of bytes.
@@ -212,15 +260,46 @@ mod tests {
         let taken = take_descriptor(own().as_fd(), number).expect("taken");
         let identity = FileIdentity::of(&file).expect("open");
         assert_eq!(FileIdentity::of(&taken), Ok(identity));
-        assert!(open_if_same(&path, identity).is_ok());
+        let meant = MeantFile {
+            identity,
+            generation: None,
+        };
+        assert!(open_if_same(&path, meant).is_ok());
         std::fs::rename(&path, folder.path().join("away")).expect("moved");
-        assert_eq!(open_if_same(&path, identity).err(), Some(Errno::NOENT));
+        assert_eq!(open_if_same(&path, meant).err(), Some(Errno::NOENT));
         std::fs::write(&path, "another").expect("made");
-        assert_eq!(open_if_same(&path, identity).err(), Some(Errno::STALE));
+        assert_eq!(open_if_same(&path, meant).err(), Some(Errno::STALE));
         assert_eq!(
             take_descriptor(own().as_fd(), 1 << 19).err(),
             Some(Errno::BADF)
         );
+    }
+
+    #[test]
+    fn a_later_file_of_the_same_number_is_another_one() {
+        // On a disk: memory has no generations.
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("generation.test");
+        let file = File::create(&path).expect("made");
+        let Some(found) = generation(&file) else {
+            println!("skipped: the file system tells no generations");
+            std::fs::remove_file(&path).expect("removed");
+            return;
+        };
+        let identity = FileIdentity::of(&file).expect("open");
+        let meant = |generation| MeantFile {
+            identity,
+            generation,
+        };
+        for same in [None, Some(found)] {
+            assert_eq!(meant(same).is(&file), Ok(true));
+            assert!(open_if_same(&path, meant(same)).is_ok());
+        }
+        let later = meant(Some(found.wrapping_add(1)));
+        assert_eq!(later.is(&file), Ok(false));
+        assert_eq!(open_if_same(&path, later).err(), Some(Errno::STALE));
+        std::fs::remove_file(&path).expect("removed");
+        let (pipe, _writer) = std::io::pipe().expect("a pipe");
+        assert_eq!(generation(&pipe), None);
     }
 
     #[test]

@@ -123,9 +123,18 @@ pub fn is_traced(pid: u32) -> Option<bool> {
 
 /// The kernel's flags of its main thread (`PF_*` of include/linux/sched.h), field 9 of `/proc/PID/stat`.
 pub(crate) fn flags(pid: u32) -> Option<u64> {
+    stat_field(pid, 9)
+}
+
+/// A field of `/proc/PID/stat` behind the name, numbered as in proc_pid_stat(5).
+fn stat_field(pid: u32, number: usize) -> Option<u64> {
     let text = files::read_optional(&proc_file(pid, "stat"))?;
     let (_, fields) = text.rsplit_once(')')?;
-    fields.split_ascii_whitespace().nth(9 - 3)?.parse().ok()
+    fields
+        .split_ascii_whitespace()
+        .nth(number - 3)?
+        .parse()
+        .ok()
 }
 
 /// Whether no thread of it has any memory: the main thread may end before the others.
@@ -169,10 +178,20 @@ pub fn children(pid: u32) -> Vec<u32> {
         .collect()
 }
 
+/// Running processes of a process group. (By `getpgid` kernel threads have the group 0, which is none.)
+pub fn of_group(group: u32) -> Vec<u32> {
+    all()
+        .filter(|&pid| stat_field(pid, 5) == Some(u64::from(group)) && is_alive(pid))
+        .collect()
+}
+
 fn parents() -> impl Iterator<Item = (u32, u32)> {
+    all().filter_map(|pid| Some((pid, stat(pid)?.parent)))
+}
+
+fn all() -> impl Iterator<Item = u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter_map(|pid| Some((pid, stat(pid)?.parent)))
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 fn proc_file(pid: u32, name: &str) -> PathBuf {
@@ -307,6 +326,9 @@ mod tests {
             .expect("sleep");
         assert!(children(me).contains(&child.id()) && descendants(me).contains(&child.id()));
         assert!(is_alive(child.id()));
+        let group = rustix::process::getpgrp().as_raw_nonzero().get();
+        let group = of_group(group.unsigned_abs());
+        assert!(group.contains(&me) && group.contains(&child.id()));
         child.kill().expect("kill");
         child.wait().expect("wait");
         assert_eq!(stat(child.id()), None);

@@ -5,6 +5,7 @@ use std::ffi::c_void;
 use pagewise_interpose::Symbol;
 
 use crate::plan::io;
+use crate::plan::io::Own;
 
 /// No library has the function: what the kernel says of calls that it does not have.
 pub(crate) fn missing() -> i32 {
@@ -55,22 +56,77 @@ pub unsafe extern "C" fn closefrom(first: i32) {
     }
 }
 
+/// The file of a stream is about to be closed.
+///
 /// # Safety
-/// As fclose(3).
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn fclose(stream: *mut libc::FILE) -> i32 {
-    // SAFETY: fclose(3) has this type.
-    static NEXT: Symbol<unsafe extern "C-unwind" fn(*mut libc::FILE) -> i32> =
-        unsafe { Symbol::new(c"fclose") };
+/// `stream` must be open, or null.
+unsafe fn closing_stream(stream: *mut libc::FILE) {
     if io::is_any() && !stream.is_null() {
         // SAFETY: an open stream, as our caller promises. It may have no descriptor.
         io::closing(unsafe { libc::fileno(stream) });
     }
-    match NEXT.look_up() {
-        // SAFETY: our caller's promise.
-        Some(next) => unsafe { next(stream) },
-        None => missing(),
-    }
+}
+
+/// The functions that close a stream.
+macro_rules! closes {
+    ($($symbol:literal: fn $name:ident;)+) => {$(
+        /// # Safety
+        /// As the C library's function of this name.
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        pub unsafe extern "C-unwind" fn $name(stream: *mut libc::FILE) -> i32 {
+            // SAFETY: the C library's type for the function of this name.
+            static NEXT: Symbol<unsafe extern "C-unwind" fn(*mut libc::FILE) -> i32> = unsafe { Symbol::new($symbol) };
+            // SAFETY: our caller's promise.
+            unsafe { closing_stream(stream) };
+            match NEXT.look_up() {
+                // SAFETY: our caller's promise.
+                Some(next) => unsafe { next(stream) },
+                None => missing(),
+            }
+        }
+    )+};
+}
+
+closes! {
+    c"fclose": fn fclose;
+    c"pclose": fn pclose;
+}
+
+/// The functions that close a stream's file and open another one for it.
+macro_rules! reopens {
+    ($($symbol:literal: fn $name:ident;)+) => {$(
+        /// # Safety
+        /// As freopen(3).
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        pub unsafe extern "C-unwind" fn $name(
+            path: *const libc::c_char,
+            mode: *const libc::c_char,
+            stream: *mut libc::FILE,
+        ) -> *mut libc::FILE {
+            type Function = unsafe extern "C-unwind" fn(
+                *const libc::c_char,
+                *const libc::c_char,
+                *mut libc::FILE,
+            ) -> *mut libc::FILE;
+            // SAFETY: freopen(3) has this type.
+            static NEXT: Symbol<Function> = unsafe { Symbol::new($symbol) };
+            // SAFETY: our caller's promise.
+            unsafe { closing_stream(stream) };
+            match NEXT.look_up() {
+                // SAFETY: our caller's promise.
+                Some(next) => unsafe { next(path, mode, stream) },
+                None => {
+                    missing();
+                    std::ptr::null_mut()
+                }
+            }
+        }
+    )+};
+}
+
+reopens! {
+    c"freopen": fn freopen;
+    c"freopen64": fn freopen64;
 }
 
 /// The functions by which a program starts others without the handlers of `fork`.
@@ -201,12 +257,11 @@ fn shared(old: i32, new: i32) -> i32 {
 
 /// The error itself is returned, as posix_fadvise(3) does.
 fn advise(descriptor: i32, offset: i64, bytes: i64, advice: i32) -> i32 {
-    // These do something now, as readahead(2), and say nothing of what comes.
-    if !matches!(
-        advice,
-        libc::POSIX_FADV_WILLNEED | libc::POSIX_FADV_DONTNEED
-    ) {
-        io::advised(descriptor);
+    match advice {
+        // These do something now, as readahead(2), and say nothing of what comes.
+        libc::POSIX_FADV_WILLNEED | libc::POSIX_FADV_DONTNEED => {}
+        libc::POSIX_FADV_NOREUSE => io::advised(descriptor, Own::All),
+        _ => io::advised(descriptor, Own::ReadingAhead),
     }
     pagewise_interpose::keeping_errno(|| {
         // SAFETY: numbers only.

@@ -24,7 +24,7 @@ fn around(
     plain: &dyn Fn() -> isize,
     leaving_nothing: &dyn Fn() -> isize,
 ) -> isize {
-    let Some(call) = io::before(request, registers) else {
+    let Some(mut call) = io::before(request, registers) else {
         return plain();
     };
     let mut result = -1;
@@ -37,7 +37,7 @@ fn around(
             result = plain();
             // Else the program's own arguments may be what is refused.
             if result >= 0 {
-                io::cannot_leave_nothing(&call, errno);
+                io::cannot_leave_nothing(&mut call, errno);
             }
         }
     } else {

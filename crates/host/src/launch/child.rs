@@ -44,6 +44,8 @@ pub(super) struct Prepared {
     user: Option<User>,
     /// How many files it may have open, where that is not as many as we.
     open_files: Option<Rlimit>,
+    /// It leads a process group.
+    own_group: bool,
     /// Instead of our standard output.
     output: Option<OwnedFd>,
 }
@@ -75,6 +77,7 @@ impl Prepared {
             variables: environment.strings()?,
             user,
             open_files: open_files::of_programs(),
+            own_group: false,
             output: None,
         })
     }
@@ -86,6 +89,11 @@ impl Prepared {
             self.output = Some(null.into());
         }
         Ok(self)
+    }
+
+    pub(super) fn own_group(mut self, own_group: bool) -> Self {
+        self.own_group = own_group;
+        self
     }
 
     pub(super) fn output(mut self, output: Option<&OwnedFd>) -> Result<Self> {
@@ -233,6 +241,9 @@ fn run(
             Err(errno) => (BECOME_USER, errno.raw_os_error()),
             Ok(()) => {
                 restore_signals();
+                if prepared.own_group {
+                    let _ = rustix::process::setpgid(None, None);
+                }
                 if let Some(limit) = &prepared.open_files {
                     let _ = rustix::process::setrlimit(Resource::Nofile, *limit);
                 }

@@ -58,6 +58,7 @@ pub struct Program {
     preloads: Vec<PathBuf>,
     as_root: bool,
     quiet: bool,
+    own_group: bool,
     output: Option<Arc<OwnedFd>>,
 }
 
@@ -70,6 +71,7 @@ impl Program {
             preloads: Vec::new(),
             as_root: false,
             quiet: false,
+            own_group: false,
             output: None,
         }
     }
@@ -106,6 +108,13 @@ impl Program {
         self
     }
 
+    /// It leads a process group of its own, so that it can be told from us with all that it starts ([`process::of_group`]); Ctrl-C in a
+    /// terminal does not reach it then.
+    pub fn own_group(mut self, own_group: bool) -> Self {
+        self.own_group = own_group;
+        self
+    }
+
     /// What it writes to standard output goes there. Give this up to see the end of a pipe.
     pub fn output(mut self, output: OwnedFd) -> Self {
         self.output = Some(Arc::new(output));
@@ -132,6 +141,7 @@ impl Program {
         let path = resolve::program(name, environment.get("PATH"))?;
         let prepared = Prepared::new(&path, &self.arguments, &environment, caller)?
             .quiet(self.quiet)?
+            .own_group(self.own_group)
             .output(self.output.as_deref())?;
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
             .map_err(|e| Error::system("become the subreaper", e))?;

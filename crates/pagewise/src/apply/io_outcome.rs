@@ -11,6 +11,8 @@ use serde::Serialize;
 use super::outcome::error_text;
 use super::server::Words;
 
+const NO_GAIN: &str = "the calls were no faster with it";
+
 #[derive(Debug, Serialize)]
 pub(super) struct IoOutcome {
     target: String,
@@ -23,7 +25,7 @@ pub(super) struct IoOutcome {
     bytes: u64,
     /// Open files.
     files: u64,
-    /// Others, for which hints mean nothing: pipes, sockets, files in memory, `O_DIRECT`.
+    /// Others, for which the hint means nothing: pipes, sockets, files in memory, `O_DIRECT`, or of others.
     hintless_files: u64,
     hints: u64,
     refusals: u64,
@@ -35,6 +37,8 @@ pub(super) struct IoOutcome {
     asked_pages: u64,
     /// Why the hint was withdrawn; `null`: it was not.
     withdrawn: Option<&'static str>,
+    /// Why its reading ahead was, while what it drops goes on to be dropped.
+    readahead_withdrawn: Option<&'static str>,
     taken_over: u64,
     /// Time with the hint by time without it; `null`: it was not measured.
     time_ratio: Option<f64>,
@@ -54,12 +58,12 @@ impl IoOutcome {
             Target::Allocation(_) | Target::Global { .. } => None,
         };
         let withdrawn = WhyWithdrawn::from_number(word(OfIo::Withdrawn)).map(|why| match why {
-            WhyWithdrawn::NoGain => "the calls were no faster with it",
+            WhyWithdrawn::NoGain => NO_GAIN,
             WhyWithdrawn::NoEffect => "the pages stayed in the page cache",
             WhyWithdrawn::Unsupported => "the kernel or the file system does not have it",
-            WhyWithdrawn::Unknown => "the kernel does not tell whose the cached pages are",
         });
         let ratio = word(OfIo::Ratio);
+        let readahead_withdrawn = (word(OfIo::ReadsAsUsual) > 0).then_some(NO_GAIN);
         Self {
             target: rule.name.clone(),
             action: rule.action.name(),
@@ -78,6 +82,7 @@ impl IoOutcome {
             others_pages: word(OfIo::Theirs),
             asked_pages: word(OfIo::Asked),
             withdrawn,
+            readahead_withdrawn,
             taken_over: word(OfIo::TakenOver),
             time_ratio: (ratio > 0).then_some(ratio as f64 / 1000.0),
         }
@@ -113,15 +118,18 @@ impl IoOutcome {
         if let Some(why) = self.withdrawn {
             parts.push(format!("withdrawn: {why}"));
         }
+        if let Some(why) = self.readahead_withdrawn {
+            parts.push(format!("reads ahead as usual again: {why}"));
+        }
         if self.hintless_files > 0 {
             parts.push(format!(
-                "{} pipes, sockets, files in memory or opened with O_DIRECT, where hints mean nothing",
+                "{} pipes, sockets, files in memory, opened with O_DIRECT or not permitted, where hints mean nothing",
                 count(self.hintless_files)
             ));
         }
         if self.taken_over > 0 {
             parts.push(format!(
-                "{} files left alone: the program advises them itself",
+                "{} files left to the program, which advises them itself",
                 count(self.taken_over)
             ));
         }

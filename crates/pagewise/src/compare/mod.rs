@@ -94,7 +94,8 @@ pub(crate) struct CompareArguments {
     #[arg(long)]
     latencies: bool,
     /// Run another program beside it, in the same cgroup, and compare how long its operations took: a command for the shell that goes
-    /// on until SIGTERM and then writes a line with p50_us=N p99_us=N p999_us=N (or _ns, _ms); its first line says that it is ready
+    /// on until SIGTERM and then writes a line with p50_us=N p99_us=N p999_us=N (or _ns, _ms), or what redis-benchmark, fio or wrk
+    /// --latency do; its first line says that it is ready
     #[arg(long, value_name = "CMD")]
     victim: Option<String>,
     /// Leave the page cache as it is: else the files that the plan names (`files` of `io`) are taken out of it before each run, so that none

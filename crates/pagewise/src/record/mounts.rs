@@ -5,12 +5,23 @@ use std::fs;
 use std::time::Duration;
 use std::time::Instant;
 
+use pagewise_host::process;
+
 /// A file system that was not there a moment ago may be by now.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// Mounts by device, as the recorded processes see them.
+/// Mounts as the recorded processes see them, which in containers is not the same for all.
 #[derive(Default)]
 pub(crate) struct Mounts {
+    /// By mount namespace.
+    seen_from: HashMap<u64, Seen>,
+    /// The namespace of each process, which may have ended when its files are told of.
+    of_process: HashMap<u32, u64>,
+}
+
+/// Mounts of a mount namespace by device.
+#[derive(Default)]
+struct Seen {
     of_device: HashMap<(u32, u32), Vec<Mount>>,
     looked: Option<Instant>,
 }
@@ -38,15 +49,17 @@ impl Mounts {
         device: (u32, u32),
         inside: Option<&str>,
     ) -> Place {
-        let is_due = self.looked.is_none_or(|at| at.elapsed() > LOOK_AGAIN);
-        if !self.of_device.contains_key(&device) && is_due {
-            self.looked = Some(Instant::now());
+        let namespace = self.namespace(pid, device);
+        let seen = self.seen_from.entry(namespace).or_default();
+        let is_due = seen.looked.is_none_or(|at| at.elapsed() > LOOK_AGAIN);
+        if !seen.of_device.contains_key(&device) && is_due {
+            seen.looked = Some(Instant::now());
             let of_process = pid.and_then(|pid| fs::read_to_string(mountinfo(pid)).ok());
             let text =
                 of_process.or_else(|| fs::read_to_string(mountinfo(std::process::id())).ok());
-            self.read(&text.unwrap_or_default());
+            seen.read(&text.unwrap_or_default());
         }
-        let Some(mounts) = self.of_device.get(&device) else {
+        let Some(mounts) = seen.of_device.get(&device) else {
             // Of files in memory that no folder shows (memfd_create, shared memory).
             return Place {
                 path: inside.map(str::to_owned),
@@ -59,6 +72,28 @@ impl Mounts {
         }
     }
 
+    /// The mount namespace of a process, as it was last seen. Where it never was: our own, or one that has this device.
+    fn namespace(&mut self, pid: Option<u32>, device: (u32, u32)) -> u64 {
+        let now = pid.and_then(|pid| Some((pid, process::mount_namespace(pid)?)));
+        self.of_process.extend(now);
+        if let Some(&known) = pid.and_then(|pid| self.of_process.get(&pid)) {
+            return known;
+        }
+        let own = own_namespace().unwrap_or(0);
+        let has_device = |namespace: &u64| {
+            let seen = self.seen_from.get(namespace);
+            seen.is_some_and(|seen| seen.of_device.contains_key(&device))
+        };
+        let others = || self.seen_from.keys().copied().find(has_device);
+        Some(own).filter(has_device).or_else(others).unwrap_or(own)
+    }
+}
+
+fn own_namespace() -> Option<u64> {
+    process::mount_namespace(std::process::id())
+}
+
+impl Seen {
     fn read(&mut self, text: &str) {
         for line in text.lines() {
             let Some((device, mount)) = parse(line) else {
@@ -139,12 +174,33 @@ nonsense
 ";
 
     fn place(device: (u32, u32), inside: &str) -> Place {
-        let mut mounts = Mounts {
-            looked: Some(Instant::now()),
-            ..Mounts::default()
-        };
-        mounts.read(MOUNTS);
-        mounts.place(None, device, Some(inside))
+        seeing(MOUNTS).place(None, device, Some(inside))
+    }
+
+    /// Seen from our own namespace.
+    fn seeing(text: &str) -> Mounts {
+        let mut mounts = Mounts::default();
+        let own = own_namespace().expect("ours");
+        let seen = mounts.seen_from.entry(own).or_default();
+        seen.looked = Some(Instant::now());
+        seen.read(text);
+        mounts
+    }
+
+    #[test]
+    fn processes_of_different_namespaces_have_paths_of_their_own() {
+        let mut mounts = seeing(MOUNTS);
+        let mut container = Seen::default();
+        container.read("90 80 8:1 /inner /data rw - xfs /dev/sda1 rw\n");
+        container.looked = Some(Instant::now());
+        mounts.seen_from.insert(7, container);
+        // One that has ended since it was last told of: no process has such a number.
+        let gone = u32::MAX;
+        let path = |mounts: &mut Mounts, pid| mounts.place(pid, (8, 1), Some("/inner/x")).path;
+        assert_eq!(path(&mut mounts, Some(gone)).as_deref(), Some("/media/a/x"));
+        mounts.of_process.insert(gone, 7);
+        assert_eq!(path(&mut mounts, Some(gone)).as_deref(), Some("/data/x"));
+        assert_eq!(path(&mut mounts, None).as_deref(), Some("/media/a/x"));
     }
 
     #[test]

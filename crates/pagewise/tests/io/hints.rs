@@ -8,8 +8,10 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use crate::common::command::Ended;
+use crate::common::command::command;
 use crate::common::command::record;
 use crate::common::command::run;
+use crate::common::command::start;
 use crate::common::machine::Machine;
 use crate::common::plans::call_in;
 use crate::common::plans::write_plan;
@@ -261,6 +263,20 @@ fn what_has_no_page_cache_gets_no_hint() {
     }
 }
 
+#[test]
+fn a_descriptor_that_meant_no_file_is_noticed_when_it_means_one() {
+    let folder = folder();
+    let folder = folder.path();
+    plan_for(folder, &[("reads", DROP, None)]);
+    for kind in ["pclose", "freopen"] {
+        assert_eq!(printed(&apply(folder, kind)), [0, 0], "{kind}");
+    }
+    // Behind the hooks' backs: only now and then is it looked at.
+    let raw = printed(&apply(folder, "raw-close"));
+    assert_eq!(raw[0], 0);
+    assert!((1..=1024).contains(&raw[1]), "{raw:?}");
+}
+
 /// An overlay over a folder, as containers have them. Unmounted when dropped.
 pub(crate) struct Overlay {
     _machine: Machine,
@@ -399,8 +415,9 @@ fn patterns_choose_files_and_the_programs_own_advice_wins() {
     assert_eq!(rule["files_pattern"], "*.log");
     plan_for(folder, &[("reads", DROP, Some("d?ta"))]);
     assert_eq!(printed(&apply(folder, "whole")), [0]);
-    let own = apply(folder, "own").expect_told(&["the program advises them itself"]);
-    assert_eq!(printed(&own), [1]);
+    let once =
+        apply(folder, "once").expect_told(&["left to the program, which advises them itself"]);
+    assert_eq!(printed(&once), [1]);
     let rule = first(folder);
     assert_eq!(
         (number(&rule["hints"]), number(&rule["hintless_files"])),
@@ -410,6 +427,46 @@ fn patterns_choose_files_and_the_programs_own_advice_wins() {
     // To ask for what comes next is no word about the file.
     assert_eq!(printed(&apply(folder, "asks")), [0]);
     assert_eq!(number(&first(folder)["taken_over"]), 0);
+}
+
+#[test]
+fn who_says_how_to_read_ahead_has_said_nothing_of_what_is_used_again() {
+    let folder = folder();
+    let folder = folder.path();
+    let random = Some(Readahead::Random);
+    for (readahead, taken_over) in [(None, 0), (random, 1)] {
+        plan_for(folder, &[("reads", IoAction::Drop { readahead }, None)]);
+        assert_eq!(printed(&apply(folder, "own")), [0]);
+        let rule = first(folder);
+        assert_eq!(number(&rule["gone_pages"]), FILE_PAGES, "{rule:#}");
+        assert_eq!(number(&rule["taken_over"]), taken_over, "{rule:#}");
+    }
+    let burst_bytes = 64 << 10;
+    for action in [
+        IoAction::Readahead(Readahead::Random),
+        IoAction::WillNeed { burst_bytes },
+    ] {
+        plan_for(folder, &[("reads_at", action, None)]);
+        assert_eq!(printed(&apply(folder, "advised")), [1]);
+        let rule = first(folder);
+        assert_eq!(number(&rule["hints"]), 0, "{rule:#}");
+        assert_eq!(number(&rule["taken_over"]), 1, "{rule:#}");
+    }
+}
+
+#[test]
+fn reading_ahead_that_is_of_no_use_beside_dropping_ends_and_dropping_goes_on() {
+    let folder = folder();
+    let folder = folder.path();
+    // The worst that can be told to who reads in order.
+    let readahead = Some(Readahead::Random);
+    plan_for(folder, &[("reads", IoAction::Drop { readahead }, None)]);
+    let again = apply(folder, "again").expect_told(&["reads ahead as usual again: the calls"]);
+    assert_eq!(printed(&again), [0]);
+    let rule = first(folder);
+    assert!(rule["readahead_withdrawn"].is_string(), "{rule:#}");
+    assert!(rule["withdrawn"].is_null(), "{rule:#}");
+    assert_eq!(number(&rule["gone_pages"]), 60 * FILE_PAGES, "{rule:#}");
 }
 
 #[test]
@@ -455,15 +512,49 @@ fn nothing_is_cached_where_the_kernel_can_do_without() {
     assert_eq!(sum(&ended), 2 * 24 * MIB as u64);
     let rule = first(folder);
     // Linux 6.14; else it says so, and reads as ever.
-    if rule["withdrawn"].is_null() {
+    if number(&rule["refusals"]) == 0 {
         assert!(printed(&ended)[0] < FILE_PAGES / 4, "{}", ended.stdout);
     } else {
-        assert_eq!(
-            rule["withdrawn"],
-            "the kernel or the file system does not have it"
-        );
         assert_eq!(number(&rule["refusals"]), 1);
+        assert_eq!(number(&rule["hintless_files"]), 1);
     }
+}
+
+#[test]
+fn a_file_of_another_user_is_left_alone_and_ones_own_is_dropped() {
+    let Some(_machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let folder = folder.path();
+    let nobody = Some(65534);
+    std::os::unix::fs::chown(folder, nobody, nobody).expect("given");
+    write_file(&folder.join("other"), 3);
+    std::os::unix::fs::chown(folder.join("other"), nobody, nobody).expect("given");
+    plan_for(folder, &[("reads", DROP, None)]);
+    let arguments = "apply plan.toml --json outcome.json -- ./hints foreign data other";
+    let arguments: Vec<&str> = arguments.split(' ').collect();
+    let mut command = command(folder, &arguments);
+    command.env("SUDO_UID", "65534").env("SUDO_GID", "65534");
+    command.env("SUDO_USER", "nobody");
+    let told = start(command)
+        .end()
+        .expect_code(0)
+        .expect_told(&["or not permitted, where hints mean nothing"]);
+    assert_eq!(printed(&told), [0]);
+    let rule = first(folder);
+    assert_eq!(number(&rule["gone_pages"]), FILE_PAGES, "{rule:#}");
+    assert_eq!(
+        (number(&rule["files"]), number(&rule["hintless_files"])),
+        (1, 1),
+        "{rule:#}"
+    );
+    assert_eq!(
+        (number(&rule["refusals"]), &rule["errno"]),
+        (1, &Value::from(1)),
+        "{rule:#}"
+    );
+    assert!(rule["withdrawn"].is_null(), "{rule:#}");
 }
 
 #[test]
@@ -502,6 +593,12 @@ fn a_run_of_calls_on_several_buffers_is_asked_for_once() {
     };
     plan_for(folder, &[("reads_vector", run, None)]);
     apply(folder, "vectors");
+    let rule = first(folder);
+    assert_eq!(number(&rule["calls"]), 32);
+    assert_eq!(number(&rule["asked_pages"]), 2 * 16, "{rule:#}");
+    // Nor more often because two threads are at it.
+    plan_for(folder, &[("reads_at", run, None)]);
+    apply(folder, "bursts");
     let rule = first(folder);
     assert_eq!(number(&rule["calls"]), 32);
     assert_eq!(number(&rule["asked_pages"]), 2 * 16, "{rule:#}");
@@ -589,6 +686,21 @@ fn the_victims_latency_is_compared_and_one_that_tells_none_is_refused() {
         assert_eq!(number(&victim["half_ns"]), 2000, "{told}");
         assert_eq!(number(&victim["p99_ns"]), 3_000_000);
         assert!(victim["p999_ns"].is_null());
+    }
+    // Whatever the shell makes of it, and however much it says.
+    fs::write(
+        folder.join("chatty"),
+        "trap 'yes chatter | head -n 20000; printf \"\\377\\n\"; echo still $SAID, ; exit' TERM\n\
+         echo p99_us=1\nwhile :; do sleep 0.01; done\n",
+    )
+    .expect("written");
+    for command in [
+        "cd . && SAID=p99_us=9 sh ./chatty",
+        "SAID=p99_us=9 sh ./chatty | cat",
+    ] {
+        let told = compare(command).json();
+        let victim = &told["arms"][0]["victim"][0];
+        assert_eq!(number(&victim["p99_ns"]), 9000, "{command}: {told}");
     }
     let silent = compare("sh -c 'echo ready; exec sleep 100'");
     assert_eq!(silent.code, Some(125));

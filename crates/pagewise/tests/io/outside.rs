@@ -182,6 +182,28 @@ fn a_scan_leaves_nothing_behind_but_what_was_there() {
 }
 
 #[test]
+fn what_is_read_ahead_for_one_is_not_dropped_at_the_end_of_another() {
+    let Some(_machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let folder = folder.path();
+    plan_for(folder, &[("reads", DROP, None), ("reads_some", DROP, None)]);
+    write_file(&folder.join("other"), 2);
+    let ended = enforce(
+        folder,
+        &[
+            &["ends-beside", "data", "none"],
+            &["asks-nothing", "other", "none"],
+        ],
+    );
+    assert_eq!(printed(&ended[0]), [1]);
+    assert_eq!(printed(&ended[1]), [1]);
+    let told = outcome(folder);
+    assert!(number(&told["io"][0]["gone_pages"]) > 0, "{told:#}");
+}
+
+#[test]
 fn files_of_overlayfs_are_dropped_too() {
     let Some(overlay) = Overlay::mount() else {
         return;
@@ -192,6 +214,69 @@ fn files_of_overlayfs_are_dropped_too() {
     let told = outcome(&folder);
     assert_eq!(number(&told["io"][0]["gone_pages"]), FILE_PAGES, "{told:#}");
     assert_eq!(overlay.pages_beneath("data"), 0);
+}
+
+/// Nothing shows how such files read ahead: it stays as it is.
+#[test]
+fn how_files_of_overlayfs_read_ahead_is_left_alone() {
+    let Some(overlay) = Overlay::mount() else {
+        return;
+    };
+    let folder = overlay.path();
+    let random = IoAction::Readahead(Readahead::Random);
+    plan_for(&folder, &[("reads_at", random, None)]);
+    enforce(&folder, &[&["left-alone", "data", "other"]]);
+    let ahead = overlay.pages_beneath("data");
+    assert!(ahead > 2, "{ahead}");
+    let told = outcome(&folder);
+    let rule = &told["io"][0];
+    assert_eq!(number(&rule["hints"]), 0, "{told:#}");
+    assert_eq!(
+        (number(&rule["files"]), number(&rule["hintless_files"])),
+        (0, 1),
+        "{told:#}"
+    );
+    // What is asked for ahead is of use there, too; how the file reads ahead is not changed beside.
+    let burst_bytes = 64 << 10;
+    plan_for(
+        &folder,
+        &[("reads_at", IoAction::WillNeed { burst_bytes }, None)],
+    );
+    enforce(&folder, &[&["left-alone", "data", "other"]]);
+    let told = outcome(&folder);
+    let rule = &told["io"][0];
+    assert!(number(&rule["asked_pages"]) > 0, "{told:#}");
+    let pages_of_a_hint = 15;
+    assert_eq!(
+        number(&rule["asked_pages"]),
+        pages_of_a_hint * number(&rule["hints"]),
+        "{told:#}"
+    );
+}
+
+#[test]
+fn a_process_with_a_debugger_is_hinted_too() {
+    let Some(_machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let folder = folder.path();
+    compile(folder, "tracer.c");
+    plan_for(folder, &[("reads", DROP, None)]);
+    let program = waiting(folder, &["whole", "data", "other"]);
+    let mut tracer = Command::new(folder.join("tracer"));
+    tracer.arg(pid(&program));
+    let tracer = start(tracer);
+    let raw = program.pid().as_raw_nonzero().get().unsigned_abs();
+    let is_traced = || pagewise_host::process::is_traced(raw) == Some(true);
+    assert!(within(Duration::from_secs(10), is_traced));
+    let enforcer = Enforcer::start(folder, &[pid(&program)]);
+    fs::write(folder.join("go"), "").expect("written");
+    assert_eq!(printed(&program.end().expect_code(0)), [0]);
+    enforcer.end();
+    tracer.end().expect_code(0);
+    let told = outcome(folder);
+    assert_eq!(number(&told["io"][0]["gone_pages"]), FILE_PAGES, "{told:#}");
 }
 
 #[test]

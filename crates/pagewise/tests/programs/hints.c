@@ -28,6 +28,8 @@ static ssize_t use(ssize_t bytes) {
 }
 
 // The plan's rules name the one call in each of these.
+__attribute__((noinline)) static ssize_t reads_some(int file, size_t bytes) { return use(read(file, buffer, bytes)); }
+
 __attribute__((noinline)) static ssize_t reads(int file) { return use(read(file, buffer, PIECE)); }
 
 __attribute__((noinline)) static ssize_t reads_at(int file, off_t at) { return use(pread(file, buffer, PAGE, at)); }
@@ -139,6 +141,17 @@ static void *read_part(void *from) {
     return NULL;
 }
 
+static pthread_barrier_t turn;
+
+// 64 KiB of the file, from here, a page a turn.
+static void *read_run(void *from) {
+    for (off_t at = 0; at < PIECE; at += PAGE) {
+        pthread_barrier_wait(&turn);
+        reads_at(shared_file, (off_t)(intptr_t)from + at);
+    }
+    return NULL;
+}
+
 int main(int count, char **values) {
     if (count != 4) {
         return 2;
@@ -191,6 +204,14 @@ int main(int count, char **values) {
         for (off_t at = 0; at < PIECE; at += PAGE) {
             reads_vector(file, 12 * MIB + at);
         }
+    } else if (IS("bursts")) {
+        // Two threads in turn, each in a run of its own.
+        shared_file = opened(path, 0);
+        pthread_barrier_init(&turn, NULL, 2);
+        pthread_t later_run;
+        pthread_create(&later_run, NULL, read_run, (void *)(intptr_t)(12 * MIB));
+        read_run((void *)0);
+        pthread_join(later_run, NULL);
     } else if (IS("threads")) {
         // By one descriptor, far from each other.
         evict(path);
@@ -326,10 +347,11 @@ int main(int count, char **values) {
         printf("%d\n", cached(file, 15 * MIB, 1 << 30) > 2);
     } else if (IS("input")) {
         reads_at(0, 4 * MIB);
-    } else if (IS("own")) {
+    } else if (IS("own") || IS("once")) {
+        // Its own advice: how to read ahead, or that nothing is used again.
         evict(path);
         int file = opened(path, 0);
-        posix_fadvise(file, 0, 0, POSIX_FADV_NORMAL);
+        posix_fadvise(file, 0, 0, IS("own") ? POSIX_FADV_SEQUENTIAL : POSIX_FADV_NOREUSE);
         read_all(file);
         printf("%d\n", cached(file, 0, 1 << 30) > 5000);
     } else if (IS("asks")) {
@@ -340,6 +362,83 @@ int main(int count, char **values) {
         posix_fadvise(file, 8 * MIB, MIB, POSIX_FADV_DONTNEED);
         read_all(file);
         printf("%d\n", cached(file, 4 * MIB, 1 << 30) > 0);
+    } else if (IS("again")) {
+        // Each time from the disk, if it is dropped each time.
+        evict(path);
+        int file = opened(path, 0);
+        for (int times = 0; times < 60; times++) {
+            read_all(file);
+            lseek(file, 0, SEEK_SET);
+        }
+        close(file);
+        tell_all(path);
+    } else if (IS("raw-close") || IS("pclose") || IS("freopen")) {
+        // The descriptor of what has no page cache comes to mean a file, in ways that are hooked or not.
+        evict(path);
+        FILE *stream = IS("freopen") ? fopen("/proc/self/maps", "r") : popen("head -c 65536 /dev/zero", "r");
+        int number = fileno(stream), file = number;
+        reads(number);
+        if (IS("freopen")) {
+            file = fileno(freopen(path, "r", stream));
+        } else {
+            if (IS("pclose")) {
+                pclose(stream);
+            } else {
+                syscall(SYS_close, number);
+            }
+            file = opened(path, 0);
+        }
+        if (file != number) {
+            return 3;
+        }
+        // What is read before that is noticed stays: then nothing ahead of it shall.
+        syscall(SYS_fadvise64, file, 0L, 0L, POSIX_FADV_RANDOM);
+        read_all(file);
+        tell(path, 4 * MIB, 1 << 30);
+        tell(path, 0, 4 * MIB);
+    } else if (IS("left-alone")) {
+        // Single pages; then two in a row, of which the kernel makes more.
+        int file = opened(path, 0);
+        for (off_t at = 0; at < 16 * MIB; at += MIB) {
+            reads_at(file, at);
+        }
+        let_hints_come();
+        evict(path);
+        reads_at(file, 4 * MIB);
+        reads_at(file, 4 * MIB + PAGE);
+    } else if (IS("ends-beside")) {
+        // One reads on, and another one comes to the end: what is read ahead for the first one stays.
+        evict(path);
+        int file = opened(path, 0), last = opened(path, 0);
+        for (int piece = 0; piece < 4; piece++) {
+            reads(file);
+        }
+        long before = cached(file, 0, 16 * MIB);
+        lseek(last, 24 * MIB - PIECE, SEEK_SET);
+        read_all(last);
+        let_hints_come();
+        printf("%d\n", before > 4 * PIECE / PAGE && cached(file, 0, 16 * MIB) >= before);
+    } else if (IS("asks-nothing")) {
+        // To ask for nothing is not to be at the end.
+        evict(path);
+        int file = opened(path, 0);
+        for (int piece = 0; piece < 4; piece++) {
+            reads(file);
+        }
+        long before = cached(file, 0, 16 * MIB);
+        reads_some(file, 0);
+        let_hints_come();
+        printf("%d\n", before > 4 * PIECE / PAGE && cached(file, 0, 16 * MIB) >= before);
+    } else if (IS("foreign")) {
+        // Another user's, of which the kernel does not tell what is cached; then one of one's own.
+        int file = open(path, O_RDONLY);
+        read_all(file);
+        close(file);
+        evict(second);
+        file = opened(second, 0);
+        read_all(file);
+        close(file);
+        tell_all(second);
     } else if (IS("stream")) {
         evict(path);
         FILE *stream = fopen(path, "r");

@@ -237,6 +237,27 @@ impl Behind {
         ranges.collect()
     }
 
+    /// Somebody has read to the end of the file, and others go on: what was used of the chunk there, which will never be full.
+    pub(super) fn take_last(&mut self, end: u64) -> Option<Passed> {
+        let number = end.checked_sub(1)? / CHUNK;
+        let chunk = self.chunks.get_mut(&number)?;
+        if chunk.is_written {
+            return None;
+        }
+        let own = chunk.own.and(&chunk.used);
+        chunk.own = chunk.own.and_not(&own);
+        let has_whole_folios = chunk.own.is_empty();
+        if has_whole_folios {
+            self.take(number);
+        }
+        (!own.is_empty()).then(|| Passed {
+            whole: number * CHUNK..(number + 1) * CHUNK,
+            own: own.ranges(number),
+            has_whole_folios,
+            is_written: false,
+        })
+    }
+
     /// The file is done with: all that was brought in, also what was read ahead and never used.
     pub(super) fn take_all(&mut self) -> Vec<Passed> {
         let numbers: Vec<u64> = self.chunks.keys().copied().collect();
@@ -373,6 +394,23 @@ mod tests {
         }
         assert_eq!(passed.len(), 2);
         assert!(behind.is_empty());
+    }
+
+    #[test]
+    fn at_the_end_of_a_file_that_others_read_what_was_used_there_goes() {
+        let mut behind = Behind::default();
+        behind.added(&(0..CHUNK + 2 * PIECE));
+        read(&mut behind, 0, PIECE);
+        read(&mut behind, CHUNK, CHUNK + PIECE);
+        let passed = behind.take_last(CHUNK + 2 * PIECE).expect("used");
+        assert_eq!(passed.own, [CHUNK..CHUNK + PIECE]);
+        assert!(!passed.has_whole_folios);
+        assert_eq!(behind.take_last(CHUNK + 2 * PIECE), None);
+        read(&mut behind, CHUNK + PIECE, CHUNK + 2 * PIECE);
+        let passed = behind.take_last(CHUNK + 2 * PIECE).expect("used");
+        assert!(passed.has_whole_folios);
+        assert_eq!(behind.take_last(0), None);
+        assert_eq!(behind.take_all()[0].own, [0..CHUNK], "of those others");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use pagewise_abi::plan::PlanAction;
 use pagewise_abi::status::OfIo;
 use pagewise_interpose as interpose;
 
@@ -12,6 +13,7 @@ use super::hints::Hinted;
 use super::is_any;
 use super::open_files;
 use super::open_files::OpenFile;
+use super::open_files::Own;
 use super::open_files::Place;
 use super::paths;
 use super::runs::Runs;
@@ -121,9 +123,9 @@ fn share(descriptor: i32) {
     give_back(descriptor);
 }
 
-/// The program advises a file itself: from here on it is its own.
+/// The program advises a file itself: from here on that is its own.
 #[cold]
-pub(crate) fn advised(descriptor: i32) {
+pub(crate) fn advised(descriptor: i32, own: Own) {
     if !is_any() {
         return;
     }
@@ -131,18 +133,33 @@ pub(crate) fn advised(descriptor: i32) {
         let rules = RULES.load(Ordering::Relaxed);
         if let Some(place) = open_files::place(descriptor)
             && let Some(mut held) = place.file.lock()
-            && open_files::look(plan, rules, descriptor, &mut held).is_some()
+            && open_files::look(plan, rules, descriptor, place, &mut held).is_some()
             && let Some(file) = held.as_mut()
             && file.takes_hints
+            && file.own < own
         {
             take_back(descriptor, place);
-            file.takes_hints = false;
-            // It is no pipe or the like either.
-            file.counted |= file.accepted_by;
-            file.runs = Runs::NONE;
-            for rule in paths::bits(file.accepted_by) {
+            let before = std::mem::replace(&mut file.own, own);
+            if own == Own::All {
+                file.runs = Runs::NONE;
+            }
+            let loses = |rule: &usize| is_lost(plan, *rule, own) && !is_lost(plan, *rule, before);
+            for rule in paths::bits(file.accepted_by).filter(loses) {
                 plan.status.add_to_io(rule, OfIo::TakenOver, 1);
             }
         }
     });
+}
+
+/// Whether a rule has something to say that the program says itself.
+fn is_lost(plan: &Plan, rule: usize, own: Own) -> bool {
+    let rule = plan.view.rule(rule);
+    match own {
+        Own::Nothing => false,
+        Own::ReadingAhead => {
+            plan.view.action(&rule) == PlanAction::IoWillNeed
+                || plan.view.readahead(&rule).is_some()
+        }
+        Own::All => true,
+    }
 }

@@ -1,9 +1,8 @@
 //! What the calls of a rule brought into the page cache is dropped behind them, and nothing else. `None` as in `hints.rs`.
 
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 
-use pagewise_abi::plan::PlanReadahead;
-use pagewise_abi::plan::PlanRule;
 use pagewise_abi::status::OfIo;
 use pagewise_abi::status::WhyWithdrawn;
 use pagewise_interpose as interpose;
@@ -21,16 +20,15 @@ use super::hints::Hinted;
 use super::hints::PAGE;
 use super::runs::Run;
 use super::withdraw;
-use crate::plan::loaded::Plan;
 
 /// Pages that must have been dropped in vain until a hint is withdrawn.
 const IN_VAIN: u64 = 8 * CHUNK / PAGE;
 
 impl Hinted<'_> {
     /// What is cached already, before the call or the kernel's reading ahead brings more.
-    pub(super) fn look_ahead(&mut self, rule: &PlanRule, call: &mut Call) -> Option<()> {
+    pub(super) fn look_ahead(&mut self, call: &mut Call) -> Option<()> {
         let descriptor = call.request.descriptor;
-        let reads_ahead = reads_ahead(self.plan, rule, call.request.is_write);
+        let reads_ahead = self.reads_ahead(call.request.is_write);
         let offset = match (call.request.at, self.file.runs.cursor(self.rule)) {
             (At::Offset(offset), _) => offset,
             // Where a cursor is may be asked seldom: unless it was moved, it is where it was left.
@@ -78,9 +76,11 @@ impl Hinted<'_> {
             Ok(0) => return behind.is_clear(&range),
             Ok(_) => {}
             Err(errno) => {
-                self.plan.status.refused_io(self.rule, errno);
-                withdraw(self.plan, self.rule, WhyWithdrawn::Unknown);
+                // It may have come to be another user's.
                 *behind = Behind::NONE;
+                self.file.cache_errno = errno;
+                self.plan.status.refused_io(self.rule, errno);
+                self.plan.status.add_to_io(self.rule, OfIo::Hintless, 1);
                 return;
             }
         }
@@ -193,7 +193,7 @@ impl Hinted<'_> {
     /// The run is over: all that it brought in is dropped.
     pub(super) fn drop_rest(&mut self, descriptor: i32, number: usize) {
         let Run { rule, is_write, .. } = *self.file.runs.at(number);
-        let reads_ahead = reads_ahead(self.plan, &self.plan.view.rule(rule), is_write);
+        let reads_ahead = self.reads_ahead(is_write);
         while let Some((chunk, others)) = self.file.runs.at(number).behind.take_rest(reads_ahead) {
             self.drop_chunk(descriptor, (chunk, others), rule);
         }
@@ -244,9 +244,9 @@ impl Hinted<'_> {
             withdraw(self.plan, rule, WhyWithdrawn::NoEffect);
         }
     }
-}
 
-/// Whether the kernel reads ahead of the calls of a rule.
-fn reads_ahead(plan: &Plan, rule: &PlanRule, is_write: bool) -> bool {
-    !is_write && plan.view.readahead(rule) != Some(PlanReadahead::Random)
+    /// Whether the kernel reads ahead of the calls, as far as it was told otherwise.
+    fn reads_ahead(&self, is_write: bool) -> bool {
+        !is_write && i32::from(self.place.told.load(Ordering::Relaxed)) != page_cache::RANDOM
+    }
 }

@@ -2,6 +2,7 @@
 //! nothing was done.
 
 use std::ops::Range;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
 use pagewise_abi::plan::MOST_RULES;
@@ -19,6 +20,7 @@ use super::At;
 use super::Call;
 use super::advice;
 use super::open_files::OpenFile;
+use super::open_files::Own;
 use super::open_files::Place;
 use super::withdraw;
 use crate::plan::loaded::Plan;
@@ -31,13 +33,26 @@ static OF_RUNS: [Spin<Worth>; MOST_RULES] = [const { Spin::new(Worth::new(0)) };
 static OF_SCANS: [Spin<Worth>; MOST_RULES] =
     [const { Spin::new(Worth::new(SEQUENTIAL_WINDOW)) }; MOST_RULES];
 
+/// Rules beside whose dropping files read ahead as usual again, a bit each.
+static READS_AS_USUAL: AtomicU64 = AtomicU64::new(0);
+
+/// How a rule lets files read ahead, as long as that is of use.
+fn readahead(plan: &Plan, rule: &PlanRule, index: usize) -> Option<PlanReadahead> {
+    let is_left = READS_AS_USUAL.load(Ordering::Relaxed) >> index & 1 == 0;
+    plan.view.readahead(rule).filter(|_| is_left)
+}
+
 /// The trial of a rule; `None`: its effect is looked at otherwise.
 fn trial(plan: &Plan, rule: &PlanRule, index: usize) -> Option<&'static Spin<Worth>> {
-    match (plan.view.action(rule), plan.view.readahead(rule)) {
+    match (plan.view.action(rule), readahead(plan, rule, index)) {
         (PlanAction::IoWillNeed, _) | (PlanAction::IoReadahead, Some(PlanReadahead::Random)) => {
             Some(&OF_RUNS[index])
         }
-        (PlanAction::IoReadahead, Some(PlanReadahead::Sequential)) => Some(&OF_SCANS[index]),
+        (PlanAction::IoReadahead, Some(PlanReadahead::Sequential))
+        | (
+            PlanAction::IoDrop | PlanAction::IoDontCache,
+            Some(PlanReadahead::Sequential | PlanReadahead::Random),
+        ) => Some(&OF_SCANS[index]),
         _ => None,
     }
 }
@@ -51,8 +66,15 @@ pub(super) fn note_cost(plan: &Plan, index: usize, ns: u64, device_bytes: u64, b
     if let Some(verdict) = worth.note(ns, device_bytes, bytes) {
         let thousandths = (verdict.ratio * 1000.0).clamp(1.0, 1e9) as u64;
         plan.status.set_of_io(index, OfIo::Ratio, thousandths);
-        if !verdict.is_worth_it {
-            withdraw(plan, index, WhyWithdrawn::NoGain);
+        if verdict.is_worth_it {
+            return;
+        }
+        match plan.view.action(&rule) {
+            PlanAction::IoDrop | PlanAction::IoDontCache => {
+                READS_AS_USUAL.fetch_or(1 << index, Ordering::Relaxed);
+                plan.status.set_of_io(index, OfIo::ReadsAsUsual, 1);
+            }
+            _ => withdraw(plan, index, WhyWithdrawn::NoGain),
         }
     }
 }
@@ -68,8 +90,9 @@ pub(super) struct Hinted<'place> {
 impl Hinted<'_> {
     pub(super) fn before(&mut self, rule: &PlanRule, call: &mut Call) -> Option<()> {
         let action = self.plan.view.action(rule);
-        let mut is_given = true;
-        if let Some(trial) = trial(self.plan, rule, self.rule)
+        let mut is_given = self.file.own == Own::Nothing;
+        if is_given
+            && let Some(trial) = trial(self.plan, rule, self.rule)
             && let Some(mut worth) = trial.lock()
         {
             is_given = worth.gives();
@@ -80,17 +103,16 @@ impl Hinted<'_> {
                 worth.note(0, 0, call.request.bytes);
             }
         }
-        let advice = if is_given {
-            advice(self.plan, rule)
-        } else {
-            None
-        };
-        self.tell(call, advice.unwrap_or(page_cache::NORMAL))?;
+        let readahead = readahead(self.plan, rule, self.rule).filter(|_| is_given);
+        let advice = readahead.map(advice);
+        if self.file.own == Own::Nothing {
+            self.tell(call, advice.unwrap_or(page_cache::NORMAL))?;
+        }
         match action {
             PlanAction::IoWillNeed if is_given => self.ask_for_run(rule, call),
-            PlanAction::IoDrop => self.look_ahead(rule, call),
+            PlanAction::IoDrop if self.file.takes(action) => self.look_ahead(call),
             PlanAction::IoDontCache => {
-                call.leaves_nothing = call.request.at != At::Buffer;
+                call.leaves_nothing = call.request.at != At::Buffer && self.file.takes(action);
                 Some(())
             }
             _ => Some(()),
@@ -125,7 +147,7 @@ impl Hinted<'_> {
     /// A run that begins is asked for as a whole.
     fn ask_for_run(&mut self, rule: &PlanRule, call: &mut Call) -> Option<()> {
         let offset = self.offset(call)?;
-        if offset != self.file.burst_end && call.request.bytes < rule.chunk_bytes {
+        if !self.file.bursts.goes_on_at(offset) && call.request.bytes < rule.chunk_bytes {
             self.require_same(call.request.descriptor)?;
             let range = offset..offset.saturating_add(rule.chunk_bytes);
             if self.advise(call.request.descriptor, range, page_cache::WILL_NEED) {
@@ -139,7 +161,8 @@ impl Hinted<'_> {
     /// Where the run goes on: only now is it known, of calls on several buffers and of those at the end of a file.
     fn note_burst(&mut self, call: &Call, bytes: u64) {
         if let Some(offset) = call.offset {
-            self.file.burst_end = offset.saturating_add(bytes);
+            let moved = offset..offset.saturating_add(bytes);
+            self.file.bursts.moved(interpose::thread_id(), &moved);
         }
     }
 

@@ -18,6 +18,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
+use pagewise_abi::plan::MOST_RULES;
 use pagewise_abi::plan::PlanAction;
 use pagewise_abi::plan::PlanReadahead;
 use pagewise_abi::plan::PlanRule;
@@ -34,6 +35,8 @@ pub(crate) use self::descriptors::duplicated;
 pub(super) use self::descriptors::ending;
 pub(crate) use self::descriptors::forking;
 use self::hints::Hinted;
+use self::open_files::OpenFile;
+pub(crate) use self::open_files::Own;
 use self::open_files::Place;
 use super::loaded::Plan;
 use super::with_plan;
@@ -42,6 +45,12 @@ use super::with_plan;
 static RULES: AtomicU64 = AtomicU64::new(0);
 /// Those that were withdrawn.
 static WITHDRAWN: AtomicU64 = AtomicU64::new(0);
+
+/// Those whose calls have left nothing in the page cache, as asked for, and how often that was refused.
+static LEFT_NOTHING: AtomicU64 = AtomicU64::new(0);
+static REFUSED: [AtomicU32; MOST_RULES] = [const { AtomicU32::new(0) }; MOST_RULES];
+/// Refusals until such a rule ends.
+const MOST_REFUSED: u32 = 8;
 
 /// Whose descriptors are known: a child by `vfork` has its own ones, but shares our memory.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
@@ -125,7 +134,7 @@ fn begin_call(plan: &Plan, request: Request, registers: Registers) -> Option<Cal
     }
     let place = open_files::place(request.descriptor)?;
     let mut held = place.file.lock()?;
-    open_files::look(plan, rules, request.descriptor, &mut held)?;
+    open_files::look(plan, rules, request.descriptor, place, &mut held)?;
     let file = held.as_mut()?;
     let accepted = matching & file.accepted_by;
     // The longest path; of equals, the one that names its files.
@@ -138,18 +147,14 @@ fn begin_call(plan: &Plan, request: Request, registers: Registers) -> Option<Cal
         give_back(request.descriptor);
         return None;
     };
+    let rule = plan.view.rule(index);
     if file.counted >> index & 1 == 0 {
         file.counted |= 1 << index;
-        let word = if file.takes_hints {
-            OfIo::Files
-        } else {
-            OfIo::Hintless
-        };
-        plan.status.add_to_io(index, word, 1);
+        count_file(plan, index, &rule, file);
     }
     plan.status.add_to_io(index, OfIo::Calls, 1);
-    let rule = plan.view.rule(index);
     let is_left_alone = !file.takes_hints
+        || file.own == Own::All
         || WITHDRAWN.load(Ordering::Relaxed) >> index & 1 == 1
         || plan.view.action(&rule) == PlanAction::IoNothing;
     let mut call = Call {
@@ -177,6 +182,18 @@ fn begin_call(plan: &Plan, request: Request, registers: Registers) -> Option<Cal
     Some(call)
 }
 
+fn count_file(plan: &Plan, index: usize, rule: &PlanRule, file: &OpenFile) {
+    let action = plan.view.action(rule);
+    if file.takes(action) {
+        plan.status.add_to_io(index, OfIo::Files, 1);
+        return;
+    }
+    plan.status.add_to_io(index, OfIo::Hintless, 1);
+    if action == PlanAction::IoDrop && file.cache_errno != 0 {
+        plan.status.refused_io(index, file.cache_errno);
+    }
+}
+
 /// The program's call is over: it read or wrote so many bytes.
 pub(crate) fn after(call: &Call, bytes: u64) {
     // Before anything else is done: that is not the call's time.
@@ -188,6 +205,12 @@ pub(crate) fn after(call: &Call, bytes: u64) {
 
 fn end_call(plan: &Plan, call: &Call, bytes: u64, ended_ns: Option<u64>) -> Option<()> {
     plan.status.add_to_io(call.rule, OfIo::Bytes, bytes);
+    if call.leaves_nothing
+        && bytes > 0
+        && LEFT_NOTHING.load(Ordering::Relaxed) >> call.rule & 1 == 0
+    {
+        LEFT_NOTHING.fetch_or(1 << call.rule, Ordering::Relaxed);
+    }
     let place = open_files::known(call.request.descriptor)?;
     let mut held = place.file.lock()?;
     let file = held.as_mut()?;
@@ -211,12 +234,26 @@ fn end_call(plan: &Plan, call: &Call, bytes: u64, ended_ns: Option<u64>) -> Opti
     Some(())
 }
 
-/// The kernel does not do without the page cache here: the rule ends.
+/// The kernel does not do without the page cache here: this file is left alone. Where no other one of the rule takes it either, the
+/// kernel does not have it at all, and the rule ends.
 #[cold]
-pub(crate) fn cannot_leave_nothing(call: &Call, errno: i32) {
+pub(crate) fn cannot_leave_nothing(call: &mut Call, errno: i32) {
+    call.leaves_nothing = false;
     with_plan(|plan| {
         plan.status.refused_io(call.rule, errno);
-        withdraw(plan, call.rule, WhyWithdrawn::Unsupported);
+        if let Some(place) = open_files::known(call.request.descriptor)
+            && let Some(mut held) = place.file.lock()
+            && let Some(file) = held.as_mut()
+            && !file.always_leaves
+        {
+            file.always_leaves = true;
+            plan.status.add_to_io(call.rule, OfIo::Hintless, 1);
+        }
+        let refused = REFUSED[call.rule].fetch_add(1, Ordering::Relaxed) + 1;
+        let has_worked = LEFT_NOTHING.load(Ordering::Relaxed) >> call.rule & 1 == 1;
+        if refused >= MOST_REFUSED && !has_worked {
+            withdraw(plan, call.rule, WhyWithdrawn::Unsupported);
+        }
     });
 }
 
@@ -244,11 +281,10 @@ fn take_back(descriptor: i32, place: &Place) {
     }
 }
 
-/// The advice of a rule, if it has one.
-fn advice(plan: &Plan, rule: &PlanRule) -> Option<i32> {
-    plan.view.readahead(rule).map(|mode| match mode {
+fn advice(mode: PlanReadahead) -> i32 {
+    match mode {
         PlanReadahead::Normal => page_cache::NORMAL,
         PlanReadahead::Sequential => page_cache::SEQUENTIAL,
         PlanReadahead::Random => page_cache::RANDOM,
-    })
+    }
 }

@@ -1,13 +1,16 @@
 //! What is known of open files, by descriptor: which file it is, what was told of it, and how far its reader is.
 //!
 //! A descriptor's number comes to mean another file when it is closed and given anew. `close` and kin are hooked and empty the
-//! place, waiting while a hint is under way; for those that bypass the hooks, device and inode are compared before each hint.
+//! place, waiting while a hint is under way; for those that bypass the hooks, device and inode are compared before each hint, and now
+//! and then where none is given.
 
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::AtomicU8;
 use std::sync::atomic::Ordering;
 
+use pagewise_abi::bursts::Bursts;
 use pagewise_abi::pattern;
+use pagewise_abi::plan::PlanAction;
 use pagewise_interpose::Spin;
 use pagewise_interpose::page_cache;
 
@@ -18,6 +21,8 @@ use crate::plan::loaded::Plan;
 /// Descriptors of a block, and blocks: a million descriptors; who has more goes without hints.
 const IN_BLOCK: usize = 64;
 const BLOCKS: usize = 1 << 14;
+/// Calls between two looks whether the descriptor still means this file.
+const LOOK_EVERY: u32 = 64;
 
 /// What is known of one descriptor.
 pub(super) struct Place {
@@ -26,18 +31,34 @@ pub(super) struct Place {
     pub(super) file: Spin<Option<OpenFile>>,
 }
 
+/// What the program says of an open file itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Own {
+    Nothing,
+    /// How the kernel reads ahead: that says nothing of whether it is used again.
+    ReadingAhead,
+    /// Also what is used again: nobody else speaks for it.
+    All,
+}
+
 /// A regular file that is open.
 pub(super) struct OpenFile {
     identity: (u64, u64),
-    /// It has a page cache, and nobody else speaks for it.
+    /// It has a page cache.
     pub(super) takes_hints: bool,
+    /// Why the kernel does not tell what is cached of it, so that nothing of it is dropped: an errno. 0: it does, or was not asked.
+    pub(super) cache_errno: i32,
+    /// It cannot be read and written without leaving something in the page cache.
+    pub(super) always_leaves: bool,
+    pub(super) own: Own,
     /// The rules whose patterns its name matches, a bit each.
     pub(super) accepted_by: u64,
     /// The rules that were counted for it.
     pub(super) counted: u64,
+    /// Calls since it was last looked whether it is still this one.
+    calls: u32,
     pub(super) runs: Runs,
-    /// Where a burst goes on.
-    pub(super) burst_end: u64,
+    pub(super) bursts: Bursts,
 }
 
 impl OpenFile {
@@ -45,14 +66,47 @@ impl OpenFile {
     fn look(plan: &Plan, rules: u64, descriptor: i32) -> Option<Self> {
         let facts = page_cache::facts(descriptor)?;
         let takes_hints = facts.is_regular && page_cache::has_cache_to_spare(descriptor);
+        let accepted_by = accepting(plan, rules, descriptor);
+        let is_drop = |index| plan.view.action(&plan.view.rule(index)) == PlanAction::IoDrop;
+        let cache_errno = if takes_hints && bits(accepted_by).any(is_drop) {
+            page_cache::cached_pages(descriptor, 0..1)
+                .err()
+                .unwrap_or(0)
+        } else {
+            0
+        };
         Some(Self {
             identity: facts.identity,
             takes_hints,
-            accepted_by: accepting(plan, rules, descriptor),
+            cache_errno,
+            always_leaves: false,
+            own: Own::Nothing,
+            accepted_by,
             counted: 0,
+            calls: 0,
             runs: Runs::NONE,
-            burst_end: u64::MAX,
+            bursts: Bursts::NONE,
         })
+    }
+
+    /// Whether what a rule does has a meaning for it.
+    pub(super) fn takes(&self, action: PlanAction) -> bool {
+        self.takes_hints
+            && match action {
+                PlanAction::IoDrop => self.cache_errno == 0,
+                PlanAction::IoDontCache => !self.always_leaves,
+                _ => true,
+            }
+    }
+
+    /// A call: whether it turns out that the descriptor means another file by now, closed and opened anew behind the hooks' backs.
+    fn has_gone(&mut self, descriptor: i32) -> bool {
+        self.calls += 1;
+        if self.calls < LOOK_EVERY {
+            return false;
+        }
+        self.calls = 0;
+        !self.is_still(descriptor)
     }
 
     /// Whether the descriptor still means this file.
@@ -107,8 +161,13 @@ pub(super) fn look(
     plan: &Plan,
     rules: u64,
     descriptor: i32,
+    place: &Place,
     file: &mut Option<OpenFile>,
 ) -> Option<()> {
+    if file.as_mut().is_some_and(|file| file.has_gone(descriptor)) {
+        *file = None;
+        place.told.store(0, Ordering::Relaxed);
+    }
     if file.is_none() {
         *file = Some(OpenFile::look(plan, rules, descriptor)?);
     }

@@ -1,5 +1,6 @@
 //! What the calls of a rule brought into the page cache is dropped behind them, and nothing else.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -22,7 +23,7 @@ const IN_VAIN: u64 = 8 * CHUNK / PAGE;
 /// Chunks that were written are looked at so many at a time: the calls go on meanwhile.
 const AT_ONCE: usize = 16;
 /// A file that was not used for so long is at rest.
-const REST: Duration = Duration::from_secs(1);
+pub(super) const REST: Duration = Duration::from_secs(1);
 /// What an ended process has written has so many of these to get to the disk: a slow one writes for a while.
 const RESTS_OF_ENDED: u8 = 30;
 /// At our own end, this often is looked whether it has.
@@ -94,7 +95,7 @@ impl Hints<'_> {
                     under_way: 0,
                 } => {
                     let passed = used.behind.take_oldest_written();
-                    self.drop_each(&open, index, passed.iter());
+                    self.drop_each(&open, file, index, passed.iter());
                 }
                 // What comes after it waits, too.
                 OnTheWay { changed: 0, .. } => return,
@@ -133,7 +134,19 @@ impl Hints<'_> {
         }
     }
 
-    pub(super) fn drop_all_of(&mut self, file: u32, index: usize) {
+    /// One who has read the file has come to its end there: all goes, but what was read ahead where others go on.
+    pub(super) fn drop_to_end(&mut self, file: u32, index: usize, end: u64) {
+        let Some(used) = self.uses.get_mut(&(file, index)) else {
+            return;
+        };
+        if used.shared_with().is_none() {
+            return self.drop_all_of(file, index);
+        }
+        let (place, passed) = (used.place, used.behind.take_last(end));
+        self.drop_these(place, file, index, passed.as_slice());
+    }
+
+    fn drop_all_of(&mut self, file: u32, index: usize) {
         if let Some(used) = self.uses.get_mut(&(file, index)) {
             let place = used.place;
             let (dirty, passed) = (used.behind.take_dirty(), used.behind.take_all());
@@ -143,7 +156,15 @@ impl Hints<'_> {
     }
 
     /// The process that has used this file has ended: what it has written goes when it is on the disk.
-    pub(super) fn leave(&mut self, file: u32, index: usize) {
+    pub(super) fn leave(&mut self, file: u32, index: usize, live: &BTreeSet<u32>) {
+        if let Some(used) = self.uses.get_mut(&(file, index))
+            && let Some(other) = used.shared_with()
+            && live.contains(&other.pid)
+        {
+            // It is that one's from here on.
+            (used.place, used.another) = (other, None);
+            return;
+        }
         self.drop_all_of(file, index);
         if let Some(used) = self.uses.get_mut(&(file, index)) {
             used.rests_left = Some(RESTS_OF_ENDED);
@@ -190,19 +211,24 @@ impl Hints<'_> {
                 .iter()
                 .for_each(|passed| used.behind.put_back(passed));
         }
-        self.drop_each(&open, index, ready.into_iter());
+        self.drop_each(&open, file, index, ready.into_iter());
     }
 
     fn drop_each<'a>(
         &mut self,
         open: &OwnedFd,
+        file: u32,
         index: usize,
         ready: impl Iterator<Item = &'a Passed>,
     ) {
         for passed in ready {
             if let Err(errno) = self.drop_from(open, index, passed) {
+                // Such as one that is open for writing only, on overlayfs.
                 self.words.refused_io(index, errno.raw_os_error());
-                return self.withdraw(index, WhyWithdrawn::Unknown);
+                self.words.add_to_io(index, OfIo::Hintless, 1);
+                self.files.tells_nothing(file);
+                self.uses.remove(&(file, index));
+                return;
             }
         }
         let (gone, stayed) = (

@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::time::Instant;
 
+use pagewise_abi::bursts::Bursts;
 use pagewise_abi::plan::PlanAction;
 use pagewise_abi::plan::PlanReadahead;
 use pagewise_abi::plan::PlanRule;
@@ -26,6 +27,7 @@ use pagewise_collect::io_record::ReadsAhead;
 use pagewise_host::open_file;
 use rustix::fs::Advice;
 
+use self::dropping::REST;
 use self::told::Told;
 use super::files::Files;
 use super::files::Missed;
@@ -40,13 +42,15 @@ const SEQUENTIAL_WINDOW: u64 = 64 << 20;
 /// What is known of one file under one rule.
 struct Use {
     behind: Behind,
-    /// By which it was used last.
+    /// By which, and by which thread, it was used last.
     place: Place,
+    thread: u32,
     last: Instant,
+    /// By which another one had used it last, and when.
+    another: Option<(Place, Instant)>,
     /// Its process has ended: how often it is still looked at.
     rests_left: Option<u8>,
-    /// Where a burst goes on.
-    burst_end: u64,
+    bursts: Bursts,
 }
 
 /// Counted besides the words of the rules.
@@ -72,6 +76,8 @@ pub(super) struct Hints<'plan> {
     /// Open files that the program advises itself.
     own: HashSet<(Place, u32)>,
     withdrawn: u64,
+    /// Rules beside whose dropping files read ahead as usual again.
+    read_as_usual: u64,
     /// Used since the last time that pages were dropped.
     touched: BTreeSet<(u32, usize)>,
 }
@@ -93,6 +99,7 @@ impl<'plan> Hints<'plan> {
             counted: HashSet::new(),
             own: HashSet::new(),
             withdrawn: 0,
+            read_as_usual: 0,
             touched: BTreeSet::new(),
         }
     }
@@ -107,6 +114,8 @@ impl<'plan> Hints<'plan> {
             return;
         };
         let has_cache = known.has_cache && !call.direct;
+        let tells_cached = known.tells_cached;
+        let shows_reading_ahead = known.shows_reading_ahead();
         let accepted = matching & known.accepted_by;
         let rules = (0..self.view.rules()).filter(|index| accepted >> index & 1 == 1);
         // The longest path; of equals, the one that names its files.
@@ -119,8 +128,16 @@ impl<'plan> Hints<'plan> {
         };
         let moves = !matches!(call.call, Call::Fsync | Call::Fdatasync);
         let bytes = call.result.unwrap_or(0);
+        let rule = self.view.rule(index);
+        let action = self.view.action(&rule);
+        let takes_hints = has_cache
+            && match action {
+                PlanAction::IoReadahead => shows_reading_ahead,
+                PlanAction::IoDrop => tells_cached,
+                _ => true,
+            };
         if self.counted.insert((file, index)) {
-            let word = if has_cache {
+            let word = if takes_hints {
                 OfIo::Files
             } else {
                 OfIo::Hintless
@@ -130,21 +147,31 @@ impl<'plan> Hints<'plan> {
         self.words.add_to_io(index, OfIo::Calls, u64::from(moves));
         self.words
             .add_to_io(index, OfIo::Bytes, if moves { bytes } else { 0 });
-        let rule = self.view.rule(index);
-        let action = self.view.action(&rule);
-        if !has_cache || self.withdrawn >> index & 1 == 1 || action == PlanAction::IoNothing {
+        if !takes_hints || self.withdrawn >> index & 1 == 1 || action == PlanAction::IoNothing {
             return self.give_back(place, file, call);
         }
-        let wanted = self.wanted(&rule, index, call, bytes);
+        let wanted = self.wanted(&rule, index, call, (bytes, shows_reading_ahead));
         self.tell(place, file, call, index, wanted);
         if let Some(offset) = call.offset.filter(|_| moves) {
             let range = offset..offset.saturating_add(bytes);
             self.follow(place, file, index, &range, call);
         }
-        if action == PlanAction::IoDrop && moves && call.result == Ok(0) {
-            // Its end: whoever goes on reading begins anew.
-            self.drop_all_of(file, index);
+        let is_read = moves && call.direction == Direction::FromFile;
+        if action == PlanAction::IoDrop
+            && is_read
+            && call.result == Ok(0)
+            && let Some(end) = self.end_reached(place, file, call)
+        {
+            // Whoever goes on reading begins anew.
+            self.drop_to_end(file, index, end);
         }
+    }
+
+    /// Where the file ends, if there was nothing more to read, and not only nothing asked for.
+    fn end_reached(&mut self, place: Place, file: u32, call: &FileCall) -> Option<u64> {
+        let open = self.files.open(place, file).ok()?;
+        let end = u64::try_from(rustix::fs::fstat(&open).ok()?.st_size).ok()?;
+        (call.offset? >= end).then_some(end)
     }
 
     /// Follows where the calls are.
@@ -161,7 +188,7 @@ impl<'plan> Hints<'plan> {
             .uses
             .entry((file, index))
             .or_insert_with(|| Use::new(place));
-        (used.place, used.last, used.rests_left) = (place, Instant::now(), None);
+        used.by(place, call.tid);
         match self.view.action(&rule) {
             PlanAction::IoDrop => {
                 let is_write = call.direction == Direction::ToFile;
@@ -170,9 +197,10 @@ impl<'plan> Hints<'plan> {
                 self.write_back(place, file, index, &dirty);
             }
             PlanAction::IoWillNeed => {
-                let is_begin = used.burst_end != range.start;
-                used.burst_end = range.end;
-                let is_given = self.trials.get(&index).is_none_or(Worth::gives);
+                let is_begin = !used.bursts.goes_on_at(range.start);
+                used.bursts.moved(call.tid, range);
+                let is_given = self.trials.get(&index).is_none_or(Worth::gives)
+                    && !self.own.contains(&(place, file));
                 let rest = range.end..range.start.saturating_add(rule.chunk_bytes);
                 if is_begin && is_given && !rest.is_empty() {
                     self.ask_for(place, file, index, rest);
@@ -195,7 +223,8 @@ impl<'plan> Hints<'plan> {
             }
             return;
         }
-        let accepted = matching & self.files.get(file).map_or(0, |known| known.accepted_by);
+        let known = self.files.get(file).filter(|known| known.tells_cached);
+        let accepted = matching & known.map_or(0, |known| known.accepted_by);
         for index in (0..self.view.rules()).filter(|index| accepted >> index & 1 == 1) {
             let rule = self.view.rule(index);
             if self.view.action(&rule) == PlanAction::IoDrop
@@ -213,14 +242,22 @@ impl<'plan> Hints<'plan> {
         }
     }
 
-    /// How the open file shall read ahead from now on.
-    fn wanted(&mut self, rule: &PlanRule, index: usize, call: &FileCall, bytes: u64) -> ReadsAhead {
-        let advised = match self.view.readahead(rule) {
+    /// How the open file shall read ahead from now on, after a call of so many bytes on one that shows it, or does not.
+    fn wanted(
+        &mut self,
+        rule: &PlanRule,
+        index: usize,
+        call: &FileCall,
+        (bytes, shows): (u64, bool),
+    ) -> ReadsAhead {
+        let is_left = self.read_as_usual >> index & 1 == 0;
+        let advised = match self.view.readahead(rule).filter(|_| is_left && shows) {
             Some(PlanReadahead::Sequential) => ReadsAhead::Twice,
             Some(PlanReadahead::Random) => ReadsAhead::Not,
             Some(PlanReadahead::Normal) | None => ReadsAhead::AsUsual,
         };
-        let Some(trial) = self.trials.get_mut(&index) else {
+        let has_effect = shows || self.view.action(rule) == PlanAction::IoWillNeed;
+        let Some(trial) = self.trials.get_mut(&index).filter(|_| has_effect) else {
             return advised;
         };
         let now = if trial.gives() {
@@ -235,13 +272,24 @@ impl<'plan> Hints<'plan> {
                 let thousandths = (verdict.ratio * 1000.0).clamp(1.0, 1e9) as u64;
                 self.words.set_of_io(index, OfIo::Ratio, thousandths);
                 if !verdict.is_worth_it {
-                    self.withdraw(index, WhyWithdrawn::NoGain);
+                    self.end_reading_ahead(rule, index);
                     return ReadsAhead::AsUsual;
                 }
             }
         }
         let gives = self.trials.get(&index).is_none_or(Worth::gives);
         if gives { advised } else { ReadsAhead::AsUsual }
+    }
+
+    /// How the rule lets files read ahead was of no use: what it drops besides it goes on to drop.
+    fn end_reading_ahead(&mut self, rule: &PlanRule, index: usize) {
+        if self.view.action(rule) == PlanAction::IoDrop {
+            self.trials.remove(&index);
+            self.read_as_usual |= 1 << index;
+            self.words.set_of_io(index, OfIo::ReadsAsUsual, 1);
+        } else {
+            self.withdraw(index, WhyWithdrawn::NoGain);
+        }
     }
 
     fn ask_for(&mut self, place: Place, file: u32, index: usize, range: Range<u64>) {
@@ -261,7 +309,7 @@ impl<'plan> Hints<'plan> {
         let uses = self.uses.iter().filter(|(_, used)| used.place.pid == pid);
         let uses: Vec<(u32, usize)> = uses.map(|(&key, _)| key).collect();
         for (file, index) in uses {
-            self.leave(file, index);
+            self.leave(file, index, live);
         }
         self.pass_on(pid, live);
         self.own.retain(|(place, _)| place.pid != pid);
@@ -303,13 +351,30 @@ impl<'plan> Hints<'plan> {
 }
 
 impl Use {
+    /// A thread uses it now.
+    fn by(&mut self, place: Place, thread: u32) {
+        if (place, thread) != (self.place, self.thread) && self.thread != 0 {
+            self.another = Some((self.place, self.last));
+        }
+        (self.place, self.thread, self.last) = (place, thread, Instant::now());
+        self.rests_left = None;
+    }
+
+    /// By which another one than the last has used it a moment ago: what is read ahead may be for that one.
+    fn shared_with(&self) -> Option<Place> {
+        let (place, last) = self.another?;
+        (last.elapsed() < REST).then_some(place)
+    }
+
     fn new(place: Place) -> Self {
         Self {
             behind: Behind::default(),
             place,
+            thread: 0,
             last: Instant::now(),
+            another: None,
             rests_left: None,
-            burst_end: u64::MAX,
+            bursts: Bursts::NONE,
         }
     }
 }
@@ -321,7 +386,8 @@ fn trial(view: &PlanView<'_>, index: usize) -> Option<Worth> {
         (PlanAction::IoWillNeed, _) | (PlanAction::IoReadahead, Some(PlanReadahead::Random)) => {
             Some(Worth::new(0))
         }
-        (PlanAction::IoReadahead, Some(PlanReadahead::Sequential)) => {
+        (PlanAction::IoReadahead, Some(PlanReadahead::Sequential))
+        | (PlanAction::IoDrop, Some(PlanReadahead::Sequential | PlanReadahead::Random)) => {
             Some(Worth::new(SEQUENTIAL_WINDOW))
         }
         _ => None,

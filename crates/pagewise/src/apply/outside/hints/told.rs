@@ -31,6 +31,12 @@ impl Hints<'_> {
         index: usize,
         wanted: ReadsAhead,
     ) {
+        if call.reads_ahead != ReadsAhead::AsUsual {
+            self.files.shown(file);
+        } else if !self.own.is_empty() {
+            // Opened anew, or left to the kernel again.
+            self.own.remove(&(place, file));
+        }
         let told = self.told.get(&place).filter(|told| told.file == file);
         let is_too_old = told.is_some_and(|told| call.time_ns < told.time_ns);
         if is_too_old || call.reads_ahead == wanted {
@@ -46,7 +52,16 @@ impl Hints<'_> {
         let Some(known) = self.files.get(file) else {
             return;
         };
-        let meant = known.identity;
+        let meant = known.meant;
+        if !known.shows_reading_ahead() {
+            return;
+        }
+        let is_unseen = call.reads_ahead == ReadsAhead::AsUsual
+            && told.is_some_and(|told| told.reads_ahead != ReadsAhead::AsUsual);
+        if is_unseen && self.files.is_never_shown(file) {
+            self.words.add_to_io(index, OfIo::Hintless, 1);
+            return self.take_back(place, file);
+        }
         match self.files.take(place, meant) {
             Ok(open) => {
                 if self.advise(&open, index, 0..0, advice(wanted)) {
@@ -85,7 +100,7 @@ impl Hints<'_> {
         let of_it = self.told.extract_if(|place, _| place.pid == pid);
         let of_it: Vec<(Place, Told)> = of_it.collect();
         for (place, told) in of_it {
-            let Some(meant) = self.files.get(told.file).map(|known| known.identity) else {
+            let Some(meant) = self.files.get(told.file).map(|known| known.meant) else {
                 continue;
             };
             if told.reads_ahead == ReadsAhead::AsUsual {
@@ -105,7 +120,7 @@ impl Hints<'_> {
     pub(super) fn take_back(&mut self, place: Place, file: u32) {
         let told = self.told.remove(&place);
         if told.is_some_and(|told| told.reads_ahead != ReadsAhead::AsUsual)
-            && let Some(meant) = self.files.get(file).map(|known| known.identity)
+            && let Some(meant) = self.files.get(file).map(|known| known.meant)
             && let Ok(open) = self.files.take(place, meant)
         {
             // Whatever comes of it, it was the least that could be told.
