@@ -66,6 +66,7 @@ mod tests {
                 executable: String::new(),
                 build_id: None,
                 arguments: Vec::new(),
+                modules: Vec::new(),
             },
             memory: Memory {
                 bytes: 1 << 30,

@@ -90,6 +90,7 @@ fn write_plan(folder: &Path, name: &str, rules: Vec<Rule>) {
             executable: "annotated".to_owned(),
             build_id: None,
             arguments: Vec::new(),
+            modules: Vec::new(),
         },
         memory: Memory {
             bytes: 1 << 30,

@@ -59,7 +59,7 @@ pub(super) fn look_at_modules(plan: &Plan) -> bool {
         };
         for (index, place) in found.iter_mut().enumerate().take(plan.view.modules()) {
             let wanted = plan.view.module(index);
-            if wanted.name != file_name(path) {
+            if !is_meant(&wanted, &module, file_name(path)) {
                 continue;
             }
             if is_same_build(&wanted, &module) {
@@ -80,6 +80,12 @@ pub(super) fn look_at_modules(plan: &Plan) -> bool {
         place.begin.store(begin, Ordering::Relaxed);
     }
     true
+}
+
+/// Whether it may be the plan's module: a library may be loaded by the name of a link to its file, of which only the build
+/// tells.
+fn is_meant(wanted: &PlanModule<'_>, module: &LoadedModule<'_>, name: &[u8]) -> bool {
+    wanted.name == name || !wanted.build_id.is_empty() && is_same_build(wanted, module)
 }
 
 fn is_same_build(wanted: &PlanModule<'_>, module: &LoadedModule<'_>) -> bool {
