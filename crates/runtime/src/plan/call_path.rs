@@ -40,6 +40,11 @@ static LIBRARIES: AtomicU64 = AtomicU64::new(0);
 static WALKED_NS: AtomicU64 = AtomicU64::new(0);
 static BEGAN_NS: AtomicU64 = AtomicU64::new(0);
 
+/// Changes with each load and unload that was noticed.
+pub(super) fn libraries() -> u64 {
+    LIBRARIES.load(Ordering::Relaxed)
+}
+
 /// Finds the plan's modules in this process, if libraries have come or gone; whether they have.
 pub(super) fn look_at_modules(plan: &Plan) -> bool {
     let Some(now) = interpose::libraries_ever_loaded() else {

@@ -88,15 +88,17 @@ impl Status {
         self.set_of_rule(rule, OfRule::Errno, errno.unsigned_abs().into());
     }
 
-    /// So much more of a rule is locked, or (`more` false) less.
-    pub(super) fn locked(&self, rule: usize, bytes: u64, more: bool) {
+    /// So much more of a rule is locked; `most`: what is locked by all rules. Processes that were killed, or have become another
+    /// program, have not said that theirs is no more.
+    pub(super) fn locked(&self, rule: usize, bytes: u64, most: u64) {
         let now = &self.0[rule_word(rule, OfRule::LockedNow)];
-        if more {
-            let now = now.fetch_add(bytes, Ordering::Relaxed) + bytes;
-            self.0[rule_word(rule, OfRule::Locked)].fetch_max(now, Ordering::Relaxed);
-        } else {
-            now.fetch_sub(bytes, Ordering::Relaxed);
-        }
+        let now = now.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        self.0[rule_word(rule, OfRule::Locked)].fetch_max(now.min(most), Ordering::Relaxed);
+    }
+
+    /// So much less of a rule is locked.
+    pub(super) fn unlocked(&self, rule: usize, bytes: u64) {
+        self.0[rule_word(rule, OfRule::LockedNow)].fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// The places where processes state what they have locked: number and bytes.
