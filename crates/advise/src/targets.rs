@@ -115,7 +115,9 @@ impl Targets {
         // What is static may share its name with others: without debug information they are one object.
         let is_other = |one: &Global| one.space == global.space && one.start != global.start;
         if self.globals.iter().filter(of_name).any(is_other) {
-            return Err("several variables have its name: build with -g to tell them apart".to_owned());
+            return Err(
+                "several variables have its name: build with -g to tell them apart".to_owned(),
+            );
         }
         let file = ModuleFile::read(Path::new(&global.module))
             .map_err(|why| format!("{} cannot be read: {why}", global.module))?;
@@ -264,7 +266,9 @@ pub(crate) fn name_modules(trace: &Trace, plan: &mut Plan) -> Result<(), TraceEr
     };
     let mut paths: BTreeSet<String> = BTreeSet::new();
     // Of the program alone nothing is missing.
-    if named.len() > 1 || !named.contains(pagewise_attribute::display_file(&plan.program.executable)) {
+    if named.len() > 1
+        || !named.contains(pagewise_attribute::display_file(&plan.program.executable))
+    {
         for frame in trace.rows::<StackFrame>()? {
             paths.extend(frame?.module.filter(|path| is_meant(path)));
         }

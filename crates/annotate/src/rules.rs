@@ -120,6 +120,8 @@ fn is_on(node: Node<'_>, line: usize) -> bool {
 
 /// A function's name without scope, parameters and template arguments; `None`: it has none, as lambdas do.
 fn named(function: &str) -> Option<String> {
-    let is_lambda = ["{lambda", "'lambda"].iter().any(|word| function.contains(word));
+    let is_lambda = ["{lambda", "'lambda"]
+        .iter()
+        .any(|word| function.contains(word));
     (!is_lambda).then(|| simple_name(function)).flatten()
 }

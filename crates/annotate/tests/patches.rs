@@ -309,7 +309,11 @@ fn what_is_named_after_malloc_returns_memory_only_where_a_pointer_takes_it() {
         "{:#?}",
         annotated.refusals
     );
-    assert!(annotated.refusals[0].why.contains("declare what it is kept in"));
+    assert!(
+        annotated.refusals[0]
+            .why
+            .contains("declare what it is kept in")
+    );
 }
 
 #[test]

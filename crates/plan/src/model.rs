@@ -172,7 +172,7 @@ pub enum Action {
     },
     /// Keeps a fixed part and reads the rest in ahead of the sweep, dropping it behind.
     Stream {
-        /// The fixed part, bytes; `None`: the runtime chooses.
+        /// The fixed part, bytes; `None`: as much as the budget gives, as of a lock. A sweep that keeps nothing is [`Action::Prefetch`].
         keep_bytes: Option<u64>,
         /// How it reads ahead.
         ahead: ReadAhead,

@@ -126,7 +126,10 @@ fn of_several_globals_of_a_name_that_of_its_size_and_place_is_meant() {
     }
     for (bytes, at) in [(None, None), (Some(4000), None), (Some(4000), Some(1))] {
         let refused = file.global("table", bytes, at).expect_err("which?");
-        assert!(matches!(refused, Unmatched::Ambiguous { count: 2, .. }), "{refused}");
+        assert!(
+            matches!(refused, Unmatched::Ambiguous { count: 2, .. }),
+            "{refused}"
+        );
     }
 }
 

@@ -34,7 +34,7 @@ pub(super) fn compile(plan: &Plan, executable: &Path, limit_bytes: Option<u64>) 
         }
         _ => wire.add(rule),
     };
-    let rules = plan.rules.iter().map(add).collect();
+    let rules = acting_first(&plan.rules, add);
     let sizes = wire::PlanSizes {
         limit_bytes: limit_bytes.unwrap_or(0),
         lock_bytes: plan.memory.lock_bytes.unwrap_or(0),
@@ -62,11 +62,25 @@ pub(super) fn compile_from_outside(plan: &Plan, files: BTreeMap<String, PathBuf>
         _ => wire.add(rule),
     }
     };
-    let rules = plan.rules.iter().map(sent).collect();
+    let rules = acting_first(&plan.rules, sent);
     Compiled {
         bytes: wire.encode(wire::PlanSizes::default()),
         rules,
     }
+}
+
+/// What becomes of each rule. Where there are too many for all, those that do nothing are left out first.
+fn acting_first(
+    rules: &[Rule],
+    mut add: impl FnMut(&Rule) -> Result<usize, String>,
+) -> Vec<Result<usize, String>> {
+    let mut order: Vec<usize> = (0..rules.len()).collect();
+    order.sort_by_key(|&at| rules[at].action == Action::Nothing);
+    let mut sent = vec![Err(String::new()); rules.len()];
+    for at in order {
+        sent[at] = add(&rules[at]);
+    }
+    sent
 }
 
 /// Whether calls are recognized to do something to them.

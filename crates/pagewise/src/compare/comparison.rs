@@ -285,7 +285,9 @@ impl Comparison {
                 "the plan makes it slower, {value:.2} times as fast ({ratio}): do not use it here{alike}"
             ),
             Verdict::Unknown | Verdict::Fails => {
-                format!("too few runs to tell, type --runs 6: {value:.2} times as fast ({ratio}){alike}")
+                format!(
+                    "too few runs to tell, type --runs 6: {value:.2} times as fast ({ratio}){alike}"
+                )
             }
             Verdict::NoDifference => format!(
                 "no difference that these runs could show: {value:.2} times as fast ({ratio}){alike}"

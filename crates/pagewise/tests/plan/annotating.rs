@@ -187,6 +187,16 @@ fn a_plans_calls_are_obeyed() {
 }
 
 #[test]
+fn a_file_that_is_named_twice_is_patched_once() {
+    let folder = folder();
+    let folder = folder.path();
+    std::os::unix::fs::symlink(SOURCE, folder.join("link.c")).expect("a link");
+    run(folder, &["annotate", "--hints", SOURCE, "link.c", SOURCE])
+        .expect_code(0)
+        .expect_told(&["allocations patched: 2, refused: 0"]);
+}
+
+#[test]
 fn what_cannot_be_patched_is_told_and_the_rest_is_patched() {
     let folder = folder();
     let folder = folder.path();

@@ -70,18 +70,14 @@ fn frame() -> impl Strategy<Value = Frame> {
 fn target() -> impl Strategy<Value = Target> {
     prop_oneof![
         vec(frame(), 1..4).prop_map(Target::Allocation),
-        (
-            name(),
-            name(),
-            option::of(size()),
-            option::of(0..=MOST)
-        )
-            .prop_map(|(module, symbol, bytes, module_offset)| Target::Global {
+        (name(), name(), option::of(size()), option::of(0..=MOST)).prop_map(
+            |(module, symbol, bytes, module_offset)| Target::Global {
                 module,
                 symbol,
                 bytes,
                 module_offset,
-            }),
+            }
+        ),
     ]
 }
 
