@@ -205,6 +205,9 @@ fn take(plan: &Plan, wanted: usize) -> usize {
     let Some(slot) = slot.or_else(|| claim(plan, own)) else {
         return 0;
     };
+    if taken(plan) == 0 {
+        plan.status.nothing_locked();
+    }
     let all = plan.status.processes().map(|(_, bytes)| bytes);
     let budget = BUDGET.load(Ordering::Relaxed);
     grant(slot, all, budget, (wanted / PAGE * PAGE) as u64) as usize

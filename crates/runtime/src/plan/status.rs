@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
+use pagewise_abi::plan::MOST_RULES;
 use pagewise_abi::status::FIRST_PROCESS_WORD;
 use pagewise_abi::status::OfIo;
 use pagewise_abi::status::OfRule;
@@ -98,7 +99,16 @@ impl Status {
 
     /// So much less of a rule is locked.
     pub(super) fn unlocked(&self, rule: usize, bytes: u64) {
-        self.0[rule_word(rule, OfRule::LockedNow)].fetch_sub(bytes, Ordering::Relaxed);
+        let relaxed = Ordering::Relaxed;
+        let less = |now: u64| Some(now.saturating_sub(bytes));
+        let _ = self.0[rule_word(rule, OfRule::LockedNow)].fetch_update(relaxed, relaxed, less);
+    }
+
+    /// No process that lives has locked anything.
+    pub(super) fn nothing_locked(&self) {
+        for rule in 0..MOST_RULES {
+            self.set_of_rule(rule, OfRule::LockedNow, 0);
+        }
     }
 
     /// The places where processes state what they have locked: number and bytes.
