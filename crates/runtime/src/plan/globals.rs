@@ -30,13 +30,13 @@ pub(super) fn look(plan: &Plan, mut changed: impl FnMut(Change)) {
     if SEEN.swap(libraries, Ordering::Relaxed) == libraries {
         return;
     }
-    for index in 0..plan.view.rules() {
+    for (index, place) in PLACES.iter().enumerate().take(plan.view.rules()) {
         let rule = plan.view.rule(index);
         if rule.frames > 0 {
             continue;
         }
         let now = call_path::address_of(rule.module as usize, rule.address).unwrap_or(0);
-        let before = PLACES[index].swap(now, Ordering::Relaxed);
+        let before = place.swap(now, Ordering::Relaxed);
         if before != now {
             changed(Change {
                 rule: index,
