@@ -35,6 +35,13 @@
 #define PAGEWISE_NO_ACCESS
 #endif
 
+/* Old C (-ansi, -std=c89) has no word for it. */
+#ifdef __GNUC__
+#define PAGEWISE_INLINE __inline__
+#else
+#define PAGEWISE_INLINE inline
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -52,7 +59,7 @@ struct pagewise_runtime {
 };
 
 /* POSIX lets a pointer to a function be stored by way of a pointer to an object. */
-static inline void pagewise_find(void *place, const char *name) {
+static PAGEWISE_INLINE void pagewise_find(void *place, const char *name) {
 #ifdef PAGEWISE_DISABLE
     (void)place;
     (void)name;
@@ -62,7 +69,7 @@ static inline void pagewise_find(void *place, const char *name) {
 }
 
 /* Threads that come here at once find the same. */
-static inline const struct pagewise_runtime *pagewise_runtime(void) {
+static PAGEWISE_INLINE const struct pagewise_runtime *pagewise_runtime(void) {
     static struct pagewise_runtime runtime;
     if (!__atomic_load_n(&runtime.looked_up, __ATOMIC_ACQUIRE)) {
         pagewise_find(&runtime.lock, "pagewise_runtime_lock");
@@ -80,19 +87,19 @@ static inline const struct pagewise_runtime *pagewise_runtime(void) {
 
 /* How many bytes are locked now; 0 without the runtime. */
 PAGEWISE_NO_ACCESS
-static inline size_t pagewise_lock(const volatile void *start, size_t bytes) {
+static PAGEWISE_INLINE size_t pagewise_lock(const volatile void *start, size_t bytes) {
     const struct pagewise_runtime *runtime = pagewise_runtime();
     return runtime->lock != NULL ? runtime->lock(start, bytes) : 0;
 }
 
 PAGEWISE_NO_ACCESS
-static inline size_t pagewise_lock_part(const volatile void *start, size_t bytes, size_t from, size_t to) {
+static PAGEWISE_INLINE size_t pagewise_lock_part(const volatile void *start, size_t bytes, size_t from, size_t to) {
     const size_t end = to < bytes ? to : bytes;
     return from < end ? pagewise_lock((const volatile char *)start + from, end - from) : 0;
 }
 
 PAGEWISE_NO_ACCESS
-static inline void pagewise_unlock(const volatile void *start, size_t bytes) {
+static PAGEWISE_INLINE void pagewise_unlock(const volatile void *start, size_t bytes) {
     const struct pagewise_runtime *runtime = pagewise_runtime();
     if (runtime->unlock != NULL) {
         runtime->unlock(start, bytes);
@@ -100,7 +107,7 @@ static inline void pagewise_unlock(const volatile void *start, size_t bytes) {
 }
 
 PAGEWISE_NO_ACCESS
-static inline void pagewise_prefetch(const volatile void *start, size_t bytes) {
+static PAGEWISE_INLINE void pagewise_prefetch(const volatile void *start, size_t bytes) {
     const struct pagewise_runtime *runtime = pagewise_runtime();
     if (runtime->prefetch != NULL) {
         runtime->prefetch(start, bytes);
@@ -108,7 +115,7 @@ static inline void pagewise_prefetch(const volatile void *start, size_t bytes) {
 }
 
 PAGEWISE_NO_ACCESS
-static inline void pagewise_release(const volatile void *start, size_t bytes) {
+static PAGEWISE_INLINE void pagewise_release(const volatile void *start, size_t bytes) {
     const struct pagewise_runtime *runtime = pagewise_runtime();
     if (runtime->release != NULL) {
         runtime->release(start, bytes);
@@ -116,7 +123,7 @@ static inline void pagewise_release(const volatile void *start, size_t bytes) {
 }
 
 PAGEWISE_NO_ACCESS
-static inline void pagewise_stream(const volatile void *start, size_t bytes, size_t keep) {
+static PAGEWISE_INLINE void pagewise_stream(const volatile void *start, size_t bytes, size_t keep) {
     const struct pagewise_runtime *runtime = pagewise_runtime();
     if (runtime->stream != NULL) {
         runtime->stream(start, bytes, keep);
@@ -124,21 +131,21 @@ static inline void pagewise_stream(const volatile void *start, size_t bytes, siz
 }
 
 PAGEWISE_NO_ACCESS
-static inline void pagewise_name(const volatile void *start, const char *name) {
+static PAGEWISE_INLINE void pagewise_name(const volatile void *start, const char *name) {
     const struct pagewise_runtime *runtime = pagewise_runtime();
     if (runtime->name != NULL) {
         runtime->name(start, name);
     }
 }
 
-static inline void pagewise_phase_begin(const char *name) {
+static PAGEWISE_INLINE void pagewise_phase_begin(const char *name) {
     const struct pagewise_runtime *runtime = pagewise_runtime();
     if (runtime->phase_begin != NULL) {
         runtime->phase_begin(name);
     }
 }
 
-static inline void pagewise_phase_end(const char *name) {
+static PAGEWISE_INLINE void pagewise_phase_end(const char *name) {
     const struct pagewise_runtime *runtime = pagewise_runtime();
     if (runtime->phase_end != NULL) {
         runtime->phase_end(name);

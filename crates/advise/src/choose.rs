@@ -25,7 +25,7 @@ const LEAST_MEMORY: u64 = 12 << 20;
 /// What a stream needs beside what it keeps: read ahead and not yet dropped.
 const STREAM_WINDOW: u64 = 16 << 20;
 /// A page that comes back this often on average is used again and again.
-const RETURNS: f64 = 1.5;
+pub(crate) const RETURNS: f64 = 1.5;
 /// An object of which more is in memory all the time is mostly found there: swap-ins do not tell how often. One that is swept
 /// and never found has less, unless it is alone with the memory.
 const MOSTLY_RESIDENT: f64 = 0.85;
@@ -312,15 +312,24 @@ fn lock_hot(at: usize, hot: HotPart) -> Choice {
 }
 
 fn stream_of(at: usize, object: &ObjectFacts, keep: u64) -> Choice {
+    let ahead = ReadAhead::default();
+    let (action, what) = match keep {
+        // A stream that does not say how much it keeps keeps what it can get.
+        0 => (Action::Prefetch(ahead), "it is"),
+        _ => (
+            Action::Stream {
+                keep_bytes: Some(keep),
+                ahead,
+            },
+            "a fixed part is kept, the rest",
+        ),
+    };
     Choice {
         object: at,
-        action: Action::Stream {
-            keep_bytes: Some(keep).filter(|&keep| keep > 0),
-            ahead: ReadAhead::default(),
-        },
+        action,
         why: format!(
-            "swept about {:.0} times and larger than its share of memory: a fixed part is kept, the rest read ahead of \
-             the sweep and dropped behind it",
+            "swept about {:.0} times and larger than its share of memory: {what} read ahead of the sweep and dropped \
+             behind it",
             object.returns.max(1.0)
         ),
         kept_bytes: keep,
@@ -565,6 +574,23 @@ mod tests {
     fn what_is_swept_once_is_only_read_ahead() {
         let actions = actions(&[object("a", 512, 900, 1.0, Pattern::Sequential)], 256);
         assert!(matches!(actions[..], [Action::Prefetch(_)]), "{actions:?}");
+    }
+
+    #[test]
+    fn what_nothing_is_left_for_is_read_ahead_and_keeps_nothing() {
+        let objects = [
+            object("first", 512, 900, 9.0, Pattern::Loop),
+            object("second", 512, 300, 9.0, Pattern::Loop),
+        ];
+        let mut run = run(&objects, 1000);
+        // A page: of that nothing can be kept beside what is read ahead.
+        run.lockable_bytes = Some(0);
+        let choices = choose(&objects, &run, 256 * MIB, Manner::Careful);
+        for choice in choices {
+            assert!(matches!(choice.action, Action::Prefetch(_)), "{choice:?}");
+            assert_eq!(choice.kept_bytes, 0);
+            assert!(choice.why.contains("it is read ahead"), "{choice:?}");
+        }
     }
 
     #[test]

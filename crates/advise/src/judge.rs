@@ -17,6 +17,7 @@ use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
 use crate::choose::Choice;
+use crate::choose::RETURNS;
 use crate::facts::ObjectFacts;
 use crate::facts::RunFacts;
 
@@ -79,8 +80,8 @@ impl<'a> Judge<'a> {
     fn streamed(&self, choice: &Choice) -> f64 {
         let object = &self.objects[choice.object];
         let rounds = match choice.action {
-            Action::Stream { .. } => object.rounds(self.run.wall_ns),
-            Action::Prefetch(_) => 1.0,
+            Action::Prefetch(_) if object.returns < RETURNS => 1.0,
+            Action::Stream { .. } | Action::Prefetch(_) => object.rounds(self.run.wall_ns),
             _ => return 0.0,
         };
         let pages = object.bytes.saturating_sub(choice.kept_bytes) / self.run.page_bytes;

@@ -424,6 +424,7 @@ impl Targets {
                 .and_then(|path| meta.build_ids.get(path).cloned()),
             executable: executable.unwrap_or_default(),
             arguments: meta.command.iter().skip(1).cloned().collect(),
+            modules: Vec::new(),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! by its symbol.
 
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::collections::HashSet;
 use std::path::Path;
@@ -11,7 +12,9 @@ use pagewise_analyze::ObjectFrame;
 use pagewise_analyze::ObjectKind;
 use pagewise_attribute::demangle;
 use pagewise_plan::Frame;
+use pagewise_plan::GlobalSymbol;
 use pagewise_plan::ModuleFile;
+use pagewise_plan::Plan;
 use pagewise_plan::Target;
 use pagewise_trace::Allocation;
 use pagewise_trace::Global;
@@ -22,6 +25,9 @@ use pagewise_trace::TraceError;
 
 /// What names an allocation site: variable, file, line and function.
 type Place = (Option<String>, Option<String>, Option<u32>, Option<String>);
+
+/// Modules are loaded at multiples of a page: so far, addresses in a process are those that the file states.
+const MODULE_ALIGNMENT: u64 = 4096;
 
 /// The call paths and symbols of a recording.
 pub(crate) struct Targets {
@@ -102,20 +108,42 @@ impl Targets {
         let of_name = |global: &&Global| {
             global.name == name
                 && (identity.file.is_none() || global.file.as_deref() == identity.file.as_deref())
+                && (identity.line.is_none() || global.line == identity.line)
         };
         let global = self.globals.iter().find(of_name);
         let global = global.ok_or("the recording does not say where it lies")?;
+        // What is static may share its name with others: without debug information they are one object.
+        let is_other = |one: &Global| one.space == global.space && one.start != global.start;
+        if self.globals.iter().filter(of_name).any(is_other) {
+            return Err(
+                "several variables have its name: build with -g to tell them apart".to_owned(),
+            );
+        }
         let file = ModuleFile::read(Path::new(&global.module))
             .map_err(|why| format!("{} cannot be read: {why}", global.module))?;
         // Its name is as in the source, its symbol is not.
-        let symbol = file
-            .globals()
-            .find(|(symbol, bytes)| *bytes == global.bytes && demangle(symbol) == name);
-        let (symbol, _) =
-            symbol.ok_or_else(|| format!("{} has no symbol for it", global.module))?;
+        let symbols = file.globals().filter(|symbol| {
+            symbol.bytes == global.bytes
+                && demangle(symbol.name) == name
+                && symbol.address % MODULE_ALIGNMENT == global.start % MODULE_ALIGNMENT
+        });
+        let symbols: Vec<GlobalSymbol<'_>> = symbols.collect();
+        let symbol = match symbols[..] {
+            [] => return Err(format!("{} has no symbol for it", global.module)),
+            [only] => only,
+            _ => {
+                return Err(format!(
+                    "{} has {} variables of its name and size: give it a name of its own",
+                    global.module,
+                    symbols.len()
+                ));
+            }
+        };
         Ok(Target::Global {
             module: file.name().to_owned(),
-            symbol: symbol.to_owned(),
+            symbol: symbol.name.to_owned(),
+            bytes: Some(symbol.bytes),
+            module_offset: Some(symbol.address),
         })
     }
 
@@ -215,6 +243,41 @@ impl Targets {
         }
         Ok(path)
     }
+}
+
+/// Writes into a plan where the libraries that its rules name lay: those that the program loads itself cannot be told from its
+/// file.
+pub(crate) fn name_modules(trace: &Trace, plan: &mut Plan) -> Result<(), TraceError> {
+    let mut named: HashSet<&str> = HashSet::new();
+    for rule in &plan.rules {
+        match &rule.target {
+            Target::Allocation(path) | Target::Io { path, .. } => {
+                named.extend(path.iter().map(|frame| frame.module.as_str()));
+            }
+            Target::Global { module, .. } => {
+                named.insert(module);
+            }
+        }
+    }
+    let is_meant = |path: &str| {
+        path.starts_with('/')
+            && path != plan.program.executable
+            && named.contains(pagewise_attribute::display_file(path))
+    };
+    let mut paths: BTreeSet<String> = BTreeSet::new();
+    // Of the program alone nothing is missing.
+    if named.len() > 1
+        || !named.contains(pagewise_attribute::display_file(&plan.program.executable))
+    {
+        for frame in trace.rows::<StackFrame>()? {
+            paths.extend(frame?.module.filter(|path| is_meant(path)));
+        }
+        for global in trace.rows::<Global>()? {
+            paths.extend(Some(global?.module).filter(|path| is_meant(path)));
+        }
+    }
+    plan.program.modules = paths.into_iter().collect();
+    Ok(())
 }
 
 /// What a virtual machine compiles at run time, by the file that tells its names.

@@ -13,6 +13,7 @@ use crate::advise;
 use crate::curve;
 use crate::huge_advice;
 use crate::io_advice;
+use crate::targets::name_modules;
 use crate::without_memory;
 
 /// What a plan is to be for.
@@ -59,5 +60,6 @@ pub fn advise_on_all(
     if let Some(model) = model {
         advice.plan.curve = curve(model);
     }
+    name_modules(trace, &mut advice.plan)?;
     Ok(advice)
 }

@@ -90,6 +90,11 @@ pub(crate) fn is_wrapper(function: &str) -> bool {
     family(function).is_some()
 }
 
+/// Whether a function is taken for one of the family by the end of its name only: what it returns may be an error code.
+pub(crate) fn is_guessed(name: &str) -> bool {
+    family(name).is_some() && !FAMILY.iter().any(|(word, ..)| *word == name)
+}
+
 /// Also of `xmalloc`, `g_malloc`, `XCALLOC`.
 fn family(name: &str) -> Option<&'static (&'static str, usize, &'static [usize])> {
     let name = name.to_ascii_lowercase();

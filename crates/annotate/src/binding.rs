@@ -5,6 +5,7 @@ use tree_sitter::Node;
 use crate::allocator::Allocation;
 use crate::allocator::Outlet;
 use crate::allocator::Size;
+use crate::allocator::is_guessed;
 use crate::declared::Declared;
 use crate::expression::arguments;
 use crate::expression::cast_to;
@@ -15,6 +16,7 @@ use crate::expression::on_one_line;
 use crate::expression::variables;
 use crate::expression::why_not_again;
 use crate::source::Source;
+use crate::source::ancestors;
 use crate::source::children;
 use crate::statement::Statement;
 
@@ -40,6 +42,16 @@ pub(crate) fn bind<'tree>(
     if let Some(why) = why_not_again(source, target) {
         return Err(format!(
             "what it is assigned to {why}: keep it in a variable first"
+        ));
+    }
+    if !source.is_cpp()
+        && is_guessed(&allocation.by)
+        && matches!(allocation.outlet, Outlet::Value)
+        && !is_kept_as_pointer(source, declared, allocation.node, (target, from))
+    {
+        return Err(format!(
+            "{} may return something else than memory: declare what it is kept in as a pointer, or cast it to one",
+            allocation.by
         ));
     }
     let statement = Statement::around(source, from)?;
@@ -80,6 +92,28 @@ pub(crate) fn bind<'tree>(
         name: name_of(source, target).ok_or_else(not_text)?,
         statement,
     })
+}
+
+/// Whether what a value is kept in (the variable, and where that is given it) is a pointer, as far as the file tells.
+fn is_kept_as_pointer(
+    source: &Source,
+    declared: &Declared,
+    value: Node<'_>,
+    (target, from): (Node<'_>, Node<'_>),
+) -> bool {
+    let cast = ancestors(value).find(|node| node.kind() != "parenthesized_expression");
+    let cast_to = cast
+        .filter(|node| node.kind() == "cast_expression")
+        .and_then(|cast| cast.child_by_field_name("type"));
+    if cast_to.is_some_and(|kind| source.text(kind).contains('*')) {
+        return true;
+    }
+    if from.kind() == "init_declarator" {
+        let declarator = from.child_by_field_name("declarator");
+        return declarator.is_some_and(|declarator| declarator.kind() == "pointer_declarator");
+    }
+    // A member may be declared in a header.
+    last_name(source, target).is_none_or(|name| !declared.others.contains(name))
 }
 
 /// As what a variable has an address.

@@ -13,6 +13,8 @@ use crate::source::descendants;
 pub(crate) struct Declared {
     /// Raw pointers wherever they are declared.
     pub(crate) pointers: HashSet<String>,
+    /// What is declared as something else somewhere.
+    pub(crate) others: HashSet<String>,
     /// Containers of contiguous memory.
     pub(crate) containers: HashSet<String>,
     /// Containers that keep elements in blocks of their own: row and type.
@@ -38,10 +40,10 @@ impl Declared {
     pub(crate) fn read(source: &Source) -> Self {
         let mut declared = Self {
             pointers: HashSet::new(),
+            others: HashSet::new(),
             containers: HashSet::new(),
             scattered: Vec::new(),
         };
-        let mut others = HashSet::new();
         for node in descendants(source.root()) {
             let is_declaration = matches!(
                 node.kind(),
@@ -81,10 +83,11 @@ impl Declared {
                 if inner.kind() == "pointer_declarator" {
                     declared.pointers.insert(name.to_owned());
                 } else {
-                    others.insert(name.to_owned());
+                    declared.others.insert(name.to_owned());
                 }
             }
         }
+        let others = &declared.others;
         declared.pointers.retain(|name| !others.contains(name));
         declared
     }

@@ -1,5 +1,6 @@
 //! A plan's rules at the lines that allocate.
 
+use pagewise_attribute::simple_name;
 use pagewise_plan::Rule;
 use pagewise_plan::Target;
 use tree_sitter::Node;
@@ -79,7 +80,7 @@ fn at_line<'list, 'tree>(
          was recorded? else place the call by hand",
     )?;
     let function = function_around(source, first.node);
-    if let (Some(now), Some(then)) = (function, rule.place.function.as_deref().map(simple))
+    if let (Some(now), Some(then)) = (function, rule.place.function.as_deref().and_then(named))
         && now != then
     {
         return Err(format!(
@@ -117,9 +118,10 @@ fn is_on(node: Node<'_>, line: usize) -> bool {
     (node.start_position().row..=node.end_position().row).contains(&(line.saturating_sub(1)))
 }
 
-/// A function's name without scope, parameters and template arguments.
-fn simple(function: &str) -> &str {
-    let end = function.find(['(', '<']).unwrap_or(function.len());
-    let name = &function[..end];
-    name.rsplit("::").next().unwrap_or(name).trim()
+/// A function's name without scope, parameters and template arguments; `None`: it has none, as lambdas do.
+fn named(function: &str) -> Option<String> {
+    let is_lambda = ["{lambda", "'lambda"]
+        .iter()
+        .any(|word| function.contains(word));
+    (!is_lambda).then(|| simple_name(function)).flatten()
 }

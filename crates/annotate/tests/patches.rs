@@ -9,7 +9,12 @@ use std::process::Stdio;
 
 use pagewise_annotate::Annotated;
 use pagewise_annotate::Source;
+use pagewise_annotate::from_plan;
 use pagewise_annotate::hints;
+use pagewise_plan::Action;
+use pagewise_plan::Rule;
+use pagewise_plan::SourcePlace;
+use pagewise_plan::Target;
 use tempfile::TempDir;
 use tempfile::tempdir;
 
@@ -272,6 +277,83 @@ fn what_is_made_once_gets_no_call_for_each_entry() {
     assert_eq!(refused.collect::<Vec<_>>(), [Some(2), Some(3)]);
     let diff = String::from_utf8_lossy(&annotated.diff(&source, "a.cpp")).into_owned();
     assert!(diff.contains("pagewise_name(r"), "{diff}");
+}
+
+#[test]
+fn the_header_is_old_c_too() {
+    let folder = tempdir().expect("a folder");
+    let source = folder.path().join("old.c");
+    let text = "#include \"pagewise.h\"\nint main(void) { return (int)pagewise_lock(0, 0); }\n";
+    fs::write(&source, text).expect("written");
+    for standard in ["-ansi", "-std=c11"] {
+        run(Command::new("gcc")
+            .args(["-Wall", "-Wextra", "-Werror", "-fsyntax-only", standard])
+            .arg("-I")
+            .arg(repository().join("include"))
+            .arg(&source));
+    }
+}
+
+#[test]
+fn what_is_named_after_malloc_returns_memory_only_where_a_pointer_takes_it() {
+    let text = "typedef struct { int x; } block;\nstruct s *s;\nblock buf_malloc(int);\nvoid f(int n) {\n    int rc; char *p, *rows[3];\n\
+                \x20   rc = pool_malloc(&p, n);\n    block b = buf_malloc(9);\n    p = xmalloc(n);\n    char *q = x_calloc(n, 2);\n\
+                \x20   unsigned long at = (unsigned long)(char *)xmalloc(n);\n    s->unknown = xmalloc(n);\n    rows[1] = xmalloc(n);\n\
+                \x20   unsigned long own = (unsigned long)malloc(n);\n}\n";
+    let source = Source::parse(Path::new("a.c"), text.into()).expect("parsed");
+    let annotated = hints(&source);
+    let refused = annotated.refusals.iter().map(|refusal| refusal.line);
+    assert_eq!(
+        refused.collect::<Vec<_>>(),
+        [Some(6), Some(7)],
+        "{:#?}",
+        annotated.refusals
+    );
+    assert!(
+        annotated.refusals[0]
+            .why
+            .contains("declare what it is kept in")
+    );
+}
+
+#[test]
+fn a_plan_finds_templates_lambdas_and_what_has_no_namespace() {
+    let text = "namespace {\ndouble *make(unsigned long n) {\n    double *p = new double[n];\n    return p;\n}\n}\n\
+                template <class T> struct Grid { T *cells; void fill(unsigned long n); };\n\
+                template <class T> void Grid<T>::fill(unsigned long n) {\n    cells = new T[n];\n}\n\
+                template <class T> T *twin(unsigned long n) {\n    T *q = new T[n];\n    return q;\n}\n\
+                void run(unsigned long n) {\n    auto job = [n] {\n        char *r = new char[n];\n        r[0] = 1;\n    };\n    job();\n}\n";
+    let source = Source::parse(Path::new("a.cpp"), text.into()).expect("parsed");
+    let rule = |line, function: &str| Rule {
+        name: "x".to_owned(),
+        place: SourcePlace {
+            function: Some(function.to_owned()),
+            file: Some("a.cpp".to_owned()),
+            line: Some(line),
+        },
+        target: Target::Allocation(Vec::new()),
+        action: Action::Lock {
+            keep_bytes: None,
+            ranges: Vec::new(),
+        },
+        why: "a test".to_owned(),
+        predicted: None,
+    };
+    let right = [
+        (3, "(anonymous namespace)::make(unsigned long)"),
+        (9, "Grid<double>::fill(unsigned long)"),
+        (12, "double* twin<double>(unsigned long)"),
+        (17, "run(unsigned long)::{lambda()#1}::operator()() const"),
+    ];
+    for (line, function) in right {
+        let rule = rule(line, function);
+        let annotated = from_plan(&source, &[&rule]);
+        assert_eq!(annotated.refusals, [], "{function}");
+        assert_eq!(annotated.found.len(), 1, "{function}");
+    }
+    let other = rule(12, "double* twain<double>(unsigned long)");
+    let refused = &from_plan(&source, &[&other]).refusals[0].why;
+    assert!(refused.contains("was in twain"), "{refused}");
 }
 
 #[test]

@@ -158,12 +158,15 @@ fn remove_file(path: &Path, device: u64, inode: u64) -> Result<()> {
     fs::remove_file(path).map_err(|source| Error::file("remove", path, source))
 }
 
-/// Quoted for a shell if need be.
 fn quoted(path: &Path) -> String {
-    let text = path.display().to_string();
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@".contains(c);
+    shell_word(&path.display().to_string())
+}
+
+/// A word as it is typed in a shell, quoted if need be.
+pub fn shell_word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@,=%".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
-        text
+        text.to_owned()
     } else {
         format!("'{}'", text.replace('\'', r"'\''"))
     }

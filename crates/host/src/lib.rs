@@ -49,6 +49,7 @@ pub use check::HostFacts;
 pub use error::Error;
 pub use error::Result;
 pub use journal::UndoAction;
+pub use journal::shell_word;
 pub use keeper::Keeper;
 pub use launch::Exit;
 pub use launch::Launched;

@@ -31,6 +31,7 @@ pub use model::Readahead;
 pub use model::Rule;
 pub use model::SourcePlace;
 pub use model::Target;
+pub use module_file::GlobalSymbol;
 pub use module_file::ModuleFile;
 pub use module_file::Unmatched;
 pub use site::Site;

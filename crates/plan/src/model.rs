@@ -42,6 +42,9 @@ pub struct Program {
     pub build_id: Option<String>,
     /// Its arguments, without its name.
     pub arguments: Vec<String>,
+    /// Paths of the libraries that rules name, as far as they are known: those that the program loads itself cannot be told from
+    /// its file.
+    pub modules: Vec<String>,
 }
 
 /// Sizes that the plan is made for, bytes.
@@ -126,6 +129,10 @@ pub enum Target {
         module: String,
         /// As in the module's symbol table (mangled).
         symbol: String,
+        /// Its size, if known: what is static may share its name with others.
+        bytes: Option<u64>,
+        /// Its address as stated in the file that was recorded (SVMA), if known: to tell it from others of its name and size.
+        module_offset: Option<u64>,
     },
 }
 
@@ -165,7 +172,7 @@ pub enum Action {
     },
     /// Keeps a fixed part and reads the rest in ahead of the sweep, dropping it behind.
     Stream {
-        /// The fixed part, bytes; `None`: the runtime chooses.
+        /// The fixed part, bytes; `None`: as much as the budget gives, as of a lock. A sweep that keeps nothing is [`Action::Prefetch`].
         keep_bytes: Option<u64>,
         /// How it reads ahead.
         ahead: ReadAhead,

@@ -30,6 +30,17 @@ struct Symbol {
     name: String,
 }
 
+/// A global variable in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GlobalSymbol<'file> {
+    /// Mangled.
+    pub name: &'file str,
+    /// As the file states it (SVMA).
+    pub address: u64,
+    /// Its size.
+    pub bytes: u64,
+}
+
 /// Why a frame or global is not in a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unmatched {
@@ -42,7 +53,7 @@ pub enum Unmatched {
         symbol: String,
     },
     /// Several, and none where it was.
-    #[error("{module} has {count} functions {symbol}, none of them where it was")]
+    #[error("{module} has {count} symbols {symbol}, and it cannot be told which is meant")]
     Ambiguous {
         /// The file.
         module: String,
@@ -191,27 +202,46 @@ impl ModuleFile {
         Ok(address)
     }
 
-    /// Address (SVMA) and size of a global.
+    /// A global by its symbol (mangled); of several of that name the one of this size, or of these the one at this address (SVMA).
     ///
     /// # Errors
-    /// [`Unmatched::NoSymbol`].
-    pub fn global(&self, symbol: &str) -> Result<(u64, u64), Unmatched> {
-        let found = self
-            .variables
-            .iter()
-            .find(|variable| variable.name == symbol);
-        found
-            .map(|variable| (variable.address, variable.bytes))
-            .ok_or_else(|| Unmatched::NoSymbol {
-                module: self.name.clone(),
-                symbol: symbol.to_owned(),
-            })
+    /// [`Unmatched::NoSymbol`], [`Unmatched::Ambiguous`].
+    pub fn global(
+        &self,
+        symbol: &str,
+        bytes: Option<u64>,
+        module_offset: Option<u64>,
+    ) -> Result<GlobalSymbol<'_>, Unmatched> {
+        let mut found: Vec<GlobalSymbol<'_>> =
+            self.globals().filter(|one| one.name == symbol).collect();
+        // One variable may be listed twice.
+        found.dedup();
+        let count = found.len();
+        if count > 1 {
+            found.retain(|one| Some(one.bytes) == bytes);
+        }
+        if found.len() > 1 {
+            found.retain(|one| Some(one.address) == module_offset);
+        }
+        let (module, symbol) = (self.name.clone(), symbol.to_owned());
+        match found[..] {
+            [only] => Ok(only),
+            _ if count == 0 => Err(Unmatched::NoSymbol { module, symbol }),
+            _ => Err(Unmatched::Ambiguous {
+                module,
+                symbol,
+                count,
+            }),
+        }
     }
 
-    /// The globals: symbol (mangled) and size.
-    pub fn globals(&self) -> impl Iterator<Item = (&str, u64)> {
-        let variables = self.variables.iter();
-        variables.map(|variable| (variable.name.as_str(), variable.bytes))
+    /// The globals, by address.
+    pub fn globals(&self) -> impl Iterator<Item = GlobalSymbol<'_>> {
+        self.variables.iter().map(|variable| GlobalSymbol {
+            name: &variable.name,
+            address: variable.address,
+            bytes: variable.bytes,
+        })
     }
 
     /// Whether the instruction before a return address may be a call.

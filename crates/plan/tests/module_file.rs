@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use pagewise_plan::Frame;
+use pagewise_plan::GlobalSymbol;
 use pagewise_plan::ModuleFile;
 use pagewise_plan::Unmatched;
 
@@ -76,12 +77,60 @@ fn frames_are_found_again_where_only_other_code_changed() {
 fn globals_are_found_by_name() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = ModuleFile::read(&build(folder.path(), "first", &[])).expect("an ELF file");
-    assert_eq!(file.global("table").expect("there").1, 100_000);
-    let refused = file.global("tables").expect_err("not there").to_string();
+    let table = file.global("table", None, None).expect("there");
+    assert_eq!(table.bytes, 100_000);
+    // Rebuilt with another size it is the same.
+    assert_eq!(file.global("table", Some(7), Some(9)), Ok(table));
+    let refused = file.global("tables", None, None).expect_err("not there");
     assert_eq!(
-        refused,
+        refused.to_string(),
         "callee has no symbol tables: was it stripped, or renamed?"
     );
+}
+
+#[test]
+fn of_several_globals_of_a_name_that_of_its_size_and_place_is_meant() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // Each is static to its file; the tables are equally long.
+    let of_file = |function: &str, bytes: u32| {
+        format!(
+            "static char table[4000], buffer[{bytes}];\nchar *{function}(int i) {{ buffer[i] = 1; return table + i; }}\n"
+        )
+    };
+    let main = "char *first(int), *second(int);\nint main(int count, char **values) { (void)values; return *first(count) + *second(count); }\n";
+    let texts = [
+        ("first.c", of_file("first", 9000)),
+        ("second.c", of_file("second", 5000)),
+        ("main.c", main.to_owned()),
+    ];
+    let program = folder.path().join("twice");
+    let mut compile = Command::new("gcc");
+    compile.arg("-o").arg(&program);
+    for (name, text) in texts {
+        std::fs::write(folder.path().join(name), text).expect("written");
+        compile.arg(folder.path().join(name));
+    }
+    assert!(compile.status().expect("gcc runs").success());
+    let file = ModuleFile::read(&program).expect("an ELF file");
+    let named = |name: &str| -> Vec<GlobalSymbol<'_>> {
+        file.globals().filter(|one| one.name == name).collect()
+    };
+    for buffer in named("buffer") {
+        assert_eq!(file.global("buffer", Some(buffer.bytes), None), Ok(buffer));
+    }
+    let tables = named("table");
+    assert_eq!(tables.len(), 2);
+    for table in tables {
+        let at = Some(table.address);
+        assert_eq!(file.global("table", Some(4000), at), Ok(table));
+    }
+    for (bytes, at) in [(None, None), (Some(4000), None), (Some(4000), Some(1))] {
+        let refused = file.global("table", bytes, at).expect_err("which?");
+        assert!(
+            matches!(refused, Unmatched::Ambiguous { count: 2, .. }),
+            "{refused}"
+        );
+    }
 }
 
 #[test]

@@ -68,12 +68,22 @@ fn each_mistake_names_its_line_and_key_and_what_to_type() {
         (
             "[program]",
             "[programme]",
-            "program: is missing; type: [program]",
+            "plan.toml:3: programme: there is no such key; did you mean program? It is missing; type: [program]",
         ),
         (
             "bytes = 1000000",
             "bites = 1000000",
-            "memory.bytes: is missing; type: bytes = ",
+            "plan.toml:7: memory.bites: there is no such key; did you mean bytes? It is missing; type: bytes = ",
+        ),
+        (
+            first,
+            "actoin = \"lock\"",
+            "plan.toml:15: rule.actoin: there is no such key; did you mean action? It is missing",
+        ),
+        (
+            first,
+            "ranges = [[0, 4096]]",
+            "plan.toml:10: rule.action: is missing; type: action = ",
         ),
         ("executable =", "binary =", "program.executable: is missing"),
         (
@@ -222,6 +232,11 @@ fn files_that_are_none_are_told() {
     assert!(said(&missing).contains("more than a plan may"));
     std::fs::write(&missing, [0xff, 0xfe]).expect("written");
     assert!(said(&missing).starts_with("cannot read the plan"));
+    // Nobody will ever write into it.
+    let pipe = folder.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.expect("mkfifo runs").success());
+    assert!(said(&pipe).starts_with("cannot read the plan"));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use pagewise_interpose::capture;
 
 use crate::plan;
 use crate::plan::Hook;
+use crate::plan::Leaving;
 use crate::settings::is_large;
 use crate::stream::Made;
 use crate::stream::allocated;
@@ -33,7 +34,7 @@ unsafe fn move_end(increment: isize, registers: Registers) -> *mut c_void {
     if increment < 0 {
         // SAFETY: sbrk(0) changes nothing.
         let end = unsafe { __sbrk(0) } as usize;
-        plan::leaving(end.wrapping_sub(bytes), bytes, false);
+        plan::leaving(end.wrapping_sub(bytes), bytes, Leaving::Unmapped);
     }
     // SAFETY: the same call as our caller's.
     let before = unsafe { __sbrk(increment) };

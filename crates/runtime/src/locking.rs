@@ -3,10 +3,11 @@
 use std::ffi::c_void;
 
 use crate::plan;
+use crate::plan::Leaving;
 
 /// A range that the program speaks of is its own from here on, and no lock of ours is left in the way.
 fn theirs(address: *const c_void, bytes: usize) {
-    plan::leaving(address as usize, bytes, true);
+    plan::leaving(address as usize, bytes, Leaving::Advised);
 }
 
 /// A call that locks. What this user may lock, our locks may have used up: then they give way, and it is tried once more.

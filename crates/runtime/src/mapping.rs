@@ -10,6 +10,7 @@ use pagewise_interpose::capture;
 use crate::locking::giving_way;
 use crate::plan;
 use crate::plan::Hook;
+use crate::plan::Leaving;
 use crate::settings::is_large;
 use crate::stream::Made;
 use crate::stream::allocated;
@@ -160,7 +161,7 @@ pub unsafe extern "C" fn munmap(address: *mut c_void, bytes: usize) -> i32 {
     if is_large(bytes) {
         releasing(address as usize, bytes);
     }
-    plan::leaving(address as usize, bytes, false);
+    plan::leaving(address as usize, bytes, Leaving::Unmapped);
     // SAFETY: the same call as our caller's.
     unsafe { libc::syscall(libc::SYS_munmap, address, bytes) as i32 }
 }
@@ -175,7 +176,7 @@ pub unsafe extern "C" fn mremap(
     flags: i32,
     target: *mut c_void,
 ) -> *mut c_void {
-    let inherited = plan::leaving(old as usize, old_bytes, false);
+    let inherited = plan::leaving(old as usize, old_bytes, Leaving::Moved);
     if flags & libc::MREMAP_FIXED != 0 {
         // What is there is unmapped by it.
         plan::not_fresh(target as usize, new_bytes, false);

@@ -20,7 +20,7 @@ pub(crate) fn qualified_name(demangled: &str) -> String {
 
 /// The last component of a qualified name: what a call is written as. `None` for closures and
 /// lambdas, which have no name.
-pub(crate) fn simple_name(demangled: &str) -> Option<String> {
+pub fn simple_name(demangled: &str) -> Option<String> {
     let qualified = qualified_name(demangled);
     let last = match find_operator(&qualified) {
         Some(operator) => &qualified[operator..],

@@ -17,7 +17,7 @@ use crate::declared::Declarations;
 use crate::elf::FileStamp;
 use crate::frame::{Frame, display_file};
 use crate::variables::{Place, Variables};
-use function_name::simple_name;
+pub use function_name::simple_name;
 pub use runtime::{is_allocator_by_name, is_runtime, is_runtime_code};
 use sources::Sources;
 use std::collections::HashMap;

@@ -3,6 +3,7 @@
 mod json;
 mod places;
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -87,7 +88,18 @@ pub(crate) fn run(arguments: &AnnotateArguments) -> Result<ExitCode, Failure> {
 
 fn hints(places: &Places<'_>, paths: &[PathBuf]) -> Result<Vec<Patched>, Failure> {
     let patch = |path: &PathBuf| patch(places, path, pagewise_annotate::hints);
-    paths.iter().map(patch).collect()
+    distinct(paths).iter().map(patch).collect()
+}
+
+/// Each file once, by whatever names it is called: two patches for one do not fit.
+fn distinct(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let mut seen = HashSet::new();
+    let is_new = |path: &&PathBuf| seen.insert(file_of(path));
+    paths.iter().filter(is_new).cloned().collect()
+}
+
+fn file_of(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
 fn planned(places: &Places<'_>, plan: &Path, sources: &[PathBuf]) -> Result<Vec<Patched>, Failure> {
@@ -99,6 +111,7 @@ fn planned(places: &Places<'_>, plan: &Path, sources: &[PathBuf]) -> Result<Vec<
         )));
     }
     let plan = Plan::read(plan)?;
+    let sources = &distinct(sources)[..];
     let mut of_files: Vec<(PathBuf, Vec<&Rule>)> = Vec::new();
     let mut patched = Vec::new();
     let mut elsewhere = 0;
@@ -110,7 +123,10 @@ fn planned(places: &Places<'_>, plan: &Path, sources: &[PathBuf]) -> Result<Vec<
         };
         match places.source_of(file, sources) {
             None => elsewhere += 1,
-            Some(path) => match of_files.iter_mut().find(|(known, _)| *known == path) {
+            Some(path) => match of_files
+                .iter_mut()
+                .find(|(known, _)| file_of(known) == file_of(&path))
+            {
                 Some((_, rules)) => rules.push(rule),
                 None => of_files.push((path, vec![rule])),
             },

@@ -34,7 +34,7 @@ pub(super) fn compile(plan: &Plan, executable: &Path, limit_bytes: Option<u64>) 
         }
         _ => wire.add(rule),
     };
-    let rules = plan.rules.iter().map(add).collect();
+    let rules = acting_first(&plan.rules, add);
     let sizes = wire::PlanSizes {
         limit_bytes: limit_bytes.unwrap_or(0),
         lock_bytes: plan.memory.lock_bytes.unwrap_or(0),
@@ -62,11 +62,25 @@ pub(super) fn compile_from_outside(plan: &Plan, files: BTreeMap<String, PathBuf>
         _ => wire.add(rule),
     }
     };
-    let rules = plan.rules.iter().map(sent).collect();
+    let rules = acting_first(&plan.rules, sent);
     Compiled {
         bytes: wire.encode(wire::PlanSizes::default()),
         rules,
     }
+}
+
+/// What becomes of each rule. Where there are too many for all, those that do nothing are left out first.
+fn acting_first(
+    rules: &[Rule],
+    mut add: impl FnMut(&Rule) -> Result<usize, String>,
+) -> Vec<Result<usize, String>> {
+    let mut order: Vec<usize> = (0..rules.len()).collect();
+    order.sort_by_key(|&at| rules[at].action == Action::Nothing);
+    let mut sent = vec![Err(String::new()); rules.len()];
+    for at in order {
+        sent[at] = add(&rules[at]);
+    }
+    sent
 }
 
 /// Whether calls are recognized to do something to them.
@@ -74,10 +88,18 @@ fn does_io(rule: &Rule) -> bool {
     matches!(rule.action, Action::Io(_))
 }
 
+/// A module that rules name.
+struct SentModule {
+    /// As the plan names it.
+    name: String,
+    /// The name that a process is expected to have it loaded by.
+    loaded_as: String,
+    build_id: Vec<u8>,
+}
+
 struct Wire {
     modules: Modules,
-    /// Name and build id.
-    sent: Vec<(String, Vec<u8>)>,
+    sent: Vec<SentModule>,
     frames: Vec<wire::PlanFrame>,
     ranges: Vec<(u64, u64)>,
     rules: Vec<wire::PlanRule>,
@@ -113,9 +135,16 @@ impl Wire {
                     sent.pattern = self.patterns.len() as u32;
                 }
             }
-            Target::Global { module, symbol } => {
+            Target::Global {
+                module,
+                symbol,
+                bytes,
+                module_offset,
+            } => {
                 let file = self.modules.file(module)?;
-                (sent.address, sent.bytes) = file.global(symbol).map_err(|why| why.to_string())?;
+                let global = file.global(symbol, *bytes, *module_offset);
+                let global = global.map_err(|why| why.to_string())?;
+                (sent.address, sent.bytes) = (global.address, global.bytes);
                 sent.module = self.number(module)?;
             }
         }
@@ -149,7 +178,7 @@ impl Wire {
 
     /// The number of a module whose file was found.
     fn number(&mut self, name: &str) -> Result<u32, String> {
-        if let Some(index) = self.sent.iter().position(|(sent, _)| sent == name) {
+        if let Some(index) = self.sent.iter().position(|sent| sent.name == name) {
             return Ok(index as u32);
         }
         if self.sent.len() == wire::MOST_MODULES {
@@ -159,8 +188,11 @@ impl Wire {
             ));
         }
         let build_id = self.modules.file(name)?.build_id().map(digits);
-        self.sent
-            .push((name.to_owned(), build_id.unwrap_or_default()));
+        self.sent.push(SentModule {
+            name: name.to_owned(),
+            loaded_as: self.modules.loaded_as(name),
+            build_id: build_id.unwrap_or_default(),
+        });
         Ok(self.sent.len() as u32 - 1)
     }
 
@@ -168,9 +200,9 @@ impl Wire {
         let modules: Vec<wire::PlanModule<'_>> = self
             .sent
             .iter()
-            .map(|(name, build_id)| wire::PlanModule {
-                name: name.as_bytes(),
-                build_id,
+            .map(|module| wire::PlanModule {
+                name: module.loaded_as.as_bytes(),
+                build_id: &module.build_id,
             })
             .collect();
         let patterns: Vec<&[u8]> = self.patterns.iter().map(String::as_bytes).collect();
@@ -250,9 +282,12 @@ fn digits(text: &str) -> Vec<u8> {
 
 /// The files that may be meant by a module's name.
 struct Modules {
+    /// By file name; of libraries the paths that they are loaded by, which may be links.
     paths: BTreeMap<String, PathBuf>,
-    /// Whose libraries are asked for, once a module is among none of the above.
-    executable: Option<PathBuf>,
+    /// Whose libraries are asked for, once a module is among none of the above,
+    programs: Vec<PathBuf>,
+    /// and then these, which the recorded run had: also what it loaded itself, later.
+    recorded: Vec<PathBuf>,
     read: BTreeMap<String, Result<ModuleFile, String>>,
 }
 
@@ -260,16 +295,16 @@ impl Modules {
     /// What is run, and, should that be a script that starts it, the program that the plan was made for.
     fn new(plan: &Plan, executable: &Path) -> Self {
         let mut paths = BTreeMap::new();
-        for path in [Path::new(&plan.program.executable), executable] {
-            if let Ok(path) = path.canonicalize()
-                && let Some(name) = path.file_name()
-            {
-                paths.insert(name.to_string_lossy().into_owned(), path);
+        let planned = Path::new(&plan.program.executable);
+        for path in [planned, executable] {
+            if let Some((name, path)) = file_of(path) {
+                paths.insert(name, path);
             }
         }
         Self {
             paths,
-            executable: Some(executable.to_owned()),
+            programs: vec![executable.to_owned(), planned.to_owned()],
+            recorded: plan.program.modules.iter().map(PathBuf::from).collect(),
             read: BTreeMap::new(),
         }
     }
@@ -277,25 +312,40 @@ impl Modules {
     fn mapped(paths: BTreeMap<String, PathBuf>) -> Self {
         Self {
             paths,
-            executable: None,
+            programs: Vec::new(),
+            recorded: Vec::new(),
             read: BTreeMap::new(),
         }
     }
 
-    fn file(&mut self, name: &str) -> Result<&ModuleFile, String> {
-        if !self.paths.contains_key(name)
-            && let Some(executable) = self.executable.take()
-        {
-            for path in libraries(&executable) {
-                if let Some(name) = path.file_name() {
-                    let name = name.to_string_lossy().into_owned();
-                    self.paths.entry(name).or_insert(path);
-                }
+    /// Adds what else may be meant: only once, and only if it is needed.
+    fn look_further(&mut self) {
+        let programs = std::mem::take(&mut self.programs);
+        let libraries = programs.iter().flat_map(|program| libraries(program));
+        for path in libraries.chain(std::mem::take(&mut self.recorded)) {
+            if let Some((name, _)) = file_of(&path) {
+                self.paths.entry(name).or_insert(path);
             }
+        }
+    }
+
+    /// The name of the link that a library is loaded by, or the file's own.
+    fn loaded_as(&self, name: &str) -> String {
+        let path = self.paths.get(name).and_then(|path| path.file_name());
+        path.map_or_else(
+            || name.to_owned(),
+            |name| name.to_string_lossy().into_owned(),
+        )
+    }
+
+    fn file(&mut self, name: &str) -> Result<&ModuleFile, String> {
+        if !self.paths.contains_key(name) {
+            self.look_further();
         }
         let Some(path) = self.paths.get(name) else {
             return Err(format!(
-                "{name} is neither the program nor among its libraries; is it the right program?"
+                "{name} is neither the program nor among its libraries; is it the right program? Of a library that it loads \
+                 itself write the path: modules = [\"/...\"], below [program] in the plan"
             ));
         };
         let read = self.read.entry(name.to_owned());
@@ -303,6 +353,13 @@ impl Modules {
         file.as_ref()
             .map_err(|why| format!("cannot read {}: {why}", path.display()))
     }
+}
+
+/// The file that a path leads to, and its name; `None`: there is none.
+fn file_of(path: &Path) -> Option<(String, PathBuf)> {
+    let path = path.canonicalize().ok()?;
+    let name = path.file_name()?.to_string_lossy().into_owned();
+    Some((name, path))
 }
 
 /// The libraries that the loader would load, as itself lists them, without running the program.
@@ -313,12 +370,12 @@ fn libraries(executable: &Path) -> Vec<PathBuf> {
     let listed = Command::new(loader).arg("--list").arg(executable).output();
     let listed = listed.map(|output| output.stdout).unwrap_or_default();
     let listed = String::from_utf8_lossy(&listed);
+    // `NAME => PATH (ADDRESS)`, or without an arrow where the program itself names a path.
     let paths = listed
         .lines()
-        .filter_map(|line| line.split("=> ").nth(1)?.split(" (0x").next());
-    paths
-        .filter_map(|path| Path::new(path.trim()).canonicalize().ok())
-        .collect()
+        .filter_map(|line| line.rsplit("=> ").next()?.split(" (0x").next());
+    let paths = paths.map(|path| PathBuf::from(path.trim()));
+    paths.filter(|path| path.is_file()).collect()
 }
 
 /// The path in `PT_INTERP`; `None`: static, a script, or no program.
@@ -333,5 +390,7 @@ fn loader_of(executable: &Path) -> Option<PathBuf> {
         .position(|piece| piece == b"/lib64/" || piece == b"/lib/ld")?;
     let path = head[at..].split(|&byte| byte == 0).next()?;
     let path = PathBuf::from(String::from_utf8_lossy(path).into_owned());
-    path.is_file().then_some(path)
+    // It is run: a file that leads out of the system's folders is none of the system's loaders.
+    let is_plain = !path.components().any(|part| part.as_os_str() == "..");
+    (is_plain && path.is_file()).then_some(path)
 }

@@ -126,9 +126,12 @@ pub(super) enum Verdict {
     Fails,
     /// The interval holds 1, or the plan does nothing.
     NoDifference,
-    /// One round or none, or the plan did not come into force.
+    /// Too few rounds for what they differ by, or the plan did not come into force.
     Unknown,
 }
+
+/// Of too few rounds for an interval all must be so much faster, or slower: two fall on one side by chance half of the time.
+const MARGIN: f64 = 0.03;
 
 /// The arms at one memory size.
 #[derive(Clone, Debug)]
@@ -213,8 +216,9 @@ impl Comparison {
             Some(_) if !self.plan_acts => Verdict::NoDifference,
             Some(_) if self.is_plan_absent() || self.fails_without_plan() => Verdict::Unknown,
             Some(ratio) if ratio.rounds < 2 => Verdict::Unknown,
-            Some(ratio) if ratio.low > 1.0 => Verdict::Faster,
-            Some(ratio) if ratio.high < 1.0 => Verdict::Slower,
+            Some(ratio) if ratio.low > 1.0 + ratio.margin(MARGIN) => Verdict::Faster,
+            Some(ratio) if ratio.high < 1.0 - ratio.margin(MARGIN) => Verdict::Slower,
+            Some(ratio) if !ratio.is_resampled() => Verdict::Unknown,
             Some(_) => Verdict::NoDifference,
         }
     }
@@ -281,7 +285,9 @@ impl Comparison {
                 "the plan makes it slower, {value:.2} times as fast ({ratio}): do not use it here{alike}"
             ),
             Verdict::Unknown | Verdict::Fails => {
-                format!("too few runs to tell: {value:.2} times as fast ({ratio}){alike}")
+                format!(
+                    "too few runs to tell, type --runs 6: {value:.2} times as fast ({ratio}){alike}"
+                )
             }
             Verdict::NoDifference => format!(
                 "no difference that these runs could show: {value:.2} times as fast ({ratio}){alike}"
@@ -368,8 +374,28 @@ pub(super) mod tests {
         };
         assert_eq!(of(&[50, 51, 49, 50, 52]), Verdict::Faster);
         assert_eq!(of(&[120, 121, 119, 120, 122]), Verdict::Slower);
-        assert_eq!(of(&[95, 110, 100, 99, 105]), Verdict::NoDifference);
         assert_eq!(of(&[]), Verdict::Unknown);
+        let same: [(ArmKind, &[u64]); 2] = [
+            (ArmKind::Baseline, &[100, 101, 99, 100, 102, 100]),
+            (ArmKind::Plan, &[95, 110, 100, 99, 105, 100]),
+        ];
+        assert_eq!(comparison(&same).verdict(), Verdict::NoDifference);
+    }
+
+    #[test]
+    fn few_rounds_tell_only_what_is_clear() {
+        let of = |plan: &[u64]| {
+            comparison(&[(ArmKind::Baseline, &[1000, 1000]), (ArmKind::Plan, plan)]).verdict()
+        };
+        assert_eq!(of(&[980, 990]), Verdict::Unknown, "by chance once in four");
+        assert_eq!(of(&[1010, 1020]), Verdict::Unknown);
+        assert_eq!(of(&[990, 1010]), Verdict::Unknown, "nor is it the same");
+        assert_eq!(of(&[900, 950]), Verdict::Faster);
+        assert_eq!(of(&[1050, 1100]), Verdict::Slower);
+        // Of enough rounds the interval alone tells.
+        let six: [(ArmKind, &[u64]); 2] =
+            [(ArmKind::Baseline, &[1000; 6]), (ArmKind::Plan, &[980; 6])];
+        assert_eq!(comparison(&six).verdict(), Verdict::Faster);
     }
 
     #[test]

@@ -11,12 +11,9 @@ pub(super) fn mlock(plan: &Plan) -> Plan {
     let is_single = plan.acting_rules().count() == 1;
     with_actions(plan, |action| match action {
         Action::Lock { .. } => action.clone(),
-        Action::Stream { keep_bytes, .. } if !is_single => match keep_bytes {
-            Some(_) => Action::Lock {
-                keep_bytes: *keep_bytes,
-                ranges: Vec::new(),
-            },
-            None => Action::Nothing,
+        Action::Stream { keep_bytes, .. } if !is_single => Action::Lock {
+            keep_bytes: *keep_bytes,
+            ranges: Vec::new(),
         },
         other if is_streamed(other) && is_single => Action::Lock {
             keep_bytes: None,
@@ -66,6 +63,7 @@ mod tests {
                 executable: String::new(),
                 build_id: None,
                 arguments: Vec::new(),
+                modules: Vec::new(),
             },
             memory: Memory {
                 bytes: 1 << 30,

@@ -17,6 +17,14 @@ impl Ratio {
     pub(super) fn is_resampled(&self) -> bool {
         self.rounds >= FEWEST_TO_RESAMPLE
     }
+
+    /// How far from 1 it must be to mean something: so much where a range is all that is known.
+    pub(super) fn margin(&self, of_range: f64) -> f64 {
+        match self.is_resampled() {
+            true => 0.0,
+            false => of_range,
+        }
+    }
 }
 
 /// How sure it is, in words.

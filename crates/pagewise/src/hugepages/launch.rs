@@ -66,6 +66,7 @@ fn plan(arguments: &LaunchArguments) -> Plan {
             executable: words.next().unwrap_or_default(),
             build_id: None,
             arguments: words.collect(),
+            modules: Vec::new(),
         },
         memory: Memory {
             bytes: machine_memory().total_bytes.unwrap_or(u64::MAX),

@@ -16,6 +16,7 @@ use pagewise_analyze::file_io::Thresholds;
 use pagewise_host::MemorySize;
 use pagewise_host::lockable_bytes;
 use pagewise_host::page_bytes;
+use pagewise_host::shell_word;
 use pagewise_plan::Action;
 use pagewise_plan::Rule;
 use pagewise_predict::Model;
@@ -161,10 +162,11 @@ fn tell_next(arguments: &PlanArguments, advice: &Advice) {
     let file = arguments.output.display();
     let program = &advice.plan.program;
     if advice.plan.does_something() {
+        let words = [&program.executable].into_iter().chain(&program.arguments);
+        let words: Vec<String> = words.map(|word| shell_word(word)).collect();
         tell!(
-            "pagewise: prove it with: pagewise compare {file} -- {} {}",
-            program.executable,
-            program.arguments.join(" ")
+            "pagewise: prove it with: pagewise compare {file} -- {}",
+            words.join(" ")
         );
     } else {
         tell!("pagewise: {file} changes nothing");

@@ -140,6 +140,8 @@ mod tests {
             target: Target::Global {
                 module: "program".to_owned(),
                 symbol: name.to_owned(),
+                bytes: None,
+                module_offset: None,
             },
             action,
             why: why.to_owned(),

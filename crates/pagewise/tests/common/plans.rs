@@ -21,6 +21,7 @@ pub(crate) fn write_plan(program: &Path, rules: Vec<Rule>) {
             executable: program.display().to_string(),
             build_id: file.build_id().map(str::to_owned),
             arguments: Vec::new(),
+            modules: Vec::new(),
         },
         memory: Memory {
             bytes: 1 << 30,

@@ -90,6 +90,7 @@ fn write_plan(folder: &Path, name: &str, rules: Vec<Rule>) {
             executable: "annotated".to_owned(),
             build_id: None,
             arguments: Vec::new(),
+            modules: Vec::new(),
         },
         memory: Memory {
             bytes: 1 << 30,
@@ -183,6 +184,16 @@ fn a_plans_calls_are_obeyed() {
     assert!((whole - 8192..=whole).contains(&locked), "{calls}");
     assert!(number("read_ahead_pages") > 0, "{outcome}");
     machine.assert_restored();
+}
+
+#[test]
+fn a_file_that_is_named_twice_is_patched_once() {
+    let folder = folder();
+    let folder = folder.path();
+    std::os::unix::fs::symlink(SOURCE, folder.join("link.c")).expect("a link");
+    run(folder, &["annotate", "--hints", SOURCE, "link.c", SOURCE])
+        .expect_code(0)
+        .expect_told(&["allocations patched: 2, refused: 0"]);
 }
 
 #[test]

@@ -258,6 +258,166 @@ fn where_faults_are_not_told_sweeps_are_followed_all_the_same() {
     machine.assert_restored();
 }
 
+#[test]
+fn a_slow_sweep_is_read_ahead_of_too() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = planned(&[], &STREAM);
+    apply_limited(folder.path(), "64M", "./planned crawl").expect_code(0);
+    let rule = &outcome(folder.path())["rules"][0];
+    assert!(number(&rule["read_ahead_began"]) > 0, "{rule}");
+    assert!(number(&rule["read_ahead_pages"]) > 0, "{rule}");
+    machine.assert_restored();
+}
+
+/// A rule that locks.
+fn locked(name: &str, target: Target) -> Rule {
+    Rule {
+        name: name.to_owned(),
+        place: SourcePlace::default(),
+        target,
+        action: LOCK,
+        why: "a test".to_owned(),
+        predicted: None,
+    }
+}
+
+fn global(module: &str, symbol: &str) -> Target {
+    Target::Global {
+        module: module.to_owned(),
+        symbol: symbol.to_owned(),
+        bytes: None,
+        module_offset: None,
+    }
+}
+
+/// The number behind a word at the start of a line.
+fn told(ended: &Ended, word: &str) -> u64 {
+    let mut lines = ended.stdout.lines();
+    let told = lines.find_map(|line| line.strip_prefix(word)?.trim().parse().ok());
+    told.unwrap_or_else(|| panic!("no {word} in {ended:#?}"))
+}
+
+#[test]
+fn a_forked_child_locks_its_globals_anew() {
+    let folder = planned(&[], &LOCK);
+    let rules = vec![locked("shared", global("planned", "shared"))];
+    write_plan(&folder.path().join("planned"), rules);
+    let ended = apply(folder.path(), "", "./planned children").expect_code(0);
+    let whole = 4 << 10;
+    for word in ["parent", "child"] {
+        // Whole pages within it.
+        assert!(
+            (whole - 8..=whole).contains(&told(&ended, word)),
+            "{ended:#?}"
+        );
+    }
+}
+
+#[test]
+fn what_is_left_of_a_trimmed_mapping_stays_locked() {
+    let folder = planned(&[], &LOCK);
+    let ended = apply(folder.path(), "", "./planned trim").expect_code(0);
+    let kib = ["edges", "hole", "gone"].map(|word| told(&ended, word));
+    assert_eq!(kib, [9 << 10, 8 << 10, 0]);
+    let rule = &outcome(folder.path())["rules"][1];
+    assert_eq!(number(&rule["locked_bytes"]), 12 << 20);
+    // The same where hot parts are locked: those of what is left.
+    let hot = Action::Lock {
+        keep_bytes: None,
+        ranges: vec![0..2 << 20, 8 << 20..16 << 20],
+    };
+    write(folder.path(), &hot);
+    let ended = apply(folder.path(), "", "./planned trim").expect_code(0);
+    assert_eq!(told(&ended, "edges"), 3 << 10);
+    assert_eq!(told(&ended, "gone"), 0);
+}
+
+#[test]
+fn what_processes_had_locked_that_ended_is_not_added_up() {
+    let folder = planned(&[], &LOCK);
+    let script = "./planned leave; ./planned killed; ./planned leave; ./planned leave";
+    let arguments = [
+        "apply",
+        "plan.toml",
+        "--json",
+        "outcome.json",
+        "--",
+        "sh",
+        "-c",
+        script,
+    ];
+    run(folder.path(), &arguments).expect_code(0);
+    let rule = &outcome(folder.path())["rules"][0];
+    assert_eq!(number(&rule["objects"]), 4);
+    assert!(number(&rule["locked_bytes"]) <= 4 << 20, "{rule}");
+}
+
+/// A program and a library whose file has another name than it is loaded by, with a plan for an object and a global of the
+/// library.
+fn with_library(of_library: &[&str], of_program: &[&str]) -> TempDir {
+    let folder = tempdir().expect("a folder");
+    let name = "libgrid.so.1.0.0";
+    let library = folder.path().join(name);
+    let mut options = vec!["-shared", "-fPIC", "-DLIBRARY", "-Wl,-soname,libgrid.so.1"];
+    options.extend(of_library);
+    compile_with(folder.path(), "grid.c", name, &options);
+    std::os::unix::fs::symlink(name, folder.path().join("libgrid.so.1")).expect("a link");
+    let mut options = vec!["-Wl,-rpath,$ORIGIN"];
+    match of_program.is_empty() {
+        true => options.push(library.to_str().expect("a path")),
+        false => options.extend(of_program),
+    }
+    compile_with(folder.path(), "grid.c", "grid", &options);
+    let file = ModuleFile::read(&library).expect("an ELF file");
+    let made = Target::Allocation(vec![call_in(&file, "grid_make")]);
+    let rules = vec![
+        locked("made", made),
+        locked("table", global(name, "grid_table")),
+    ];
+    write_plan(&folder.path().join("grid"), rules);
+    folder
+}
+
+fn expect_both_matched(folder: &Path, program: &str) {
+    let ended = apply(folder, "", program).expect_code(0);
+    assert_eq!(ended.stdout, "ok\n");
+    let outcome = outcome(folder);
+    for rule in outcome["rules"].as_array().expect("rules") {
+        assert_eq!(rule["unmatched"], Value::Null, "{program}: {rule:#}");
+        assert_eq!(number(&rule["objects"]), 1, "{program}: {rule:#}");
+    }
+}
+
+#[test]
+fn a_library_is_known_by_its_build_and_by_the_name_of_the_link_to_it() {
+    for of_library in [&["-Wl,--build-id"][..], &["-Wl,--build-id=none"]] {
+        let folder = with_library(of_library, &[]);
+        expect_both_matched(folder.path(), "./grid");
+        // Of who starts it, the libraries are others.
+        expect_both_matched(folder.path(), "env ./grid");
+    }
+}
+
+#[test]
+fn a_library_that_the_program_loads_itself_is_looked_for_where_the_plan_says() {
+    let folder = with_library(&["-Wl,--build-id"], &["-DLOADS"]);
+    let folder = folder.path();
+    apply(folder, "", "./grid").expect_code(0).expect_told(&[
+        "is neither the program nor among its libraries",
+        "modules = [",
+    ]);
+    let path = folder.join("plan.toml");
+    let plan = fs::read_to_string(&path).expect("a plan");
+    let modules = format!(
+        "modules = [\"{}/libgrid.so.1.0.0\"]\n\n[memory]",
+        folder.display()
+    );
+    fs::write(&path, plan.replacen("[memory]", &modules, 1)).expect("written");
+    expect_both_matched(folder, "./grid");
+}
+
 /// As a user who may lock no more than that, be it root.
 fn with_a_mebibyte(kind: &str) -> String {
     let without_privilege = match rustix::process::geteuid().is_root() {

@@ -287,6 +287,51 @@ static void many_rows(void) {
         free(rows[i]);
 }
 
+// Each child has locks of its own, once it allocates.
+static char shared[4 * MIB];
+
+static void in_children(void) {
+    memset(shared, 1, sizeof shared);
+    printf("parent %zu\n", locked_kib());
+    fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0) {
+        plain(MIB);
+        printf("child %zu\n", locked_kib());
+        fflush(stdout);
+        _exit(0);
+    }
+    wait_for(child);
+}
+
+// As who wants aligned memory does.
+static void trim(void) {
+    char *mapped = (char *)map(12 * MIB);
+    munmap(mapped, MIB);
+    munmap(mapped + 10 * MIB, 2 * MIB);
+    printf("edges %zu\n", locked_kib());
+    munmap(mapped + 4 * MIB, MIB);
+    printf("hole %zu\n", locked_kib());
+    munmap(mapped + MIB, 9 * MIB);
+    printf("gone %zu\n", locked_kib());
+}
+
+// Few faults a second: as from a disk, or where much is computed with each page.
+static void crawl(void) {
+    const size_t bytes = 96 * MIB;
+    uint64_t *words = make(bytes);
+    fill(words, bytes);
+    uint64_t sum = 0;
+    for (int pass = 0; pass < 3; pass++)
+        for (size_t i = 0; i < bytes / 8; i += (64 << 10) / 8) {
+            sum += words[i] != i * 0x9e3779b97f4a7c15u;
+            usleep(1000);
+        }
+    if (sum != 0)
+        exit(1);
+    free(words);
+}
+
 static int threads_here(void) {
     int found = 0;
     DIR *folder = opendir("/proc/self/task");
@@ -340,7 +385,18 @@ int main(int count, char **values) {
         many_rows();
     else if (strcmp(kind, "child") == 0)
         map_in_child();
-    else if (strcmp(kind, "closes") == 0) {
+    else if (strcmp(kind, "children") == 0)
+        in_children();
+    else if (strcmp(kind, "trim") == 0)
+        trim();
+    else if (strcmp(kind, "crawl") == 0)
+        crawl();
+    else if (strcmp(kind, "leave") == 0)
+        fill(make(4 * MIB), 4 * MIB);
+    else if (strcmp(kind, "killed") == 0) {
+        fill(make(4 * MIB), 4 * MIB);
+        raise(SIGKILL);
+    } else if (strcmp(kind, "closes") == 0) {
         syscall(SYS_close_range, 3, ~0u, 0);
         plain(4 * MIB);
         execl(values[0], values[0], "plain", NULL);

@@ -27,21 +27,22 @@ impl Plan {
             path: path.display().to_string(),
             source,
         };
-        let mut file = File::open(path).map_err(failed)?;
-        let facts = file.metadata().map_err(failed)?;
-        // A folder, or a device that never ends.
+        let facts = std::fs::metadata(path).map_err(failed)?;
+        // A folder, or a device that never ends. To open a pipe would wait for who writes into it.
         if !facts.is_file() {
             return Err(failed(io::Error::other("it is no regular file")));
         }
-        if facts.len() > MOST_BYTES {
+        let file = File::open(path).map_err(failed)?;
+        let mut text = String::new();
+        let bytes = file.take(MOST_BYTES + 1).read_to_string(&mut text);
+        let bytes = facts.len().max(bytes.map_err(failed)? as u64);
+        if bytes > MOST_BYTES {
             return Err(PlanError::TooLarge {
                 path: path.display().to_string(),
-                bytes: facts.len(),
+                bytes,
                 most: MOST_BYTES,
             });
         }
-        let mut text = String::new();
-        file.read_to_string(&mut text).map_err(failed)?;
         Self::parse(&text, path)
     }
 

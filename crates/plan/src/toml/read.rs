@@ -93,11 +93,20 @@ fn program(mut table: Table<'_>) -> Result<Program, PlanError> {
             .collect::<Result<_, _>>()?,
         None => Vec::new(),
     };
+    let modules = match table.get("modules") {
+        Some(value) => value
+            .list()?
+            .iter()
+            .map(rule::name)
+            .collect::<Result<_, _>>()?,
+        None => Vec::new(),
+    };
     table.finish()?;
     Ok(Program {
         executable: rule::name(&executable)?,
         build_id: build_id.as_ref().map(rule::build_id).transpose()?,
         arguments,
+        modules,
     })
 }
 

@@ -107,6 +107,11 @@ fn target(table: &mut Table<'_>) -> Result<Target, PlanError> {
         "global" => Ok(Target::Global {
             module: module(&table.need("module", "module = \"...\"")?)?,
             symbol: name(&table.need("symbol", "symbol = \"...\"")?)?,
+            bytes: table.get("bytes").map(|value| value.size()).transpose()?,
+            module_offset: table
+                .get("module_offset")
+                .map(|value| value.number())
+                .transpose()?,
         }),
         other => Err(kind.error(
             format!("there is no kind {other:?}"),

@@ -9,6 +9,9 @@ use toml::de::DeValue;
 
 use crate::error::PlanError;
 
+/// So many letters may differ between a key and what is typed for it.
+const MOST_SLIPS: usize = 3;
+
 /// The text that is read.
 #[derive(Clone, Copy)]
 pub(super) struct Document<'text> {
@@ -86,8 +89,29 @@ impl<'text> Table<'text> {
         name: &'static str,
         example: &str,
     ) -> Result<Value<'text>, PlanError> {
-        let value = self.get(name);
-        value.ok_or_else(|| self.error(&self.key(name), "is missing", format!("type: {example}")))
+        if let Some(value) = self.get(name) {
+            return Ok(value);
+        }
+        Err(match self.misspelt(name) {
+            Some(key) => self.document.error(
+                key.span().start,
+                &self.key(key.get_ref()),
+                "there is no such key",
+                format!("did you mean {name}? It is missing; type: {example}"),
+            ),
+            None => self.error(&self.key(name), "is missing", format!("type: {example}")),
+        })
+    }
+
+    /// A key that nobody has asked for yet, and that may be meant for this one. Of a short name little may differ.
+    fn misspelt(&self, name: &str) -> Option<&Spanned<Cow<'text, str>>> {
+        let most = (name.len() / 3).min(MOST_SLIPS);
+        let distance =
+            |key: &&Spanned<Cow<'_, str>>| strsim::damerau_levenshtein(key.get_ref(), name);
+        let unknown = self.entries.keys();
+        let unknown = unknown.filter(|key| !self.known.contains(&key.get_ref().as_ref()));
+        let nearest = unknown.min_by_key(distance)?;
+        (distance(&nearest) <= most).then_some(nearest)
     }
 
     /// An error of the table as a whole.
@@ -115,7 +139,7 @@ impl<'text> Table<'text> {
             .iter()
             .map(|known| (strsim::damerau_levenshtein(known, name), known))
             .min()
-            .filter(|&(distance, _)| distance <= 3);
+            .filter(|&(distance, _)| distance <= MOST_SLIPS);
         let remedy = match similar {
             Some((_, known)) => format!("did you mean {known}? Else remove it"),
             None => format!("remove it; there are: {}", self.known.join(", ")),

@@ -17,15 +17,8 @@ pub(super) fn text(plan: &Plan) -> String {
     out.section("[program]");
     out.text("executable", &plan.program.executable);
     out.optional_text("build_id", plan.program.build_id.as_deref());
-    if !plan.program.arguments.is_empty() {
-        let arguments: Vec<String> = plan
-            .program
-            .arguments
-            .iter()
-            .map(|text| quoted(text))
-            .collect();
-        out.line(&format!("arguments = [{}]", arguments.join(", ")));
-    }
+    out.texts("arguments", &plan.program.arguments);
+    out.texts("modules", &plan.program.modules);
     out.section("[memory]");
     out.size("bytes", plan.memory.bytes, "the limit it is made for");
     out.optional_size("peak_bytes", plan.memory.peak_bytes, "the program's need");
@@ -87,10 +80,19 @@ fn write_rule(out: &mut Text, rule: &Rule) {
                 out.optional_text("files", files.as_deref());
             }
         }
-        Target::Global { module, symbol } => {
+        Target::Global {
+            module,
+            symbol,
+            bytes,
+            module_offset,
+        } => {
             out.text("kind", "global");
             out.text("module", module);
             out.text("symbol", symbol);
+            out.optional_size("bytes", *bytes, "its size");
+            if let Some(offset) = module_offset {
+                out.line(&format!("module_offset = {offset:#x}"));
+            }
         }
     }
     write_action(out, &rule.action);
@@ -201,6 +203,14 @@ impl Text {
 
     fn text(&mut self, key: &str, text: &str) {
         self.line(&format!("{key} = {}", quoted(text)));
+    }
+
+    /// Nothing of none.
+    fn texts(&mut self, key: &str, texts: &[String]) {
+        if !texts.is_empty() {
+            let texts: Vec<String> = texts.iter().map(|text| quoted(text)).collect();
+            self.line(&format!("{key} = [{}]", texts.join(", ")));
+        }
     }
 
     fn optional_text(&mut self, key: &str, text: Option<&str>) {

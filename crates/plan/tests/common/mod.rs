@@ -70,7 +70,14 @@ fn frame() -> impl Strategy<Value = Frame> {
 fn target() -> impl Strategy<Value = Target> {
     prop_oneof![
         vec(frame(), 1..4).prop_map(Target::Allocation),
-        (name(), name()).prop_map(|(module, symbol)| Target::Global { module, symbol }),
+        (name(), name(), option::of(size()), option::of(0..=MOST)).prop_map(
+            |(module, symbol, bytes, module_offset)| Target::Global {
+                module,
+                symbol,
+                bytes,
+                module_offset,
+            }
+        ),
     ]
 }
 
@@ -176,13 +183,18 @@ fn rule() -> impl Strategy<Value = Rule> {
 
 /// Any plan that may be read.
 pub(crate) fn plan() -> impl Strategy<Value = Plan> {
-    let program = (name(), option::of(build_id()), vec(text(), 0..3)).prop_map(
-        |(executable, build_id, arguments)| Program {
+    let program = (
+        name(),
+        option::of(build_id()),
+        vec(text(), 0..3),
+        vec(name(), 0..3),
+    )
+        .prop_map(|(executable, build_id, arguments, modules)| Program {
             executable,
             build_id,
             arguments,
-        },
-    );
+            modules,
+        });
     let memory = (2..=MOST, option::of(size()), any::<bool>(), fresh()).prop_map(
         |(bytes, peak_bytes, locks, fresh)| Memory {
             bytes,

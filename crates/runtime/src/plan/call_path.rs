@@ -40,6 +40,11 @@ static LIBRARIES: AtomicU64 = AtomicU64::new(0);
 static WALKED_NS: AtomicU64 = AtomicU64::new(0);
 static BEGAN_NS: AtomicU64 = AtomicU64::new(0);
 
+/// Changes with each load and unload that was noticed.
+pub(super) fn libraries() -> u64 {
+    LIBRARIES.load(Ordering::Relaxed)
+}
+
 /// Finds the plan's modules in this process, if libraries have come or gone; whether they have.
 pub(super) fn look_at_modules(plan: &Plan) -> bool {
     let Some(now) = interpose::libraries_ever_loaded() else {
@@ -59,7 +64,7 @@ pub(super) fn look_at_modules(plan: &Plan) -> bool {
         };
         for (index, place) in found.iter_mut().enumerate().take(plan.view.modules()) {
             let wanted = plan.view.module(index);
-            if wanted.name != file_name(path) {
+            if !is_meant(&wanted, &module, file_name(path)) {
                 continue;
             }
             if is_same_build(&wanted, &module) {
@@ -80,6 +85,12 @@ pub(super) fn look_at_modules(plan: &Plan) -> bool {
         place.begin.store(begin, Ordering::Relaxed);
     }
     true
+}
+
+/// Whether it may be the plan's module: a library may be loaded by the name of a link to its file, of which only the build
+/// tells.
+fn is_meant(wanted: &PlanModule<'_>, module: &LoadedModule<'_>, name: &[u8]) -> bool {
+    wanted.name == name || !wanted.build_id.is_empty() && is_same_build(wanted, module)
 }
 
 fn is_same_build(wanted: &PlanModule<'_>, module: &LoadedModule<'_>) -> bool {

@@ -10,6 +10,7 @@ use pagewise_abi::status::OfRule;
 use pagewise_abi::status::Total;
 use pagewise_interpose::system;
 
+use super::Leaving;
 use super::end_objects;
 use super::helper;
 use super::loaded::Plan;
@@ -75,7 +76,7 @@ fn is_range(start: usize, bytes: usize) -> bool {
 
 /// An object of the program's own word, which wins over a rule's. Returns how many bytes of it are locked.
 fn begin(plan: &Plan, mut object: Object) -> usize {
-    end_objects(plan, object.start, object.bytes, true);
+    end_objects(plan, object.start, object.bytes, Leaving::Advised);
     if object.keep > 0 {
         let rule = PlanRule {
             keep_bytes: object.keep as u64,
@@ -128,7 +129,7 @@ pub(crate) fn unlock(start: usize, bytes: usize) {
         return;
     }
     with_plan(|plan| {
-        end_objects(plan, start, bytes, true);
+        end_objects(plan, start, bytes, Leaving::Advised);
     });
 }
 

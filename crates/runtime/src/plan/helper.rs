@@ -25,8 +25,11 @@ use super::prezero;
 
 /// Objects that are followed at once, at most.
 const MOST_FOLLOWED: usize = 64;
-/// Major faults between two looks that mean swapping.
+/// So many major faults within so long mean swapping: from a disk, or of a program that computes much with each page, few come.
 const SWAPPING: u64 = 32;
+const SWAPPING_NS: u64 = 1_000_000_000;
+/// So many in all, however slowly they came, are not files' pages alone.
+const MANY_FAULTS: u64 = 256;
 const ASLEEP_NS: u64 = 5_000_000;
 const BETWEEN_FAULTS_NS: u64 = 50_000;
 const WITHOUT_FAULTS_NS: u64 = 500_000;
@@ -75,9 +78,13 @@ struct Helper {
     /// The kernel refused to tell of faults.
     is_blind: bool,
     followers: [Option<Follower>; MOST_FOLLOWED],
+    /// Major faults at the beginning of a window in time, and when that was.
     majors: u64,
-    /// Pages of the program have been in swap.
-    has_swapped: bool,
+    majors_ns: u64,
+    /// Major faults before pages of the program were in swap; `None`: none has been yet.
+    majors_before_swap: Option<u64>,
+    /// While there was a sweep to follow.
+    is_swap_noticed: bool,
     /// The program has waited for none of them yet.
     is_filling: bool,
     threads_seen_ns: u64,
@@ -97,7 +104,9 @@ impl Helper {
             is_blind: false,
             followers: [const { None }; MOST_FOLLOWED],
             majors: system::major_faults(),
-            has_swapped: false,
+            majors_ns: 0,
+            majors_before_swap: None,
+            is_swap_noticed: false,
             is_filling: true,
             threads_seen_ns: 0,
             newest_ns: 0,
@@ -178,28 +187,58 @@ impl Helper {
     }
 
     fn wait_for_swapping(&mut self, now_ns: u64) {
-        let majors = system::major_faults();
-        let is_swapping = majors.saturating_sub(self.majors) >= SWAPPING;
-        self.majors = majors;
-        if is_swapping {
-            self.is_filling = false;
-            self.page_cold_out(now_ns);
-        }
+        let is_swapping = self.look_for_swapping(now_ns);
         let is_any = self.followers.iter().any(Option::is_some);
-        if is_any && (is_swapping || self.is_first_swapped_now()) {
+        if is_any && (is_swapping || self.is_first_swapped_now(now_ns)) {
             self.look_for_threads(now_ns);
             self.is_following = true;
             self.newest_ns = now_ns;
         }
     }
 
-    /// Who fills more than fits waits for room before it ever waits for a page: what it leaves behind can be dropped for it.
-    fn is_first_swapped_now(&mut self) -> bool {
-        if self.has_swapped {
-            return false;
+    /// Whether the program waits for its pages to come back.
+    fn look_for_swapping(&mut self, now_ns: u64) -> bool {
+        let majors = system::major_faults();
+        let is_enough = majors.saturating_sub(self.majors) >= SWAPPING;
+        if is_enough || now_ns.saturating_sub(self.majors_ns) > SWAPPING_NS {
+            self.begin_window(majors, now_ns);
         }
-        self.has_swapped = system::has_swapped().unwrap_or(true);
-        self.has_swapped
+        let Some(before) = self.majors_before_swap else {
+            // So far they were files' pages: a program that starts.
+            if is_enough {
+                self.has_swapped(now_ns);
+            }
+            return false;
+        };
+        if is_enough || majors.saturating_sub(before) >= MANY_FAULTS {
+            self.is_filling = false;
+        }
+        if is_enough {
+            self.page_cold_out(now_ns);
+        }
+        is_enough
+    }
+
+    fn begin_window(&mut self, majors: u64, now_ns: u64) {
+        self.majors = majors;
+        self.majors_ns = now_ns;
+    }
+
+    /// Who fills more than fits waits for room before it ever waits for a page: what it leaves behind can be dropped for it.
+    fn is_first_swapped_now(&mut self, now_ns: u64) -> bool {
+        let is_first = !self.is_swap_noticed && self.has_swapped(now_ns);
+        self.is_swap_noticed |= is_first;
+        is_first
+    }
+
+    /// Whether pages of the program have been in swap.
+    fn has_swapped(&mut self, now_ns: u64) -> bool {
+        if self.majors_before_swap.is_none() && system::has_swapped().unwrap_or(true) {
+            let majors = system::major_faults();
+            self.majors_before_swap = Some(majors);
+            self.begin_window(majors, now_ns);
+        }
+        self.majors_before_swap.is_some()
     }
 
     fn look_for_threads(&mut self, now_ns: u64) {
@@ -223,7 +262,7 @@ impl Helper {
     fn follow(&mut self, now_ns: u64) -> u64 {
         if now_ns > self.threads_seen_ns + THREADS_EVERY_NS {
             self.look_for_threads(now_ns);
-            self.wait_for_swapping_of_cold(now_ns);
+            self.look_for_swapping(now_ns);
         }
         if self.is_blind {
             self.look_at_pages();
@@ -240,7 +279,7 @@ impl Helper {
         if calm_ns > CALM_NS || self.followers.iter().all(Option::is_none) {
             self.events.stop();
             self.is_following = false;
-            self.majors = system::major_faults();
+            self.begin_window(system::major_faults(), now_ns);
         }
         match (worked, calm_ns > 4 * BETWEEN_FAULTS_NS || self.is_blind) {
             (true, _) => 0,
@@ -275,15 +314,6 @@ impl Helper {
                 self.newest_ns = newest_ns;
             }
         }
-    }
-
-    fn wait_for_swapping_of_cold(&mut self, now_ns: u64) {
-        let majors = system::major_faults();
-        if majors.saturating_sub(self.majors) >= SWAPPING {
-            self.is_filling = false;
-            self.page_cold_out(now_ns);
-        }
-        self.majors = majors;
     }
 
     fn page_cold_out(&mut self, now_ns: u64) {

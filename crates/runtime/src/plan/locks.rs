@@ -39,10 +39,11 @@ pub(super) fn reserve(limit: u64) -> u64 {
 /// Finds the budget.
 pub(super) fn begin(plan: &Plan) {
     let sizes = plan.view.sizes();
-    let mut budget = match sizes.limit_bytes {
-        0 => u64::MAX,
-        limit => limit.saturating_sub(reserve(limit)),
+    let memory = match sizes.limit_bytes {
+        0 => system::memory_bytes(),
+        limit => Some(limit),
     };
+    let mut budget = memory.map_or(u64::MAX, |bytes| bytes.saturating_sub(reserve(bytes)));
     if sizes.lock_bytes > 0 {
         budget = budget.min(sizes.lock_bytes);
     }
@@ -109,7 +110,7 @@ fn lock_range(plan: &Plan, rule: usize, start: usize, wanted: usize) -> usize {
     while bytes > 0 {
         match system::lock_on_fault(start, bytes) {
             Ok(()) => {
-                plan.status.locked(rule, bytes as u64, true);
+                plan.status.locked(rule, bytes as u64, taken(plan));
                 return bytes;
             }
             Err(errno) => {
@@ -136,9 +137,33 @@ pub(super) fn release(plan: &Plan, object: &Object) {
     }
     let pages = object.pages();
     let _ = system::unlock(pages.start, pages.len());
-    plan.status.locked(object.rule, object.locked, false);
-    KEPT[object.rule].fetch_sub(object.locked, Ordering::Relaxed);
-    give_back(plan, object.locked as usize);
+    account_for_less(plan, object.rule, object.locked);
+}
+
+/// How much of a part of an object is locked, bytes: its locks are at its start.
+pub(super) fn within(object: &Object, part: &Object) -> u64 {
+    let (pages, part) = (object.pages(), part.pages());
+    let locked_end = pages.start + object.locked as usize;
+    let end = locked_end.min(part.end);
+    end.saturating_sub(part.start.max(pages.start)) as u64
+}
+
+/// So much of a rule is locked no more.
+pub(super) fn account_for_less(plan: &Plan, rule: usize, bytes: u64) {
+    let relaxed = Ordering::Relaxed;
+    let less = |kept: u64| Some(kept.saturating_sub(bytes));
+    let before = KEPT[rule].fetch_update(relaxed, relaxed, less);
+    // At the end of the process all of it was taken off.
+    let before = before.unwrap_or(0);
+    plan.status.unlocked(rule, before.min(bytes));
+    give_back(plan, bytes as usize);
+}
+
+/// The process ends, and its locks with it.
+pub(super) fn end(plan: &Plan) {
+    for (rule, kept) in KEPT.iter().enumerate() {
+        plan.status.unlocked(rule, kept.swap(0, Ordering::Relaxed));
+    }
 }
 
 /// The program wants to lock so much itself and may not, as too much is locked: ours gives way. False: there is none.
@@ -180,9 +205,18 @@ fn take(plan: &Plan, wanted: usize) -> usize {
     let Some(slot) = slot.or_else(|| claim(plan, own)) else {
         return 0;
     };
+    if taken(plan) == 0 {
+        plan.status.nothing_locked();
+    }
     let all = plan.status.processes().map(|(_, bytes)| bytes);
     let budget = BUDGET.load(Ordering::Relaxed);
     grant(slot, all, budget, (wanted / PAGE * PAGE) as u64) as usize
+}
+
+/// What all processes that live have locked, by all rules, bytes.
+fn taken(plan: &Plan) -> u64 {
+    let all = plan.status.processes();
+    all.map(|(_, bytes)| bytes.load(Ordering::Relaxed)).sum()
 }
 
 /// Adds what is wanted to what a process states, and takes back what all together then have too much. In this order, as of two
@@ -254,6 +288,19 @@ mod tests {
             let stated: u64 = slots.iter().map(|slot| slot.load(Ordering::Relaxed)).sum();
             assert!(granted <= BUDGET && granted == stated, "{granted} {stated}");
         }
+    }
+
+    #[test]
+    fn what_is_left_of_an_object_keeps_the_locks_it_has() {
+        let object = |start: usize, pages: usize| Object::new(start * PAGE, pages * PAGE, 0);
+        let mut whole = object(100, 50);
+        whole.locked = 20 * PAGE as u64;
+        let pages = |part: &Object| within(&whole, part) / PAGE as u64;
+        assert_eq!(pages(&object(100, 10)), 10);
+        assert_eq!(pages(&object(110, 40)), 10);
+        assert_eq!(pages(&object(120, 30)), 0);
+        assert_eq!(pages(&object(100, 50)), 20);
+        assert_eq!(pages(&object(130, 1)), 0);
     }
 
     #[test]

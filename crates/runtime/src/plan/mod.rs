@@ -10,6 +10,7 @@ mod call_path;
 pub(crate) mod calls;
 mod follower;
 mod gain;
+mod globals;
 mod hand;
 mod helper;
 pub(crate) mod io;
@@ -56,6 +57,17 @@ pub(crate) enum Hook {
     SpecialMapping,
 }
 
+/// Why a range is no longer what it was.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leaving {
+    /// The program locks, unlocks or advises it itself: from here on it is its own.
+    Advised,
+    /// It is unmapped. What is left of an object beside it is that object still.
+    Unmapped,
+    /// It moves, or something else is there now.
+    Moved,
+}
+
 /// Whether [`allocated`] wants to hear of this allocation.
 #[inline(always)]
 pub(crate) fn wants(bytes: usize) -> bool {
@@ -86,7 +98,7 @@ extern "C" fn at_start() {
         if plan.needs_prezero() {
             prezero::begin(plan);
         }
-        match_globals(plan);
+        match_globals(plan, || prezero::start(plan));
         if plan.needs_helper() && call_path::is_any_rule_here(plan) {
             helper::start(plan);
         }
@@ -115,6 +127,7 @@ static AT_END: extern "C" fn() = at_end;
 
 extern "C" fn at_end() {
     io::ending();
+    with_plan(locks::end);
 }
 
 extern "C" fn before_fork() {
@@ -129,6 +142,7 @@ extern "C" fn in_child() {
 fn forget_parents() {
     interpose::forget_threads();
     objects::forget();
+    globals::forget();
     locks::forget();
     helper::forget();
     hand::forget();
@@ -136,18 +150,23 @@ fn forget_parents() {
     io::forget();
 }
 
-fn match_globals(plan: &'static Plan) {
-    for index in 0..plan.view.rules() {
-        let rule = plan.view.rule(index);
-        if rule.frames == 0
-            && let Some(start) = call_path::address_of(rule.module as usize, rule.address)
+/// Begins those that are here now and were not before.
+fn match_globals(plan: &'static Plan, start_prezero: impl Fn()) {
+    globals::look(plan, |change| {
+        let went = |object: &Object| object.start == change.before && object.rule == change.rule;
+        if change.before != 0
+            && let Some(object) = objects::remove(went)
         {
-            begin_object(plan, start, rule.bytes as usize, index);
-            if plan.prezeroes(index) {
-                prezero::start(plan);
+            // Unmapped by the linker, and its locks with it.
+            locks::account_for_less(plan, object.rule, object.locked);
+        }
+        if change.now != 0 {
+            begin_object(plan, change.now, change.bytes, change.rule);
+            if plan.prezeroes(change.rule) {
+                start_prezero();
             }
         }
-    }
+    });
 }
 
 /// An allocation was made that is wanted.
@@ -158,7 +177,9 @@ pub(crate) fn allocated(address: usize, bytes: usize, hook: Hook, inherited: Opt
     }
     with_plan(|plan| {
         let named = if plan.view.rules() > 0 {
-            call_path::rule(plan, bytes)
+            let named = call_path::rule(plan, bytes);
+            match_globals(plan, || prezero::start_for(plan, hook));
+            named
         } else {
             None
         };
@@ -249,25 +270,24 @@ fn released(address: usize, bytes: usize) -> Option<Inherited> {
     inherited.if_any()
 }
 
-/// A range is about to be unmapped, moved, locked or advised by the program itself: from here on it is its own. What it
-/// hands on if it is moved.
+/// A range is about to be unmapped, moved, locked or advised by the program itself. What it hands on if it is moved.
 #[inline(always)]
-pub(crate) fn leaving(start: usize, bytes: usize, by_advice: bool) -> Option<Inherited> {
+pub(crate) fn leaving(start: usize, bytes: usize, leaving: Leaving) -> Option<Inherited> {
     if objects::is_any() {
-        left(start, bytes, by_advice)
+        left(start, bytes, leaving)
     } else {
         None
     }
 }
 
 #[cold]
-fn left(start: usize, bytes: usize, by_advice: bool) -> Option<Inherited> {
+fn left(start: usize, bytes: usize, leaving: Leaving) -> Option<Inherited> {
     let mut inherited = Inherited::default();
-    with_plan(|plan| inherited = end_objects(plan, start, bytes, by_advice));
+    with_plan(|plan| inherited = end_objects(plan, start, bytes, leaving));
     inherited.if_any()
 }
 
-fn end_objects(plan: &Plan, start: usize, bytes: usize, by_advice: bool) -> Inherited {
+fn end_objects(plan: &Plan, start: usize, bytes: usize, leaving: Leaving) -> Inherited {
     let mut inherited = Inherited::default();
     while let Some(object) = objects::remove_overlapping(start, bytes) {
         if object.start == start || object.rule == CALLS && object.start > start {
@@ -276,12 +296,54 @@ fn end_objects(plan: &Plan, start: usize, bytes: usize, by_advice: bool) -> Inhe
         if plan.are_pieces(object.rule) {
             // Allocators cut pieces off, and give pieces back.
             keep_rest(&object, start, bytes);
-        } else if by_advice && object.rule != CALLS {
+        } else if leaving == Leaving::Unmapped {
+            trim(plan, &object, start, bytes);
+            continue;
+        } else if leaving == Leaving::Advised && object.rule != CALLS {
             plan.status.add_to_rule(object.rule, OfRule::TakenOver, 1);
         }
         locks::release(plan, &object);
     }
     inherited
+}
+
+/// A range is unmapped that an object has a part in: who wants aligned memory maps more and cuts its edges off. What is left
+/// stays as it is, with its locks.
+fn trim(plan: &Plan, object: &Object, start: usize, bytes: usize) {
+    let end = start.saturating_add(bytes).checked_next_multiple_of(PAGE);
+    let end = end.unwrap_or(usize::MAX / PAGE * PAGE);
+    let object_end = object.start + object.bytes;
+    let rule = (object.rule != CALLS).then(|| plan.view.rule(object.rule));
+    let ranged = rule.filter(|rule| rule.ranges > 0);
+    let mut stays_locked = 0;
+    if ranged.is_some() {
+        // Its ranges are counted from its start: anew.
+        locks::release(plan, object);
+    }
+    for (from, to) in [(object.start, start), (end, object_end)] {
+        let mut rest = Object {
+            start: from,
+            bytes: to.saturating_sub(from),
+            owner: from,
+            locked: 0,
+            ..*object
+        };
+        if rest.pages().is_empty() {
+            continue;
+        }
+        match &ranged {
+            Some(rule) => locks::lock(plan, rule, &mut rest),
+            None => rest.locked = locks::within(object, &rest),
+        }
+        stays_locked += rest.locked;
+        if !objects::insert(rest) {
+            locks::release(plan, &rest);
+            plan.status.add(Total::Unfollowed, 1);
+        }
+    }
+    if ranged.is_none() {
+        locks::account_for_less(plan, object.rule, object.locked - stays_locked);
+    }
 }
 
 /// The program may not lock so much more, as too much is locked: what is ours gives way. False: none of it is.
@@ -351,7 +413,7 @@ pub(crate) fn locked_all() {
         plan.status.set(Total::LockedAll, 1);
         prezero::leave_heap(plan);
     });
-    left(0, usize::MAX, true);
+    left(0, usize::MAX, Leaving::Advised);
 }
 
 fn begin_object(plan: &'static Plan, address: usize, bytes: usize, index: usize) {
@@ -360,7 +422,7 @@ fn begin_object(plan: &'static Plan, address: usize, bytes: usize, index: usize)
     status.add_to_rule(index, OfRule::Objects, 1);
     status.add_to_rule(index, OfRule::Bytes, bytes as u64);
     // Released without our being told, and handed out again.
-    end_objects(plan, address, bytes, false);
+    end_objects(plan, address, bytes, Leaving::Moved);
     let mut object = Object::new(address, bytes, index);
     match action {
         PlanAction::Nothing => return,

@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
+use pagewise_abi::plan::MOST_RULES;
 use pagewise_abi::status::FIRST_PROCESS_WORD;
 use pagewise_abi::status::OfIo;
 use pagewise_abi::status::OfRule;
@@ -88,14 +89,25 @@ impl Status {
         self.set_of_rule(rule, OfRule::Errno, errno.unsigned_abs().into());
     }
 
-    /// So much more of a rule is locked, or (`more` false) less.
-    pub(super) fn locked(&self, rule: usize, bytes: u64, more: bool) {
+    /// So much more of a rule is locked; `most`: what is locked by all rules. Processes that were killed, or have become another
+    /// program, have not said that theirs is no more.
+    pub(super) fn locked(&self, rule: usize, bytes: u64, most: u64) {
         let now = &self.0[rule_word(rule, OfRule::LockedNow)];
-        if more {
-            let now = now.fetch_add(bytes, Ordering::Relaxed) + bytes;
-            self.0[rule_word(rule, OfRule::Locked)].fetch_max(now, Ordering::Relaxed);
-        } else {
-            now.fetch_sub(bytes, Ordering::Relaxed);
+        let now = now.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        self.0[rule_word(rule, OfRule::Locked)].fetch_max(now.min(most), Ordering::Relaxed);
+    }
+
+    /// So much less of a rule is locked.
+    pub(super) fn unlocked(&self, rule: usize, bytes: u64) {
+        let relaxed = Ordering::Relaxed;
+        let less = |now: u64| Some(now.saturating_sub(bytes));
+        let _ = self.0[rule_word(rule, OfRule::LockedNow)].fetch_update(relaxed, relaxed, less);
+    }
+
+    /// No process that lives has locked anything.
+    pub(super) fn nothing_locked(&self) {
+        for rule in 0..MOST_RULES {
+            self.set_of_rule(rule, OfRule::LockedNow, 0);
         }
     }
 
