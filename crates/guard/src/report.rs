@@ -39,8 +39,8 @@ const SOCKET_BYTES: usize = 107;
 const PATIENCE_MS: u32 = 2000;
 /// How long its verdict may take, ms: it reads debug information first, of large programs for seconds.
 const VERDICT_PATIENCE_MS: u32 = 60_000;
-/// Places that were reported, as many as are remembered.
-const SITES: usize = 1024;
+/// Places that were reported, as many as are remembered; a power of two.
+const SITES: usize = 4096;
 
 static RING: RingCell = RingCell::new();
 static NAME: [std::sync::atomic::AtomicU8; SOCKET_BYTES] =
@@ -305,9 +305,11 @@ impl Place {
         for word in frames.chain(maker) {
             hash = (hash ^ word as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         }
+        // Not 0, which stands for none.
+        let hash = hash & !1 | 2;
         Self {
-            hash: hash & !1,
-            entry: &SEEN[hash as usize >> 8 & (SITES - 1)],
+            hash,
+            entry: entry_of(&SEEN, hash),
         }
     }
 
@@ -328,6 +330,21 @@ impl Place {
     fn suppress(&self) {
         self.entry.store(self.hash | 1, Ordering::Relaxed);
     }
+}
+
+/// The entry of a place: its own, or the first that is free from where its hash points on; in a full table, the one there.
+fn entry_of(table: &[AtomicU64], hash: u64) -> &AtomicU64 {
+    let begin = (hash >> 8) as usize % table.len();
+    let (before, behind) = table.split_at(begin);
+    let is_its = |entry: &&AtomicU64| {
+        let held = entry.load(Ordering::Relaxed);
+        held == 0 || held & !1 == hash
+    };
+    behind
+        .iter()
+        .chain(before)
+        .find(is_its)
+        .unwrap_or(&table[begin])
 }
 
 /// Copies what lies around the address on the object's pages, and says where that begins.
@@ -397,8 +414,9 @@ pub(crate) fn damage(seen: &Seen, address: usize, registers: Registers) {
     told(&damage_of(seen, address), registers);
 }
 
-/// The same of an object of a parent's, seen at a child's end: who did it nobody knows either, so the child ends as it would.
-pub(crate) fn inherited_damage(seen: &Seen, address: usize, registers: Registers) {
+/// The same seen at a process's end: it ends as it would, so that the C library writes out what the program printed, and all
+/// that is damaged is told. What a child has from its parent is not its doing, either.
+pub(crate) fn damage_at_end(seen: &Seen, address: usize, registers: Registers) {
     tell(&damage_of(seen, address), From::CallersOf(registers));
 }
 
@@ -486,6 +504,23 @@ pub(crate) fn wild(stopped: &Stopped) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn places_of_the_same_entry_are_kept_apart_until_the_table_is_full() {
+        let table: [AtomicU64; 4] = std::array::from_fn(|_| AtomicU64::new(0));
+        // All of these point to the last entry.
+        let hashes: Vec<u64> = (0..5).map(|number| (3 | number << 10) << 8 | 2).collect();
+        for (count, &hash) in hashes[..4].iter().enumerate() {
+            assert_eq!(entry_of(&table, hash).load(Ordering::Relaxed), 0);
+            entry_of(&table, hash).store(hash | 1, Ordering::Relaxed);
+            for &known in &hashes[..=count] {
+                let held = entry_of(&table, known).load(Ordering::Relaxed);
+                assert_eq!(held, known | 1, "{count}");
+            }
+        }
+        let taken = entry_of(&table, hashes[4]);
+        assert_eq!(taken.load(Ordering::Relaxed), hashes[0] | 1, "there is no room");
+    }
 
     #[test]
     fn a_thread_whose_report_was_interrupted_for_good_can_report_again() {
