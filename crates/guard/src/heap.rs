@@ -42,7 +42,7 @@ use crate::slot::State;
 use crate::system;
 use crate::unguarded;
 
-/// Of what a limit of the address space leaves, one part in so many is for objects.
+/// Of what limits of the address space, of data or of all memory leave, one part in so many is for objects.
 const SHARE_OF_LIMIT: usize = 2;
 /// With less, no object is guarded.
 const FEWEST_CHUNKS: usize = 4;
@@ -90,7 +90,7 @@ pub(crate) fn arena() -> Option<Arena> {
 fn begin() -> Option<Ledger> {
     settings::read();
     paths::prepare();
-    let mut chunks = match system::address_space_left() {
+    let mut chunks = match system::space_left() {
         None => MOST_CHUNKS,
         Some(limit) => (limit / SHARE_OF_LIMIT / CHUNK).min(MOST_CHUNKS),
     };
@@ -174,15 +174,18 @@ fn ledger() -> Option<Held<'static, Option<Ledger>>> {
     held.is_some().then_some(held)
 }
 
-/// A new object, full of zeros or of what is asked for; null: out of memory.
+/// A new object, full of zeros or of what is asked for, one without a guard of anything unless zeros are asked for; null: out
+/// of memory.
 pub(crate) fn allocate(request: &Request) -> *mut u8 {
     let least = settings::alignment().of(request.bytes);
     let alignment = request.alignment.unwrap_or(1).max(least);
     let made = keeping_errno(|| {
         if settings::is_choosy() && unguarded::is_ready() && !settings::is_chosen(request.bytes) {
-            return unguarded::leave_out(request.bytes, alignment);
+            return unguarded::leave_out(request.bytes, alignment, request.is_zeroed);
         }
-        guarded(request, alignment).unwrap_or_else(|| unguarded::allocate(request.bytes, alignment))
+        guarded(request, alignment).unwrap_or_else(|| {
+            unguarded::allocate(request.bytes, alignment, request.is_zeroed)
+        })
     });
     let fill = settings::fill();
     if made.is_null() {
@@ -240,7 +243,7 @@ fn guarded(request: &Request, alignment: usize) -> Option<*mut u8> {
     if !is_open && placed.open_bytes() > 0 {
         let is_there = match is_covered {
             true => pages::open_covered(&arena, &[(placed.first_page(), placed.open_bytes())]),
-            false => pages::open(&placed, is_large.then_some(extent.end)),
+            false => pages::open(&placed, is_large.then_some(extent)),
         };
         if !is_there {
             give_up(number, request.bytes);
@@ -290,6 +293,11 @@ fn give_up(number: Number, bytes: usize) {
         ledger.count_gone(bytes);
         ledger.counts.allocations -= 1;
     });
+}
+
+/// Whether an address is in the arena, if there is one, be there a slot or not.
+pub(crate) fn is_of_arena(address: usize) -> bool {
+    address.wrapping_sub(OBJECTS.start()) < OBJECTS.bytes()
 }
 
 /// The slot that holds an address, with what is known of it.
