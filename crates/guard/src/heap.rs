@@ -30,6 +30,7 @@ use crate::placement::Placed;
 use crate::plain;
 use crate::protect;
 use crate::recycle;
+use crate::release::Told;
 use crate::release::is_begin;
 use crate::release::release;
 use crate::report;
@@ -67,7 +68,7 @@ pub(crate) struct Request {
 }
 
 /// A slot with what is known of it at one moment.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
     pub(crate) number: Number,
     pub(crate) facts: Facts,
@@ -183,9 +184,8 @@ pub(crate) fn allocate(request: &Request) -> *mut u8 {
         if settings::is_choosy() && unguarded::is_ready() && !settings::is_chosen(request.bytes) {
             return unguarded::leave_out(request.bytes, alignment, request.is_zeroed);
         }
-        guarded(request, alignment).unwrap_or_else(|| {
-            unguarded::allocate(request.bytes, alignment, request.is_zeroed)
-        })
+        guarded(request, alignment)
+            .unwrap_or_else(|| unguarded::allocate(request.bytes, alignment, request.is_zeroed))
     });
     let fill = settings::fill();
     if made.is_null() {
@@ -334,7 +334,7 @@ pub(crate) fn resize(address: *mut u8, request: &Request) -> *mut u8 {
         let bytes = old_bytes.min(request.bytes);
         // SAFETY: two objects that are alive, of at least so many bytes; the program vouches for the old one.
         unsafe { plain::copy(made, address, bytes) };
-        release(address, request.family, request.registers);
+        release(address, Told::of(request.family), request.registers);
     }
     made
 }

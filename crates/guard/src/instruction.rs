@@ -293,7 +293,7 @@ mod tests {
             (&[0xc4, 0xe2, 0xf9, 0xf7, 0x07], Some(8)),        // shlx rax, [rdi], rax
             (&[0x66, 0x0f, 0x38, 0x30, 0x07], None),           // pmovzxbw xmm0, [rdi]
             (&[0xc4, 0xe2, 0x7d, 0x35, 0x07], None),           // vpmovzxdq ymm0, [rdi]
-            (&[0x0f, 0x05], None), // syscall
+            (&[0x0f, 0x05], None),                             // syscall
             (&[], None),
         ] {
             assert_eq!(access_bytes(code), bytes, "{code:x?}");

@@ -383,10 +383,7 @@ impl Ledger {
             LARGE | REST => {
                 let first = arena.find(arena.address_of_chunk(chunk));
                 first.is_none_or(|first| {
-                    matches!(
-                        arena.slot(first).facts().state,
-                        State::Fresh | State::Freed
-                    )
+                    matches!(arena.slot(first).facts().state, State::Fresh | State::Freed)
                 })
             }
             _ => false,

@@ -28,6 +28,7 @@ use crate::lock;
 use crate::own_stack;
 use crate::paths;
 use crate::paths::Path;
+use crate::release::Told;
 use crate::sandbox;
 use crate::settings;
 use crate::signals;
@@ -388,10 +389,13 @@ pub(crate) fn double_free(seen: &Seen, registers: Registers) {
     told(&error, registers);
 }
 
-pub(crate) fn mismatch(seen: &Seen, given_to: Family, registers: Registers) {
+/// Given back as it was not made. Of another size than it has, that is told with it.
+pub(crate) fn mismatch(seen: &Seen, how: Told, registers: Registers) {
+    let bytes = how.bytes.filter(|&bytes| bytes != seen.placed.bytes);
     let error = Error {
         seen: Some(seen),
-        given_to,
+        given_to: how.family,
+        access_bytes: bytes.and_then(|bytes| u32::try_from(bytes).ok()),
         ..Error::of(FaultKind::Mismatch, seen.placed.start)
     };
     told(&error, registers);
@@ -519,7 +523,11 @@ mod tests {
             }
         }
         let taken = entry_of(&table, hashes[4]);
-        assert_eq!(taken.load(Ordering::Relaxed), hashes[0] | 1, "there is no room");
+        assert_eq!(
+            taken.load(Ordering::Relaxed),
+            hashes[0] | 1,
+            "there is no room"
+        );
     }
 
     #[test]
