@@ -1,5 +1,6 @@
 //! What went wrong, told to the launcher with the call paths of access, allocation and release.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
@@ -52,7 +53,7 @@ static SEEN: [AtomicU64; SITES] = [const { AtomicU64::new(0) }; SITES];
 /// The thread that reports, by its pointer; 0: none.
 static REPORTER: AtomicUsize = AtomicUsize::new(0);
 /// The child asks for a ring of its own before it first reports.
-static IS_CHILD: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+static IS_CHILD: AtomicBool = AtomicBool::new(false);
 
 /// Connects to the launcher.
 pub(crate) fn connect() {
@@ -236,6 +237,7 @@ fn tell_alone(error: &Error<'_>, path: &Path) -> (After, bool) {
         );
     }
     let Some(ring) = ring() else {
+        say_that_nobody_listens();
         return (After::known(settings::keeps_going()), true);
     };
     let freed = slot.filter(|slot| slot.facts().state == State::Freed);
@@ -287,6 +289,24 @@ fn tell_alone(error: &Error<'_>, path: &Path) -> (After, bool) {
     }
     let goes_on = is_suppressed || settings::keeps_going();
     (After::known(goes_on), !is_suppressed)
+}
+
+/// Once, where the program writes its own errors.
+fn say_that_nobody_listens() {
+    static WAS_SAID: AtomicBool = AtomicBool::new(false);
+    const TEXT: &str = "pagewise: an error on the heap, and nobody to tell it to: this process could not reach the launcher, or \
+                        there are too many (of another network namespace? start pagewise guard in there)\n";
+    if !sandbox::is_in() && !WAS_SAID.swap(true, Ordering::Relaxed) {
+        // SAFETY: text of that length.
+        unsafe {
+            libc::syscall(
+                libc::SYS_write,
+                libc::STDERR_FILENO,
+                TEXT.as_ptr(),
+                TEXT.len(),
+            )
+        };
+    }
 }
 
 /// Where errors of a kind were told of. Only used while reporting, by one thread at a time.

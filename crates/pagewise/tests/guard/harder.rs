@@ -123,6 +123,13 @@ fn before_an_object_aligned_to_more_than_a_page_there_is_a_guard() {
 }
 
 #[test]
+fn who_cannot_reach_the_launcher_says_so_where_it_errs() {
+    let script = "PAGEWISE_GUARD_SOCKET=nobody exec ./harder aligned";
+    let ended = run(folder(), &["guard", "--", "sh", "-c", script]).expect_code(139);
+    ended.expect_told(&["nobody to tell it to"]);
+}
+
+#[test]
 fn objects_leave_the_program_some_of_a_limit_of_data() {
     let script = folder().join("data.sh");
     fs::write(&script, "ulimit -d 400000\nexec ./harder limited-data\n").expect("written");
