@@ -291,19 +291,25 @@ fn tell_alone(error: &Error<'_>, path: &Path) -> (After, bool) {
     (After::known(goes_on), !is_suppressed)
 }
 
-/// Once, where the program writes its own errors.
 fn say_that_nobody_listens() {
     static WAS_SAID: AtomicBool = AtomicBool::new(false);
-    const TEXT: &str = "pagewise: an error on the heap, and nobody to tell it to: this process could not reach the launcher, or \
-                        there are too many (of another network namespace? start pagewise guard in there)\n";
-    if !sandbox::is_in() && !WAS_SAID.swap(true, Ordering::Relaxed) {
+    say_once(
+        &WAS_SAID,
+        "pagewise: an error on the heap, and nobody to tell it to: this process could not reach the launcher, or there are too \
+         many (of another network namespace? start pagewise guard in there)\n",
+    );
+}
+
+/// Where the program writes its own errors: what has no place in the ring.
+pub(crate) fn say_once(was_said: &AtomicBool, text: &str) {
+    if !sandbox::is_in() && !was_said.swap(true, Ordering::Relaxed) {
         // SAFETY: text of that length.
         unsafe {
             libc::syscall(
                 libc::SYS_write,
                 libc::STDERR_FILENO,
-                TEXT.as_ptr(),
-                TEXT.len(),
+                text.as_ptr(),
+                text.len(),
             )
         };
     }

@@ -253,3 +253,17 @@ fn what_waits_is_not_forgotten_for_an_object_that_finds_no_room_all_the_same() {
     give_back(&mut ledger, second, large);
     assert!(make(&mut ledger, 10 << 20).is_some(), "now there is room");
 }
+
+#[test]
+fn what_was_written_over_is_not_handed_out() {
+    for wrong in [3, 1 << 30] {
+        let (mut ledger, made) = with_waiting(100);
+        let arena = ledger.arena();
+        let link = &arena.slot(made[1]).link;
+        link.store(wrong, std::sync::atomic::Ordering::Relaxed);
+        let queue = &mut ledger.classes[0].queue;
+        let served: Vec<Number> = std::iter::from_fn(|| queue.pop(&arena)).collect();
+        assert_eq!(served, made[..2], "{wrong}");
+        assert!(make(&mut ledger, 24).is_some(), "there are others");
+    }
+}

@@ -118,6 +118,13 @@ fn a_leak_of_a_parents_is_told_once_whoever_has_it() {
 }
 
 #[test]
+fn leaks_that_cannot_be_looked_for_are_told_to_be_so() {
+    let (ended, _) = guard("--leaks", "leaked-without-descriptors");
+    let told = "leaks could not be looked for";
+    ended.expect_code(0).expect_told(&[told]);
+}
+
+#[test]
 fn before_an_object_aligned_to_more_than_a_page_there_is_a_guard() {
     expect_error("aligned", "aligned\n");
 }

@@ -23,6 +23,7 @@
 #include <sys/mman.h>
 #include <sys/msg.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -104,6 +105,14 @@ static void leaked_before(void) /* a leak of the parent's, which its children ha
             exit(0);
         waitpid(child, NULL, 0);
     }
+}
+
+static void leaked_without_descriptors(void)
+{
+    char *volatile object = malloc(1234);
+    object = NULL;
+    struct rlimit none = {0, 0};
+    setrlimit(RLIMIT_NOFILE, &none);
 }
 
 static void aligned(void) /* to more than a page: there is a guard before it, too */
@@ -451,6 +460,7 @@ int main(int argc, char **argv)
     } all[] = {
         {"exiting", exiting},
         {"leaked-before", leaked_before},
+        {"leaked-without-descriptors", leaked_without_descriptors},
         {"aligned", aligned},
         {"limited-data", limited_data},
         {"sparse", sparse},
