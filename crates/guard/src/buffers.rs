@@ -246,6 +246,42 @@ wrappers! {
     fn fgetxattr(file: c_int, name: *const c_char, buffer: *mut c_void, bytes: size_t) -> ssize_t = -1, {
         check!("fgetxattr", buffer, bytes, Write);
     }
+    fn listxattr(path: *const c_char, buffer: *mut c_char, bytes: size_t) -> ssize_t = -1, {
+        check!("listxattr", buffer, bytes, Write);
+    }
+    fn llistxattr(path: *const c_char, buffer: *mut c_char, bytes: size_t) -> ssize_t = -1, {
+        check!("llistxattr", buffer, bytes, Write);
+    }
+    fn flistxattr(file: c_int, buffer: *mut c_char, bytes: size_t) -> ssize_t = -1, {
+        check!("flistxattr", buffer, bytes, Write);
+    }
+    fn setxattr(path: *const c_char, name: *const c_char, value: *const c_void, bytes: size_t, flags: c_int) -> c_int = -1, {
+        check!("setxattr", value, bytes, Read);
+    }
+    fn lsetxattr(path: *const c_char, name: *const c_char, value: *const c_void, bytes: size_t, flags: c_int) -> c_int = -1, {
+        check!("lsetxattr", value, bytes, Read);
+    }
+    fn fsetxattr(file: c_int, name: *const c_char, value: *const c_void, bytes: size_t, flags: c_int) -> c_int = -1, {
+        check!("fsetxattr", value, bytes, Read);
+    }
+    fn getgroups(count: c_int, list: *mut libc::gid_t) -> c_int = -1, {
+        check!("getgroups", list, bytes_of::<libc::gid_t>(count), Write);
+    }
+    fn getentropy(buffer: *mut c_void, bytes: size_t) -> c_int = -1, {
+        check!("getentropy", buffer, bytes, Write);
+    }
+    fn vmsplice(file: c_int, list: *const iovec, count: size_t, flags: c_uint) -> ssize_t = -1, {
+        check_list("vmsplice", list, count, false);
+    }
+    fn fgetws_unlocked(buffer: *mut wchar_t, count: c_int, file: *mut libc::FILE) -> *mut wchar_t = std::ptr::null_mut(), {
+        check!("fgetws", buffer, bytes_of::<wchar_t>(count), Write);
+    }
+    fn __fgetws_chk(buffer: *mut wchar_t, room: size_t, count: c_int, file: *mut libc::FILE) -> *mut wchar_t = std::ptr::null_mut(), {
+        check!("fgetws", buffer, bytes_of::<wchar_t>(count), Write);
+    }
+    fn mq_timedsend(queue: libc::mqd_t, buffer: *const c_char, bytes: size_t, priority: c_uint, time: *const libc::timespec) -> c_int = -1, {
+        check!("mq_timedsend", buffer, bytes, Read);
+    }
     fn poll(polls: *mut libc::pollfd, count: libc::nfds_t, milliseconds: c_int) -> c_int = -1, {
         check!("poll", polls, (count as usize).saturating_mul(size_of::<libc::pollfd>()), Write);
     }

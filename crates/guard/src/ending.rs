@@ -72,13 +72,7 @@ fn look(registers: Registers, leaks: bool) {
             && let Some(address) = checks::damage_if_there(&seen.placed)
             && arena.slot(seen.number).facts() == seen.facts
         {
-            let was_made_here = arena.slot(seen.number).freed.load(Ordering::Relaxed) == forks();
-            let report = if was_made_here {
-                report::damage
-            } else {
-                report::inherited_damage
-            };
-            report(&seen, address, registers);
+            report::damage_at_end(&seen, address, registers);
         }
     });
     if leaks && settings::wants_leaks() {

@@ -30,6 +30,7 @@ use crate::placement::Placed;
 use crate::plain;
 use crate::protect;
 use crate::recycle;
+use crate::release::Told;
 use crate::release::is_begin;
 use crate::release::release;
 use crate::report;
@@ -42,7 +43,7 @@ use crate::slot::State;
 use crate::system;
 use crate::unguarded;
 
-/// Of what a limit of the address space leaves, one part in so many is for objects.
+/// Of what limits of the address space, of data or of all memory leave, one part in so many is for objects.
 const SHARE_OF_LIMIT: usize = 2;
 /// With less, no object is guarded.
 const FEWEST_CHUNKS: usize = 4;
@@ -67,7 +68,7 @@ pub(crate) struct Request {
 }
 
 /// A slot with what is known of it at one moment.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
     pub(crate) number: Number,
     pub(crate) facts: Facts,
@@ -90,7 +91,7 @@ pub(crate) fn arena() -> Option<Arena> {
 fn begin() -> Option<Ledger> {
     settings::read();
     paths::prepare();
-    let mut chunks = match system::address_space_left() {
+    let mut chunks = match system::space_left() {
         None => MOST_CHUNKS,
         Some(limit) => (limit / SHARE_OF_LIMIT / CHUNK).min(MOST_CHUNKS),
     };
@@ -174,15 +175,17 @@ fn ledger() -> Option<Held<'static, Option<Ledger>>> {
     held.is_some().then_some(held)
 }
 
-/// A new object, full of zeros or of what is asked for; null: out of memory.
+/// A new object, full of zeros or of what is asked for, one without a guard of anything unless zeros are asked for; null: out
+/// of memory.
 pub(crate) fn allocate(request: &Request) -> *mut u8 {
     let least = settings::alignment().of(request.bytes);
     let alignment = request.alignment.unwrap_or(1).max(least);
     let made = keeping_errno(|| {
         if settings::is_choosy() && unguarded::is_ready() && !settings::is_chosen(request.bytes) {
-            return unguarded::leave_out(request.bytes, alignment);
+            return unguarded::leave_out(request.bytes, alignment, request.is_zeroed);
         }
-        guarded(request, alignment).unwrap_or_else(|| unguarded::allocate(request.bytes, alignment))
+        guarded(request, alignment)
+            .unwrap_or_else(|| unguarded::allocate(request.bytes, alignment, request.is_zeroed))
     });
     let fill = settings::fill();
     if made.is_null() {
@@ -240,7 +243,7 @@ fn guarded(request: &Request, alignment: usize) -> Option<*mut u8> {
     if !is_open && placed.open_bytes() > 0 {
         let is_there = match is_covered {
             true => pages::open_covered(&arena, &[(placed.first_page(), placed.open_bytes())]),
-            false => pages::open(&placed, is_large.then_some(extent.end)),
+            false => pages::open(&placed, is_large.then_some(extent)),
         };
         if !is_there {
             give_up(number, request.bytes);
@@ -292,6 +295,11 @@ fn give_up(number: Number, bytes: usize) {
     });
 }
 
+/// Whether an address is in the arena, if there is one, be there a slot or not.
+pub(crate) fn is_of_arena(address: usize) -> bool {
+    address.wrapping_sub(OBJECTS.start()) < OBJECTS.bytes()
+}
+
 /// The slot that holds an address, with what is known of it.
 pub(crate) fn look(address: usize) -> Option<Seen> {
     let arena = arena()?;
@@ -326,7 +334,7 @@ pub(crate) fn resize(address: *mut u8, request: &Request) -> *mut u8 {
         let bytes = old_bytes.min(request.bytes);
         // SAFETY: two objects that are alive, of at least so many bytes; the program vouches for the old one.
         unsafe { plain::copy(made, address, bytes) };
-        release(address, request.family, request.registers);
+        release(address, Told::of(request.family), request.registers);
     }
     made
 }

@@ -16,6 +16,7 @@ use crate::ending;
 use crate::heap;
 use crate::heap::Request;
 use crate::page;
+use crate::release::Told;
 use crate::release::release;
 use crate::report;
 use crate::settings;
@@ -115,25 +116,30 @@ pub unsafe extern "C" fn calloc(count: usize, each: usize) -> *mut c_void {
 /// As free(3).
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn free(address: *mut c_void) {
-    release(address.cast(), Family::Malloc, capture());
+    release(address.cast(), Told::of(Family::Malloc), capture());
 }
 
 /// # Safety
 /// As free(3); C23.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn free_sized(address: *mut c_void, _bytes: usize) {
-    release(address.cast(), Family::Malloc, capture());
+pub unsafe extern "C" fn free_sized(address: *mut c_void, bytes: usize) {
+    let told = Told {
+        bytes: Some(bytes),
+        ..Told::of(Family::Malloc)
+    };
+    release(address.cast(), told, capture());
 }
 
 /// # Safety
 /// As free(3); C23.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn free_aligned_sized(
-    address: *mut c_void,
-    _alignment: usize,
-    _bytes: usize,
-) {
-    release(address.cast(), Family::Malloc, capture());
+pub unsafe extern "C" fn free_aligned_sized(address: *mut c_void, alignment: usize, bytes: usize) {
+    let told = Told {
+        family: Family::Malloc,
+        bytes: Some(bytes),
+        alignment: Some(alignment),
+    };
+    release(address.cast(), told, capture());
 }
 
 /// # Safety
@@ -160,7 +166,7 @@ fn resize(old: *mut c_void, bytes: usize, registers: Registers) -> *mut c_void {
     }
     if bytes == 0 {
         // As the GNU C library does.
-        release(old.cast(), Family::Malloc, registers);
+        release(old.cast(), Told::of(Family::Malloc), registers);
         return std::ptr::null_mut();
     }
     heap::resize(old.cast(), &request).cast()

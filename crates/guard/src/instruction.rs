@@ -125,7 +125,7 @@ impl Decoded {
 pub(crate) fn access_bytes(code: &[u8]) -> Option<u32> {
     let found = decode(code)?;
     match found.map {
-        0 => one_byte_opcode(&found),
+        0 => one_byte_opcode(&found, code.get(found.opcode_at + 1).copied()),
         1 => two_byte_opcode(&found),
         2 if found.is_vector_encoding || found.prefix == 1 => match found.opcode {
             0x78 => Some(1),
@@ -133,13 +133,19 @@ pub(crate) fn access_bytes(code: &[u8]) -> Option<u32> {
             0x18 | 0x58 => Some(4),
             0x19 | 0x59 => Some(8),
             0x1a | 0x5a => Some(16),
+            // They widen as many elements as there is room for: a half, a quarter or less.
+            0x20..=0x35 => None,
+            // Of general registers (andn, bzhi, pdep, shlx); movbe without VEX.
+            0xf0..=0xf7 if !found.is_vector_encoding => None,
+            0xf2..=0xf7 => Some(if found.is_wide { 8 } else { 4 }),
             _ => Some(found.vector),
         },
         _ => None,
     }
 }
 
-fn one_byte_opcode(found: &Decoded) -> Option<u32> {
+/// `form`: the byte behind the opcode.
+fn one_byte_opcode(found: &Decoded, form: Option<u8>) -> Option<u32> {
     match found.opcode {
         // Arithmetic: the even ones of each row are of a byte.
         opcode @ 0x00..=0x3b if opcode & 7 < 4 => {
@@ -159,7 +165,13 @@ fn one_byte_opcode(found: &Decoded) -> Option<u32> {
         | 0xf7
         | 0xfe) => Some(if opcode & 1 == 0 { 1 } else { found.operand() }),
         0x8f => Some(8),
-        0xff => Some(found.operand()),
+        0xff => match form? >> 3 & 7 {
+            // inc, dec.
+            0 | 1 => Some(found.operand()),
+            // call, jmp, push; others are far.
+            2 | 4 | 6 => Some(8),
+            _ => None,
+        },
         _ => None,
     }
 }
@@ -271,8 +283,17 @@ mod tests {
             (&[0xc5, 0xfe, 0x6f, 0x07], Some(32)),             // vmovdqu ymm0, [rdi]
             (&[0x62, 0xf1, 0x7f, 0x48, 0x6f, 0x07], Some(64)), // vmovdqu8 zmm0, [rdi]
             (&[0xf3, 0xa4], Some(1)),                          // rep movsb
-            (&[0xff, 0x17], Some(4)),
-            (&[0x0f, 0x05], None), // syscall
+            (&[0xff, 0x07], Some(4)),                          // inc dword [rdi]
+            (&[0x48, 0xff, 0x0f], Some(8)),                    // dec qword [rdi]
+            (&[0xff, 0x17], Some(8)),                          // call [rdi]
+            (&[0xff, 0x20], Some(8)),                          // jmp [rax]
+            (&[0xff, 0x37], Some(8)),                          // push qword [rdi]
+            (&[0xff, 0x1f], None),                             // call far [rdi]
+            (&[0xc4, 0xe2, 0x78, 0xf5, 0x07], Some(4)),        // bzhi eax, [rdi], eax
+            (&[0xc4, 0xe2, 0xf9, 0xf7, 0x07], Some(8)),        // shlx rax, [rdi], rax
+            (&[0x66, 0x0f, 0x38, 0x30, 0x07], None),           // pmovzxbw xmm0, [rdi]
+            (&[0xc4, 0xe2, 0x7d, 0x35, 0x07], None),           // vpmovzxdq ymm0, [rdi]
+            (&[0x0f, 0x05], None),                             // syscall
             (&[], None),
         ] {
             assert_eq!(access_bytes(code), bytes, "{code:x?}");

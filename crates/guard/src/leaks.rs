@@ -3,6 +3,7 @@
 //! leaks may be missed; what a program hides (differences, exclusive ors) is not seen.
 
 use std::ops::Range;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU8;
 use std::sync::atomic::Ordering;
 
@@ -261,6 +262,12 @@ pub(crate) fn look() {
     compaction::go_on();
     if found.is_some() {
         tell(&search);
+    } else {
+        static WAS_SAID: AtomicBool = AtomicBool::new(false);
+        report::say_once(
+            &WAS_SAID,
+            "pagewise: leaks could not be looked for: /proc/self/maps cannot be opened (no descriptor left, or no /proc here?)\n",
+        );
     }
 }
 

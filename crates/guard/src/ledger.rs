@@ -1,6 +1,8 @@
 //! Which slot is handed out next. Slots that were given back wait in a queue of their class, behind their guards: so many
 //! of them, and of so many bytes, that a use after free is met for long; then the oldest is handed out again.
 
+use std::ops::Range;
+
 use crate::arena::Arena;
 use crate::arena::CHUNK;
 use crate::arena::CLASS_PAGES;
@@ -16,6 +18,7 @@ use crate::queue::LARGE_WAITING;
 use crate::queue::Queue;
 use crate::queue::Stack;
 use crate::queue::WAITING;
+use crate::slot::State;
 
 /// Slots of a page that are opened at once, at most: twice as many pages are memory before they are objects.
 pub(crate) const MOST_AHEAD: usize = 32;
@@ -324,13 +327,20 @@ impl Ledger {
 
     fn take_large(&mut self, pages: usize, prepare: Prepare<'_>) -> Option<Number> {
         let chunks = (pages.checked_add(1)?.checked_mul(page::bytes())?).div_ceil(CHUNK);
+        if chunks > self.arena.chunks - FIRST_CHUNK {
+            return None;
+        }
         while self.large.exceeds(self.large_bounds) {
             self.forget_oldest_large();
         }
+        let mut is_hopeful = false;
         let chunk = loop {
             match self.unused_run(chunks) {
                 Some(chunk) => break chunk,
+                // What waits keeps its guards where that is of no use.
+                None if !is_hopeful && !self.may_have_run(chunks) => return None,
                 None => {
+                    is_hopeful = true;
                     self.forget_oldest_large()?;
                     self.counts.reused_early += 1;
                 }
@@ -360,21 +370,25 @@ impl Ledger {
 
     /// The first of so many unused chunks in a row; searched from where the last search ended.
     fn unused_run(&self, wanted: usize) -> Option<usize> {
-        let search = |from: usize, to: usize| {
-            let mut found = 0;
-            for chunk in from..to {
-                found = if self.arena.kind(chunk) == UNUSED {
-                    found + 1
-                } else {
-                    0
-                };
-                if found == wanted {
-                    return Some(chunk + 1 - wanted);
-                }
+        let is_unused = |chunk: usize| self.arena.kind(chunk) == UNUSED;
+        run_of(wanted, self.cursor..self.arena.chunks, is_unused)
+            .or_else(|| run_of(wanted, FIRST_CHUNK..self.arena.chunks, is_unused))
+    }
+
+    /// Whether there would be so many unused chunks in a row if no large object waited.
+    fn may_have_run(&self, wanted: usize) -> bool {
+        let arena = &self.arena;
+        let is_free = |chunk: usize| match arena.kind(chunk) {
+            UNUSED => true,
+            LARGE | REST => {
+                let first = arena.find(arena.address_of_chunk(chunk));
+                first.is_none_or(|first| {
+                    matches!(arena.slot(first).facts().state, State::Fresh | State::Freed)
+                })
             }
-            None
+            _ => false,
         };
-        search(self.cursor, self.arena.chunks).or_else(|| search(FIRST_CHUNK, self.arena.chunks))
+        run_of(wanted, FIRST_CHUNK..arena.chunks, is_free).is_some()
     }
 
     fn use_run(&mut self, first: usize, chunks: usize, kind: u8) {
@@ -416,6 +430,18 @@ impl Ledger {
         self.counts.live -= 1;
         self.counts.live_bytes -= bytes as u64;
     }
+}
+
+/// The first of so many chunks in a row of which something is true.
+fn run_of(wanted: usize, chunks: Range<usize>, is_true: impl Fn(usize) -> bool) -> Option<usize> {
+    let mut found = 0;
+    for chunk in chunks {
+        found = if is_true(chunk) { found + 1 } else { 0 };
+        if found == wanted {
+            return Some(chunk + 1 - wanted);
+        }
+    }
+    None
 }
 
 #[cfg(test)]

@@ -8,8 +8,16 @@ fn writable(line: &[u8]) -> Option<(usize, usize)> {
     let mut fields = line.split_ascii_whitespace();
     let (start, end) = fields.next()?.split_once('-')?;
     let number = |text| usize::from_str_radix(text, 16).ok();
-    let is_searched = fields.next()?.starts_with("rw") && !line.contains("/dev/");
+    let is_writable = fields.next()?.starts_with("rw");
+    // Behind offset, device and inode.
+    let is_searched = is_writable && !fields.nth(3).is_some_and(is_device);
     is_searched.then_some((number(start)?, number(end)?))
+}
+
+/// Whether a mapping's file is a device: not what is memory all the same, shared with children or others.
+fn is_device(path: &str) -> bool {
+    let memory = ["/dev/zero", "/dev/shm/"];
+    path.starts_with("/dev/") && !memory.iter().any(|memory| path.starts_with(memory))
 }
 
 /// Visits the mappings that are searched.
@@ -53,6 +61,15 @@ mod tests {
             writable(b"1000-2000 rw-s 00000000 00:00 0  /dev/dri/card0"),
             None
         );
+        for path in [
+            "/dev/zero (deleted)",
+            "/dev/shm/its",
+            "/home/dev/program",
+            "/srv/dev/dev/its library.so",
+        ] {
+            let line = format!("1000-2000 rw-s 00000000 00:01 7   {path}");
+            assert_eq!(writable(line.as_bytes()), Some((0x1000, 0x2000)), "{path}");
+        }
         assert_eq!(writable(b"nonsense"), None);
         let mut bytes = 0;
         assert!(visit_mappings(&mut |start, end| bytes += end - start).is_some());

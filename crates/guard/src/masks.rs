@@ -129,15 +129,17 @@ pub mod waits {
     use libc::timespec;
 
     use super::allowed;
+    use crate::wrap::check;
 
     /// Functions whose last argument is a set.
     macro_rules! with_mask {
-        ($(fn $name:ident($($argument:ident: $type:ty),*) = $failed:expr;)+) => {
+        ($(fn $name:ident($($argument:ident: $type:ty),*) = $failed:expr, $check:block)+) => {
             $(
                 /// # Safety
                 /// As the C library's function of this name.
                 #[cfg_attr(not(test), unsafe(no_mangle))]
                 pub unsafe extern "C" fn $name($($argument: $type,)* mask: *const sigset_t) -> c_int {
+                    $check
                     let Some(real) = real::$name.look_up() else {
                         return $failed;
                     };
@@ -154,11 +156,17 @@ pub mod waits {
     }
 
     with_mask! {
-        fn sigsuspend() = -1;
-        fn ppoll(polls: *mut pollfd, count: nfds_t, time: *const timespec) = -1;
-        fn pselect(count: c_int, reads: *mut fd_set, writes: *mut fd_set, others: *mut fd_set, time: *const timespec) = -1;
-        fn epoll_pwait(epoll: c_int, events: *mut epoll_event, most: c_int, milliseconds: c_int) = -1;
-        fn epoll_pwait2(epoll: c_int, events: *mut epoll_event, most: c_int, time: *const timespec) = -1;
-        fn pthread_attr_setsigmask_np(attributes: *mut pthread_attr_t) = libc::ENOSYS;
+        fn sigsuspend() = -1, {}
+        fn ppoll(polls: *mut pollfd, count: nfds_t, time: *const timespec) = -1, {
+            check!("ppoll", polls, (count as usize).saturating_mul(size_of::<pollfd>()), Write);
+        }
+        fn pselect(count: c_int, reads: *mut fd_set, writes: *mut fd_set, others: *mut fd_set, time: *const timespec) = -1, {}
+        fn epoll_pwait(epoll: c_int, events: *mut epoll_event, most: c_int, milliseconds: c_int) = -1, {
+            check!("epoll_pwait", events, usize::try_from(most).unwrap_or(0).saturating_mul(size_of::<epoll_event>()), Write);
+        }
+        fn epoll_pwait2(epoll: c_int, events: *mut epoll_event, most: c_int, time: *const timespec) = -1, {
+            check!("epoll_pwait2", events, usize::try_from(most).unwrap_or(0).saturating_mul(size_of::<epoll_event>()), Write);
+        }
+        fn pthread_attr_setsigmask_np(attributes: *mut pthread_attr_t) = libc::ENOSYS, {}
     }
 }

@@ -11,6 +11,7 @@ use pagewise_interpose::capture;
 use crate::ending;
 use crate::heap;
 use crate::heap::Request;
+use crate::release::Told;
 use crate::release::release;
 use crate::signals;
 
@@ -116,16 +117,33 @@ macro_rules! new {
     };
 }
 
-/// `delete` of a family; further arguments (size, alignment, `nothrow`) say nothing new.
+/// What `delete` is told of size and alignment: an object of another alignment than the usual one is told with it.
+fn told(family: Family, bytes: Option<usize>, alignment: usize) -> Told {
+    Told {
+        family,
+        bytes,
+        alignment: Some(alignment),
+    }
+}
+
+/// `delete` of a family: plain, with a size, without exceptions, aligned, aligned with a size, aligned without exceptions.
 macro_rules! delete {
-    ($family:ident, $($name:ident($($more:ty),*)),+ $(,)?) => {$(
+    ($family:ident, $plain:ident, $sized:ident, $nothrow:ident, $aligned:ident, $both:ident, $aligned_nothrow:ident) => {
+        delete!(@one $family, $plain(), None, 0);
+        delete!(@one $family, $sized(bytes: usize), Some(bytes), 0);
+        delete!(@one $family, $nothrow(_nothrow: *const c_void), None, 0);
+        delete!(@one $family, $aligned(alignment: usize), None, alignment);
+        delete!(@one $family, $both(bytes: usize, alignment: usize), Some(bytes), alignment);
+        delete!(@one $family, $aligned_nothrow(alignment: usize, _nothrow: *const c_void), None, alignment);
+    };
+    (@one $family:ident, $name:ident($($more:ident: $type:ty),*), $bytes:expr, $alignment:expr) => {
         /// # Safety
         /// As the C++ operator of this name.
         #[cfg_attr(not(test), unsafe(no_mangle))]
-        pub unsafe extern "C" fn $name(address: *mut c_void $(, _: $more)*) {
-            release(address.cast(), Family::$family, capture());
+        pub unsafe extern "C" fn $name(address: *mut c_void $(, $more: $type)*) {
+            release(address.cast(), told(Family::$family, $bytes, $alignment), capture());
         }
-    )+};
+    };
 }
 
 new!(
@@ -144,19 +162,19 @@ new!(
 );
 delete!(
     New,
-    _ZdlPv(),
-    _ZdlPvm(usize),
-    _ZdlPvRKSt9nothrow_t(*const c_void),
-    _ZdlPvSt11align_val_t(usize),
-    _ZdlPvmSt11align_val_t(usize, usize),
-    _ZdlPvSt11align_val_tRKSt9nothrow_t(usize, *const c_void),
+    _ZdlPv,
+    _ZdlPvm,
+    _ZdlPvRKSt9nothrow_t,
+    _ZdlPvSt11align_val_t,
+    _ZdlPvmSt11align_val_t,
+    _ZdlPvSt11align_val_tRKSt9nothrow_t
 );
 delete!(
     NewArray,
-    _ZdaPv(),
-    _ZdaPvm(usize),
-    _ZdaPvRKSt9nothrow_t(*const c_void),
-    _ZdaPvSt11align_val_t(usize),
-    _ZdaPvmSt11align_val_t(usize, usize),
-    _ZdaPvSt11align_val_tRKSt9nothrow_t(usize, *const c_void),
+    _ZdaPv,
+    _ZdaPvm,
+    _ZdaPvRKSt9nothrow_t,
+    _ZdaPvSt11align_val_t,
+    _ZdaPvmSt11align_val_t,
+    _ZdaPvSt11align_val_tRKSt9nothrow_t
 );

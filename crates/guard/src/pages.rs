@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 
 use crate::arena::Arena;
 use crate::arena::CHUNK;
+use crate::arena::Extent;
 use crate::arena::Number;
 use crate::arena::SLOTS;
 use crate::compaction;
@@ -113,13 +114,14 @@ pub(crate) fn close_waiting(arena: &Arena, ledger: &Ledger) {
     });
 }
 
-/// Makes an object's pages accessible. Of a large one, what lies behind it up to `end` is guarded then, too.
-pub(crate) fn open(placed: &Placed, end: Option<usize>) -> bool {
+/// Makes an object's pages accessible. What else there is of a large one's slot is guarded then, too: before it, if its
+/// alignment is more than a page, and behind.
+pub(crate) fn open(placed: &Placed, large: Option<Extent>) -> bool {
     if !protect::open(placed.first_page(), placed.open_bytes()) {
         return false;
     }
-    match end {
-        Some(end) => close(placed.guard, end),
+    match large {
+        Some(slot) => close(slot.begin, placed.first_page()) && close(placed.guard, slot.end),
         None => true,
     }
 }

@@ -120,7 +120,7 @@ pub(crate) fn after_fork() {
 
 /// Reserves the store. Without it, all paths are unknown.
 pub(crate) fn prepare() {
-    let bytes = match system::address_space_left() {
+    let bytes = match system::space_left() {
         None => MOST_BYTES,
         Some(limit) => (limit / SHARE_OF_LIMIT).next_multiple_of(2 << 20),
     };

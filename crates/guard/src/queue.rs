@@ -1,9 +1,15 @@
 //! Slots that were given back, in the order in which they were.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 
 use crate::arena::Arena;
 use crate::arena::Number;
+use crate::arena::REST;
+use crate::arena::SLOTS;
+use crate::arena::UNUSED;
+use crate::report;
+use crate::slot::State;
 
 /// How much waits in a queue before it is handed out again.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +39,25 @@ pub(crate) const LARGE_WAITING: Bounds = Bounds {
     bytes: 16 << 30,
 };
 
+/// Whether a slot that waits may be handed out: else somebody wrote over the bookkeeping, and all that waited with it is lost.
+fn may_wait(arena: &Arena, number: Number) -> bool {
+    let chunk = number as usize / SLOTS;
+    let may = chunk < arena.chunks
+        && !matches!(arena.kind(chunk), UNUSED | REST)
+        && matches!(
+            arena.slot(number).facts().state,
+            State::Fresh | State::Freed
+        );
+    if !may {
+        static WAS_SAID: AtomicBool = AtomicBool::new(false);
+        report::say_once(
+            &WAS_SAID,
+            "pagewise: the guard's bookkeeping was overwritten: by a pointer to anywhere, or one long out of date\n",
+        );
+    }
+    may
+}
+
 /// Slots of which the last to come is the first to go, linked by their words.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Stack {
@@ -51,6 +76,10 @@ impl Stack {
     pub(crate) fn pop(&mut self, arena: &Arena) -> Option<Number> {
         self.count = self.count.checked_sub(1)?;
         let number = self.top;
+        if !may_wait(arena, number) {
+            self.count = 0;
+            return None;
+        }
         self.top = arena.slot(number).link.load(Ordering::Relaxed);
         Some(number)
     }
@@ -85,6 +114,10 @@ impl Queue {
     pub(crate) fn pop(&mut self, arena: &Arena) -> Option<Number> {
         self.count = self.count.checked_sub(1)?;
         let number = self.first;
+        if !may_wait(arena, number) {
+            *self = Self::default();
+            return None;
+        }
         let slot = arena.slot(number);
         self.first = slot.link.load(Ordering::Relaxed);
         let bytes = arena.object(number, slot.facts()).bytes as u64;

@@ -22,8 +22,42 @@ use crate::slot::Event;
 use crate::slot::State;
 use crate::unguarded;
 
+/// `__STDCPP_DEFAULT_NEW_ALIGNMENT__` of 64-bit processors, bytes.
+pub(crate) const USUAL_ALIGNMENT: usize = 16;
+
+/// How an object is given back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Told {
+    pub(crate) family: Family,
+    /// How long it is said to be.
+    pub(crate) bytes: Option<usize>,
+    /// What it is said to be aligned to; `None`: it is not looked at.
+    pub(crate) alignment: Option<usize>,
+}
+
+impl Told {
+    /// Nothing is said but the function.
+    pub(crate) fn of(family: Family) -> Self {
+        Self {
+            family,
+            bytes: None,
+            alignment: None,
+        }
+    }
+
+    /// Whether it is given back as it was made. Alignments that all objects of C++ have need not be the same.
+    fn fits(self, seen: &Seen) -> bool {
+        let of = |alignment: usize| alignment.max(USUAL_ALIGNMENT);
+        self.family == seen.facts.family
+            && self.bytes.is_none_or(|bytes| bytes == seen.placed.bytes)
+            && self
+                .alignment
+                .is_none_or(|alignment| of(alignment) == of(seen.facts.alignment))
+    }
+}
+
 /// Gives an object back; what is wrong with that is reported.
-pub(crate) fn release(address: *mut u8, family: Family, registers: Registers) {
+pub(crate) fn release(address: *mut u8, told: Told, registers: Registers) {
     if address.is_null() {
         return;
     }
@@ -37,7 +71,7 @@ pub(crate) fn release(address: *mut u8, family: Family, registers: Registers) {
         if let Some(arena) = heap::arena()
             && is_begin(address as usize, &seen, registers)
         {
-            leave(&arena, &seen, family, registers);
+            leave(&arena, &seen, told, registers);
         }
     });
 }
@@ -53,10 +87,10 @@ pub(crate) fn is_begin(address: usize, seen: &Seen, registers: Registers) -> boo
     false
 }
 
-fn leave(arena: &Arena, seen: &Seen, family: Family, registers: Registers) {
+fn leave(arena: &Arena, seen: &Seen, told: Told, registers: Registers) {
     let slot = arena.slot(seen.number);
-    if seen.facts.family != family {
-        report::mismatch(seen, family, registers);
+    if !told.fits(seen) {
+        report::mismatch(seen, told, registers);
     }
     let Some(facts) = slot.step(Event::Leaves) else {
         report::double_free(seen, registers);
@@ -111,4 +145,45 @@ fn pass_page_on(arena: &Arena, seen: &Seen) -> Option<Number> {
         heap::give_bare_back(next);
     }
     is_moved.then_some(next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::placement::Placed;
+    use crate::slot::Facts;
+
+    #[test]
+    fn sizes_and_alignments_fit_those_of_the_object_where_they_are_told() {
+        let seen = |bytes: usize, alignment: usize| Seen {
+            number: 300,
+            facts: Facts {
+                state: State::Live,
+                family: Family::New,
+                alignment,
+                bytes,
+                is_compacted: false,
+            },
+            placed: Placed::before(1 << 20, bytes, alignment),
+        };
+        let told = |bytes: Option<usize>, alignment: usize| Told {
+            family: Family::New,
+            bytes,
+            alignment: Some(alignment),
+        };
+        for (object, told, fits) in [
+            (seen(24, 8), told(None, 0), true),
+            (seen(24, 8), told(Some(24), 16), true),
+            (seen(24, 8), told(Some(16), 0), false),
+            (seen(0, 8), told(Some(1), 0), false),
+            (seen(128, 64), told(Some(128), 64), true),
+            (seen(128, 64), told(None, 0), false),
+            (seen(128, 16), told(None, 64), false),
+            (seen(128, 64), told(None, 32), false),
+            (seen(128, 64), Told::of(Family::New), true),
+            (seen(128, 64), Told::of(Family::NewArray), false),
+        ] {
+            assert_eq!(told.fits(&object), fits, "{object:?} {told:?}");
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! What went wrong, told to the launcher with the call paths of access, allocation and release.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
@@ -28,6 +29,7 @@ use crate::lock;
 use crate::own_stack;
 use crate::paths;
 use crate::paths::Path;
+use crate::release::Told;
 use crate::sandbox;
 use crate::settings;
 use crate::signals;
@@ -39,8 +41,8 @@ const SOCKET_BYTES: usize = 107;
 const PATIENCE_MS: u32 = 2000;
 /// How long its verdict may take, ms: it reads debug information first, of large programs for seconds.
 const VERDICT_PATIENCE_MS: u32 = 60_000;
-/// Places that were reported, as many as are remembered.
-const SITES: usize = 1024;
+/// Places that were reported, as many as are remembered; a power of two.
+const SITES: usize = 4096;
 
 static RING: RingCell = RingCell::new();
 static NAME: [std::sync::atomic::AtomicU8; SOCKET_BYTES] =
@@ -51,7 +53,7 @@ static SEEN: [AtomicU64; SITES] = [const { AtomicU64::new(0) }; SITES];
 /// The thread that reports, by its pointer; 0: none.
 static REPORTER: AtomicUsize = AtomicUsize::new(0);
 /// The child asks for a ring of its own before it first reports.
-static IS_CHILD: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+static IS_CHILD: AtomicBool = AtomicBool::new(false);
 
 /// Connects to the launcher.
 pub(crate) fn connect() {
@@ -235,6 +237,7 @@ fn tell_alone(error: &Error<'_>, path: &Path) -> (After, bool) {
         );
     }
     let Some(ring) = ring() else {
+        say_that_nobody_listens();
         return (After::known(settings::keeps_going()), true);
     };
     let freed = slot.filter(|slot| slot.facts().state == State::Freed);
@@ -288,6 +291,30 @@ fn tell_alone(error: &Error<'_>, path: &Path) -> (After, bool) {
     (After::known(goes_on), !is_suppressed)
 }
 
+fn say_that_nobody_listens() {
+    static WAS_SAID: AtomicBool = AtomicBool::new(false);
+    say_once(
+        &WAS_SAID,
+        "pagewise: an error on the heap, and nobody to tell it to: this process could not reach the launcher, or there are too \
+         many (of another network namespace? start pagewise guard in there)\n",
+    );
+}
+
+/// Where the program writes its own errors: what has no place in the ring.
+pub(crate) fn say_once(was_said: &AtomicBool, text: &str) {
+    if !sandbox::is_in() && !was_said.swap(true, Ordering::Relaxed) {
+        // SAFETY: text of that length.
+        unsafe {
+            libc::syscall(
+                libc::SYS_write,
+                libc::STDERR_FILENO,
+                text.as_ptr(),
+                text.len(),
+            )
+        };
+    }
+}
+
 /// Where errors of a kind were told of. Only used while reporting, by one thread at a time.
 struct Place {
     hash: u64,
@@ -305,9 +332,11 @@ impl Place {
         for word in frames.chain(maker) {
             hash = (hash ^ word as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         }
+        // Not 0, which stands for none.
+        let hash = hash & !1 | 2;
         Self {
-            hash: hash & !1,
-            entry: &SEEN[hash as usize >> 8 & (SITES - 1)],
+            hash,
+            entry: entry_of(&SEEN, hash),
         }
     }
 
@@ -328,6 +357,21 @@ impl Place {
     fn suppress(&self) {
         self.entry.store(self.hash | 1, Ordering::Relaxed);
     }
+}
+
+/// The entry of a place: its own, or the first that is free from where its hash points on; in a full table, the one there.
+fn entry_of(table: &[AtomicU64], hash: u64) -> &AtomicU64 {
+    let begin = (hash >> 8) as usize % table.len();
+    let (before, behind) = table.split_at(begin);
+    let is_its = |entry: &&AtomicU64| {
+        let held = entry.load(Ordering::Relaxed);
+        held == 0 || held & !1 == hash
+    };
+    behind
+        .iter()
+        .chain(before)
+        .find(is_its)
+        .unwrap_or(&table[begin])
 }
 
 /// Copies what lies around the address on the object's pages, and says where that begins.
@@ -371,10 +415,13 @@ pub(crate) fn double_free(seen: &Seen, registers: Registers) {
     told(&error, registers);
 }
 
-pub(crate) fn mismatch(seen: &Seen, given_to: Family, registers: Registers) {
+/// Given back as it was not made. Of another size than it has, that is told with it.
+pub(crate) fn mismatch(seen: &Seen, how: Told, registers: Registers) {
+    let bytes = how.bytes.filter(|&bytes| bytes != seen.placed.bytes);
     let error = Error {
         seen: Some(seen),
-        given_to,
+        given_to: how.family,
+        access_bytes: bytes.and_then(|bytes| u32::try_from(bytes).ok()),
         ..Error::of(FaultKind::Mismatch, seen.placed.start)
     };
     told(&error, registers);
@@ -397,8 +444,9 @@ pub(crate) fn damage(seen: &Seen, address: usize, registers: Registers) {
     told(&damage_of(seen, address), registers);
 }
 
-/// The same of an object of a parent's, seen at a child's end: who did it nobody knows either, so the child ends as it would.
-pub(crate) fn inherited_damage(seen: &Seen, address: usize, registers: Registers) {
+/// The same seen at a process's end: it ends as it would, so that the C library writes out what the program printed, and all
+/// that is damaged is told. What a child has from its parent is not its doing, either.
+pub(crate) fn damage_at_end(seen: &Seen, address: usize, registers: Registers) {
     tell(&damage_of(seen, address), From::CallersOf(registers));
 }
 
@@ -486,6 +534,27 @@ pub(crate) fn wild(stopped: &Stopped) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn places_of_the_same_entry_are_kept_apart_until_the_table_is_full() {
+        let table: [AtomicU64; 4] = std::array::from_fn(|_| AtomicU64::new(0));
+        // All of these point to the last entry.
+        let hashes: Vec<u64> = (0..5).map(|number| (3 | number << 10) << 8 | 2).collect();
+        for (count, &hash) in hashes[..4].iter().enumerate() {
+            assert_eq!(entry_of(&table, hash).load(Ordering::Relaxed), 0);
+            entry_of(&table, hash).store(hash | 1, Ordering::Relaxed);
+            for &known in &hashes[..=count] {
+                let held = entry_of(&table, known).load(Ordering::Relaxed);
+                assert_eq!(held, known | 1, "{count}");
+            }
+        }
+        let taken = entry_of(&table, hashes[4]);
+        assert_eq!(
+            taken.load(Ordering::Relaxed),
+            hashes[0] | 1,
+            "there is no room"
+        );
+    }
 
     #[test]
     fn a_thread_whose_report_was_interrupted_for_good_can_report_again() {

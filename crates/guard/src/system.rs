@@ -150,15 +150,46 @@ pub(crate) fn unlock(start: usize, bytes: usize) -> bool {
     worked(unsafe { libc::syscall(libc::SYS_munlock, start, bytes) })
 }
 
-/// Bytes of address space that are left; `None`: no limit.
-pub(crate) fn address_space_left() -> Option<usize> {
+/// Bytes that this process may still ask for, of addresses or of memory to be written to; `None`: no limit.
+pub(crate) fn space_left() -> Option<usize> {
+    let limits = [
+        soft_limit(libc::RLIMIT_AS),
+        soft_limit(libc::RLIMIT_DATA),
+        commit_left(),
+    ];
+    limits.into_iter().flatten().min()
+}
+
+fn soft_limit(resource: libc::__rlimit_resource_t) -> Option<usize> {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,
     };
     // SAFETY: a valid place for the answer.
-    let told = unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) };
+    let told = unsafe { libc::getrlimit(resource, &raw mut limit) };
     (told == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur as usize)
+}
+
+/// Where the system promises no more memory than it has (`vm.overcommit_memory` is 2): what it has not promised yet, bytes.
+fn commit_left() -> Option<usize> {
+    let mut text = [0u8; 4096];
+    let bytes = Descriptor::open(c"/proc/sys/vm/overcommit_memory")?.read(&mut text);
+    if text[..bytes].first() != Some(&b'2') {
+        return None;
+    }
+    let bytes = Descriptor::open(c"/proc/meminfo")?.read(&mut text);
+    unpromised(std::str::from_utf8(&text[..bytes]).ok()?)
+}
+
+/// Of the text of `/proc/meminfo`, bytes.
+fn unpromised(text: &str) -> Option<usize> {
+    let value = |name: &str| {
+        let mut lines = text.lines();
+        let rest = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        rest.trim().strip_suffix("kB")?.trim().parse::<usize>().ok()
+    };
+    let left = value("CommitLimit")?.saturating_sub(value("Committed_AS")?);
+    Some(left << 10)
 }
 
 /// Cores may be as large as the hard limit says.
@@ -185,4 +216,18 @@ pub(crate) fn most_mappings() -> Option<u64> {
         .trim()
         .parse()
         .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_has_not_promised_yet_is_left() {
+        let text = "MemTotal:  9 kB\nCommitLimit:     3000 kB\nCommitted_AS:    1000 kB\n";
+        assert_eq!(unpromised(text), Some(2000 << 10));
+        let text = "CommitLimit: 1 kB\nCommitted_AS: 1000 kB\n";
+        assert_eq!(unpromised(text), Some(0));
+        assert_eq!(unpromised("MemTotal: 9 kB"), None);
+    }
 }

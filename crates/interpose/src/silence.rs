@@ -3,6 +3,7 @@
 use std::ffi::c_int;
 use std::ffi::c_ulong;
 use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering;
 
 /// Reads memory that may not be there from an address on, and returns how many bytes there were.
@@ -13,6 +14,12 @@ static READ: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Looks while others are waited for in silence.
 const SPINS: u32 = 64;
+/// After so many looks of all threads the one that waits sleeps: it may be scheduled before the one that it waits for, which
+/// never runs on this processor else (`SCHED_FIFO`).
+const LOOKS_BEFORE_SLEEP: u32 = 1000;
+/// That long, ns.
+const SLEEP_NS: i64 = 50_000;
+static LOOKS: AtomicU32 = AtomicU32::new(0);
 
 /// From now on the kernel is not asked for what can be done without, with what reads instead of it; `None`: it is again.
 pub fn be_silent(read: Option<Read>) {
@@ -38,6 +45,13 @@ pub(crate) fn reader() -> Option<Read> {
 pub fn let_others() {
     if reader().is_some() {
         (0..SPINS).for_each(|_| std::hint::spin_loop());
+    } else if (LOOKS.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(LOOKS_BEFORE_SLEEP) {
+        let time = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: SLEEP_NS,
+        };
+        // SAFETY: a valid time; the rest is not asked for.
+        unsafe { libc::syscall(libc::SYS_nanosleep, &raw const time, 0) };
     } else {
         // SAFETY: no arguments.
         unsafe { libc::sched_yield() };

@@ -7,6 +7,8 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 use std::sync::atomic::fence;
 
+use pagewise_interpose::let_others;
+
 use super::AT;
 use super::HELD_BY;
 use super::chunk;
@@ -20,6 +22,7 @@ use crate::checks;
 use crate::heap;
 use crate::page;
 use crate::protect;
+use crate::sandbox;
 use crate::settings;
 use crate::slot::State;
 use crate::system;
@@ -77,10 +80,7 @@ fn is_running(arena: &Arena) -> bool {
     }
     loop {
         match STATUS.load(Ordering::Acquire) {
-            STARTING => {
-                // SAFETY: no arguments.
-                unsafe { libc::sched_yield() };
-            }
+            STARTING => let_others(),
             status => return status == RUNNING,
         }
     }
@@ -92,6 +92,10 @@ fn refuse(why: i32) {
 }
 
 fn launch(_arena: &Arena) -> Result<(), i32> {
+    // A thread and a userfaultfd take calls that no other allocator makes.
+    if sandbox::is_in() {
+        return Err(libc::EPERM);
+    }
     if !protect::are_all_regions() {
         return Err(libc::EOPNOTSUPP);
     }

@@ -23,6 +23,8 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering;
 use std::sync::atomic::fence;
 
+use pagewise_interpose::let_others;
+
 use crate::arena::Arena;
 use crate::arena::Number;
 use crate::arena::SLOTS;
@@ -56,23 +58,9 @@ fn chunk_of(number: Number) -> usize {
 
 /// Waits until the compactor is at another chunk. What it does there is short, and waits for nobody.
 fn wait_while_at(is_there: impl Fn(u32) -> bool) {
-    /// Looks after which even a thread that is scheduled before the compactor lets it run.
-    const PATIENCE: u32 = 1000;
     fence(Ordering::SeqCst);
-    let mut looks = 0u32;
     while is_there(AT.load(Ordering::SeqCst)) {
-        looks += 1;
-        let moment = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 50_000,
-        };
-        // SAFETY: a valid time, or no arguments.
-        unsafe {
-            match looks.is_multiple_of(PATIENCE) {
-                true => libc::syscall(libc::SYS_nanosleep, &raw const moment, 0 as libc::c_long),
-                false => libc::sched_yield().into(),
-            };
-        }
+        let_others();
     }
 }
 
@@ -128,8 +116,7 @@ pub(crate) fn hold_still() {
             // Interrupted while it forked.
             return;
         }
-        // SAFETY: no arguments.
-        unsafe { libc::sched_yield() };
+        let_others();
     }
     wait_while_at(|at| at != 0);
 }

@@ -55,7 +55,7 @@ pub(super) fn prepare() -> bool {
     if MEMORY.start() != 0 {
         return true;
     }
-    let bytes = match system::address_space_left() {
+    let bytes = match system::space_left() {
         None => MOST_STORE,
         Some(limit) => (limit / SHARE_OF_LIMIT).next_multiple_of(2 << 20),
     };

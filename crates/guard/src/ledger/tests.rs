@@ -236,3 +236,34 @@ fn chunks_of_large_objects_serve_others_later() {
     }
     assert!(make(&mut ledger, 24).is_some());
 }
+
+#[test]
+fn what_waits_is_not_forgotten_for_an_object_that_finds_no_room_all_the_same() {
+    let mut ledger = ledger(8);
+    let large = 5 << 20;
+    let (first, _) = make(&mut ledger, large).expect("there is room");
+    let (second, _) = make(&mut ledger, large).expect("there is room");
+    give_back(&mut ledger, first, large);
+    for hopeless in [10 << 20, 100 << 20, 1 << 40] {
+        assert!(make(&mut ledger, hopeless).is_none());
+    }
+    assert_eq!(ledger.counts.reused_early, 0);
+    let state = ledger.arena().slot(first).facts().state;
+    assert_eq!(state, State::Freed, "it waits on");
+    give_back(&mut ledger, second, large);
+    assert!(make(&mut ledger, 10 << 20).is_some(), "now there is room");
+}
+
+#[test]
+fn what_was_written_over_is_not_handed_out() {
+    for wrong in [3, 1 << 30] {
+        let (mut ledger, made) = with_waiting(100);
+        let arena = ledger.arena();
+        let link = &arena.slot(made[1]).link;
+        link.store(wrong, std::sync::atomic::Ordering::Relaxed);
+        let queue = &mut ledger.classes[0].queue;
+        let served: Vec<Number> = std::iter::from_fn(|| queue.pop(&arena)).collect();
+        assert_eq!(served, made[..2], "{wrong}");
+        assert!(make(&mut ledger, 24).is_some(), "there are others");
+    }
+}

@@ -78,13 +78,15 @@ impl Finding {
         }
     }
 
-    /// Whether another process found the same damage: it has been there since before one was forked from the other.
+    /// Whether another process found the same damage, or the same leaked: so it was before one was forked from the other.
     pub(super) fn is_inherited(&self, other: &Finding) -> bool {
         let damage = |finding: &Finding| {
             let fault = &finding.fault;
             (fault.kind, fault.access, fault.address, fault.object)
         };
-        self.fault.access == Access::EarlierWrite
+        let is_seen_late =
+            self.fault.access == Access::EarlierWrite || self.fault.kind == FaultKind::Leak;
+        is_seen_late
             && self.fault.pid != other.fault.pid
             && damage(self) == damage(other)
             && is_same(&self.allocation, &other.allocation)

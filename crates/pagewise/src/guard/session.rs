@@ -53,6 +53,8 @@ pub(super) struct Ran {
     pub(super) summaries: BTreeMap<u32, Summary>,
     /// Programs that asked for a ring: those in which the guard was at work.
     pub(super) guarded: u64,
+    /// Those that asked and got none, as there were too many: their errors are not told.
+    pub(super) unserved: u64,
     /// Records that found no room.
     pub(super) lost: u64,
     /// Errors that were not to be told of.
@@ -69,6 +71,7 @@ impl Ran {
         self.findings.extend(second.findings);
         self.second = Some(second.summaries);
         self.guarded += second.guarded;
+        self.unserved += second.unserved;
         self.lost += second.lost;
         self.suppressed += second.suppressed;
     }
@@ -149,6 +152,7 @@ pub(super) fn run(
         findings: heard.findings,
         summaries: heard.summaries,
         guarded: server.served(),
+        unserved: server.unserved(),
         lost: server.lost(),
         suppressed: heard.suppressed,
         second: None,

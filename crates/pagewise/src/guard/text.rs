@@ -91,7 +91,15 @@ pub(super) fn what(finding: &Finding) -> String {
         FaultKind::Mismatch => {
             let made_by = fault.object.map_or("", |object| functions(object.family).0);
             let given_to = functions(fault.given_to).1;
-            format!("{object} of {made_by} given back by {given_to}")
+            let is_same = fault
+                .object
+                .is_some_and(|object| object.family == fault.given_to);
+            let how = match fault.access_bytes {
+                Some(bytes) => format!(" as one of {}", count(bytes.into(), "byte")),
+                None if is_same => " as one of another alignment".to_owned(),
+                None => String::new(),
+            };
+            format!("{object} of {made_by} given back by {given_to}{how}")
         }
         FaultKind::Wild => {
             let access = finding.access_name().unwrap_or("access");
@@ -242,6 +250,13 @@ pub(super) fn summary(ran: &Ran) -> String {
     if allocations == 0 && left_out == 0 && peak.is_some() {
         text.push_str(
             "\npagewise: no allocation was seen: the program makes none, or has an allocator of its own",
+        );
+    }
+    if ran.unserved > 0 {
+        let _ = write!(
+            text,
+            "\npagewise: {} without a place to tell errors to, which are missing here: too many at once; see ulimit -n",
+            processes(usize::try_from(ran.unserved).unwrap_or(usize::MAX))
         );
     }
     if ran.lost > 0 {

@@ -199,6 +199,17 @@ fn what_one_family_makes_another_must_not_give_back() {
         );
         assert_eq!(error["line"], line_of(CPP_SOURCE, case));
     }
+    for (case, bytes, told) in [
+        ("wrong-size", Some(16), "as one of 16 bytes"),
+        ("wrong-alignment", None, "as one of another alignment"),
+    ] {
+        let (ended, json) = guard("", &format!("./operators {case}"));
+        let error = &json["errors"][0];
+        assert_eq!(error["kind"], "alloc-dealloc-mismatch", "{ended:#?}");
+        assert_eq!(error["access_bytes"].as_u64(), bytes);
+        assert_eq!(error["line"], line_of(CPP_SOURCE, case));
+        ended.expect_code(1).expect_told(&[told]);
+    }
     let (ended, json) = guard("--leaks", "./operators good");
     ended.expect_code(0);
     assert_eq!(json["errors"], Value::Array(Vec::new()));

@@ -92,16 +92,62 @@ fn threads_at_work_while_the_process_ends_are_no_error() {
 
 #[test]
 fn damage_seen_at_the_end_is_told_for_each_path_that_made_what_is_damaged() {
-    let (ended, json) = guard("--keep-going", "damaged");
-    let ended = ended.expect_code(1);
-    let errors = json["errors"].as_array().expect("errors");
-    let offsets: Vec<_> = errors.iter().map(|error| &error["offset"]).collect();
-    assert_eq!(offsets, [-1, -2], "{ended:#?}");
+    for options in ["", "--keep-going"] {
+        let (ended, json) = guard(options, "damaged");
+        let ended = ended.expect_code(1);
+        let errors = json["errors"].as_array().expect("errors");
+        let offsets: Vec<_> = errors.iter().map(|error| &error["offset"]).collect();
+        assert_eq!(offsets, [-1, -2], "{ended:#?}");
+        assert_eq!(ended.stdout, "printed\n", "{ended:#?}");
+        assert_eq!(json["summary"]["exit_code"], 0, "{ended:#?}");
+    }
     fs::write(folder().join("known"), "heap-buffer-underflow:damage_one\n").expect("written");
     let (ended, json) = guard("--suppressions known", "damaged");
     let ended = ended.expect_code(1);
     assert_eq!(json["summary"]["suppressed"], 1, "{ended:#?}");
     assert_eq!(json["errors"][0]["offset"], -2, "{ended:#?}");
+}
+
+#[test]
+fn a_leak_of_a_parents_is_told_once_whoever_has_it() {
+    let (ended, json) = guard("--leaks", "leaked-before");
+    let ended = ended.expect_code(1);
+    let errors = json["errors"].as_array().expect("errors");
+    let is_its = |error: &&Value| error["leaked_bytes"] == 1234;
+    assert_eq!(errors.iter().filter(is_its).count(), 1, "{ended:#?}");
+}
+
+#[test]
+fn leaks_that_cannot_be_looked_for_are_told_to_be_so() {
+    let (ended, _) = guard("--leaks", "leaked-without-descriptors");
+    let told = "leaks could not be looked for";
+    ended.expect_code(0).expect_told(&[told]);
+}
+
+#[test]
+fn before_an_object_aligned_to_more_than_a_page_there_is_a_guard() {
+    expect_error("aligned", "aligned\n");
+}
+
+#[test]
+fn who_cannot_reach_the_launcher_says_so_where_it_errs() {
+    let script = "PAGEWISE_GUARD_SOCKET=nobody exec ./harder aligned";
+    let ended = run(folder(), &["guard", "--", "sh", "-c", script]).expect_code(139);
+    ended.expect_told(&["nobody to tell it to"]);
+}
+
+#[test]
+fn objects_leave_the_program_some_of_a_limit_of_data() {
+    let script = folder().join("data.sh");
+    fs::write(&script, "ulimit -d 400000\nexec ./harder limited-data\n").expect("written");
+    let ended = run(folder(), &["guard", "--", "sh", "data.sh"]).expect_code(0);
+    assert_eq!(ended.stdout, "some left\n", "{ended:#?}");
+}
+
+#[test]
+fn objects_without_a_guard_are_not_touched_and_any_number_is_made() {
+    expect_silence("--max 4K", "sparse", "sparse\n");
+    expect_silence("--mprotect", "too-many", "made\n");
 }
 
 #[test]
@@ -240,6 +286,12 @@ fn buffers_that_are_too_short_are_told_of_each_call() {
         "getxattr",
         "poll",
         "epoll_wait",
+        "ppoll",
+        "epoll_pwait",
+        "setxattr",
+        "listxattr",
+        "getgroups",
+        "getentropy",
         "msgrcv",
         "mq_receive",
         "readlink",

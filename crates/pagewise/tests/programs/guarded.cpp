@@ -18,6 +18,10 @@ int main(int argc, char **argv)
         delete static_cast<int *>(malloc(4)); // BUG malloc-delete
     if (!strcmp(name, "array-delete"))
         delete new int[10]; // BUG array-delete
+    if (!strcmp(name, "wrong-size"))
+        operator delete(operator new(24), size_t(16)); // BUG wrong-size
+    if (!strcmp(name, "wrong-alignment"))
+        operator delete(operator new(24, std::align_val_t(64))); // BUG wrong-alignment
     if (!strcmp(name, "no-memory"))
         return *static_cast<char *>(operator new(size_t(1) << 60));
     if (!strcmp(name, "caught-no-memory")) {
@@ -45,6 +49,9 @@ int main(int argc, char **argv)
             abort();
         delete wide;
         delete[] new Wide[3];
+        operator delete(operator new(24), size_t(24));
+        operator delete(operator new(24, std::align_val_t(64)), size_t(24), std::align_val_t(64));
+        operator delete[](operator new[](24, std::align_val_t(8)), std::align_val_t(8));
         std::vector<std::string> words;
         for (int i = 0; i < 1000; i++)
             words.push_back(std::string(i % 100, 'x'));

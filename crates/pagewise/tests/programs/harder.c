@@ -23,6 +23,7 @@
 #include <sys/mman.h>
 #include <sys/msg.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -72,8 +73,9 @@ static void damage_another(void)
     object[-2] = 2;
 }
 
-static void damaged(void) /* of two paths, seen at the end */
+static void damaged(void) /* of two paths, seen at the end; what was printed is not lost */
 {
+    puts("printed");
     damage_one();
     for (int i = 0; i < 2; i++)
         damage_another();
@@ -91,6 +93,74 @@ static void inherited(void) /* what the parent did is its affair, not its childr
         puts(status == 0 ? "fine" : "killed");
         fflush(stdout);
     }
+}
+
+static void leaked_before(void) /* a leak of the parent's, which its children have, too */
+{
+    char *volatile object = malloc(1234);
+    object = NULL;
+    for (int i = 0; i < 3; i++) {
+        pid_t child = fork();
+        if (child == 0)
+            exit(0);
+        waitpid(child, NULL, 0);
+    }
+}
+
+static void leaked_without_descriptors(void)
+{
+    char *volatile object = malloc(1234);
+    object = NULL;
+    struct rlimit none = {0, 0};
+    setrlimit(RLIMIT_NOFILE, &none);
+}
+
+static void aligned(void) /* to more than a page: there is a guard before it, too */
+{
+    char *volatile object = memalign(4 * 4096, 100);
+    object[0] = object[99] = 1;
+    puts("aligned");
+    fflush(stdout);
+    sink = object[-1]; /* BUG aligned */
+}
+
+static void limited_data(void) /* objects leave the program some of what it may have */
+{
+    for (int i = 0; i < 60000; i++) {
+        char *volatile object = malloc(3000 + i % 100);
+        *object = 1;
+        free(object);
+    }
+    void *more = mmap(NULL, 100 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    puts(more == MAP_FAILED ? "nothing left" : "some left");
+    fflush(stdout);
+}
+
+static void sparse(void) /* much memory of which little is touched */
+{
+    long pages = 0;
+    char *volatile first = malloc(512 << 20), *volatile second = calloc(512, 1 << 20);
+    first[1 << 20] = second[1 << 20] = 1;
+    FILE *file = fopen("/proc/self/statm", "r");
+    int is_known = fscanf(file, "%*d %ld", &pages) == 1;
+    puts(is_known && pages < 16384 && second[1000] == 0 ? "sparse" : "dense");
+    fflush(stdout);
+}
+
+static void too_many(void) /* more objects without a guard than are remembered */
+{
+    enum { COUNT = 900000 };
+    static char *all[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        if ((all[i] = malloc(16)) == NULL) {
+            puts("refused");
+            exit(0);
+        }
+    all[COUNT - 1] = realloc(all[COUNT - 1], 1000);
+    int is_long = malloc_usable_size(all[COUNT - 1]) >= 1000;
+    for (int i = 0; i < COUNT; i++)
+        free(all[i]);
+    puts(is_long ? "made" : "short");
 }
 
 #define ALLOW(number) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
@@ -206,6 +276,12 @@ static void buffers(void) /* each call with a buffer that is too short, one afte
     getxattr("/nowhere", "user.none", small, 16);
     poll((struct pollfd *)small, 2, 0);
     epoll_wait(-1, (struct epoll_event *)small, 1, 0);
+    ppoll((struct pollfd *)small, 2, &(struct timespec){0, 0}, NULL);
+    epoll_pwait(-1, (struct epoll_event *)small, 1, 0, NULL);
+    setxattr("/nowhere", "user.none", small, 16, 0);
+    listxattr("/nowhere", small, 16);
+    getgroups(4, (gid_t *)small);
+    getentropy(small, 16);
     msgrcv(-1, small, 8, 0, IPC_NOWAIT);
     mq_receive(-1, small, 16, NULL);
     __readlink_chk("/nowhere", small, 16, 16);
@@ -383,6 +459,12 @@ int main(int argc, char **argv)
         void (*run)(void);
     } all[] = {
         {"exiting", exiting},
+        {"leaked-before", leaked_before},
+        {"leaked-without-descriptors", leaked_without_descriptors},
+        {"aligned", aligned},
+        {"limited-data", limited_data},
+        {"sparse", sparse},
+        {"too-many", too_many},
         {"hidden", hidden},
         {"damaged", damaged},
         {"inherited", inherited},
