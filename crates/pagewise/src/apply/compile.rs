@@ -74,6 +74,9 @@ fn does_io(rule: &Rule) -> bool {
     matches!(rule.action, Action::Io(_))
 }
 
+/// What a plan that is made may have is what can be sent.
+const _: () = assert!(pagewise_plan::MOST_RULES == wire::FRESH);
+
 struct Wire {
     modules: Modules,
     /// Name and build id.
