@@ -313,8 +313,12 @@ fn unhooked_call(context: &IoContext) -> Option<&'static str> {
 }
 
 fn unhooked(function: &str) -> Option<&'static str> {
-    let plain = function.split('@').next().unwrap_or(function);
-    let plain = plain.trim_start_matches("_IO_").trim_start_matches("__");
+    let mut plain = function.split('@').next().unwrap_or(function);
+    // Inside, the C library has other names for them: `__GI__IO_fwrite`.
+    let marks = ["__GI_", "_IO_new_", "_IO_", "__"];
+    while let Some(rest) = marks.iter().find_map(|mark| plain.strip_prefix(mark)) {
+        plain = rest;
+    }
     let plain = plain.strip_suffix("_unlocked").unwrap_or(plain);
     UNHOOKED.iter().copied().find(|name| *name == plain)
 }
@@ -396,7 +400,8 @@ mod tests {
     fn what_no_hook_sees_is_told() {
         for (function, expected) in [
             ("fwrite", Some("fwrite")),
-            ("_IO_fwrite", Some("fwrite")),
+            ("__GI__IO_fwrite", Some("fwrite")),
+            ("_IO_new_fclose", Some("fclose")),
             ("__fprintf_chk", Some("fprintf_chk")),
             ("sendfile64@@GLIBC_2.3", Some("sendfile64")),
             ("fread", None),
