@@ -1,6 +1,8 @@
 //! From what was found of I/O contexts to rules about them. What a context is, and what would help it, is decided where it is
 //! analyzed (`pagewise_analyze::file_io`, which has all thresholds); here it becomes something that can be put into force.
 
+use std::sync::Arc;
+
 use pagewise_analyze::ObjectFrame;
 use pagewise_analyze::file_io::Advice;
 use pagewise_analyze::file_io::Class;
@@ -18,7 +20,9 @@ use pagewise_plan::Target;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
+use crate::contexts::ContextPath;
 use crate::contexts::context_paths;
+use crate::targets::is_c_library;
 
 /// Rules for the contexts of a recording that move enough bytes to matter, those of most bytes first; and of the contexts that
 /// would have one, those that cannot be known again, with why.
@@ -46,21 +50,52 @@ pub(crate) fn io_advice(trace: &Trace, io: &FileIo) -> Result<IoAdvice, TraceErr
         files: files(io),
         ..IoAdvice::default()
     };
-    for (context, paths) in io.contexts.iter().zip(context_paths(trace, io)?) {
+    let told = context_paths(trace, io)?;
+    let known: Vec<Vec<&[Frame]>> = told.iter().map(|paths| known_paths(paths)).collect();
+    for (at, context) in io.contexts.iter().enumerate() {
         let Some(action) = action(context.does, context.advice) else {
             continue;
         };
         let place = place(context);
         let name = name(context, &place);
-        for path in paths {
-            match path.path {
-                Ok(path) => advice.add(context, (&name, &place), path, &action),
-                Err(why) if action != Action::Nothing => advice.unnamed.push((name.clone(), why)),
-                Err(_) => {}
-            }
+        let is_other = |(other, context): &(usize, &IoContext)| {
+            *other != at && matches!(context.does, Use::Read | Use::Write)
+        };
+        let others = io.contexts.iter().enumerate().filter(is_other);
+        let others = others.flat_map(|(other, _)| known[other].iter().copied());
+        for path in paths_of_rules(&known[at], others) {
+            advice.add(context, (&name, &place), path.to_vec(), &action);
+        }
+        if action != Action::Nothing {
+            let unknown = told[at].iter().filter_map(|path| path.path.as_ref().err());
+            let unknown = unknown.map(|why| (name.clone(), why.clone()));
+            advice.unnamed.extend(unknown);
         }
     }
     Ok(advice)
+}
+
+fn known_paths(paths: &[ContextPath]) -> Vec<&[Frame]> {
+    let known = paths.iter().filter_map(|path| path.path.as_deref().ok());
+    known.collect()
+}
+
+/// By what the paths of a context are known: by what all begin with, as there is one for each depth of a recursion, unless another context's does, too.
+fn paths_of_rules<'a>(
+    paths: &[&'a [Frame]],
+    mut others: impl Iterator<Item = &'a [Frame]>,
+) -> Vec<&'a [Frame]> {
+    let Some((first, rest)) = paths.split_first() else {
+        return Vec::new();
+    };
+    let common = rest.iter().fold(*first, |common, path| {
+        let pairs = common.iter().zip(*path);
+        &common[..pairs.take_while(|(one, other)| one == other).count()]
+    });
+    match common.is_empty() || others.any(|other| other.starts_with(common)) {
+        true => paths.to_vec(),
+        false => vec![common],
+    }
 }
 
 /// Those of most bytes that can be found again.
@@ -75,6 +110,37 @@ fn files(io: &FileIo) -> Vec<String> {
 }
 
 impl IoAdvice {
+    /// Leaves at most so many rules, those of most bytes: first those that do nothing go, unless they keep a shorter path's rule from what they are
+    /// about.
+    pub(crate) fn fit_into(&mut self, room: usize) {
+        if self.rules.len() <= room {
+            return;
+        }
+        let (mut kept, idle): (Vec<Rule>, Vec<Rule>) = std::mem::take(&mut self.rules)
+            .into_iter()
+            .partition(|rule| rule.action != Action::Nothing);
+        let is_exception = |idle: &Rule| kept.iter().any(|rule| begins_with(idle, rule));
+        let exceptions: Vec<Rule> = idle.into_iter().filter(is_exception).collect();
+        let number = exceptions.len();
+        drop(kept.splice(..0, exceptions));
+        let without = kept.split_off(kept.len().min(room.max(number)));
+        kept.truncate(room);
+        self.rules = kept;
+        let mut names: Vec<(String, usize)> = Vec::new();
+        for rule in without {
+            match names.iter_mut().find(|(name, _)| *name == rule.name) {
+                Some((_, paths)) => *paths += 1,
+                None => names.push((rule.name, 1)),
+            }
+        }
+        let most = pagewise_plan::MOST_RULES;
+        self.unnamed.extend(names.into_iter().map(|(name, paths)| {
+            let why =
+                format!("a plan has at most {most} rules, and {paths} of its call paths move less than those that have one");
+            (name, why)
+        }));
+    }
+
     /// Contexts of which all that is the program's own is the same are one rule: that of most bytes.
     fn add(
         &mut self,
@@ -95,6 +161,14 @@ impl IoAdvice {
             why: why(context),
             predicted: None,
         });
+    }
+}
+
+/// Whether a rule is about some of the calls that another would be about.
+fn begins_with(rule: &Rule, other: &Rule) -> bool {
+    match (&rule.target, &other.target) {
+        (Target::Io { path, .. }, Target::Io { path: shorter, .. }) => path.starts_with(shorter),
+        _ => false,
     }
 }
 
@@ -188,17 +262,154 @@ fn why(context: &IoContext) -> String {
     let cached = cached.filter(|_| again.is_some());
     let cached = cached.map(|share| format!("{:.0} % while still cached", 100.0 * share));
     let classes: Vec<&str> = context.classes.iter().copied().map(Class::name).collect();
-    let parts = [Some(moved), runs, again, cached].into_iter().flatten();
-    let evidence = parts.collect::<Vec<_>>().join(", ");
+    let unhooked = unhooked_call(context);
+    let unhooked = unhooked.map(|call| {
+        format!("by {call}, which is seen from outside only: sudo pagewise apply PLAN --pid PID")
+    });
+    let parts = [Some(moved), runs, again, cached, unhooked];
+    let evidence: Vec<String> = parts.into_iter().flatten().collect();
+    let evidence = evidence.join(", ");
     match classes.is_empty() {
         true => evidence,
         false => format!("{}: {evidence}", classes.join(" ").to_lowercase()),
     }
 }
 
+/// Functions of the C library that read and write files by themselves, without a call that the preloaded library sees.
+const UNHOOKED: &[&str] = &[
+    "copy_file_range",
+    "fclose",
+    "fflush",
+    "fgetc",
+    "fprintf",
+    "fprintf_chk",
+    "fputc",
+    "fputs",
+    "fscanf",
+    "fwrite",
+    "getc",
+    "isoc99_fscanf",
+    "isoc23_fscanf",
+    "putc",
+    "puts",
+    "sendfile",
+    "sendfile64",
+    "splice",
+    "uflow",
+    "overflow",
+    "vfprintf",
+    "vfprintf_chk",
+    "vfscanf",
+];
+
+/// What the program calls, if the preloaded library does not see that.
+fn unhooked_call(context: &IoContext) -> Option<&'static str> {
+    let in_c_library = |frame: &&Arc<ObjectFrame>| {
+        let module = frame.module.as_deref();
+        module.is_some_and(is_c_library)
+    };
+    let called = context.frames.iter().take_while(in_c_library).last()?;
+    unhooked(called.function.as_deref()?)
+}
+
+fn unhooked(function: &str) -> Option<&'static str> {
+    let mut plain = function.split('@').next().unwrap_or(function);
+    // Inside, the C library has other names for them: `__GI__IO_fwrite`.
+    let marks = ["__GI_", "_IO_new_", "_IO_", "__"];
+    while let Some(rest) = marks.iter().find_map(|mark| plain.strip_prefix(mark)) {
+        plain = rest;
+    }
+    let plain = plain.strip_suffix("_unlocked").unwrap_or(plain);
+    UNHOOKED.iter().copied().find(|name| *name == plain)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn path(offsets: &[u64]) -> Vec<Frame> {
+        let frame = |&module_offset: &u64| Frame {
+            module: "program".to_owned(),
+            build_id: None,
+            function: None,
+            module_offset,
+        };
+        offsets.iter().map(frame).collect()
+    }
+
+    #[test]
+    fn a_recursion_has_one_rule() {
+        let depths: Vec<Vec<Frame>> = (0..100)
+            .map(|depth| path(&[&[15, 20][..], &vec![20; depth], &[5]].concat()))
+            .collect();
+        let depths: Vec<&[Frame]> = depths.iter().map(Vec::as_slice).collect();
+        let elsewhere = path(&[15, 30, 5]);
+        let rules = paths_of_rules(&depths, [elsewhere.as_slice()].into_iter());
+        assert_eq!(rules, [path(&[15, 20])]);
+        let another = path(&[15, 20, 30, 5]);
+        let rules = paths_of_rules(&depths, [another.as_slice()].into_iter());
+        assert_eq!(rules.len(), 100, "the other's calls are no business of it");
+        let only = path(&[1, 2]);
+        let rules = paths_of_rules(&[&only], [only.as_slice()].into_iter());
+        assert_eq!(rules, [only.as_slice()]);
+    }
+
+    fn rule(name: &str, offsets: &[u64], action: Action) -> Rule {
+        Rule {
+            name: name.to_owned(),
+            place: SourcePlace::default(),
+            target: Target::Io {
+                path: path(offsets),
+                files: None,
+            },
+            action,
+            why: String::new(),
+            predicted: None,
+        }
+    }
+
+    #[test]
+    fn rules_that_have_no_room_are_told() {
+        let drops = || Action::Io(IoAction::Drop { readahead: None });
+        let rules = [
+            rule("idle", &[9], Action::Nothing),
+            rule("walk", &[1], drops()),
+            rule("but not here", &[1, 7], Action::Nothing),
+            rule("scan", &[2], drops()),
+            rule("scan", &[3], drops()),
+        ];
+        let mut advice = IoAdvice {
+            rules: rules.to_vec(),
+            ..IoAdvice::default()
+        };
+        advice.fit_into(5);
+        assert_eq!(advice.rules.len(), 5);
+        advice.fit_into(2);
+        let names: Vec<&str> = advice.rules.iter().map(|rule| &*rule.name).collect();
+        assert_eq!(names, ["but not here", "walk"]);
+        let [(name, why)] = &advice.unnamed[..] else {
+            panic!("{:?}", advice.unnamed);
+        };
+        assert!(
+            name == "scan" && why.contains("2 of its call paths"),
+            "{why}"
+        );
+    }
+
+    #[test]
+    fn what_no_hook_sees_is_told() {
+        for (function, expected) in [
+            ("fwrite", Some("fwrite")),
+            ("__GI__IO_fwrite", Some("fwrite")),
+            ("_IO_new_fclose", Some("fclose")),
+            ("__fprintf_chk", Some("fprintf_chk")),
+            ("sendfile64@@GLIBC_2.3", Some("sendfile64")),
+            ("fread", None),
+            ("__write", None),
+        ] {
+            assert_eq!(unhooked(function), expected, "{function}");
+        }
+    }
 
     #[test]
     fn advice_becomes_what_can_be_put_into_force() {

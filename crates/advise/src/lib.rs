@@ -270,7 +270,8 @@ pub(crate) fn without_memory(trace: &Trace, memory_bytes: Option<u64>) -> Result
 
 impl Advice {
     /// Adds what is advised for input and output.
-    pub(crate) fn add_io(&mut self, io: IoAdvice) {
+    pub(crate) fn add_io(&mut self, mut io: IoAdvice) {
+        io.fit_into(pagewise_plan::MOST_RULES.saturating_sub(self.plan.rules.len()));
         let helped: Vec<String> = io
             .rules
             .iter()

@@ -286,7 +286,7 @@ fn is_generated_code(module: &str) -> bool {
 }
 
 /// The C library, or ours, which is called in its place.
-fn is_c_library(module: &str) -> bool {
+pub(crate) fn is_c_library(module: &str) -> bool {
     const NAMES: &[&str] = &["libc.so", "libpthread.so", "ld-", "libpagewise_"];
     let name = pagewise_attribute::display_file(module);
     NAMES.iter().any(|start| name.starts_with(start))

@@ -336,6 +336,141 @@ fn a_file_with_two_numbers_is_one_and_files_in_memory_get_no_advice() {
 }
 
 #[test]
+fn many_small_files_are_followed() {
+    const FILES: u32 = 70_000;
+    let io = analyzed("on", |writer| {
+        for number in 0..FILES {
+            let row = file(number + 1, u64::from(number) + 4, "ext4");
+            writer.io_files.push(row).expect("pushed");
+        }
+        for number in 0..FILES {
+            let call = read(1000 + u64::from(number), SCAN, number + 1, 0, 4096);
+            writer.io_calls.push(call).expect("pushed");
+        }
+    });
+    let io = io.expect("recorded");
+    let reuse = context(&io, "scan").reuse.expect("known");
+    assert_eq!(reuse.bytes, u64::from(FILES) * 4096);
+    assert_eq!(reuse.again_bytes, 0);
+    assert_eq!(io.beyond_bytes, 0);
+}
+
+#[test]
+fn two_places_of_the_code_read_a_file_in_order() {
+    const RECORD: u64 = 16 + 4096;
+    let io = analyzed("on", |writer| {
+        writer.io_files.push(file(BIG, 4, "ext4")).expect("pushed");
+        for record in 0..50_000 {
+            let (time_ns, offset) = (1000 + record * 100, record * RECORD);
+            let header = read(time_ns, SCAN, BIG, offset, 16);
+            let mut body = read(time_ns + 50, SERVE, BIG, offset + 16, 4096);
+            body.tid = header.tid;
+            writer.io_calls.push(header).expect("pushed");
+            writer.io_calls.push(body).expect("pushed");
+        }
+    });
+    let io = io.expect("recorded");
+    let body = context(&io, "serve");
+    assert_eq!(body.class().as_deref(), Some("SEQUENTIAL DONTNEED"));
+    assert_eq!(body.advice, Advice::SequentialDropBehind);
+    let read_again = io.contexts.iter().filter_map(|context| context.reuse);
+    assert_eq!(read_again.map(|reuse| reuse.again_bytes).sum::<u64>(), 0);
+}
+
+#[test]
+fn threads_and_places_append_lines_to_a_log_once() {
+    const LINE: u64 = 100;
+    let io = analyzed("on", |writer| {
+        let empty = IoFile {
+            bytes: 0,
+            ..file(BIG, 4, "ext4")
+        };
+        writer.io_files.push(empty).expect("pushed");
+        for line in 0..50_000 {
+            let stack = if line % 3 == 0 { SCAN } else { SERVE };
+            let mut call = read(1000 + line * 100, stack, BIG, line * LINE, LINE);
+            call.tid = 1 + (line % 5) as u32;
+            call.direction = IoDirection::Write;
+            writer.io_calls.push(call).expect("pushed");
+        }
+    });
+    let io = io.expect("recorded");
+    for function in ["scan", "serve"] {
+        let class = context(&io, function).class();
+        assert_eq!(class.as_deref(), Some("SEQUENTIAL WRITE-ONCE"));
+    }
+}
+
+#[test]
+fn what_was_spilled_anew_is_not_read_again() {
+    const PIECES: u64 = 1000;
+    let io = analyzed("on", |writer| {
+        writer.io_files.push(file(BIG, 4, "ext4")).expect("pushed");
+        for turn in 0..4 * PIECES {
+            let offset = turn % PIECES * PIECE;
+            let writes = (turn / PIECES).is_multiple_of(2);
+            let stack = if writes { SERVE } else { SCAN };
+            let mut call = read(1000 + turn * 100, stack, BIG, offset, PIECE);
+            if writes {
+                call.direction = IoDirection::Write;
+            }
+            writer.io_calls.push(call).expect("pushed");
+        }
+    });
+    let io = io.expect("recorded");
+    let reads = context(&io, "scan");
+    assert_eq!(reads.class().as_deref(), Some("SEQUENTIAL DONTNEED"));
+    let writes = context(&io, "serve").reuse.expect("known");
+    assert_eq!(writes.again_bytes, writes.bytes);
+}
+
+#[test]
+fn small_files_that_are_written_anew_are_not_read_again() {
+    const ROUNDS: u64 = 20;
+    let io = analyzed("on", |writer| {
+        let empty = IoFile {
+            bytes: 0,
+            ..file(BIG, 4, "ext4")
+        };
+        writer.io_files.push(empty).expect("pushed");
+        for round in 0..ROUNDS {
+            let mut write = read(1000 + round * 100, SERVE, BIG, 0, 100);
+            write.direction = IoDirection::Write;
+            writer.io_calls.push(write).expect("pushed");
+            let call = read(1050 + round * 100, SCAN, BIG, 0, 100);
+            writer.io_calls.push(call).expect("pushed");
+        }
+    });
+    let reuse = context(&io.expect("recorded"), "scan").reuse;
+    let reuse = reuse.expect("known");
+    assert_eq!((reuse.bytes, reuse.again_bytes), (ROUNDS * 4096, 0));
+}
+
+#[test]
+fn a_file_that_was_forgotten_may_have_left_the_page_cache() {
+    let again_cached = |second: u32| {
+        let io = analyzed_under(Some(64 << 20), "on", |writer| {
+            for number in [BIG, HOT] {
+                let row = file(number, 4, "ext4");
+                writer.io_files.push(row).expect("pushed");
+            }
+            for (time, number) in [(1, BIG), (2, second)] {
+                for call in 0..1000 {
+                    let row = read(time * 100_000 + call, SCAN, number, call * PIECE, PIECE);
+                    writer.io_calls.push(row).expect("pushed");
+                }
+            }
+        });
+        let reuse = context(&io.expect("recorded"), "scan").reuse;
+        let reuse = reuse.expect("known");
+        assert_eq!(reuse.again_bytes, 1000 * PIECE);
+        reuse.again_cached_bytes
+    };
+    assert_eq!(again_cached(BIG), 1000 * PIECE);
+    assert_eq!(again_cached(HOT), 0, "known by another number");
+}
+
+#[test]
 fn what_was_not_recorded_is_not_zero() {
     assert!(analyzed("off", |_| {}).is_none());
     assert!(analyzed("on", |_| {}).is_some_and(|io| io.contexts.is_empty()));

@@ -36,5 +36,8 @@ pub use module_file::ModuleFile;
 pub use module_file::Unmatched;
 pub use site::Site;
 
+/// The most rules that can be put into force together.
+pub const MOST_RULES: usize = 62;
+
 /// What the key `schema` of a plan says.
 pub const SCHEMA: &str = "pagewise.plan/1";

@@ -1,6 +1,7 @@
 //! Files, and the contexts that use them.
 
 use std::collections::HashMap;
+use std::collections::HashSet;
 
 use foldhash::fast::RandomState;
 use pagewise_trace::IoFile;
@@ -79,6 +80,8 @@ impl FileUse {
 pub(crate) struct Files {
     pub(crate) files: Vec<FileUse>,
     index: HashMap<u32, u32, RandomState>,
+    /// Numbers beyond a file's first, until they are met.
+    later: HashSet<u32, RandomState>,
 }
 
 impl Files {
@@ -89,13 +92,23 @@ impl Files {
         for row in rows {
             let number = row.file;
             let identity = (row.major, row.minor, row.inode, row.generation);
-            let index = *known.entry(identity).or_insert_with(|| {
+            let next = files.files.len() as u32;
+            let index = *known.entry(identity).or_insert(next);
+            if index == next {
                 files.files.push(FileUse::new(row));
-                (files.files.len() - 1) as u32
-            });
+            } else {
+                files.later.insert(number);
+            }
             files.index.insert(number, index);
         }
         files
+    }
+
+    /// The index of the file of that number, and whether it is met by this number for the first time, having had another before.
+    pub(crate) fn meet(&mut self, number: u32) -> Option<(u32, bool)> {
+        let index = *self.index.get(&number)?;
+        let is_known_anew = !self.later.is_empty() && self.later.remove(&number);
+        Some((index, is_known_anew))
     }
 
     /// The index of the file of that number.

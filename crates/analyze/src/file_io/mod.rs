@@ -48,6 +48,9 @@ pub struct FileIo {
     pub summed: bool,
     /// Call paths of which there were too many to be told apart: they are together in a context without a path.
     pub paths_beyond: u64,
+    /// Bytes in whole pages that were used, but that there was no room to follow: of the contexts and files that used them it is not known what was
+    /// used again.
+    pub beyond_bytes: u64,
     /// Calls of all contexts.
     pub calls: u64,
     /// Bytes that they read.

@@ -1,14 +1,21 @@
 //! Each page of each file: who read and wrote it last, and whether what the page cache has of it was of any use.
 
 use std::collections::HashMap;
+use std::collections::HashSet;
+use std::collections::hash_map::Entry;
 
 use foldhash::fast::RandomState;
 
 /// Bytes of a page, on all processors that are supported.
 pub(crate) const PAGE: u64 = 4096;
-const CHUNK_PAGES: usize = 512;
-/// 128 GiB of files: 256 MiB of memory here. Beyond, reuse is not known.
-const MOST_CHUNKS: usize = 1 << 16;
+/// Small, as each small file has one of its own.
+const CHUNK_PAGES: usize = 32;
+const CHUNK_BYTES: u64 = CHUNK_PAGES as u64 * PAGE;
+/// 128 GiB of large files, or a million small ones: 256 MiB of memory here, and some for the table. What is beyond is not followed, and
+/// counted.
+const MOST_CHUNKS: usize = 1 << 20;
+/// No row of a healthy trace tells of more at once.
+const MOST_BYTES: u64 = 1 << 35;
 
 /// Who reads or writes: a call path's number in the tallies, from 1; 0 is nobody.
 pub(crate) type Who = u16;
@@ -31,6 +38,8 @@ const READ_BACK: u8 = 16;
 const KEPT: u8 = 32;
 /// The last use was a write.
 const LAST_WROTE: u8 = 64;
+/// Written whole since it was read: what is read next was not there before.
+const REPLACED: u8 = 128;
 
 impl Page {
     fn has(self, flag: u8) -> bool {
@@ -63,6 +72,8 @@ pub(crate) struct Fate {
     pub(crate) unused: u64,
     /// and so many were used once: for a read, by the one that brought them in.
     pub(crate) used_once: u64,
+    /// It used so many more that could not be followed: then the others are too few.
+    pub(crate) beyond: u64,
 }
 
 impl Fate {
@@ -89,6 +100,7 @@ impl Fate {
         self.refaulted += other.refaulted;
         self.unused += other.unused;
         self.used_once += other.used_once;
+        self.beyond += other.beyond;
     }
 }
 
@@ -102,17 +114,39 @@ pub(crate) struct Shares {
 }
 
 /// All pages that were touched.
-#[derive(Default)]
 pub(crate) struct Pages {
     chunks: HashMap<(u32, u64), Box<[Page; CHUNK_PAGES]>, RandomState>,
+    most_chunks: usize,
     fates: Vec<Fate>,
-    is_full: bool,
+    /// Files of which not all pages are followed.
+    cut_files: HashSet<u32, RandomState>,
+}
+
+impl Default for Pages {
+    fn default() -> Self {
+        Self::with_room_for(MOST_CHUNKS)
+    }
 }
 
 impl Pages {
-    /// Whether there were too many to follow.
-    pub(crate) fn is_full(&self) -> bool {
-        self.is_full
+    fn with_room_for(most_chunks: usize) -> Self {
+        Self {
+            chunks: HashMap::default(),
+            most_chunks,
+            fates: Vec::new(),
+            cut_files: HashSet::default(),
+        }
+    }
+
+    /// Whether there were too many pages to follow all of this file's.
+    pub(crate) fn is_cut(&self, file: u32) -> bool {
+        self.cut_files.contains(&file)
+    }
+
+    /// What was used, but could not be followed, by anyone, in bytes.
+    pub(crate) fn beyond_bytes(&self) -> u64 {
+        let pages = self.fates.iter().map(|fate| fate.beyond);
+        pages.sum::<u64>().saturating_mul(PAGE)
     }
 
     pub(crate) fn fate(&self, who: Who) -> Fate {
@@ -127,32 +161,46 @@ impl Pages {
         &mut self.fates[at]
     }
 
+    /// Those of which there is no room are counted as beyond what `who` can be told of.
     fn for_each(
         &mut self,
+        who: Option<Who>,
         file: u32,
-        offset: u64,
-        bytes: u64,
-        mut each: impl FnMut(&mut Page, &mut Vec<Fate>),
+        (offset, bytes): (u64, u64),
+        mut each: impl FnMut(&mut Page, &mut [Fate]),
     ) {
         if bytes == 0 {
             return;
         }
-        let (first, last) = (offset / PAGE, offset.saturating_add(bytes - 1) / PAGE);
-        let mut page = first;
+        if let Some(who) = who {
+            self.fate_mut(who);
+        }
+        let bytes = bytes.min(MOST_BYTES);
+        let last = offset.saturating_add(bytes - 1) / PAGE;
+        let mut page = offset / PAGE;
         while page <= last {
             let chunk = page / CHUNK_PAGES as u64;
             let end = ((chunk + 1) * CHUNK_PAGES as u64).min(last + 1);
-            if self.chunks.len() >= MOST_CHUNKS && !self.chunks.contains_key(&(file, chunk)) {
-                self.is_full = true;
-                return;
-            }
-            let pages = self
-                .chunks
-                .entry((file, chunk))
-                .or_insert_with(|| Box::new([Page::default(); CHUNK_PAGES]));
-            let begin = (page % CHUNK_PAGES as u64) as usize;
-            for page in &mut pages[begin..begin + (end - page) as usize] {
-                each(page, &mut self.fates);
+            let is_full = self.chunks.len() >= self.most_chunks;
+            let pages = match self.chunks.entry((file, chunk)) {
+                Entry::Occupied(pages) => Some(pages.into_mut()),
+                Entry::Vacant(_) if is_full => None,
+                Entry::Vacant(place) => {
+                    Some(place.insert(Box::new([Page::default(); CHUNK_PAGES])))
+                }
+            };
+            match (pages, who) {
+                (Some(pages), _) => {
+                    let begin = (page % CHUNK_PAGES as u64) as usize;
+                    for page in &mut pages[begin..begin + (end - page) as usize] {
+                        each(page, &mut self.fates);
+                    }
+                }
+                (None, Some(who)) => {
+                    self.fates[who as usize].beyond += end - page;
+                    self.cut_files.insert(file);
+                }
+                (None, None) => {}
             }
             page = end;
         }
@@ -160,8 +208,7 @@ impl Pages {
 
     /// Pages came into the page cache.
     pub(crate) fn added(&mut self, who: Who, file: u32, offset: u64, bytes: u64) {
-        self.fate_mut(who);
-        self.for_each(file, offset, bytes, |page, fates| {
+        self.for_each(Some(who), file, (offset, bytes), |page, fates| {
             settle(page, fates);
             let fate = &mut fates[who as usize];
             fate.cached += 1;
@@ -174,7 +221,7 @@ impl Pages {
 
     /// Pages left it.
     pub(crate) fn removed(&mut self, file: u32, offset: u64, bytes: u64, evicted: bool) {
-        self.for_each(file, offset, bytes, |page, fates| {
+        self.for_each(None, file, (offset, bytes), |page, fates| {
             settle(page, fates);
             page.flags &= !(CACHED | KEPT);
             if evicted {
@@ -183,18 +230,43 @@ impl Pages {
         });
     }
 
-    /// A call read this. `continues`: it goes on where the one before has ended, perhaps within a page.
-    pub(crate) fn read(&mut self, who: Who, file: u32, offset: u64, bytes: u64, continues: bool) {
-        let Some((offset, bytes)) = own_pages(offset, bytes, continues) else {
+    /// What the page cache has of a file is not known from here on, as nobody was told of what left it. `bytes`: its size.
+    pub(crate) fn forget_cached(&mut self, file: u32, bytes: u64) {
+        let fates = &mut self.fates;
+        let mut forget = |pages: &mut [Page; CHUNK_PAGES]| {
+            for page in pages {
+                settle(page, fates);
+                page.flags &= !(CACHED | KEPT);
+            }
+        };
+        let chunks = bytes.div_ceil(CHUNK_BYTES);
+        if chunks < self.chunks.len() as u64 {
+            for chunk in 0..chunks {
+                if let Some(pages) = self.chunks.get_mut(&(file, chunk)) {
+                    forget(pages);
+                }
+            }
+        } else {
+            let all = self.chunks.iter_mut();
+            for (_, pages) in all.filter(|((of, _), _)| *of == file) {
+                forget(pages);
+            }
+        }
+    }
+
+    /// A call read this. `start`: where the first of the calls has begun of which each goes on where the one before has ended, perhaps within
+    /// a page.
+    pub(crate) fn read(&mut self, who: Who, file: u32, offset: u64, bytes: u64, start: u64) {
+        let Some(own) = own_pages(offset, bytes, start < offset) else {
             return;
         };
-        self.fate_mut(who);
-        self.for_each(file, offset, bytes, |page, fates| {
+        self.for_each(Some(who), file, own, |page, fates| {
             page.uses = page.uses.saturating_add(1);
             use_again(page, fates);
-            page.flags &= !LAST_WROTE;
+            let is_replaced = page.has(REPLACED);
+            page.flags &= !(LAST_WROTE | REPLACED);
             fates[who as usize].read += 1;
-            if page.has(READ) {
+            if page.has(READ) && !is_replaced {
                 page.flags |= READ_AGAIN;
                 fates[page.read_by as usize].read_again += 1;
             }
@@ -207,20 +279,25 @@ impl Pages {
         });
     }
 
-    /// A call wrote this.
+    /// A call wrote this. `start`: as of a read. `reaches_end`: there is nothing behind it in its last page.
     pub(crate) fn written(
         &mut self,
         who: Who,
         file: u32,
-        offset: u64,
-        bytes: u64,
-        continues: bool,
+        (offset, bytes): (u64, u64),
+        start: u64,
+        reaches_end: bool,
     ) {
-        let Some((offset, bytes)) = own_pages(offset, bytes, continues) else {
+        let end = offset.saturating_add(bytes);
+        let whole_end = match reaches_end {
+            true => end.checked_next_multiple_of(PAGE).unwrap_or(end),
+            false => end / PAGE * PAGE,
+        };
+        self.replaced(file, start.max(offset / PAGE * PAGE), whole_end);
+        let Some(own) = own_pages(offset, bytes, start < offset) else {
             return;
         };
-        self.fate_mut(who);
-        self.for_each(file, offset, bytes, |page, fates| {
+        self.for_each(Some(who), file, own, |page, fates| {
             fates[who as usize].written += 1;
             use_again(page, fates);
             page.flags |= LAST_WROTE;
@@ -231,6 +308,14 @@ impl Pages {
             page.flags &= !READ_BACK;
             page.written_by = who;
         });
+    }
+
+    /// Of the pages that a call has written, those that are written whole now, by it and the ones that it goes on from.
+    fn replaced(&mut self, file: u32, begin: u64, end: u64) {
+        if let Some(first) = begin.checked_next_multiple_of(PAGE) {
+            let whole = (first, end.saturating_sub(first));
+            self.for_each(None, file, whole, |page, _| page.flags |= REPLACED);
+        }
     }
 
     /// At the end: what is still cached has had its uses.
@@ -256,9 +341,11 @@ fn settle(page: &mut Page, fates: &mut [Fate]) {
     }
 }
 
-/// It is used: whoever used it last is credited, if it was kept since. To drop it then would have cost reading it again.
+/// It is used: whoever used it last is credited, if it was kept since. To drop it then would have cost reading it again; or, as it is written
+/// whole without having been read, nothing.
 fn use_again(page: &mut Page, fates: &mut [Fate]) {
-    if page.has(KEPT) {
+    let is_overwritten = page.has(REPLACED) && !page.has(LAST_WROTE);
+    if page.has(KEPT) && !is_overwritten {
         if page.has(LAST_WROTE) {
             fates[page.written_by as usize].kept_written += 1;
         } else {
@@ -286,7 +373,7 @@ mod tests {
     fn what_a_scan_reads_once_is_cached_in_vain() {
         let mut pages = Pages::default();
         pages.added(1, 7, 0, 8 * PAGE);
-        pages.read(1, 7, 0, 6 * PAGE, false);
+        pages.read(1, 7, 0, 6 * PAGE, 0);
         pages.removed(7, 0, 8 * PAGE, true);
         let fate = pages.fate(1);
         assert_eq!((fate.cached, fate.used_once, fate.unused), (8, 6, 2));
@@ -298,9 +385,9 @@ mod tests {
     #[test]
     fn the_last_reader_has_the_credit_of_the_next() {
         let mut pages = Pages::default();
-        pages.read(1, 7, 0, 2 * PAGE, false);
-        pages.read(2, 7, 0, PAGE, false);
-        pages.read(2, 7, 0, PAGE, false);
+        pages.read(1, 7, 0, 2 * PAGE, 0);
+        pages.read(2, 7, 0, PAGE, 0);
+        pages.read(2, 7, 0, PAGE, 0);
         assert_eq!((pages.fate(1).read_again, pages.fate(2).read_again), (1, 1));
         let shares = pages.finish();
         assert_eq!(
@@ -316,19 +403,20 @@ mod tests {
     fn what_comes_back_after_eviction_was_not_kept() {
         let mut pages = Pages::default();
         pages.added(1, 7, 0, 4 * PAGE);
-        pages.read(1, 7, 0, 4 * PAGE, false);
-        pages.read(2, 7, 0, PAGE, false);
+        pages.read(1, 7, 0, 4 * PAGE, 0);
+        pages.read(2, 7, 0, PAGE, 0);
         pages.removed(7, 0, 4 * PAGE, true);
         pages.added(1, 7, 0, 4 * PAGE);
-        pages.read(1, 7, 0, 4 * PAGE, false);
+        pages.read(1, 7, 0, 4 * PAGE, 0);
         assert_eq!((pages.fate(1).read_again, pages.fate(1).kept_read), (4, 1));
-        pages.written(3, 7, 0, 2 * PAGE, false);
-        pages.read(1, 7, 0, PAGE, false);
+        pages.written(3, 7, (0, 2 * PAGE), 0, false);
+        pages.read(1, 7, 0, PAGE, 0);
         pages.removed(7, 0, 4 * PAGE, true);
-        pages.read(1, 7, PAGE, PAGE, false);
+        pages.read(1, 7, PAGE, PAGE, PAGE);
         assert_eq!(
             (pages.fate(1).kept_read, pages.fate(3).kept_written),
-            (3, 1)
+            (1, 1),
+            "to write a whole page over it reads nothing"
         );
     }
 
@@ -336,7 +424,7 @@ mod tests {
     fn small_reads_in_a_row_read_a_page_once() {
         let mut pages = Pages::default();
         for piece in 0..8 {
-            pages.read(1, 7, piece * 1000, 1000, piece > 0);
+            pages.read(1, 7, piece * 1000, 1000, 0);
         }
         assert_eq!((pages.fate(1).read, pages.fate(1).read_again), (2, 0));
     }
@@ -345,10 +433,10 @@ mod tests {
     fn what_is_written_and_read_back_counts_once() {
         let mut pages = Pages::default();
         pages.added(1, 7, 0, 2 * PAGE);
-        pages.written(1, 7, 0, 2 * PAGE, false);
-        pages.read(2, 7, 0, PAGE, false);
-        pages.read(2, 7, 0, PAGE, false);
-        pages.written(1, 7, PAGE, PAGE, false);
+        pages.written(1, 7, (0, 2 * PAGE), 0, false);
+        pages.read(2, 7, 0, PAGE, 0);
+        pages.read(2, 7, 0, PAGE, 0);
+        pages.written(1, 7, (PAGE, PAGE), PAGE, false);
         pages.finish();
         let fate = pages.fate(1);
         assert_eq!((fate.written, fate.rewritten, fate.read_back), (3, 1, 1));
@@ -356,9 +444,75 @@ mod tests {
     }
 
     #[test]
+    fn what_was_written_anew_is_not_read_again() {
+        let mut pages = Pages::default();
+        for round in 1..4 {
+            pages.written(1, 7, (0, 8 * PAGE), 0, false);
+            pages.read(2, 7, 0, 8 * PAGE, 0);
+            assert_eq!(pages.fate(2).read, round * 8);
+        }
+        let fate = pages.fate(2);
+        assert_eq!((fate.read_again, fate.kept_read), (0, 0));
+        assert_eq!(pages.fate(1).kept_written, 3 * 8);
+        pages.written(1, 7, (100, PAGE - 100), 100, false);
+        pages.read(2, 7, 0, PAGE, 0);
+        let fate = pages.fate(2);
+        let only_in_part = (fate.read_again, fate.kept_read);
+        assert_eq!(only_in_part, (1, 1));
+    }
+
+    #[test]
+    fn small_writes_in_a_row_write_a_page_anew() {
+        let mut pages = Pages::default();
+        pages.read(2, 7, 0, 2 * PAGE, 0);
+        for piece in 0..8 {
+            pages.written(1, 7, (piece * 1000, 1000), 0, false);
+        }
+        pages.read(2, 7, 0, 2 * PAGE, 0);
+        let (read, written) = (pages.fate(2), pages.fate(1));
+        assert_eq!((read.read, read.read_again), (4, 1), "the first is new");
+        assert_eq!((written.written, written.read_back), (2, 2));
+    }
+
+    #[test]
+    fn what_finds_no_room_is_counted_and_spoils_nothing_else() {
+        let mut pages = Pages::with_room_for(2);
+        for again in 0..2 {
+            pages.read(1, 7, 0, 2 * CHUNK_BYTES, 0);
+            pages.read(2, 8, 0, 10, 0);
+            assert_eq!(pages.fate(2).beyond, again + 1);
+        }
+        pages.removed(8, 0, PAGE, true);
+        let fate = pages.fate(1);
+        let all = 2 * CHUNK_PAGES as u64;
+        assert_eq!((fate.read_again, fate.beyond), (all, 0));
+        assert_eq!((pages.is_cut(7), pages.is_cut(8)), (false, true));
+        assert_eq!(pages.beyond_bytes(), 2 * PAGE);
+    }
+
+    #[test]
+    fn what_may_have_left_unseen_was_not_kept() {
+        for others in [0, 100] {
+            let mut pages = Pages::default();
+            for other in 0..others {
+                pages.read(1, 100 + other, 0, PAGE, 0);
+            }
+            pages.added(1, 7, 0, PAGE);
+            pages.read(1, 7, 0, PAGE, 0);
+            pages.forget_cached(7, PAGE);
+            pages.read(1, 7, 0, PAGE, 0);
+            let fate = pages.fate(1);
+            assert_eq!((fate.read_again, fate.kept_read), (1, 0));
+            assert_eq!(fate.used_once, 1, "as if it had left");
+        }
+    }
+
+    #[test]
     fn a_hostile_place_is_no_overflow() {
         let mut pages = Pages::default();
-        pages.read(1, 7, u64::MAX - 10, 4096, false);
+        pages.read(1, 7, u64::MAX - 10, 4096, u64::MAX - 10);
+        pages.written(1, 7, (u64::MAX - 10, 4096), 0, false);
+        pages.removed(7, 0, u64::MAX, true);
         assert_eq!(pages.fate(1).read, 1);
     }
 }

@@ -1,6 +1,8 @@
-//! Runs: calls of a thread, by the same path and on the same file, each of which begins where the one before has ended.
+//! Runs: calls on a file, each of which begins where one before has ended: mostly of one thread and by one path, but a header and its body may be
+//! read at two places of the code, a parser refills its buffer from any depth of its recursion, and threads may share a descriptor.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use foldhash::fast::RandomState;
 
@@ -10,17 +12,19 @@ use crate::histogram::Histogram;
 pub(crate) const LONG_RUN: u64 = 4;
 /// A run from a file's begin over this share of it reads it whole, in however few calls.
 const WHOLE_SHARE: f64 = 0.9;
-/// Runs that may be under way at once; beyond, all are cut.
+/// Callers whose runs may be under way at once; beyond, all are cut.
 const MOST_OPEN: usize = 1 << 18;
+/// Contexts that are told to take part in a run: more take turns only in a recursion, whose paths are one context.
+const MOST_PARTS: usize = 64;
 
 /// Of a context.
 #[derive(Clone, Debug, Default)]
 pub struct Runs {
-    /// How many.
+    /// How many it takes part in; once each path of a context, if these take turns.
     pub count: u64,
-    /// Calls in them.
+    /// Calls in them, the others' too.
     pub calls: u64,
-    /// Bytes in them.
+    /// Its own bytes in them.
     pub bytes: u64,
     /// Bytes in those of at least four calls, or over a whole file; `None`: only sums of calls are there.
     pub long_bytes: Option<u64>,
@@ -33,7 +37,8 @@ pub struct Runs {
 impl Runs {
     /// Mean number of calls; `None`: there is no run.
     pub fn mean_calls(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.calls as f64 / self.count as f64)
+        // Of sums, all calls may go on where others' have ended.
+        (self.calls > 0).then(|| self.calls as f64 / self.count.max(1) as f64)
     }
 
     /// Share of bytes in long runs, 0 to 1; `None`: not known.
@@ -54,74 +59,154 @@ impl Runs {
         self.sizes.add_all(&other.sizes);
     }
 
-    fn add(&mut self, run: Run, file_bytes: Option<u64>) {
+    fn add(&mut self, run: &Run, own_bytes: u64, file_bytes: Option<u64>) {
         self.count += 1;
         self.calls += run.calls;
-        self.bytes += run.bytes;
+        self.bytes += own_bytes;
         self.sizes.add(run.bytes);
         let whole = run.start == 0
             && file_bytes.is_some_and(|size| run.bytes as f64 >= size as f64 * WHOLE_SHARE);
         let long = self.long_bytes.get_or_insert(0);
         if whole || run.calls >= LONG_RUN {
-            *long += run.bytes;
+            *long += own_bytes;
         }
         if whole {
-            self.whole_file_bytes += run.bytes;
+            self.whole_file_bytes += own_bytes;
         }
     }
 }
 
-#[derive(Clone, Copy)]
+/// Who makes a call: a context's number, a file's and a thread's.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Caller {
+    pub(crate) context: u32,
+    pub(crate) file: u32,
+    pub(crate) tid: u32,
+    pub(crate) writes: bool,
+}
+
+/// A run. It belongs to who made its last call, and ends when they go elsewhere.
 struct Run {
+    owner: Caller,
     start: u64,
     next: u64,
     calls: u64,
     bytes: u64,
+    /// Bytes by context.
+    parts: Vec<(u32, u64)>,
 }
 
-/// A context's number, a file's and a thread's.
-type Key = (u32, u32, u32);
+impl Run {
+    fn new(owner: Caller, start: u64) -> Self {
+        Self {
+            owner,
+            start,
+            next: start,
+            calls: 0,
+            bytes: 0,
+            parts: Vec::with_capacity(1),
+        }
+    }
+
+    fn end(&self) -> End {
+        (self.owner.file, self.owner.writes, self.next)
+    }
+
+    fn add(&mut self, caller: Caller, bytes: u64) {
+        self.owner = caller;
+        self.next = self.next.saturating_add(bytes);
+        self.calls += 1;
+        self.bytes += bytes;
+        let of_context = |(context, _): &&mut (u32, u64)| *context == caller.context;
+        if let Some((_, sum)) = self.parts.iter_mut().find(of_context) {
+            *sum += bytes;
+        } else if self.parts.len() < MOST_PARTS {
+            self.parts.push((caller.context, bytes));
+        }
+    }
+}
+
+/// Where in a file a run goes on: file, whether it writes, and offset.
+type End = (u32, bool, u64);
 
 /// Runs that are under way.
 #[derive(Default)]
-pub(crate) struct OpenRuns(HashMap<Key, Run, RandomState>);
+pub(crate) struct OpenRuns {
+    runs: HashMap<u64, Run, RandomState>,
+    /// The run that each has added to last; it may be another's by now, or have ended.
+    last: HashMap<Caller, u64, RandomState>,
+    /// Of those that go on at the same place, the last one.
+    ends: HashMap<End, u64, RandomState>,
+    numbers: u64,
+}
 
 impl OpenRuns {
-    /// Takes a call. Says whether it goes on where the last one has ended; a run that ends goes into `ended`.
+    /// Takes a call. Says where its run has begun; a run that ends goes into `ended`.
     pub(crate) fn call(
         &mut self,
-        key: Key,
+        caller: Caller,
         offset: u64,
         bytes: u64,
-        ended: &mut impl FnMut(Key, ClosedRun),
-    ) -> bool {
-        if self.0.len() >= MOST_OPEN && !self.0.contains_key(&key) {
+        ended: &mut impl FnMut(ClosedRun),
+    ) -> u64 {
+        if self.last.len() >= MOST_OPEN && !self.last.contains_key(&caller) {
             self.close(ended);
         }
-        let new = Run {
-            start: offset,
-            next: offset.saturating_add(bytes),
-            calls: 1,
-            bytes,
+        let own = self.own(caller);
+        let goes_on = |number: &u64| self.runs.get(number).is_some_and(|run| run.next == offset);
+        let of_any = || {
+            self.ends
+                .get(&(caller.file, caller.writes, offset))
+                .copied()
         };
-        let Some(run) = self.0.get_mut(&key) else {
-            self.0.insert(key, new);
-            return false;
-        };
-        if run.next == offset {
-            run.next = new.next;
-            run.calls += 1;
-            run.bytes += bytes;
-            return true;
+        let joined = own.filter(goes_on).or_else(of_any);
+        if let Some(own) = own.filter(|_| joined != own) {
+            self.end(own, ended);
         }
-        ended(key, ClosedRun(std::mem::replace(run, new)));
-        false
+        let number = joined.unwrap_or_else(|| {
+            self.numbers += 1;
+            self.runs.insert(self.numbers, Run::new(caller, offset));
+            self.numbers
+        });
+        self.forget_end(number);
+        self.last.insert(caller, number);
+        let Some(run) = self.runs.get_mut(&number) else {
+            return offset;
+        };
+        run.add(caller, bytes);
+        self.ends.insert(run.end(), number);
+        run.start
+    }
+
+    /// The run under way whose last call was theirs.
+    fn own(&self, caller: Caller) -> Option<u64> {
+        let number = *self.last.get(&caller)?;
+        let run = self.runs.get(&number)?;
+        (run.owner == caller).then_some(number)
+    }
+
+    fn forget_end(&mut self, number: u64) {
+        if let Some(run) = self.runs.get(&number)
+            && let Entry::Occupied(place) = self.ends.entry(run.end())
+            && *place.get() == number
+        {
+            place.remove();
+        }
+    }
+
+    fn end(&mut self, number: u64, ended: &mut impl FnMut(ClosedRun)) {
+        self.forget_end(number);
+        if let Some(run) = self.runs.remove(&number) {
+            ended(ClosedRun(run));
+        }
     }
 
     /// Ends all.
-    pub(crate) fn close(&mut self, ended: &mut impl FnMut(Key, ClosedRun)) {
-        for (key, run) in self.0.drain() {
-            ended(key, ClosedRun(run));
+    pub(crate) fn close(&mut self, ended: &mut impl FnMut(ClosedRun)) {
+        self.last.clear();
+        self.ends.clear();
+        for (_, run) in self.runs.drain() {
+            ended(ClosedRun(run));
         }
     }
 }
@@ -130,8 +215,18 @@ impl OpenRuns {
 pub(crate) struct ClosedRun(Run);
 
 impl ClosedRun {
-    pub(crate) fn add_to(self, runs: &mut Runs, file_bytes: Option<u64>) {
-        runs.add(self.0, file_bytes);
+    pub(crate) fn file(&self) -> u32 {
+        self.0.owner.file
+    }
+
+    /// The contexts that take part in it, each with its bytes.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = (u32, u64)> {
+        self.0.parts.iter().copied()
+    }
+
+    /// Adds it to those of a context that has moved so many of its bytes.
+    pub(crate) fn add_to(&self, runs: &mut Runs, own_bytes: u64, file_bytes: Option<u64>) {
+        runs.add(&self.0, own_bytes, file_bytes);
     }
 }
 
@@ -139,14 +234,71 @@ impl ClosedRun {
 mod tests {
     use super::*;
 
-    fn runs(calls: &[(u32, u64, u64)], file_bytes: Option<u64>) -> Runs {
+    /// Context, thread, offset and bytes of each call.
+    fn runs_of(context: u32, calls: &[(u32, u32, u64, u64)], file_bytes: Option<u64>) -> Runs {
         let (mut open, mut runs) = (OpenRuns::default(), Runs::default());
-        let mut ended = |_: Key, run: ClosedRun| run.add_to(&mut runs, file_bytes);
-        for &(thread, offset, bytes) in calls {
-            open.call((0, 1, thread), offset, bytes, &mut ended);
+        let mut ended = |run: ClosedRun| {
+            for (_, bytes) in run.parts().filter(|&(part, _)| part == context) {
+                run.add_to(&mut runs, bytes, file_bytes);
+            }
+        };
+        for &(context, tid, offset, bytes) in calls {
+            let caller = Caller {
+                context,
+                file: 1,
+                tid,
+                writes: false,
+            };
+            open.call(caller, offset, bytes, &mut ended);
         }
         open.close(&mut ended);
+        assert!(open.ends.is_empty() && open.last.is_empty());
         runs
+    }
+
+    fn runs(calls: &[(u32, u64, u64)], file_bytes: Option<u64>) -> Runs {
+        let calls = calls.iter().map(|&(tid, at, bytes)| (0, tid, at, bytes));
+        runs_of(0, &calls.collect::<Vec<_>>(), file_bytes)
+    }
+
+    #[test]
+    fn places_of_the_code_that_take_turns_make_one_run() {
+        let calls: Vec<_> = (0..100)
+            .flat_map(|record| [(0, 1, record * 20, 4), (1, 1, record * 20 + 4, 16)])
+            .collect();
+        for (context, bytes) in [(0, 4), (1, 16)] {
+            let found = runs_of(context, &calls, None);
+            assert_eq!((found.count, found.mean_calls()), (1, Some(200.0)));
+            assert_eq!(found.bytes, 100 * bytes);
+            assert_eq!(found.long_share(), Some(1.0));
+        }
+    }
+
+    #[test]
+    fn records_anywhere_are_short_runs_by_two_places_of_the_code() {
+        let calls: Vec<_> = [70, 10, 50, 30, 90]
+            .into_iter()
+            .flat_map(|at| [(0, 1, at * 20, 4), (1, 1, at * 20 + 4, 16)])
+            .collect();
+        for context in 0..2 {
+            let found = runs_of(context, &calls, None);
+            assert_eq!((found.count, found.mean_calls()), (5, Some(2.0)));
+        }
+    }
+
+    #[test]
+    fn threads_of_one_descriptor_make_one_run() {
+        let found = runs(&[(1, 0, 10), (2, 10, 10), (2, 20, 10), (1, 30, 10)], None);
+        assert_eq!((found.count, found.mean_calls()), (1, Some(4.0)));
+    }
+
+    #[test]
+    fn readers_abreast_have_each_their_own_run() {
+        let calls: Vec<_> = (0..20)
+            .map(|call| (call % 2, u64::from(call / 2) * 10, 10))
+            .collect();
+        let found = runs(&calls, None);
+        assert_eq!((found.count, found.mean_calls()), (2, Some(10.0)));
     }
 
     #[test]

@@ -27,11 +27,13 @@ use super::class::WhyNothing;
 use super::context::IoContext;
 use super::context::Reuse;
 use super::context::Use;
+use super::files::FileUse;
 use super::files::Files;
 use super::pages::Fate;
 use super::pages::PAGE;
 use super::pages::Pages;
 use super::pages::Who;
+use super::runs::Caller;
 use super::runs::ClosedRun;
 use super::runs::OpenRuns;
 use super::runs::Runs;
@@ -110,8 +112,18 @@ impl Tallies {
         (who, context)
     }
 
+    /// The index of the file of that number. One that was long unused gets a new number: what left the page cache until then was not told.
+    fn file(&mut self, number: Option<u32>) -> Option<u32> {
+        let (file, is_known_anew) = self.files.meet(number?)?;
+        if is_known_anew {
+            let bytes = self.files.files[file as usize].bytes;
+            self.pages.forget_cached(file, bytes);
+        }
+        Some(file)
+    }
+
     pub(crate) fn change(&mut self, row: &IoCache) {
-        let Some(file) = self.files.index(row.file) else {
+        let Some(file) = self.file(row.file) else {
             return;
         };
         match row.kind {
@@ -130,7 +142,7 @@ impl Tallies {
     pub(crate) fn call(&mut self, row: &IoCall) {
         let does = Use::from(row.direction);
         let (who, context) = self.tally(row.stack, does);
-        let file = self.files.index(row.file);
+        let file = self.file(row.file);
         let bytes = row.bytes.unwrap_or(0);
         let tally = &mut self.tallies[context as usize];
         tally.calls += 1;
@@ -149,18 +161,24 @@ impl Tallies {
             return;
         };
         let file_use = &mut self.files.files[file as usize];
-        file_use.reaches(offset.saturating_add(bytes));
+        let end = offset.saturating_add(bytes);
+        file_use.reaches(end);
+        let reaches_end = end == file_use.bytes;
         file_use.heat.add(offset, bytes, does == Use::Write);
-        let (tallies, files) = (&mut self.tallies, &self.files.files);
-        let mut ended = |(context, file, _): (u32, u32, u32), run: ClosedRun| {
-            let size = Some(files[file as usize].bytes);
-            run.add_to(&mut tallies[context as usize].runs, size);
+        let caller = Caller {
+            context,
+            file,
+            tid: row.tid,
+            writes: does == Use::Write,
         };
-        let key = (context, file, row.tid);
-        let continues = self.open.call(key, offset, bytes, &mut ended);
+        let mut ended = |run| add_run(&mut self.tallies, &self.files.files, &run);
+        let start = self.open.call(caller, offset, bytes, &mut ended);
         match does {
-            Use::Write => self.pages.written(who, file, offset, bytes, continues),
-            _ => self.pages.read(who, file, offset, bytes, continues),
+            Use::Write => {
+                let place = (offset, bytes);
+                self.pages.written(who, file, place, start, reaches_end);
+            }
+            _ => self.pages.read(who, file, offset, bytes, start),
         }
     }
 
@@ -210,7 +228,8 @@ impl Tallies {
         thresholds: &Thresholds,
     ) -> Result<FileIo, TraceError> {
         self.close();
-        let reuse_known = !self.summed && !self.pages.is_full();
+        let is_single = !self.summed;
+        let beyond_bytes = self.pages.beyond_bytes();
         let beyond = self.who.values().filter(|&&who| who == BEYOND).count();
         let thresholds = &thresholds.for_memory_of(trace.meta());
         let stacks = self.tallies.iter().flat_map(|tally| &tally.stacks);
@@ -219,6 +238,7 @@ impl Tallies {
         let mut merged = self.merge(&frames);
         merged.sort_by(|a, b| (b.1.bytes, b.1.calls, &a.0).cmp(&(a.1.bytes, a.1.calls, &b.0)));
         let contexts = merged.into_iter().map(|((names, does), tally)| {
+            let reuse_known = is_single && tally.fate.beyond == 0;
             context(tally, does, &frames, &names, reuse_known, thresholds)
         });
         let mut contexts: Vec<IoContext> = contexts.collect();
@@ -228,6 +248,7 @@ impl Tallies {
             files: self.files.files,
             summed: self.summed,
             paths_beyond: beyond as u64,
+            beyond_bytes,
             ..FileIo::default()
         };
         io.connect();
@@ -236,22 +257,16 @@ impl Tallies {
 
     /// Ends what is under way, and gives contexts what became of their pages.
     fn close(&mut self) {
-        let (tallies, files) = (&mut self.tallies, &self.files.files);
-        let mut ended = |(context, file, _): (u32, u32, u32), run: ClosedRun| {
-            let size = Some(files[file as usize].bytes);
-            run.add_to(&mut tallies[context as usize].runs, size);
-        };
+        let mut ended = |run| add_run(&mut self.tallies, &self.files.files, &run);
         self.open.close(&mut ended);
         let shares = self.pages.finish();
-        if !self.summed && !self.pages.is_full() {
-            for file in &mut self.files.files {
-                file.distinct_read_bytes = Some(0);
-                file.read_again_bytes = Some(0);
-            }
-            for (file, shares) in shares {
-                let file = &mut self.files.files[file as usize];
-                file.distinct_read_bytes = Some(shares.read * PAGE);
-                file.read_again_bytes = Some(shares.read_again * PAGE);
+        if !self.summed {
+            for (number, file) in self.files.files.iter_mut().enumerate() {
+                let number = number as u32;
+                let shares = shares.get(&number).copied().unwrap_or_default();
+                let known = |pages: u64| (!self.pages.is_cut(number)).then_some(pages * PAGE);
+                file.distinct_read_bytes = known(shares.read);
+                file.read_again_bytes = known(shares.read_again);
             }
         }
         let all: Vec<(Option<u32>, Who)> =
@@ -271,12 +286,12 @@ impl Tallies {
                 };
                 self.tallies[context as usize].fate = cached;
             }
-            if of_calls.is_empty() && fate.cached > 0 {
+            if of_calls.is_empty() && fate.cached + fate.beyond > 0 {
                 let (_, context) = self.tally(stack, Use::Map);
                 let tally = &mut self.tallies[context as usize];
                 tally.fate = fate;
-                tally.bytes = fate.cached * PAGE;
                 let files = self.cached.iter().filter(|((by, _), _)| *by == who);
+                tally.bytes = (fate.cached + fate.beyond) * PAGE;
                 tally.files = files.map(|(&(_, file), &bytes)| (file, bytes)).collect();
             }
         }
@@ -299,6 +314,14 @@ impl Tallies {
             tally.stacks.sort_unstable();
         }
         merged.into_iter().collect()
+    }
+}
+
+/// Gives a run that has ended to the contexts that take part in it.
+fn add_run(tallies: &mut [Tally], files: &[FileUse], run: &ClosedRun) {
+    let size = Some(files[run.file() as usize].bytes);
+    for (context, bytes) in run.parts() {
+        run.add_to(&mut tallies[context as usize].runs, bytes, size);
     }
 }
 
@@ -467,7 +490,7 @@ impl FileIo {
 
     fn sort_files(&mut self) {
         let mut order: Vec<usize> = (0..self.files.len()).collect();
-        let moved = |file: &super::FileUse| file.read_bytes + file.written_bytes;
+        let moved = |file: &FileUse| file.read_bytes + file.written_bytes;
         order.sort_by_key(|&file| (std::cmp::Reverse(moved(&self.files[file])), file));
         let mut place = vec![0; order.len()];
         for (new, &old) in order.iter().enumerate() {

@@ -23,6 +23,7 @@
 #else
 #define O_DIRECT 040000
 #endif
+#define MOST_VECTORS 256 /* of more, each of which costs a little, the lengths are not looked at */
 #define FMODE_RANDOM 0x1000 /* include/linux/fs.h (6.12) */
 #define RESTARTED_FIRST 512 /* include/linux/errno.h (6.12): results that no program sees, as the call is made again */
 #define RESTARTED_LAST 516
@@ -79,7 +80,7 @@ struct known_file {
 /* Address of a struct inode -> file. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 65536);
+	__uint(max_entries, 262144); /* what leaves of a forgotten file is not told */
 	__type(key, __u64);
 	__type(value, struct known_file);
 } known_files SEC(".maps");
@@ -361,6 +362,40 @@ static __always_inline bool is_sync(__u32 call)
 	return call == IO_FSYNC || call == IO_FDATASYNC;
 }
 
+static __always_inline bool has_vectors(__u32 call)
+{
+	return call == IO_READV || call == IO_PREADV || call == IO_WRITEV || call == IO_PWRITEV;
+}
+
+struct vectors {
+	__u64 at; /* pairs of address and length */
+	__u64 bytes;
+};
+
+static long add_vector(__u32 index, struct vectors *vectors)
+{
+	__u64 length;
+	__u64 at = vectors->at + (__u64)index * 16 + 8; /* its length */
+
+	if (bpf_probe_read_user(&length, sizeof(length), (void *)at)) {
+		vectors->bytes = 0;
+		return 1;
+	}
+	vectors->bytes += length;
+	return 0;
+}
+
+/* What they ask for together; 0: not known. */
+static __noinline __u64 bytes_of_vectors(__u64 at, __u64 number)
+{
+	struct vectors vectors = { .at = at };
+
+	if (number > MOST_VECTORS)
+		return 0;
+	bpf_loop(number, add_vector, &vectors, 0);
+	return vectors.bytes;
+}
+
 /* The files of a call, and where in them it begins. False: none is a regular file. */
 static __always_inline bool take_files(struct io_call *io, struct task_struct *task, __u32 call,
 				       const __u64 *arguments)
@@ -373,6 +408,10 @@ static __always_inline bool take_files(struct io_call *io, struct task_struct *t
 		any |= take_file(to, task, arguments[0]);
 		from->position_at = arguments[2];
 		io->bytes = arguments[3];
+		/* Where the pages are that it asks for; where that is not known, all count as its own. */
+		if (from->inode && arguments[2] &&
+		    bpf_probe_read_user(&from->offset, sizeof(from->offset), (void *)arguments[2]))
+			io->bytes = 0;
 		return any;
 	}
 	if (call == IO_SPLICE || call == IO_COPY) {
@@ -394,7 +433,7 @@ static __always_inline bool take_files(struct io_call *io, struct task_struct *t
 	}
 	if (is_sync(call))
 		side->offset = OFFSET_UNKNOWN;
-	io->bytes = call == IO_READ || call == IO_PREAD || call == IO_WRITE || call == IO_PWRITE ? arguments[2] : 0;
+	io->bytes = has_vectors(call) ? bytes_of_vectors(arguments[1], arguments[2]) : is_sync(call) ? 0 : arguments[2];
 	return true;
 }
 

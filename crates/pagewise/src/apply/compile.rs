@@ -97,6 +97,9 @@ struct SentModule {
     build_id: Vec<u8>,
 }
 
+/// What a plan that is made may have is what can be sent.
+const _: () = assert!(pagewise_plan::MOST_RULES == wire::FRESH);
+
 struct Wire {
     modules: Modules,
     sent: Vec<SentModule>,

@@ -24,6 +24,7 @@ use pagewise_trace::Frame;
 use pagewise_trace::IoCache;
 use pagewise_trace::IoCacheKind;
 use pagewise_trace::IoCall;
+use pagewise_trace::IoDirection;
 use pagewise_trace::IoFile;
 use pagewise_trace::Trace;
 use rustix::process::Pid;
@@ -285,6 +286,36 @@ fn a_scanner_and_a_server_are_told_apart() {
     }
     assert_eq!(scan_sum["class"], "SEQUENTIAL");
     assert_eq!(serve_sum["class"], "RANDOM");
+}
+
+#[test]
+fn what_is_read_ahead_of_vectors_and_of_an_offset_in_memory_is_no_miss() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder_with("ahead.c");
+    let data = folder.path().join("data");
+    fs::write(&data, vec![1; 4 << 20]).expect("written");
+    let file = fs::File::open(&data).expect("opened");
+    file.sync_all().expect("written back");
+    record_all_paths(folder.path(), "--io --sensors none", "./ahead data", || {});
+    machine.assert_restored();
+    let recorded = Recorded::read(folder.path(), "/ahead");
+    if recorded.file_of("by_vector").filesystem == "tmpfs" {
+        return;
+    }
+    for (function, pages) in [("by_vector", 2), ("by_sendfile", 3)] {
+        let mut calls = recorded.calls[function].iter();
+        let read = calls.find(|call| call.direction == IoDirection::Read);
+        let read = read.expect("a read");
+        assert_eq!(read.cached_bytes, pages * BLOCK, "{read:?}");
+        let all = recorded.cache.iter().filter(|(by, row)| {
+            by == function && row.kind == IoCacheKind::Added && row.file == read.file
+        });
+        let all: u64 = all.map(|(_, row)| row.bytes).sum();
+        assert_eq!(read.cached_bytes + read.ahead_bytes, all);
+        assert!(function == "by_sendfile" || read.ahead_bytes > 0);
+    }
 }
 
 #[test]

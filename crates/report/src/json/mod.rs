@@ -130,9 +130,12 @@ impl<'a> Report<'a> {
     /// With what is said of input and output; `None`: it was not recorded.
     pub fn with_file_io(self, io: Option<&'a FileIo>) -> Self {
         let (contexts, io_files) = file_io::document(io);
+        let mut losses = self.losses;
+        losses.extend(io.map(|io| ("io_bytes_not_followed".to_owned(), io.beyond_bytes)));
         Self {
             contexts,
             io_files,
+            losses,
             ..self
         }
     }

@@ -50,6 +50,13 @@ pub(crate) fn sums(io: &FileIo) -> String {
     if io.summed {
         line.push_str("; recorded as sums: what needs single calls is not known");
     }
+    if io.beyond_bytes > 0 {
+        let _ = write!(
+            line,
+            "; {} of it had no room to be followed: for the call paths concerned, what was used again is not known",
+            bytes(io.beyond_bytes)
+        );
+    }
     if io.paths_beyond > 0 {
         let _ = write!(
             line,

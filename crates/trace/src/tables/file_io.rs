@@ -168,7 +168,7 @@ table! {
         calls: u64 => Delta,
         /// Of these, those that failed.
         failed: u64 => Delta,
-        /// Of these, those that began where the one before of the same thread, path and file had ended.
+        /// Of these, those that began where the one before of the same thread and path, or the last one of any other, had ended in the same file.
         continued: u64 => Delta,
         /// Bytes read or written.
         bytes: u64 => Delta,

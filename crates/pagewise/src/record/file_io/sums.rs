@@ -29,13 +29,34 @@ struct Place {
     direction: IoDirection,
 }
 
+impl Place {
+    fn end(self, offset: u64) -> End {
+        End {
+            file: self.file,
+            direction: self.direction,
+            offset,
+        }
+    }
+}
+
+/// Where a call has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct End {
+    file: Option<u32>,
+    direction: IoDirection,
+    offset: u64,
+}
+
 /// Written each interval, which then doubles: rows grow with the logarithm of time.
 pub(super) struct Sums {
     began_ns: Option<u64>,
     interval_ns: u64,
     last_ns: u64,
     sums: HashMap<Key, IoSum>,
-    ends: HashMap<Place, u64>,
+    /// Of each place, where its last call has ended,
+    last: HashMap<Place, u64>,
+    /// and whose was the last that has ended there.
+    ends: HashMap<End, Place>,
 }
 
 impl Default for Sums {
@@ -45,6 +66,7 @@ impl Default for Sums {
             interval_ns: FIRST_INTERVAL_NS,
             last_ns: 0,
             sums: HashMap::new(),
+            last: HashMap::new(),
             ends: HashMap::new(),
         }
     }
@@ -98,7 +120,8 @@ impl Sums {
         Ok(())
     }
 
-    /// Whether it begins where the last one of this thread by the same path has ended.
+    /// Whether it begins where the last one of this thread by the same path has ended, or the last one of any other: places of the code
+    /// and threads may take turns.
     fn continues(&mut self, call: &IoCall) -> bool {
         let (Some(offset), Some(bytes)) = (call.offset, call.bytes) else {
             return false;
@@ -109,11 +132,26 @@ impl Sums {
             file: call.file,
             direction: call.direction,
         };
-        if self.ends.len() >= MOST_PLACES && !self.ends.contains_key(&place) {
+        if self.last.len() >= MOST_PLACES && !self.last.contains_key(&place) {
+            self.last.clear();
             self.ends.clear();
         }
-        let before = self.ends.insert(place, offset.saturating_add(bytes));
-        before == Some(offset)
+        let next = offset.saturating_add(bytes);
+        let before = self.last.insert(place, next);
+        if let Some(before) = before {
+            self.forget(place, before);
+        }
+        let goes_on = before == Some(offset) || self.ends.remove(&place.end(offset)).is_some();
+        self.ends.insert(place.end(next), place);
+        goes_on
+    }
+
+    /// That a call of this place has ended there.
+    fn forget(&mut self, place: Place, offset: u64) {
+        let end = place.end(offset);
+        if self.ends.get(&end) == Some(&place) {
+            self.ends.remove(&end);
+        }
     }
 
     /// Writes the sums so far.
@@ -131,5 +169,46 @@ impl Sums {
             })?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pagewise_trace::IoCallKind;
+
+    use super::*;
+
+    /// Each call by its path, thread and offset; says how many go on where one has ended.
+    fn continued(calls: &[(u32, u32, u64)]) -> usize {
+        let mut sums = Sums::default();
+        let goes_on = |&&(stack, tid, offset): &&(u32, u32, u64)| {
+            sums.continues(&IoCall {
+                time_ns: 0,
+                space: 1,
+                tid,
+                call: IoCallKind::Read,
+                direction: IoDirection::Read,
+                file: Some(1),
+                direct: false,
+                offset: Some(offset),
+                bytes: Some(10),
+                error: None,
+                latency_ns: 0,
+                cached_bytes: 0,
+                ahead_bytes: 0,
+                stack: Some(stack),
+            })
+        };
+        calls.iter().filter(goes_on).count()
+    }
+
+    #[test]
+    fn paths_and_threads_may_take_turns() {
+        assert_eq!(continued(&[(1, 1, 0), (1, 1, 10), (1, 1, 20)]), 2);
+        assert_eq!(continued(&[(1, 1, 0), (2, 1, 10), (1, 1, 20)]), 2);
+        assert_eq!(continued(&[(1, 1, 0), (1, 2, 10), (1, 1, 20)]), 2);
+        assert_eq!(continued(&[(1, 1, 0), (2, 1, 50), (1, 1, 90)]), 0);
+        let abreast = [(1, 1, 0), (1, 2, 0), (1, 1, 10), (1, 2, 10)];
+        assert_eq!(continued(&abreast), 2);
     }
 }
