@@ -302,7 +302,10 @@ fn say_that_nobody_listens() {
 
 /// Where the program writes its own errors: what has no place in the ring.
 pub(crate) fn say_once(was_said: &AtomicBool, text: &str) {
-    if !sandbox::is_in() && !was_said.swap(true, Ordering::Relaxed) {
+    if !sandbox::is_in()
+        && !is_socket(libc::STDERR_FILENO)
+        && !was_said.swap(true, Ordering::Relaxed)
+    {
         // SAFETY: text of that length.
         unsafe {
             libc::syscall(
@@ -313,6 +316,24 @@ pub(crate) fn say_once(was_said: &AtomicBool, text: &str) {
             )
         };
     }
+}
+
+/// What a client is told is not ours to say.
+fn is_socket(descriptor: libc::c_int) -> bool {
+    let mut kind: libc::c_int = 0;
+    let mut bytes = size_of_val(&kind) as libc::socklen_t;
+    // SAFETY: places for the answer, as long as said.
+    let status = unsafe {
+        libc::syscall(
+            libc::SYS_getsockopt,
+            descriptor,
+            libc::SOL_SOCKET,
+            libc::SO_TYPE,
+            &raw mut kind,
+            &raw mut bytes,
+        )
+    };
+    status == 0
 }
 
 /// Where errors of a kind were told of. Only used while reporting, by one thread at a time.

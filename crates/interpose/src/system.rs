@@ -161,8 +161,18 @@ impl Drop for PageMap {
     }
 }
 
-/// Whether any page of this process is in swap; `None`: the kernel does not say.
+/// Whether any page of this process's private memory is in swap; `None`: the kernel does not say.
 pub fn has_swapped() -> Option<bool> {
+    is_not_zero(b"\nVmSwap:")
+}
+
+/// Whether it has shared memory: what of that is in swap the kernel does not count for the process; `None`: it does not say.
+pub fn has_shared_memory() -> Option<bool> {
+    is_not_zero(b"\nRssShmem:")
+}
+
+/// A line of `/proc/self/status`.
+fn is_not_zero(key: &[u8]) -> Option<bool> {
     let mut text = [0u8; 4096];
     // SAFETY: the path is a C string; the descriptor is closed below.
     let file = unsafe {
@@ -183,7 +193,6 @@ pub fn has_swapped() -> Option<bool> {
         bytes
     };
     let text = text.get(..usize::try_from(bytes).ok()?)?;
-    let key = b"\nVmSwap:";
     let at = text.windows(key.len()).position(|piece| piece == key)?;
     let value = text[at + key.len()..].iter();
     let first = value.into_iter().find(|byte| byte.is_ascii_digit())?;

@@ -14,8 +14,11 @@ pub(crate) const LONG_RUN: u64 = 4;
 const WHOLE_SHARE: f64 = 0.9;
 /// Callers whose runs may be under way at once; beyond, all are cut.
 const MOST_OPEN: usize = 1 << 18;
-/// Contexts that are told to take part in a run: more take turns only in a recursion, whose paths are one context.
-const MOST_PARTS: usize = 64;
+/// Another path or thread goes on with a run only if that went on so few calls ago: places and threads that take turns are near each other,
+/// and of reads at random every place of a file is the end of one sooner or later.
+const NEAR: u64 = 256;
+/// Call paths that are told to take part in a run.
+const MOST_PARTS: usize = 4096;
 
 /// Of a context.
 #[derive(Clone, Debug, Default)]
@@ -92,13 +95,16 @@ struct Run {
     next: u64,
     calls: u64,
     bytes: u64,
-    /// Bytes by context.
+    /// Bytes by call path, in their order.
     parts: Vec<(u32, u64)>,
+    /// When it went on last, in calls.
+    went_on: u64,
 }
 
 impl Run {
     fn new(owner: Caller, start: u64) -> Self {
         Self {
+            went_on: 0,
             owner,
             start,
             next: start,
@@ -117,11 +123,15 @@ impl Run {
         self.next = self.next.saturating_add(bytes);
         self.calls += 1;
         self.bytes += bytes;
-        let of_context = |(context, _): &&mut (u32, u64)| *context == caller.context;
-        if let Some((_, sum)) = self.parts.iter_mut().find(of_context) {
-            *sum += bytes;
-        } else if self.parts.len() < MOST_PARTS {
-            self.parts.push((caller.context, bytes));
+        match self
+            .parts
+            .binary_search_by_key(&caller.context, |part| part.0)
+        {
+            Ok(at) => self.parts[at].1 += bytes,
+            Err(at) if self.parts.len() < MOST_PARTS => {
+                self.parts.insert(at, (caller.context, bytes));
+            }
+            Err(_) => {}
         }
     }
 }
@@ -138,6 +148,8 @@ pub(crate) struct OpenRuns {
     /// Of those that go on at the same place, the last one.
     ends: HashMap<End, u64, RandomState>,
     numbers: u64,
+    /// Calls so far.
+    clock: u64,
 }
 
 impl OpenRuns {
@@ -152,12 +164,17 @@ impl OpenRuns {
         if self.last.len() >= MOST_OPEN && !self.last.contains_key(&caller) {
             self.close(ended);
         }
+        self.clock += 1;
+        let clock = self.clock;
         let own = self.own(caller);
         let goes_on = |number: &u64| self.runs.get(number).is_some_and(|run| run.next == offset);
+        let is_near = |number: &u64| {
+            let run = self.runs.get(number);
+            run.is_some_and(|run| clock - run.went_on <= NEAR)
+        };
         let of_any = || {
-            self.ends
-                .get(&(caller.file, caller.writes, offset))
-                .copied()
+            let end = (caller.file, caller.writes, offset);
+            self.ends.get(&end).copied().filter(is_near)
         };
         let joined = own.filter(goes_on).or_else(of_any);
         if let Some(own) = own.filter(|_| joined != own) {
@@ -174,6 +191,7 @@ impl OpenRuns {
             return offset;
         };
         run.add(caller, bytes);
+        run.went_on = clock;
         self.ends.insert(run.end(), number);
         run.start
     }
@@ -254,6 +272,23 @@ mod tests {
         open.close(&mut ended);
         assert!(open.ends.is_empty() && open.last.is_empty());
         runs
+    }
+
+    #[test]
+    fn reads_at_random_by_threads_that_come_and_go_are_no_runs() {
+        // Each page of the file is the end of some call sooner or later.
+        let (pages, mut at) = (25_600_u64, 7_u64);
+        let calls: Vec<(u32, u32, u64, u64)> = (0..200_000)
+            .map(|tid| {
+                at = at
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
+                (0, tid, (at >> 33) % pages * 4096, 4096)
+            })
+            .collect();
+        let runs = runs_of(0, &calls, None);
+        let mean = runs.calls as f64 / runs.count as f64;
+        assert!(mean < 1.1, "{mean}");
     }
 
     fn runs(calls: &[(u32, u64, u64)], file_bytes: Option<u64>) -> Runs {

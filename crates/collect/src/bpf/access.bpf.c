@@ -140,9 +140,8 @@ static __always_inline void read_group(struct region *region, const struct table
 
 // Most words of 64 entries are all alike: absent, or present with the same accessed and dirty bits. Then what all have and what any has tells
 // it, at two instructions an entry. False: they differ.
-static __always_inline bool read_word(struct region *region, const struct table *copy, __u32 word)
+static __always_inline bool read_alike(struct region *region, const __u64 *copied, __u32 word)
 {
-	const __u64 *copied = &copy->entries[word * 64];
 	__u64 all = ~0UL, any = 0;
 
 #pragma unroll
@@ -160,8 +159,15 @@ static __always_inline bool read_word(struct region *region, const struct table 
 	return true;
 }
 
-static __always_inline void read_groups(struct region *region, const struct table *copy, __u64 table, __u32 word)
+// Not static, so that the verifier goes through it once, whatever the word: with all ways through eight words it is too much for it (6.1).
+__noinline int read_word(struct region *region, const struct table *copy, __u64 table, __u32 number)
 {
+	__u32 word = number & (REGION_WORDS - 1);
+
+	if (!region || !copy)
+		return 0;
+	if (config.copies_tables && read_alike(region, &copy->entries[word * 64], word))
+		return 0;
 	region->resident[word] = 0;
 	region->accessed[word] = 0;
 	region->dirty[word] = 0;
@@ -169,6 +175,7 @@ static __always_inline void read_groups(struct region *region, const struct tabl
 #pragma clang loop unroll(disable)
 	for (__u32 first = word * 64; first < word * 64 + 64; first += GROUP)
 		read_group(region, copy, table, first);
+	return 0;
 }
 
 static __always_inline bool read_table(struct region *region, __u64 table)
@@ -181,12 +188,8 @@ static __always_inline bool read_table(struct region *region, __u64 table)
 	if (config.copies_tables && bpf_probe_read_kernel(copy, sizeof(*copy), (void *)table))
 		return false;
 #pragma clang loop unroll(disable)
-	for (__u32 number = 0; number < REGION_WORDS; number++) {
-		__u32 word = number & (REGION_WORDS - 1);
-
-		if (!config.copies_tables || !read_word(region, copy, word))
-			read_groups(region, copy, table, word);
-	}
+	for (__u32 word = 0; word < REGION_WORDS; word++)
+		read_word(region, copy, table, word);
 	return true;
 }
 

@@ -367,7 +367,20 @@ static __always_inline bool has_vectors(__u32 call)
 	return call == IO_READV || call == IO_PREADV || call == IO_WRITEV || call == IO_PWRITEV;
 }
 
+/* A word of the program's memory, by its page tables: the helper that reads it is refused under lockdown=confidentiality. False: it is not
+ * in memory, or may cross pages. */
+static __always_inline bool load_of_program(__u64 pgd, __u64 address, __u64 *word)
+{
+	__u64 page_at = direct_address(pgd, address & ~(PAGE_SIZE - 1));
+
+	if (!page_at || address & 7)
+		return false;
+	*word = load(page_at + (address & (PAGE_SIZE - 1)));
+	return true;
+}
+
 struct vectors {
+	__u64 pgd;
 	__u64 at; /* pairs of address and length */
 	__u64 bytes;
 };
@@ -375,9 +388,8 @@ struct vectors {
 static long add_vector(__u32 index, struct vectors *vectors)
 {
 	__u64 length;
-	__u64 at = vectors->at + (__u64)index * 16 + 8; /* its length */
 
-	if (bpf_probe_read_user(&length, sizeof(length), (void *)at)) {
+	if (!load_of_program(vectors->pgd, vectors->at + (__u64)index * 16 + 8, &length)) {
 		vectors->bytes = 0;
 		return 1;
 	}
@@ -386,9 +398,9 @@ static long add_vector(__u32 index, struct vectors *vectors)
 }
 
 /* What they ask for together; 0: not known. */
-static __noinline __u64 bytes_of_vectors(__u64 at, __u64 number)
+static __noinline __u64 bytes_of_vectors(__u64 pgd, __u64 at, __u64 number)
 {
-	struct vectors vectors = { .at = at };
+	struct vectors vectors = { .pgd = pgd, .at = at };
 
 	if (number > MOST_VECTORS)
 		return 0;
@@ -409,8 +421,7 @@ static __always_inline bool take_files(struct io_call *io, struct task_struct *t
 		from->position_at = arguments[2];
 		io->bytes = arguments[3];
 		/* Where the pages are that it asks for; where that is not known, all count as its own. */
-		if (from->inode && arguments[2] &&
-		    bpf_probe_read_user(&from->offset, sizeof(from->offset), (void *)arguments[2]))
+		if (from->inode && arguments[2] && !load_of_program((__u64)task->mm->pgd, arguments[2], &from->offset))
 			io->bytes = 0;
 		return any;
 	}
@@ -433,7 +444,10 @@ static __always_inline bool take_files(struct io_call *io, struct task_struct *t
 	}
 	if (is_sync(call))
 		side->offset = OFFSET_UNKNOWN;
-	io->bytes = has_vectors(call) ? bytes_of_vectors(arguments[1], arguments[2]) : is_sync(call) ? 0 : arguments[2];
+	if (has_vectors(call))
+		io->bytes = bytes_of_vectors((__u64)task->mm->pgd, arguments[1], arguments[2]);
+	else
+		io->bytes = is_sync(call) ? 0 : arguments[2];
 	return true;
 }
 
@@ -491,10 +505,11 @@ static __always_inline __u64 offset_of(const struct io_call *io, const struct io
 				       __u64 moved, bool to_file)
 {
 	if (side->position_at) {
-		__u64 page_at = direct_address((__u64)task->mm->pgd, side->position_at & ~(PAGE_SIZE - 1));
-		if (!page_at || (side->position_at & 7))
+		__u64 position;
+
+		if (!load_of_program((__u64)task->mm->pgd, side->position_at, &position))
 			return OFFSET_UNKNOWN;
-		return load(page_at + (side->position_at & (PAGE_SIZE - 1))) - moved;
+		return position - moved;
 	}
 	if (side->moves && !is_sync(io->call)) {
 		/* Where the call has left it: when it began, another thread may have been about to move it. Unless it was

@@ -86,7 +86,11 @@ impl Finding {
         };
         let is_seen_late =
             self.fault.access == Access::EarlierWrite || self.fault.kind == FaultKind::Leak;
+        // A leak stands for all of its place: a parent may have leaked more since.
+        let leaks_no_more =
+            (0..2).all(|count| self.fault.leaked[count] >= other.fault.leaked[count]);
         is_seen_late
+            && leaks_no_more
             && self.fault.pid != other.fault.pid
             && damage(self) == damage(other)
             && is_same(&self.allocation, &other.allocation)

@@ -38,7 +38,7 @@ pub(super) const HOUSEKEEPING: Duration = Duration::from_secs(1);
 const DISCOVERY: Duration = Duration::from_secs(5);
 /// Of the manager's share, what looks may take: where there is too much memory for that, they are rarer. The rest is for what follows from them.
 const SHARE_OF_LOOKS: f64 = 0.5;
-/// And what finding processes may take.
+/// And what finding processes may take, and looking at their limits.
 const SHARE_OF_DISCOVERY: f64 = 0.1;
 
 pub(super) struct Manager<'arguments> {
@@ -62,6 +62,7 @@ pub(super) struct Manager<'arguments> {
     pub(super) groups: Groups,
     next_housekeeping: Instant,
     next_discovery: Instant,
+    next_limits: Instant,
     pub(super) paused_until: Option<Instant>,
     pub(super) ended: super::target::Done,
     /// Promotions made, or in a dry run shown.
@@ -109,6 +110,7 @@ impl<'arguments> Manager<'arguments> {
             groups: Groups::default(),
             next_housekeeping: Instant::now(),
             next_discovery: Instant::now(),
+            next_limits: Instant::now(),
             paused_until: None,
             ended: super::target::Done::default(),
             promotions: 0,
@@ -173,19 +175,25 @@ impl<'arguments> Manager<'arguments> {
 
     /// Of those that were named, the tightest limit stands for the machine; of all processes some may be short of memory where others are not.
     fn look_at_limits(&mut self) {
+        if !matches!(self.named, Named::All) || Instant::now() < self.next_limits {
+            return;
+        }
+        let before = self.budget.spent();
         let processes = &mut self.processes;
-        self.groups.look(self.controller.watermarks(), |group| {
+        let watermarks = self.controller.watermarks();
+        self.groups.look(watermarks, |group| {
             processes
                 .iter()
                 .any(|process| process.group() == Some(group))
         });
-        if matches!(self.named, Named::All) {
-            for pid in self.targets.keys() {
-                let known = processes.entry(*pid);
-                let is_short = |group| self.groups.is_short(group);
-                known.set_short(known.group().is_some_and(is_short));
-            }
+        for pid in self.targets.keys() {
+            let known = processes.entry(*pid);
+            let is_short = |group| self.groups.is_short(group);
+            known.set_short(known.group().is_some_and(is_short));
         }
+        let cost = self.budget.spent().saturating_sub(before);
+        let rest = self.time_to_earn(cost, SHARE_OF_DISCOVERY);
+        self.next_limits = Instant::now() + rest.max(HOUSEKEEPING);
     }
 
     /// In how much time this part of the manager's share comes to such a cost.
@@ -259,12 +267,14 @@ impl<'arguments> Manager<'arguments> {
             due.sort_by_key(|target| target.due());
             due.into_iter().map(Target::pid).collect()
         };
+        let mut has_to_wait = false;
         for pid in due {
             let Some(target) = self.targets.get_mut(&pid) else {
                 continue;
             };
-            // What was cleared is looked at in any case.
-            if target.is_resting() && !self.budget.allows(target.cost.sum()) {
+            // What was cleared is looked at in any case; of others none overtakes one that waits for more.
+            if target.is_resting() && (has_to_wait || !self.budget.allows(target.cost.sum())) {
+                has_to_wait = true;
                 continue;
             }
             let before = self.budget.spent();

@@ -64,10 +64,18 @@ impl ActionCost {
 }
 
 impl Manager<'_> {
-    /// What the walks will cost that follow from accessed bits cleared already: that is not for others to spend.
-    fn walks_begun(&self) -> Duration {
+    /// What looks will cost, which is not for others to spend: the walks that follow from accessed bits cleared already, and the look that
+    /// is due for longest, or it would never be its turn while there is work for all that is earned.
+    fn looks_to_come(&self) -> Duration {
         let begun = self.targets.values().filter(|target| !target.is_resting());
-        begun.map(|target| target.cost.walk).sum()
+        let walks: Duration = begun.map(|target| target.cost.walk).sum();
+        let now = Instant::now();
+        let due = self
+            .targets
+            .values()
+            .filter(|target| target.is_resting() && target.due() <= now);
+        let next = due.min_by_key(|target| target.due());
+        walks + next.map_or(Duration::ZERO, |target| target.cost.sum())
     }
 
     /// Acts for as long as there is something to do and to spend.
@@ -82,7 +90,7 @@ impl Manager<'_> {
                 true => Duration::ZERO,
                 false => self.action_cost.expected(self.controller.is_recovering()),
             };
-            let affordable = self.budget.allows(cost + self.walks_begun());
+            let affordable = self.budget.allows(cost + self.looks_to_come());
             let early = self.arguments.once && !self.all_looked();
             if paused || early || !affordable || self.left_to_promote() == 0 {
                 return Ok(Acted::Waiting);

@@ -55,8 +55,11 @@ impl Mounts {
         if !seen.of_device.contains_key(&device) && is_due {
             seen.looked = Some(Instant::now());
             let of_process = pid.and_then(|pid| fs::read_to_string(mountinfo(pid)).ok());
-            let text =
-                of_process.or_else(|| fs::read_to_string(mountinfo(std::process::id())).ok());
+            // Another namespace's mounts are not ours.
+            let is_own = own_namespace().unwrap_or(0) == namespace;
+            let own = mountinfo(std::process::id());
+            let of_own = || is_own.then(|| fs::read_to_string(own).ok())?;
+            let text = of_process.or_else(of_own);
             seen.read(&text.unwrap_or_default());
         }
         let Some(mounts) = seen.of_device.get(&device) else {

@@ -466,7 +466,12 @@ fn reading_ahead_that_is_of_no_use_beside_dropping_ends_and_dropping_goes_on() {
     let rule = first(folder);
     assert!(rule["readahead_withdrawn"].is_string(), "{rule:#}");
     assert!(rule["withdrawn"].is_null(), "{rule:#}");
-    assert_eq!(number(&rule["gone_pages"]), 60 * FILE_PAGES, "{rule:#}");
+    // A page that something holds at that moment stays.
+    let gone = number(&rule["gone_pages"]);
+    assert!(
+        (60 * (FILE_PAGES - 1)..=60 * FILE_PAGES).contains(&gone),
+        "{rule:#}"
+    );
 }
 
 #[test]

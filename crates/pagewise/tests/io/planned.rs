@@ -65,12 +65,10 @@ fn shards_that_leave_memory_before_they_are_read_again_are_dropped_and_the_ranks
     assert!(share(window, "again_share") > 0.5, "{window}");
     assert!(share(window, "again_cached_share") < 0.3, "{window}");
 
-    // With more memory than was recorded nobody knows what would stay.
+    // With more memory than was recorded nobody knows what would stay; but what is written anew before it is read again need not.
     let roomy = rules(folder, Some("1G"));
-    assert!(
-        roomy.iter().all(|(action, _)| action != "drop"),
-        "{roomy:?}"
-    );
+    let is_kept = |rule: &(String, String)| rule.0 != "drop" || rule.1.contains(" 0 % used again");
+    assert!(roomy.iter().all(is_kept), "{roomy:?}");
     let tight = rules(folder, None);
     let is_drop = |rule: &&(String, String)| rule.0 == "drop" && rule.1.contains("read ");
     assert!(tight.iter().filter(is_drop).count() >= 1, "{tight:?}");

@@ -37,12 +37,14 @@ static PLACES: [Place; MOST_MODULES] = [const {
 /// How often libraries were loaded when the places were found.
 static LIBRARIES: AtomicU64 = AtomicU64::new(0);
 /// Time taken by walks, and when the first began, ns.
+/// The same, of those whose places are told.
+static PLACED: AtomicU64 = AtomicU64::new(0);
 static WALKED_NS: AtomicU64 = AtomicU64::new(0);
 static BEGAN_NS: AtomicU64 = AtomicU64::new(0);
 
-/// Changes with each load and unload that was noticed.
+/// Changes with each load and unload, once the modules have been found anew.
 pub(super) fn libraries() -> u64 {
-    LIBRARIES.load(Ordering::Relaxed)
+    PLACED.load(Ordering::Acquire)
 }
 
 /// Finds the plan's modules in this process, if libraries have come or gone; whether they have.
@@ -84,6 +86,7 @@ pub(super) fn look_at_modules(plan: &Plan) -> bool {
         place.end.store(end, Ordering::Relaxed);
         place.begin.store(begin, Ordering::Relaxed);
     }
+    PLACED.store(now, Ordering::Release);
     true
 }
 

@@ -204,9 +204,9 @@ impl Helper {
             self.begin_window(majors, now_ns);
         }
         let Some(before) = self.majors_before_swap else {
-            // So far they were files' pages: a program that starts.
-            if is_enough {
-                self.has_swapped(now_ns);
+            // So far they were files' pages, of a program that starts; or of shared memory.
+            if is_enough && !self.has_swapped(now_ns) && system::has_shared_memory() == Some(true) {
+                self.note_swapping(now_ns);
             }
             return false;
         };
@@ -234,11 +234,15 @@ impl Helper {
     /// Whether pages of the program have been in swap.
     fn has_swapped(&mut self, now_ns: u64) -> bool {
         if self.majors_before_swap.is_none() && system::has_swapped().unwrap_or(true) {
-            let majors = system::major_faults();
-            self.majors_before_swap = Some(majors);
-            self.begin_window(majors, now_ns);
+            self.note_swapping(now_ns);
         }
         self.majors_before_swap.is_some()
+    }
+
+    fn note_swapping(&mut self, now_ns: u64) {
+        let majors = system::major_faults();
+        self.majors_before_swap = Some(majors);
+        self.begin_window(majors, now_ns);
     }
 
     fn look_for_threads(&mut self, now_ns: u64) {

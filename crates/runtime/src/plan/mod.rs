@@ -98,7 +98,11 @@ extern "C" fn at_start() {
         if plan.needs_prezero() {
             prezero::begin(plan);
         }
-        match_globals(plan, || prezero::start(plan));
+        match_globals(plan, |rule| {
+            if plan.prezeroes(rule) {
+                prezero::start(plan);
+            }
+        });
         if plan.needs_helper() && call_path::is_any_rule_here(plan) {
             helper::start(plan);
         }
@@ -150,8 +154,8 @@ fn forget_parents() {
     io::forget();
 }
 
-/// Begins those that are here now and were not before.
-fn match_globals(plan: &'static Plan, start_prezero: impl Fn()) {
+/// Begins those that are here now and were not before; `began` is told the rule of each.
+fn match_globals(plan: &'static Plan, began: impl Fn(usize)) {
     globals::look(plan, |change| {
         let went = |object: &Object| object.start == change.before && object.rule == change.rule;
         if change.before != 0
@@ -162,9 +166,7 @@ fn match_globals(plan: &'static Plan, start_prezero: impl Fn()) {
         }
         if change.now != 0 {
             begin_object(plan, change.now, change.bytes, change.rule);
-            if plan.prezeroes(change.rule) {
-                start_prezero();
-            }
+            began(change.rule);
         }
     });
 }
@@ -178,7 +180,14 @@ pub(crate) fn allocated(address: usize, bytes: usize, hook: Hook, inherited: Opt
     with_plan(|plan| {
         let named = if plan.view.rules() > 0 {
             let named = call_path::rule(plan, bytes);
-            match_globals(plan, || prezero::start_for(plan, hook));
+            match_globals(plan, |rule| {
+                if plan.prezeroes(rule) {
+                    prezero::start_for(plan, hook);
+                }
+                if plan.needs_helper() {
+                    helper::start_for(plan, hook);
+                }
+            });
             named
         } else {
             None

@@ -97,7 +97,7 @@ impl<'text> Victim<'text> {
         // Who only passes on what another one says ends with that one: `probe | tee log`.
         self.signal(Signal::TERM, |pid| !reads_from_pipe(pid));
         if !self.is_over(PIPELINE)? {
-            self.signal(Signal::TERM, |_| true);
+            self.signal(Signal::TERM, reads_from_pipe);
             self.is_over(LAST_WORDS)?;
         }
         if self.launched.wait_timeout(Duration::ZERO)?.is_none() {

@@ -11,6 +11,9 @@ use pagewise_trace::TraceWriter;
 const FIRST_INTERVAL_NS: u64 = 1_000_000_000;
 /// Places where calls have ended, to tell which go on there; beyond, some runs are cut.
 const MOST_PLACES: usize = 1 << 16;
+/// Another place goes on where one has ended only if that was so few calls ago: of reads at random every place of a file is the end of one
+/// sooner or later. As in the analysis of single calls.
+const NEAR: u64 = 256;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
@@ -55,8 +58,10 @@ pub(super) struct Sums {
     sums: HashMap<Key, IoSum>,
     /// Of each place, where its last call has ended,
     last: HashMap<Place, u64>,
-    /// and whose was the last that has ended there.
-    ends: HashMap<End, Place>,
+    /// and whose was the last that has ended there, and when, in calls.
+    ends: HashMap<End, (Place, u64)>,
+    /// Calls so far.
+    clock: u64,
 }
 
 impl Default for Sums {
@@ -68,6 +73,7 @@ impl Default for Sums {
             sums: HashMap::new(),
             last: HashMap::new(),
             ends: HashMap::new(),
+            clock: 0,
         }
     }
 }
@@ -141,15 +147,17 @@ impl Sums {
         if let Some(before) = before {
             self.forget(place, before);
         }
-        let goes_on = before == Some(offset) || self.ends.remove(&place.end(offset)).is_some();
-        self.ends.insert(place.end(next), place);
-        goes_on
+        self.clock += 1;
+        let near = |(_, at): (Place, u64)| self.clock - at <= NEAR;
+        let of_any = self.ends.remove(&place.end(offset)).is_some_and(near);
+        self.ends.insert(place.end(next), (place, self.clock));
+        before == Some(offset) || of_any
     }
 
     /// That a call of this place has ended there.
     fn forget(&mut self, place: Place, offset: u64) {
         let end = place.end(offset);
-        if self.ends.get(&end) == Some(&place) {
+        if self.ends.get(&end).is_some_and(|last| last.0 == place) {
             self.ends.remove(&end);
         }
     }
