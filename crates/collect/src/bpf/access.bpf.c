@@ -108,8 +108,14 @@ static __noinline int sort_group(struct region *region, const struct table *copy
 {
 	if (!region || !copy)
 		return 0;
-	for (__u32 page = first; page < first + GROUP; page++)
-		sort_entry(region, page / 64 & (REGION_WORDS - 1), entry_of(copy, table, page), page % 64);
+	__u32 word = first / 64 & (REGION_WORDS - 1);
+#pragma clang loop unroll(disable)
+	for (__u32 i = 0; i < GROUP; i++) {
+		__u32 page = first + i;
+
+		asm volatile("" : "+r"(page));
+		sort_entry(region, word, entry_of(copy, table, page), page % 64);
+	}
 	return 0;
 }
 
@@ -173,8 +179,12 @@ __noinline int read_word(struct region *region, const struct table *copy, __u64 
 	region->dirty[word] = 0;
 	region->swapped[word] = 0;
 #pragma clang loop unroll(disable)
-	for (__u32 first = word * 64; first < word * 64 + 64; first += GROUP)
-		read_group(region, copy, table, first);
+	for (__u32 group = 0; group < 64 / GROUP; group++) {
+		__u32 first = word * 64 + group * GROUP;
+
+		asm volatile("" : "+r"(first)); // else the compiler, which knows its bounds, leaves out the mask that tells the verifier
+		read_group(region, copy, table, first & (REGION_PAGES - GROUP));
+	}
 	return 0;
 }
 
