@@ -11,8 +11,11 @@ use std::time::Instant;
 use pagewise_host::MemoryCgroup;
 use pagewise_host::family;
 use pagewise_host::process;
+use rustix::time::ClockId;
+use rustix::time::clock_gettime;
 
-/// Of the time, one part in so many may go by looking at pages.
+/// Of the time, one part in so many may be a processor's for looking at pages: how long it waits for one is no matter, or on a busy machine
+/// hardly anything would be seen.
 const LOOKING_SHARE: u32 = 100;
 
 /// Bytes of all processes; `None`: not known.
@@ -50,8 +53,9 @@ impl Footprint {
         }
         if self.looking.is_none() && Instant::now() >= self.next {
             let looking = std::thread::Builder::new().spawn(move || {
-                let began = Instant::now();
-                (of_several(&alone), began.elapsed())
+                let held = of_several(&alone);
+                let time = clock_gettime(ClockId::ThreadCPUTime);
+                (held, Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
             });
             // Without room for a thread, the next sample tries again.
             self.looking = looking.ok();

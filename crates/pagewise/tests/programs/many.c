@@ -1,5 +1,5 @@
-/* Lives as many processes at once: many CHILDREN [MEBIBYTES]. Each allocates 1 MiB, and all share so many that their parent has
- * filled before; after two seconds it ends. Prints its limit of descriptors. */
+/* Lives as many processes at once: many CHILDREN [MEBIBYTES [SECONDS]]. Each allocates 1 MiB, and all share so many that their
+ * parent has filled before; after two seconds, or so many, it ends. Prints its limit of descriptors. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ int main(int count, char **values) {
         }
         if (pid == 0) {
             allocate(1);
-            sleep(2);
+            sleep(count > 3 ? atoi(values[3]) : 2);
             _exit(0);
         }
     }

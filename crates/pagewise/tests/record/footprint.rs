@@ -13,7 +13,8 @@ const CHILDREN: u64 = 20;
 /// What workers have from the parent that forked them is there once.
 fn assert_counted_once(options: &str) {
     let folder = folder_with("many.c");
-    let program = format!("./many {CHILDREN} {}", SHARED / MIB);
+    // Long enough for a look at all of them on a busy machine.
+    let program = format!("./many {CHILDREN} {} 8", SHARED / MIB);
     record(folder.path(), options, &program).expect_code(0);
     // Page tables, stacks and the loader's data of each.
     let expected = SHARED + CHILDREN * MIB..SHARED + CHILDREN * 4 * MIB;

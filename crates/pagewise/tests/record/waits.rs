@@ -199,8 +199,8 @@ fn writes_to_a_file_have_a_latency() {
     let (written, timed) = writes(folder.path());
     assert_eq!(written, number(&report["summary"]["pages_written"]));
     assert!(written > 1000, "{written}");
-    // A slow disk still has some to write when the program ends.
-    assert!((written - timed) * 20 < written, "{timed} of {written}");
+    // A slow disk still has some to write when the program ends: as much as waits in its queues.
+    assert!((written - timed) * 4 < written, "{timed} of {written}");
     let latency = &report["write_latency"];
     assert!(
         number(&latency["p50_ns"]) <= number(&latency["max_ns"]),
