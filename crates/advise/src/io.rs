@@ -111,21 +111,25 @@ fn files(io: &FileIo) -> Vec<String> {
 
 impl IoAdvice {
     /// Leaves at most so many rules, those of most bytes: first those that do nothing go, unless they keep a shorter path's rule from what they are
-    /// about.
+    /// about; a rule without room for these has none itself.
     pub(crate) fn fit_into(&mut self, room: usize) {
         if self.rules.len() <= room {
             return;
         }
-        let (mut kept, idle): (Vec<Rule>, Vec<Rule>) = std::mem::take(&mut self.rules)
+        let (acting, idle): (Vec<Rule>, Vec<Rule>) = std::mem::take(&mut self.rules)
             .into_iter()
             .partition(|rule| rule.action != Action::Nothing);
-        let is_exception = |idle: &Rule| kept.iter().any(|rule| begins_with(idle, rule));
-        let exceptions: Vec<Rule> = idle.into_iter().filter(is_exception).collect();
-        let number = exceptions.len();
-        drop(kept.splice(..0, exceptions));
-        let without = kept.split_off(kept.len().min(room.max(number)));
-        kept.truncate(room);
-        self.rules = kept;
+        let mut without = Vec::new();
+        for rule in acting {
+            let is_new = |idle: &&Rule| begins_with(idle, &rule) && !self.rules.contains(idle);
+            let exceptions: Vec<Rule> = idle.iter().filter(is_new).cloned().collect();
+            if self.rules.len() + exceptions.len() < room {
+                self.rules.extend(exceptions);
+                self.rules.push(rule);
+            } else {
+                without.push(rule);
+            }
+        }
         let mut names: Vec<(String, usize)> = Vec::new();
         for rule in without {
             match names.iter_mut().find(|(name, _)| *name == rule.name) {

@@ -105,26 +105,8 @@ impl Pages {
             }),
         }
     }
-}
 
-/// Whose the pages of a region are, by `/proc/PID/pagemap` (Documentation/admin-guide/mm/pagemap.rst).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Owned {
-    /// In memory, the kernel's page of zeros included.
-    pub present: u16,
-    /// Of these, mapped by others, too: by a fork, merged with pages of the same contents, or the page of zeros.
-    pub shared: u16,
-    /// Of these, a file's or of shared memory.
-    pub of_file: u16,
-}
-
-const ENTRY_BYTES: u64 = 8;
-const PRESENT: u64 = 1 << 63;
-const NOT_ANONYMOUS: u64 = 1 << 61;
-const EXCLUSIVE: u64 = 1 << 56;
-
-impl Pages {
-    /// Of the region at this address.
+    /// Whose the pages of the region at this address are.
     ///
     /// # Errors
     /// If the kernel does not tell.
@@ -147,6 +129,22 @@ impl Pages {
             || u64::from_ne_bytes(entry) & (PRESENT | NOT_ANONYMOUS) != PRESENT | NOT_ANONYMOUS
     }
 }
+
+/// Whose the pages of a region are, by `/proc/PID/pagemap` (Documentation/admin-guide/mm/pagemap.rst).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Owned {
+    /// In memory, the kernel's page of zeros included.
+    pub present: u16,
+    /// Of these, mapped by others, too: by a fork, merged with pages of the same contents, or the page of zeros.
+    pub shared: u16,
+    /// Of these, a file's or of shared memory.
+    pub of_file: u16,
+}
+
+const ENTRY_BYTES: u64 = 8;
+const PRESENT: u64 = 1 << 63;
+const NOT_ANONYMOUS: u64 = 1 << 61;
+const EXCLUSIVE: u64 = 1 << 56;
 
 fn owned(entries: impl Iterator<Item = u64>) -> Owned {
     let mut owned = Owned::default();
