@@ -22,7 +22,7 @@ use crate::slot::Event;
 use crate::slot::State;
 use crate::unguarded;
 
-/// `__STDCPP_DEFAULT_NEW_ALIGNMENT__` of 64-bit processors, bytes.
+/// Of all that the C library's `malloc` and plain `new` make on 64-bit processors (`__STDCPP_DEFAULT_NEW_ALIGNMENT__`), bytes.
 pub(crate) const USUAL_ALIGNMENT: usize = 16;
 
 /// How an object is given back.

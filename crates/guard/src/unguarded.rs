@@ -10,10 +10,8 @@ use pagewise_interpose::AddressSet;
 use pagewise_interpose::Symbol;
 
 use crate::heap;
+use crate::release::USUAL_ALIGNMENT;
 use crate::settings;
-
-/// Of all that the C library's `malloc` and `calloc` make, bytes.
-const USUAL_ALIGNMENT: usize = 16;
 
 type Aligned = unsafe extern "C" fn(usize, usize) -> *mut c_void;
 type Zeroed = unsafe extern "C" fn(usize, usize) -> *mut c_void;

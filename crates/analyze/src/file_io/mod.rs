@@ -33,6 +33,7 @@ pub use context::Reuse;
 pub use context::Use;
 pub use files::FileUse;
 pub use heat::Heat;
+pub use runs::NEAR_CALLS;
 pub use runs::Runs;
 
 use tallies::Tallies;

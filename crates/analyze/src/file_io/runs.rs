@@ -16,7 +16,7 @@ const WHOLE_SHARE: f64 = 0.9;
 const MOST_OPEN: usize = 1 << 18;
 /// Another path or thread goes on with a run only if that went on so few calls ago: places and threads that take turns are near each other,
 /// and of reads at random every place of a file is the end of one sooner or later.
-const NEAR: u64 = 256;
+pub const NEAR_CALLS: u64 = 256;
 /// Call paths that are told to take part in a run.
 const MOST_PARTS: usize = 4096;
 
@@ -170,7 +170,7 @@ impl OpenRuns {
         let goes_on = |number: &u64| self.runs.get(number).is_some_and(|run| run.next == offset);
         let is_near = |number: &u64| {
             let run = self.runs.get(number);
-            run.is_some_and(|run| clock - run.went_on <= NEAR)
+            run.is_some_and(|run| clock - run.went_on <= NEAR_CALLS)
         };
         let of_any = || {
             let end = (caller.file, caller.writes, offset);

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use pagewise_analyze::file_io::NEAR_CALLS;
 use pagewise_trace::IoCall;
 use pagewise_trace::IoDirection;
 use pagewise_trace::IoSum;
@@ -11,9 +12,6 @@ use pagewise_trace::TraceWriter;
 const FIRST_INTERVAL_NS: u64 = 1_000_000_000;
 /// Places where calls have ended, to tell which go on there; beyond, some runs are cut.
 const MOST_PLACES: usize = 1 << 16;
-/// Another place goes on where one has ended only if that was so few calls ago: of reads at random every place of a file is the end of one
-/// sooner or later. As in the analysis of single calls.
-const NEAR: u64 = 256;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
@@ -148,7 +146,7 @@ impl Sums {
             self.forget(place, before);
         }
         self.clock += 1;
-        let near = |(_, at): (Place, u64)| self.clock - at <= NEAR;
+        let near = |(_, at): (Place, u64)| self.clock - at <= NEAR_CALLS;
         let of_any = self.ends.remove(&place.end(offset)).is_some_and(near);
         self.ends.insert(place.end(next), (place, self.clock));
         before == Some(offset) || of_any
