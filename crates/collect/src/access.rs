@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   Pages::open(pid)     keeps the process's memory as it is known now, across exec and exit
+//!   Pages::claim         nobody else of us clears them until it is given up
 //!   clear_accessed(pid)  the kernel clears the accessed bits (/proc/PID/clear_refs)
 //!   ... a while ...
 //!   AccessSensor::walk   what was accessed since
@@ -106,6 +107,17 @@ impl Pages {
         }
     }
 
+    /// Claims what the accessed bits will tell, until it is given up or dropped: who cleared them meanwhile would spoil it. False: another one
+    /// has it. Only those who ask are kept from clearing.
+    pub fn claim(&self) -> bool {
+        lock(&self.0)
+    }
+
+    /// Others may clear the accessed bits again.
+    pub fn give_up_claim(&self) {
+        let _ = self.0.unlock();
+    }
+
     /// Whose the pages of the region at this address are.
     ///
     /// # Errors
@@ -128,6 +140,32 @@ impl Pages {
         read.is_err()
             || u64::from_ne_bytes(entry) & (PRESENT | NOT_ANONYMOUS) != PRESENT | NOT_ANONYMOUS
     }
+}
+
+/// Held while one program manages a process's pages, so that there is no second one. The kernel lets go of it if we are killed.
+#[derive(Debug)]
+pub struct Tenure(#[expect(dead_code, reason = "its lock lasts as long as it is open")] File);
+
+impl Tenure {
+    /// `None`: another one has it.
+    ///
+    /// # Errors
+    /// If the process may not be managed.
+    pub fn take(pid: u32) -> Result<Option<Self>, CollectError> {
+        // Not the file of its pages, which is locked for the time of a look only.
+        let path = format!("/proc/{pid}/clear_refs");
+        let opened = File::options().write(true).open(&path);
+        let file = opened.map_err(|source| CollectError::System {
+            action: format!("opening {path}"),
+            source,
+        })?;
+        Ok(lock(&file).then_some(Self(file)))
+    }
+}
+
+/// Whoever opens the same file of the same process meets the same lock.
+fn lock(file: &File) -> bool {
+    file.try_lock().is_ok()
 }
 
 /// Whose the pages of a region are, by `/proc/PID/pagemap` (Documentation/admin-guide/mm/pagemap.rst).

@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering;
 use pagewise_collect::AccessSensor;
 use pagewise_collect::access::Pages;
 use pagewise_collect::access::Region;
+use pagewise_collect::access::Tenure;
 use pagewise_collect::access::Walked;
 use pagewise_collect::access::clear_accessed;
 use pagewise_collect::access::pages_in;
@@ -91,6 +92,24 @@ fn walk(sensor: &mut AccessSensor, pages: &Pages) -> (Walked, u64, Vec<Region>) 
         .walk(pages, |region| regions.push(region))
         .expect("walked");
     (walked, mm, regions)
+}
+
+#[test]
+fn one_at_a_time_looks_at_the_accesses_of_a_process_and_one_manages_it() {
+    let own = std::process::id();
+    let open = || Pages::open(own).expect("opened").expect("alive");
+    let (one, other) = (open(), open());
+    assert!(one.claim() && !other.claim());
+    one.give_up_claim();
+    assert!(other.claim() && !one.claim());
+    drop(other);
+    assert!(one.claim());
+
+    let tenure = Tenure::take(own).expect("opened");
+    assert!(tenure.is_some(), "that one looks is no hindrance");
+    assert!(Tenure::take(own).expect("opened").is_none());
+    drop(tenure);
+    assert!(Tenure::take(own).expect("opened").is_some());
 }
 
 #[test]

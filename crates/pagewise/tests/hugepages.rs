@@ -391,6 +391,9 @@ fn a_manager_tells_how_it_is_refuses_a_second_and_ends_cleanly() {
 
     let second = run(folder.path(), &arguments("", &pid));
     second.expect_refusal(125, &["runs already", "hugepages status"]);
+    let elsewhere = ["hugepages", "--state", "other", "--pid", &pid];
+    let third = run(folder.path(), &elsewhere);
+    third.expect_refusal(125, &[&pid, "another huge page manager"]);
     let ask = |words: &[&str]| {
         let mut arguments = vec!["hugepages", "status", "--state", "state"];
         arguments.extend(words);
@@ -428,6 +431,57 @@ fn a_manager_tells_how_it_is_refuses_a_second_and_ends_cleanly() {
     assert!(folder.path().join("state/hugepages.json").exists());
     ask(&[]).expect_refusal(125, &["no huge page manager runs"]);
     manage(&folder, "--once", &program);
+    program.assert_unharmed();
+    machine.assert_restored();
+}
+
+#[test]
+fn nobody_clears_accessed_bits_while_another_one_looks_at_them() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let program = Regions::start(folder.path(), "hot 4");
+    let pid = program.pid();
+    let watched = std::fs::File::open(format!("/proc/{pid}/pagemap")).expect("opened");
+    watched.try_lock().expect("a look that lasts");
+
+    let refused = run(folder.path(), &["hugepages", "scan", "--pid", &pid]);
+    refused.expect_refusal(125, &[&pid, "another one looks at its accesses"]);
+    let manager = start(command(folder.path(), &arguments("", &pid)));
+    let status = || {
+        let words = ["hugepages", "status", "--state", "state", "--json"];
+        run(folder.path(), &words)
+    };
+    let waits = || {
+        let status = status();
+        status.code == Some(0)
+            && status.json()["processes"][0]["left_alone"]
+                .as_str()
+                .is_some_and(|why| why.contains("another one looks"))
+    };
+    assert!(within(WITHIN, waits), "{:#?}", status());
+    assert_eq!(program.huge_regions(), 0);
+    let words = [
+        "record",
+        "--access",
+        "--pid",
+        &pid,
+        "--duration",
+        "6",
+        "-o",
+        "watched",
+    ];
+    let recorded = run(folder.path(), &words);
+    assert!(
+        recorded.stderr.contains("accesses of process"),
+        "{recorded:#?}"
+    );
+
+    drop(watched);
+    assert!(within(WITHIN, || program.huge_regions() > 0));
+    manager.signal(Signal::INT);
+    manager.end().expect_code(0);
     program.assert_unharmed();
     machine.assert_restored();
 }

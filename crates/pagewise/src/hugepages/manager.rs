@@ -19,6 +19,7 @@ use super::folder::Folder;
 use super::groups::Groups;
 use super::prometheus;
 use super::status;
+use super::target;
 use super::target::Pace;
 use super::target::Stepped;
 use super::target::Target;
@@ -131,6 +132,7 @@ impl<'arguments> Manager<'arguments> {
             }
             if Instant::now() >= self.next_housekeeping {
                 self.keep_house()?;
+                self.require_one()?;
                 if self.targets.is_empty() && (self.arguments.once || self.named.has_ended()) {
                     return Ok(());
                 }
@@ -212,7 +214,9 @@ impl<'arguments> Manager<'arguments> {
         let held = self.targets.keys().copied().collect();
         let found = self.named.now(&held);
         self.left_out = found.left_out;
-        self.refused.retain(|pid, _| found.processes.contains(pid));
+        // Another manager may have ended.
+        self.refused
+            .retain(|pid, why| found.processes.contains(pid) && why != target::MANAGED_BY_ANOTHER);
         let small = held.difference(&found.processes).copied();
         small.for_each(|pid| self.let_go(pid));
         for pid in found.processes {
@@ -222,13 +226,24 @@ impl<'arguments> Manager<'arguments> {
         }
     }
 
+    /// Where processes were named by their number, and none of them may be managed, there is nothing to wait for.
+    fn require_one(&self) -> Result<(), Failure> {
+        let are_named = matches!(self.named, Named::Processes(_));
+        match self.refused.first_key_value() {
+            Some((pid, why)) if are_named && !self.has_found => {
+                Err(Failure::new(format!("process {pid} is not managed: {why}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn any_looked(&self) -> bool {
         let mut targets = self.targets.values();
         targets.any(|target| target.looks > 0 || target.left_alone.is_some())
     }
 
     fn take_hold(&mut self, pid: u32) {
-        match Target::hold(pid, self.walk_events.as_ref()) {
+        match Target::manage(pid, self.walk_events.as_ref()) {
             Ok(Some(target)) => {
                 self.processes.entry(pid);
                 self.targets.insert(pid, target);
@@ -324,7 +339,7 @@ impl<'arguments> Manager<'arguments> {
     }
 
     /// What it wrote for others to read goes with it: a figure that stands still looks like one of now.
-    fn remove_prometheus(&self) {
+    pub(super) fn remove_prometheus(&self) {
         if let Some(path) = &self.arguments.prometheus
             && !self.arguments.once
         {
@@ -333,8 +348,7 @@ impl<'arguments> Manager<'arguments> {
     }
 
     /// What was done, in a line, for the end.
-    pub(super) fn end(&mut self) -> String {
-        self.remove_prometheus();
+    pub(super) fn end(&self) -> String {
         let mut done = self.ended.clone();
         self.targets
             .values()

@@ -59,9 +59,9 @@ fn manage(arguments: &ManageArguments) -> Result<(), Failure> {
     let folder = Folder::open(&arguments.state)?;
     let mut manager = Manager::new(arguments, folder)?;
     let done = manager.run(&signals);
-    let said = manager.end();
+    manager.remove_prometheus();
     done?;
-    tell!("pagewise: {said}");
+    tell!("pagewise: {}", manager.end());
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! `pagewise hugepages scan`: one look at one process.
 
 use std::time::Duration;
+use std::time::Instant;
 
 use pagewise_collect::AccessSensor;
 use pagewise_simulate::hugepages::Processes;
@@ -12,10 +13,14 @@ use super::status::Sizes;
 use super::table;
 use super::target::Pace;
 use super::target::Target;
+use super::target::WATCHED_BY_ANOTHER;
 use crate::failure::Failure;
 use crate::output;
 use crate::page;
 use crate::record::signals::Signals;
+
+/// From clearing accessed bits to looking at them, with room for a busy machine: who holds them longer is a recording.
+const LONGEST_LOOK_OF_A_MANAGER: Duration = Duration::from_secs(4);
 
 const TEMPLATE: &str = include_str!("scan.html");
 
@@ -59,9 +64,17 @@ pub(super) fn run(arguments: &ScanArguments) -> Result<(), Failure> {
         window: Some(arguments.window.0),
         looks_at_all: true,
     };
+    let begun = Instant::now();
     while target.looks == 0 {
         if target.has_ended() {
             return Err(gone());
+        }
+        if target.left_alone == Some(WATCHED_BY_ANOTHER)
+            && begun.elapsed() > LONGEST_LOOK_OF_A_MANAGER
+        {
+            return Err(Failure::new(format!(
+                "process {pid} cannot be looked at: {WATCHED_BY_ANOTHER}, and two would clear each other's accessed bits; scan again when it has ended"
+            )));
         }
         target.step(&mut sensor, pace, Duration::ZERO, known)?;
         if target.looks == 0 && !super::wait(Duration::from_millis(10), &signals) {

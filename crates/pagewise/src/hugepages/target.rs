@@ -7,6 +7,7 @@ use std::time::Instant;
 use pagewise_collect::AccessSensor;
 use pagewise_collect::access::Pages;
 use pagewise_collect::access::Region;
+use pagewise_collect::access::Tenure;
 use pagewise_collect::access::Walked;
 use pagewise_collect::access::clear_accessed;
 use pagewise_collect::access::pages_in;
@@ -23,11 +24,22 @@ use pagewise_simulate::hugepages::Seen;
 use super::targets;
 use crate::failure::Failure;
 
+/// Why a process is not managed.
+pub(super) const MANAGED_BY_ANOTHER: &str =
+    "another huge page manager has it (one that was started with another --state)";
+/// Why it is not looked at now.
+pub(super) const WATCHED_BY_ANOTHER: &str =
+    "another one looks at its accesses (a recording, a manager or a scan)";
+/// How often it is tried again to look at a process that another one looks at.
+const CLAIMED_AGAIN: Duration = Duration::from_millis(200);
+
 /// A process under management.
 pub(super) struct Target {
     process: RunningProcess,
     pub(super) comm: String,
     pub(super) pages: Pages,
+    /// `None`: it is only looked at.
+    _tenure: Option<Tenure>,
     /// `None`: not counted.
     page_walks: Option<PageWalks>,
     finder: AreaFinder,
@@ -90,7 +102,24 @@ pub(super) struct Pace {
 }
 
 impl Target {
-    /// Takes hold of the process. `None`: it has ended.
+    /// Takes hold of the process to manage it. `None`: it has ended.
+    pub(super) fn manage(
+        pid: u32,
+        walk_events: Option<&WalkEvents>,
+    ) -> Result<Option<Self>, Failure> {
+        let Some(mut target) = Self::hold(pid, walk_events)? else {
+            return Ok(None);
+        };
+        target._tenure = match Tenure::take(pid) {
+            Ok(Some(tenure)) => Some(tenure),
+            Ok(None) => return Err(Failure::new(MANAGED_BY_ANOTHER)),
+            Err(_) if target.has_ended() => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Some(target))
+    }
+
+    /// Takes hold of the process to look at it. `None`: it has ended.
     pub(super) fn hold(
         pid: u32,
         walk_events: Option<&WalkEvents>,
@@ -111,6 +140,7 @@ impl Target {
             comm: process::comm(pid).unwrap_or_default().trim().to_owned(),
             process,
             pages,
+            _tenure: None,
             page_walks,
             finder: AreaFinder::default(),
             areas: Vec::new(),
@@ -163,6 +193,7 @@ impl Target {
             return Ok(Stepped::Ended);
         }
         if self.is_left_alone(known) && !pace.looks_at_all {
+            self.pages.give_up_claim();
             self.phase = Phase::Resting {
                 until: Instant::now() + pace.interval,
             };
@@ -170,6 +201,12 @@ impl Target {
         }
         match (pace.window, &self.phase) {
             (Some(window), Phase::Resting { .. }) => {
+                if !self.pages.claim() {
+                    self.left_alone = Some(WATCHED_BY_ANOTHER);
+                    let until = Instant::now() + CLAIMED_AGAIN.min(window);
+                    self.phase = Phase::Resting { until };
+                    return Ok(Stepped::Nothing);
+                }
                 if !clear_accessed(self.pid())? {
                     return Ok(Stepped::Ended);
                 }
@@ -203,6 +240,7 @@ impl Target {
         if walked == Walked::Gone {
             return self.reopen(known, now);
         }
+        self.pages.give_up_claim();
         known.observe(&seen, now);
         known.set_overhead(self.page_walks.as_mut().and_then(PageWalks::overhead));
         self.looks += 1;

@@ -5,25 +5,30 @@
 //! then. Clearing first waits for faults under way, which may take as long as a slow swap device; so it is done by a
 //! thread of its own, draining goes on, and not the time but the processor time counts. A walk holds up nobody.
 
+mod clearing;
+
 use std::collections::BTreeMap;
-use std::collections::HashMap;
 use std::io;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use std::time::Instant;
 
 use pagewise_collect::AccessSensor;
-use pagewise_collect::CollectError;
 use pagewise_collect::SwapSensor;
 use pagewise_collect::access::PageSet;
-use pagewise_collect::access::Pages;
 use pagewise_collect::access::Region;
 use pagewise_collect::access::Walked;
-use pagewise_collect::access::clear_accessed;
 use pagewise_collect::access::pages_in;
 use pagewise_host::process;
 use pagewise_trace as trace;
 use pagewise_trace::TraceWriter;
+
+use clearing::Cleared;
+use clearing::Clearing;
+use clearing::Watched;
+use clearing::both;
+use clearing::clear;
+use clearing::processor_time;
 
 use super::facts::Clocks;
 use super::page_walks::WalkShares;
@@ -42,28 +47,6 @@ const MOST_PROCESSES: usize = 256;
 /// page was accessed tells how often it is.
 const FIRST_GLANCE: u32 = 256;
 const NEXT_GLANCE: u32 = 16;
-
-/// Memory whose accessed bits were cleared.
-struct Cleared {
-    pid: u32,
-    pages: Pages,
-    at_ns: u64,
-    /// What glances found accessed since, by the regions' addresses.
-    accessed: HashMap<u64, PageSet>,
-}
-
-/// What the clearing thread returns.
-#[derive(Default)]
-struct Clearing {
-    cleared: Vec<Cleared>,
-    /// Processor time.
-    cost: Duration,
-    /// Time that passed.
-    took: Duration,
-    /// Processes that may not be looked into, and why the last of them may not.
-    refusals: u64,
-    refused: Option<CollectError>,
-}
 
 enum Phase {
     Resting,
@@ -100,6 +83,7 @@ pub(super) struct Accesses {
     /// Too many, or not to be looked into; counted at each look.
     skipped_processes: u64,
     walk_shares: WalkShares,
+    watched: Watched,
 }
 
 impl Accesses {
@@ -127,6 +111,7 @@ impl Accesses {
             changed_regions: 0,
             skipped_processes: 0,
             walk_shares,
+            watched: Watched::default(),
         }
     }
 
@@ -158,7 +143,12 @@ impl Accesses {
                         refused = Some(why);
                         Phase::Stopped
                     }
+                    _ if clearing.cleared.is_empty() => {
+                        self.watched.is_so(clearing.watched);
+                        Phase::Resting
+                    }
                     _ => {
+                        self.watched.is_over();
                         let (since, interval) = (Instant::now(), self.interval(clearing.cost));
                         Phase::Waiting {
                             cleared: clearing.cleared,
@@ -365,21 +355,6 @@ impl Accesses {
     }
 }
 
-impl Cleared {
-    /// What a glance saw accessed was, though the kernel may have cleared its bit since.
-    fn with_glances(&self, mut region: Region) -> Region {
-        if let Some(glanced) = self.accessed.get(&region.address) {
-            let still = both(glanced, &region.resident, |glanced, here| glanced & here);
-            region.accessed = both(&region.accessed, &still, |now, still| now | still);
-        }
-        region
-    }
-}
-
-fn both(one: &PageSet, other: &PageSet, join: impl Fn(u64, u64) -> u64) -> PageSet {
-    std::array::from_fn(|word| join(one[word], other[word]))
-}
-
 /// `last`: cost and resident bytes of the round before. Memory that grew since costs more; none is taken for cheaper.
 fn expected_cost(
     last: Option<(Duration, u64)>,
@@ -396,38 +371,6 @@ fn expected_cost(
                 + Duration::from_nanos(resident_pages * FIRST_COST_OF_PAGE_NS)
         }
     }
-}
-
-fn clear(processes: &[u32]) -> Clearing {
-    let mut clearing = Clearing::default();
-    for &pid in processes {
-        // Opened before: what the process execs in between is not what was cleared, and is left out.
-        let opened = Pages::open(pid);
-        let (begun, processor) = (Instant::now(), processor_time());
-        let cleared = opened.and_then(|pages| Ok((pages, clear_accessed(pid)?)));
-        clearing.took += begun.elapsed();
-        clearing.cost += processor_time().saturating_sub(processor);
-        match cleared {
-            Ok((Some(pages), true)) => clearing.cleared.push(Cleared {
-                pid,
-                pages,
-                at_ns: Clocks::now().monotonic_ns,
-                accessed: HashMap::new(),
-            }),
-            Ok(_) => {} // it has ended
-            Err(error) => {
-                clearing.refusals += 1;
-                clearing.refused = Some(error);
-            }
-        }
-    }
-    clearing
-}
-
-/// Of this thread.
-fn processor_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 fn row(region: &Region, time_ns: u64, interval_ns: u64, space: u32) -> trace::Access {
@@ -460,26 +403,6 @@ fn digits(set: &PageSet) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_was_glanced_counts_while_it_is_in_memory() {
-        let glanced = [0b1110, 0, 0, 0, 0, 0, 0, 1];
-        let cleared = Cleared {
-            pid: std::process::id(),
-            pages: Pages::open(std::process::id()).unwrap().unwrap(),
-            at_ns: 0,
-            accessed: HashMap::from([(2 << 20, glanced)]),
-        };
-        let region = |address| Region {
-            address,
-            resident: [0b0111, 0, 0, 0, 0, 0, 0, 0],
-            accessed: [0b0001, 0, 0, 0, 0, 0, 0, 0],
-            ..Region::default()
-        };
-        assert_eq!(cleared.with_glances(region(2 << 20)).accessed[0], 0b0111);
-        assert_eq!(cleared.with_glances(region(2 << 20)).accessed[7], 0);
-        assert_eq!(cleared.with_glances(region(4 << 20)), region(4 << 20));
-    }
 
     #[test]
     fn maps_begin_with_the_first_page() {

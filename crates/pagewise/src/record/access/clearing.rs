@@ -1,0 +1,144 @@
+//! Clears accessed bits of processes for one look, unless another one looks at them.
+
+use std::collections::HashMap;
+use std::time::Duration;
+use std::time::Instant;
+
+use pagewise_collect::CollectError;
+use pagewise_collect::access::PageSet;
+use pagewise_collect::access::Pages;
+use pagewise_collect::access::Region;
+use pagewise_collect::access::clear_accessed;
+
+use super::super::facts::Clocks;
+use crate::output::tell;
+
+/// From clearing accessed bits to looking at them, with room for a busy machine.
+const LONGEST_LOOK_OF_A_MANAGER: Duration = Duration::from_secs(4);
+
+/// Memory whose accessed bits were cleared.
+pub(super) struct Cleared {
+    pub(super) pid: u32,
+    pub(super) pages: Pages,
+    pub(super) at_ns: u64,
+    /// What glances found accessed since, by the regions' addresses.
+    pub(super) accessed: HashMap<u64, PageSet>,
+}
+
+/// What the clearing thread returns.
+#[derive(Default)]
+pub(super) struct Clearing {
+    pub(super) cleared: Vec<Cleared>,
+    /// Processor time.
+    pub(super) cost: Duration,
+    /// Time that passed.
+    pub(super) took: Duration,
+    /// Processes that may not be looked into, and why the last of them may not.
+    pub(super) refusals: u64,
+    pub(super) refused: Option<CollectError>,
+    /// A process whose accessed bits another one looks at.
+    pub(super) watched: Option<u32>,
+}
+
+impl Cleared {
+    /// What a glance saw accessed was, though the kernel may have cleared its bit since.
+    pub(super) fn with_glances(&self, mut region: Region) -> Region {
+        if let Some(glanced) = self.accessed.get(&region.address) {
+            let still = both(glanced, &region.resident, |glanced, here| glanced & here);
+            region.accessed = both(&region.accessed, &still, |now, still| now | still);
+        }
+        region
+    }
+}
+
+pub(super) fn both(one: &PageSet, other: &PageSet, join: impl Fn(u64, u64) -> u64) -> PageSet {
+    std::array::from_fn(|word| join(one[word], other[word]))
+}
+
+pub(super) fn clear(processes: &[u32]) -> Clearing {
+    let mut clearing = Clearing::default();
+    for &pid in processes {
+        // Opened before: what the process execs in between is not what was cleared, and is left out.
+        let opened = Pages::open(pid);
+        let (begun, processor) = (Instant::now(), processor_time());
+        let cleared = opened.and_then(|pages| match &pages {
+            Some(open) if !open.claim() => {
+                clearing.watched.get_or_insert(pid);
+                Ok((pages, false))
+            }
+            _ => Ok((pages, clear_accessed(pid)?)),
+        });
+        clearing.took += begun.elapsed();
+        clearing.cost += processor_time().saturating_sub(processor);
+        match cleared {
+            Ok((Some(pages), true)) => clearing.cleared.push(Cleared {
+                pid,
+                pages,
+                at_ns: Clocks::now().monotonic_ns,
+                accessed: HashMap::new(),
+            }),
+            Ok(_) => {} // it has ended, or another one's look is under way
+            Err(error) => {
+                clearing.refusals += 1;
+                clearing.refused = Some(error);
+            }
+        }
+    }
+    clearing
+}
+
+/// Of this thread.
+pub(super) fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// Whether another one looks at the accesses of all processes, and since when.
+#[derive(Default)]
+pub(super) struct Watched {
+    since: Option<Instant>,
+    is_told: bool,
+}
+
+impl Watched {
+    pub(super) fn is_over(&mut self) {
+        self.since = None;
+    }
+
+    /// A manager's look is soon over. What lasts longer is told once.
+    pub(super) fn is_so(&mut self, pid: Option<u32>) {
+        let Some(pid) = pid else { return };
+        let since = *self.since.get_or_insert_with(Instant::now);
+        if !self.is_told && since.elapsed() > LONGEST_LOOK_OF_A_MANAGER {
+            tell!(
+                "pagewise: accesses of process {pid} are not recorded while another one looks at them (a recording, or a huge page manager): end that first"
+            );
+            self.is_told = true;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_glanced_counts_while_it_is_in_memory() {
+        let glanced = [0b1110, 0, 0, 0, 0, 0, 0, 1];
+        let cleared = Cleared {
+            pid: std::process::id(),
+            pages: Pages::open(std::process::id()).unwrap().unwrap(),
+            at_ns: 0,
+            accessed: HashMap::from([(2 << 20, glanced)]),
+        };
+        let region = |address| Region {
+            address,
+            resident: [0b0111, 0, 0, 0, 0, 0, 0, 0],
+            accessed: [0b0001, 0, 0, 0, 0, 0, 0, 0],
+            ..Region::default()
+        };
+        assert_eq!(cleared.with_glances(region(2 << 20)).accessed[0], 0b0111);
+        assert_eq!(cleared.with_glances(region(2 << 20)).accessed[7], 0);
+        assert_eq!(cleared.with_glances(region(4 << 20)), region(4 << 20));
+    }
+}
