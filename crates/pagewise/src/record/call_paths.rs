@@ -191,6 +191,17 @@ impl CallPaths {
         })
     }
 
+    /// The frames of a path, for messages.
+    pub(super) fn describe(&self, number: u32) -> String {
+        let key = self.numbers.iter().find(|(_, known)| **known == number);
+        let frames = key.into_iter().flat_map(|(key, _)| key);
+        let frame = |(module, offset): &(Option<Arc<str>>, u64)| {
+            format!("{}+{offset:x}", module.as_deref().unwrap_or("?"))
+        };
+        let frames: Vec<String> = frames.map(frame).collect();
+        format!("path {number} ({})", frames.join(" "))
+    }
+
     fn walk_fault(
         &mut self,
         pid: u32,

@@ -16,11 +16,15 @@ use pagewise_trace::Event;
 use pagewise_trace::StackFrame;
 
 use super::call_paths::CallPaths;
+use crate::output::tell;
 
 /// A page that was just brought in is not asked for again.
 const BROUGHT_IN_FOR: Duration = Duration::from_millis(10);
 /// Pages to remember for that.
 const MOST_BROUGHT_IN: usize = 4096;
+
+/// Of stacks that were recognized wrongly, which must not be.
+const MOST_TOLD: u64 = 4;
 
 #[derive(Default)]
 pub(crate) struct FaultPaths {
@@ -78,7 +82,7 @@ impl FaultPaths {
             self.too_late += u64::from(stack.known.is_none());
             return Vec::new();
         };
-        self.compare(stack.known, found.number);
+        self.compare(stack, found.number, call_paths);
         if let Some(evidence) = found.evidence {
             let lesson = lesson(*stack, evidence, found.number);
             if let Some(offset) = lesson.unreadable {
@@ -91,10 +95,21 @@ impl FaultPaths {
         found.rows
     }
 
-    fn compare(&mut self, known: Option<u32>, found: u32) {
-        if let Some(known) = known {
-            self.checked += 1;
-            self.different += u64::from(found != known);
+    fn compare(&mut self, stack: &CopiedStack, found: u32, call_paths: &CallPaths) {
+        let Some(known) = stack.known else { return };
+        self.checked += 1;
+        if found == known {
+            return;
+        }
+        self.different += 1;
+        if self.different <= MOST_TOLD {
+            tell!(
+                "pagewise: a stack was recognized as {} and is {}; absent {:x?}, stack pointer {:x}",
+                call_paths.describe(known),
+                call_paths.describe(found),
+                stack.absent(),
+                stack.stack_pointer
+            );
         }
     }
 

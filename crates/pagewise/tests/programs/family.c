@@ -45,14 +45,19 @@ static int wait_for_all(void) {
 }
 
 // Each child has an address space of its own for a moment.
+// The kernel frees what ended processes had some time later: on a busy machine the limit may be full of it.
 static int after_many(int number) {
+    int short_of_memory = 0;
     for (int i = 0; i < number; i++) {
         const pid_t child = fork();
         int status = 0;
         if (child == 0)
             _exit(0);
-        if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
+        if (child >= 0 && waitpid(child, &status, 0) == child && status == 0)
+            continue;
+        if (short_of_memory++ == 1000)
             return 1;
+        usleep(10000);
     }
     const pid_t child = fork();
     if (child == 0) {

@@ -231,11 +231,14 @@ impl Accesses {
         self.pace = pace;
     }
 
-    /// So long that what a round costs has been earned when it is over, and the next one can follow at once.
+    /// So long that what a round costs has been earned when it is over, and the next one can follow at once. The first one is shorter, so that
+    /// something is known of a program that soon ends, and the second one waits instead.
     fn interval(&self, clear_cost: Duration) -> Duration {
-        let last = self.last.map_or(Duration::ZERO, |(cost, _)| cost);
-        let shortest = (clear_cost.max(last) * BUDGET).max(self.shortest);
-        shortest.saturating_mul(self.pace)
+        let earned = match self.last {
+            Some((cost, _)) => clear_cost.max(cost) * BUDGET,
+            None => clear_cost * (BUDGET / 4),
+        };
+        earned.max(self.shortest).saturating_mul(self.pace)
     }
 
     /// Looks which pages were accessed first since the last glance. It holds up nobody, and costs no more than clearing and
