@@ -187,5 +187,23 @@ def rows(raw):
     return [row for row in read if row["round"] > 0]
 
 
+def numbers(program):
+    """What a program prints until it ends, a list a line."""
+    with program:
+        return [list(map(float, line.split())) for line in program.stdout.read().splitlines()]
+
+
+def relative(lines, reference):
+    """When, in ms, and reads by processor time in terms of the reference's at that moment."""
+    found, at = [], 0
+    for ms, count, spent in lines:
+        while at + 1 < len(reference) and reference[at][0] < ms - 50:
+            at += 1
+        _, count_then, spent_then = reference[at]
+        if spent > 0 and spent_then > 0:
+            found.append([int(ms), round(count / spent / (count_then / spent_then), 4)])
+    return found
+
+
 def wait_until(moment):
     time.sleep(max(0.0, moment - time.monotonic()))
