@@ -218,6 +218,40 @@ pub(crate) fn most_mappings() -> Option<u64> {
         .ok()
 }
 
+/// The program's path, as far as it fits; empty: it is not known.
+pub(crate) fn executable(place: &mut [u8]) -> &[u8] {
+    // SAFETY: the path is a C string, the buffer that long.
+    let bytes = unsafe {
+        libc::syscall(
+            libc::SYS_readlinkat,
+            c_long::from(libc::AT_FDCWD),
+            c"/proc/self/exe".as_ptr(),
+            place.as_mut_ptr(),
+            place.len(),
+        )
+    };
+    // A path that fills it may be longer.
+    let bytes = usize::try_from(bytes).unwrap_or(0);
+    if bytes < place.len() {
+        &place[..bytes]
+    } else {
+        &[]
+    }
+}
+
+/// Descriptors that this process's table has room for, as it is now; `None`: that cannot be read.
+pub(crate) fn descriptors() -> Option<usize> {
+    let mut text = [0u8; 4096];
+    let bytes = Descriptor::open(c"/proc/self/status")?.read(&mut text);
+    let text = std::str::from_utf8(&text[..bytes]).ok()?;
+    let mut lines = text.lines();
+    lines
+        .find_map(|line| line.strip_prefix("FDSize:"))?
+        .trim()
+        .parse()
+        .ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
