@@ -29,6 +29,7 @@ mod ledger;
 mod lock;
 mod mappings;
 pub mod masks;
+pub mod numbered;
 #[cfg_attr(
     test,
     expect(non_snake_case, reason = "the names that C++ compilers make")

@@ -48,7 +48,7 @@ pub(crate) fn process() -> u32 {
 
 /// Does what may be the begin of a sandbox; prepared, as it is too late afterwards. Where that `is_refused` there is none, but for
 /// pages, which change hands no more.
-fn enter<T>(begin: impl FnOnce() -> T, is_refused: impl FnOnce(&T) -> bool) -> T {
+pub(crate) fn enter<T>(begin: impl FnOnce() -> T, is_refused: impl FnOnce(&T) -> bool) -> T {
     PROCESS.store(process_id(), Ordering::Relaxed);
     let was_in = IS_IN.swap(true, Ordering::Relaxed);
     if !was_in {
