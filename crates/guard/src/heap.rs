@@ -289,6 +289,10 @@ pub(crate) fn give_bare_back(number: Number) {
 /// The slot cannot be used now.
 fn give_up(number: Number, bytes: usize) {
     with_ledger(|ledger| {
+        let arena = ledger.arena();
+        // A fault that was left over may have been served since it was announced.
+        pages::close_slot(&arena, number);
+        arena.slot(number).withdraw();
         ledger.put_back(number);
         ledger.count_gone(bytes);
         ledger.counts.allocations -= 1;

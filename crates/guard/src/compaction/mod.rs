@@ -13,6 +13,8 @@
 
 mod chunk;
 mod compactor;
+#[cfg(test)]
+mod model;
 mod pinned;
 mod schedule;
 mod store;
