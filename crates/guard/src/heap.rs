@@ -29,6 +29,7 @@ use crate::placement;
 use crate::placement::Placed;
 use crate::plain;
 use crate::protect;
+use crate::queue;
 use crate::recycle;
 use crate::release::Told;
 use crate::release::is_begin;
@@ -385,6 +386,13 @@ pub(crate) fn visit_live(visit: &mut dyn FnMut(&Arena, Seen)) {
         let facts = arena.slot(number).facts();
         if facts.state == State::Live {
             let placed = arena.object(number, facts);
+            if !arena.may_hold(number, &placed) {
+                // A large one may have been made anew meanwhile.
+                if !arena.is_large(number) {
+                    queue::say_that_it_was_overwritten();
+                }
+                return;
+            }
             visit(
                 &arena,
                 Seen {
