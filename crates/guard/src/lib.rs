@@ -14,6 +14,7 @@
 
 mod arena;
 pub mod buffers;
+mod cancel;
 mod careful;
 mod checks;
 mod compaction;

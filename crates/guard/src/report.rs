@@ -22,6 +22,7 @@ use pagewise_interpose::libraries_ever_loaded;
 use pagewise_interpose::write_maps;
 use pagewise_interpose::write_modules;
 
+use crate::cancel;
 use crate::careful;
 use crate::ending;
 use crate::heap;
@@ -256,6 +257,10 @@ impl From {
 
 /// Tells of an error, if its place was not told of before.
 fn tell(error: &Error<'_>, from: From) -> After {
+    cancel::hold_off(|| tell_uncancelled(error, from))
+}
+
+fn tell_uncancelled(error: &Error<'_>, from: From) -> After {
     let Some(reporting) = Reporting::begin() else {
         return After::Nested;
     };

@@ -204,6 +204,18 @@ fn threads_are_cancelled_in_functions_that_the_guard_stands_before() {
 }
 
 #[test]
+fn threads_that_are_to_be_cancelled_tell_of_their_errors_first() {
+    expect_error("cancelled-while-erring", "");
+    let (ended, json) = guard("--keep-going", "cancelled-while-erring");
+    let ended = ended.expect_code(1);
+    assert_eq!(ended.stdout, "cancelled\n", "{ended:#?}");
+    let errors = json["errors"].as_array().expect("errors");
+    let lines: Vec<_> = errors.iter().map(|error| &error["line"]).collect();
+    let expected = ["cancelled-while-erring", "after-one-was-cancelled"].map(line_of);
+    assert_eq!(lines, expected, "{ended:#?}");
+}
+
+#[test]
 fn a_fault_of_the_reporters_own_ends_the_program_and_does_not_loop() {
     let (ended, _) = guard("", "without-ring");
     let ended = ended.expect_code(SEGMENTATION_FAULT);

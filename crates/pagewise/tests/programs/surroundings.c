@@ -439,6 +439,26 @@ static void cancelled(void)
         sink = object[5]; /* BUG cancelled */
 }
 
+static void *err_and_go(void *unused)
+{
+    char *object = freed();
+    pthread_cancel(pthread_self()); /* as soon as it opens something or waits: not in between */
+    sink = object[5]; /* BUG cancelled-while-erring */
+    pthread_testcancel();
+    return unused;
+}
+
+static void cancelled_while_erring(void) /* the error is told all the same, and so is another thread's */
+{
+    pthread_t thread;
+    void *how = NULL;
+    pthread_create(&thread, NULL, err_and_go, NULL);
+    pthread_join(thread, &how);
+    say(how == PTHREAD_CANCELED ? "cancelled" : "returned");
+    char *object = freed();
+    sink = object[5]; /* BUG after-one-was-cancelled */
+}
+
 /* Memory that is the guard's own. */
 
 typedef void visit_type(char *begin, char *end, const char *line);
@@ -528,6 +548,7 @@ int main(int argc, char **argv)
         {"in-spawned", in_spawned},
         {"spawned", spawned},
         {"cancelled", cancelled},
+        {"cancelled-while-erring", cancelled_while_erring},
         {"without-ring", without_ring},
         {"overwritten", overwritten},
     };
