@@ -107,6 +107,24 @@ fn where_the_process_cannot_read_its_mappings_errors_have_their_lines() {
     }
 }
 
+#[test]
+fn without_proc_the_program_is_known_by_the_path_that_it_was_run_by() {
+    let own = Command::new("unshare").args(["-m", "true"]).status();
+    if !own.is_ok_and(|status| status.success()) {
+        println!("skipped: no mounts of its own here");
+        return;
+    }
+    let script = "umount -l /proc && exec ./surroundings in-spawned";
+    let name = "without-proc.json";
+    let arguments = [
+        "guard", "--json", name, "--", "unshare", "-m", "sh", "-c", script,
+    ];
+    let ended = run(folder(), &arguments).expect_code(1);
+    let text = fs::read_to_string(folder().join(name)).expect("written");
+    let json: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(json["errors"][0]["line"], line_of("spawned"), "{ended:#?}");
+}
+
 /// Compiles a library of this name into the folder.
 fn compile_library(name: &str, source: &str) {
     let file = folder().join(format!("{name}.c"));
