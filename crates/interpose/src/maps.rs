@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fmt::Write;
 
+use libc::c_long;
 use pagewise_abi::Maps;
 
 use crate::Producer;
@@ -12,13 +13,16 @@ use crate::visit_segments;
 
 const PAGE: usize = 4096;
 
-/// Copies `/proc/self/maps` into the ring, piece by piece. False if it cannot be read or did not fit.
+/// Copies `/proc/self/maps` into the ring, piece by piece. False if it cannot be read or did not fit. The kernel's own calls are
+/// made: in the C library's a thread that is to be cancelled would end, wherever its program called us.
 pub fn write_maps(ring: &Producer) -> bool {
     // SAFETY: the path is a C string.
     let file = unsafe {
-        libc::open(
+        libc::syscall(
+            libc::SYS_openat,
+            c_long::from(libc::AT_FDCWD),
             c"/proc/self/maps".as_ptr(),
-            libc::O_RDONLY | libc::O_CLOEXEC,
+            c_long::from(libc::O_RDONLY | libc::O_CLOEXEC),
         )
     };
     if file < 0 {
@@ -29,7 +33,7 @@ pub fn write_maps(ring: &Producer) -> bool {
     let mut first = true;
     let complete = loop {
         // SAFETY: the buffer is valid for its length.
-        let read = unsafe { libc::read(file, text.as_mut_ptr().cast(), text.len()) };
+        let read = unsafe { libc::syscall(libc::SYS_read, file, text.as_mut_ptr(), text.len()) };
         let Ok(length) = usize::try_from(read) else {
             break false;
         };
@@ -48,7 +52,7 @@ pub fn write_maps(ring: &Producer) -> bool {
         first = false;
     };
     // SAFETY: opened above, closed once.
-    unsafe { libc::close(file) };
+    unsafe { libc::syscall(libc::SYS_close, file) };
     complete
 }
 
