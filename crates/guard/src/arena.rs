@@ -171,6 +171,15 @@ impl Arena {
         }
     }
 
+    /// Whether an object lies on its slot's pages: else somebody wrote over the slot's words.
+    pub(crate) fn may_hold(&self, number: Number, placed: &Placed) -> bool {
+        let extent = self.extent(number);
+        let is_of_arena = extent.end <= self.address_of_chunk(self.chunks);
+        let is_of_slot = extent.begin <= placed.start && placed.guard <= extent.guard;
+        let is_whole = placed.start <= placed.end() && placed.end() <= placed.guard;
+        is_of_arena && extent.guard <= extent.end && is_of_slot && is_whole
+    }
+
     /// Visits the numbers of all slots of all chunks in use, whatever their state.
     pub(crate) fn visit(&self, upto_chunk: usize, visit: &mut dyn FnMut(Number)) {
         for chunk in 0..upto_chunk.min(self.chunks) {

@@ -1,5 +1,6 @@
 //! Calls of the C library that fill or read buffers. The kernel meets a guard and ends short, in silence; the library itself
 //! faults far from the mistake. So arguments that go beyond an object are told before the call, which is made all the same.
+//! What the library does without the kernel (`snprintf`, `strlcpy`) meets guards by itself, and is as good as the program's own code.
 
 use std::ffi::c_char;
 use std::ffi::c_int;
@@ -15,6 +16,8 @@ use libc::ssize_t;
 use libc::wchar_t;
 
 use crate::careful;
+use crate::heap;
+use crate::system;
 use crate::wrap::check;
 use crate::wrap::wrappers;
 
@@ -23,9 +26,12 @@ use crate::wrap::wrappers;
 /// What the kernel takes in a list, at most (`UIO_MAXIOV`); longer ones it refuses.
 const MOST_PARTS: usize = 1024;
 
+/// Descriptors of a `fd_set`.
+const USUAL_SET: usize = libc::FD_SETSIZE;
+
 /// The buffers of a list, as far as it can be read: the kernel refuses what cannot.
 #[inline(always)]
-fn check_list(name: &'static str, list: *const iovec, count: usize, is_filled: bool) {
+pub(crate) fn check_list(name: &'static str, list: *const iovec, count: usize, is_filled: bool) {
     for index in 0..if count <= MOST_PARTS { count } else { 0 } {
         // SAFETY: any bytes are an address and a number.
         let Some(part) = (unsafe { careful::value(list.wrapping_add(index)) }) else {
@@ -36,7 +42,7 @@ fn check_list(name: &'static str, list: *const iovec, count: usize, is_filled: b
 }
 
 #[inline(always)]
-fn check_either(name: &'static str, buffer: usize, bytes: usize, is_filled: bool) {
+pub(crate) fn check_either(name: &'static str, buffer: usize, bytes: usize, is_filled: bool) {
     if is_filled {
         check!(name, buffer, bytes, Write);
     } else {
@@ -46,7 +52,7 @@ fn check_either(name: &'static str, buffer: usize, bytes: usize, is_filled: bool
 
 /// As [`check_list`], of a message's.
 #[inline(always)]
-fn check_message(name: &'static str, message: *const libc::msghdr, is_filled: bool) {
+pub(crate) fn check_message(name: &'static str, message: *const libc::msghdr, is_filled: bool) {
     // SAFETY: any bytes are addresses and numbers.
     if let Some(message) = unsafe { careful::value(message) } {
         for (part, bytes) in [
@@ -61,7 +67,12 @@ fn check_message(name: &'static str, message: *const libc::msghdr, is_filled: bo
 
 /// As [`check_message`], of many.
 #[inline(always)]
-fn check_messages(name: &'static str, list: *const libc::mmsghdr, count: c_uint, is_filled: bool) {
+pub(crate) fn check_messages(
+    name: &'static str,
+    list: *const libc::mmsghdr,
+    count: c_uint,
+    is_filled: bool,
+) {
     for index in 0..MOST_PARTS.min(count as usize) {
         let message = list.wrapping_add(index).cast::<libc::msghdr>();
         check_message(name, message, is_filled);
@@ -70,15 +81,43 @@ fn check_messages(name: &'static str, list: *const libc::mmsghdr, count: c_uint,
 
 /// A buffer to be filled as far as a number elsewhere says.
 #[inline(always)]
-fn check_told(name: &'static str, buffer: *const c_void, bytes: *const socklen_t) {
+pub(crate) fn check_told(name: &'static str, buffer: *const c_void, bytes: *const socklen_t) {
     // SAFETY: any bytes are a number.
     if let Some(bytes) = unsafe { careful::value(bytes) } {
         check!(name, buffer, bytes as usize, Write);
     }
 }
 
+/// Sets of so many descriptors.
+#[inline(always)]
+pub(crate) fn check_sets(name: &'static str, count: c_int, sets: [*const libc::fd_set; 3]) {
+    for set in sets {
+        let count = usize::try_from(count).unwrap_or(0);
+        let bytes = match heap::is_suspect(set as usize, bytes_of_set(count)) {
+            true => bytes_of_set(count.min(most_descriptors(count))),
+            false => 0,
+        };
+        check!(name, set, bytes, Write);
+    }
+}
+
+/// What the kernel reads and writes of a set: whole words.
+fn bytes_of_set(count: usize) -> usize {
+    count.div_ceil(64) * size_of::<u64>()
+}
+
+/// Programs pass as many descriptors as they might open; the kernel looks at no more than its table has room for
+/// (`core_sys_select`, fs/select.c).
+#[cold]
+fn most_descriptors(count: usize) -> usize {
+    match count {
+        ..=USUAL_SET => USUAL_SET,
+        _ => system::descriptors().unwrap_or(USUAL_SET),
+    }
+}
+
 /// Bytes of so many of a kind; of less than none, 0.
-fn bytes_of<T>(count: c_int) -> usize {
+pub(crate) fn bytes_of<T>(count: c_int) -> usize {
     usize::try_from(count)
         .unwrap_or(0)
         .saturating_mul(size_of::<T>())
@@ -185,6 +224,91 @@ wrappers! {
     fn getdelim(line: *mut *mut c_char, bytes: *mut size_t, end: c_int, file: *mut libc::FILE) -> ssize_t = -1, {
         // SAFETY: our caller's arguments.
         unsafe { check_line("getdelim", line, bytes) };
+    }
+    fn select(count: c_int, reads: *mut libc::fd_set, writes: *mut libc::fd_set, others: *mut libc::fd_set, time: *mut libc::timeval) -> c_int = -1, {
+        check_sets("select", count, [reads, writes, others]);
+    }
+    fn bind(socket: c_int, address: *const libc::sockaddr, bytes: socklen_t) -> c_int = -1, {
+        check!("bind", address, bytes as usize, Read);
+    }
+    fn connect(socket: c_int, address: *const libc::sockaddr, bytes: socklen_t) -> c_int = -1, {
+        check!("connect", address, bytes as usize, Read);
+    }
+    fn socketpair(domain: c_int, kind: c_int, protocol: c_int, pair: *mut c_int) -> c_int = -1, {
+        check!("socketpair", pair, bytes_of::<c_int>(2), Write);
+    }
+    fn pipe(pair: *mut c_int) -> c_int = -1, {
+        check!("pipe", pair, bytes_of::<c_int>(2), Write);
+    }
+    fn pipe2(pair: *mut c_int, flags: c_int) -> c_int = -1, {
+        check!("pipe2", pair, bytes_of::<c_int>(2), Write);
+    }
+    fn epoll_ctl(epoll: c_int, what: c_int, file: c_int, event: *mut libc::epoll_event) -> c_int = -1, {
+        check!("epoll_ctl", event, if what == libc::EPOLL_CTL_DEL { 0 } else { size_of::<libc::epoll_event>() }, Read);
+    }
+    fn stat(path: *const c_char, place: *mut libc::stat) -> c_int = -1, {
+        check!("stat", path, 1, Read);
+        check!("stat", place, size_of::<libc::stat>(), Write);
+    }
+    fn stat64(path: *const c_char, place: *mut libc::stat64) -> c_int = -1, {
+        check!("stat", path, 1, Read);
+        check!("stat", place, size_of::<libc::stat64>(), Write);
+    }
+    fn lstat(path: *const c_char, place: *mut libc::stat) -> c_int = -1, {
+        check!("lstat", path, 1, Read);
+        check!("lstat", place, size_of::<libc::stat>(), Write);
+    }
+    fn lstat64(path: *const c_char, place: *mut libc::stat64) -> c_int = -1, {
+        check!("lstat", path, 1, Read);
+        check!("lstat", place, size_of::<libc::stat64>(), Write);
+    }
+    fn fstat(file: c_int, place: *mut libc::stat) -> c_int = -1, {
+        check!("fstat", place, size_of::<libc::stat>(), Write);
+    }
+    fn fstat64(file: c_int, place: *mut libc::stat64) -> c_int = -1, {
+        check!("fstat", place, size_of::<libc::stat64>(), Write);
+    }
+    fn fstatat(folder: c_int, path: *const c_char, place: *mut libc::stat, flags: c_int) -> c_int = -1, {
+        check!("fstatat", path, 1, Read);
+        check!("fstatat", place, size_of::<libc::stat>(), Write);
+    }
+    fn fstatat64(folder: c_int, path: *const c_char, place: *mut libc::stat64, flags: c_int) -> c_int = -1, {
+        check!("fstatat", path, 1, Read);
+        check!("fstatat", place, size_of::<libc::stat64>(), Write);
+    }
+    fn open(path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int = -1, {
+        check!("open", path, 1, Read);
+    }
+    fn open64(path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int = -1, {
+        check!("open", path, 1, Read);
+    }
+    fn openat(folder: c_int, path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int = -1, {
+        check!("openat", path, 1, Read);
+    }
+    fn openat64(folder: c_int, path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int = -1, {
+        check!("openat", path, 1, Read);
+    }
+    fn fopen(path: *const c_char, how: *const c_char) -> *mut libc::FILE = std::ptr::null_mut(), {
+        check!("fopen", path, 1, Read);
+    }
+    fn fopen64(path: *const c_char, how: *const c_char) -> *mut libc::FILE = std::ptr::null_mut(), {
+        check!("fopen", path, 1, Read);
+    }
+    fn access(path: *const c_char, mode: c_int) -> c_int = -1, {
+        check!("access", path, 1, Read);
+    }
+    fn unlink(path: *const c_char) -> c_int = -1, {
+        check!("unlink", path, 1, Read);
+    }
+    fn rename(from: *const c_char, to: *const c_char) -> c_int = -1, {
+        check!("rename", from, 1, Read);
+        check!("rename", to, 1, Read);
+    }
+    fn mkdir(path: *const c_char, mode: libc::mode_t) -> c_int = -1, {
+        check!("mkdir", path, 1, Read);
+    }
+    fn chdir(path: *const c_char) -> c_int = -1, {
+        check!("chdir", path, 1, Read);
     }
     fn __read_chk(file: c_int, buffer: *mut c_void, bytes: size_t, room: size_t) -> ssize_t = -1, {
         check!("read", buffer, bytes, Write);
@@ -345,5 +469,19 @@ wrappers! {
     }
     fn __fgets_unlocked_chk(buffer: *mut c_char, room: size_t, bytes: c_int, file: *mut libc::FILE) -> *mut c_char = std::ptr::null_mut(), {
         check!("fgets", buffer, bytes_of::<c_char>(bytes), Write);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_are_whole_words_and_as_long_as_the_kernel_looks_at() {
+        let bytes = [0, 1, 64, 65, 1024].map(bytes_of_set);
+        assert_eq!(bytes, [0, 8, 8, 16, 128]);
+        assert_eq!(most_descriptors(3), USUAL_SET);
+        let most = most_descriptors(1 << 30);
+        assert!((64..1 << 30).contains(&most), "{most}");
     }
 }

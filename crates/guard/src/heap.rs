@@ -29,6 +29,7 @@ use crate::placement;
 use crate::placement::Placed;
 use crate::plain;
 use crate::protect;
+use crate::queue;
 use crate::recycle;
 use crate::release::Told;
 use crate::release::is_begin;
@@ -289,6 +290,10 @@ pub(crate) fn give_bare_back(number: Number) {
 /// The slot cannot be used now.
 fn give_up(number: Number, bytes: usize) {
     with_ledger(|ledger| {
+        let arena = ledger.arena();
+        // A fault that was left over may have been served since it was announced.
+        pages::close_slot(&arena, number);
+        arena.slot(number).withdraw();
         ledger.put_back(number);
         ledger.count_gone(bytes);
         ledger.counts.allocations -= 1;
@@ -381,6 +386,13 @@ pub(crate) fn visit_live(visit: &mut dyn FnMut(&Arena, Seen)) {
         let facts = arena.slot(number).facts();
         if facts.state == State::Live {
             let placed = arena.object(number, facts);
+            if !arena.may_hold(number, &placed) {
+                // A large one may have been made anew meanwhile.
+                if !arena.is_large(number) {
+                    queue::say_that_it_was_overwritten();
+                }
+                return;
+            }
             visit(
                 &arena,
                 Seen {

@@ -188,7 +188,7 @@ impl Search {
         while let Some(number) = self.pop() {
             let facts = self.arena.slot(number).facts();
             let placed = self.arena.object(number, facts);
-            if facts.state != State::Live {
+            if facts.state != State::Live || !self.arena.may_hold(number, &placed) {
                 continue;
             }
             match compaction::place_in_store(&self.arena, number, facts) {

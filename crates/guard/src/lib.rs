@@ -14,6 +14,7 @@
 
 mod arena;
 pub mod buffers;
+mod cancel;
 mod careful;
 mod checks;
 mod compaction;
@@ -29,6 +30,7 @@ mod ledger;
 mod lock;
 mod mappings;
 pub mod masks;
+pub mod numbered;
 #[cfg_attr(
     test,
     expect(non_snake_case, reason = "the names that C++ compilers make")

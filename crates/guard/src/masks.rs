@@ -126,9 +126,13 @@ pub mod waits {
     use libc::pollfd;
     use libc::pthread_attr_t;
     use libc::sigset_t;
+    use libc::size_t;
     use libc::timespec;
+    use pagewise_interpose::Symbol;
 
     use super::allowed;
+    use crate::buffers::bytes_of;
+    use crate::buffers::check_sets;
     use crate::wrap::check;
 
     /// Functions whose last argument is a set.
@@ -160,13 +164,54 @@ pub mod waits {
         fn ppoll(polls: *mut pollfd, count: nfds_t, time: *const timespec) = -1, {
             check!("ppoll", polls, (count as usize).saturating_mul(size_of::<pollfd>()), Write);
         }
-        fn pselect(count: c_int, reads: *mut fd_set, writes: *mut fd_set, others: *mut fd_set, time: *const timespec) = -1, {}
+        fn pselect(count: c_int, reads: *mut fd_set, writes: *mut fd_set, others: *mut fd_set, time: *const timespec) = -1, {
+            check_sets("pselect", count, [reads, writes, others]);
+        }
         fn epoll_pwait(epoll: c_int, events: *mut epoll_event, most: c_int, milliseconds: c_int) = -1, {
-            check!("epoll_pwait", events, usize::try_from(most).unwrap_or(0).saturating_mul(size_of::<epoll_event>()), Write);
+            check!("epoll_pwait", events, bytes_of::<epoll_event>(most), Write);
         }
         fn epoll_pwait2(epoll: c_int, events: *mut epoll_event, most: c_int, time: *const timespec) = -1, {
-            check!("epoll_pwait2", events, usize::try_from(most).unwrap_or(0).saturating_mul(size_of::<epoll_event>()), Write);
+            check!("epoll_pwait2", events, bytes_of::<epoll_event>(most), Write);
         }
         fn pthread_attr_setsigmask_np(attributes: *mut pthread_attr_t) = libc::ENOSYS, {}
+    }
+
+    type PpollChk = unsafe extern "C" fn(
+        *mut pollfd,
+        nfds_t,
+        *const timespec,
+        *const sigset_t,
+        size_t,
+    ) -> c_int;
+
+    // SAFETY: the C library's type for the function of this name.
+    static PPOLL_CHK: Symbol<PpollChk> = unsafe { Symbol::new(c"__ppoll_chk") };
+
+    /// As `ppoll` of programs that are compiled with checks.
+    ///
+    /// # Safety
+    /// As ppoll(2); `room` is that of the list, bytes.
+    #[cfg_attr(not(test), unsafe(no_mangle))]
+    pub unsafe extern "C" fn __ppoll_chk(
+        polls: *mut pollfd,
+        count: nfds_t,
+        time: *const timespec,
+        mask: *const sigset_t,
+        room: size_t,
+    ) -> c_int {
+        check!(
+            "ppoll",
+            polls,
+            (count as usize).saturating_mul(size_of::<pollfd>()),
+            Write
+        );
+        let Some(real) = PPOLL_CHK.look_up() else {
+            return -1;
+        };
+        // SAFETY: null or valid, by our caller.
+        let changed = unsafe { mask.as_ref() }.map(allowed);
+        let mask = changed.as_ref().map_or(mask, std::ptr::from_ref);
+        // SAFETY: the same call as our caller's, but for the two signals.
+        unsafe { real(polls, count, time, mask, room) }
     }
 }

@@ -233,21 +233,31 @@ fn write(head: u64, frames: &[usize]) -> u32 {
     at as u32
 }
 
+/// How many frames a path has. `None`: the number is no path's: 0, or of a slot whose words were written over.
+fn length_of(number: u32) -> Option<usize> {
+    let at = number as usize;
+    let is_within = |end: usize| end * WORD <= STORE.usable();
+    if at == 0 || !is_within(at + 1) {
+        return None;
+    }
+    let length = (word(at).load(Ordering::Relaxed) as u32 as usize).min(MOST_FRAMES);
+    is_within(at + 1 + length).then_some(length)
+}
+
 /// Where the innermost call of a path returns to. `None`: the path is unknown.
 pub(crate) fn caller(number: u32) -> Option<usize> {
-    let number = Some(number as usize).filter(|&number| number != 0)?;
-    let has_frames = word(number).load(Ordering::Relaxed) as u32 != 0;
-    has_frames.then(|| word(number + 1).load(Ordering::Relaxed) as usize)
+    length_of(number).filter(|&length| length != 0)?;
+    Some(word(number as usize + 1).load(Ordering::Relaxed) as usize)
 }
 
 /// The thread and the frames of a path; 0: none.
 pub(crate) fn read(number: u32) -> (u32, Path) {
     let mut path = Path::empty();
-    if number == 0 {
+    let Some(length) = length_of(number) else {
         return (0, path);
-    }
+    };
     let head = word(number as usize).load(Ordering::Relaxed);
-    path.length = (head as u32 as usize).min(MOST_FRAMES);
+    path.length = length;
     for (index, frame) in path.frames[..path.length].iter_mut().enumerate() {
         *frame = word(number as usize + 1 + index).load(Ordering::Relaxed) as usize;
     }
@@ -291,7 +301,9 @@ mod tests {
                     .all(|&number| number == numbers[index])
             );
         }
-        assert_eq!(read(0).1.length, 0);
+        for none in [0, u32::MAX, (STORE.usable() / WORD) as u32] {
+            assert_eq!((read(none).1.length, caller(none)), (0, None), "{none}");
+        }
         with_very_many_threads_each_path_is_known_all_the_same();
     }
 

@@ -49,13 +49,19 @@ fn may_wait(arena: &Arena, number: Number) -> bool {
             State::Fresh | State::Freed
         );
     if !may {
-        static WAS_SAID: AtomicBool = AtomicBool::new(false);
-        report::say_once(
-            &WAS_SAID,
-            "pagewise: the guard's bookkeeping was overwritten: by a pointer to anywhere, or one long out of date\n",
-        );
+        say_that_it_was_overwritten();
     }
     may
+}
+
+/// Somebody wrote over words of slots, once.
+#[cold]
+pub(crate) fn say_that_it_was_overwritten() {
+    static WAS_SAID: AtomicBool = AtomicBool::new(false);
+    report::say_once(
+        &WAS_SAID,
+        "pagewise: the guard's bookkeeping was overwritten: by a pointer to anywhere, or one long out of date\n",
+    );
 }
 
 /// Slots of which the last to come is the first to go, linked by their words.

@@ -15,7 +15,6 @@ use std::sync::atomic::Ordering;
 
 use libc::c_long;
 use pagewise_interpose::process_generation;
-use pagewise_interpose::process_id;
 
 use crate::arena::Arena;
 use crate::arena::CHUNK;
@@ -23,6 +22,7 @@ use crate::arena::MOST_CHUNKS;
 use crate::arena::Number;
 use crate::arena::SLOTS;
 use crate::checks;
+use crate::ending;
 use crate::heap;
 use crate::lock::Lock;
 use crate::page;
@@ -38,9 +38,8 @@ const NONE: i64 = -1;
 const FIRST_DESCRIPTORS: [c_long; 3] = [1000, 200, 50];
 
 static FILE: AtomicI64 = AtomicI64::new(NONE);
-/// The process whose pages it moves, by generation and by number.
+/// The process whose pages it moves.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
-static PROCESS: AtomicU32 = AtomicU32::new(0);
 /// A page full of padding; 0: none.
 static PADDING: AtomicUsize = AtomicUsize::new(0);
 /// Chunks that were registered. Their missing pages are guards only while [`is_on`].
@@ -104,7 +103,6 @@ fn ask() -> Option<Userfault> {
 /// From now on pages are moved by it.
 fn adopt(file: Userfault) {
     GENERATION.store(process_generation(), Ordering::Relaxed);
-    PROCESS.store(process_id(), Ordering::Relaxed);
     FILE.store(file.0, Ordering::Release);
 }
 
@@ -200,8 +198,8 @@ fn with_file(arena: &Arena, act: &dyn Fn(Userfault) -> Given) -> Given {
         return Given::Failed;
     };
     let given = act(file);
-    // A child of `vfork` has its parent's memory, but closes descriptors of its own.
-    let is_its_own = || PROCESS.load(Ordering::Relaxed) == process_id();
+    // A child of `vfork` has its parent's memory, but closes descriptors of its own, and what it opened its parent has not.
+    let is_its_own = ending::is_of_this_process;
     match given {
         Given::Lost if is_its_own() => renew(arena, Some(file)).map_or(Given::Failed, act),
         Given::Refused if is_its_own() => {

@@ -1,6 +1,7 @@
 //! What went wrong, told to the launcher with the call paths of access, allocation and release.
 
 use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicU8;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
@@ -17,8 +18,11 @@ use pagewise_interpose::Producer;
 use pagewise_interpose::Registers;
 use pagewise_interpose::RingCell;
 use pagewise_interpose::let_others;
+use pagewise_interpose::libraries_ever_loaded;
 use pagewise_interpose::write_maps;
+use pagewise_interpose::write_modules;
 
+use crate::cancel;
 use crate::careful;
 use crate::ending;
 use crate::heap;
@@ -34,9 +38,12 @@ use crate::sandbox;
 use crate::settings;
 use crate::signals;
 use crate::slot::State;
+use crate::system;
 
 /// An abstract socket's name is at most this long.
 const SOCKET_BYTES: usize = 107;
+/// Bytes of the program's path that are kept.
+const MOST_PATH: usize = 1024;
 /// How long the launcher may leave a full ring unread, ms.
 const PATIENCE_MS: u32 = 2000;
 /// How long its verdict may take, ms: it reads debug information first, of large programs for seconds.
@@ -45,28 +52,63 @@ const VERDICT_PATIENCE_MS: u32 = 60_000;
 const SITES: usize = 4096;
 
 static RING: RingCell = RingCell::new();
-static NAME: [std::sync::atomic::AtomicU8; SOCKET_BYTES] =
-    [const { std::sync::atomic::AtomicU8::new(0) }; SOCKET_BYTES];
-static NAME_LENGTH: AtomicUsize = AtomicUsize::new(0);
+static NAME: Text<SOCKET_BYTES> = Text::new();
 /// By their hashes; of a suppressed one the lowest bit is set.
 static SEEN: [AtomicU64; SITES] = [const { AtomicU64::new(0) }; SITES];
 /// The thread that reports, by its pointer; 0: none.
 static REPORTER: AtomicUsize = AtomicUsize::new(0);
+/// The program's path, asked for while it can be.
+static EXECUTABLE: Text<MOST_PATH> = Text::new();
+/// How often libraries had been loaded when a sandbox began.
+static LOADED: AtomicU64 = AtomicU64::new(0);
 /// The child asks for a ring of its own before it first reports.
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
 
+/// Bytes that are kept for later.
+struct Text<const MOST: usize> {
+    bytes: [AtomicU8; MOST],
+    length: AtomicUsize,
+}
+
+impl<const MOST: usize> Text<MOST> {
+    const fn new() -> Self {
+        Self {
+            bytes: [const { AtomicU8::new(0) }; MOST],
+            length: AtomicUsize::new(0),
+        }
+    }
+
+    /// Nothing is kept of what is longer.
+    fn keep(&self, text: &[u8]) {
+        if text.len() <= MOST {
+            for (place, &byte) in self.bytes.iter().zip(text) {
+                place.store(byte, Ordering::Relaxed);
+            }
+            self.length.store(text.len(), Ordering::Release);
+        }
+    }
+
+    /// A copy, as far as its length.
+    fn get<'place>(&self, place: &'place mut [u8; MOST]) -> &'place [u8] {
+        let length = self.length.load(Ordering::Acquire);
+        for (byte, kept) in place.iter_mut().zip(&self.bytes[..length]) {
+            *byte = kept.load(Ordering::Relaxed);
+        }
+        &place[..length]
+    }
+}
+
 /// Connects to the launcher.
 pub(crate) fn connect() {
+    let mut path = [0; MOST_PATH];
+    EXECUTABLE.keep(system::executable(&mut path));
     let Some(name) = settings::environment_variable(SOCKET_VARIABLE) else {
         return;
     };
     if name.len() > SOCKET_BYTES {
         return;
     }
-    for (place, &byte) in NAME.iter().zip(name) {
-        place.store(byte, Ordering::Relaxed);
-    }
-    NAME_LENGTH.store(name.len(), Ordering::Release);
+    NAME.keep(name);
     if let Some(ring) = Producer::connect(name) {
         RING.set(ring);
     }
@@ -85,24 +127,35 @@ pub(crate) fn ring_at_hand() -> Option<Producer> {
 
 /// This process's ring. A child that cannot have its own writes into its parent's.
 fn ring() -> Option<Producer> {
-    if IS_CHILD.swap(false, Ordering::Relaxed) {
-        let mut name = [0; SOCKET_BYTES];
-        for (byte, place) in name.iter_mut().zip(&NAME) {
-            *byte = place.load(Ordering::Relaxed);
-        }
-        let length = NAME_LENGTH.load(Ordering::Acquire);
-        if let Some(own) = Producer::connect(&name[..length]) {
-            RING.set(own);
-        }
+    if IS_CHILD.swap(false, Ordering::Relaxed)
+        && let Some(own) = Producer::connect(NAME.get(&mut [0; SOCKET_BYTES]))
+    {
+        RING.set(own);
     }
     RING.get()
 }
 
 /// Before system calls are forbidden: has this process's own ring at hand, and tells what lies where.
 pub(crate) fn prepare_for_sandbox() {
+    LOADED.store(libraries_ever_loaded().unwrap_or(0), Ordering::Relaxed);
     if let Some(ring) = ring() {
-        write_maps(&ring);
+        tell_places(&ring);
     }
+}
+
+/// Tells what lies where: as the kernel lists it, or as the loader knows it where that cannot be read (no descriptor is left,
+/// another root).
+fn tell_places(ring: &Producer) {
+    if !write_maps(ring) {
+        tell_modules(ring);
+    }
+}
+
+/// Apart, as its room on the stack is seldom needed.
+#[cold]
+#[inline(never)]
+fn tell_modules(ring: &Producer) {
+    write_modules(ring, EXECUTABLE.get(&mut [0; MOST_PATH]));
 }
 
 /// One thread reports at a time. `None`: this very one is at it, and something went wrong there.
@@ -204,6 +257,10 @@ impl From {
 
 /// Tells of an error, if its place was not told of before.
 fn tell(error: &Error<'_>, from: From) -> After {
+    cancel::hold_off(|| tell_uncancelled(error, from))
+}
+
+fn tell_uncancelled(error: &Error<'_>, from: From) -> After {
     let Some(reporting) = Reporting::begin() else {
         return After::Nested;
     };
@@ -275,7 +332,10 @@ fn tell_alone(error: &Error<'_>, path: &Path) -> (After, bool) {
     let bytes = Fault::wire_bytes(&parts, near);
     ring.wait_for_room(64 << 10, PATIENCE_MS);
     if !sandbox::is_in() {
-        write_maps(&ring);
+        tell_places(&ring);
+    } else if libraries_ever_loaded().is_some_and(|now| now != LOADED.load(Ordering::Relaxed)) {
+        // The loader was asked to work in there.
+        tell_modules(&ring);
     }
     let before = ring.last_verdict();
     ring.write(bytes, |place| fault.encode(place, &parts, near));

@@ -13,6 +13,7 @@ use pagewise_interpose::be_silent;
 use pagewise_interpose::begins_sandbox;
 use pagewise_interpose::process_id;
 
+use crate::cancel;
 use crate::careful;
 use crate::heap;
 use crate::paths;
@@ -48,17 +49,11 @@ pub(crate) fn process() -> u32 {
 
 /// Does what may be the begin of a sandbox; prepared, as it is too late afterwards. Where that `is_refused` there is none, but for
 /// pages, which change hands no more.
-fn enter<T>(begin: impl FnOnce() -> T, is_refused: impl FnOnce(&T) -> bool) -> T {
+pub(crate) fn enter<T>(begin: impl FnOnce() -> T, is_refused: impl FnOnce(&T) -> bool) -> T {
     PROCESS.store(process_id(), Ordering::Relaxed);
     let was_in = IS_IN.swap(true, Ordering::Relaxed);
     if !was_in {
-        // What would be asked for later.
-        paths::this_thread();
-        signals::handle_ends(false);
-        heap::make_ready();
-        report::prepare_for_sandbox();
-        recycle::give_up();
-        heap::settle();
+        cancel::hold_off(prepare);
     }
     be_silent(Some(careful::read));
     let begun = begin();
@@ -68,6 +63,16 @@ fn enter<T>(begin: impl FnOnce() -> T, is_refused: impl FnOnce(&T) -> bool) -> T
         signals::handle_ends(true);
     }
     begun
+}
+
+/// What would be asked for later.
+fn prepare() {
+    paths::this_thread();
+    signals::handle_ends(false);
+    heap::make_ready();
+    report::prepare_for_sandbox();
+    recycle::give_up();
+    heap::settle();
 }
 
 /// # Safety

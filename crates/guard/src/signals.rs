@@ -95,22 +95,38 @@ pub(crate) fn install() {
     let Some(real) = SIGACTION.look_up() else {
         return;
     };
-    // SAFETY: all zeros is a valid action.
-    let mut ours: Action = unsafe { std::mem::zeroed() };
-    ours.sa_sigaction = handle as *const () as usize;
-    ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
     for (index, signal) in OURS.into_iter().enumerate() {
-        let mut before = MaybeUninit::uninit();
-        // SAFETY: a valid action, and a place for the one before.
-        let done = unsafe { real(signal, &raw const ours, before.as_mut_ptr()) };
-        if done == 0
+        // SAFETY: all zeros is the default action.
+        let mut before: Action = unsafe { std::mem::zeroed() };
+        // SAFETY: a place for the action before.
+        let is_told = unsafe { real(signal, std::ptr::null(), &raw mut before) } == 0;
+        if is_told
+            && install_ours(real, signal, &before)
             && let Some(mut theirs) = THEIRS.lock()
         {
-            // SAFETY: filled in by the call that worked.
-            theirs[index] = Some(unsafe { before.assume_init() });
+            theirs[index] = Some(before);
         }
     }
     handle_ends(true);
+}
+
+/// Installs our handler as the program's would be: on the same stack, which is the one that its handler is made for, and with
+/// interrupted calls that go on or do not. Where it has none, what uses up a stack is told if there is another one. False: the kernel refuses.
+fn install_ours(real: Sigaction, signal: c_int, theirs: &Action) -> bool {
+    // SAFETY: all zeros is a valid action.
+    let mut ours: Action = unsafe { std::mem::zeroed() };
+    ours.sa_sigaction = handle as *const () as usize;
+    ours.sa_flags = libc::SA_SIGINFO | libc::SA_NODEFER | flags_like(theirs);
+    // SAFETY: a valid action.
+    unsafe { real(signal, &raw const ours, std::ptr::null_mut()) == 0 }
+}
+
+/// Of the flags of an action those that ours has, too.
+fn flags_like(theirs: &Action) -> c_int {
+    match theirs.sa_sigaction {
+        libc::SIG_DFL | libc::SIG_IGN => libc::SA_ONSTACK | libc::SA_RESTART,
+        _ => theirs.sa_flags & (libc::SA_ONSTACK | libc::SA_RESTART),
+    }
 }
 
 /// Looks at the program before a signal ends it, which the kernel then does as if nobody had been asked.
@@ -457,8 +473,11 @@ pub unsafe extern "C" fn sigaction(
         return -1;
     };
     let was = theirs[index];
-    if wanted.is_some() {
+    if let (Some(action), Some(real)) = (wanted, SIGACTION.known()) {
         theirs[index] = wanted;
+        if was.as_ref().map(flags_like) != Some(flags_like(&action)) {
+            install_ours(real, signal, &action);
+        }
     }
     drop(theirs);
     if !before.is_null() {

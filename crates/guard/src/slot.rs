@@ -214,6 +214,21 @@ impl Slot {
     }
 }
 
+/// For models, whose states are compared: what of a slot changes while others look on.
+#[cfg(test)]
+impl Slot {
+    pub(crate) fn of_words(words: [u32; 2]) -> Self {
+        let slot = Self::default();
+        slot.facts.store(words[0], Ordering::Relaxed);
+        slot.link.store(words[1], Ordering::Relaxed);
+        slot
+    }
+
+    pub(crate) fn words(&self) -> [u32; 2] {
+        [&self.facts, &self.link].map(|word| word.load(Ordering::Relaxed))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

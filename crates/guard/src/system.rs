@@ -218,9 +218,89 @@ pub(crate) fn most_mappings() -> Option<u64> {
         .ok()
 }
 
+/// The program's path, as far as it fits; empty: it is not known. Where there is no `/proc` it is that by which the program was
+/// run.
+pub(crate) fn executable(place: &mut [u8]) -> &[u8] {
+    // SAFETY: a question about this process.
+    let is_run_by_kernel = unsafe { libc::getauxval(libc::AT_BASE) } != 0;
+    if !is_run_by_kernel {
+        // By a loader that was run itself: that one's path is known.
+        return &[];
+    }
+    let bytes = link_to_executable(place)
+        .or_else(|| path_run_by(place))
+        .unwrap_or(0);
+    &place[..bytes]
+}
+
+/// Returns how long it is. A path that fills its place may be longer, and is none.
+fn link_to_executable(place: &mut [u8]) -> Option<usize> {
+    // SAFETY: the path is a C string, the buffer that long.
+    let bytes = unsafe {
+        libc::syscall(
+            libc::SYS_readlinkat,
+            c_long::from(libc::AT_FDCWD),
+            c"/proc/self/exe".as_ptr(),
+            place.as_mut_ptr(),
+            place.len(),
+        )
+    };
+    usize::try_from(bytes)
+        .ok()
+        .filter(|&bytes| bytes < place.len())
+}
+
+/// As the kernel was told it, behind the current folder if it is relative. Returns how long it is.
+fn path_run_by(place: &mut [u8]) -> Option<usize> {
+    // SAFETY: null, or a C string that the kernel put on the stack.
+    let told = unsafe { (libc::getauxval(libc::AT_EXECFN) as *const libc::c_char).as_ref() }?;
+    // SAFETY: as above.
+    let told = unsafe { std::ffi::CStr::from_ptr(told) }.to_bytes();
+    let mut length = 0;
+    if told.first() != Some(&b'/') {
+        // SAFETY: the buffer is that long.
+        let bytes = unsafe { libc::syscall(libc::SYS_getcwd, place.as_mut_ptr(), place.len()) };
+        // In place of its zero byte.
+        length = usize::try_from(bytes).ok().filter(|&bytes| bytes > 0)?;
+        place[length - 1] = b'/';
+    }
+    let end = length + told.len();
+    place.get_mut(length..end)?.copy_from_slice(told);
+    Some(end)
+}
+
+/// Descriptors that this process's table has room for, as it is now; `None`: that cannot be read.
+pub(crate) fn descriptors() -> Option<usize> {
+    let mut text = [0u8; 4096];
+    let bytes = Descriptor::open(c"/proc/self/status")?.read(&mut text);
+    let text = std::str::from_utf8(&text[..bytes]).ok()?;
+    let mut lines = text.lines();
+    lines
+        .find_map(|line| line.strip_prefix("FDSize:"))?
+        .trim()
+        .parse()
+        .ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_executable_is_known_with_and_without_proc() {
+        let mut place = [0; 1024];
+        let known = std::env::current_exe().expect("it is known");
+        let same = |path: &[u8]| {
+            use std::os::unix::ffi::OsStrExt;
+            let path = std::path::Path::new(std::ffi::OsStr::from_bytes(path));
+            std::fs::canonicalize(path).ok() == std::fs::canonicalize(&known).ok()
+        };
+        assert!(same(executable(&mut place)));
+        let bytes = path_run_by(&mut place).expect("the kernel says it");
+        assert!(same(&place[..bytes]));
+        assert_eq!(path_run_by(&mut [0; 3]), None, "there is no room");
+        assert_eq!(link_to_executable(&mut [0; 3]), None);
+    }
 
     #[test]
     fn what_the_system_has_not_promised_yet_is_left() {

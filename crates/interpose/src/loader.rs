@@ -68,41 +68,97 @@ pub struct LoadedModule<'info> {
     pub unwind_index: usize,
 }
 
+/// A part of a module that was loaded from its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Where it begins in the process.
+    pub start: usize,
+    /// How much of it is the file's, bytes.
+    pub bytes: usize,
+    /// Where it begins in the file.
+    pub offset: usize,
+    /// It can be run.
+    pub is_code: bool,
+}
+
 /// Visits all modules. False: a fork was under way, nothing was visited.
 pub fn visit_modules(visit: &mut dyn FnMut(LoadedModule<'_>)) -> bool {
+    iterate(&mut |info| {
+        // SAFETY: the linker's own.
+        unsafe { one_module(info, visit) }
+    })
+}
+
+/// Visits the loaded parts of all modules, each with its module's path (empty: the executable), in their files' order. False:
+/// a fork was under way, nothing was visited.
+pub fn visit_segments(visit: &mut dyn FnMut(&[u8], Segment)) -> bool {
+    iterate(&mut |info| {
+        // SAFETY: the linker's own.
+        let (path, headers) = unsafe { (path_of(info), headers_of(info)) };
+        let loaded = headers
+            .iter()
+            .filter(|header| header.p_type == libc::PT_LOAD);
+        for header in loaded {
+            let start = (info.dlpi_addr as usize).wrapping_add(header.p_vaddr as usize);
+            let segment = Segment {
+                start,
+                bytes: header.p_filesz as usize,
+                offset: header.p_offset as usize,
+                is_code: header.p_flags & libc::PF_X != 0,
+            };
+            visit(path, segment);
+        }
+    })
+}
+
+type Visit<'visit> = &'visit mut dyn FnMut(&libc::dl_phdr_info);
+
+/// Visits what the linker says of each module. False: a fork was under way, nothing was visited.
+fn iterate(mut visit: Visit<'_>) -> bool {
+    unsafe extern "C" fn one(
+        info: *mut libc::dl_phdr_info,
+        _size: usize,
+        data: *mut libc::c_void,
+    ) -> libc::c_int {
+        // SAFETY: the linker passes a valid info, and our own `data`.
+        unsafe { (*data.cast::<Visit<'_>>())(&*info) };
+        0
+    }
     ASKING.fetch_add(1, Ordering::SeqCst);
     let is_free = !FORKING.load(Ordering::SeqCst);
     if is_free {
-        let mut visit = visit;
         // SAFETY: the callback matches its type and `visit` lives across the call.
-        unsafe { libc::dl_iterate_phdr(Some(one_module), (&raw mut visit).cast()) };
+        unsafe { libc::dl_iterate_phdr(Some(one), (&raw mut visit).cast()) };
     }
     ASKING.fetch_sub(1, Ordering::SeqCst);
     is_free
 }
 
-unsafe extern "C" fn one_module(
-    info: *mut libc::dl_phdr_info,
-    _size: usize,
-    data: *mut libc::c_void,
-) -> libc::c_int {
-    // SAFETY: the linker passes a valid info, and our own `data`.
-    let (info, visit) = unsafe {
-        (
-            &*info,
-            &mut *data.cast::<&mut dyn FnMut(LoadedModule<'_>)>(),
-        )
-    };
+/// # Safety
+/// The info must be the linker's.
+unsafe fn path_of(info: &libc::dl_phdr_info) -> &[u8] {
     // SAFETY: null or a C string that lives as long as the module.
     let path = unsafe {
         info.dlpi_name
             .as_ref()
             .map(|name| std::ffi::CStr::from_ptr(name))
     };
-    let path = path.map_or(&[][..], std::ffi::CStr::to_bytes);
-    let bias = info.dlpi_addr as usize;
+    path.map_or(&[][..], std::ffi::CStr::to_bytes)
+}
+
+/// # Safety
+/// The info must be the linker's.
+unsafe fn headers_of(info: &libc::dl_phdr_info) -> &[libc::Elf64_Phdr] {
     // SAFETY: the linker states how many headers there are.
-    let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
+    unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) }
+}
+
+/// # Safety
+/// The info must be the linker's.
+unsafe fn one_module(info: &libc::dl_phdr_info, visit: &mut dyn FnMut(LoadedModule<'_>)) {
+    // SAFETY: by our caller.
+    let (path, headers) = unsafe { (path_of(info), headers_of(info)) };
+    let bias = info.dlpi_addr as usize;
     let (mut code, mut build_id, mut unwind_index) = ((usize::MAX, 0), &[][..], 0);
     for header in headers {
         let start = bias.wrapping_add(header.p_vaddr as usize);
@@ -129,7 +185,6 @@ unsafe extern "C" fn one_module(
         build_id,
         unwind_index,
     });
-    0
 }
 
 /// The build id among the notes of a segment.
@@ -185,6 +240,18 @@ mod tests {
             build_id_in(&[4, 0, 0, 0, 255, 255, 255, 255, 3, 0, 0, 0]),
             None
         );
+    }
+
+    #[test]
+    fn segments_hold_the_code_of_their_modules() {
+        let here = segments_hold_the_code_of_their_modules as fn() as usize;
+        let mut found = 0;
+        assert!(visit_segments(&mut |path, segment| {
+            let is_here = (segment.start..segment.start + segment.bytes).contains(&here);
+            found += usize::from(is_here && segment.is_code && path.is_empty());
+            assert_eq!(segment.start % 4096, segment.offset % 4096);
+        }));
+        assert_eq!(found, 1);
     }
 
     #[test]

@@ -204,7 +204,8 @@ fn pause() {
         tv_nsec: 1_000_000,
     };
     // SAFETY: a valid duration; what is left of it after a signal does not matter.
-    unsafe { libc::nanosleep(&raw const time, std::ptr::null_mut()) };
+    // The C library's function ends a thread that is to be cancelled.
+    unsafe { libc::syscall(libc::SYS_nanosleep, &raw const time, 0 as libc::c_long) };
 }
 
 #[cfg(test)]

@@ -13,6 +13,8 @@
 
 mod chunk;
 mod compactor;
+#[cfg(test)]
+mod model;
 mod pinned;
 mod schedule;
 mod store;
@@ -138,7 +140,8 @@ pub(crate) fn in_child(arena: Option<Arena>) {
 
 /// Where the bytes of a compacted object are. To be read while the compactor holds still.
 pub(crate) fn place_in_store(arena: &Arena, number: Number, facts: Facts) -> Option<usize> {
-    facts
-        .is_compacted
-        .then(|| store::address(arena.slot(number).link.load(Ordering::Relaxed)))
+    let is_of_store = |place: &usize| store::place().contains(place);
+    let place = || store::address(arena.slot(number).link.load(Ordering::Relaxed));
+    // Words that were written over may say anything.
+    facts.is_compacted.then(place).filter(is_of_store)
 }

@@ -4,6 +4,7 @@
 //!   the preloaded allocator (crate guard) -> ring -> session -> findings: call paths named -> text, JSON, SARIF
 //! ```
 
+mod allocator;
 mod findings;
 mod json;
 mod options;
@@ -125,6 +126,9 @@ pub(crate) fn run(arguments: &GuardArguments) -> Result<ExitCode, Failure> {
         Some(path) => Suppressions::read(path)?,
         None => Suppressions::default(),
     };
+    if let Some(warning) = allocator::warning() {
+        tell!("pagewise: {warning}");
+    }
     let signals = Signals::catch()?;
     let program = program.preload(library);
     let first = program

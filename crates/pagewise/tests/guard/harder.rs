@@ -161,6 +161,20 @@ fn aligned_moves_are_repaired_in_sandboxes_too() {
 }
 
 #[test]
+fn sandboxes_that_begin_by_a_number_are_sandboxes() {
+    if cfg!(target_arch = "x86_64") {
+        for case in ["sandboxed-by-number", "sandboxed-by-number-of-prctl"] {
+            let (ended, json) = guard("", case);
+            let ended = ended.expect_code(1);
+            assert_eq!(ended.stdout, "done\n", "{ended:#?}");
+            let line = line_of("sandboxed-by-number");
+            assert_eq!(json["errors"][0]["line"], line, "{ended:#?}");
+        }
+    }
+    expect_silence("", "probed-by-number", "2 1\n");
+}
+
+#[test]
 fn who_only_asks_for_a_sandbox_is_in_none() {
     expect_silence("", "unprobed", "1\n");
     expect_silence("", "probed", "2\n");
@@ -259,13 +273,6 @@ fn cores_are_as_large_as_they_may_be_if_that_is_wanted() {
 
 #[test]
 fn buffers_that_are_too_short_are_told_of_each_call() {
-    let (ended, json) = guard("--keep-going", "buffers");
-    let ended = ended.expect_code(1);
-    let errors = json["errors"].as_array().expect("errors");
-    let calls: Vec<_> = errors
-        .iter()
-        .filter_map(|error| error["call"].as_str())
-        .collect();
     let expected = [
         "preadv",
         "pwritev",
@@ -297,11 +304,81 @@ fn buffers_that_are_too_short_are_told_of_each_call() {
         "readlink",
         "recvfrom",
         "pread",
+        "select",
+        "pselect",
+        "ppoll",
+        "bind",
+        "connect",
+        "pipe",
+        "socketpair",
+        "epoll_ctl",
+        "stat",
+        "fstat",
+        "open",
+        "openat",
+        "fopen",
+        "access",
+        "unlink",
+        "rename",
+        "mkdir",
+        "chdir",
         "stpncpy",
         "stpcpy",
     ];
-    assert_eq!(calls, expected, "{ended:#?}");
+    expect_calls("buffers", &expected);
     expect_silence("", "good-buffers", "sent\n");
+}
+
+#[test]
+fn buffers_of_calls_by_number_are_looked_at_too() {
+    let expected = [
+        "read",
+        "pread",
+        "write",
+        "pwrite",
+        "readv",
+        "writev",
+        "preadv2",
+        "recvfrom",
+        "sendto",
+        "recvmsg",
+        "sendmmsg",
+        "getrandom",
+        "getdents64",
+        "getcwd",
+        "readlinkat",
+        "getxattr",
+        "getsockname",
+        "getsockopt",
+        "setsockopt",
+        "connect",
+        "getgroups",
+        "ppoll",
+        "pselect",
+        "epoll_pwait",
+    ];
+    expect_calls("numbered", &expected);
+    expect_silence("", "good-numbered", "10\n");
+}
+
+/// Asserts which calls of a case have wrong arguments, each in its own line.
+fn expect_calls(case: &str, expected: &[&str]) {
+    let (ended, json) = guard("--keep-going", case);
+    let ended = ended.expect_code(1);
+    let errors = json["errors"].as_array().expect("errors");
+    let calls: Vec<_> = errors
+        .iter()
+        .filter_map(|error| error["call"].as_str())
+        .collect();
+    assert_eq!(calls, expected, "{ended:#?}");
+    // Some calls do what they are told of, which is seen again later.
+    for error in errors {
+        if let Some(call) = error["call"].as_str() {
+            let line = error["line"].as_u64().expect("a line") as usize;
+            let text = SOURCE.lines().nth(line - 1).expect("it is there");
+            assert!(text.contains(call), "{call}: {text}");
+        }
+    }
 }
 
 #[test]

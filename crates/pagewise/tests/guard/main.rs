@@ -9,4 +9,5 @@ mod memory;
 mod options;
 mod planted;
 mod recycled;
+mod surroundings;
 mod weaknesses;

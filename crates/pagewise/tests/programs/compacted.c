@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define COUNT 3000
@@ -151,33 +152,27 @@ static void threads(void)
         pthread_join(all[i], NULL);
 }
 
-static int can_read(int pipe[2], const char *at)
+/* By a system call that the guard does not look at. */
+static int can_read(const char *at)
 {
-    char byte;
-    if (syscall(SYS_write, pipe[1], at, 1) != 1)
-        return 0;
-    return syscall(SYS_read, pipe[0], &byte, 1) == 1;
+    const struct timespec at_once = {0, 0};
+    long status = syscall(SYS_futex, at, FUTEX_WAIT_PRIVATE, 0x5a5a5a5a, &at_once);
+    return status == 0 || errno != EFAULT;
 }
 
 static volatile long racer_at;
 
 static void *reader(void *end)
 {
-    int own[2];
-    CHECK(!pipe(own));
     while (racer_at < (intptr_t)end)
-        can_read(own, objects[racer_at < COUNT - 1 ? racer_at + 1 : COUNT - 1]);
-    close(own[0]);
-    close(own[1]);
+        can_read(objects[racer_at < COUNT - 1 ? racer_at + 1 : COUNT - 1]);
     return NULL;
 }
 
 /* One thread gives cold objects back while another touches them: whoever is first, afterwards nobody reads them. */
 static void race(void)
 {
-    int own[2];
     pthread_t thread;
-    CHECK(!pipe(own));
     make_all();
     CHECK(!pthread_create(&thread, NULL, reader, (void *)(intptr_t)COUNT));
     for (long i = 0; i < COUNT; i++) {
@@ -187,7 +182,7 @@ static void race(void)
     racer_at = COUNT;
     pthread_join(thread, NULL);
     for (long i = 0; i < COUNT; i++)
-        CHECK(!can_read(own, objects[i]) && errno == EFAULT);
+        CHECK(!can_read(objects[i]));
 }
 
 static volatile int is_over;

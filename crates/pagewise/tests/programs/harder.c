@@ -24,7 +24,9 @@
 #include <sys/msg.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/select.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -164,7 +166,8 @@ static void too_many(void) /* more objects without a guard than are remembered *
 }
 
 #define ALLOW(number) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
-static void enter_sandbox(void) /* in which threads can be made and wait, and memory be had */
+enum how { BY_PRCTL, BY_NUMBER, BY_NUMBER_OF_PRCTL };
+static void enter_sandbox_by(enum how how) /* in which threads can be made and wait, and memory be had */
 {
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -176,8 +179,25 @@ static void enter_sandbox(void) /* in which threads can be made and wait, and me
     };
     struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+    long status = 0;
+    switch (how) {
+    case BY_PRCTL:
+        status = prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+        break;
+    case BY_NUMBER:
+        status = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
+        break;
+    case BY_NUMBER_OF_PRCTL:
+        status = syscall(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+        break;
+    }
+    if (status)
         abort();
+}
+
+static void enter_sandbox(void)
+{
+    enter_sandbox_by(BY_PRCTL);
 }
 
 static void move_vector(void *to)
@@ -197,6 +217,42 @@ static void sandboxed_vector(void) /* an aligned move to an object that is not, 
     puts(object[15] == 0 ? "moved" : "not moved");
     fflush(stdout);
     object[24] = 1; /* BUG sandboxed-vector */
+}
+
+static void err_in_sandbox(void)
+{
+    for (int i = 0; i < 3000; i++)
+        free(malloc(1 + i % 5000));
+    puts("done");
+    fflush(stdout);
+    char *object = malloc(24);
+    object[24] = 1; /* BUG sandboxed-by-number */
+}
+
+static void sandboxed_by_number(void) /* through the C library's syscall() */
+{
+    free(malloc(24));
+    enter_sandbox_by(BY_NUMBER);
+    err_in_sandbox();
+}
+
+static void sandboxed_by_number_of_prctl(void)
+{
+    free(malloc(24));
+    enter_sandbox_by(BY_NUMBER_OF_PRCTL);
+    err_in_sandbox();
+}
+
+static void probed_by_number(void) /* the kernel has filters, and refuses these: no sandbox */
+{
+    struct sock_fprog none = {0, NULL};
+    free(malloc(24));
+    int before = fcntl(1000, F_GETFD);
+    int refused = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, NULL) == -1 && errno == EFAULT;
+    int is_same = before == fcntl(1000, F_GETFD);
+    refused += syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &none) == -1 && errno == EINVAL;
+    printf("%d %d\n", refused, is_same);
+    fflush(stdout);
 }
 
 static void probed(void) /* programs ask so whether the kernel has filters */
@@ -287,10 +343,97 @@ static void buffers(void) /* each call with a buffer that is too short, one afte
     __readlink_chk("/nowhere", small, 16, 16);
     __recvfrom_chk(-1, small, 16, 16, 0, NULL, NULL);
     __pread64_chk(-1, small, 16, 0, 16);
+    fd_set *sets = malloc(8);
+    struct epoll_event *volatile none_such = malloc(4);
+    char *path = strdup("/nowhere");
+    memset(sets, 0, 8);
+    select(65, sets, NULL, NULL, &(struct timeval){0, 0});
+    pselect(65, NULL, sets, NULL, &(struct timespec){0, 0}, NULL);
+    __ppoll_chk((struct pollfd *)small, 2, &(struct timespec){0, 0}, NULL, 16);
+    bind(-1, (struct sockaddr *)small, 16);
+    connect(-1, (struct sockaddr *)small, 16);
+    pipe((int *)none_such);
+    socketpair(-1, 0, 0, (int *)none_such);
+    epoll_ctl(-1, EPOLL_CTL_ADD, 0, none_such);
+    stat("/nowhere", (struct stat *)small);
+    fstat(-1, (struct stat *)small);
+    free(path);
+    open(path, O_RDONLY);
+    openat(-1, path, O_RDONLY);
+    fopen(path, "r");
+    access(path, 0);
+    unlink(path);
+    rename("/nowhere", path);
+    mkdir(path, 0);
+    chdir(path);
     char *end = malloc(1);
     stpncpy(end + 8, "text", 1);
     __stpcpy_chk(end + 8, "", 8);
     free(end);
+}
+
+static void numbered(void) /* the same by their numbers, as far as they have any */
+{
+    char *small = malloc(8);
+    struct iovec part = {small, 16};
+    struct msghdr named = {.msg_name = small, .msg_namelen = 16};
+    struct mmsghdr many = {.msg_hdr = named};
+    socklen_t length = 16;
+    int none = open("/dev/null", O_RDWR);
+    memset(small, 0, 8);
+    syscall(SYS_read, -1, small, 16);
+    syscall(SYS_pread64, -1, small, 16, 0);
+    syscall(SYS_write, none, small, 16);
+    syscall(SYS_pwrite64, -1, small, 16, 0);
+    syscall(SYS_readv, -1, &part, 1);
+    syscall(SYS_writev, -1, &part, 1);
+    syscall(SYS_preadv2, -1, &part, 1, 0, 0, 0);
+    syscall(SYS_recvfrom, -1, small, 16, 0, NULL, NULL);
+    syscall(SYS_sendto, -1, small, 16, 0, NULL, 0);
+    syscall(SYS_recvmsg, -1, &named, 0);
+    syscall(SYS_sendmmsg, -1, &many, 1, 0);
+    syscall(SYS_getrandom, small, 16, 0);
+    syscall(SYS_getdents64, -1, small, 16);
+    syscall(SYS_getcwd, small, 16);
+    syscall(SYS_readlinkat, -1, "/nowhere", small, 16);
+    syscall(SYS_getxattr, "/nowhere", "user.none", small, 16);
+    syscall(SYS_getsockname, -1, small, &length);
+    syscall(SYS_getsockopt, -1, 0, 0, small, &length);
+    syscall(SYS_setsockopt, -1, 0, 0, small, 16);
+    syscall(SYS_connect, -1, small, 16);
+    syscall(SYS_getgroups, 4, small);
+    syscall(SYS_ppoll, small, 2, &(struct timespec){0, 0}, NULL, 0);
+    syscall(SYS_pselect6, 65, small, NULL, NULL, &(struct timespec){0, 0}, NULL);
+    syscall(SYS_epoll_pwait, -1, small, 1, 0, NULL, 0);
+}
+
+static void good_numbered(void) /* and as they should be */
+{
+    char *small = malloc(16), *sets = calloc(1, 128);
+    int ends[2], zero = open("/dev/zero", O_RDONLY);
+    if (pipe(ends))
+        abort();
+    memset(small, 1, 16);
+    int done = syscall(SYS_write, ends[1], small, 16) == 16;
+    done += syscall(SYS_read, ends[0], small, 16) == 16;
+    done += syscall(SYS_read, zero, small, 8) == 8 && small[7] == 0 && small[8] == 1;
+    done += syscall(SYS_read, -1, small, 16) == -1 && errno == EBADF;
+    done += syscall(SYS_gettid) == getpid();
+    done += syscall(SYS_pselect6, ends[0] + 1, sets, NULL, NULL, &(struct timespec){0, 0}, NULL) == 0;
+    done += syscall(SYS_mmap, NULL, 4096, PROT_READ, MAP_PRIVATE, zero, 0) != -1;
+    /* More than there can be: the kernel looks at as many as its table has room for. */
+    done += select(1 << 24, (fd_set *)sets, NULL, NULL, &(struct timeval){0, 0}) == 0;
+    done += syscall(-1) == -1 && errno == ENOSYS;
+    pid_t child = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    if (child == 0) {
+        free(malloc(24));
+        syscall(SYS_exit_group, 5);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    done += WIFEXITED(status) && WEXITSTATUS(status) == 5;
+    printf("%d\n", done);
+    fflush(stdout);
 }
 
 static void good_buffers(void) /* the same calls as they should be, and some that nobody may take for wrong */
@@ -468,6 +611,11 @@ int main(int argc, char **argv)
         {"hidden", hidden},
         {"damaged", damaged},
         {"inherited", inherited},
+        {"sandboxed-by-number", sandboxed_by_number},
+        {"sandboxed-by-number-of-prctl", sandboxed_by_number_of_prctl},
+        {"probed-by-number", probed_by_number},
+        {"numbered", numbered},
+        {"good-numbered", good_numbered},
         {"sandboxed-vector", sandboxed_vector},
         {"probed", probed},
         {"unprobed", unprobed},
