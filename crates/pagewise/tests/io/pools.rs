@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use crate::common::command::assert_nothing_lost;
 use crate::common::command::record_all_paths;
 use crate::common::command::run;
+use crate::common::command::start;
 use crate::common::machine::Machine;
 use crate::common::programs::compile_with;
 use serde_json::Value;
@@ -135,21 +137,20 @@ fn a_rule_about_who_queues_is_heeded_by_who_reads() {
         let of_scan = rules.into_iter().find(|rule| rule["action"] == "drop");
         (printed(&ended), of_scan.expect("a rule"))
     };
-    let (cached, rule) = apply("marked");
-    assert_eq!(cached, [0], "{rule:#}");
+    let (told, rule) = apply("marked");
+    // A page that something holds at that moment stays.
+    const HELD: i64 = 16;
+    assert!(told[0] <= HELD, "{told:?}: {rule:#}");
     assert_eq!(number(&rule["calls"]), PIECES, "{rule:#}");
-    assert_eq!(number(&rule["gone_pages"]), FILE_PAGES, "{rule:#}");
+    let gone = number(&rule["gone_pages"]);
+    assert!((FILE_PAGES - HELD..=FILE_PAGES).contains(&gone), "{rule:#}");
     // The path of the thread itself is nobody's rule.
-    let (cached, rule) = apply("plain");
-    assert_eq!(cached, [FILE_PAGES], "{rule:#}");
+    let (told, rule) = apply("plain");
+    assert_eq!(told[1], FILE_PAGES, "{rule:#}");
     assert!(rule["unmatched"].is_string(), "{rule:#}");
     // And without a plan the marks are nothing.
-    let plain = std::process::Command::new("./pool")
-        .args(["marked", "data", "other"])
-        .current_dir(folder)
-        .output()
-        .expect("it runs");
-    assert!(plain.status.success());
-    let said = String::from_utf8_lossy(&plain.stdout).into_owned();
-    assert_eq!(said.lines().next(), Some(FILE_PAGES.to_string().as_str()));
+    let mut alone = Command::new("./pool");
+    alone.args(["marked", "data", "other"]).current_dir(folder);
+    let alone = start(alone).end().expect_code(0);
+    assert_eq!(printed(&alone)[1], FILE_PAGES);
 }
