@@ -12,6 +12,13 @@
  *     pagewise_phase_end("solve");
  *     pagewise_name(table, "table");                what the report calls the allocation that this points into
  *
+ * Where a thread reads or writes files for another one, the call path says nothing of what for. With these, its I/O counts, and
+ * is hinted, as done by the path that has queued it (`pagewise record --io`, and rules about I/O):
+ *
+ *     job->from = pagewise_handover();              where work is queued; pagewise_handover_t, kept with the work
+ *     pagewise_on_behalf_of(job->from);             in the thread that does it,
+ *     pagewise_done();                              until this, or the next work
+ *
  * In C++ also pagewise_data(x) and pagewise_bytes(x): where the memory of a pointer, smart pointer or container is, and how
  * much a container has; NULL and 0 of anything else.
  *
@@ -46,6 +53,12 @@
 extern "C" {
 #endif
 
+/* By which call path work was handed over; all zero: by none. */
+typedef struct {
+    unsigned long path;
+    unsigned long rules;
+} pagewise_handover_t;
+
 struct pagewise_runtime {
     int looked_up;
     size_t (*lock)(const volatile void *, size_t);
@@ -56,6 +69,9 @@ struct pagewise_runtime {
     void (*name)(const volatile void *, const char *);
     void (*phase_begin)(const char *);
     void (*phase_end)(const char *);
+    pagewise_handover_t (*handover)(void);
+    void (*on_behalf_of)(pagewise_handover_t);
+    void (*done)(void);
 };
 
 /* POSIX lets a pointer to a function be stored by way of a pointer to an object. */
@@ -80,6 +96,9 @@ static PAGEWISE_INLINE const struct pagewise_runtime *pagewise_runtime(void) {
         pagewise_find(&runtime.name, "pagewise_runtime_name");
         pagewise_find(&runtime.phase_begin, "pagewise_runtime_phase_begin");
         pagewise_find(&runtime.phase_end, "pagewise_runtime_phase_end");
+        pagewise_find(&runtime.handover, "pagewise_runtime_handover");
+        pagewise_find(&runtime.on_behalf_of, "pagewise_runtime_on_behalf_of");
+        pagewise_find(&runtime.done, "pagewise_runtime_done");
         __atomic_store_n(&runtime.looked_up, 1, __ATOMIC_RELEASE);
     }
     return &runtime;
@@ -149,6 +168,26 @@ static PAGEWISE_INLINE void pagewise_phase_end(const char *name) {
     const struct pagewise_runtime *runtime = pagewise_runtime();
     if (runtime->phase_end != NULL) {
         runtime->phase_end(name);
+    }
+}
+
+static PAGEWISE_INLINE pagewise_handover_t pagewise_handover(void) {
+    const struct pagewise_runtime *runtime = pagewise_runtime();
+    const pagewise_handover_t none = {0, 0};
+    return runtime->handover != NULL ? runtime->handover() : none;
+}
+
+static PAGEWISE_INLINE void pagewise_on_behalf_of(pagewise_handover_t handover) {
+    const struct pagewise_runtime *runtime = pagewise_runtime();
+    if (runtime->on_behalf_of != NULL) {
+        runtime->on_behalf_of(handover);
+    }
+}
+
+static PAGEWISE_INLINE void pagewise_done(void) {
+    const struct pagewise_runtime *runtime = pagewise_runtime();
+    if (runtime->done != NULL) {
+        runtime->done();
     }
 }
 

@@ -23,6 +23,7 @@
 
 pub mod bursts;
 pub mod guard;
+pub mod marks;
 pub mod pattern;
 pub mod plan;
 mod record;

@@ -118,6 +118,8 @@ pub struct IoTotals {
     pub unseen_calls: u64,
     /// Calls of 32-bit code, which are not recorded.
     pub foreign_calls: u64,
+    /// Work that was handed over of which nothing could be told: who does it has no call path.
+    pub lost_handovers: u64,
 }
 
 /// The running sensor. Dropping it detaches everything.
@@ -128,6 +130,7 @@ pub struct SwapSensor {
     notices: RingBuffer<'static>,
     copies: RingBuffer<'static>,
     files: RingBuffer<'static>,
+    handovers: RingBuffer<'static>,
     wakes: RingBuffer<'static>,
     referred: Referred,
     queue: Queue,
@@ -195,7 +198,7 @@ impl SwapSensor {
             if name == "copies" && options.io {
                 map.set_max_entries(COPIES_OF_CALLS).map_err(refused)?;
             }
-            if name == "new_files" && !options.io {
+            if ["new_files", "handovers"].contains(&&*name) && !options.io {
                 map.set_max_entries(SMALLEST_RING).map_err(refused)?;
             }
             if name == "wishes" && !options.enforces {
@@ -243,6 +246,7 @@ impl SwapSensor {
         let files = subscribe(&object, "new_files", &queue, |bytes| {
             io_record::decode_file(bytes).map(Observation::File)
         })?;
+        let handovers = subscribe(&object, "handovers", &queue, io_record::decode_handover)?;
         let wakes = subscribe(&object, "wakes", &queue, |_| None)?;
         let stalls = Stalls::start(&object, options.base_ns, missing_tracepoints)?;
         Ok(Self {
@@ -252,6 +256,7 @@ impl SwapSensor {
             notices,
             copies,
             files,
+            handovers,
             wakes,
             referred: Referred::default(),
             queue,
@@ -323,7 +328,7 @@ impl SwapSensor {
 
     /// Hands all that was seen since the last call to `sink`: process changes and new files first, then each
     /// processor's records in its own order (across processors, sort by time), then files and processes that came
-    /// meanwhile, which some of these records refer to already, then the stacks they refer to (and perhaps some that
+    /// meanwhile, which some of these records refer to already, and work that was handed over, then the stacks they refer to (and perhaps some that
     /// later records refer to). Never blocks.
     ///
     /// # Errors
@@ -346,6 +351,7 @@ impl SwapSensor {
             Some(length)
         });
         self.hand_on_files(&mut sink)?;
+        self.hand_on_handovers(&mut sink)?;
         self.hand_on_copies(&mut sink)?;
         for mut completion in completions {
             self.numbers.complete(&mut completion);
@@ -370,6 +376,21 @@ impl SwapSensor {
         self.consume_notices()?;
         self.queue.borrow_mut().drain(..).for_each(&mut *sink);
         files.into_iter().for_each(sink);
+        Ok(())
+    }
+
+    /// Whoever works on behalf of another one by now was handed its work by now.
+    fn hand_on_handovers(
+        &mut self,
+        sink: &mut impl FnMut(Observation),
+    ) -> Result<(), CollectError> {
+        self.handovers
+            .consume()
+            .map_err(|error| CollectError::from_libbpf("handovers", &error))?;
+        for handover in self.queue.take() {
+            self.referred.note(&handover);
+            sink(handover);
+        }
         Ok(())
     }
 
@@ -505,11 +526,13 @@ impl SwapSensor {
 impl SwapSensor {
     /// `struct io_totals` of `bpf/record.h`.
     fn io_totals(&self) -> Result<IoTotals, CollectError> {
-        let [_, lost_files, unseen_calls, foreign_calls] = words(&self.object, ".data.io_totals")?;
+        let [_, lost_files, unseen_calls, foreign_calls, lost_handovers] =
+            words(&self.object, ".data.io_totals")?;
         Ok(IoTotals {
             lost_files,
             unseen_calls,
             foreign_calls,
+            lost_handovers,
         })
     }
 }

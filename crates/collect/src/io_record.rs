@@ -1,6 +1,7 @@
 //! Records of the programs on input and output (`bpf/io.h`), decoded. Pure, like [`crate::record`].
 
 use crate::CallPath;
+use crate::Observation;
 use crate::record::PAGE_BYTES;
 use crate::record::call_path;
 
@@ -283,6 +284,15 @@ pub(crate) fn decode_file(bytes: &[u8]) -> Option<FileSeen> {
     })
 }
 
+/// Decodes `struct handover`; `None` if it is too short.
+pub(crate) fn decode_handover(bytes: &[u8]) -> Option<Observation> {
+    let word = |at: usize| Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
+    Some(Observation::Handover {
+        token: word(0)?,
+        call_path: call_path(word(8)?),
+    })
+}
+
 /// Names come innermost first, each behind its length and padded to words.
 fn path(mut names: &[u8]) -> Option<Vec<u8>> {
     let mut parts = Vec::new();
@@ -302,7 +312,6 @@ fn path(mut names: &[u8]) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Observation;
     use crate::record::decode;
 
     #[test]
@@ -405,6 +414,24 @@ mod tests {
         assert_eq!(decode_file(&bytes[..bytes.len() - 1]), None);
     }
 
+    #[test]
+    fn work_that_was_handed_over_is_known_by_its_token() {
+        let handed_over = 1 << 61 | 0x1234;
+        let words = [5 << 60 | 1 << 59 | 1 << CALL_SHIFT, 0, 0, handed_over, 0, 0];
+        let call = decode_call(&words, 0, 0).expect("whole");
+        assert_eq!(call.call_path, CallPath::HandedOver(0x1234));
+        let mut bytes = 0x1234u64.to_ne_bytes().to_vec();
+        assert_eq!(decode_handover(&bytes), None, "cut");
+        bytes.extend(8u64.to_ne_bytes());
+        assert_eq!(
+            decode_handover(&bytes),
+            Some(Observation::Handover {
+                token: 0x1234,
+                call_path: CallPath::Known(7),
+            })
+        );
+    }
+
     /// record.h is the other half of this contract.
     #[test]
     fn the_header_has_the_same_numbers() {
@@ -433,6 +460,11 @@ mod tests {
             "#define CACHE_EVICTED 1",
             "#define CACHE_DROPPED 2",
             "#define FILE_UNLINKED 1",
+            "#define PATH_IS_HANDED_OVER (1ULL << 61)",
+            "#define MARK_OPTION 0x50677773",
+            "#define MARK_HANDED_OVER 1",
+            "#define MARK_ON_BEHALF 2",
+            "#define TOKEN_BITS (PATH_IS_HANDED_OVER - 1)",
             "#define FILE_PATH_CUT 2",
         ] {
             assert!(

@@ -30,6 +30,7 @@ const PAGE_IN_FLIGHT: u64 = 8;
 const PAGE_ORDER_SHIFT: u32 = 8;
 const HAS_PATH: u64 = 1 << 59;
 const PATH_IS_COPY: u64 = 1 << 63;
+const PATH_IS_HANDED_OVER: u64 = 1 << 61;
 const LATENCY_UNKNOWN: u64 = (1 << 40) - 1;
 pub(crate) const PAGE_BYTES: u64 = 4096;
 
@@ -146,6 +147,13 @@ pub enum Observation {
     Cache(CacheChange),
     /// A file that was not seen before.
     File(FileSeen),
+    /// Work was handed over that another thread may do ([`CallPath::HandedOver`]). The same token stands for the same path.
+    Handover {
+        /// What the program calls it.
+        token: u64,
+        /// By which path it was.
+        call_path: CallPath,
+    },
     /// A thread had to reclaim memory itself.
     Stall {
         /// When that began.
@@ -192,6 +200,8 @@ pub enum CallPath {
     Known(u32),
     /// That of the [`Observation::Stack`] with this sequence number, which comes later.
     Copied(u64),
+    /// That of the [`Observation::Handover`] with this token, which may come later: the thread worked on behalf of another one.
+    HandedOver(u64),
 }
 
 /// See [`Observation::Stall`].
@@ -313,14 +323,16 @@ impl Observation {
             | Self::Stall { space, .. } => Some(space),
             Self::FileCall(call) => Some(&mut call.space),
             Self::Cache(change) => change.by.as_mut().map(|by| &mut by.space),
-            Self::Stack { .. } | Self::File(_) | Self::Process { .. } => None,
+            Self::Stack { .. } | Self::File(_) | Self::Handover { .. } | Self::Process { .. } => {
+                None
+            }
         }
     }
 
     /// The call path it has, if any.
     pub(crate) fn call_path(&self) -> CallPath {
         match self {
-            Self::SwapIn { call_path, .. } => *call_path,
+            Self::SwapIn { call_path, .. } | Self::Handover { call_path, .. } => *call_path,
             Self::FileCall(call) => call.call_path,
             Self::Cache(change) => change.call_path,
             _ => CallPath::Unknown,
@@ -332,6 +344,9 @@ pub(crate) fn call_path(word: u64) -> CallPath {
     match word {
         0 => CallPath::Unknown,
         copy if copy & PATH_IS_COPY != 0 => CallPath::Copied(copy),
+        token if token & PATH_IS_HANDED_OVER != 0 => {
+            CallPath::HandedOver(token & (PATH_IS_HANDED_OVER - 1))
+        }
         known => CallPath::Known((known - 1) as u32),
     }
 }

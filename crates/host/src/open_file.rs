@@ -134,6 +134,14 @@ pub fn advise(file: impl AsFd, range: Range<u64>, advice: Advice) -> Result<(), 
     rustix::fs::fadvise(file, range.start, bytes, advice)
 }
 
+/// How long a file is now, bytes.
+///
+/// # Errors
+/// The errno of `fstat`.
+pub fn length(file: impl AsFd) -> Result<u64, Errno> {
+    Ok(u64::try_from(rustix::fs::fstat(file)?.st_size).unwrap_or(0))
+}
+
 /// Begins to write a range back, without waiting for it.
 ///
 /// # Errors
@@ -168,8 +176,7 @@ pub fn cached_pages(file: impl AsFd, range: Range<u64>) -> Result<u64, Errno> {
 
 fn by_mapping(file: impl AsFd, range: Range<u64>) -> Result<u64, Errno> {
     let page = crate::page_bytes();
-    let length = u64::try_from(rustix::fs::fstat(&file)?.st_size).unwrap_or(0);
-    let (start, end) = (range.start / page * page, range.end.min(length));
+    let (start, end) = (range.start / page * page, range.end.min(length(&file)?));
     let (mut cached, mut at) = (0, start);
     while at < end {
         let pages = (end - at).div_ceil(page).min(MAPPED_PAGES);

@@ -4,7 +4,11 @@ use std::ffi::CStr;
 use std::ffi::c_char;
 use std::ffi::c_void;
 
+use pagewise_interpose::capture;
+
 use crate::blocks;
+use crate::handover;
+use crate::handover::Handover;
 use crate::plan::calls;
 
 /// Locks a range as far as the budget goes; how many bytes.
@@ -61,4 +65,22 @@ pub extern "C" fn pagewise_runtime_phase_begin(_name: *const c_char) {
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub extern "C" fn pagewise_runtime_phase_end(_name: *const c_char) {
     calls::end_phase();
+}
+
+/// Work is about to be handed over to another thread: what [`pagewise_runtime_on_behalf_of`] wants there.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub extern "C" fn pagewise_runtime_handover() -> Handover {
+    handover::hand_over(capture())
+}
+
+/// This thread begins work that was handed over to it, in place of what it did before.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub extern "C" fn pagewise_runtime_on_behalf_of(handover: Handover) {
+    handover::work_for(handover);
+}
+
+/// This thread has done work that was handed over to it.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub extern "C" fn pagewise_runtime_done() {
+    handover::work_for(Handover::default());
 }

@@ -12,6 +12,7 @@ pub mod api;
 mod blocks;
 pub mod descriptors;
 pub mod file_io;
+pub mod handover;
 pub mod heap_end;
 pub mod locking;
 pub mod mapping;

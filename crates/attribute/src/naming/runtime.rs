@@ -139,6 +139,7 @@ pub fn is_runtime(frame: &Frame) -> bool {
 pub fn is_runtime_code(function: Option<&str>, file: Option<&str>, module: Option<&str>) -> bool {
     module.is_some_and(is_runtime_library)
         || file.is_some_and(is_runtime_source)
+        || function.is_some_and(is_mark)
         || function
             .zip(file)
             .is_some_and(|(function, file)| is_go_library(function, file))
@@ -179,6 +180,11 @@ fn is_go_library(function: &str, file: &str) -> bool {
             .split('/')
             .next()
             .is_some_and(|part| part.contains('.'))
+}
+
+/// What `pagewise.h` puts into the program itself: who has marked something is the function that calls it.
+fn is_mark(function: &str) -> bool {
+    function == "pagewise_handover"
 }
 
 /// Inner headers of the C library (`/usr/include/x86_64-linux-gnu/bits/stdio2.h`). Other libraries

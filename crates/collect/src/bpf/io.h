@@ -8,7 +8,8 @@
  *   sys_exit                            one record for each file that the call read or wrote
  *   mm_filemap_delete_from_page_cache   pages of known files that leave, whoever makes them leave
  *
- * Pages that come outside a call are those of mappings: then the path is that of the fault.
+ * Pages that come outside a call are those of mappings: then the path is that of the fault. While a thread works on behalf of
+ * another one, by what the program says itself (pagewise.h), the path is that by which the work was handed over.
  *
  * The descriptor is looked up when the call begins, as another thread may close it meanwhile. Pipes, sockets and
  * devices are left alone there, so that they cost only that look.
@@ -33,12 +34,12 @@ const __u8 io_calls[512] SEC(".rodata.io_calls") = {
 	[63] = IO_READ, [64] = IO_WRITE, [65] = IO_READV, [66] = IO_WRITEV, [67] = IO_PREAD, [68] = IO_PWRITE,
 	[69] = IO_PREADV, [70] = IO_PWRITEV, [71] = IO_SENDFILE, [76] = IO_SPLICE, [82] = IO_FSYNC,
 	[83] = IO_FDATASYNC, [285] = IO_COPY, [286] = IO_PREADV, [287] = IO_PWRITEV, [2] = IO_UNSEEN,
-	[426] = IO_UNSEEN,
+	[426] = IO_UNSEEN, [167] = IO_MARK,
 #else /* arch/x86/entry/syscalls/syscall_64.tbl */
 	[0] = IO_READ, [1] = IO_WRITE, [17] = IO_PREAD, [18] = IO_PWRITE, [19] = IO_READV, [20] = IO_WRITEV,
 	[40] = IO_SENDFILE, [74] = IO_FSYNC, [75] = IO_FDATASYNC, [209] = IO_UNSEEN, [275] = IO_SPLICE,
 	[295] = IO_PREADV, [296] = IO_PWRITEV, [326] = IO_COPY, [327] = IO_PREADV, [328] = IO_PWRITEV,
-	[426] = IO_UNSEEN,
+	[426] = IO_UNSEEN, [157] = IO_MARK,
 #endif
 };
 
@@ -70,6 +71,20 @@ struct io_call {
 	struct io_side sides[2];
 };
 struct io_call io_under_way[CALL_SLOTS];
+
+/* A thread that works on behalf of who has handed work over. */
+struct on_behalf {
+	__u64 token; /* 0: for itself */
+	__u64 born;  /* tells threads apart that had the same number in turn */
+	__u32 thread;
+	__u32 space;
+};
+struct on_behalf on_behalf[CALL_SLOTS];
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} handovers SEC(".maps");
 
 struct known_file {
 	__u64 inode; /* its number on its device */
@@ -125,7 +140,7 @@ static __always_inline __u32 wish_of(__u64 path)
 {
 	__u32 number = path - 1;
 
-	if (!config.enforces || !path || path & PATH_IS_COPY)
+	if (!config.enforces || !path || path & (PATH_IS_COPY | PATH_IS_HANDED_OVER))
 		return WISH_UNKNOWN;
 	__u32 *wish = bpf_map_lookup_elem(&wishes, &number);
 	return wish ? *wish : WISH_UNKNOWN;
@@ -451,6 +466,41 @@ static __always_inline bool take_files(struct io_call *io, struct task_struct *t
 	return true;
 }
 
+/* By whose path the thread that runs works: the hand-over's, or its own. */
+static __always_inline __u64 path_of_worker(struct cpu_state *cpu, struct task_struct *task, __u32 space,
+					    const struct user_registers *registers)
+{
+	const struct on_behalf *worker = &on_behalf[task->pid & (CALL_SLOTS - 1)];
+
+	if (worker->token && worker->thread == (__u32)task->pid && worker->space == space &&
+	    worker->born == task->start_boottime)
+		return PATH_IS_HANDED_OVER | worker->token;
+	return call_path(cpu, task, space, registers);
+}
+
+/* What pagewise.h says. The kernel refuses the call, whose number it does not know. */
+static __always_inline void take_mark(struct cpu_state *cpu, struct task_struct *task, __u32 space,
+				      const __u64 *arguments, const struct user_registers *registers)
+{
+	__u64 token = arguments[2] & TOKEN_BITS;
+
+	if (arguments[0] != MARK_OPTION || !config.call_paths)
+		return;
+	if (arguments[1] == MARK_ON_BEHALF) {
+		on_behalf[task->pid & (CALL_SLOTS - 1)] = (struct on_behalf){
+			.token = token,
+			.born = task->start_boottime,
+			.thread = task->pid,
+			.space = space,
+		};
+	} else if (arguments[1] == MARK_HANDED_OVER && token) {
+		struct handover handover = { .token = token, .path = call_path(cpu, task, space, registers) };
+
+		if (bpf_ringbuf_output(&handovers, &handover, sizeof(handover), BPF_RB_NO_WAKEUP))
+			__sync_fetch_and_add(&io_totals.lost_handovers, 1);
+	}
+}
+
 SEC("tp_btf/sys_enter")
 int BPF_PROG(io_begins, struct pt_regs *regs, long number)
 {
@@ -468,6 +518,14 @@ int BPF_PROG(io_begins, struct pt_regs *regs, long number)
 	__u32 space = space_of(cpu, mm);
 	if (!space)
 		return 0;
+	if (call == IO_MARK) {
+		struct user_registers registers = USER_REGISTERS(regs);
+		__u64 arguments[4] = ARGUMENTS(regs);
+
+		if (!is_foreign_call(task))
+			take_mark(cpu, task, space, arguments, &registers);
+		return 0;
+	}
 	if (call == IO_UNSEEN || is_foreign_call(task)) {
 		__sync_fetch_and_add(call == IO_UNSEEN ? &io_totals.unseen_calls : &io_totals.foreign_calls, 1);
 		return 0;
@@ -493,7 +551,7 @@ int BPF_PROG(io_begins, struct pt_regs *regs, long number)
 	if (config.call_paths) {
 		struct user_registers registers = USER_REGISTERS(regs);
 
-		io->path = call_path(cpu, task, space, &registers);
+		io->path = path_of_worker(cpu, task, space, &registers);
 	}
 	io->wish = wish_of(io->path);
 	io->start = now(cpu);
@@ -678,7 +736,7 @@ int BPF_PROG(page_cached, struct folio *added)
 			struct pt_regs *program = (struct pt_regs *)bpf_task_pt_regs(task);
 			struct user_registers registers = USER_REGISTERS(program);
 
-			path = call_path(cpu, task, space, &registers);
+			path = path_of_worker(cpu, task, space, &registers);
 		}
 		emit_cache(cpu, id, CACHE_ADDED, file, folio, time_word(space, time), task->pid, path);
 		return 0;

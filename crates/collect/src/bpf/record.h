@@ -23,6 +23,9 @@
  *               word 1   as for faults; the space is 0 unless pages were brought in
  *               word 2   63..24 the first page's index in the file | 23..0 thread
  *               word 3   the path
+ *
+ * In place of a path's number a record of input and output may have PATH_IS_HANDED_OVER and the token of a hand-over: the call was
+ * made on behalf of who had that path (pagewise.h). Tokens are told of by struct handover.
  */
 #ifndef PAGEWISE_RECORD_H
 #define PAGEWISE_RECORD_H
@@ -69,6 +72,7 @@ struct config {
 #define IO_COPY 11
 #define IO_FSYNC 12
 #define IO_FDATASYNC 13
+#define IO_MARK 30 /* no call on a file, but what pagewise.h says of those to come: see MARK_OPTION */
 #define IO_UNSEEN 31 /* asks for what threads of the kernel do later: only counted */
 
 #define IO_TO_FILE (1ULL << 58)
@@ -116,11 +120,18 @@ struct config {
 
 #define HAS_PATH (1ULL << 59)
 #define PATH_IS_COPY (1ULL << 63)
+#define PATH_IS_HANDED_OVER (1ULL << 61)
+#define TOKEN_BITS (PATH_IS_HANDED_OVER - 1)
 
 #define LATENCY_UNKNOWN ((1ULL << 40) - 1)
 
 #define PENDING_SETS (1 << 14)
 #define CALL_SLOTS (1 << 14)
+
+/* What pagewise.h says, by way of the preloaded library: prctl with a number that no kernel knows, then one of these and a token. */
+#define MARK_OPTION 0x50677773
+#define MARK_HANDED_OVER 1 /* work with this token is handed over here */
+#define MARK_ON_BEHALF 2   /* from here on this thread works on behalf of who had this token; 0: for itself */
 
 /* How many files a processor remembers without asking the map. */
 #define RECENT_FILES 64
@@ -248,12 +259,19 @@ struct file_notice {
 	__u32 words; /* that follow */
 };
 
+/* Work was handed over, through a BPF ring buffer, before the first record that refers to it. */
+struct handover {
+	__u64 token;
+	__u64 path;
+};
+
 struct io_totals {
 	__u32 last_file;
 	__u32 unused;
 	__u64 lost_files; /* of which no notice could be given */
 	__u64 unseen_calls; /* of recorded programs: input and output that happens elsewhere (io_uring, io_submit) */
 	__u64 foreign_calls; /* of 32-bit code */
+	__u64 lost_handovers; /* of which no notice could be given */
 };
 
 /* Of one walk over all tasks. */

@@ -30,6 +30,8 @@ const MOST_TOLD: u64 = 4;
 pub(crate) struct FaultPaths {
     /// Events that wait for their path's number, by place in the list of events.
     waiting: Vec<(usize, CallPath)>,
+    /// By which paths work was handed over, by token.
+    handovers: HashMap<u64, CallPath>,
     /// Copies that were unwound, perhaps before the event they belong to.
     numbers: HashMap<u64, Option<u32>>,
     lessons: Vec<Lesson>,
@@ -59,7 +61,28 @@ impl FaultPaths {
             CallPath::Known(number) => Some(number),
             CallPath::Copied(sequence) if keep => self.numbers.get(&sequence).copied().flatten(),
             CallPath::Copied(sequence) => self.numbers.remove(&sequence).flatten(),
+            CallPath::HandedOver(token) => self.number_of_handover(token),
         }
+    }
+
+    /// Work was handed over.
+    pub(crate) fn handed_over(&mut self, token: u64, path: CallPath) {
+        let known = self.handovers.entry(token).or_insert(path);
+        // The same token is the same path, of which a copy may be lost.
+        if !matches!(known, CallPath::Known(_)) && path != CallPath::Unknown {
+            *known = path;
+        }
+    }
+
+    /// Of each it is asked for many times: it is looked up once.
+    fn number_of_handover(&mut self, token: u64) -> Option<u32> {
+        let path = *self.handovers.get(&token)?;
+        if let CallPath::Known(number) = path {
+            return Some(number);
+        }
+        let number = self.number(path, false)?;
+        self.handovers.insert(token, CallPath::Known(number));
+        Some(number)
     }
 
     /// Unwinds a copied stack; returns the rows of its path if that is new.
@@ -178,4 +201,27 @@ fn registers_of(stack: &CopiedStack) -> Registers {
         stack.stack_pointer,
         stack.frame_pointer,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hand_over_is_known_once_its_stack_is_unwound_and_stays_known() {
+        let mut paths = FaultPaths::default();
+        let handed_over = CallPath::HandedOver(5);
+        assert_eq!(paths.number(handed_over, true), None, "not told of");
+        paths.handed_over(5, CallPath::Copied(9));
+        assert_eq!(paths.number(handed_over, false), None, "not unwound");
+        paths.numbers.insert(9, Some(3));
+        assert_eq!(paths.number(handed_over, false), Some(3));
+        for told in [CallPath::Unknown, CallPath::Copied(10)] {
+            paths.handed_over(5, told);
+            assert_eq!(paths.number(handed_over, false), Some(3), "{told:?}");
+        }
+        paths.handed_over(6, CallPath::Unknown);
+        paths.handed_over(6, CallPath::Known(4));
+        assert_eq!(paths.number(CallPath::HandedOver(6), false), Some(4));
+    }
 }

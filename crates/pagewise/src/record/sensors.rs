@@ -44,6 +44,8 @@ const NOT_PRELOADED: &str =
 pub(super) struct Sensors {
     pub(super) faults: Option<SwapSensor>,
     pub(super) allocations: Option<(AllocationServer, PathBuf)>,
+    /// The library, where programs can say on whose behalf they read and write.
+    pub(super) marks: Option<PathBuf>,
     pub(super) accesses: Option<Accesses>,
     pub(super) swap_is_slow: bool,
     /// Since the last look: faults are not watched before memory gets short.
@@ -66,6 +68,7 @@ impl Sensors {
         let mut sensors = Self {
             faults: None,
             allocations: None,
+            marks: None,
             accesses: None,
             swap_is_slow: Setting::swap_is_slow(),
             waiting_since: None,
@@ -83,6 +86,9 @@ impl Sensors {
         }
         let io = if arguments.io.is_some() { "on" } else { "off" };
         sensors.state("io", io);
+        if arguments.io.is_some() && !arguments.running.is_meant() {
+            sensors.marks = runtime_library().ok();
+        }
         let memory = sensors.faults.as_ref().filter(|_| arguments.sensors.faults);
         for (sensor, state) in waits::states(memory) {
             sensors.state(sensor, &state);
@@ -453,6 +459,7 @@ impl Sensors {
                 losses.insert("files".to_owned(), totals.io.lost_files);
                 losses.insert("io_of_other_threads".to_owned(), totals.io.unseen_calls);
                 losses.insert("io_of_32_bit_code".to_owned(), totals.io.foreign_calls);
+                losses.insert("handovers".to_owned(), totals.io.lost_handovers);
             }
         }
         if let Some(faults) = &self.faults {

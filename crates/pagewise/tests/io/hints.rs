@@ -70,6 +70,10 @@ pub(crate) fn plan_for(folder: &Path, rules: &[(&str, IoAction, Option<&str>)]) 
 }
 
 fn apply(folder: &Path, kind: &str) -> Ended {
+    apply_to(folder, kind, "data")
+}
+
+fn apply_to(folder: &Path, kind: &str, data: &str) -> Ended {
     let _ = fs::remove_file(folder.join("outcome.json"));
     let arguments = [
         "apply",
@@ -79,7 +83,7 @@ fn apply(folder: &Path, kind: &str) -> Ended {
         "--",
         "./hints",
         kind,
-        "data",
+        data,
         "other",
     ];
     run(folder, &arguments).expect_code(0)
@@ -229,6 +233,88 @@ fn files_that_go_or_change_meanwhile_harm_nobody() {
     }
 }
 
+/// What a program that reads `bytes` of the letter, and nothing but zeros besides, has read.
+pub(crate) const fn sum_of(bytes: u64) -> u64 {
+    2 * bytes
+}
+
+#[test]
+fn a_file_that_is_cut_while_it_is_hinted_is_read_as_ever_and_not_hinted_beyond_its_end() {
+    let burst_bytes = 64 << 10;
+    let random = Some(Readahead::Random);
+    // Of three parts of 40 pieces, all of the first is there.
+    let first_part = sum_of(40 * 65536);
+    for (action, leaves) in [
+        (DROP, false),
+        (IoAction::Drop { readahead: random }, false),
+        (IoAction::DontCache { readahead: None }, true),
+        (IoAction::Readahead(Readahead::Sequential), true),
+    ] {
+        let folder = folder();
+        plan_for(folder.path(), &[("reads", action, None)]);
+        let ended = apply(folder.path(), "shrinks");
+        assert_eq!(sum(&ended), first_part, "{action:?}");
+        let rule = first(folder.path());
+        let [beyond, behind, left] = printed(&ended)[..] else {
+            panic!("{}", ended.stdout);
+        };
+        assert_eq!((beyond, behind), (0, 0), "{action:?}: {rule:#}");
+        assert!(
+            leaves || left == 0,
+            "{action:?}: {left} pages are left, {rule:#}"
+        );
+        assert_eq!(number(&rule["bytes"]), 3 * 40 * 65536, "{action:?}");
+        assert!(rule["withdrawn"].is_null(), "{action:?}: {rule:#}");
+    }
+    for action in [
+        IoAction::WillNeed { burst_bytes },
+        IoAction::Readahead(Readahead::Random),
+    ] {
+        let folder = folder();
+        plan_for(folder.path(), &[("reads_at", action, None)]);
+        let ended = apply(folder.path(), "shrinks-at");
+        assert_eq!(sum(&ended), sum_of(40 * 4096), "{action:?}");
+        assert_eq!(printed(&ended)[..2], [0, 0], "{action:?}");
+        assert_eq!(number(&first(folder.path())["refusals"]), 0, "{action:?}");
+    }
+    let folder = folder();
+    plan_for(
+        folder.path(),
+        &[("reads_at", IoAction::WillNeed { burst_bytes }, None)],
+    );
+    assert_eq!(printed(&apply(folder.path(), "last-run")), [3, 0, 0]);
+    let rule = first(folder.path());
+    assert_eq!(number(&rule["asked_pages"]), 3, "{rule:#}");
+    // One tells how to read ahead.
+    assert_eq!(number(&rule["hints"]), 2, "{rule:#}");
+}
+
+#[test]
+fn a_file_that_is_cut_at_any_moment_harms_nobody() {
+    let burst_bytes = 64 << 10;
+    let random = Some(Readahead::Random);
+    let actions = [
+        DROP,
+        IoAction::Drop { readahead: random },
+        IoAction::DontCache { readahead: None },
+        IoAction::WillNeed { burst_bytes },
+        IoAction::Readahead(Readahead::Sequential),
+    ];
+    for action in actions {
+        let folder = folder();
+        let functions = ["reads", "reads_at", "writes_at"];
+        plan_for(folder.path(), &functions.map(|name| (name, action, None)));
+        assert_eq!(printed(&apply(folder.path(), "races")), [1], "{action:?}");
+        let rule = first(folder.path());
+        let calls = 20 * 24 * 16;
+        assert_eq!(number(&rule["calls"]), calls, "{action:?}: {rule:#}");
+        assert!(
+            rule["errno"].is_null() || rule["action"] == "dontcache",
+            "{action:?}: {rule:#}"
+        );
+    }
+}
+
 #[test]
 fn who_shares_a_descriptor_does_not_end_the_run_of_the_other() {
     // What is read ahead may still be on its way at the end.
@@ -253,13 +339,26 @@ fn what_has_no_page_cache_gets_no_hint() {
     let folder = folder();
     let folder = folder.path();
     plan_for(folder, &[("reads", DROP, None), ("writes", DROP, None)]);
-    for kind in ["pipe", "socket", "direct"] {
-        apply(folder, kind).expect_told(&["where hints mean nothing"]);
+    let in_memory = tempfile::tempdir_in("/dev/shm").expect("a folder");
+    let in_memory = in_memory.path().join("data");
+    write_file(&in_memory, 2);
+    let in_memory = in_memory.display().to_string();
+    for (kind, data) in [
+        ("pipe", "data"),
+        ("socket", "data"),
+        ("direct", "data"),
+        ("whole", in_memory.as_str()),
+    ] {
+        let ended = apply_to(folder, kind, data).expect_told(&["where hints mean nothing"]);
         let rule = first(folder);
         assert_eq!(number(&rule["hints"]), 0, "{kind}");
         assert_eq!(number(&rule["refusals"]), 0, "{kind}");
         assert_eq!(number(&rule["hintless_files"]), 1, "{kind}");
         assert!(number(&rule["bytes"]) >= 65536, "{kind}");
+        assert!(
+            kind != "whole" || printed(&ended) == [FILE_PAGES],
+            "it lives there"
+        );
     }
 }
 

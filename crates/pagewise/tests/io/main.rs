@@ -6,4 +6,5 @@ mod common;
 mod hints;
 mod outside;
 mod planned;
+mod pools;
 mod recording;

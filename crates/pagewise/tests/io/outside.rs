@@ -20,6 +20,7 @@ use super::hints::number;
 use super::hints::plan_for;
 use super::hints::printed;
 use super::hints::sum;
+use super::hints::sum_of;
 use super::hints::write_file;
 use crate::common::command::Ended;
 use crate::common::command::Running;
@@ -338,6 +339,45 @@ fn files_that_go_or_change_meanwhile_harm_nobody() {
         "what was written is dropped, later"
     );
     assert!(number(&outcome(folder)["processes"]) >= 8, "the child, too");
+}
+
+#[test]
+fn files_that_are_cut_while_they_are_hinted_are_read_as_ever_and_not_hinted_beyond_their_ends() {
+    let Some(_machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let folder = folder.path();
+    plan_for(folder, &[("reads", DROP, None)]);
+    write_file(&folder.join("other"), 2);
+    let ended = enforce(
+        folder,
+        &[&["shrinks", "data", "none"], &["races", "other", "none"]],
+    );
+    assert_eq!(sum(&ended[0]), sum_of(40 * 65536));
+    let [beyond, behind, left] = printed(&ended[0])[..] else {
+        panic!("{}", ended[0].stdout);
+    };
+    assert_eq!((beyond, behind), (0, 0));
+    // All that is left is what the last cut has left, if that was used.
+    assert!(left <= 256, "{left}");
+    assert_eq!(printed(&ended[1]), [1]);
+    let told = outcome(folder);
+    let rule = &told["io"][0];
+    assert_eq!(number(&rule["refusals"]), 0, "{told:#}");
+    assert!(rule["withdrawn"].is_null(), "{told:#}");
+
+    let burst_bytes = 64 << 10;
+    write_file(&folder.join("data"), 2);
+    plan_for(
+        folder,
+        &[("reads_at", IoAction::WillNeed { burst_bytes }, None)],
+    );
+    let ended = enforce(folder, &[&["last-run", "data", "none"]]);
+    assert_eq!(printed(&ended[0])[1..], [0, 0]);
+    let told = outcome(folder);
+    let asked = number(&told["io"][0]["asked_pages"]);
+    assert!(asked <= 3, "{told:#}");
 }
 
 #[test]

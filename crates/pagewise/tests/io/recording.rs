@@ -413,6 +413,65 @@ fn ten_thousand_open_files_are_each_told_by_name() {
 }
 
 #[test]
+fn a_file_that_is_cut_while_it_is_read_is_told_as_it_was_read() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = super::hints::folder();
+    let data = folder.path().join("data");
+    let whole = || super::hints::write_file(&data, 2);
+    let program = "./hints shrinks data none";
+    let (_, report) = record_all_paths(folder.path(), "--io --sensors none", program, whole);
+    machine.assert_restored();
+    assert_nothing_lost(&report);
+    let reads = context(&report, "reads", "read");
+    assert_eq!(reads["again_share"], 0.0, "{reads:#}");
+    let recorded = Recorded::read(folder.path(), "/hints");
+    let piece = |number: u64| ("read", "read", Some(number * 16 * BLOCK), Ok(16 * BLOCK));
+    let mut pieces: Vec<Told> = (0..120).map(piece).collect();
+    pieces.push(("read", "read", Some(120 * 16 * BLOCK), Ok(0)));
+    assert_eq!(recorded.of("reads"), pieces, "the last one finds nothing");
+}
+
+#[test]
+fn more_paths_through_generated_code_than_can_be_told_apart_lose_paths_and_no_calls() {
+    const PATHS: u64 = 70_000;
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder_with("flood.c");
+    fs::write(folder.path().join("data"), [1]).expect("written");
+    let program = format!("./flood {PATHS} data");
+    let ended = record(folder.path(), "--io --sensors none", &program).expect_code(0);
+    machine.assert_restored();
+    assert_eq!(
+        ended.stdout,
+        format!("{PATHS}\n"),
+        "the program is unharmed"
+    );
+    let report = report(folder.path());
+    let data = report["io_files"].as_array().expect("files").iter();
+    let mut data = data.filter(|file| {
+        file["path"]
+            .as_str()
+            .is_some_and(|path| path.ends_with("/data"))
+    });
+    let calls = data.next().expect("the file")["calls"].as_u64();
+    let (calls, lost) = calls
+        .zip(report["losses"]["events"].as_u64())
+        .expect("counts");
+    assert_eq!(calls + lost, PATHS, "{lost} lost");
+    let text = run(folder.path(), &["report"]).expect_code(0).stdout;
+    assert!(text.contains("call paths"), "{text}");
+    // A plan has no rule for what it cannot know again.
+    let plan = run(folder.path(), &["plan", "--json", "--min-io", "1K"])
+        .expect_code(0)
+        .json();
+    let rules = plan["rules"].as_array().expect("rules");
+    assert!(rules.len() <= 64, "{} rules", rules.len());
+}
+
+#[test]
 fn a_running_program_is_joined_and_may_be_killed_meanwhile() {
     let Some(machine) = Machine::reserve() else {
         return;

@@ -141,6 +141,18 @@ static void *read_part(void *from) {
     return NULL;
 }
 
+static int is_enough;
+
+static void *cut_again_and_again(void *nothing) {
+    while (!__atomic_load_n(&is_enough, __ATOMIC_RELAXED)) {
+        if (ftruncate(shared_file, 3 * MIB + 5) != 0 || ftruncate(shared_file, 24 * MIB) != 0) {
+            exit(3);
+        }
+        usleep(100);
+    }
+    return nothing;
+}
+
 static pthread_barrier_t turn;
 
 // 64 KiB of the file, from here, a page a turn.
@@ -264,6 +276,58 @@ int main(int count, char **values) {
         read_all(file);
         close(file);
         tell_all(path);
+    } else if (IS("shrinks") || IS("shrinks-at")) {
+        // Somebody else cuts it, by another open file, while it is read, and makes it long again: what is there then is zeros.
+        evict(path);
+        int file = opened(path, 0);
+        for (int part = 0; part < 3; part++) {
+            for (int piece = 0; piece < 40; piece++) {
+                off_t at = (off_t)(part * 40 + piece) * PIECE;
+                IS("shrinks") ? reads(file) : reads_at(file, at);
+            }
+            let_hints_come();
+            if (truncate(path, MIB + PAGE / 2) != 0 || truncate(path, part < 2 ? 24 * MIB : MIB) != 0) {
+                return 3;
+            }
+        }
+        printf("%zd\n", IS("shrinks") ? reads(file) : reads_at(file, 10 * MIB));
+        let_hints_come();
+        printf("%ld\n", cached(file, MIB, 1 << 30));
+        close(file);
+        tell_all(path);
+    } else if (IS("last-run")) {
+        // A run that goes on up to the end of a file, but for one byte less than three pages of it.
+        if (truncate(path, 24 * MIB - PIECE + 2 * PAGE + 1) != 0) {
+            return 3;
+        }
+        evict(path);
+        int file = opened(path, 0);
+        reads_at(file, 24 * MIB - PIECE);
+        let_hints_come();
+        printf("%ld\n", cached(file, 24 * MIB - PIECE, 1 << 30));
+        // Cut before the next run is asked for: there is nothing to ask for there.
+        if (truncate(path, 4 * MIB) != 0) {
+            return 3;
+        }
+        printf("%zd\n", reads_at(file, 8 * MIB));
+        let_hints_come();
+        printf("%ld\n", cached(file, 4 * MIB, 1 << 30));
+    } else if (IS("races")) {
+        // Cut and made long again all the time, by a thread that nobody waits for.
+        shared_file = opened(path, 0);
+        pthread_t cutter;
+        pthread_create(&cutter, NULL, cut_again_and_again, NULL);
+        for (int times = 0; times < 20; times++) {
+            lseek(shared_file, 0, SEEK_SET);
+            for (off_t at = 0; at < 24 * MIB; at += PIECE) {
+                reads(shared_file);
+                reads_at(shared_file, 24 * MIB - at);
+                writes_at(shared_file, at / 2);
+            }
+        }
+        __atomic_store_n(&is_enough, 1, __ATOMIC_RELAXED);
+        pthread_join(cutter, NULL);
+        printf("%d\n", sum > 0);
     } else if (IS("reused") || IS("over")) {
         // The descriptor comes to mean the other file behind the hooks' back, or by dup2.
         evict(path);

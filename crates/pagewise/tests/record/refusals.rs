@@ -305,6 +305,27 @@ fn without_root_processes_of_others_are_refused() {
     machine.assert_restored();
 }
 
+/// The half of them that could be seen would be taken for all.
+#[test]
+fn without_root_calls_on_files_are_refused_before_anything_runs() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = tempdir().expect("a folder");
+    for options in [&["--io"][..], &["--io=sums", "--sensors", "none"]] {
+        let program = ["--", "touch", "ran"];
+        start(as_nobody(
+            folder.path(),
+            &[&["record"], options, &program].concat(),
+        ))
+        .end()
+        .expect_refusal(125, &["--io needs root", "bpf and perfmon", "sudo"]);
+        assert!(!folder.path().join("ran").exists(), "{options:?}");
+        assert!(!folder.path().join("pagewise.data").exists(), "{options:?}");
+    }
+    machine.assert_restored();
+}
+
 #[test]
 fn without_root_what_is_missing_is_told_and_the_rest_is_recorded() {
     let Some(machine) = Machine::reserve() else {

@@ -138,6 +138,9 @@ impl<'plan> Listener<'plan> {
                 let pid = self.pids.get(&file.space).copied();
                 self.hints.files.seen(&file, pid, &self.view);
             }
+            Observation::Handover { token, call_path } => {
+                self.fault_paths.handed_over(token, call_path);
+            }
             Observation::FileCall(call) => self.happened.push(Happened::Call(call)),
             Observation::Cache(change) => self.happened.push(Happened::Cache(change)),
             _ => {}

@@ -232,6 +232,10 @@ impl Translator {
                 self.file_io.cache(&change);
                 Ok(())
             }
+            Observation::Handover { token, call_path } => {
+                self.fault_paths.handed_over(token, call_path);
+                Ok(())
+            }
             Observation::File(file) => {
                 let pid = self.pids.get(&file.space).copied();
                 self.file_io.file(file, pid, writer)

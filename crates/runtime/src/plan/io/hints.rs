@@ -148,10 +148,17 @@ impl Hinted<'_> {
     fn ask_for_run(&mut self, rule: &PlanRule, call: &mut Call) -> Option<()> {
         let offset = self.offset(call)?;
         if !self.file.bursts.goes_on_at(offset) && call.request.bytes < rule.chunk_bytes {
-            self.require_same(call.request.descriptor)?;
-            let range = offset..offset.saturating_add(rule.chunk_bytes);
-            if self.advise(call.request.descriptor, range, page_cache::WILL_NEED) {
-                let pages = rule.chunk_bytes.div_ceil(PAGE);
+            let length = self.file.length_if_still(call.request.descriptor)?;
+            // It may have been truncated meanwhile. Of nothing the kernel would make all the rest.
+            let range = offset..offset.saturating_add(rule.chunk_bytes).min(length);
+            if !range.is_empty()
+                && self.advise(
+                    call.request.descriptor,
+                    range.clone(),
+                    page_cache::WILL_NEED,
+                )
+            {
+                let pages = (range.end - range.start).div_ceil(PAGE);
                 self.plan.status.add_to_io(self.rule, OfIo::Asked, pages);
             }
         }

@@ -40,6 +40,7 @@ pub(crate) use self::open_files::Own;
 use self::open_files::Place;
 use super::loaded::Plan;
 use super::with_plan;
+use crate::handover;
 
 /// The rules about I/O, a bit each; without any, hooks pass calls on at once.
 static RULES: AtomicU64 = AtomicU64::new(0);
@@ -111,6 +112,17 @@ pub(super) fn begin(plan: &Plan) {
     }
 }
 
+/// The rules that the call path which begins here matches, a bit each.
+pub(crate) fn matching(registers: Registers) -> u64 {
+    let mut matching = 0;
+    if is_any() {
+        with_plan(|plan| {
+            matching = paths::matching(plan, RULES.load(Ordering::Relaxed), registers)
+        });
+    }
+    matching
+}
+
 /// A forked child has its own descriptors.
 pub(super) fn forget() {
     PROCESS.store(interpose::process_id(), Ordering::Relaxed);
@@ -127,7 +139,10 @@ pub(crate) fn before(request: Request, registers: Registers) -> Option<Call> {
 
 fn begin_call(plan: &Plan, request: Request, registers: Registers) -> Option<Call> {
     let rules = RULES.load(Ordering::Relaxed);
-    let matching = paths::matching(plan, rules, registers);
+    let matching = match handover::rules() {
+        Some(handed_over) => handed_over,
+        None => paths::matching(plan, rules, registers),
+    };
     if matching == 0 {
         give_back(request.descriptor);
         return None;

@@ -111,7 +111,13 @@ impl OpenFile {
 
     /// Whether the descriptor still means this file.
     pub(super) fn is_still(&self, descriptor: i32) -> bool {
-        page_cache::facts(descriptor).is_some_and(|facts| facts.identity == self.identity)
+        self.length_if_still(descriptor).is_some()
+    }
+
+    /// How long the file is now, bytes; `None`: the descriptor means another one.
+    pub(super) fn length_if_still(&self, descriptor: i32) -> Option<u64> {
+        let facts = page_cache::facts(descriptor)?;
+        (facts.identity == self.identity).then_some(facts.bytes)
     }
 }
 

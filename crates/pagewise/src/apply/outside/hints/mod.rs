@@ -295,8 +295,10 @@ impl<'plan> Hints<'plan> {
     fn ask_for(&mut self, place: Place, file: u32, index: usize, range: Range<u64>) {
         match self.files.open(place, file) {
             Ok(open) => {
-                let pages = (range.end - range.start).div_ceil(PAGE);
-                if self.advise(&open, index, range, Advice::WillNeed) {
+                // It may have been truncated meanwhile. Of nothing the kernel would make all the rest.
+                let end = range.end.min(open_file::length(&open).unwrap_or(range.end));
+                let pages = end.saturating_sub(range.start).div_ceil(PAGE);
+                if pages > 0 && self.advise(&open, index, range.start..end, Advice::WillNeed) {
                     self.words.add_to_io(index, OfIo::Asked, pages);
                 }
             }
