@@ -44,8 +44,6 @@ const NOT_PRELOADED: &str =
 pub(super) struct Sensors {
     pub(super) faults: Option<SwapSensor>,
     pub(super) allocations: Option<(AllocationServer, PathBuf)>,
-    /// The library, where programs can say on whose behalf they read and write.
-    pub(super) marks: Option<PathBuf>,
     pub(super) accesses: Option<Accesses>,
     pub(super) swap_is_slow: bool,
     /// Since the last look: faults are not watched before memory gets short.
@@ -68,7 +66,6 @@ impl Sensors {
         let mut sensors = Self {
             faults: None,
             allocations: None,
-            marks: None,
             accesses: None,
             swap_is_slow: Setting::swap_is_slow(),
             waiting_since: None,
@@ -86,9 +83,6 @@ impl Sensors {
         }
         let io = if arguments.io.is_some() { "on" } else { "off" };
         sensors.state("io", io);
-        if arguments.io.is_some() && !arguments.running.is_meant() {
-            sensors.marks = runtime_library().ok();
-        }
         let memory = sensors.faults.as_ref().filter(|_| arguments.sensors.faults);
         for (sensor, state) in waits::states(memory) {
             sensors.state(sensor, &state);

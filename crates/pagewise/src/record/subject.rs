@@ -41,10 +41,7 @@ impl Subject {
                 .env(abi::SOCKET_VARIABLE, server.socket());
             program = sampling::tell(program, arguments.sample_bytes);
         }
-        if let Some(library) = &sensors.marks {
-            if sensors.allocations.is_none() {
-                program = program.preload(library);
-            }
+        if arguments.io.is_some() && sensors.allocations.is_some() {
             program = program.env(abi::marks::VARIABLE, "1");
         }
         Ok(Self::Program(Box::new(program.start()?)))

@@ -64,7 +64,7 @@ fn what_a_pool_reads_is_of_who_has_queued_it_if_the_program_says_so() {
     };
     let folder = folder();
     let folder = folder.path();
-    for options in ["--io --sensors none", "--io"] {
+    for options in ["--io", "--io --sensors allocations"] {
         let report = recorded(folder, options, "marked");
         assert_eq!(
             readers(&report),
@@ -84,16 +84,20 @@ fn what_a_pool_reads_is_of_who_has_queued_it_if_the_program_says_so() {
             "{options}"
         );
     }
-    let report = recorded(folder, "--io=sums --sensors none", "marked");
+    let report = recorded(folder, "--io=sums --sensors allocations", "marked");
     let calls: Vec<i64> = readers(&report).iter().map(|reader| reader.1).collect();
     assert_eq!(calls, [LOOKUPS, PIECES, OWN, OWN]);
     // Else the thread's own path is all that is known.
-    for kind in ["plain", "sandboxed"] {
-        let report = recorded(folder, "--io --sensors none", kind);
+    for (kind, options) in [
+        ("plain", "--io"),
+        ("sandboxed", "--io"),
+        ("marked", "--io --sensors none"),
+    ] {
+        let report = recorded(folder, options, kind);
         let readers = readers(&report);
         let functions: Vec<_> = readers.iter().map(|reader| (reader.0, reader.1)).collect();
         let own = ("reads_for_itself", OWN);
-        assert_eq!(functions, [("does", LOOKUPS + PIECES), own, own], "{kind}");
+        assert_eq!(functions, [("does", LOOKUPS + PIECES), own, own], "{kind} {options}");
         // And which function has taken the work from the queue.
         let text = run(folder, &["report"]).expect_code(0).stdout;
         let is_told =
@@ -110,7 +114,7 @@ fn a_rule_about_who_queues_is_heeded_by_who_reads() {
     };
     let folder = folder();
     let folder = folder.path();
-    recorded(folder, "--io --sensors none", "marked");
+    recorded(folder, "--io", "marked");
     let plan = run(folder, &["plan", "--json", "--min-io", "1M"])
         .expect_code(0)
         .json();
