@@ -527,7 +527,10 @@ fn what_grows_by_small_steps_is_not_locked_anew_as_a_whole() {
         // Those of other tests, too.
         let unlocked = told(&ended, "unlocked");
         assert!(unlocked < most_unlocked, "{kind}: {ended:#?}");
-        assert!(kind != "copied" || told(&ended, "moves") > 100, "{ended:#?}");
+        assert!(
+            kind != "copied" || told(&ended, "moves") > 100,
+            "{ended:#?}"
+        );
         let outcome = outcome(folder.path());
         let rule = &outcome["rules"][usize::from(kind == "remapped")];
         assert_eq!(number(&rule["objects"]), 1, "{kind}: {rule}");

@@ -169,8 +169,7 @@ pub(super) fn carry_on(plan: &Plan, object: &mut Object, reserved: usize) {
     }
     object.locked += granted as u64;
     KEPT[object.rule].fetch_add(granted as u64, Ordering::Relaxed);
-    plan.status
-        .locked(object.rule, granted as u64, taken(plan));
+    plan.status.locked(object.rule, granted as u64, taken(plan));
 }
 
 /// Whatever the kernel has locked of the pages that a mapping touches is locked no more; of nobody's budget.

@@ -569,8 +569,7 @@ fn follow(plan: &Plan, object: Object) {
         locks::release(plan, &object);
         // Of what is only advised nothing is missed but when memory gets short.
         let is_advised = object.rule == FRESH && action == PlanAction::Huge;
-        plan.status
-            .add(Total::Unfollowed, u64::from(!is_advised));
+        plan.status.add(Total::Unfollowed, u64::from(!is_advised));
     }
     if action == PlanAction::Prezero {
         prezero::wake();

@@ -446,10 +446,7 @@ mod tests {
             ..Object::new(base + at * 200_000, 100_000, 7)
         };
         assert!(insert(due(0, 300)) && insert(due(1, 200)) && insert(due(2, 0)));
-        assert_eq!(
-            work_on_due(199, |_| unreachable!("not yet")),
-            Due::At(200)
-        );
+        assert_eq!(work_on_due(199, |_| unreachable!("not yet")), Due::At(200));
         let mut seen = 0;
         let work = |object: &mut Object| {
             seen = object.start;
@@ -459,10 +456,7 @@ mod tests {
         assert_eq!(seen, base + 200_000);
         assert_eq!(suspend(seen).map(|object| object.locked), Some(4096));
         assert_eq!(overlapping(base, 300_000), 2);
-        assert_eq!(
-            work_on_due(250, |_| unreachable!("not yet")),
-            Due::At(300)
-        );
+        assert_eq!(work_on_due(250, |_| unreachable!("not yet")), Due::At(300));
         let mut told = 0;
         let removed = remove_after(|object| object.start == seen, |object| told = object.locked);
         assert_eq!((removed.map(|object| object.rule), told), (Some(7), 4096));

@@ -9,8 +9,8 @@
 //! So it is in the table of objects while it is resized, and what is there when that is done decides.
 
 use super::Inherited;
-use super::locks;
 use super::loaded::Plan;
+use super::locks;
 use super::objects;
 use super::objects::Object;
 use super::objects::PAGE;
