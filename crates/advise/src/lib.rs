@@ -5,7 +5,7 @@
 //!        '--targets--> how each is known again ------------------------'--> Plan
 //! ```
 //!
-//! `choose.rs` is a function of numbers only; what a rule promises is in `predict.rs`.
+//! `choose` is a function of numbers only; what a rule promises is in `predict.rs`.
 
 #![forbid(unsafe_code)]
 

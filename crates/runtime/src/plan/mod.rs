@@ -532,7 +532,7 @@ fn resume_object(plan: &'static Plan, mut object: Object, inherited: &Inherited,
     }
     follow(plan, object);
     if object.due_ns > 0 {
-        later::wake();
+        later::wake(plan, hook);
     }
 }
 
