@@ -554,3 +554,25 @@ fn a_vector_beyond_the_budget_keeps_what_the_budget_holds() {
         assert_eq!(number(&rule["refusals"]), 0, "{kind}: {rule}");
     }
 }
+
+/// Whatever becomes of blocks and in whichever thread: in the end nothing is locked, and nothing counts as locked.
+#[test]
+fn no_lock_outlives_what_was_locked() {
+    let folder = planned(&[], &LOCK);
+    // Blocks that are mappings of their own, and blocks of heaps; with more budget than they need, and with less.
+    for kind in ["churn", "churn 1"] {
+        let ended = apply(folder.path(), "", &format!("./planned {kind}")).expect_code(0);
+        assert_eq!(told(&ended, "left"), 0, "{kind}: {ended:#?}");
+        // All of the budget is there again.
+        assert!(told(&ended, "again") >= 1008, "{kind}: {ended:#?}");
+        let rule = &outcome(folder.path())["rules"][0];
+        assert!(number(&rule["locked_bytes"]) > 1 << 20, "{kind}: {rule}");
+        assert!(number(&rule["locked_bytes"]) <= 50 << 20, "{kind}: {rule}");
+        let ended = apply(folder.path(), "", &with_a_mebibyte(kind)).expect_code(0);
+        assert_eq!(told(&ended, "left"), 0, "{kind}: {ended:#?}");
+        // All of the budget is there again.
+        assert!(told(&ended, "again") >= 1008, "{kind}: {ended:#?}");
+        let rule = &outcome(folder.path())["rules"][0];
+        assert!(number(&rule["locked_bytes"]) <= 1 << 20, "{kind}: {rule}");
+    }
+}

@@ -391,6 +391,57 @@ static uint64_t *resize_mapping(uint64_t *words, size_t old, size_t bytes) {
     return mremap(words, old, bytes, MREMAP_MAYMOVE);
 }
 
+// Blocks come, are resized and go at random, with pauses in which locks that were put off are made.
+static void *churn(void *seed) {
+    enum { BLOCKS = 4, PART = 128 << 10 };
+    unsigned random = (unsigned)(uintptr_t)seed;
+    uint64_t *blocks[BLOCKS] = {NULL};
+    size_t bytes[BLOCKS];
+    for (int i = 0; i < 300; i++) {
+        const int at = rand_r(&random) % BLOCKS;
+        const size_t wanted = (size_t)(rand_r(&random) % 24 + 1) * PART;
+        if (blocks[at] == NULL) {
+            blocks[at] = make(wanted);
+            fill(blocks[at], wanted);
+        } else if (rand_r(&random) % 8 == 0) {
+            check(blocks[at], bytes[at]);
+            free(blocks[at]);
+            blocks[at] = NULL;
+            continue;
+        } else {
+            blocks[at] = realloc(blocks[at], wanted);
+            check(blocks[at], wanted < bytes[at] ? wanted : bytes[at]);
+            fill(blocks[at], wanted);
+        }
+        bytes[at] = wanted;
+        if (rand_r(&random) % 32 == 0)
+            usleep(40000);
+        if (rand_r(&random) % 64 == 0) {
+            const pid_t child = fork();
+            if (child == 0) {
+                check(blocks[at], wanted);
+                _exit(0);
+            }
+            wait_for(child);
+        }
+    }
+    for (int i = 0; i < BLOCKS; i++)
+        free(blocks[i]);
+    return NULL;
+}
+
+static void churn_in_threads(void) {
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++)
+        pthread_create(&threads[i], NULL, churn, (void *)(uintptr_t)(i + 1));
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    printf("left %zu\n", locked_kib());
+    uint64_t *words = make(MIB - 2 * PAGE_BYTES);
+    printf("again %zu\n", locked_kib());
+    free(words);
+}
+
 static int threads_here(void) {
     int found = 0;
     DIR *folder = opendir("/proc/self/task");
@@ -422,6 +473,10 @@ int main(int count, char **values) {
         uint64_t *words = make(MIB);
         fill(words, MIB);
         grow_slowly(resize_block, words, 32 * MIB, kib);
+    } else if (strcmp(kind, "churn") == 0) {
+        if (kib > 0)
+            mallopt(M_MMAP_THRESHOLD, 1 << 30);
+        churn_in_threads();
     } else if (strcmp(kind, "heap") == 0) {
         mallopt(M_MMAP_THRESHOLD, 1 << 30);
         uint64_t *words = make(MIB);
