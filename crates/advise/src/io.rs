@@ -111,30 +111,27 @@ fn files(io: &FileIo) -> Vec<String> {
 
 impl IoAdvice {
     /// Leaves at most so many rules, those of most bytes: first those that do nothing go, unless they keep a shorter path's rule from what they are
-    /// about; a rule without room for these has none itself.
+    /// about. A rule without room for all that say something else about some of its calls has none itself: it would be about those, too.
     pub(crate) fn fit_into(&mut self, room: usize) {
         if self.rules.len() <= room {
             return;
         }
-        let (acting, idle): (Vec<Rule>, Vec<Rule>) = std::mem::take(&mut self.rules)
-            .into_iter()
-            .partition(|rule| rule.action != Action::Nothing);
-        let mut without = Vec::new();
-        for rule in acting {
-            let is_new = |idle: &&Rule| begins_with(idle, &rule) && !self.rules.contains(idle);
-            let exceptions: Vec<Rule> = idle.iter().filter(is_new).cloned().collect();
-            if self.rules.len() + exceptions.len() < room {
+        let all = std::mem::take(&mut self.rules);
+        let acting = |rule: &&Rule| rule.action != Action::Nothing;
+        for rule in all.iter().filter(acting) {
+            let is_new = |other: &&Rule| other.is_exception_to(rule) && !self.rules.contains(other);
+            let exceptions: Vec<Rule> = all.iter().filter(is_new).cloned().collect();
+            if !self.rules.contains(rule) && self.rules.len() + exceptions.len() < room {
                 self.rules.extend(exceptions);
-                self.rules.push(rule);
-            } else {
-                without.push(rule);
+                self.rules.push(rule.clone());
             }
         }
+        let without = |rule: &&Rule| !self.rules.contains(rule);
         let mut names: Vec<(String, usize)> = Vec::new();
-        for rule in without {
+        for rule in all.iter().filter(acting).filter(without) {
             match names.iter_mut().find(|(name, _)| *name == rule.name) {
                 Some((_, paths)) => *paths += 1,
-                None => names.push((rule.name, 1)),
+                None => names.push((rule.name.clone(), 1)),
             }
         }
         let most = pagewise_plan::MOST_RULES;
@@ -165,14 +162,6 @@ impl IoAdvice {
             why: why(context),
             predicted: None,
         });
-    }
-}
-
-/// Whether a rule is about some of the calls that another would be about.
-fn begins_with(rule: &Rule, other: &Rule) -> bool {
-    match (&rule.target, &other.target) {
-        (Target::Io { path, .. }, Target::Io { path: shorter, .. }) => path.starts_with(shorter),
-        _ => false,
     }
 }
 
@@ -397,6 +386,40 @@ mod tests {
         assert!(
             name == "scan" && why.contains("2 of its call paths"),
             "{why}"
+        );
+    }
+
+    #[test]
+    fn a_rule_does_not_take_over_calls_of_another_that_has_no_room() {
+        let drops = || Action::Io(IoAction::Drop { readahead: None });
+        let random = || Action::Io(IoAction::Readahead(Readahead::Random));
+        let rules = [
+            rule("walk", &[1], drops()),
+            rule("scan", &[2], drops()),
+            rule("but not here", &[1, 7], Action::Nothing),
+            rule("look up", &[1, 8], random()),
+            rule("idle", &[9], Action::Nothing),
+            rule("also", &[1, 9], drops()),
+        ];
+        let fitted = |room| {
+            let mut advice = IoAdvice {
+                rules: rules.to_vec(),
+                ..IoAdvice::default()
+            };
+            advice.fit_into(room);
+            let names = |told: Vec<&str>| told.join(", ");
+            let kept = advice.rules.iter().map(|rule| rule.name.as_str());
+            let without = advice.unnamed.iter().map(|(name, _)| name.as_str());
+            (names(kept.collect()), names(without.collect()))
+        };
+        let told = |kept: &str, without: &str| (kept.to_owned(), without.to_owned());
+        assert_eq!(fitted(0), told("", "walk, scan, look up, also"));
+        assert_eq!(fitted(1), told("scan", "walk, look up, also"));
+        assert_eq!(fitted(2), told("scan, look up", "walk, also"));
+        assert_eq!(fitted(3), told("but not here, look up, walk", "scan, also"));
+        assert_eq!(
+            fitted(5),
+            told("but not here, look up, walk, scan, also", "")
         );
     }
 

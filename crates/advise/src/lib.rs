@@ -5,7 +5,7 @@
 //!        '--targets--> how each is known again ------------------------'--> Plan
 //! ```
 //!
-//! `choose.rs` is a function of numbers only; what a rule promises is in `predict.rs`.
+//! `choose` is a function of numbers only; what a rule promises is in `predict.rs`.
 
 #![forbid(unsafe_code)]
 
@@ -269,8 +269,24 @@ pub(crate) fn without_memory(trace: &Trace, memory_bytes: Option<u64>) -> Result
 }
 
 impl Advice {
+    /// Drops rules that do nothing, the last first, until there is room for so many more. Those stay that keep another rule from
+    /// what they are about.
+    fn make_room(&mut self, wanted: usize) {
+        let rules = &mut self.plan.rules;
+        for at in (0..rules.len()).rev() {
+            if rules.len() + wanted <= pagewise_plan::MOST_RULES {
+                return;
+            }
+            let is_exception = rules.iter().any(|other| rules[at].is_exception_to(other));
+            if rules[at].action == Action::Nothing && !is_exception {
+                rules.remove(at);
+            }
+        }
+    }
+
     /// Adds what is advised for input and output.
     pub(crate) fn add_io(&mut self, mut io: IoAdvice) {
+        self.make_room(io.rules.len());
         io.fit_into(pagewise_plan::MOST_RULES.saturating_sub(self.plan.rules.len()));
         let helped: Vec<String> = io
             .rules

@@ -99,6 +99,13 @@ pub struct Rule {
     pub predicted: Option<Prediction>,
 }
 
+impl Rule {
+    /// Whether it says something else about some of what another would be about: without it, the other would be.
+    pub fn is_exception_to(&self, other: &Self) -> bool {
+        self.action != other.action && self.target.is_part_of(&other.target)
+    }
+}
+
 /// A place in the source; what is unknown is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourcePlace {
@@ -137,6 +144,25 @@ pub enum Target {
 }
 
 impl Target {
+    /// Whether all that this is about would be another's, if there were only that.
+    fn is_part_of(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Allocation(path), Self::Allocation(shorter)) => path.starts_with(shorter),
+            (
+                Self::Io { path, files },
+                Self::Io {
+                    path: shorter,
+                    files: of_shorter,
+                },
+            ) => {
+                // Of equal paths, the one of some files counts.
+                let is_wider = path == shorter && files.is_none() && of_shorter.is_some();
+                path.starts_with(shorter) && !is_wider
+            }
+            _ => false,
+        }
+    }
+
     /// The key of the call path; `None` for a global.
     pub fn site(&self) -> Option<Site> {
         match self {

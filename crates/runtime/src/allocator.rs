@@ -177,7 +177,7 @@ unsafe fn resize(
         0
     };
     // SAFETY: as above.
-    let inherited = plan::releasing(old as usize, || unsafe { usable_size(old) });
+    let inherited = plan::resizing(old as usize, bytes, || unsafe { usable_size(old) });
     let planned_bytes = match inherited {
         // SAFETY: as above.
         Some(_) => unsafe { usable_size(old) },
@@ -253,6 +253,12 @@ unsafe fn usable_size(address: *mut c_void) -> usize {
         Some(usable_size) => unsafe { usable_size(address) },
         None => 0,
     }
+}
+
+/// The same of a block that is known to be alive.
+pub(crate) fn usable_bytes(address: usize) -> usize {
+    // SAFETY: the plan asks of blocks only that the program has just been given, or gives back.
+    unsafe { usable_size(address as *mut c_void) }
 }
 
 /// # Safety

@@ -176,13 +176,16 @@ pub unsafe extern "C" fn mremap(
     flags: i32,
     target: *mut c_void,
 ) -> *mut c_void {
-    let inherited = plan::leaving(old as usize, old_bytes, Leaving::Moved);
+    let mut inherited = match flags & !libc::MREMAP_MAYMOVE {
+        0 => plan::remapping(old as usize, old_bytes, new_bytes),
+        _ => plan::leaving(old as usize, old_bytes, Leaving::Moved),
+    };
     if flags & libc::MREMAP_FIXED != 0 {
         // What is there is unmapped by it.
         plan::not_fresh(target as usize, new_bytes, false);
     }
     // SAFETY: the same call as our caller's; the kernel looks at the fifth argument if a flag says so.
-    let result = unsafe {
+    let call = || unsafe {
         libc::syscall(
             libc::SYS_mremap,
             old,
@@ -192,6 +195,14 @@ pub unsafe extern "C" fn mremap(
             target,
         ) as *mut c_void
     };
+    let mut result = call();
+    if result == libc::MAP_FAILED
+        && let Some(inherited) = inherited.as_mut().filter(|inherited| inherited.has_locks())
+    {
+        // More than the user may lock, perhaps.
+        plan::let_go(old as usize, old_bytes, inherited);
+        result = call();
+    }
     if result != libc::MAP_FAILED && is_large(old_bytes.max(new_bytes)) {
         moved(old as usize, old_bytes, result as usize, new_bytes);
     }

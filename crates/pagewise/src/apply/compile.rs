@@ -69,7 +69,8 @@ pub(super) fn compile_from_outside(plan: &Plan, files: BTreeMap<String, PathBuf>
     }
 }
 
-/// What becomes of each rule. Where there are too many for all, those that do nothing are left out first.
+/// What becomes of each rule. Where there are too many for all, those that do nothing are left out first; last those that keep
+/// another from what they are about.
 fn acting_first(
     rules: &[Rule],
     mut add: impl FnMut(&Rule) -> Result<usize, String>,
@@ -77,13 +78,24 @@ fn acting_first(
     let mut order: Vec<usize> = (0..rules.len()).collect();
     // Their order counts where several fit one call.
     if rules.len() > wire::FRESH {
-        order.sort_by_key(|&at| rules[at].action == Action::Nothing);
+        order.sort_by_key(|&at| turn(&rules[at], rules));
     }
     let mut sent = vec![Err(String::new()); rules.len()];
     for at in order {
         sent[at] = add(&rules[at]);
     }
     sent
+}
+
+/// When a rule has its turn.
+fn turn(rule: &Rule, rules: &[Rule]) -> u8 {
+    let acts = |rule: &Rule| rule.action != Action::Nothing;
+    let is_exception = |other: &Rule| acts(other) && rule.is_exception_to(other);
+    match (rules.iter().any(is_exception), acts(rule)) {
+        (true, _) => 0,
+        (false, true) => 1,
+        (false, false) => 2,
+    }
 }
 
 /// Whether calls are recognized to do something to them.
@@ -399,4 +411,54 @@ fn loader_of(executable: &Path) -> Option<PathBuf> {
     // It is run: a file that leads out of the system's folders is none of the system's loaders.
     let is_plain = !path.components().any(|part| part.as_os_str() == "..");
     (is_plain && path.is_file()).then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagewise_plan::SourcePlace;
+
+    #[test]
+    fn of_too_many_rules_exceptions_are_left_out_last() {
+        let rule = |offsets: &[u64], action: Action| Rule {
+            name: String::new(),
+            place: SourcePlace::default(),
+            target: Target::Io {
+                path: offsets
+                    .iter()
+                    .map(|&module_offset| frame(module_offset))
+                    .collect(),
+                files: None,
+            },
+            action,
+            why: String::new(),
+            predicted: None,
+        };
+        let drops = || Action::Io(IoAction::Drop { readahead: None });
+        let mut rules = vec![rule(&[1], Action::Nothing)];
+        rules.extend((2..100).map(|offset| rule(&[offset], drops())));
+        rules.push(rule(&[7, 1], Action::Nothing));
+        let mut sent = Vec::new();
+        acting_first(&rules, |rule| {
+            sent.push(rule.target.clone());
+            Ok(0)
+        });
+        let (idle, exception) = (&rules[0], &rules[rules.len() - 1]);
+        assert_eq!(sent.first(), Some(&exception.target));
+        assert_eq!(sent.last(), Some(&idle.target));
+        let between: Vec<Target> = rules[1..rules.len() - 1]
+            .iter()
+            .map(|rule| rule.target.clone())
+            .collect();
+        assert_eq!(sent[1..sent.len() - 1], between);
+    }
+
+    fn frame(module_offset: u64) -> Frame {
+        Frame {
+            module: "program".to_owned(),
+            build_id: None,
+            function: None,
+            module_offset,
+        }
+    }
 }

@@ -1,4 +1,4 @@
-// Programs under a plan: what they hold must stay what it was, whatever they do. usage: planned KIND
+// Programs under a plan: what they hold must stay what it was, whatever they do. usage: planned KIND [KIB]
 #define _GNU_SOURCE
 #include "../../../../include/pagewise.h"
 
@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -19,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MIB = 1 << 20 };
+enum { MIB = 1 << 20, PAGE_BYTES = 4096 };
 
 #ifdef OWN_MALLOC
 // Not safe for threads: who runs beside the program must not use it.
@@ -110,6 +111,13 @@ static void *thread(void *unused) {
         uint64_t *mapped = map(MIB);
         fill(mapped, MIB);
         munmap(mapped, MIB);
+        uint64_t *words = make(MIB / 2);
+        for (size_t bytes = MIB / 2; bytes < 2 * MIB; bytes += MIB / 8) {
+            fill(words, bytes);
+            words = realloc(words, bytes + MIB / 8);
+            check(words, bytes);
+        }
+        free(words);
     }
     return unused;
 }
@@ -332,6 +340,114 @@ static void crawl(void) {
     free(words);
 }
 
+// Of all that runs, by the kernel's own count.
+static size_t pages_counted(const char *name) {
+    FILE *file = fopen("/proc/vmstat", "r");
+    char line[256];
+    size_t pages = 0;
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
+        if (strncmp(line, name, strlen(name)) == 0)
+            pages = strtoull(line + strlen(name), NULL, 10);
+    fclose(file);
+    return pages;
+}
+
+enum { STEP = 64 << 10 };
+
+// A vector that grows by small steps: what it cost in pages unlocked, and what is locked once it rests, waited for so many KiB.
+static void grow_slowly(uint64_t *(*resize)(uint64_t *, size_t, size_t), uint64_t *words, size_t end, size_t least) {
+    const size_t before = pages_counted("unevictable_pgs_munlocked ");
+    int moves = 0;
+    for (size_t bytes = MIB; bytes < end; bytes += STEP) {
+        uint64_t *resized = resize(words, bytes, bytes + STEP);
+        moves += resized != words;
+        words = resized;
+        for (size_t i = bytes / 8; i < (bytes + STEP) / 8; i++)
+            words[i] = i * 0x9e3779b97f4a7c15u;
+    }
+    check(words, end);
+    const size_t unlocked = pages_counted("unevictable_pgs_munlocked ") - before;
+    size_t kib = 0;
+    for (int wait = 0; wait < 1000 && (kib = locked_kib()) < least; wait++)
+        usleep(10000);
+    printf("locked %zu\nunlocked %zu\nmoves %d\n", kib, unlocked, moves);
+}
+
+static uint64_t *resize_block(uint64_t *words, size_t old, size_t bytes) {
+    (void)old;
+    return realloc(words, bytes);
+}
+
+// Always to another place: what is behind it is not the allocator's.
+static uint64_t *move_block(uint64_t *words, size_t old, size_t bytes) {
+    (void)old;
+    sbrk(PAGE_BYTES);
+    uint64_t *moved = realloc(words, bytes);
+    malloc_trim(0);
+    return moved;
+}
+
+static uint64_t *resize_mapping(uint64_t *words, size_t old, size_t bytes) {
+    return mremap(words, old, bytes, MREMAP_MAYMOVE);
+}
+
+// Blocks come, are resized and go at random, with pauses in which locks that were put off are made.
+static void *churn(void *seed) {
+    enum { BLOCKS = 4, PART = 128 << 10 };
+    unsigned random = (unsigned)(uintptr_t)seed;
+    uint64_t *blocks[BLOCKS] = {NULL};
+    size_t bytes[BLOCKS];
+    for (int i = 0; i < 300; i++) {
+        const int at = rand_r(&random) % BLOCKS;
+        const size_t wanted = (size_t)(rand_r(&random) % 24 + 1) * PART;
+        if (blocks[at] == NULL) {
+            blocks[at] = make(wanted);
+            fill(blocks[at], wanted);
+        } else if (rand_r(&random) % 8 == 0) {
+            check(blocks[at], bytes[at]);
+            free(blocks[at]);
+            blocks[at] = NULL;
+            continue;
+        } else {
+            blocks[at] = realloc(blocks[at], wanted);
+            check(blocks[at], wanted < bytes[at] ? wanted : bytes[at]);
+            fill(blocks[at], wanted);
+        }
+        bytes[at] = wanted;
+        if (rand_r(&random) % 32 == 0)
+            usleep(40000);
+        if (rand_r(&random) % 64 == 0) {
+            const pid_t child = fork();
+            if (child == 0) {
+                check(blocks[at], wanted);
+                _exit(0);
+            }
+            wait_for(child);
+        }
+    }
+    for (int i = 0; i < BLOCKS; i++)
+        free(blocks[i]);
+    return NULL;
+}
+
+static void churn_in_threads(void) {
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++)
+        pthread_create(&threads[i], NULL, churn, (void *)(uintptr_t)(i + 1));
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    printf("left %zu\n", locked_kib());
+    // What comes too fast is not looked at.
+    size_t again = 0;
+    for (int i = 0; i < 1000 && again == 0; i++) {
+        uint64_t *words = make(MIB - 2 * PAGE_BYTES);
+        again = locked_kib();
+        free(words);
+        usleep(10000);
+    }
+    printf("again %zu\n", again);
+}
+
 static int threads_here(void) {
     int found = 0;
     DIR *folder = opendir("/proc/self/task");
@@ -354,10 +470,35 @@ static void map_in_child(void) {
 
 int main(int count, char **values) {
     const char *kind = count > 1 ? values[1] : "plain";
+    const size_t kib = count > 2 ? strtoull(values[2], NULL, 10) : 0;
     if (strcmp(kind, "plain") == 0)
         plain(8 * MIB);
     else if (strcmp(kind, "grow") == 0)
         grow();
+    else if (strcmp(kind, "grows") == 0) {
+        uint64_t *words = make(MIB);
+        fill(words, MIB);
+        grow_slowly(resize_block, words, 32 * MIB, kib);
+    } else if (strcmp(kind, "churn") == 0) {
+        if (kib > 0)
+            mallopt(M_MMAP_THRESHOLD, 1 << 30);
+        churn_in_threads();
+    } else if (strcmp(kind, "heap") == 0) {
+        mallopt(M_MMAP_THRESHOLD, 1 << 30);
+        uint64_t *words = make(MIB);
+        fill(words, MIB);
+        grow_slowly(resize_block, words, 32 * MIB, kib);
+    } else if (strcmp(kind, "copied") == 0) {
+        mallopt(M_MMAP_THRESHOLD, 1 << 30);
+        mallopt(M_TOP_PAD, 0);
+        uint64_t *words = make(MIB);
+        fill(words, MIB);
+        grow_slowly(move_block, words, 8 * MIB, kib);
+    } else if (strcmp(kind, "remapped") == 0) {
+        uint64_t *mapped = map(MIB);
+        fill(mapped, MIB);
+        grow_slowly(resize_mapping, mapped, 32 * MIB, kib);
+    }
     else if (strcmp(kind, "threads") == 0)
         threads_that_fork();
     else if (strcmp(kind, "clone") == 0)

@@ -82,6 +82,21 @@ impl Plan {
         self.view.fresh().is_some() || (0..self.view.rules()).any(|rule| self.prezeroes(rule))
     }
 
+    /// Whether objects of this rule are locked, in part or as a whole.
+    pub(super) fn locks(&self, rule: usize) -> bool {
+        matches!(self.action_of(rule), PlanAction::Lock | PlanAction::Stream)
+    }
+
+    /// Whether what is locked of them is at their start.
+    pub(super) fn keeps(&self, rule: usize) -> bool {
+        self.locks(rule) && self.view.rule(rule).ranges == 0
+    }
+
+    /// Whether objects of this rule are to be kept as a whole.
+    pub(super) fn keeps_whole(&self, rule: usize) -> bool {
+        self.keeps(rule) && self.action_of(rule) == PlanAction::Lock
+    }
+
     /// Whether there is something to do beside the program.
     pub(super) fn needs_helper(&self) -> bool {
         (0..self.view.rules()).any(|index| {

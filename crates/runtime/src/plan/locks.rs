@@ -92,7 +92,7 @@ pub(super) fn lock(plan: &Plan, rule: &PlanRule, object: &mut Object) {
             .unwrap_or(0)
             .min(pages.end);
         let wanted = end.saturating_sub(start).min(left / PAGE * PAGE);
-        let locked = lock_range(plan, object.rule, start, wanted);
+        let locked = lock_range(plan, object.rule, start, wanted, wanted);
         object.locked += locked as u64;
         KEPT[object.rule].fetch_add(locked as u64, Ordering::Relaxed);
         left -= locked;
@@ -102,11 +102,91 @@ pub(super) fn lock(plan: &Plan, rule: &PlanRule, object: &mut Object) {
     }
 }
 
-/// Locks a range from its start and returns how many bytes.
-fn lock_range(plan: &Plan, rule: usize, start: usize, wanted: usize) -> usize {
+/// Locks more of an object that is locked from its start on, so many bytes `at_once`. Of what the budget does not hold, `news`
+/// bytes at most are counted. True: it is locked as far as may be.
+pub(super) fn extend(
+    plan: &Plan,
+    rule: &PlanRule,
+    object: &mut Object,
+    (at_once, news): (usize, usize),
+) -> bool {
+    let pages = object.pages();
+    let locked = object.locked as usize;
+    let may_be_kept = match rule.keep_bytes {
+        0 => usize::MAX,
+        keep => keep.saturating_sub(KEPT[object.rule].load(Ordering::Relaxed)) as usize,
+    };
+    let rest = pages.len().saturating_sub(locked).min(may_be_kept) / PAGE * PAGE;
+    let wanted = rest.min(at_once);
+    // Of what is beyond the budget now, all that follows is, too.
+    let news = news.min(rest);
+    let more = lock_range(plan, object.rule, pages.start + locked, wanted, news);
+    object.locked += more as u64;
+    KEPT[object.rule].fetch_add(more as u64, Ordering::Relaxed);
+    more < wanted || more == rest
+}
+
+/// Takes all that an object that is locked as a whole will grow by; false: there is not so much.
+pub(super) fn reserve_growth(plan: &Plan, rule: &PlanRule, object: &Object, grown: usize) -> bool {
+    let kept = KEPT[object.rule].load(Ordering::Relaxed);
+    if rule.keep_bytes > 0 && kept.saturating_add(grown as u64) > rule.keep_bytes {
+        return false;
+    }
+    let taken = take(plan, grown);
+    if taken < grown {
+        give_back(plan, taken);
+    }
+    taken == grown
+}
+
+/// What was reserved is not needed.
+pub(super) fn cancel_growth(plan: &Plan, reserved: usize) {
+    give_back(plan, reserved);
+}
+
+/// A mapping that is locked as a whole is somewhere else now, or larger, and the kernel has taken its locks along. What it grew by
+/// is locked, too, and what was reserved for that is used up.
+pub(super) fn carry_on(plan: &Plan, object: &mut Object, reserved: usize) {
+    let pages = object.pages();
+    let had = (object.locked as usize).min(pages.len());
+    let grown = pages.len() - had;
+    give_back(plan, reserved.saturating_sub(grown));
+    let granted = match grown.checked_sub(reserved) {
+        Some(more) => reserved + take(plan, more),
+        None => grown,
+    };
+    let locked = had + granted;
+    // Costs nothing where they are locked: what is so already is passed over by mappings, not by pages.
+    if let Err(errno) = system::lock_on_fault(pages.start, locked) {
+        plan.status.refused(object.rule, errno);
+        give_back(plan, granted);
+        release(plan, object);
+        object.locked = 0;
+        return;
+    }
+    if locked < pages.len() {
+        let _ = system::unlock(pages.start + locked, pages.len() - locked);
+    }
+    object.locked += granted as u64;
+    KEPT[object.rule].fetch_add(granted as u64, Ordering::Relaxed);
+    plan.status.locked(object.rule, granted as u64, taken(plan));
+}
+
+/// Whatever the kernel has locked of the pages that a mapping touches is locked no more; of nobody's budget.
+pub(super) fn unlock_uncounted(mapping: &Object) {
+    let start = mapping.start / PAGE * PAGE;
+    let end = mapping.start.saturating_add(mapping.bytes);
+    let end = end.checked_next_multiple_of(PAGE).unwrap_or(start);
+    let _ = system::unlock(start, end - start);
+}
+
+/// Locks a range from its start and returns how many bytes. What is not, but for `news` bytes, was counted before.
+fn lock_range(plan: &Plan, rule: usize, start: usize, wanted: usize, news: usize) -> usize {
     let mut bytes = take(plan, wanted);
-    let beyond = (wanted - bytes) as u64;
-    plan.status.add_to_rule(rule, OfRule::BeyondBudget, beyond);
+    if bytes < wanted {
+        let beyond = news.saturating_sub(bytes) as u64;
+        plan.status.add_to_rule(rule, OfRule::BeyondBudget, beyond);
+    }
     while bytes > 0 {
         match system::lock_on_fault(start, bytes) {
             Ok(()) => {

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   hook -> call_path: which rule? -> objects: who lives where -> locks: keep it
-//!                                                    |
+//!                                          ^         |      (resize: it grows; later: not in the program's own time)
+//!                                          '---------'
 //!                                      helper thread: sweep -> reads ahead, drops behind
 //! ```
 
@@ -14,11 +15,13 @@ mod globals;
 mod hand;
 mod helper;
 pub(crate) mod io;
+mod later;
 mod loaded;
 mod locks;
 mod objects;
 mod prezero;
 mod probes;
+mod resize;
 mod status;
 mod sweep;
 mod trial;
@@ -40,6 +43,7 @@ use self::calls::Asked;
 use self::loaded::Plan;
 use self::objects::Object;
 use self::objects::PAGE;
+use self::resize::Kept;
 
 /// Smaller allocations are nobody's business; without a plan, all are smaller.
 static THRESHOLD: AtomicUsize = AtomicUsize::new(usize::MAX);
@@ -92,7 +96,7 @@ extern "C" fn at_start() {
         plan.status.add(Total::Processes, 1);
         locks::begin(plan);
         call_path::look_at_modules(plan);
-        if plan.needs_helper() || plan.needs_prezero() {
+        if plan.has_memory_rules() || plan.needs_prezero() {
             prezero::look_at_allocator();
         }
         if plan.needs_prezero() {
@@ -150,6 +154,7 @@ fn forget_parents() {
     locks::forget();
     helper::forget();
     hand::forget();
+    later::forget();
     prezero::forget();
     io::forget();
 }
@@ -165,7 +170,8 @@ fn match_globals(plan: &'static Plan, began: impl Fn(usize)) {
             locks::account_for_less(plan, object.rule, object.locked);
         }
         if change.now != 0 {
-            begin_object(plan, change.now, change.bytes, change.rule);
+            let object = Object::new(change.now, change.bytes, change.rule);
+            begin_object(plan, object, change.bytes);
             began(change.rule);
         }
     });
@@ -195,7 +201,15 @@ pub(crate) fn allocated(address: usize, bytes: usize, hook: Hook, inherited: Opt
         let fresh = || prezero::is_fresh(plan, address, bytes, hook).then_some(FRESH);
         let inherited = inherited.unwrap_or_default();
         if let Some(rule) = named.or(inherited.rule).or_else(fresh) {
-            begin_object(plan, address, bytes, rule);
+            let object = object_of(plan, (address, bytes), rule, hook);
+            if inherited.rule == Some(rule) {
+                resume_object(plan, object, &inherited, hook);
+            } else {
+                if let Some(kept) = inherited.kept {
+                    resize::let_go(plan, &kept, &object);
+                }
+                begin_object(plan, object, bytes);
+            }
             if plan.needs_helper() {
                 helper::start_for(plan, hook);
             }
@@ -217,6 +231,10 @@ const MOST_ASKED: usize = 8;
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Inherited {
     rule: Option<usize>,
+    /// Of the rule's object.
+    bytes: usize,
+    /// It is still there, with its locks.
+    kept: Option<Kept>,
     asked: [Option<Asked>; MOST_ASKED],
 }
 
@@ -225,9 +243,15 @@ impl Inherited {
     fn note(&mut self, object: &Object, block: usize) {
         if object.rule != CALLS {
             self.rule = Some(object.rule);
+            self.bytes += object.bytes;
         } else if let Some(free) = self.asked.iter_mut().find(|asked| asked.is_none()) {
             *free = Some(Asked::of(object, block));
         }
+    }
+
+    /// Whether locks of ours go where the memory goes.
+    pub(crate) fn has_locks(&self) -> bool {
+        self.kept.is_some()
     }
 
     fn if_any(self) -> Option<Self> {
@@ -245,6 +269,51 @@ pub(crate) fn is_heap_grown(block_end: usize) -> bool {
 #[cold]
 pub(crate) fn heap_grew() {
     with_plan(prezero::start);
+}
+
+/// A block is about to be made one of `new_bytes`; what it hands on. Locks on it go on where they can.
+#[inline(always)]
+pub(crate) fn resizing(
+    address: usize,
+    new_bytes: usize,
+    bytes: impl FnOnce() -> usize,
+) -> Option<Inherited> {
+    if objects::may_be_owned_by(address)
+        && let Some(kept) = keep(|plan| resize::keep_block(plan, address, new_bytes))
+    {
+        return Some(kept);
+    }
+    releasing(address, bytes)
+}
+
+/// A mapping is about to be made one of `new_bytes`, at its place or where the kernel likes; what it hands on. Locks on it go on
+/// where they can.
+#[inline(always)]
+pub(crate) fn remapping(start: usize, bytes: usize, new_bytes: usize) -> Option<Inherited> {
+    if objects::may_be_owned_by(start)
+        && let Some(kept) = keep(|plan| resize::keep_mapping(plan, start, bytes, new_bytes))
+    {
+        return Some(kept);
+    }
+    leaving(start, bytes, Leaving::Moved)
+}
+
+#[cold]
+fn keep(look: impl FnOnce(&Plan) -> Option<Inherited>) -> Option<Inherited> {
+    let mut kept = None;
+    with_plan(|plan| kept = look(plan));
+    kept
+}
+
+/// The kernel would not resize a mapping with locks of ours: they end.
+#[cold]
+pub(crate) fn let_go(start: usize, bytes: usize, inherited: &mut Inherited) {
+    with_plan(|plan| {
+        if let Some(kept) = inherited.kept.take() {
+            let object = Object::new(start, bytes, CALLS);
+            resize::let_go(plan, &kept, &object);
+        }
+    });
 }
 
 /// A block of so many bytes, which are asked for only if they matter, is about to be released; what it hands on.
@@ -425,38 +494,82 @@ pub(crate) fn locked_all() {
     left(0, usize::MAX, Leaving::Advised);
 }
 
-fn begin_object(plan: &'static Plan, address: usize, bytes: usize, index: usize) {
-    let action = plan.action_of(index);
+/// What a rule is about. A large block of the C library is a mapping of its own, locked with the words before it: as one, the
+/// kernel moves it when it grows.
+fn object_of(plan: &Plan, (address, bytes): (usize, usize), rule: usize, hook: Hook) -> Object {
+    let is_block = hook == Hook::Allocator && plan.keeps_whole(rule);
+    match is_block.then(|| resize::mapping_of(address)).flatten() {
+        Some((start, mapped)) => Object {
+            owner: address,
+            ..Object::new(start, mapped, rule)
+        },
+        None => Object::new(address, bytes, rule),
+    }
+}
+
+/// One that was made, of so many bytes.
+fn begin_object(plan: &'static Plan, mut object: Object, bytes: usize) {
     let status = &plan.status;
-    status.add_to_rule(index, OfRule::Objects, 1);
-    status.add_to_rule(index, OfRule::Bytes, bytes as u64);
+    status.add_to_rule(object.rule, OfRule::Objects, 1);
+    status.add_to_rule(object.rule, OfRule::Bytes, bytes as u64);
     // Released without our being told, and handed out again.
-    end_objects(plan, address, bytes, Leaving::Moved);
-    let mut object = Object::new(address, bytes, index);
-    match action {
-        PlanAction::Nothing => return,
+    end_objects(plan, object.start, object.bytes, Leaving::Moved);
+    act_on(plan, &mut object);
+    follow(plan, object);
+}
+
+/// One that was resized, or was not after all.
+fn resume_object(plan: &'static Plan, mut object: Object, inherited: &Inherited, hook: Hook) {
+    let grown = object.bytes.saturating_sub(inherited.bytes) as u64;
+    plan.status.add_to_rule(object.rule, OfRule::Bytes, grown);
+    let kept = inherited.kept;
+    let is_settled = kept.is_some_and(|kept| resize::settle(plan, &kept, &mut object));
+    end_objects(plan, object.start, object.bytes, Leaving::Moved);
+    let may_wait = plan.locks(object.rule) && !is_settled;
+    let has_time = may_wait && later::put_off(plan, &mut object, hook);
+    if !is_settled && !has_time {
+        act_on(plan, &mut object);
+    }
+    follow(plan, object);
+    if object.due_ns > 0 {
+        later::wake(plan, hook);
+    }
+}
+
+/// What the rule says is to be done at once.
+fn act_on(plan: &Plan, object: &mut Object) {
+    match plan.action_of(object.rule) {
         PlanAction::Lock | PlanAction::Stream => {
-            locks::lock(plan, &plan.view.rule(index), &mut object);
+            locks::lock(plan, &plan.view.rule(object.rule), object);
         }
-        PlanAction::Huge | PlanAction::Prezero if index == FRESH => {
+        PlanAction::Huge | PlanAction::Prezero if object.rule == FRESH => {
             let is_short = plan.is_short(interpose::now_ns());
-            advise_whole(plan, &object, prezero::advice(is_short));
+            advise_whole(plan, object, prezero::advice(is_short));
         }
-        PlanAction::Huge | PlanAction::Prezero => advise_whole(plan, &object, system::HUGE),
-        PlanAction::Sequential => advise_whole(plan, &object, system::SEQUENTIAL),
+        PlanAction::Huge | PlanAction::Prezero => advise_whole(plan, object, system::HUGE),
+        PlanAction::Sequential => advise_whole(plan, object, system::SEQUENTIAL),
         PlanAction::Prefetch
         | PlanAction::Cold
+        | PlanAction::Nothing
         | PlanAction::IoReadahead
         | PlanAction::IoWillNeed
         | PlanAction::IoDrop
         | PlanAction::IoDontCache
         | PlanAction::IoNothing => {}
     }
+}
+
+/// From here on it is known.
+fn follow(plan: &Plan, object: Object) {
+    let action = plan.action_of(object.rule);
+    if action == PlanAction::Nothing {
+        return;
+    }
     if !objects::insert(object) {
         locks::release(plan, &object);
         // Of what is only advised nothing is missed but when memory gets short.
-        let is_advised = index == FRESH && action == PlanAction::Huge;
-        status.add(Total::Unfollowed, u64::from(!is_advised));
+        let is_advised = object.rule == FRESH && action == PlanAction::Huge;
+        plan.status.add(Total::Unfollowed, u64::from(!is_advised));
     }
     if action == PlanAction::Prezero {
         prezero::wake();

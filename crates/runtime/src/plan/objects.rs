@@ -33,6 +33,8 @@ pub(super) struct Object {
     pub(super) keep: usize,
     /// The helper has nothing more to do to it.
     pub(super) is_done: bool,
+    /// When it is to be locked, ns, if that is still to be done; 0: it is not.
+    pub(super) due_ns: u64,
 }
 
 struct Table {
@@ -64,6 +66,7 @@ impl Object {
             streamed: false,
             keep: 0,
             is_done: false,
+            due_ns: 0,
         }
     }
 
@@ -157,11 +160,21 @@ pub(super) fn remove_overlapping(start: usize, bytes: usize) -> Option<Object> {
 }
 
 pub(super) fn remove(is_meant: impl Fn(&Object) -> bool) -> Option<Object> {
+    remove_after(is_meant, |_| ())
+}
+
+/// The same, after something was done to it: to memory that was given back already and may be another's. Whoever that is ends
+/// this object first, and so waits.
+pub(super) fn remove_after(
+    is_meant: impl Fn(&Object) -> bool,
+    work: impl FnOnce(&Object),
+) -> Option<Object> {
     let mut table = TABLE.lock()?;
     let slot = table
         .objects
         .iter_mut()
         .find(|slot| slot.as_ref().is_some_and(&is_meant))?;
+    work(slot.as_ref()?);
     let object = slot.take()?;
     drop(table);
     while BUSY.load(Ordering::Acquire) == object.number {
@@ -205,6 +218,52 @@ pub(super) fn find(number: usize) -> Option<Object> {
     let table = TABLE.lock()?;
     let mut alive = table.objects.iter().flatten();
     alive.find(|object| object.number == number).copied()
+}
+
+/// The one that is released by this address, as it is; from here on it is not due any more.
+pub(super) fn suspend(address: usize) -> Option<Object> {
+    let mut table = TABLE.lock()?;
+    let mut alive = table.objects.iter_mut().flatten();
+    let object = alive.find(|object| object.owner == address)?;
+    let before = *object;
+    object.due_ns = 0;
+    Some(before)
+}
+
+/// How many have a byte in this range.
+pub(super) fn overlapping(start: usize, bytes: usize) -> usize {
+    let end = start.saturating_add(bytes);
+    count(|object| object.start < end && start < object.start + object.bytes)
+}
+
+/// What [`work_on_due`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    /// Something was done to one.
+    Now,
+    /// The first is due then, ns.
+    At(u64),
+    /// None is.
+    Never,
+}
+
+/// Does something, for a millisecond at most, to one that is due. No object ends meanwhile.
+pub(super) fn work_on_due(now_ns: u64, work: impl FnOnce(&mut Object)) -> Due {
+    let Some(mut table) = TABLE.lock() else {
+        return Due::Never;
+    };
+    let waiting = table.objects.iter_mut().flatten();
+    let first = waiting
+        .filter(|object| object.due_ns > 0)
+        .min_by_key(|object| object.due_ns);
+    match first {
+        Some(object) if object.due_ns <= now_ns => {
+            work(object);
+            Due::Now
+        }
+        Some(object) => Due::At(object.due_ns),
+        None => Due::Never,
+    }
 }
 
 /// The oldest of those that came after the one of this number: to go through them without a place for all.
@@ -377,6 +436,38 @@ mod tests {
             assert!(worker.join().expect("it ends"));
         });
         assert!(!while_alive(number, || ()));
+    }
+
+    #[test]
+    fn what_is_due_is_worked_on_in_its_turn() {
+        let base = 0x7400_0000_0000;
+        let due = |at: usize, due_ns| Object {
+            due_ns,
+            ..Object::new(base + at * 200_000, 100_000, 7)
+        };
+        assert!(insert(due(0, 300)) && insert(due(1, 200)) && insert(due(2, 0)));
+        assert_eq!(work_on_due(199, |_| unreachable!("not yet")), Due::At(200));
+        let mut seen = 0;
+        let work = |object: &mut Object| {
+            seen = object.start;
+            (object.due_ns, object.locked) = (0, 4096);
+        };
+        assert_eq!(work_on_due(250, work), Due::Now);
+        assert_eq!(seen, base + 200_000);
+        assert_eq!(suspend(seen).map(|object| object.locked), Some(4096));
+        assert_eq!(overlapping(base, 300_000), 2);
+        assert_eq!(work_on_due(250, |_| unreachable!("not yet")), Due::At(300));
+        let mut told = 0;
+        let removed = remove_after(|object| object.start == seen, |object| told = object.locked);
+        assert_eq!((removed.map(|object| object.rule), told), (Some(7), 4096));
+        assert_eq!(suspend(base).map(|object| object.due_ns), Some(300));
+        assert_eq!(
+            work_on_due(900, |_| unreachable!("none is due")),
+            Due::Never
+        );
+        for _ in 0..2 {
+            assert!(remove(|object| object.rule == 7).is_some());
+        }
     }
 
     #[test]

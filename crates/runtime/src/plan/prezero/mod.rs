@@ -70,6 +70,11 @@ pub(super) fn look_at_allocator() {
     c_library::look();
 }
 
+/// Whether the program's allocator is the C library's.
+pub(super) fn is_c_librarys_allocator() -> bool {
+    c_library::is_allocator()
+}
+
 /// When this library is loaded. The thread is started once there is something to look after: most programs are small, and
 /// some may have one thread only, as who makes a user namespace.
 pub(super) fn begin(plan: &Plan) {

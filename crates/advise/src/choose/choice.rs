@@ -1,0 +1,138 @@
+//! What is chosen for an object, and why, in words.
+
+use pagewise_plan::Action;
+use pagewise_plan::ReadAhead;
+
+use super::MOSTLY_RESIDENT;
+use super::RETURNS;
+use crate::facts::ObjectFacts;
+use crate::heat::HotPart;
+
+/// One rule to be.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Choice {
+    /// Its index.
+    pub(crate) object: usize,
+    pub(crate) action: Action,
+    pub(crate) why: String,
+    /// Of it, what will be in memory all the time.
+    pub(crate) kept_bytes: u64,
+    /// If only that is locked.
+    pub(crate) hot: Option<HotPart>,
+}
+
+impl Choice {
+    /// Nothing is done after all.
+    pub(crate) fn give_up(&mut self, why: &str) {
+        if self.action == Action::Nothing {
+            return;
+        }
+        why.clone_into(&mut self.why);
+        self.action = Action::Nothing;
+        self.kept_bytes = 0;
+        self.hot = None;
+    }
+}
+
+pub(super) fn lock_swept(at: usize, object: &ObjectFacts) -> Choice {
+    Choice {
+        why: format!(
+            "swept about {:.0} times and fits into what is left: kept whole",
+            object.returns.max(1.0)
+        ),
+        ..lock(at, object)
+    }
+}
+
+pub(super) fn lock(at: usize, object: &ObjectFacts) -> Choice {
+    Choice {
+        object: at,
+        action: Action::Lock {
+            keep_bytes: None,
+            ranges: Vec::new(),
+        },
+        why: format!(
+            "used again and again ({:.1} times a page) and fits: others no longer push it out",
+            object.returns
+        ),
+        kept_bytes: object.bytes,
+        hot: None,
+    }
+}
+
+pub(super) fn lock_hot(at: usize, hot: HotPart) -> Choice {
+    Choice {
+        object: at,
+        action: Action::Lock {
+            keep_bytes: None,
+            ranges: hot.ranges.clone(),
+        },
+        why: format!(
+            "{} of it are accessed {:.0} times as often as the rest, by page, and were pushed out by it",
+            pagewise_report::bytes(hot.bytes),
+            hot.times
+        ),
+        kept_bytes: hot.bytes,
+        hot: Some(hot),
+    }
+}
+
+pub(super) fn stream_of(at: usize, object: &ObjectFacts, keep: u64) -> Choice {
+    let ahead = ReadAhead::default();
+    let (action, what) = match keep {
+        // A stream that does not say how much it keeps keeps what it can get.
+        0 => (Action::Prefetch(ahead), "it is"),
+        _ => (
+            Action::Stream {
+                keep_bytes: Some(keep),
+                ahead,
+            },
+            "a fixed part is kept, the rest",
+        ),
+    };
+    Choice {
+        object: at,
+        action,
+        why: format!(
+            "swept about {:.0} times and larger than its share of memory: {what} read ahead of the sweep and dropped \
+             behind it",
+            object.returns.max(1.0)
+        ),
+        kept_bytes: keep,
+        hot: None,
+    }
+}
+
+pub(super) fn prefetch(at: usize) -> Choice {
+    Choice {
+        object: at,
+        action: Action::Prefetch(ReadAhead::default()),
+        why: "swept once: its pages can be read in ahead of their turn".to_owned(),
+        kept_bytes: 0,
+        hot: None,
+    }
+}
+
+pub(super) fn why_nothing(object: &ObjectFacts) -> &'static str {
+    if object
+        .resident_share
+        .is_some_and(|share| share > MOSTLY_RESIDENT)
+    {
+        "mostly in memory as it is, beside others that are, too: what it got, they would lose"
+    } else if object.returns < RETURNS {
+        "its pages come back once, in no order: there is nothing to foresee and nothing to keep"
+    } else {
+        "used in no order, larger than what is left, and nowhere much more than elsewhere: whichever part is kept, the rest \
+         misses as often"
+    }
+}
+
+pub(super) fn nothing(at: usize, why: &str) -> Choice {
+    Choice {
+        object: at,
+        action: Action::Nothing,
+        why: why.to_owned(),
+        kept_bytes: 0,
+        hot: None,
+    }
+}

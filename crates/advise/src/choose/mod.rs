@@ -1,0 +1,249 @@
+//! What to do about each object, as a function of numbers.
+//!
+//! - What is used in no order and fits is **locked**: the sweeps beside it no longer push it out.
+//! - What is swept again and again and does not fit is **streamed**. The kernel's least-recently-used order then keeps
+//!   exactly the pages that come last; a fixed part that is kept saves a share of each round, and the rest is read ahead.
+//! - What is swept once is **prefetched**.
+//! - What is not used again is left to the kernel, which has it leave as soon (docs/plan.md, Cold).
+//! - What is used in no order and does not fit has a hot part that is **locked**, or is left alone: whichever part is kept,
+//!   the others miss as often.
+
+mod choice;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use self::choice::lock;
+use self::choice::lock_hot;
+use self::choice::lock_swept;
+use self::choice::nothing;
+use self::choice::prefetch;
+use self::choice::stream_of;
+use self::choice::why_nothing;
+use crate::facts::ObjectFacts;
+use crate::facts::RunFacts;
+
+pub(crate) use self::choice::Choice;
+pub(crate) use self::words::words;
+
+/// An object whose share of the waiting is below this gets no rule.
+const LEAST_STALL_SHARE: f64 = 0.01;
+/// Below this share of the run, waiting is not worth a plan.
+pub(crate) const LEAST_STALLED: f64 = 0.02;
+/// Left to the kernel and to what no rule is about: an eighth, at least 6 MiB. The preloaded library leaves as much.
+const LEAST_RESERVE: u64 = 6 << 20;
+/// In less memory, what is not reserved is too little to keep anything or to read ahead.
+const LEAST_MEMORY: u64 = 12 << 20;
+/// What a stream needs beside what it keeps: read ahead and not yet dropped.
+const STREAM_WINDOW: u64 = 16 << 20;
+/// A page that comes back this often on average is used again and again.
+pub(crate) const RETURNS: f64 = 1.5;
+/// An object of which more is in memory all the time is mostly found there: swap-ins do not tell how often. One that is swept
+/// and never found has less, unless it is alone with the memory.
+const MOSTLY_RESIDENT: f64 = 0.85;
+/// Bytes that a swap-in brings at least.
+const PAGE: u64 = 4096;
+/// What is used again and again and is not mostly in memory does not fit for sure if it is so many times what is left for it.
+const CLEARLY: f64 = 1.2;
+/// Who waits for so much of the time does not fit, whatever else is known.
+const THRASHING: f64 = 0.4;
+
+/// How much all rules together may lock in so much memory, bytes.
+pub fn lock_budget(memory_bytes: u64) -> u64 {
+    memory_bytes
+        .saturating_sub((memory_bytes / 8).max(LEAST_RESERVE))
+        .max(1)
+}
+
+/// How room is shared out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// What is used in no order first, and nothing that may do harm by what swap-ins tell alone.
+    Careful,
+    /// The same, whatever it may do to others: to be proven otherwise.
+    UnorderedFirst,
+    /// Most stall per byte first, swept or not, likewise.
+    DensestFirst,
+}
+
+/// A rule for each object that costs enough, those of most stall first.
+pub(crate) fn choose(
+    objects: &[ObjectFacts],
+    run: &RunFacts,
+    memory_bytes: u64,
+    manner: Manner,
+) -> Vec<Choice> {
+    if run.stalled_share() < LEAST_STALLED {
+        return Vec::new();
+    }
+    let costly = |object: &ObjectFacts| {
+        object.can_have_rule && object.stall_ns as f64 >= LEAST_STALL_SHARE * run.stall_ns as f64
+    };
+    let chosen: Vec<usize> = (0..objects.len())
+        .filter(|&at| costly(&objects[at]))
+        .collect();
+    if memory_bytes < LEAST_MEMORY {
+        let why = "in so little memory there is no room to keep anything or to read ahead";
+        return chosen.into_iter().map(|at| nothing(at, why)).collect();
+    }
+    // Others that are in memory although it is short are in use.
+    let others: u64 = (0..objects.len())
+        .filter(|at| !chosen.contains(at))
+        .map(|at| objects[at].resident_bytes())
+        .sum();
+    let mut budget = Budget {
+        left: lock_budget(memory_bytes)
+            .saturating_sub(others.min(memory_bytes / 2))
+            .min(run.lockable_bytes.unwrap_or(u64::MAX)),
+        unlocked: memory_bytes,
+        may_harm: manner != Manner::Careful || run.stalled_share() >= THRASHING,
+    };
+    let swept: Vec<usize> = chosen
+        .iter()
+        .copied()
+        .filter(|&at| {
+            let is_kept = is_kept_by_the_kernel(&objects[at], memory_bytes);
+            objects[at].is_swept() && (manner != Manner::Careful || !is_kept)
+        })
+        .collect();
+    let mut choices: Vec<Option<Choice>> = vec![None; objects.len()];
+    let unordered = |at: &usize| !objects[*at].is_swept();
+    let unordered: Vec<usize> = chosen.iter().copied().filter(unordered).collect();
+    if manner == Manner::DensestFirst {
+        for at in by_density(objects, &chosen) {
+            match objects[at].is_swept() {
+                true => stream(objects, &[at], &mut budget, &mut choices),
+                false => lock_what_fits(objects, &[at], &mut budget, &mut choices),
+            }
+        }
+    } else {
+        lock_what_fits(objects, &unordered, &mut budget, &mut choices);
+    }
+    lock_hot_parts(objects, &unordered, &mut budget, &mut choices);
+    if manner != Manner::DensestFirst {
+        stream(objects, &swept, &mut budget, &mut choices);
+    }
+    for &at in &chosen {
+        choices[at].get_or_insert_with(|| nothing(at, why_nothing(&objects[at])));
+    }
+    choices.into_iter().flatten().collect()
+}
+
+/// What may still be locked, and what is not.
+struct Budget {
+    left: u64,
+    unlocked: u64,
+    /// Whatever others lose by it, it is worth a try.
+    may_harm: bool,
+}
+
+impl Budget {
+    fn take(&mut self, bytes: u64) {
+        self.left -= bytes;
+        self.unlocked -= bytes;
+    }
+}
+
+/// Of what is used again and again in no order, as much as fits, most stall per byte first.
+fn lock_what_fits(
+    objects: &[ObjectFacts],
+    unordered: &[usize],
+    budget: &mut Budget,
+    choices: &mut [Option<Choice>],
+) {
+    for at in by_density(objects, unordered) {
+        let object = &objects[at];
+        if object.returns >= RETURNS
+            && object.bytes <= budget.left
+            && is_thrashing_beside(objects, at, budget)
+        {
+            budget.take(object.bytes);
+            choices[at] = Some(lock(at, object));
+        }
+    }
+}
+
+/// Of the others of them, the hot parts.
+fn lock_hot_parts(
+    objects: &[ObjectFacts],
+    unordered: &[usize],
+    budget: &mut Budget,
+    choices: &mut [Option<Choice>],
+) {
+    for at in by_density(objects, unordered) {
+        let heat = objects[at].heat.as_ref().filter(|_| choices[at].is_none());
+        if let Some(hot) = heat.and_then(|heat| heat.hot_part(budget.left)) {
+            budget.take(hot.bytes);
+            choices[at] = Some(lock_hot(at, hot));
+        }
+    }
+}
+
+/// Whether beside an object there are others that miss whatever memory is left for them. A lock takes memory from the others: if
+/// these just fit, they no longer do, and miss far more often than before. That their pages are used while they are in memory
+/// leaves no trace in swap-ins, so that it must be shown that they do not fit: by their sizes, or as the program does little but
+/// wait.
+fn is_thrashing_beside(objects: &[ObjectFacts], at: usize, budget: &Budget) -> bool {
+    if budget.may_harm {
+        return true;
+    }
+    let rest = budget.unlocked.saturating_sub(objects[at].bytes);
+    let others = (0..objects.len()).filter(|&other| other != at);
+    let misses = |object: &ObjectFacts| {
+        // All of it, not some pages.
+        object.returns >= RETURNS
+            && object.swap_ins * PAGE >= object.bytes
+            && object
+                .resident_share
+                .is_none_or(|share| share <= MOSTLY_RESIDENT)
+    };
+    let bytes: u64 = others
+        .filter(|&other| misses(&objects[other]))
+        .map(|other| objects[other].bytes)
+        .sum();
+    bytes as f64 >= CLEARLY * rest as f64
+}
+
+/// A sweep of which most is found in memory: to drop what lies behind it would do harm.
+fn is_kept_by_the_kernel(object: &ObjectFacts, memory_bytes: u64) -> bool {
+    object.bytes < memory_bytes / 2
+        && object
+            .resident_share
+            .is_some_and(|share| share > MOSTLY_RESIDENT)
+}
+
+/// Most stall per byte first.
+fn by_density(objects: &[ObjectFacts], chosen: &[usize]) -> Vec<usize> {
+    let density = |at: usize| objects[at].stall_ns as f64 / objects[at].bytes.max(1) as f64;
+    let mut sorted = chosen.to_vec();
+    sorted.sort_by(|&a, &b| density(b).total_cmp(&density(a)));
+    sorted
+}
+
+/// Shares what is left among the swept objects: a byte kept saves a page per round wherever it is, so those of most
+/// stall per byte get theirs first.
+fn stream(
+    objects: &[ObjectFacts],
+    swept: &[usize],
+    budget: &mut Budget,
+    choices: &mut [Option<Choice>],
+) {
+    for at in by_density(objects, swept) {
+        let object = &objects[at];
+        let again = object.returns >= RETURNS;
+        choices[at] = if again && object.bytes <= budget.left {
+            is_thrashing_beside(objects, at, budget).then(|| {
+                budget.take(object.bytes);
+                lock_swept(at, object)
+            })
+        } else if again {
+            let keep = budget
+                .left
+                .saturating_sub(STREAM_WINDOW.min(budget.left / 4));
+            budget.take(keep);
+            Some(stream_of(at, object, keep))
+        } else {
+            Some(prefetch(at))
+        };
+    }
+}

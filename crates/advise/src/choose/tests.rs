@@ -1,0 +1,189 @@
+use super::*;
+use crate::heat::Cell;
+use crate::heat::Heat;
+use pagewise_analyze::Pattern;
+use pagewise_plan::Action;
+
+const MIB: u64 = 1 << 20;
+
+fn object(name: &str, mib: u64, stall_ms: u64, returns: f64, pattern: Pattern) -> ObjectFacts {
+    ObjectFacts {
+        name: name.to_owned(),
+        bytes: mib * MIB,
+        swap_ins: (returns * mib as f64 * 256.0) as u64,
+        stall_ns: stall_ms * 1_000_000,
+        returns,
+        pattern: Some(pattern),
+        reuse_ns: None,
+        resident_share: Some(0.5),
+        can_have_rule: true,
+        is_one_block: true,
+        heat: None,
+    }
+}
+
+fn run(objects: &[ObjectFacts], wall_ms: u64) -> RunFacts {
+    RunFacts {
+        wall_ns: wall_ms * 1_000_000,
+        stall_ns: objects.iter().map(|object| object.stall_ns).sum(),
+        stall_scale: 1.0,
+        lockable_bytes: None,
+        page_bytes: 4096,
+        cpus: 2,
+        swap_is_memory: true,
+    }
+}
+
+fn actions(objects: &[ObjectFacts], memory_mib: u64) -> Vec<Action> {
+    let choices = choose(
+        objects,
+        &run(objects, 1000),
+        memory_mib * MIB,
+        Manner::Careful,
+    );
+    let kept: u64 = choices.iter().map(|choice| choice.kept_bytes).sum();
+    assert!(kept <= lock_budget(memory_mib * MIB), "{choices:?}");
+    choices.into_iter().map(|choice| choice.action).collect()
+}
+
+#[test]
+fn a_loop_larger_than_memory_is_streamed_with_a_part_kept() {
+    let actions = actions(&[object("a", 512, 900, 3.0, Pattern::Loop)], 256);
+    let [
+        Action::Stream {
+            keep_bytes: Some(keep),
+            ..
+        },
+    ] = actions[..]
+    else {
+        panic!("{actions:?}");
+    };
+    assert!((150 * MIB..240 * MIB).contains(&keep), "{keep}");
+}
+
+#[test]
+fn no_more_is_kept_than_the_user_may_lock() {
+    let objects = [
+        object("hot", 64, 300, 40.0, Pattern::Random),
+        object("swept", 512, 600, 4.0, Pattern::Sequential),
+    ];
+    let mut run = run(&objects, 1000);
+    run.lockable_bytes = Some(8 * MIB);
+    let choices = choose(&objects, &run, 256 * MIB, Manner::Careful);
+    let kept: u64 = choices.iter().map(|choice| choice.kept_bytes).sum();
+    assert!(0 < kept && kept <= 8 * MIB, "{choices:?}");
+    assert_eq!(choices[0].action, Action::Nothing);
+}
+
+#[test]
+fn the_hot_one_is_locked_and_the_sweep_beside_it_streamed() {
+    let objects = [
+        object("hot", 64, 300, 40.0, Pattern::Random),
+        object("swept", 512, 600, 4.0, Pattern::Sequential),
+    ];
+    let actions = actions(&objects, 256);
+    assert!(matches!(actions[0], Action::Lock { .. }), "{actions:?}");
+    assert!(matches!(actions[1], Action::Stream { .. }), "{actions:?}");
+}
+
+#[test]
+fn random_access_beyond_memory_is_left_alone() {
+    assert_eq!(
+        actions(&[object("table", 512, 900, 9.0, Pattern::Random)], 256),
+        [Action::Nothing]
+    );
+}
+
+#[test]
+fn of_random_access_beyond_memory_the_hot_part_is_locked() {
+    let mut table = object("table", 512, 900, 9.0, Pattern::Random);
+    let cell = |out_ns| Cell {
+        swap_ins: 1000,
+        stall_ns: 10_000_000,
+        out_ns,
+    };
+    let cells = (0..64).map(|at| cell(if at < 16 { 1e8 } else { 1e10 }));
+    table.heat = Some(Heat {
+        cells: cells.collect(),
+        cell_bytes: 8 * MIB,
+    });
+    let [Action::Lock { ranges, .. }] = &actions(&[table], 256)[..] else {
+        panic!("no lock");
+    };
+    assert_eq!((ranges.len(), &ranges[0]), (1, &(0..128 * MIB)));
+}
+
+#[test]
+fn who_hardly_waits_needs_no_plan() {
+    let objects = [object("a", 512, 9, 3.0, Pattern::Loop)];
+    let mut run = run(&objects, 1000);
+    assert!(choose(&objects, &run, 256 * MIB, Manner::Careful).is_empty());
+    // In less memory it would.
+    run.stall_scale = 100.0;
+    assert!(!choose(&objects, &run, 64 * MIB, Manner::Careful).is_empty());
+}
+
+#[test]
+fn of_what_just_fits_together_nothing_is_locked() {
+    let used = |name, pattern| ObjectFacts {
+        resident_share: Some(0.9),
+        ..object(name, 64, 50, 3.0, pattern)
+    };
+    let mut objects = vec![
+        used("a", Pattern::Random),
+        used("b", Pattern::Random),
+        used("c", Pattern::Loop),
+        used("d", Pattern::Random),
+    ];
+    assert_eq!(actions(&objects, 256), [const { Action::Nothing }; 4]);
+    // Who does little but wait has nothing to lose.
+    let mut waiting = objects.clone();
+    waiting.iter_mut().for_each(|object| object.stall_ns *= 3);
+    assert!(matches!(actions(&waiting, 256)[0], Action::Lock { .. }));
+    // Beside what does not fit they lose what it wins nothing by.
+    objects.push(object("sweep", 1024, 100, 3.0, Pattern::Loop));
+    let actions = actions(&objects, 256);
+    assert!(matches!(actions[0], Action::Lock { .. }), "{actions:?}");
+    assert!(matches!(actions[4], Action::Stream { .. }), "{actions:?}");
+}
+
+#[test]
+fn in_very_little_memory_nothing_is_done() {
+    let objects = [object("a", 32, 900, 20.0, Pattern::Loop)];
+    assert_eq!(actions(&objects, 10), [Action::Nothing]);
+    assert!(matches!(actions(&objects, 20)[..], [Action::Stream { .. }]));
+}
+
+#[test]
+fn what_is_swept_once_is_only_read_ahead() {
+    let actions = actions(&[object("a", 512, 900, 1.0, Pattern::Sequential)], 256);
+    assert!(matches!(actions[..], [Action::Prefetch(_)]), "{actions:?}");
+}
+
+#[test]
+fn what_nothing_is_left_for_is_read_ahead_and_keeps_nothing() {
+    let objects = [
+        object("first", 512, 900, 9.0, Pattern::Loop),
+        object("second", 512, 300, 9.0, Pattern::Loop),
+    ];
+    let mut run = run(&objects, 1000);
+    // A page: of that nothing can be kept beside what is read ahead.
+    run.lockable_bytes = Some(0);
+    let choices = choose(&objects, &run, 256 * MIB, Manner::Careful);
+    for choice in choices {
+        assert!(matches!(choice.action, Action::Prefetch(_)), "{choice:?}");
+        assert_eq!(choice.kept_bytes, 0);
+        assert!(choice.why.contains("it is read ahead"), "{choice:?}");
+    }
+}
+
+#[test]
+fn what_fits_is_kept_whole() {
+    let objects = [
+        object("small", 32, 100, 5.0, Pattern::Loop),
+        object("large", 512, 800, 5.0, Pattern::Loop),
+    ];
+    let actions = actions(&objects, 256);
+    assert!(matches!(actions[0], Action::Lock { .. }), "{actions:?}");
+    assert!(matches!(actions[1], Action::Stream { .. }), "{actions:?}");
+}
