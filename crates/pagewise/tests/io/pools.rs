@@ -97,7 +97,11 @@ fn what_a_pool_reads_is_of_who_has_queued_it_if_the_program_says_so() {
         let readers = readers(&report);
         let functions: Vec<_> = readers.iter().map(|reader| (reader.0, reader.1)).collect();
         let own = ("reads_for_itself", OWN);
-        assert_eq!(functions, [("does", LOOKUPS + PIECES), own, own], "{kind} {options}");
+        assert_eq!(
+            functions,
+            [("does", LOOKUPS + PIECES), own, own],
+            "{kind} {options}"
+        );
         // And which function has taken the work from the queue.
         let text = run(folder, &["report"]).expect_code(0).stdout;
         let is_told =
