@@ -2,61 +2,26 @@
 //! the kernel refuses.
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use rustix::process::Pid;
 use rustix::process::Signal;
 use rustix::process::kill_process;
 use serde_json::Value;
-use tempfile::TempDir;
-use tempfile::tempdir;
 
-use crate::common::command::Ended;
+use super::cases::Cases;
 use crate::common::command::command;
 use crate::common::command::run;
 use crate::common::command::start;
 use crate::common::install::pagewise;
-use crate::common::programs::compile_with;
 use crate::common::within;
 
-const SOURCE: &str = include_str!("../programs/harder.c");
-
-fn folder() -> &'static Path {
-    static FOLDER: OnceLock<TempDir> = OnceLock::new();
-    FOLDER
-        .get_or_init(|| {
-            let folder = tempdir().expect("a folder");
-            let options = ["-O0", "-w", "-fno-builtin", "-pthread"];
-            compile_with(folder.path(), "harder.c", "harder", &options);
-            folder
-        })
-        .path()
-}
-
-/// The line that bears the mark of a case.
-fn line_of(case: &str) -> usize {
-    let mark = format!("BUG {case} */");
-    let found = SOURCE.lines().position(|line| line.ends_with(&mark));
-    found.unwrap_or_else(|| panic!("no {mark}")) + 1
-}
-
-/// Runs a case and returns how it ended with its JSON.
-fn guard(options: &str, case: &str) -> (Ended, Value) {
-    let name = format!("of {options} {case}.json").replace([' ', '/'], "_");
-    let mut arguments = vec!["guard", "--json", &name];
-    arguments.extend(options.split_whitespace());
-    arguments.extend(["--", "./harder", case]);
-    let ended = run(folder(), &arguments);
-    let text = fs::read_to_string(folder().join(&name)).unwrap_or_else(|_| panic!("{ended:#?}"));
-    (ended, serde_json::from_str(&text).expect("JSON"))
-}
+static CASES: Cases = Cases::of("harder", include_str!("../programs/harder.c"));
 
 /// Asserts that nothing is told of a case, and what it says.
 fn expect_silence(options: &str, case: &str, says: &str) {
-    let (ended, json) = guard(options, case);
+    let (ended, json) = CASES.guard(options, case);
     let ended = ended.expect_code(0);
     assert_eq!(ended.stdout, says, "{ended:#?}");
     assert_eq!(json["summary"]["errors"], 0, "{ended:#?}");
@@ -64,11 +29,11 @@ fn expect_silence(options: &str, case: &str, says: &str) {
 
 /// Asserts that the only error of a case is at its mark, and what it says before.
 fn expect_error(case: &str, says: &str) {
-    let (ended, json) = guard("", case);
+    let (ended, json) = CASES.guard("", case);
     let ended = ended.expect_code(1);
     assert_eq!(ended.stdout, says, "{ended:#?}");
     assert_eq!(json["summary"]["errors"], 1, "{ended:#?}");
-    assert_eq!(json["errors"][0]["line"], line_of(case), "{ended:#?}");
+    assert_eq!(json["errors"][0]["line"], CASES.line_of(case), "{ended:#?}");
 }
 
 #[test]
@@ -80,7 +45,7 @@ fn threads_at_work_while_the_process_ends_are_no_error() {
     expect_silence("", "hidden", "");
     expect_silence("--leaks", "hidden", "");
     // Of what they make meanwhile at most that seems leaked which no memory holds yet.
-    let (ended, json) = guard("--leaks", "exiting");
+    let (ended, json) = CASES.guard("--leaks", "exiting");
     let errors = json["errors"].as_array().expect("errors");
     assert_eq!(errors[0]["leaked_objects"], 20_000, "{ended:#?}");
     for error in &errors[1..] {
@@ -93,7 +58,7 @@ fn threads_at_work_while_the_process_ends_are_no_error() {
 #[test]
 fn damage_seen_at_the_end_is_told_for_each_path_that_made_what_is_damaged() {
     for options in ["", "--keep-going"] {
-        let (ended, json) = guard(options, "damaged");
+        let (ended, json) = CASES.guard(options, "damaged");
         let ended = ended.expect_code(1);
         let errors = json["errors"].as_array().expect("errors");
         let offsets: Vec<_> = errors.iter().map(|error| &error["offset"]).collect();
@@ -101,8 +66,12 @@ fn damage_seen_at_the_end_is_told_for_each_path_that_made_what_is_damaged() {
         assert_eq!(ended.stdout, "printed\n", "{ended:#?}");
         assert_eq!(json["summary"]["exit_code"], 0, "{ended:#?}");
     }
-    fs::write(folder().join("known"), "heap-buffer-underflow:damage_one\n").expect("written");
-    let (ended, json) = guard("--suppressions known", "damaged");
+    fs::write(
+        CASES.folder().join("known"),
+        "heap-buffer-underflow:damage_one\n",
+    )
+    .expect("written");
+    let (ended, json) = CASES.guard("--suppressions known", "damaged");
     let ended = ended.expect_code(1);
     assert_eq!(json["summary"]["suppressed"], 1, "{ended:#?}");
     assert_eq!(json["errors"][0]["offset"], -2, "{ended:#?}");
@@ -110,7 +79,7 @@ fn damage_seen_at_the_end_is_told_for_each_path_that_made_what_is_damaged() {
 
 #[test]
 fn a_leak_of_a_parents_is_told_once_whoever_has_it() {
-    let (ended, json) = guard("--leaks", "leaked-before");
+    let (ended, json) = CASES.guard("--leaks", "leaked-before");
     let ended = ended.expect_code(1);
     let errors = json["errors"].as_array().expect("errors");
     let is_its = |error: &&Value| error["leaked_bytes"] == 1234;
@@ -119,7 +88,7 @@ fn a_leak_of_a_parents_is_told_once_whoever_has_it() {
 
 #[test]
 fn leaks_that_cannot_be_looked_for_are_told_to_be_so() {
-    let (ended, _) = guard("--leaks", "leaked-without-descriptors");
+    let (ended, _) = CASES.guard("--leaks", "leaked-without-descriptors");
     let told = "leaks could not be looked for";
     ended.expect_code(0).expect_told(&[told]);
 }
@@ -132,15 +101,15 @@ fn before_an_object_aligned_to_more_than_a_page_there_is_a_guard() {
 #[test]
 fn who_cannot_reach_the_launcher_says_so_where_it_errs() {
     let script = "PAGEWISE_GUARD_SOCKET=nobody exec ./harder aligned";
-    let ended = run(folder(), &["guard", "--", "sh", "-c", script]).expect_code(139);
+    let ended = run(CASES.folder(), &["guard", "--", "sh", "-c", script]).expect_code(139);
     ended.expect_told(&["nobody to tell it to"]);
 }
 
 #[test]
 fn objects_leave_the_program_some_of_a_limit_of_data() {
-    let script = folder().join("data.sh");
+    let script = CASES.folder().join("data.sh");
     fs::write(&script, "ulimit -d 400000\nexec ./harder limited-data\n").expect("written");
-    let ended = run(folder(), &["guard", "--", "sh", "data.sh"]).expect_code(0);
+    let ended = run(CASES.folder(), &["guard", "--", "sh", "data.sh"]).expect_code(0);
     assert_eq!(ended.stdout, "some left\n", "{ended:#?}");
 }
 
@@ -153,7 +122,7 @@ fn objects_without_a_guard_are_not_touched_and_any_number_is_made() {
 #[test]
 fn aligned_moves_are_repaired_in_sandboxes_too() {
     expect_error("sandboxed-vector", "moved\n");
-    let (_, json) = guard("", "sandboxed-vector");
+    let (_, json) = CASES.guard("", "sandboxed-vector");
     assert_eq!(json["errors"][0]["access_bytes"], 1);
     let is_repaired = u64::from(cfg!(target_arch = "x86_64"));
     let process = &json["summary"]["processes"][0];
@@ -164,10 +133,10 @@ fn aligned_moves_are_repaired_in_sandboxes_too() {
 fn sandboxes_that_begin_by_a_number_are_sandboxes() {
     if cfg!(target_arch = "x86_64") {
         for case in ["sandboxed-by-number", "sandboxed-by-number-of-prctl"] {
-            let (ended, json) = guard("", case);
+            let (ended, json) = CASES.guard("", case);
             let ended = ended.expect_code(1);
             assert_eq!(ended.stdout, "done\n", "{ended:#?}");
-            let line = line_of("sandboxed-by-number");
+            let line = CASES.line_of("sandboxed-by-number");
             assert_eq!(json["errors"][0]["line"], line, "{ended:#?}");
         }
     }
@@ -199,7 +168,7 @@ fn threads_made_in_a_sandbox_allocate_contend_and_err() {
 
 #[test]
 fn what_a_parent_did_is_told_once_and_no_end_of_its_children() {
-    let (ended, json) = guard("", "inherited");
+    let (ended, json) = CASES.guard("", "inherited");
     let ended = ended.expect_code(1);
     assert_eq!(ended.stdout, "fine\nfine\nfine\n", "{ended:#?}");
     assert_eq!(json["summary"]["errors"], 1, "{ended:#?}");
@@ -207,12 +176,12 @@ fn what_a_parent_did_is_told_once_and_no_end_of_its_children() {
 
 #[test]
 fn slots_that_are_handed_out_again_early_are_told() {
-    let script = folder().join("little.sh");
+    let script = CASES.folder().join("little.sh");
     fs::write(&script, "ulimit -v 400000\nexec ./harder reused\n").expect("written");
     let name = "reused.json";
     let arguments = ["guard", "--json", name, "--", "sh", "little.sh"];
-    let ended = run(folder(), &arguments).expect_code(0);
-    let text = fs::read_to_string(folder().join(name)).expect("written");
+    let ended = run(CASES.folder(), &arguments).expect_code(0);
+    let text = fs::read_to_string(CASES.folder().join(name)).expect("written");
     let json: Value = serde_json::from_str(&text).expect("JSON");
     let processes = json["summary"]["processes"].as_array().expect("processes");
     let counts = processes
@@ -220,7 +189,7 @@ fn slots_that_are_handed_out_again_early_are_told() {
         .filter_map(|process| process["reused_early"].as_u64());
     assert!(counts.sum::<u64>() > 10_000, "{ended:#?}");
     ended.expect_told(&["given back shortly before", "ulimit -v"]);
-    let (_, json) = guard("", "reused");
+    let (_, json) = CASES.guard("", "reused");
     assert_eq!(json["summary"]["processes"][0]["reused_early"], 0);
 }
 
@@ -228,19 +197,19 @@ fn slots_that_are_handed_out_again_early_are_told() {
 fn new_objects_are_full_of_what_is_asked_for() {
     expect_silence("--fill 0xaa", "filled", "1 1 1 1\n1 1 1 1\n");
     expect_silence("", "filled", "0 1 0 0\n0 1 0 0\n");
-    run(folder(), &["guard", "--fill", "256", "--", "true"]).expect_refusal(125, &["a byte"]);
+    run(CASES.folder(), &["guard", "--fill", "256", "--", "true"]).expect_refusal(125, &["a byte"]);
 }
 
 #[test]
 fn a_program_stops_where_it_erred_until_it_is_continued() {
-    let _ = fs::remove_file(folder().join("pid"));
+    let _ = fs::remove_file(CASES.folder().join("pid"));
     let running = start(command(
-        folder(),
+        CASES.folder(),
         &["guard", "--stop", "--", "./harder", "stopped"],
     ));
     let mut stopped = None;
     let is_stopped = within(Duration::from_secs(60), || {
-        let pid = fs::read_to_string(folder().join("pid")).unwrap_or_default();
+        let pid = fs::read_to_string(CASES.folder().join("pid")).unwrap_or_default();
         let status = fs::read_to_string(format!("/proc/{}/status", pid.trim()));
         let is_stopped = status.is_ok_and(|status| status.contains("State:\tT"));
         stopped = is_stopped.then(|| pid.trim().parse().ok()).flatten();
@@ -250,7 +219,7 @@ fn a_program_stops_where_it_erred_until_it_is_continued() {
     let pid = stopped.and_then(Pid::from_raw).expect("a process");
     kill_process(pid, Signal::CONT).expect("sent");
     let ended = running.end().expect_code(1);
-    let line = format!("harder.c:{}", line_of("stopped"));
+    let line = format!("harder.c:{}", CASES.line_of("stopped"));
     ended.expect_told(&["heap-buffer-overflow", &line]);
 }
 
@@ -263,7 +232,7 @@ fn cores_are_as_large_as_they_may_be_if_that_is_wanted() {
         shell
             .args(["-c", &told])
             .arg(pagewise())
-            .current_dir(folder());
+            .current_dir(CASES.folder());
         let ended = start(shell).end().expect_code(0);
         let limits: Vec<&str> = ended.stdout.lines().collect();
         let expected = if is_wanted { limits[1] } else { "0" };
@@ -363,7 +332,7 @@ fn buffers_of_calls_by_number_are_looked_at_too() {
 
 /// Asserts which calls of a case have wrong arguments, each in its own line.
 fn expect_calls(case: &str, expected: &[&str]) {
-    let (ended, json) = guard("--keep-going", case);
+    let (ended, json) = CASES.guard("--keep-going", case);
     let ended = ended.expect_code(1);
     let errors = json["errors"].as_array().expect("errors");
     let calls: Vec<_> = errors
@@ -375,7 +344,7 @@ fn expect_calls(case: &str, expected: &[&str]) {
     for error in errors {
         if let Some(call) = error["call"].as_str() {
             let line = error["line"].as_u64().expect("a line") as usize;
-            let text = SOURCE.lines().nth(line - 1).expect("it is there");
+            let text = CASES.source().lines().nth(line - 1).expect("it is there");
             assert!(text.contains(call), "{call}: {text}");
         }
     }
@@ -384,7 +353,7 @@ fn expect_calls(case: &str, expected: &[&str]) {
 #[test]
 fn programs_ended_by_signals_are_looked_at_and_summed_up() {
     for case in ["terminated", "aborted", "quick"] {
-        let (ended, json) = guard("--keep-going", case);
+        let (ended, json) = CASES.guard("--keep-going", case);
         let ended = ended.expect_code(1);
         assert_eq!(json["summary"]["errors"], 1, "{ended:#?}");
         assert_eq!(json["errors"][0]["offset"], -1, "{ended:#?}");
@@ -393,7 +362,7 @@ fn programs_ended_by_signals_are_looked_at_and_summed_up() {
             assert_eq!(json["summary"]["exit_code"], 143, "{ended:#?}");
         }
     }
-    let (ended, json) = guard("", "terminated-well");
+    let (ended, json) = CASES.guard("", "terminated-well");
     let ended = ended.expect_code(143);
     let process = &json["summary"]["processes"][0];
     assert!(process["allocations"].as_u64() > Some(0), "{ended:#?}");
@@ -401,7 +370,7 @@ fn programs_ended_by_signals_are_looked_at_and_summed_up() {
 
 #[test]
 fn copies_of_strings_onto_themselves_are_told_too() {
-    let (ended, json) = guard("--overlap --keep-going", "onto-themselves");
+    let (ended, json) = CASES.guard("--overlap --keep-going", "onto-themselves");
     let ended = ended.expect_code(1);
     let errors = json["errors"].as_array().expect("errors");
     let calls: Vec<_> = errors.iter().map(|error| &error["call"]).collect();

@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod cases;
 mod errors;
 mod harder;
 mod memory;

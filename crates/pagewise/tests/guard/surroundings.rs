@@ -4,57 +4,22 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
 use std::process::Command;
-use std::sync::OnceLock;
 
 use serde_json::Value;
-use tempfile::TempDir;
-use tempfile::tempdir;
 
-use crate::common::command::Ended;
+use super::cases::Cases;
 use crate::common::command::command;
 use crate::common::command::run;
 use crate::common::command::start;
-use crate::common::programs::compile_with;
 
-const SOURCE: &str = include_str!("../programs/surroundings.c");
+static CASES: Cases = Cases::of("surroundings", include_str!("../programs/surroundings.c"));
 /// How a shell names the end by SIGSEGV.
 const SEGMENTATION_FAULT: i32 = 139;
 
-fn folder() -> &'static Path {
-    static FOLDER: OnceLock<TempDir> = OnceLock::new();
-    FOLDER
-        .get_or_init(|| {
-            let folder = tempdir().expect("a folder");
-            let options = ["-O0", "-w", "-fno-builtin", "-pthread"];
-            compile_with(folder.path(), "surroundings.c", "surroundings", &options);
-            folder
-        })
-        .path()
-}
-
-/// The line that bears the mark of a case.
-fn line_of(case: &str) -> usize {
-    let mark = format!("BUG {case} */");
-    let found = SOURCE.lines().position(|line| line.ends_with(&mark));
-    found.unwrap_or_else(|| panic!("no {mark}")) + 1
-}
-
-/// Runs a case and returns how it ended with its JSON.
-fn guard(options: &str, case: &str) -> (Ended, Value) {
-    let name = format!("of {options} {case}.json").replace([' ', '/'], "_");
-    let mut arguments = vec!["guard", "--json", &name];
-    arguments.extend(options.split_whitespace());
-    arguments.extend(["--", "./surroundings", case]);
-    let ended = run(folder(), &arguments);
-    let text = fs::read_to_string(folder().join(&name)).unwrap_or_else(|_| panic!("{ended:#?}"));
-    (ended, serde_json::from_str(&text).expect("JSON"))
-}
-
 /// Asserts that nothing is told of a case, and what it says.
 fn expect_silence(case: &str, says: &str) -> Value {
-    let (ended, json) = guard("", case);
+    let (ended, json) = CASES.guard("", case);
     let ended = ended.expect_code(0);
     assert_eq!(ended.stdout, says, "{ended:#?}");
     assert_eq!(json["summary"]["errors"], 0, "{ended:#?}");
@@ -63,11 +28,11 @@ fn expect_silence(case: &str, says: &str) -> Value {
 
 /// Asserts that the only error of a case is at its mark, with file and line, and what it says before.
 fn expect_error(case: &str, says: &str) {
-    let (ended, json) = guard("", case);
+    let (ended, json) = CASES.guard("", case);
     let ended = ended.expect_code(1);
     assert_eq!(ended.stdout, says, "{ended:#?}");
     assert_eq!(json["summary"]["errors"], 1, "{ended:#?}");
-    assert_eq!(json["errors"][0]["line"], line_of(case), "{ended:#?}");
+    assert_eq!(json["errors"][0]["line"], CASES.line_of(case), "{ended:#?}");
 }
 
 /// Objects of all processes for which there was no guard.
@@ -101,7 +66,7 @@ fn where_the_process_cannot_read_its_mappings_errors_have_their_lines() {
     }
     for case in ["chrooted", "chrooted-child"] {
         for folder_of_case in ["empty", "empty-of-child"] {
-            let _ = fs::remove_dir(folder().join(folder_of_case));
+            let _ = fs::remove_dir(CASES.folder().join(folder_of_case));
         }
         expect_error(case, "");
     }
@@ -119,19 +84,23 @@ fn without_proc_the_program_is_known_by_the_path_that_it_was_run_by() {
     let arguments = [
         "guard", "--json", name, "--", "unshare", "-m", "sh", "-c", script,
     ];
-    let ended = run(folder(), &arguments).expect_code(1);
-    let text = fs::read_to_string(folder().join(name)).expect("written");
+    let ended = run(CASES.folder(), &arguments).expect_code(1);
+    let text = fs::read_to_string(CASES.folder().join(name)).expect("written");
     let json: Value = serde_json::from_str(&text).expect("JSON");
-    assert_eq!(json["errors"][0]["line"], line_of("spawned"), "{ended:#?}");
+    assert_eq!(
+        json["errors"][0]["line"],
+        CASES.line_of("spawned"),
+        "{ended:#?}"
+    );
 }
 
 /// Compiles a library of this name into the folder.
 fn compile_library(name: &str, source: &str) {
-    let file = folder().join(format!("{name}.c"));
+    let file = CASES.folder().join(format!("{name}.c"));
     fs::write(&file, source).expect("written");
     let compiled = Command::new("gcc")
         .args(["-O0", "-g", "-shared", "-fPIC", "-w", "-o"])
-        .arg(folder().join(format!("{name}.so")))
+        .arg(CASES.folder().join(format!("{name}.so")))
         .arg(&file)
         .status();
     assert!(compiled.expect("gcc is needed").success());
@@ -142,7 +111,7 @@ fn libraries_that_are_loaded_in_a_sandbox_are_known() {
     let source = "#include <stdlib.h>\nvolatile char sink;\nvoid err(void)\n{\n\
                   char *object = malloc(24);\nfree(object);\nsink = object[5];\n}\n";
     compile_library("liblate", source);
-    let (ended, json) = guard("", "loaded-in-sandbox");
+    let (ended, json) = CASES.guard("", "loaded-in-sandbox");
     let ended = ended.expect_code(1);
     assert_eq!(json["errors"][0]["line"], 7, "{ended:#?}");
     ended.expect_told(&["heap-use-after-free", "liblate.c:7"]);
@@ -150,8 +119,8 @@ fn libraries_that_are_loaded_in_a_sandbox_are_known() {
 
 /// How a case ends by itself, as a shell says it.
 fn alone(case: &str) -> (i32, String) {
-    let mut program = Command::new(folder().join("surroundings"));
-    let output = program.arg(case).current_dir(folder()).output();
+    let mut program = Command::new(CASES.folder().join("surroundings"));
+    let output = program.arg(case).current_dir(CASES.folder()).output();
     let output = output.expect("it runs");
     let signal = output.status.signal().map(|signal| 128 + signal);
     let code = output.status.code().or(signal).expect("an end");
@@ -166,7 +135,7 @@ fn stacks_that_are_used_up_end_as_they_do_without_the_guard() {
         ("overflow-on-own", SEGMENTATION_FAULT),
         ("overflow-on-only", SEGMENTATION_FAULT),
     ] {
-        let (ended, json) = guard("", case);
+        let (ended, json) = CASES.guard("", case);
         let ended = ended.expect_code(code);
         assert_eq!(alone(case), (code, ended.stdout.clone()), "{case}");
         assert_eq!(json["summary"]["errors"], 0, "{case}: {ended:#?}");
@@ -177,7 +146,7 @@ fn stacks_that_are_used_up_end_as_they_do_without_the_guard() {
 
 #[test]
 fn a_stack_that_is_used_up_is_told_where_there_is_another_and_no_handler() {
-    let (ended, json) = guard("", "overflow-without-handler");
+    let (ended, json) = CASES.guard("", "overflow-without-handler");
     let ended = ended.expect_code(1);
     let error = &json["errors"][0];
     assert_eq!(error["kind"], "invalid-access", "{ended:#?}");
@@ -204,14 +173,18 @@ fn children_of_all_kinds_leave_the_parents_objects_their_guards() {
     assert_eq!(unguarded(&json), 0, "{json:#}");
     expect_error("vforked", "done\n");
     expect_silence("good-vforked-failing", "7\n");
-    let (ended, json) = guard("", "vforked-failing");
+    let (ended, json) = CASES.guard("", "vforked-failing");
     let ended = ended.expect_code(1);
     assert_eq!(json["errors"][0]["offset"], -1, "{ended:#?}");
     expect_silence("good-spawned", "fine\n");
-    let (ended, json) = guard("", "spawned");
+    let (ended, json) = CASES.guard("", "spawned");
     let ended = ended.expect_code(1);
     assert_eq!(ended.stdout, "ended\n", "{ended:#?}");
-    assert_eq!(json["errors"][0]["line"], line_of("spawned"), "{ended:#?}");
+    assert_eq!(
+        json["errors"][0]["line"],
+        CASES.line_of("spawned"),
+        "{ended:#?}"
+    );
     assert_eq!(json["summary"]["exit_code"], 0, "the parent's own");
 }
 
@@ -224,18 +197,19 @@ fn threads_are_cancelled_in_functions_that_the_guard_stands_before() {
 #[test]
 fn threads_that_are_to_be_cancelled_tell_of_their_errors_first() {
     expect_error("cancelled-while-erring", "");
-    let (ended, json) = guard("--keep-going", "cancelled-while-erring");
+    let (ended, json) = CASES.guard("--keep-going", "cancelled-while-erring");
     let ended = ended.expect_code(1);
     assert_eq!(ended.stdout, "cancelled\n", "{ended:#?}");
     let errors = json["errors"].as_array().expect("errors");
     let lines: Vec<_> = errors.iter().map(|error| &error["line"]).collect();
-    let expected = ["cancelled-while-erring", "after-one-was-cancelled"].map(line_of);
+    let expected =
+        ["cancelled-while-erring", "after-one-was-cancelled"].map(|case| CASES.line_of(case));
     assert_eq!(lines, expected, "{ended:#?}");
 }
 
 #[test]
 fn a_fault_of_the_reporters_own_ends_the_program_and_does_not_loop() {
-    let (ended, _) = guard("", "without-ring");
+    let (ended, _) = CASES.guard("", "without-ring");
     let ended = ended.expect_code(SEGMENTATION_FAULT);
     assert_eq!(ended.stdout, "gone\n", "{ended:#?}");
 }
@@ -243,7 +217,7 @@ fn a_fault_of_the_reporters_own_ends_the_program_and_does_not_loop() {
 #[test]
 fn whatever_is_written_over_the_bookkeeping_comes_to_an_end() {
     for options in ["", "--keep-going", "--leaks --keep-going"] {
-        let (ended, _) = guard(options, "overwritten");
+        let (ended, _) = CASES.guard(options, "overwritten");
         assert!(ended.code.is_some_and(|code| code != 0), "{ended:#?}");
         assert_eq!(ended.stdout, "overwritten\n", "{ended:#?}");
         assert!(!ended.stderr.contains("panicked"), "{ended:#?}");
@@ -261,14 +235,14 @@ fn another_preloaded_allocator_is_told_and_comes_behind() {
     compile_library("libplain", "int some_function(void) { return 1; }\n");
     let with = |preloaded: &str| {
         let arguments = ["guard", "--", "./surroundings", "in-spawned"];
-        let mut command = command(folder(), &arguments);
+        let mut command = command(CASES.folder(), &arguments);
         command.env("LD_PRELOAD", preloaded);
         let ended = start(command).end().expect_code(1);
         assert_eq!(ended.stdout, "", "{ended:#?}");
         ended.expect_told(&["heap-use-after-free"])
     };
     let told = ["libother.so", "an allocator", "not used"];
-    let here = |name: &str| folder().join(name).display().to_string();
+    let here = |name: &str| CASES.folder().join(name).display().to_string();
     let both = format!("{}:{}", here("libplain.so"), here("libother.so"));
     with(&both).expect_told(&told);
     let ended = with(&here("libplain.so"));
@@ -281,10 +255,13 @@ fn a_set_user_id_program_is_refused() {
         println!("skipped: to give a program away needs root");
         return;
     }
-    let program = folder().join("of-another");
-    fs::copy(folder().join("surroundings"), &program).expect("copied");
+    let program = CASES.folder().join("of-another");
+    fs::copy(CASES.folder().join("surroundings"), &program).expect("copied");
     std::os::unix::fs::chown(&program, Some(65_534), None).expect("given away");
     fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).expect("set");
-    run(folder(), &["guard", "--", "./of-another", "in-spawned"])
-        .expect_refusal(125, &["cannot be guarded", "set-user-id program"]);
+    run(
+        CASES.folder(),
+        &["guard", "--", "./of-another", "in-spawned"],
+    )
+    .expect_refusal(125, &["cannot be guarded", "set-user-id program"]);
 }
