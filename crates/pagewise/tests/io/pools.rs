@@ -95,7 +95,10 @@ fn what_a_pool_reads_is_of_who_has_queued_it_if_the_program_says_so() {
     ] {
         let report = recorded(folder, options, kind);
         let readers = readers(&report);
-        let functions: Vec<_> = readers.iter().map(|reader| (reader.0, reader.1)).collect();
+        // Before it cannot any more, the library tells what lies where.
+        let own_reads = |reader: &&(&str, i64, &str)| reader.0 != "enter_sandbox";
+        let functions = readers.iter().filter(own_reads);
+        let functions: Vec<_> = functions.map(|reader| (reader.0, reader.1)).collect();
         let own = ("reads_for_itself", OWN);
         assert_eq!(
             functions,

@@ -10,6 +10,7 @@
  *   watched MIB     as sparse in huge pages, watched by a userfaultfd that nobody answers
  *   interleaved MIB as sparse, with a policy that spreads it over the nodes of memory
  *   forbidden MIB   as hot, with huge pages switched off for the process
+ *   many MIB NUMBER as sparse, and so many children have as much memory of their own
  *   writers MIB     writes and checks words at random
  *   storm MIB       as writers, and forks and unmaps meanwhile
  * It prints `ready ADDRESS`, runs until its standard input ends, checks every byte, and prints `bad N`. */
@@ -134,6 +135,40 @@ static size_t share(void)
 }
 
 /* The hole is a page of zeros, so that it reads as one again when it is mapped anew. */
+/* Children end with their parent. */
+static size_t multiply(size_t number)
+{
+	int end[2], filled[2];
+	if (pipe(end) || pipe(filled))
+		fail("pipe");
+	for (size_t child = 0; child < number; child++) {
+		const pid_t pid = fork();
+		if (pid < 0)
+			fail("fork");
+		if (pid == 0) {
+			char none = 0;
+			close(end[1]);
+			fill();
+			if (write(filled[1], &none, 1) != 1 || read(end[0], &none, 1))
+				_exit(1);
+			_exit(bad_pages() != 0);
+		}
+	}
+	for (size_t child = 0; child < number; child++) {
+		char none;
+		if (read(filled[0], &none, 1) != 1)
+			fail("read");
+	}
+	size_t bad = hold();
+	close(end[1]);
+	for (size_t child = 0; child < number; child++) {
+		int status = 0;
+		wait(&status);
+		bad += status != 0;
+	}
+	return bad;
+}
+
 static size_t move_with_holes(void)
 {
 	unsigned char *target = reserve(bytes);
@@ -267,6 +302,8 @@ int main(int count, char **words)
 		bad = pin();
 	else if (!strcmp(mode, "watched"))
 		bad = watch();
+	else if (!strcmp(mode, "many") && count > 3)
+		bad = multiply(strtoul(words[3], NULL, 10));
 	else if (!strcmp(mode, "shared"))
 		bad = share();
 	else if (!strcmp(mode, "locked")) {

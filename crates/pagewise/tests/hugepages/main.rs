@@ -1,6 +1,9 @@
 //! `pagewise hugepages` on programs of known memory. Needs root.
 
+#[path = "../common/mod.rs"]
 mod common;
+
+mod many;
 
 use std::io::BufRead;
 use std::io::BufReader;
@@ -27,6 +30,8 @@ use tempfile::tempdir;
 
 const REGION: u64 = 2 << 20;
 const WITHIN: Duration = Duration::from_secs(10);
+/// How often the manager writes its status.
+const HOUSEKEEPING: Duration = Duration::from_secs(1);
 
 /// A program of tests/programs/regions.c, which runs until it is told to end.
 struct Regions {
