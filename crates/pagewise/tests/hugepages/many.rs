@@ -126,7 +126,7 @@ fn of_all_processes_those_are_taken_back_from_whose_group_is_short_of_memory() {
         }
         // What it had before is charged elsewhere, its huge pages are charged here.
         let usage = limited.cgroup.usage().expect("known");
-        assert!(usage > 32 << 20, "{usage}");
+        assert!(usage >= 32 << 20, "{usage}");
         limited.limit(usage / 10 * 11);
         let mut words = arguments("--policy none --all", "");
         words.truncate(words.len() - 2);
