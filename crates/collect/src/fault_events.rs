@@ -5,15 +5,13 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::fd::OwnedFd;
-use std::ptr::NonNull;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering;
 
 use libbpf_sys as sys;
 
 use crate::perf_event;
+use crate::perf_ring;
+use crate::perf_ring::PerfRing;
 
 /// Pages of each ring's data: with the page before them, what `perf_event_mlock_kb` grants anyone, 516 KiB a processor.
 const RING_PAGES: usize = 128;
@@ -74,7 +72,7 @@ impl FaultEvent {
 /// The open events of one program.
 #[derive(Debug)]
 pub struct FaultEvents {
-    rings: Vec<Ring>,
+    rings: Vec<PerfRing>,
     /// Threads alive of each process that has several.
     threads: HashMap<u32, u32>,
     lost: u64,
@@ -87,20 +85,7 @@ impl FaultEvents {
     /// `PermissionDenied` if `perf_event_paranoid` is above 2, in containers that forbid perf events, and for processes of
     /// others.
     pub fn open(pid: u32) -> io::Result<Self> {
-        let cpus =
-            libbpf_rs::num_possible_cpus().map_err(|error| io::Error::other(error.to_string()))?;
-        let mut rings = Vec::new();
-        for cpu in 0..cpus as u32 {
-            match open_on(pid, cpu) {
-                Ok(event) => rings.push(Ring::map(event)?),
-                // Offline.
-                Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        if rings.is_empty() {
-            return Err(io::ErrorKind::NotFound.into());
-        }
+        let rings = PerfRing::on_each_processor(RING_PAGES, |cpu| open_on(pid, cpu))?;
         Ok(Self {
             rings,
             threads: HashMap::new(),
@@ -190,91 +175,6 @@ fn open_on(pid: u32, cpu: u32) -> io::Result<OwnedFd> {
     )
 }
 
-/// Words of the first page of a ring (`struct perf_event_mmap_page`, include/uapi/linux/perf_event.h).
-const DATA_HEAD: usize = 1024 / 8;
-const DATA_TAIL: usize = 1032 / 8;
-
-/// One processor's ring, mapped here too.
-#[derive(Debug)]
-struct Ring {
-    start: NonNull<AtomicU64>,
-    words: usize,
-    page_words: usize,
-    body: Vec<u8>,
-    _event: OwnedFd,
-}
-
-impl Ring {
-    fn map(event: OwnedFd) -> io::Result<Self> {
-        let page_words = rustix::param::page_size() / 8;
-        let words = (1 + RING_PAGES) * page_words;
-        // SAFETY: a fresh mapping at an address of the kernel's choice.
-        let start = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                words * 8,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                event.as_raw_fd(),
-                0,
-            )
-        };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let start = NonNull::new(start.cast()).expect("mmap never returns null without MAP_FIXED");
-        Ok(Self {
-            start,
-            words,
-            page_words,
-            body: Vec::new(),
-            _event: event,
-        })
-    }
-
-    fn atomics(&self) -> &[AtomicU64] {
-        // SAFETY: the mapping is that long and lives as long as self; the kernel writes whole aligned words there, which
-        // are read as atomics.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.words) }
-    }
-
-    /// Hands each record, as its type, its `misc` and its body, to `take`.
-    fn drain(&mut self, mut take: impl FnMut(u32, u16, &[u8])) {
-        let data_words = RING_PAGES * self.page_words;
-        let mut tail = self.atomics()[DATA_TAIL].load(Ordering::Relaxed);
-        // Pairs with the kernel's store of the head after the record.
-        let head = self.atomics()[DATA_HEAD].load(Ordering::Acquire);
-        let mut body = std::mem::take(&mut self.body);
-        while tail < head {
-            let word = |offset: u64| {
-                let index = ((tail + offset) / 8) as usize & (data_words - 1);
-                self.atomics()[self.page_words + index].load(Ordering::Relaxed)
-            };
-            // struct perf_event_header: type, misc, size.
-            let header = word(0);
-            let (kind, misc, size) = (header as u32, (header >> 32) as u16, header >> 48);
-            if size < 8 || !size.is_multiple_of(8) || size > head - tail {
-                break; // nonsense: what is left is skipped
-            }
-            body.clear();
-            for offset in (8..size).step_by(8) {
-                body.extend(word(offset).to_ne_bytes());
-            }
-            take(kind, misc, &body);
-            tail += size;
-        }
-        self.body = body;
-        self.atomics()[DATA_TAIL].store(head, Ordering::Release);
-    }
-}
-
-impl Drop for Ring {
-    fn drop(&mut self) {
-        // SAFETY: start and length are those of the mapping made in `map`; no reference outlives self.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.words * 8) };
-    }
-}
-
 enum Decoded {
     Event(FaultEvent),
     Thread(Thread),
@@ -310,8 +210,8 @@ impl Thread {
 }
 
 fn decode(kind: u32, misc: u16, body: &[u8]) -> Option<Decoded> {
-    let u32_at = |at: usize| Some(u32::from_ne_bytes(body.get(at..at + 4)?.try_into().ok()?));
-    let u64_at = |at: usize| Some(u64::from_ne_bytes(body.get(at..at + 8)?.try_into().ok()?));
+    let u32_at = |at| perf_ring::u32_at(body, at);
+    let u64_at = |at| perf_ring::u64_at(body, at);
     match kind {
         // pid, tid; time; address
         sys::PERF_RECORD_SAMPLE => Some(Decoded::Event(FaultEvent::MajorFault {
@@ -330,14 +230,10 @@ fn decode(kind: u32, misc: u16, body: &[u8]) -> Option<Decoded> {
         // pid, tid; name, padded with zeros; then as of every record: pid, tid; time
         sys::PERF_RECORD_COMM if u32::from(misc) & sys::PERF_RECORD_MISC_COMM_EXEC != 0 => {
             let name = body.get(8..body.len().checked_sub(16)?)?;
-            let length = name
-                .iter()
-                .position(|&byte| byte == 0)
-                .unwrap_or(name.len());
             Some(Decoded::Event(FaultEvent::Exec {
                 pid: u32_at(0)?,
                 time_ns: u64_at(body.len() - 8)?,
-                command: String::from_utf8_lossy(&name[..length]).into_owned(),
+                command: perf_ring::padded_text(name),
             }))
         }
         // id; count

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use std::time::Instant;
@@ -20,6 +21,7 @@ use pagewise_attribute::unwind::arch::Registers;
 use pagewise_trace::StackFrame;
 
 use super::mapped::Mapped;
+use super::told_code::ToldCode;
 
 /// Equal in this, equal in names: modules may lie elsewhere in each process.
 type Key = Vec<(Option<Arc<str>>, u64)>;
@@ -27,6 +29,11 @@ type Key = Vec<(Option<Arc<str>>, u64)>;
 #[derive(Default)]
 pub(crate) struct CallPaths {
     pub(crate) mapped: Mapped,
+    told: ToldCode,
+    /// Since when each process has run its program, where that was told.
+    begun_ns: HashMap<u32, u64>,
+    /// Programs that processes ran before, as many as were told of.
+    former: u32,
     elf: ElfCache,
     unwind: UnwindCache,
     processes: HashMap<u32, Process>,
@@ -90,7 +97,44 @@ const FIRST_LOOK_AGAIN: Duration = Duration::from_millis(1);
 const FREE_LOOKS: u32 = 8;
 const EARLY_LOOKS: u32 = FREE_LOOKS + 7;
 
+/// No process has such a number: the kernel's end at 2^22 (`PID_MAX_LIMIT`, include/linux/threads.h).
+const FIRST_FORMER: u32 = 1 << 23;
+
 impl CallPaths {
+    /// What is mapped is told, too: of processes that end before they are looked at.
+    pub(super) fn hear(&mut self, told: ToldCode) {
+        self.told = told;
+    }
+
+    /// Takes what has been told of mapped code, before it is more than is kept.
+    pub(super) fn listen(&mut self) {
+        self.told.listen();
+    }
+
+    /// A process runs another program since that time. Its last stacks of the one before are those of the returned number.
+    pub(super) fn runs_another_program(&mut self, pid: u32, time_ns: u64) -> u32 {
+        let number = FIRST_FORMER + self.former % FIRST_FORMER;
+        self.former += 1;
+        if let Some(parent) = self.parents.remove(&pid) {
+            self.parents.insert(number, parent);
+        }
+        let begun_ns = self.begun_ns.insert(pid, time_ns);
+        if let Some(process) = self.processes.remove(&pid) {
+            self.processes.insert(number, process);
+        } else if let Some(begun_ns) = begun_ns {
+            let mappings = self.told.of(pid, begun_ns, &self.mapped.roots());
+            if !mappings.is_empty() {
+                self.set_mappings(number, &mappings);
+            }
+        }
+        number
+    }
+
+    /// The file of the program that a process began to run at that time; also of one that has ended since.
+    pub(super) fn executable(&mut self, pid: u32, time_ns: u64) -> Option<PathBuf> {
+        let of_the_living = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
+        of_the_living.or_else(|| self.told.executable(pid, time_ns).map(PathBuf::from))
+    }
     /// This is mapped in that process from now on.
     ///
     /// True: other code than before.
@@ -126,6 +170,8 @@ impl CallPaths {
     pub(crate) fn forget(&mut self, pid: u32) {
         self.processes.remove(&pid);
         self.parents.remove(&pid);
+        self.begun_ns.remove(&pid);
+        self.told.forget(pid);
     }
 
     /// A child was forked: it has its parent's code.
@@ -234,6 +280,17 @@ impl CallPaths {
         process.is_some_and(|process| process.looks_in_vain < EARLY_LOOKS)
     }
 
+    /// What is mapped in a process, or was before it ended. Empty: nobody knows.
+    fn mappings_of(&mut self, pid: u32) -> Vec<Mapping> {
+        let mappings = self.mapped.now(pid);
+        match self.begun_ns.get(&pid) {
+            Some(&begun_ns) if mappings.is_empty() => {
+                self.told.of(pid, begun_ns, &self.mapped.roots())
+            }
+            _ => mappings,
+        }
+    }
+
     /// Reads what is mapped in a process, unless that was just done in vain. True: it was read.
     fn look_at(&mut self, pid: u32) -> bool {
         if let Some(process) = self.processes.get(&pid)
@@ -245,7 +302,7 @@ impl CallPaths {
                 return false;
             }
         }
-        let mappings = self.mapped.now(pid);
+        let mappings = self.mappings_of(pid);
         if mappings.is_empty() {
             return false;
         }

@@ -46,6 +46,14 @@ impl Mapped {
         mappings
     }
 
+    /// What the paths of other namespaces begin with here.
+    pub(super) fn roots(&self) -> Vec<String> {
+        self.others
+            .values()
+            .map(|other| other.root.clone())
+            .collect()
+    }
+
     /// What its paths begin with here, and its number as it knows it itself.
     pub(super) fn root_and_number(&mut self, pid: u32) -> (&str, u32) {
         let inside = process::pid_inside(pid).unwrap_or(pid);

@@ -34,6 +34,7 @@ pub(crate) mod setting;
 pub(crate) mod signals;
 mod snapshots;
 mod subject;
+mod told_code;
 mod translate;
 pub(crate) mod unprivileged;
 pub(crate) mod waits;

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use pagewise_collect::AccessSensor;
 use pagewise_collect::AllocationServer;
+use pagewise_collect::CodeEvents;
 use pagewise_collect::Delays;
 use pagewise_collect::SwapSensor;
 use pagewise_collect::Totals;
@@ -49,6 +50,8 @@ pub(super) struct Sensors {
     /// Since the last look: faults are not watched before memory gets short.
     waiting_since: Option<Instant>,
     residency: Option<Residency>,
+    /// Of processes that end before they are looked at.
+    pub(super) code: Option<CodeEvents>,
     /// In place of `faults`, without the right to it.
     unprivileged: Option<Unprivileged>,
     processes: Processes,
@@ -70,6 +73,7 @@ impl Sensors {
             swap_is_slow: Setting::swap_is_slow(),
             waiting_since: None,
             residency: None,
+            code: None,
             unprivileged: None,
             processes: Processes::before_launch(),
             rounds: Rounds::new(),
@@ -206,6 +210,10 @@ impl Sensors {
         })?);
         if arguments.sensors.faults {
             self.state("faults", "on");
+        }
+        if arguments.sensors.call_paths || arguments.io.is_some() {
+            // Without it, what is lost is counted.
+            self.code = CodeEvents::open().ok();
         }
         let unseen = self
             .faults
@@ -378,7 +386,9 @@ impl Sensors {
             for pid in translator.take_short_stacks() {
                 server.lengthen_stacks(pid);
             }
-            for pid in translator.take_ended() {
+        }
+        for pid in translator.take_ended() {
+            if let Some((server, _)) = &mut self.allocations {
                 server.forget(pid);
             }
         }

@@ -86,6 +86,7 @@ pub(super) fn record(
     let relief = setting.cgroup.as_ref().zip(setting.limit.bytes);
     let relief = relief.and_then(|(cgroup, limit)| OomRelief::hold(cgroup, limit));
     let mut translator = Translator::new(page_bytes(), sensors.announce_processes())
+        .hearing_of_code(sensors.code.take())
         .with_io_sums(arguments.io == Some(IoDetail::Sums))
         .with_anonymous_mappings(arguments.running.is_meant())
         .within(max_bytes(arguments)?.filter(|_| snapshots.is_none()));

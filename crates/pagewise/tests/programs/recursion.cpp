@@ -1,6 +1,7 @@
 // Four threads walk a tree each, with frames of varying size: no two levels of the stack look alike.
 
 #include <alloca.h>
+#include <pthread.h>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
@@ -35,15 +36,20 @@ __attribute__((noinline)) static long sum(const Node *node) {
     return left + right + frame[0];
 }
 
+// One after the other they would fit into memory.
+static pthread_barrier_t together;
+
 static void walk(long *result) {
     const Node *tree = build(16);
     for (int pass = 0; pass < 12; pass++) {
+        pthread_barrier_wait(&together);
         *result += sum(tree);
     }
 }
 
 int main() {
     long results[4] = {};
+    pthread_barrier_init(&together, nullptr, 4);
     std::vector<std::thread> threads;
     for (long &result : results) {
         threads.emplace_back(walk, &result);

@@ -6,6 +6,7 @@ mod processes;
 use std::collections::HashMap;
 use std::collections::HashSet;
 
+use pagewise_collect::CodeEvents;
 use pagewise_collect::Observation;
 use pagewise_collect::record::StallReason;
 use pagewise_trace as trace;
@@ -21,6 +22,7 @@ use super::facts::Clocks;
 use super::fault_paths::FaultPaths;
 use super::file_io::FileIo;
 use super::preloadable::Executables;
+use super::told_code::ToldCode;
 use super::writes::Writes;
 
 /// Translates one recording. Events wait for [`Translator::write_events`], which puts them in order of time.
@@ -30,6 +32,8 @@ pub(in crate::record) struct Translator {
     spaces: HashMap<u32, trace::Space>,
     /// Whose each address space is, also of those that have just ended: their last stacks are still to be unwound.
     pids: HashMap<u32, u32>,
+    /// By address space, what `call_paths` calls the program of a process that runs another one since: for its last stacks.
+    former_programs: HashMap<u32, u32>,
     /// The processes in each address space that lives.
     users: HashMap<u32, Vec<u32>>,
     /// Each process's address spaces, from when on: the allocation stream knows processes only.
@@ -81,6 +85,7 @@ impl Translator {
             announced,
             spaces: HashMap::new(),
             pids: HashMap::new(),
+            former_programs: HashMap::new(),
             users: HashMap::new(),
             spaces_of: HashMap::new(),
             call_paths: CallPaths::default(),
@@ -103,6 +108,14 @@ impl Translator {
     /// Keeps the trace within that size.
     pub(in crate::record) fn within(mut self, max_bytes: Option<u64>) -> Self {
         self.condenser = Condenser::new(self.page_bytes, max_bytes);
+        self
+    }
+
+    /// Hears of the code of processes that end before they are looked at.
+    pub(in crate::record) fn hearing_of_code(mut self, told: Option<CodeEvents>) -> Self {
+        if let Some(told) = told {
+            self.call_paths.hear(ToldCode::new(told));
+        }
         self
     }
 
@@ -188,7 +201,8 @@ impl Translator {
                 Ok(())
             }
             Observation::Stack { stack, bytes } => {
-                let pid = self.pids.get(&stack.space).copied();
+                let pids = [&self.pids, &self.former_programs];
+                let pid = pids.iter().find_map(|pids| pids.get(&stack.space)).copied();
                 let rows = self
                     .fault_paths
                     .learn(pid, &stack, &bytes, &mut self.call_paths);
@@ -264,6 +278,7 @@ impl Translator {
         &mut self,
         writer: &mut TraceWriter,
     ) -> Result<(), TraceError> {
+        self.call_paths.listen();
         self.fault_paths.resolve(&mut self.events);
         if self.condenser.has_its_size(writer) {
             self.file_io.sum();

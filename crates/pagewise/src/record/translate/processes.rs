@@ -45,9 +45,12 @@ impl Translator {
         match what {
             ProcessChange::Exec | ProcessChange::Fork | ProcessChange::Join => {
                 if what == ProcessChange::Exec {
+                    let former = self.call_paths.runs_another_program(pid, time_ns);
                     if self.pids.get(&parent_space) == Some(&pid) {
-                        self.call_paths.forget(pid);
                         self.pids.remove(&parent_space);
+                        self.former_programs.insert(parent_space, former);
+                    } else {
+                        self.call_paths.forget(former);
                     }
                     self.leave_space(parent_space, pid, time_ns, writer)?;
                 }
@@ -59,7 +62,7 @@ impl Translator {
                 {
                     self.call_paths.forked(parent, pid);
                 }
-                let executable = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
+                let executable = self.call_paths.executable(pid, time_ns);
                 if let (ProcessChange::Exec, Some(path)) = (what, &executable) {
                     self.executables.note(path);
                 }
@@ -155,6 +158,10 @@ impl Translator {
             self.call_paths.forget(*pid);
             self.maps.remove(pid);
             self.pids.retain(|_, of| of != pid);
+        }
+        // All their stacks have come.
+        for (_, former) in std::mem::take(&mut self.former_programs) {
+            self.call_paths.forget(former);
         }
         std::mem::take(&mut self.ended)
     }
