@@ -309,6 +309,12 @@ impl MemoryCgroup {
         self.flat(file).get("oom_kill").copied()
     }
 
+    /// The most that the kernel had for it, page tables and the like, bytes: none of that can be swapped. `None` on v2, which keeps no
+    /// such record.
+    pub fn kernel_peak(&self) -> Option<u64> {
+        files::read_number(&self.path.join("memory.kmem.max_usage_in_bytes"))
+    }
+
     /// All counters at once.
     pub fn counters(&self) -> MemoryCounters {
         MemoryCounters {

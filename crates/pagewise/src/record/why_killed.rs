@@ -57,7 +57,13 @@ pub(crate) fn why_killed(
 ) -> Option<String> {
     let kills = setting.cgroup.as_ref().and_then(MemoryCgroup::oom_kills)?;
     if kills == 0 {
-        return explain_stuck(how?, setting.limit.bytes?, raised);
+        let kernel_bytes = setting.cgroup.as_ref().and_then(MemoryCgroup::kernel_peak);
+        return explain_stuck(
+            how?,
+            setting.limit.bytes?,
+            raised,
+            kernel_bytes.unwrap_or(0),
+        );
     }
     let killer = Signal::KILL.as_raw();
     let areas = match setting.is_swapless() {
@@ -75,7 +81,14 @@ pub(crate) fn why_killed(
 /// On cgroup v1 the killer is held and a stuck fault waits; but one that the kernel takes for the program inside a
 /// system call cannot wait: the call fails with EFAULT, or, where a signal was to be delivered, with SIGSEGV
 /// (mm/memcontrol-v1.c, 6.12: `mem_cgroup_oom` waits in user faults only).
-fn explain_stuck(how: HowEnded, limit_bytes: u64, raised: u64) -> Option<String> {
+///
+/// Where the first fault to fail is of that kind, nobody has seen it stuck; then a limit that is full of what cannot be swapped tells.
+fn explain_stuck(
+    how: HowEnded,
+    limit_bytes: u64,
+    raised: u64,
+    kernel_bytes: u64,
+) -> Option<String> {
     let died = match how {
         HowEnded::Signal(signal) => {
             let faults = [Signal::SEGV, Signal::BUS];
@@ -85,11 +98,21 @@ fn explain_stuck(how: HowEnded, limit_bytes: u64, raised: u64) -> Option<String>
         }
         HowEnded::Code(code) => code != 0,
     };
-    (died && raised > 0).then(|| {
+    let limit = bytes(limit_bytes);
+    let when = if raised > 0 {
+        format!("after reclaim had given up at its limit of {limit}")
+    } else if kernel_bytes >= limit_bytes / 4 {
+        let kernel = bytes(kernel_bytes);
         format!(
-            "The program failed after reclaim had given up at its limit of {} (cgroup v1): a system call that needed memory \
-             then may have failed with \"Bad address\" (EFAULT), or a signal with SIGSEGV; give a larger --memory.",
-            bytes(limit_bytes)
+            "at its limit of {limit}, of which page tables and other memory of the kernel's had up to {kernel}"
+        )
+    } else {
+        return None;
+    };
+    died.then(|| {
+        format!(
+            "The program failed {when} (cgroup v1): a system call that needed memory then may have failed with \
+             \"Bad address\" (EFAULT), or a signal with SIGSEGV; give a larger --memory."
         )
     })
 }
@@ -160,16 +183,25 @@ mod tests {
     fn a_failure_after_a_stuck_fault_is_told_and_no_other() {
         let segv = Signal::SEGV.as_raw() as u8;
         for how in [HowEnded::Signal(segv), HowEnded::Code(1)] {
-            let told = explain_stuck(how, 64 << 20, 2).expect("told");
+            let told = explain_stuck(how, 64 << 20, 2, 0).expect("told");
             assert!(
                 told.contains("64 MiB") && told.contains("EFAULT") && told.contains("--memory"),
                 "{told}"
             );
-            assert_eq!(explain_stuck(how, 64 << 20, 0), None, "never stuck");
+            assert_eq!(
+                explain_stuck(how, 64 << 20, 0, 4 << 20),
+                None,
+                "never stuck"
+            );
+            let told = explain_stuck(how, 64 << 20, 0, 30 << 20).expect("told");
+            assert!(
+                told.contains("page tables") && told.contains("30 MiB"),
+                "{told}"
+            );
         }
         let term = Signal::TERM.as_raw() as u8;
         for how in [HowEnded::Signal(term), HowEnded::Code(0)] {
-            assert_eq!(explain_stuck(how, 64 << 20, 2), None);
+            assert_eq!(explain_stuck(how, 64 << 20, 2, 64 << 20), None);
         }
     }
 
