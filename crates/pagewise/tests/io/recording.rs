@@ -318,6 +318,35 @@ fn what_is_read_ahead_of_vectors_and_of_an_offset_in_memory_is_no_miss() {
     }
 }
 
+/// They have ended, or run another program, before anybody looks at what they had mapped.
+#[test]
+fn programs_that_run_for_a_millisecond_have_call_paths_and_names() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder_with("ahead.c");
+    fs::write(folder.path().join("data"), vec![1; 4 << 20]).expect("written");
+    let one = "./ahead data\n";
+    let script = format!("{}exec {one}", one.repeat(9));
+    fs::write(folder.path().join("script"), script).expect("written");
+    record(folder.path(), "--io --sensors none", "sh ./script").expect_code(0);
+    machine.assert_restored();
+    let trace = Trace::open(&folder.path().join("pagewise.data")).expect("a trace");
+    assert_eq!(trace.meta().losses["call_paths"], 0);
+    let recorded = Recorded::read(folder.path(), "/ahead");
+    let data = |function: &str| {
+        let calls = recorded.calls[function].iter();
+        calls
+            .filter(|call| call.direction == IoDirection::Read)
+            .count()
+    };
+    assert_eq!((data("by_vector"), data("by_sendfile")), (10, 10));
+    let spaces = trace.spaces().expect("spaces");
+    let programs = spaces.iter().filter_map(|row| row.executable.as_deref());
+    let ahead = programs.filter(|path| path.ends_with("/ahead")).count();
+    assert!(ahead >= 10, "{spaces:?}");
+}
+
 #[test]
 fn threads_that_share_a_position_are_told_where_each_has_read() {
     const MIB: u64 = 1 << 20;
