@@ -114,8 +114,17 @@ static __always_inline __u64 path_of_hash(__u64 hash)
 
 	for (__u32 way = 0; way < PATH_WAYS; way++) {
 		struct known_path *known = &known_paths[set + way];
+		if (known->hash != hash)
+			continue;
+		__u64 path = known->path;
+		/* The reader may just be putting another one there. */
+#if defined(__TARGET_ARCH_x86)
+		barrier();
 		if (known->hash == hash)
-			return known->path;
+#else
+		if (__sync_fetch_and_add(&known->hash, 0) == hash)
+#endif
+			return path;
 	}
 	return 0;
 }

@@ -40,7 +40,9 @@ pub(crate) struct CallPaths {
     /// Whose code a child has until it runs another program: it may end before anybody has looked at it.
     parents: HashMap<u32, u32>,
     numbers: HashMap<Key, u32>,
-    code_was_unmapped: bool,
+    /// How often code has changed so that what was learnt before may be wrong; and how often that was said.
+    changes: u64,
+    changes_told: u64,
     short_stacks: Vec<u32>,
 }
 
@@ -54,6 +56,8 @@ struct Process {
     looked_in_vain: Option<Instant>,
     /// How often in a row that was.
     looks_in_vain: u32,
+    /// Paths were learnt that end in code which was not known: with more code they go on.
+    learnt_in_unknown_code: bool,
     walks: Walks,
 }
 
@@ -144,7 +148,8 @@ impl CallPaths {
             if process.code == code {
                 return false;
             }
-            self.code_was_unmapped |= process.code.iter().any(|old| !code.contains(old));
+            let is_gone = process.code.iter().any(|old| !code.contains(old));
+            self.changes += u64::from(is_gone || process.learnt_in_unknown_code);
         }
         let modules = Arc::new(ModuleTable::new(mappings, &mut self.elf));
         let known = self.processes.get(&pid);
@@ -158,6 +163,7 @@ impl CallPaths {
             modules,
             looked_in_vain: None,
             looks_in_vain: 0,
+            learnt_in_unknown_code: false,
         };
         self.processes.insert(pid, process);
         true
@@ -179,9 +185,15 @@ impl CallPaths {
         self.parents.insert(child, parent);
     }
 
-    /// Whether some process has lost code since the last call.
-    pub(crate) fn code_was_unmapped(&mut self) -> bool {
-        std::mem::take(&mut self.code_was_unmapped)
+    /// Whether, since the last call, some process has lost code, or has code by which paths go on that were learnt to end there.
+    pub(crate) fn code_has_changed(&mut self) -> bool {
+        let told = std::mem::replace(&mut self.changes_told, self.changes);
+        told != self.changes
+    }
+
+    /// How often that has happened.
+    pub(crate) fn changes_of_code(&self) -> u64 {
+        self.changes
     }
 
     /// Processes that are to send longer stacks from now on.
@@ -228,6 +240,12 @@ impl CallPaths {
                 // Not to be remembered so: its libraries are being loaded.
                 evidence = None;
             }
+        }
+        if path.end == WalkEnd::UnknownCode
+            && evidence.is_some()
+            && let Some(process) = self.processes.get_mut(&pid)
+        {
+            process.learnt_in_unknown_code = true;
         }
         let (number, rows) = self.number_of(pid, registers.instruction_pointer(), &path)?;
         Some(FaultPath {

@@ -34,7 +34,8 @@ pub(crate) struct FaultPaths {
     handovers: HashMap<u64, CallPath>,
     /// Copies that were unwound, perhaps before the event they belong to.
     numbers: HashMap<u64, Option<u32>>,
-    lessons: Vec<Lesson>,
+    /// Each with the number of changes of code that had happened before.
+    lessons: Vec<(u64, Lesson)>,
     /// Stacks that came too late: their process had gone.
     pub(super) too_late: u64,
     /// Pages of stacks that we read so that they could be unwound further.
@@ -112,7 +113,7 @@ impl FaultPaths {
                 self.bring_in(pid, stack.stack_pointer + offset);
             }
             if stack.known != Some(found.number) {
-                self.lessons.push(lesson);
+                self.lessons.push((call_paths.changes_of_code(), lesson));
             }
         }
         found.rows
@@ -151,9 +152,14 @@ impl FaultPaths {
         self.pages_brought_in += u64::from(process::bring_in(pid, address));
     }
 
-    /// What was learnt since the last call.
-    pub(crate) fn take_lessons(&mut self) -> Vec<Lesson> {
-        std::mem::take(&mut self.lessons)
+    /// What was learnt since the last call, but what may be wrong since: code has changed after it.
+    pub(crate) fn take_lessons(&mut self, call_paths: &CallPaths) -> Vec<Lesson> {
+        let now = call_paths.changes_of_code();
+        let lessons = std::mem::take(&mut self.lessons).into_iter();
+        lessons
+            .filter(|(before, _)| *before == now)
+            .map(|(_, lesson)| lesson)
+            .collect()
     }
 
     /// Gives events their paths. All copies that they refer to have been unwound.

@@ -366,10 +366,10 @@ impl Sensors {
                     failed.get_or_insert(error);
                 }
             })?;
-            if translator.code_was_unmapped() {
+            if translator.code_has_changed() {
                 faults.forget_paths();
             }
-            for lesson in translator.fault_paths.take_lessons() {
+            for lesson in translator.take_lessons() {
                 faults.teach(&lesson);
             }
         }

@@ -50,6 +50,7 @@ pub(super) struct Listener<'plan> {
     /// Those for which the sensor had no room.
     pub(super) unfollowed: BTreeSet<u32>,
     ended: Vec<u32>,
+    ended_before: Vec<u32>,
     holds: Holds,
     happened: Vec<Happened>,
 }
@@ -74,6 +75,7 @@ impl<'plan> Listener<'plan> {
             live: BTreeSet::new(),
             unfollowed: BTreeSet::new(),
             ended: Vec::new(),
+            ended_before: Vec::new(),
             holds,
             happened: Vec::new(),
         }
@@ -86,10 +88,10 @@ impl<'plan> Listener<'plan> {
         for observation in seen {
             self.observe(observation)?;
         }
-        if self.call_paths.code_was_unmapped() {
+        if self.call_paths.code_has_changed() {
             self.sensor.forget_paths();
         }
-        for lesson in self.fault_paths.take_lessons() {
+        for lesson in self.fault_paths.take_lessons(&self.call_paths) {
             self.sensor.teach(&lesson);
         }
         let mut happened = std::mem::take(&mut self.happened);
@@ -107,9 +109,15 @@ impl<'plan> Listener<'plan> {
             }
         }
         self.hints.drop_passed();
+        // Of those that had ended before, all has come by now.
+        for pid in std::mem::take(&mut self.ended_before) {
+            self.call_paths.forget(pid);
+            self.pids.retain(|_, of| *of != pid);
+        }
         for pid in std::mem::take(&mut self.ended) {
             self.hints.ended(pid, &self.live);
             self.holds.ended(pid);
+            self.ended_before.push(pid);
         }
         Ok(!happened.is_empty())
     }

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::collections::HashSet;
 
 use pagewise_collect::CodeEvents;
+use pagewise_collect::Lesson;
 use pagewise_collect::Observation;
 use pagewise_collect::record::StallReason;
 use pagewise_trace as trace;
@@ -34,6 +35,8 @@ pub(in crate::record) struct Translator {
     pids: HashMap<u32, u32>,
     /// By address space, what `call_paths` calls the program of a process that runs another one since: for its last stacks.
     former_programs: HashMap<u32, u32>,
+    /// Those of them that are older than the last drain.
+    former_before: Vec<u32>,
     /// The processes in each address space that lives.
     users: HashMap<u32, Vec<u32>>,
     /// Each process's address spaces, from when on: the allocation stream knows processes only.
@@ -53,6 +56,8 @@ pub(in crate::record) struct Translator {
     anonymous: Option<AnonymousMappings>,
     executables: Executables,
     ended: Vec<u32>,
+    /// Those that had ended before the last drain.
+    ended_before: Vec<u32>,
     pub(in crate::record) counts: Counts,
 }
 
@@ -86,6 +91,7 @@ impl Translator {
             spaces: HashMap::new(),
             pids: HashMap::new(),
             former_programs: HashMap::new(),
+            former_before: Vec::new(),
             users: HashMap::new(),
             spaces_of: HashMap::new(),
             call_paths: CallPaths::default(),
@@ -101,6 +107,7 @@ impl Translator {
             anonymous: None,
             executables: Executables::default(),
             ended: Vec::new(),
+            ended_before: Vec::new(),
             counts: Counts::default(),
         }
     }
@@ -258,9 +265,14 @@ impl Translator {
         }
     }
 
-    /// Whether some process has lost code since the last call: addresses may come to mean something else.
-    pub(in crate::record) fn code_was_unmapped(&mut self) -> bool {
-        self.call_paths.code_was_unmapped()
+    /// What call paths were learnt since the last call.
+    pub(in crate::record) fn take_lessons(&mut self) -> Vec<Lesson> {
+        self.fault_paths.take_lessons(&self.call_paths)
+    }
+
+    /// Whether what was learnt of call paths may be wrong from now on; see [`CallPaths::code_has_changed`].
+    pub(in crate::record) fn code_has_changed(&mut self) -> bool {
+        self.call_paths.code_has_changed()
     }
 
     /// At the end of the recording: no completion is waited for any more.

@@ -152,18 +152,22 @@ impl Translator {
         self.executables.state(served)
     }
 
-    /// Processes that have ended since the last call: their rings can go.
+    /// To be called after each drain: processes that had ended before the last one, of which all has come by now. Their rings can go.
     pub(in crate::record) fn take_ended(&mut self) -> Vec<u32> {
-        for pid in &self.ended {
+        let newly = std::mem::take(&mut self.ended);
+        let ended = std::mem::replace(&mut self.ended_before, newly);
+        for pid in &ended {
             self.call_paths.forget(*pid);
             self.maps.remove(pid);
             self.pids.retain(|_, of| of != pid);
         }
-        // All their stacks have come.
-        for (_, former) in std::mem::take(&mut self.former_programs) {
-            self.call_paths.forget(former);
+        for space in std::mem::take(&mut self.former_before) {
+            if let Some(former) = self.former_programs.remove(&space) {
+                self.call_paths.forget(former);
+            }
         }
-        std::mem::take(&mut self.ended)
+        self.former_before = self.former_programs.keys().copied().collect();
+        ended
     }
 
     pub(in crate::record) fn space_at(&self, pid: u32, time_ns: u64) -> Option<u32> {
