@@ -20,6 +20,8 @@ pub struct Capabilities {
     pub sys_resource: bool,
     /// Look into processes of other users.
     pub sys_ptrace: bool,
+    /// Open files whoever they belong to.
+    pub dac_override: bool,
     /// Advise about memory of others (`process_madvise`).
     pub sys_nice: bool,
 }
@@ -37,6 +39,8 @@ impl Capabilities {
             ("perfmon", self.perfmon || self.sys_admin),
             ("sys_ptrace", self.sys_ptrace),
             ("sys_nice", self.sys_nice),
+            // Their clear_refs and pagemap in /proc.
+            ("dac_override", self.dac_override),
         ];
         let missing = needed.into_iter().filter(|(_, is_there)| !is_there);
         missing.map(|(name, _)| name).collect()
@@ -67,6 +71,7 @@ impl Capabilities {
             sys_admin: has(21),
             sys_resource: has(24),
             sys_ptrace: has(19),
+            dac_override: has(1),
             sys_nice: has(23),
         })
     }
@@ -84,7 +89,7 @@ mod tests {
         assert!(all_but_resource.sys_admin && !all_but_resource.sys_resource);
         let none = Capabilities::from_status("CapEff:\t0000000000000000").expect("parses");
         assert!(!none.bpf && !none.sys_admin && none.mask == 0);
-        assert_eq!(none.missing_for_huge_pages().len(), 4);
+        assert_eq!(none.missing_for_huge_pages().len(), 5);
         let container = Capabilities::from_status("CapEff:\t00000000a82425fb").expect("parses");
         assert_eq!(
             container.missing_for_huge_pages(),

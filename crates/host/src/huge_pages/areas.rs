@@ -118,14 +118,19 @@ fn header(line: &str) -> Option<Option<Area>> {
     let end = u64::from_str_radix(end, 16).ok()?;
     let permissions = words.next()?;
     let inode = words.nth(2)?;
-    let name = words.next().unwrap_or("anonymous");
+    let rest: Vec<&str> = words.collect();
+    let name = match rest[..] {
+        [] => "anonymous".to_owned(),
+        // Named mappings may have blanks in their names.
+        _ => rest.join(" "),
+    };
     let possible = permissions.contains('w')
         && permissions.ends_with('p')
         && inode == "0"
-        && (matches!(name, "anonymous" | "[heap]") || name.starts_with("[anon:"));
+        && (matches!(&*name, "anonymous" | "[heap]") || name.starts_with("[anon:"));
     Some(possible.then(|| Area {
         addresses: start..end,
-        name: name.to_owned(),
+        name,
         locked: false,
     }))
 }
@@ -159,7 +164,7 @@ VmFlags: rd wr mr mw me ac nh
 VmFlags: rd wr
 7f30-7f40 rw-s 00000000 00:01 0                          /dev/zero (deleted)
 VmFlags: rd wr
-7f40-7f50 rw-p 00000000 00:00 0                          [anon:arena]
+7f40-7f50 rw-p 00000000 00:00 0                          [anon: glibc: malloc]
 VmFlags: rd wr
 7f50-7f60 rw-p 00000000 00:00 0
 VmFlags: rd wr um
@@ -175,7 +180,7 @@ VmFlags: rd wr gd
         let expected = [
             (0x55d0, "[heap]", false),
             (0x7f00, "anonymous", true),
-            (0x7f40, "[anon:arena]", false),
+            (0x7f40, "[anon: glibc: malloc]", false),
         ];
         assert_eq!(
             found,

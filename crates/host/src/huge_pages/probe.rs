@@ -16,6 +16,15 @@ pub struct Features {
     pub frees_zeros: Option<bool>,
 }
 
+impl Features {
+    /// Whether splitting a huge page frees its pages of zeros: as tried, or, where it could not be tried, as the kernel's own shrinker of
+    /// such huge pages says, which came with it (6.12).
+    pub fn splits_free_zeros(&self) -> bool {
+        let shrinker = std::path::Path::new("/sys/kernel/mm/transparent_hugepage/shrink_underused");
+        self.split != Some(false) && self.frees_zeros.unwrap_or_else(|| shrinker.exists())
+    }
+}
+
 /// Makes a huge page in this process's own memory, splits it, and looks what is left. Takes a few milliseconds.
 pub fn features() -> Features {
     let unknown = Features {

@@ -12,6 +12,8 @@ use super::target::Target;
 use super::target::seen_of;
 use crate::failure::Failure;
 
+const GIVEN_BACK: &str = "given back since";
+
 /// For how long a region is left alone, the first time.
 const BUSY: Duration = Duration::from_secs(5);
 const NO_HUGE_PAGE: Duration = Duration::from_secs(30);
@@ -57,18 +59,15 @@ pub(super) fn promote(
             }
         }
         _ => {
-            return Ok(refuse(
-                target,
-                known,
-                address,
-                now,
-                "given back since",
-                BUSY,
-            ));
+            return Ok(refuse(target, known, address, now, GIVEN_BACK, BUSY));
         }
     }
     match huge_pages::collapse(target.pidfd(), address) {
         Ok(()) => {}
+        // The same error number as for want of huge pages.
+        Err(Refusal::NoHugePage) if !target.maps(address) => {
+            return Ok(refuse(target, known, address, now, GIVEN_BACK, BUSY));
+        }
         Err(refusal) => return Ok(refused(target, known, address, now, refusal)),
     }
     let after = sensor.region_at(&target.pages, address)?;

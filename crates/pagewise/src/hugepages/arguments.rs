@@ -202,7 +202,7 @@ impl ManageArguments {
             most_passed_over: self.patience,
             most_group_passed_over: self.cgroup_patience,
             utilisation: self.utilisation.share(),
-            splits_free_zeros: huge_pages::features().frees_zeros != Some(false),
+            splits_free_zeros: huge_pages::features().splits_free_zeros(),
             ..Settings::new(self.policy)
         })
     }

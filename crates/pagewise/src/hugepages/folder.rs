@@ -6,9 +6,13 @@ use std::io::ErrorKind;
 use std::io::Read;
 use std::io::Seek;
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::path::PathBuf;
+use std::time::Duration;
 
+use pagewise_host::process;
 use rustix::fs::FlockOperation;
 
 use crate::failure::Failure;
@@ -39,8 +43,11 @@ impl Folder {
             .write(true)
             .create(true)
             .truncate(false)
+            // Who may open it may hold it.
+            .mode(0o600)
             .open(path.join(LOCK))
             .map_err(|error| failed("open the lock in", &error))?;
+        let _ = lock.set_permissions(fs::Permissions::from_mode(0o600));
         if !take(&lock) {
             let mut pid = String::new();
             let _ = lock.read_to_string(&mut pid);
@@ -101,7 +108,7 @@ pub(super) fn read_status(folder: &Path) -> Result<String, Failure> {
         _ => Failure::new(format!("cannot read {}: {error}", path.display())),
     })?;
     // One that was killed leaves its last word behind.
-    if is_held(folder) {
+    if is_held(folder, &text) {
         Ok(text)
     } else {
         Err(none())
@@ -116,12 +123,28 @@ fn take(lock: &File) -> bool {
     })
 }
 
-/// Whether a manager holds the lock; yes if we may not look.
-fn is_held(folder: &Path) -> bool {
-    let Ok(lock) = File::open(folder.join(LOCK)) else {
-        return true;
+/// Whether a manager holds the lock; who may not look goes by whether it is alive.
+fn is_held(folder: &Path, status: &str) -> bool {
+    match File::open(folder.join(LOCK)) {
+        Ok(lock) => rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared).is_err(),
+        Err(_) => has_written(folder, status).unwrap_or(true),
+    }
+}
+
+/// Whether the process that the status names lives, and lived when it was written: its number may be another's by now.
+fn has_written(folder: &Path, status: &str) -> Option<bool> {
+    let status: serde_json::Value = serde_json::from_str(status).ok()?;
+    let pid = u32::try_from(status["pid"].as_u64()?).ok()?;
+    let Some(stat) = process::stat(pid) else {
+        return Some(false);
     };
-    rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared).is_err()
+    let written = fs::metadata(folder.join(STATUS)).ok()?.modified().ok()?;
+    let age = written.elapsed().unwrap_or_default();
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let now = Duration::new(now.tv_sec as u64, now.tv_nsec as u32);
+    // Of both times some milliseconds are rounded.
+    let lived = now.saturating_sub(Duration::from_nanos(stat.start_ns));
+    Some(lived + Duration::from_secs(1) >= age)
 }
 
 #[cfg(test)]
@@ -145,5 +168,28 @@ mod tests {
         let none = read_status(&path).expect_err("none").to_string();
         assert!(none.contains("no huge page manager runs"), "{none}");
         Folder::open(&path).expect("the next one");
+        let mode = fs::metadata(path.join(LOCK)).expect("there").permissions();
+        assert_eq!(mode.mode() & 0o777, 0o600, "who may open it may hold it");
+    }
+
+    #[test]
+    fn who_may_not_look_at_the_lock_goes_by_the_process_that_wrote() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let write = |pid: u32| {
+            let text = format!("{{\"pid\": {pid}}}");
+            fs::write(dir.path().join(STATUS), &text).expect("written");
+            text
+        };
+        let own = write(std::process::id());
+        assert_eq!(has_written(dir.path(), &own), Some(true));
+        let none = write(u32::MAX);
+        assert_eq!(has_written(dir.path(), &none), Some(false));
+        // Written before that process began.
+        let own = write(std::process::id());
+        let long_ago = std::time::SystemTime::UNIX_EPOCH;
+        let file = File::options().append(true).open(dir.path().join(STATUS));
+        file.and_then(|file| file.set_modified(long_ago))
+            .expect("set");
+        assert_eq!(has_written(dir.path(), &own), Some(false));
     }
 }

@@ -79,7 +79,7 @@ impl<'arguments> Manager<'arguments> {
         arguments: &'arguments ManageArguments,
         folder: Folder,
     ) -> Result<Self, Failure> {
-        let settings = arguments.settings()?;
+        let mut settings = arguments.settings()?;
         let named = Named::find(arguments)?;
         let walk_events = match arguments.policy.needs_counters() {
             true => Some(find_walk_events()?),
@@ -89,8 +89,13 @@ impl<'arguments> Manager<'arguments> {
         // Each process takes two, and more where its page walks are counted: more than are allowed at first.
         pagewise_host::open_files::allow_most();
         let mut sensor = AccessSensor::with_zeros(layout)?;
-        sensor.leave_out_zero_page();
         warn_of_missing_features();
+        if !sensor.leave_out_zero_page() && settings.splits_free_zeros {
+            tell!(
+                "pagewise: the kernel's page of zeros is not known (that needs cap_sys_admin), so what a split frees cannot be told: bloat is not recovered"
+            );
+            settings.splits_free_zeros = false;
+        }
         let memory = memory_now(&named)?;
         let interval = arguments.interval.0;
         Ok(Self {
@@ -175,9 +180,9 @@ impl<'arguments> Manager<'arguments> {
         self.tell_status()
     }
 
-    /// Of those that were named, the tightest limit stands for the machine; of all processes some may be short of memory where others are not.
+    /// The tightest limit around all that was named stands for the machine; beyond that some may be short of memory where others are not.
     fn look_at_limits(&mut self) {
-        if !matches!(self.named, Named::All) || Instant::now() < self.next_limits {
+        if Instant::now() < self.next_limits {
             return;
         }
         let before = self.budget.spent();
@@ -276,7 +281,12 @@ impl<'arguments> Manager<'arguments> {
         };
         let due: Vec<u32> = {
             let now = Instant::now();
-            let due = self.targets.values().filter(|target| target.due() <= now);
+            // Once is once.
+            let is_wanted = |target: &&Target| {
+                !(self.arguments.once && target.looks > 0 && target.is_resting())
+            };
+            let targets = self.targets.values().filter(is_wanted);
+            let due = targets.filter(|target| target.due() <= now);
             let mut due: Vec<&Target> = due.collect();
             // Where the budget is not enough for all, nobody is always last.
             due.sort_by_key(|target| target.due());
@@ -329,7 +339,8 @@ impl<'arguments> Manager<'arguments> {
         Ok(())
     }
 
-    fn write_status(&self) -> Result<(), Failure> {
+    /// For others to read: the folder's status, and the file for Prometheus.
+    pub(super) fn write_status(&self) -> Result<(), Failure> {
         let status = status::Status::of(self, self.arguments, &self.controller, &self.memory);
         self.folder.write_status(&status.render()?)?;
         match &self.arguments.prometheus {
@@ -443,7 +454,7 @@ fn warn_of_missing_features() {
         tell!(
             "pagewise: this kernel does not split huge pages on request: bloat cannot be recovered"
         );
-    } else if features.frees_zeros == Some(false) {
+    } else if !features.splits_free_zeros() {
         tell!(
             "pagewise: this kernel frees nothing when it splits a huge page (that needs Linux 6.12): bloat is not recovered"
         );

@@ -59,6 +59,10 @@ fn manage(arguments: &ManageArguments) -> Result<(), Failure> {
     let folder = Folder::open(&arguments.state)?;
     let mut manager = Manager::new(arguments, folder)?;
     let done = manager.run(&signals);
+    if arguments.once && done.is_ok() {
+        // What it has done in its last second.
+        manager.write_status()?;
+    }
     manager.remove_prometheus();
     done?;
     tell!("pagewise: {}", manager.end());

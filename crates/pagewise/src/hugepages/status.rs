@@ -66,7 +66,8 @@ pub(super) struct ProcessStatus {
     pub(super) refused: BTreeMap<String, u64>,
     /// Page-walk cycles over cycles; `null`: not measured.
     pub(super) overhead: Option<f64>,
-    /// Address translations that its base pages want: the sum of their coverage; `null`: it was not looked at yet.
+    /// Address translations that its base pages want: the sum of their coverage; `null`: it was not looked at yet, or accessed bits are
+    /// not cleared for this policy.
     pub(super) translations: Option<f64>,
     /// Not there until it was looked at.
     #[serde(flatten)]
@@ -82,11 +83,18 @@ pub(super) struct Sizes {
     pub(super) huge_bytes: u64,
     /// Pages of zeros inside huge pages, as far as they were counted; `null`: none was.
     pub(super) zero_bytes_in_huge: Option<u64>,
-    /// Regions of base pages by coverage: 0-49, 50-99, ... base pages.
-    pub(super) coverage_buckets: [u64; BUCKETS],
+    /// Regions of base pages by coverage: 0-49, 50-99, ... base pages; `null`: accessed bits are not cleared for this policy.
+    pub(super) coverage_buckets: Option<[u64; BUCKETS]>,
 }
 
 impl Sizes {
+    fn new(tells_coverage: bool) -> Self {
+        Self {
+            coverage_buckets: tells_coverage.then_some([0; BUCKETS]),
+            ..Self::default()
+        }
+    }
+
     pub(super) fn add(&mut self, region: &Region) {
         let page = pagewise_host::page_bytes();
         let resident = u64::from(region.seen.resident) * page;
@@ -96,8 +104,10 @@ impl Sizes {
             if let Some(zero) = region.zero {
                 *self.zero_bytes_in_huge.get_or_insert_default() += u64::from(zero) * page;
             }
-        } else if let Some(coverage) = region.coverage {
-            self.coverage_buckets[AccessMap::bucket_of(coverage)] += 1;
+        } else if let (Some(coverage), Some(buckets)) =
+            (region.coverage, &mut self.coverage_buckets)
+        {
+            buckets[AccessMap::bucket_of(coverage)] += 1;
         }
     }
 }
@@ -119,7 +129,8 @@ impl Status {
             let known = manager.processes.get(target.pid())?;
             let cgroup = known.group().and_then(|group| manager.groups.path(group));
             let cgroup = cgroup.map(|path| path.display().to_string());
-            Some(ProcessStatus::of(target, known, cgroup))
+            let tells_coverage = arguments.policy.needs_accesses();
+            Some(ProcessStatus::of(target, known, cgroup, tells_coverage))
         });
         Self {
             schema: SCHEMA.to_owned(),
@@ -160,8 +171,8 @@ impl Status {
 }
 
 impl ProcessStatus {
-    fn of(target: &Target, known: &Process, cgroup: Option<String>) -> Self {
-        let mut sizes = Sizes::default();
+    fn of(target: &Target, known: &Process, cgroup: Option<String>, tells_coverage: bool) -> Self {
+        let mut sizes = Sizes::new(tells_coverage);
         let mut classes: BTreeMap<String, Sizes> = BTreeMap::new();
         let mut undone = 0;
         let is_known = target.looks > 0;
@@ -171,7 +182,12 @@ impl ProcessStatus {
             if let Some(area) = target.area_of(*address) {
                 match classes.get_mut(&area.name) {
                     Some(class) => class.add(region),
-                    None => classes.entry(area.name.clone()).or_default().add(region),
+                    None => {
+                        let class = classes.entry(area.name.clone());
+                        class
+                            .or_insert_with(|| Sizes::new(tells_coverage))
+                            .add(region);
+                    }
                 }
             }
         }
@@ -188,7 +204,7 @@ impl ProcessStatus {
             undone,
             refused: target.done.refused.clone(),
             overhead: known.overhead(),
-            translations: is_known.then(|| known.translations()),
+            translations: (is_known && tells_coverage).then(|| known.translations()),
             sizes: is_known.then_some(sizes),
             classes,
         }

@@ -65,10 +65,10 @@ fn line(name: &str, sizes: Option<&Sizes>, process: Option<&ProcessStatus>) -> V
     let of = |value: &dyn Fn(&Sizes) -> String| sizes.map_or("?".to_owned(), value);
     let buckets = |range: std::ops::Range<usize>| {
         of(&|sizes| {
-            sizes.coverage_buckets[range.clone()]
-                .iter()
-                .sum::<u64>()
-                .to_string()
+            let buckets = sizes.coverage_buckets.as_ref();
+            buckets.map_or("?".to_owned(), |buckets| {
+                buckets[range.clone()].iter().sum::<u64>().to_string()
+            })
         })
     };
     let share = |sizes: &Sizes| match sizes.resident_bytes {

@@ -137,7 +137,7 @@ impl Target {
             .transpose()
             .map_err(|error| Failure::new(format!("its page walks cannot be counted: {error}")))?;
         Ok(Some(Self {
-            comm: process::comm(pid).unwrap_or_default().trim().to_owned(),
+            comm: name_of(pid),
             process,
             pages,
             _tenure: None,
@@ -267,10 +267,7 @@ impl Target {
                 self.finder = AreaFinder::default();
                 self.areas.clear();
                 known.observe(&[], now);
-                self.comm = process::comm(self.pid())
-                    .unwrap_or_default()
-                    .trim()
-                    .to_owned();
+                self.comm = name_of(self.pid());
                 self.phase = Phase::Resting {
                     until: Instant::now(),
                 };
@@ -290,9 +287,30 @@ impl Target {
         interval.mul_f64(0.5 + (f64::from(self.pid()) * GOLDEN).fract() / 2.0)
     }
 
+    /// Whether the whole region of 2 MiB is mapped now; also if that cannot be told.
+    pub(super) fn maps(&self, address: u64) -> bool {
+        let Some(text) = process::maps(self.pid()) else {
+            return true;
+        };
+        let mut mapped_to = address;
+        for mapping in pagewise_attribute::parse_maps(&text).unwrap_or_default() {
+            if (mapping.start..mapping.end).contains(&mapped_to) {
+                mapped_to = mapping.end;
+            }
+        }
+        mapped_to >= address + huge_pages::BYTES
+    }
+
     pub(super) fn area_of(&self, address: u64) -> Option<&Area> {
         area_of(&self.areas, address)
     }
+}
+
+/// A program may be called anything, and the name goes to terminals.
+fn name_of(pid: u32) -> String {
+    let name = process::comm(pid).unwrap_or_default();
+    let name = name.trim_end_matches('\n');
+    name.replace(char::is_control, "?")
 }
 
 /// Areas are by address.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 use std::path::PathBuf;
 
 use pagewise_host::RunningProcess;
@@ -92,15 +93,14 @@ impl Named {
         }
     }
 
-    /// What the limits around those that were named leave. Of `--all` there is none: some may be short of memory where others are not.
+    /// What the limits around all of those that were named leave. Of `--all` there is none.
     pub(super) fn room(&self) -> Vec<CgroupRoom> {
         match self {
             Named::Processes(roots) => {
                 let alive = roots.iter().filter(|root| !root.has_ended());
                 let hosts = alive.filter_map(|root| CgroupHost::of_process(root.pid()).ok());
-                hosts
-                    .flat_map(|host| CgroupRoom::around(&host.own))
-                    .collect()
+                let around_all = hosts.map(|host| host.own).reduce(common_folder);
+                around_all.map_or(Vec::new(), |path| CgroupRoom::around(&path))
             }
             Named::Cgroup(path) => CgroupRoom::around(path),
             Named::All => Vec::new(),
@@ -114,6 +114,12 @@ impl Named {
             Named::Cgroup(_) | Named::All => false,
         }
     }
+}
+
+/// The deepest folder around both.
+fn common_folder(a: PathBuf, b: PathBuf) -> PathBuf {
+    let common = a.ancestors().find(|folder| b.starts_with(folder));
+    common.map_or(PathBuf::new(), Path::to_owned)
 }
 
 /// A process that can be looked into, in the words of this command.
@@ -131,4 +137,17 @@ fn all() -> Vec<u32> {
     entries
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_around_all_are_those_of_the_deepest_folder_around_both() {
+        let common = |a: &str, b: &str| common_folder(a.into(), b.into());
+        assert_eq!(common("/g/a/x", "/g/a/y"), Path::new("/g/a"));
+        assert_eq!(common("/g/a", "/g/a/y"), Path::new("/g/a"));
+        assert_eq!(common("/g/a", "/g/ab"), Path::new("/g"));
+    }
 }

@@ -165,7 +165,16 @@ fn the_hottest_regions_become_huge_pages_wherever_they_lie() {
     );
     assert_eq!(program.huge_regions(), 0, "a dry run changes nothing");
 
-    let ended = manage(&folder, "--once --max-promotions 4", &program);
+    let ended = manage(
+        &folder,
+        "--once --max-promotions 4 --prometheus metrics.prom",
+        &program,
+    );
+    let metrics = std::fs::read_to_string(folder.path().join("metrics.prom")).expect("written");
+    assert!(
+        metrics.contains("pagewise_hugepages_promotions_total 4\n"),
+        "{metrics}"
+    );
     assert!(ended.stderr.contains("4 promoted, 0 split"), "{ended:#?}");
     let scan = scan(&folder, &program);
     assert_eq!(huge(&scan, &program), [20, 21, 22, 23], "{scan:#}");
@@ -417,10 +426,14 @@ fn a_manager_tells_how_it_is_refuses_a_second_and_ends_cleanly() {
         "{table}"
     );
     let metrics = std::fs::read_to_string(folder.path().join("metrics.prom")).expect("written");
-    assert!(
-        metrics.contains("pagewise_hugepages_promotions_total 8"),
-        "{metrics}"
-    );
+    let of = format!("pid=\"{pid}\",comm=\"regions\"");
+    for line in [
+        "pagewise_hugepages_promotions_total 8\n".to_owned(),
+        format!("pagewise_hugepages_process_regions{{{of},least_pages=\"0\"}} 0\n"),
+        format!("pagewise_hugepages_process_class_huge_bytes{{{of},class="),
+    ] {
+        assert!(metrics.contains(&line), "{line} in {metrics}");
+    }
 
     manager.signal(Signal::INT);
     let ended = manager.end().expect_code(0);

@@ -84,6 +84,10 @@ pub struct Controller {
     recovery: Recovery,
     recovers: bool,
     just_begun: bool,
+    /// Recovery had nothing to do, and memory has not been looked at since: to find that out costs a look at all regions.
+    nothing_to_recover: bool,
+    /// Of the last two kinds of actions it was the turn of recovery: where memory is short around some processes only, the others go on.
+    recovered_last: bool,
 }
 
 impl Controller {
@@ -99,12 +103,15 @@ impl Controller {
             recovery: Recovery::new(settings.watermarks, settings.most_zero),
             recovers: settings.splits_free_zeros,
             just_begun: false,
+            nothing_to_recover: false,
+            recovered_last: false,
         }
     }
 
     /// Memory as it is now. While it is short nothing is promoted.
     pub fn memory(&mut self, memory: &MemoryState) {
         self.promotions.memory(memory);
+        self.nothing_to_recover = false;
         self.just_begun |= self.recovery.memory(memory);
     }
 
@@ -129,19 +136,35 @@ impl Controller {
     }
 
     /// The next action. `None`: nothing to do until the next look, or until the rate allows more. A promotion is counted by
-    /// the rate once it is handed out.
+    /// the rate once it is handed out. What there is to recover is known anew each time that memory is told.
     pub fn next(&mut self, processes: &mut Processes, now: Duration) -> Option<Action> {
         if std::mem::take(&mut self.just_begun) {
             processes.iter_mut().for_each(super::Process::forget_zeros);
         }
-        if self.recovers
-            && let Some(step) = self.recovery.next(processes, now)
-        {
-            return Some(match step {
-                Step::Count(Choice { process, address }) => Action::CountZeros { process, address },
-                Step::Demote(Choice { process, address }) => Action::Demote { process, address },
-            });
+        if self.recovered_last && !self.recovery.is_active() {
+            self.recovered_last = false;
+            return self
+                .promote(processes, now)
+                .or_else(|| self.recover(processes, now));
         }
+        self.recover(processes, now)
+            .or_else(|| self.promote(processes, now))
+    }
+
+    fn recover(&mut self, processes: &Processes, now: Duration) -> Option<Action> {
+        if !self.recovers || self.nothing_to_recover {
+            return None;
+        }
+        let step = self.recovery.next(processes, now);
+        self.nothing_to_recover = step.is_none();
+        self.recovered_last = step.is_some();
+        Some(match step? {
+            Step::Count(Choice { process, address }) => Action::CountZeros { process, address },
+            Step::Demote(Choice { process, address }) => Action::Demote { process, address },
+        })
+    }
+
+    fn promote(&mut self, processes: &mut Processes, now: Duration) -> Option<Action> {
         if self.recovery.is_active() || !self.rate.allows(now) {
             return None;
         }

@@ -64,7 +64,7 @@ impl HugePolicy {
         self == HugePolicy::HawkEyePmu
     }
 
-    /// Whether it goes by accessed bits: what must be cleared then.
+    /// Whether it goes by accessed bits: what must be cleared then. Without any policy, what is recovered first goes by them.
     pub fn needs_accesses(self) -> bool {
         matches!(
             self,
@@ -72,12 +72,13 @@ impl HugePolicy {
                 | HugePolicy::HawkEyePmu
                 | HugePolicy::Aggressive
                 | HugePolicy::Ingens
+                | HugePolicy::Nothing
         )
     }
 
     /// Whether a region's coverage decides; Ingens asks of accesses only whether huge pages are idle.
     pub fn goes_by_coverage(self) -> bool {
-        self.needs_accesses() && self != HugePolicy::Ingens
+        self.needs_accesses() && !matches!(self, HugePolicy::Ingens | HugePolicy::Nothing)
     }
 
     /// Whether it is there at a program's first faults, which takes somebody inside of it.

@@ -14,6 +14,8 @@ use super::back_off;
 const OLD: f64 = 0.6;
 /// A region that was demoted is left alone for so long, twice as long the next time.
 const BACK_OFF: Duration = Duration::from_secs(120);
+/// And that is known for so long after that time, where nothing of it is in memory.
+const REMEMBERED: Duration = Duration::from_secs(3600);
 
 /// A region of 2 MiB.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -39,6 +41,8 @@ pub struct Region {
 pub struct Process {
     id: u32,
     regions: BTreeMap<u64, Region>,
+    /// Demoted ones of which nothing is in memory now, as all of their pages were zeros: they may come back.
+    absent: BTreeMap<u64, Region>,
     candidates: BTreeSet<u64>,
     map: AccessMap,
     huge: usize,
@@ -55,6 +59,7 @@ impl Process {
         Self {
             id,
             regions: BTreeMap::new(),
+            absent: BTreeMap::new(),
             candidates: BTreeSet::new(),
             map: AccessMap::default(),
             huge: 0,
@@ -148,9 +153,10 @@ impl Process {
         base.filter_map(|region| region.coverage).sum()
     }
 
-    /// Takes in a look at all its regions. What is not in it is gone.
+    /// Takes in a look at all its regions. What is not in it is gone, but for how long what was demoted is left alone.
     pub fn observe(&mut self, seen: &[Seen], now: Duration) {
         let mut before = std::mem::take(&mut self.regions);
+        before.append(&mut self.absent);
         self.candidates.clear();
         let mut gone = std::mem::take(&mut self.map);
         self.huge = 0;
@@ -173,6 +179,9 @@ impl Process {
         for address in before.keys() {
             gone.remove(*address);
         }
+        before
+            .retain(|_, region| region.demotions > 0 && now < region.left_alone_until + REMEMBERED);
+        self.absent = before;
         self.map = gone;
     }
 

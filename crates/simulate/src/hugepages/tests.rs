@@ -242,6 +242,63 @@ fn nothing_is_promoted_while_memory_is_short() {
 }
 
 #[test]
+fn who_is_short_alone_takes_turns_with_the_others() {
+    let huge = |number| Seen {
+        huge: true,
+        ..seen(number, 512)
+    };
+    let mut processes = Processes::default();
+    let short: Vec<Seen> = (1..100).map(huge).collect();
+    let ample_there: Vec<Seen> = (1..100).map(|number| seen(number, 512)).collect();
+    processes.entry(1).observe(&short, Duration::ZERO);
+    processes.entry(1).set_short(true);
+    processes.entry(2).observe(&ample_there, Duration::ZERO);
+    let mut controller = Controller::new(&Settings {
+        promotions_per_second: 1000.0,
+        ..Settings::new(HugePolicy::HawkEyeG)
+    });
+    controller.memory(&ample());
+    let mut kinds = String::new();
+    for step in 1..=8 {
+        let now = Duration::from_secs(step);
+        match controller.next(&mut processes, now).expect("something") {
+            Action::CountZeros { address, .. } => {
+                processes.entry(1).counted(address, 0, now);
+                kinds.push('?');
+            }
+            Action::Promote { process: 2, .. } => kinds.push('+'),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(kinds, "?+?+?+?+");
+}
+
+#[test]
+fn what_was_split_and_is_gone_is_left_alone_when_it_comes_back() {
+    let mut processes = Processes::default();
+    let process = processes.entry(1);
+    let huge = Seen {
+        huge: true,
+        ..seen(1, 512)
+    };
+    let address = huge.address;
+    process.observe(&[huge], Duration::ZERO);
+    process.demoted(address, 512, Duration::ZERO);
+    process.observe(&[], Duration::from_secs(30));
+    assert!(process.regions().is_empty());
+    process.observe(&[seen(1, 1)], Duration::from_secs(60));
+    assert!(process.candidates().is_empty());
+    process.observe(&[seen(1, 1)], Duration::from_secs(120));
+    assert_eq!(process.candidates().len(), 1);
+    // The second time it is twice as long, also after it was gone for a while.
+    process.observe(&[], Duration::from_secs(150));
+    process.observe(&[huge], Duration::from_secs(180));
+    process.demoted(address, 512, Duration::from_secs(180));
+    process.observe(&[seen(1, 1)], Duration::from_secs(180 + 239));
+    assert!(process.candidates().is_empty());
+}
+
+#[test]
 fn where_a_split_frees_nothing_nothing_is_split() {
     let huge = Seen {
         huge: true,
