@@ -10,7 +10,7 @@
 //! The target is not stopped; while a part is looked at, its `mmap` and `munmap` wait.
 
 mod pagemap;
-mod request;
+pub(crate) mod request;
 mod runs;
 mod scanner;
 mod vmas;

@@ -4,21 +4,21 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-pub(super) const PAGE_IS_FILE: u64 = 1 << 2;
-pub(super) const PAGE_IS_PRESENT: u64 = 1 << 3;
-pub(super) const PAGE_IS_SWAPPED: u64 = 1 << 4;
-pub(super) const PAGE_IS_PFNZERO: u64 = 1 << 5;
-pub(super) const PAGE_IS_HUGE: u64 = 1 << 6;
+pub(crate) const PAGE_IS_FILE: u64 = 1 << 2;
+pub(crate) const PAGE_IS_PRESENT: u64 = 1 << 3;
+pub(crate) const PAGE_IS_SWAPPED: u64 = 1 << 4;
+pub(crate) const PAGE_IS_PFNZERO: u64 = 1 << 5;
+pub(crate) const PAGE_IS_HUGE: u64 = 1 << 6;
 /// Since Linux 6.15.
-pub(super) const PAGE_IS_GUARD: u64 = 1 << 8;
+pub(crate) const PAGE_IS_GUARD: u64 = 1 << 8;
 
 /// `struct page_region`: bytes, and the categories that were asked for.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct PageRegion {
-    pub(super) start: u64,
-    pub(super) end: u64,
-    pub(super) categories: u64,
+pub(crate) struct PageRegion {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) categories: u64,
 }
 
 /// `struct pm_scan_arg`.
@@ -45,15 +45,15 @@ const PAGEMAP_SCAN: u32 = (3 << 30) | ((size_of::<Argument>() as u32) << 16) | (
 
 /// What to look for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Request {
+pub(crate) struct Request {
     /// First byte.
-    pub(super) start: u64,
+    pub(crate) start: u64,
     /// The byte after the last.
-    pub(super) end: u64,
+    pub(crate) end: u64,
     /// Stop after so many pages that are in memory or in swap.
-    pub(super) most_pages: u64,
+    pub(crate) most_pages: u64,
     /// Ask for guard pages too.
-    pub(super) guards: bool,
+    pub(crate) guards: bool,
 }
 
 /// Fills `regions` with the pages that are in memory or in swap. Returns how many there are, and up to which byte it
@@ -62,7 +62,7 @@ pub(super) struct Request {
 /// # Errors
 /// `ENOTTY` on kernels without it, `EINVAL` for a category that the kernel does not know, `EFAULT` if `end` is beyond the
 /// address space.
-pub(super) fn scan(
+pub(crate) fn scan(
     pagemap: &File,
     request: Request,
     regions: &mut [PageRegion],

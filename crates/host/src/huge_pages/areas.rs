@@ -128,7 +128,7 @@ fn header(line: &str) -> Option<Option<Area>> {
         && permissions.ends_with('p')
         && inode == "0"
         && (matches!(&*name, "anonymous" | "[heap]") || name.starts_with("[anon:"));
-    Some(possible.then(|| Area {
+    Some(possible.then_some(Area {
         addresses: start..end,
         name,
         locked: false,

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use pagewise_collect::AccessSensor;
 use pagewise_host::huge_pages;
 use pagewise_host::huge_pages::Refusal;
 use pagewise_simulate::hugepages::Process;
 use pagewise_simulate::hugepages::REGION_PAGES;
 
+use super::sensor::Sensor;
 use super::target::Target;
 use super::target::seen_of;
 use crate::failure::Failure;
@@ -35,7 +35,7 @@ pub(super) enum Outcome {
 /// Makes the region a huge page.
 pub(super) fn promote(
     target: &mut Target,
-    sensor: &mut AccessSensor,
+    sensor: &mut Sensor,
     known: &mut Process,
     address: u64,
     now: Duration,
@@ -106,7 +106,7 @@ fn why_not(target: &Target, address: u64, resident: u16) -> Option<(&'static str
 /// Counts the zeros in a huge page.
 pub(super) fn count_zeros(
     target: &Target,
-    sensor: &mut AccessSensor,
+    sensor: &mut Sensor,
     known: &mut Process,
     address: u64,
     now: Duration,
@@ -115,7 +115,7 @@ pub(super) fn count_zeros(
     let zeros = if locked || !target.pages.is_anonymous(address) {
         None
     } else {
-        sensor.count_zeros(&target.pages, address)?
+        sensor.count_zeros(target.pid(), &target.pages, address)?
     };
     // Not to be split, or none any more: nothing to gain there.
     known.counted(address, zeros.unwrap_or(0), now);
@@ -125,7 +125,7 @@ pub(super) fn count_zeros(
 /// Splits the huge page, so that the kernel frees its zeros.
 pub(super) fn demote(
     target: &mut Target,
-    sensor: &mut AccessSensor,
+    sensor: &mut Sensor,
     known: &mut Process,
     address: u64,
     now: Duration,

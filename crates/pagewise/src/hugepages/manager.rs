@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use std::time::Instant;
 
-use pagewise_collect::AccessSensor;
 use pagewise_collect::page_walks::WalkEvents;
 use pagewise_host::counters;
 use pagewise_host::huge_pages;
@@ -18,6 +17,7 @@ use super::folder;
 use super::folder::Folder;
 use super::groups::Groups;
 use super::prometheus;
+use super::sensor::Sensor;
 use super::status;
 use super::target;
 use super::target::Pace;
@@ -46,7 +46,7 @@ pub(super) struct Manager<'arguments> {
     pub(super) arguments: &'arguments ManageArguments,
     folder: Folder,
     named: Named,
-    pub(super) sensor: AccessSensor,
+    pub(super) sensor: Sensor,
     /// `None`: the policy does not go by them.
     walk_events: Option<WalkEvents>,
     pub(super) controller: Controller,
@@ -85,10 +85,9 @@ impl<'arguments> Manager<'arguments> {
             true => Some(find_walk_events()?),
             false => None,
         };
-        let layout = pagewise_collect::calibrate()?;
         // Each process takes two, and more where its page walks are counted: more than are allowed at first.
         pagewise_host::open_files::allow_most();
-        let mut sensor = AccessSensor::with_zeros(layout)?;
+        let mut sensor = Sensor::find(arguments.policy)?;
         warn_of_missing_features();
         if !sensor.leave_out_zero_page() && settings.splits_free_zeros {
             tell!(
@@ -268,15 +267,16 @@ impl<'arguments> Manager<'arguments> {
         }
     }
 
+    /// Whether accessed bits are cleared and looked at.
+    pub(super) fn goes_by_accesses(&self) -> bool {
+        self.arguments.policy.needs_accesses() && self.sensor.tells_accesses()
+    }
+
     /// Takes the steps that are due, as far as the budget allows new ones.
     fn look(&mut self) -> Result<(), Failure> {
         let pace = Pace {
             interval: self.interval(),
-            window: self
-                .arguments
-                .policy
-                .needs_accesses()
-                .then(|| self.arguments.window()),
+            window: self.goes_by_accesses().then(|| self.arguments.window()),
             looks_at_all: false,
         };
         let due: Vec<u32> = {

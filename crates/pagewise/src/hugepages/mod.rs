@@ -17,6 +17,7 @@ mod manager;
 mod map;
 mod prometheus;
 mod scan;
+mod sensor;
 mod status;
 mod table;
 mod target;

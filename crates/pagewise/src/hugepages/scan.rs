@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::arguments::ScanArguments;
 use super::map;
+use super::sensor::Sensor;
 use super::status::Sizes;
 use super::table;
 use super::target::Pace;
@@ -55,7 +56,8 @@ pub(super) fn run(arguments: &ScanArguments) -> Result<(), Failure> {
     let pid = arguments.pid;
     let gone = || Failure::new(format!("process {pid} ended before it could be looked at"));
     let mut target = Target::hold(pid, None)?.ok_or_else(gone)?;
-    let mut sensor = AccessSensor::with_zeros(pagewise_collect::calibrate()?)?;
+    let walk = AccessSensor::with_zeros(pagewise_collect::calibrate()?)?;
+    let mut sensor = Sensor::Walk(walk);
     sensor.leave_out_zero_page();
     let mut processes = Processes::default();
     let known = processes.entry(pid);
@@ -89,7 +91,7 @@ pub(super) fn run(arguments: &ScanArguments) -> Result<(), Failure> {
             .collect()
     };
     for address in huge {
-        if let Some(zero) = sensor.count_zeros(&target.pages, address)? {
+        if let Some(zero) = sensor.count_zeros(target.pid(), &target.pages, address)? {
             known.counted(address, zero, Duration::ZERO);
         }
     }

@@ -129,7 +129,7 @@ impl Status {
             let known = manager.processes.get(target.pid())?;
             let cgroup = known.group().and_then(|group| manager.groups.path(group));
             let cgroup = cgroup.map(|path| path.display().to_string());
-            let tells_coverage = arguments.policy.needs_accesses();
+            let tells_coverage = manager.goes_by_accesses();
             Some(ProcessStatus::of(target, known, cgroup, tells_coverage))
         });
         Self {

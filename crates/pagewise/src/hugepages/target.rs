@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use std::time::Instant;
 
-use pagewise_collect::AccessSensor;
 use pagewise_collect::access::Pages;
 use pagewise_collect::access::Region;
 use pagewise_collect::access::Tenure;
@@ -21,6 +20,7 @@ use pagewise_host::process;
 use pagewise_simulate::hugepages::Process;
 use pagewise_simulate::hugepages::Seen;
 
+use super::sensor::Sensor;
 use super::targets;
 use crate::failure::Failure;
 
@@ -181,7 +181,7 @@ impl Target {
     /// Clears the accessed bits, or looks at them.
     pub(super) fn step(
         &mut self,
-        sensor: &mut AccessSensor,
+        sensor: &mut Sensor,
         pace: Pace,
         now: Duration,
         known: &mut Process,
@@ -220,7 +220,7 @@ impl Target {
 
     fn look(
         &mut self,
-        sensor: &mut AccessSensor,
+        sensor: &mut Sensor,
         pace: Pace,
         now: Duration,
         known: &mut Process,
@@ -232,7 +232,7 @@ impl Target {
         let mut seen = Vec::new();
         let areas = &self.areas;
         let pages = &self.pages;
-        let (walked, _) = sensor.walk(pages, |region| {
+        let walked = sensor.walk(pages, |region| {
             if area_of(areas, region.address).is_some() && !is_zeros_of_the_kernel(pages, &region) {
                 seen.push(seen_of(&region));
             }

@@ -230,6 +230,46 @@ fn zeros_in_huge_pages_are_found_and_given_back_and_no_byte_changes() {
     machine.assert_restored();
 }
 
+/// As on a kernel whose BPF programs may not be loaded.
+fn manage_without_bpf(folder: &TempDir, options: &str, program: &Regions) -> Ended {
+    let pid = program.pid();
+    let plain = command(folder.path(), &arguments(options, &pid));
+    let mut words = std::process::Command::new("setpriv");
+    words
+        .args(["--bounding-set", "-sys_admin,-bpf,-perfmon"])
+        .args(["--inh-caps", "-sys_admin,-bpf,-perfmon"])
+        .arg(plain.get_program())
+        .args(plain.get_args())
+        .current_dir(folder.path());
+    start(words).end()
+}
+
+#[test]
+fn without_bpf_there_are_the_policies_that_do_not_go_by_accesses() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let program = Regions::start(folder.path(), "sparse 32");
+    let refused = manage_without_bpf(&folder, "--once", &program);
+    if refused.stderr.contains("PAGEMAP_SCAN") {
+        return; // before Linux 6.7 there is nothing in its place
+    }
+    let refused = refused.expect_code(125);
+    refused.expect_told(&["BPF", "linux, freebsd and none"]);
+    let ended = manage_without_bpf(&folder, PROMOTE_ALL, &program).expect_code(0);
+    assert!(ended.stderr.contains("16 promoted"), "{ended:#?}");
+    assert_eq!(program.huge_regions(), 16);
+    let ended = manage_without_bpf(&folder, SPLIT_BLOAT, &program).expect_code(0);
+    assert!(
+        ended.stderr.contains("0 promoted, 16 split, 28 MiB freed"),
+        "{ended:#?}"
+    );
+    assert_eq!(program.huge_regions(), 0);
+    program.assert_unharmed();
+    machine.assert_restored();
+}
+
 #[test]
 fn what_holds_little_but_zeros_is_kept_while_memory_is_ample() {
     let Some(machine) = Machine::reserve() else {
