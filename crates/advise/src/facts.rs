@@ -4,19 +4,29 @@ use pagewise_analyze::Findings;
 use pagewise_analyze::Object;
 use pagewise_analyze::ObjectKind;
 use pagewise_analyze::Pattern;
+use pagewise_report::bytes as bytes_text;
 
 use crate::heat::Heat;
 use crate::heat::SWAP_INS_OF_CELL;
+use crate::subjects::Subject;
 
 /// A block below this is not looked at by the preloaded library: the allocators keep such ones on shared pages.
-const SMALLEST_BLOCK: u64 = 64 << 10;
+pub(crate) const SMALLEST_BLOCK: u64 = 64 << 10;
 /// Objects below this are not worth a rule.
 const SMALLEST_OBJECT: u64 = 1 << 20;
 
+/// The preloaded library follows sweeps in so many blocks at once,
+const MOST_FOLLOWED: u64 = 64;
+/// of at least this size,
+const LEAST_FOLLOWED: u64 = 1 << 20;
+/// and keeps account of so many blocks with locks.
+const MOST_OBJECTS: u64 = 512;
+/// Of a sweep in wider steps, pages, too little is used of what is read ahead.
+const MOST_STRIDE: u64 = 4;
 /// Who waits all the time does something now and then all the same.
 const MOST_STALLED: f64 = 0.99;
 
-/// Of one object.
+/// Of one object, or of several that one rule is about.
 #[derive(Clone, Debug)]
 pub(crate) struct ObjectFacts {
     /// For people.
@@ -28,10 +38,16 @@ pub(crate) struct ObjectFacts {
     /// How often its pages came back on average, of those that did.
     pub(crate) returns: f64,
     pub(crate) pattern: Option<Pattern>,
-    /// How long it takes until a page is wanted again, ns, as far as that is known.
-    pub(crate) reuse_ns: Option<u64>,
+    /// How many pages on it goes at a time, where that is more than one.
+    pub(crate) stride_pages: Option<u64>,
+    /// How often it was passed over while it was swept, by how long its pages stayed away; 0: not known.
+    pub(crate) swept_rounds: f64,
     /// Mean share in memory, 0 to 1.
     pub(crate) resident_share: Option<f64>,
+    /// Blocks alive at once, at most.
+    pub(crate) blocks: u64,
+    /// How large one of them is on average.
+    pub(crate) block_bytes: u64,
     /// Whether a rule can be made for it at all.
     pub(crate) can_have_rule: bool,
     /// Whether it is one block, so that a part of it is the same part all the time.
@@ -41,32 +57,54 @@ pub(crate) struct ObjectFacts {
 }
 
 impl ObjectFacts {
-    pub(crate) fn of(object: &Object) -> Self {
-        let bytes = object.bytes.unwrap_or(0);
-        let block = bytes / object.allocations.max(1);
-        let is_named = matches!(
-            object.identity.kind,
-            ObjectKind::Allocation | ObjectKind::Global
-        );
+    pub(crate) fn of(subject: &Subject<'_>) -> Self {
+        let first = subject.first();
+        let kind = first.identity.kind;
+        let bytes = subject.sum(|object| object.bytes.unwrap_or(0));
+        let swap_ins = subject.sum(|object| object.counts.swap_ins);
+        let distinct_pages = subject.sum(|object| object.distinct_pages);
+        let most_alive = subject.sum(|object| object.most_alive);
+        // What is made again and again is no smaller for that.
+        let block_bytes = bytes / most_alive.max(1);
+        let is_named = matches!(kind, ObjectKind::Allocation | ObjectKind::Global);
         Self {
-            name: object.identity.to_string(),
+            name: subject.name(),
             bytes,
-            swap_ins: object.counts.swap_ins,
-            stall_ns: object.counts.stall_ns,
-            returns: object.counts.swap_ins as f64 / object.distinct_pages.max(1) as f64,
-            pattern: object.pattern,
-            reuse_ns: object
+            swap_ins,
+            stall_ns: subject.sum(|object| object.counts.stall_ns),
+            returns: swap_ins as f64 / distinct_pages.max(1) as f64,
+            pattern: first.pattern,
+            stride_pages: first
                 .pattern_facts
                 .as_ref()
-                .and_then(|facts| facts.reuse_ns),
-            resident_share: object.resident_share,
+                .and_then(|facts| facts.stride_pages),
+            swept_rounds: swept_rounds(first),
+            resident_share: subject.mean(|object| object.resident_share),
+            blocks: most_alive,
+            block_bytes,
             // Of what grows, the first blocks are small, and sampled: what counts is how large one is on average.
             can_have_rule: is_named
                 && bytes >= SMALLEST_OBJECT
-                && (block >= SMALLEST_BLOCK || object.identity.kind == ObjectKind::Global),
-            is_one_block: object.allocations <= 1,
+                && (block_bytes >= SMALLEST_BLOCK || kind == ObjectKind::Global),
+            is_one_block: subject.objects.len() == 1 && most_alive <= 1,
             heat: None,
         }
+    }
+
+    /// Why no rule can be made for it, of what is an allocation or a variable.
+    pub(crate) fn why_no_rule(&self) -> String {
+        if self.bytes < SMALLEST_OBJECT {
+            return format!(
+                "it is {}: what is smaller than {} is not worth a rule",
+                bytes_text(self.bytes),
+                bytes_text(SMALLEST_OBJECT)
+            );
+        }
+        format!(
+            "its blocks are {} each on average: those below {} share their pages with others, and are not looked at",
+            bytes_text(self.block_bytes),
+            bytes_text(SMALLEST_BLOCK)
+        )
     }
 
     /// Whether a part of it may be used again and again while the rest is not, in no order, and could be told from it.
@@ -77,17 +115,42 @@ impl ObjectFacts {
 
     /// Whether it is passed over in the order of its pages: a page's turn can be foreseen.
     pub(crate) fn is_swept(&self) -> bool {
-        matches!(
-            self.pattern,
-            Some(Pattern::Loop | Pattern::Sequential | Pattern::Strided)
-        )
+        self.pattern.is_some_and(is_sweep)
     }
 
-    /// How often it is swept in a run of so long, ns: at least as often as its pages came back.
-    pub(crate) fn rounds(&self, run_ns: u64) -> f64 {
-        let by_reuse = self.reuse_ns.filter(|&reuse| reuse > 0);
-        let rounds = by_reuse.map_or(0.0, |reuse| run_ns as f64 / reuse as f64);
-        rounds.max(self.returns)
+    /// Why a sweep over it cannot be read ahead of; `None`: it can.
+    pub(crate) fn why_not_ahead(&self) -> Option<String> {
+        if let Some(pages) = self.stride_pages.filter(|&pages| pages > MOST_STRIDE) {
+            // Of what is read, most would be in vain.
+            return Some(format!(
+                "its steps are of {pages} pages, and reading ahead goes page by page"
+            ));
+        }
+        if self.blocks > MOST_FOLLOWED {
+            return Some(format!(
+                "it is in {} blocks, and sweeps are followed in {MOST_FOLLOWED} at once",
+                self.blocks
+            ));
+        }
+        (self.blocks > 1 && self.block_bytes < LEAST_FOLLOWED).then(|| {
+            format!(
+                "its blocks are {} each, in which a sweep is over before it is seen",
+                bytes_text(self.block_bytes)
+            )
+        })
+    }
+
+    /// What can be locked of it: of so many blocks account is kept.
+    pub(crate) fn lockable_bytes(&self) -> u64 {
+        match self.blocks > MOST_OBJECTS {
+            true => self.bytes.min(MOST_OBJECTS * self.block_bytes),
+            false => self.bytes,
+        }
+    }
+
+    /// How often it is swept: at least as often as its pages came back.
+    pub(crate) fn rounds(&self) -> f64 {
+        self.swept_rounds.max(self.returns)
     }
 
     /// Bytes of it that are in memory on average; of an object that was never looked at, none.
@@ -96,12 +159,32 @@ impl ObjectFacts {
     }
 }
 
+fn is_sweep(pattern: Pattern) -> bool {
+    matches!(
+        pattern,
+        Pattern::Loop | Pattern::Sequential | Pattern::Strided
+    )
+}
+
+/// Of a program with phases, only those count in which the object is swept, each by how long a page was away in it.
+fn swept_rounds(object: &Object) -> f64 {
+    let rounds = object.phases.iter().filter_map(|phase| {
+        let facts = phase.facts.filter(|facts| is_sweep(facts.pattern))?;
+        let reuse_ns = facts.reuse_ns.filter(|&reuse_ns| reuse_ns > 0)?;
+        let swept_ns = phase.end_ns.saturating_sub(phase.begin_ns);
+        Some(swept_ns as f64 / reuse_ns as f64)
+    });
+    rounds.sum()
+}
+
 /// Of the run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunFacts {
     pub(crate) wall_ns: u64,
-    /// Waiting for swap-ins, over all threads.
+    /// Waiting for swap-ins, over all threads: what shares of objects are shares of.
     pub(crate) stall_ns: u64,
+    /// How much of the run's time that was, ns.
+    pub(crate) waited_ns: u64,
     /// So many times as much is waited in the memory that the plan is for: 1 in as much as was recorded.
     pub(crate) stall_scale: f64,
     /// What the user may lock; `None`: as much as there is.
@@ -119,6 +202,7 @@ impl RunFacts {
         Self {
             wall_ns: meta.wall_ns.unwrap_or(0),
             stall_ns: findings.totals.stall_ns,
+            waited_ns: findings.waited_ns,
             stall_scale: 1.0,
             lockable_bytes: None,
             page_bytes: findings.page_bytes(),
@@ -127,12 +211,12 @@ impl RunFacts {
         }
     }
 
-    /// The part of the run that is waiting for swap-ins, 0 to 1: of several threads, as if they waited at the same time.
+    /// The part of the run that is waiting for swap-ins, 0 to 1.
     pub(crate) fn stalled_share(&self) -> f64 {
         if self.wall_ns == 0 {
             return 0.0;
         }
-        let recorded = (self.stall_ns as f64 / self.wall_ns as f64).min(MOST_STALLED);
+        let recorded = (self.waited_ns as f64 / self.wall_ns as f64).min(MOST_STALLED);
         // What is not waiting takes as long in any memory.
         let scaled = recorded * self.stall_scale;
         (scaled / (1.0 - recorded + scaled)).min(MOST_STALLED)
@@ -141,52 +225,44 @@ impl RunFacts {
 
 #[cfg(test)]
 mod tests {
-    use pagewise_analyze::Counts;
-    use pagewise_analyze::Identity;
+    use pagewise_analyze::PatternFacts;
+    use pagewise_analyze::Phase;
 
     use super::*;
+    use crate::subjects::tests::object;
 
-    /// Blocks of one place in the program, of which the small ones were sampled.
-    fn sampled(bytes: u64, allocations: u64) -> Object {
+    fn facts_of(objects: &[Object]) -> ObjectFacts {
+        ObjectFacts::of(&Subject {
+            objects: objects.iter().collect(),
+            target: Err(String::new()),
+        })
+    }
+
+    /// Blocks of one place in the program.
+    fn blocks(bytes: u64, allocations: u64, most_alive: u64) -> Object {
         Object {
-            identity: Identity {
-                kind: ObjectKind::Allocation,
-                name: Some("table".into()),
-                file: None,
-                line: None,
-                function: None,
-                stack: None,
-                code: None,
-            },
-            type_name: None,
-            bytes: Some(bytes),
             allocations,
-            sampled: true,
-            counts: Counts::default(),
-            distinct_pages: 0,
-            accessed_share: None,
-            resident_share: None,
-            most_resident_share: None,
-            pattern: None,
-            pattern_facts: None,
-            phases: Vec::new(),
-            extra_bytes: None,
-            worst_path: None,
-            site: Vec::new(),
+            most_alive,
+            ..object("table", bytes, 0)
         }
     }
 
-    #[test]
-    fn in_other_memory_only_the_waiting_is_another() {
-        let mut run = RunFacts {
+    fn run() -> RunFacts {
+        RunFacts {
             wall_ns: 1000,
             stall_ns: 500,
+            waited_ns: 500,
             stall_scale: 1.0,
             lockable_bytes: None,
             page_bytes: 4096,
             cpus: 2,
             swap_is_memory: false,
-        };
+        }
+    }
+
+    #[test]
+    fn in_other_memory_only_the_waiting_is_another() {
+        let mut run = run();
         let mut share = |stall_scale| {
             run.stall_scale = stall_scale;
             run.stalled_share()
@@ -198,8 +274,95 @@ mod tests {
     }
 
     #[test]
+    fn what_many_threads_wait_is_no_larger_part_of_the_run() {
+        let run = RunFacts {
+            stall_ns: 960,
+            waited_ns: 30,
+            ..run()
+        };
+        assert_eq!(run.stalled_share(), 0.03);
+    }
+
+    #[test]
     fn what_grew_from_small_blocks_can_have_a_rule_and_many_small_blocks_cannot() {
-        assert!(ObjectFacts::of(&sampled(1 << 30, 26)).can_have_rule);
-        assert!(!ObjectFacts::of(&sampled(1 << 30, 1 << 20)).can_have_rule);
+        assert!(facts_of(&[blocks(1 << 30, 26, 1)]).can_have_rule);
+        let small = facts_of(&[blocks(1 << 30, 1 << 20, 1 << 20)]);
+        assert!(!small.can_have_rule);
+        assert!(small.why_no_rule().contains("1.0 KiB each"), "{small:?}");
+        let little = facts_of(&[blocks(100 << 10, 1, 1)]);
+        assert!(!little.can_have_rule);
+        assert!(little.why_no_rule().contains("it is 100 KiB"), "{little:?}");
+    }
+
+    #[test]
+    fn what_is_made_again_and_again_can_have_a_rule() {
+        let again = facts_of(&[blocks(64 << 20, 2000, 1)]);
+        assert!(again.can_have_rule && again.is_one_block);
+        assert_eq!(again.block_bytes, 64 << 20);
+        let of_requests = facts_of(&[blocks(64 << 20, 100_000, 64)]);
+        assert!(of_requests.can_have_rule && !of_requests.is_one_block);
+    }
+
+    #[test]
+    fn what_one_rule_is_about_adds_up() {
+        let mut one = object("one", 600 << 10, 30);
+        (one.counts.swap_ins, one.distinct_pages) = (300, 100);
+        let mut other = object("other", 600 << 10, 10);
+        (other.counts.swap_ins, other.distinct_pages) = (100, 100);
+        let facts = facts_of(&[one, other]);
+        assert!(facts.can_have_rule && !facts.is_one_block);
+        assert_eq!((facts.bytes, facts.stall_ns), (1200 << 10, 40));
+        assert_eq!((facts.returns, facts.block_bytes), (2.0, 600 << 10));
+    }
+
+    #[test]
+    fn rounds_are_those_of_the_phases_in_which_it_is_swept() {
+        let phase = |begin_ns, end_ns, pattern, reuse_ns| Phase {
+            begin_ns,
+            end_ns,
+            swap_ins: 1000,
+            stall_ns: 1000,
+            facts: Some(PatternFacts {
+                pattern,
+                stride_pages: None,
+                reuse_pages: None,
+                reuse_ns: Some(reuse_ns),
+                agreement: 1.0,
+                steps: 1000,
+            }),
+        };
+        // A quarter of 400 ns is a sweep, of ten rounds.
+        let mut swept = object("swept", 1 << 30, 0);
+        swept.phases = vec![
+            phase(0, 150, Pattern::Random, 3),
+            phase(150, 250, Pattern::Loop, 10),
+            phase(250, 400, Pattern::Hot, 2),
+        ];
+        assert_eq!(facts_of(&[swept.clone()]).rounds(), 10.0);
+        swept.phases.push(phase(400, 500, Pattern::Sequential, 20));
+        assert_eq!(facts_of(&[swept]).rounds(), 15.0);
+    }
+
+    #[test]
+    fn many_blocks_are_followed_and_locked_only_in_part() {
+        let rows = |rows, bytes| facts_of(&[blocks(rows * bytes, rows, rows)]);
+        assert!(rows(64, 8 << 20).why_not_ahead().is_none());
+        assert!(rows(65, 8 << 20).why_not_ahead().is_some());
+        let small = rows(16, 512 << 10).why_not_ahead();
+        assert!(small.is_some_and(|why| why.contains("512 KiB each")));
+        assert_eq!(rows(500, 128 << 10).lockable_bytes(), 500 * (128 << 10));
+        assert_eq!(rows(4000, 128 << 10).lockable_bytes(), 64 << 20);
+    }
+
+    #[test]
+    fn wide_steps_cannot_be_read_ahead_of() {
+        let stride = |stride_pages| ObjectFacts {
+            stride_pages,
+            ..facts_of(&[object("matrix", 1 << 30, 0)])
+        };
+        assert_eq!(stride(None).why_not_ahead(), None);
+        assert_eq!(stride(Some(2)).why_not_ahead(), None);
+        let why = stride(Some(16)).why_not_ahead();
+        assert!(why.is_some_and(|why| why.contains("16 pages")));
     }
 }

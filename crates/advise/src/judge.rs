@@ -8,7 +8,6 @@
 use std::collections::HashMap;
 
 use pagewise_analyze::Attribution;
-use pagewise_analyze::Findings;
 use pagewise_analyze::Identity;
 use pagewise_plan::Action;
 use pagewise_predict::Model;
@@ -20,6 +19,7 @@ use crate::choose::Choice;
 use crate::choose::RETURNS;
 use crate::facts::ObjectFacts;
 use crate::facts::RunFacts;
+use crate::subjects::Subject;
 
 /// A block of memory that belongs to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,10 +45,10 @@ pub(crate) struct Judge<'a> {
 }
 
 impl<'a> Judge<'a> {
-    /// `objects`: those of the findings, in their order.
+    /// `objects`: those of the subjects, in their order.
     pub(crate) fn new(
         trace: &Trace,
-        findings: &Findings,
+        subjects: &[Subject<'_>],
         (objects, run): (&'a [ObjectFacts], &'a RunFacts),
         model: &'a Model,
         memory_bytes: u64,
@@ -58,7 +58,7 @@ impl<'a> Judge<'a> {
             objects,
             run,
             memory_bytes,
-            blocks: blocks(trace, findings, objects)?,
+            blocks: blocks(trace, subjects, objects)?,
             nothing: 0,
         };
         judge.nothing = judge.free(&[]);
@@ -81,7 +81,7 @@ impl<'a> Judge<'a> {
         let object = &self.objects[choice.object];
         let rounds = match choice.action {
             Action::Prefetch(_) if object.returns < RETURNS => 1.0,
-            Action::Stream { .. } | Action::Prefetch(_) => object.rounds(self.run.wall_ns),
+            Action::Stream { .. } | Action::Prefetch(_) => object.rounds(),
             _ => return 0.0,
         };
         let pages = object.bytes.saturating_sub(choice.kept_bytes) / self.run.page_bytes;
@@ -136,7 +136,7 @@ fn treatment(action: &Action, offset: u64, before: u64) -> Treatment {
 /// object of one block all of it.
 fn blocks(
     trace: &Trace,
-    findings: &Findings,
+    subjects: &[Subject<'_>],
     objects: &[ObjectFacts],
 ) -> Result<Vec<Block>, TraceError> {
     let with_rule = objects
@@ -144,7 +144,10 @@ fn blocks(
         .enumerate()
         .filter(|(_, facts)| facts.can_have_rule);
     let wanted: HashMap<&Identity, usize> = with_rule
-        .map(|(at, _)| (&findings.objects[at].identity, at))
+        .flat_map(|(at, _)| {
+            let of_subject = subjects[at].objects.iter();
+            of_subject.map(move |object| (&object.identity, at))
+        })
         .collect();
     let mut attribution = Attribution::read(trace)?;
     let page_bytes = attribution.page_bytes();
@@ -184,6 +187,10 @@ fn blocks(
     blocks.sort_unstable_by_key(|block| (block.space, block.start));
     let mut before: HashMap<(u32, usize), u64> = HashMap::new();
     for block in &mut blocks {
+        // One that is made again elsewhere is the same one.
+        if objects[block.object].is_one_block {
+            continue;
+        }
         let sum = before.entry((block.space, block.object)).or_default();
         block.before = *sum;
         *sum = sum.saturating_add(block.bytes);

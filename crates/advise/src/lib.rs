@@ -18,12 +18,14 @@ mod io;
 mod json;
 mod judge;
 mod predict;
+mod subjects;
 mod targets;
 mod whole;
 
 use std::fmt;
 
 use pagewise_analyze::Findings;
+use pagewise_analyze::ObjectKind;
 use pagewise_plan::Action;
 use pagewise_plan::CurvePoint;
 use pagewise_plan::Memory;
@@ -31,7 +33,6 @@ use pagewise_plan::Plan;
 use pagewise_plan::Prediction;
 use pagewise_plan::Program;
 use pagewise_plan::Rule;
-use pagewise_plan::SourcePlace;
 use pagewise_predict::Model;
 use pagewise_predict::Treatment;
 use pagewise_trace::Trace;
@@ -52,6 +53,7 @@ pub use choose::lock_budget;
 use facts::ObjectFacts;
 use facts::RunFacts;
 use judge::Judge;
+use subjects::Subject;
 use targets::Targets;
 
 /// What is advised.
@@ -64,7 +66,7 @@ pub struct Advice {
     pub predicted: Option<Prediction>,
     /// In a sentence or two: what the plan does, or why there is nothing to do.
     pub words: String,
-    /// Objects that cost much and that no rule can name, with why.
+    /// Objects that cost much and have no rule, with why.
     pub unnamed: Vec<(String, String)>,
 }
 
@@ -163,6 +165,24 @@ fn extra_bytes(findings: &Findings, memory_bytes: u64) -> Option<u64> {
     }
 }
 
+/// What costs much and cannot have a rule whatever is chosen, with why.
+fn costly_without_rule(
+    subjects: &[Subject<'_>],
+    facts: &[ObjectFacts],
+    run: &RunFacts,
+) -> Vec<(String, String)> {
+    let costly = subjects.iter().zip(facts);
+    let costly = costly.filter(|(_, of)| !of.can_have_rule && choose::is_costly(of, run));
+    let told = costly.map(|(subject, of)| {
+        let why = match (&subject.target, subject.first().identity.kind) {
+            (Err(why), kind) if kind != ObjectKind::Allocation => why.clone(),
+            _ => of.why_no_rule(),
+        };
+        (of.name.clone(), why)
+    });
+    told.collect()
+}
+
 /// Makes a plan. With a `model` of the recording it is
 /// judged by simulation.
 ///
@@ -180,36 +200,34 @@ pub(crate) fn advise(
     let mut run = RunFacts::of(findings);
     run.lockable_bytes = request.lockable_bytes;
     run.stall_scale = other.as_ref().map_or(1.0, OtherSize::stall_scale);
-    let facts = facts(trace, findings)?;
-    let choices = best(trace, findings, (&facts, &run), memory.bytes, model)?;
+    let subjects = Subject::all(findings, &targets);
+    let facts = facts(trace, &subjects)?;
+    let choices = best(trace, &subjects, (&facts, &run), memory.bytes, model)?;
     let mut rules = Vec::new();
     let mut unnamed = Vec::new();
     let mut kept = Vec::new();
     let mut is_help_unnamed = false;
     for choice in choices {
-        let object = &findings.objects[choice.object];
-        match targets.of(&object.identity) {
+        let subject = &subjects[choice.object];
+        match subject.target.clone() {
             Ok(target) => {
                 kept.push(choice.clone());
                 rules.push(Rule {
-                    name: object.identity.to_string(),
-                    place: SourcePlace {
-                        function: object.identity.function.as_deref().map(str::to_owned),
-                        file: object.identity.file.as_deref().map(str::to_owned),
-                        line: object.identity.line,
-                    },
+                    name: subject.name(),
+                    place: subject.place(),
                     target,
                     predicted: Some(predict::of_choice(&choice, &facts, &run)),
                     action: choice.action,
-                    why: choice.why,
+                    why: subject.why(choice.why),
                 });
             }
             Err(why) => {
                 is_help_unnamed |= choice.action != Action::Nothing;
-                unnamed.push((object.identity.to_string(), why));
+                unnamed.push((subject.name(), why));
             }
         }
     }
+    unnamed.extend(costly_without_rule(&subjects, &facts, &run));
     let predicted = predict::of_all(&kept, &facts, &run);
     let does_nothing = kept.iter().all(|choice| choice.action == Action::Nothing);
     let words = match does_nothing && is_help_unnamed {
@@ -315,7 +333,7 @@ const WORTH_IT: f64 = 0.9;
 /// simulated, the careful one.
 fn best(
     trace: &Trace,
-    findings: &Findings,
+    subjects: &[Subject<'_>],
     (facts, run): (&[ObjectFacts], &RunFacts),
     memory_bytes: u64,
     model: Option<&Model>,
@@ -340,7 +358,7 @@ fn best(
     if ways.iter().flatten().all(does_nothing) {
         return Ok(ways.swap_remove(0));
     }
-    let judge = Judge::new(trace, findings, (facts, run), model, memory_bytes)?;
+    let judge = Judge::new(trace, subjects, (facts, run), model, memory_bytes)?;
     let left = predict::left_of_streamed(run);
     let mut best = (f64::INFINITY, Vec::new());
     for mut choices in ways {
@@ -376,15 +394,15 @@ fn without_harm(judge: &Judge<'_>, choices: &mut [Choice], left_of_streamed: f64
 }
 
 /// Of all objects; where accesses go is looked at only where that may matter.
-fn facts(trace: &Trace, findings: &Findings) -> Result<Vec<ObjectFacts>, TraceError> {
-    let mut facts: Vec<ObjectFacts> = findings.objects.iter().map(ObjectFacts::of).collect();
+fn facts(trace: &Trace, subjects: &[Subject<'_>]) -> Result<Vec<ObjectFacts>, TraceError> {
+    let mut facts: Vec<ObjectFacts> = subjects.iter().map(ObjectFacts::of).collect();
     let looked_at: Vec<usize> = (0..facts.len())
         .filter(|&at| facts[at].may_have_hot_part())
         .collect();
     let wanted: Vec<heat::Wanted<'_>> = looked_at
         .iter()
         .map(|&at| heat::Wanted {
-            identity: &findings.objects[at].identity,
+            identity: &subjects[at].first().identity,
             bytes: facts[at].bytes,
             swap_ins: facts[at].swap_ins,
         })

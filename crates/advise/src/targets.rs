@@ -73,7 +73,9 @@ impl Targets {
             .values()
             .flatten()
             .filter_map(|frame| frame.module.clone());
-        let names: HashSet<String> = names.collect();
+        let globals = trace.rows::<Global>()?.collect::<Result<Vec<_>, _>>()?;
+        let of_globals = globals.iter().map(|global| global.module.clone());
+        let names: HashSet<String> = names.chain(of_globals).collect();
         let modules = names.into_iter().map(|path| {
             let file = ModuleFile::read(Path::new(&path));
             (path, file)
@@ -82,7 +84,7 @@ impl Targets {
         Ok(Self {
             paths,
             frames,
-            globals: trace.rows::<Global>()?.collect::<Result<_, _>>()?,
+            globals,
             build_ids: trace.meta().build_ids.clone(),
             modules: modules.collect(),
             executable: spaces.into_iter().rev().find_map(|space| space.executable),
@@ -119,8 +121,11 @@ impl Targets {
                 "several variables have its name: build with -g to tell them apart".to_owned(),
             );
         }
-        let file = ModuleFile::read(Path::new(&global.module))
-            .map_err(|why| format!("{} cannot be read: {why}", global.module))?;
+        let file = match self.modules.get(&global.module) {
+            Some(Ok(file)) => file,
+            Some(Err(why)) => return Err(format!("{} cannot be read: {why}", global.module)),
+            None => return Err(format!("{} was not read", global.module)),
+        };
         // Its name is as in the source, its symbol is not.
         let symbols = file.globals().filter(|symbol| {
             symbol.bytes == global.bytes

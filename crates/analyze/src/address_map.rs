@@ -17,6 +17,8 @@ pub(crate) struct Range {
     pub(crate) origin: u64,
     /// Bytes allocated that it stands for; its own if it is no sample.
     pub(crate) stands_for: u64,
+    /// Bytes that the whole allocation had.
+    pub(crate) whole_bytes: u64,
 }
 
 impl Range {
@@ -30,7 +32,13 @@ impl Range {
             stack: None,
             origin: start,
             stands_for: end.saturating_sub(start),
+            whole_bytes: end.saturating_sub(start),
         }
+    }
+
+    /// How many allocations it stands for: of a piece, the part of one that it is.
+    pub(crate) fn allocations(&self) -> f64 {
+        self.stands_for as f64 / self.whole_bytes.max(1) as f64
     }
 
     /// The part of it between two addresses within it.

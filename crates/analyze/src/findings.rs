@@ -35,6 +35,9 @@ pub struct Findings {
     pub meta: Meta,
     /// Sums over all objects.
     pub totals: Counts,
+    /// How much shorter the run could have been without its swap-ins, at most, ns: what threads waited at the same time counts once, and
+    /// not as often as there were threads.
+    pub waited_ns: u64,
     /// Of the swap-ins, those given to an object by what was sampled on their page or near it.
     pub estimated_swap_ins: u64,
     /// Of the swap-ins, those in memory of no recorded object: of the heap or unknown.
@@ -150,8 +153,10 @@ pub fn analyze(trace: &Trace) -> Result<Findings, TraceError> {
     if meta.end_monotonic_ns.is_none() {
         meta.wall_ns = observed_ns(trace)?;
     }
+    let totals: Counts = objects.iter().map(|object| &object.counts).sum();
     Ok(Findings {
-        totals: objects.iter().map(|object| &object.counts).sum(),
+        waited_ns: tallies.waiting.waited_ns(totals.stall_ns),
+        totals,
         dropped_without_write: page_states.dropped_without_write,
         shared_pages_gone: page_states.shared_pages_gone,
         estimated_swap_ins: tallies.estimated_swap_ins,
@@ -223,6 +228,7 @@ fn object(identity: Identity, extent: &Extent, tally: &Tally, readahead: u64) ->
         type_name: None,
         bytes: (extent.peak_bytes > 0).then_some(extent.peak_bytes),
         allocations: extent.rounded_allocations(),
+        most_alive: extent.most_alive(),
         sampled: extent.sampled,
         counts: tally.counts,
         distinct_pages: tally.watch.distinct_pages(),

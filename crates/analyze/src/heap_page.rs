@@ -205,6 +205,7 @@ mod tests {
             allocation: 0,
             origin: start,
             stands_for,
+            whole_bytes: bytes,
         }
     }
 

@@ -45,6 +45,7 @@ mod swapped;
 mod tallies;
 mod timeline;
 mod visits;
+mod waiting;
 mod waits;
 
 pub use access::WorkingSet;

@@ -21,6 +21,8 @@ pub struct Object {
     pub bytes: Option<u64>,
     /// How many allocations it had; of sampled ones an estimate.
     pub allocations: u64,
+    /// The most of them that were alive at once; of sampled ones an estimate.
+    pub most_alive: u64,
     /// Whether some of its allocations were sampled: `bytes` and `allocations` are estimates, and where its pages hold
     /// other objects too, the counts of events as well.
     pub sampled: bool,

@@ -18,6 +18,7 @@ use crate::spaces::Spaces;
 use crate::swap_in_sample::Sampler;
 use crate::swapped::SwappedPages;
 use crate::visits::Visits;
+use crate::waiting::Waiting;
 
 /// Of one object.
 #[derive(Default)]
@@ -35,6 +36,7 @@ pub(crate) struct Tallies {
     pub(crate) write_latency: Histogram,
     pub(crate) paths: PathTallies,
     pub(crate) need: NeedCurve,
+    pub(crate) waiting: Waiting,
     pub(crate) sampler: Sampler,
     pub(crate) estimated_swap_ins: u64,
     pub(crate) counted_events: u64,
@@ -118,6 +120,7 @@ impl Tallies {
         self.need.add(extra, stall_ns);
         self.paths.swap_in(event.stack, place.object, stall_ns);
         self.sampler.swap_in(event, place.object);
+        self.waiting.add(event);
         self.estimated_swap_ins += u64::from(place.estimated);
         if let Some(ns) = event.latency_ns {
             self.latency.add(ns);

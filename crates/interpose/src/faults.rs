@@ -56,6 +56,8 @@ pub struct Fault {
     pub time_ns: u64,
     /// The address that was touched.
     pub address: usize,
+    /// The thread that touched it; 0: not known.
+    pub thread: u32,
 }
 
 #[derive(Clone, Copy)]
@@ -193,6 +195,7 @@ impl Ring {
                 sink(Fault {
                     time_ns: self.data(tail + 8),
                     address: self.data(tail + 16) as usize,
+                    thread: self.thread,
                 });
             }
             tail += bytes;

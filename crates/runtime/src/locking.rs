@@ -57,18 +57,28 @@ pub unsafe extern "C" fn munlock(address: *const c_void, bytes: usize) -> i32 {
 /// As mlockall(2).
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn mlockall(flags: i32) -> i32 {
-    plan::locked_all();
     // SAFETY: the same call as our caller's.
-    unsafe { libc::syscall(libc::SYS_mlockall, libc::c_long::from(flags)) as i32 }
+    let result = unsafe { libc::syscall(libc::SYS_mlockall, libc::c_long::from(flags)) as i32 };
+    // To make room by ending ours would not help: the kernel looks at all memory, not at what is locked (mm/mlock.c).
+    if result == 0 {
+        plan::locked_all(match flags & libc::MCL_CURRENT {
+            0 => Leaving::Advised,
+            _ => Leaving::AllTheirs,
+        });
+    }
+    result
 }
 
 /// # Safety
 /// As munlockall(2).
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn munlockall() -> i32 {
-    plan::locked_all();
     // SAFETY: the same call as our caller's.
-    unsafe { libc::syscall(libc::SYS_munlockall) as i32 }
+    let result = unsafe { libc::syscall(libc::SYS_munlockall) as i32 };
+    if result == 0 {
+        plan::locked_all(Leaving::AllTheirs);
+    }
+    result
 }
 
 /// # Safety

@@ -103,6 +103,22 @@ pub(super) fn stream_of(at: usize, object: &ObjectFacts, keep: u64) -> Choice {
     }
 }
 
+/// A sweep that cannot be read ahead of, and why: what is kept saves its share of each round.
+pub(super) fn lock_part(at: usize, object: &ObjectFacts, keep: u64, why: &str) -> Choice {
+    Choice {
+        action: Action::Lock {
+            keep_bytes: Some(keep),
+            ranges: Vec::new(),
+        },
+        why: format!(
+            "swept about {:.0} times and larger than its share of memory: a fixed part is kept, and nothing read ahead, as {why}",
+            object.returns.max(1.0)
+        ),
+        kept_bytes: keep,
+        ..lock(at, object)
+    }
+}
+
 pub(super) fn prefetch(at: usize) -> Choice {
     Choice {
         object: at,
@@ -113,8 +129,19 @@ pub(super) fn prefetch(at: usize) -> Choice {
     }
 }
 
-pub(super) fn why_nothing(object: &ObjectFacts) -> &'static str {
-    if object
+pub(super) fn why_nothing(object: &ObjectFacts) -> String {
+    if object.is_swept()
+        && let Some(why) = object.why_not_ahead()
+    {
+        return format!("it cannot be read ahead of ({why}), and there is nothing to keep");
+    }
+    if object.lockable_bytes() < object.bytes {
+        return format!(
+            "used in no order, in {} blocks, more than can be kept account of",
+            object.blocks
+        );
+    }
+    let why = if object
         .resident_share
         .is_some_and(|share| share > MOSTLY_RESIDENT)
     {
@@ -124,7 +151,8 @@ pub(super) fn why_nothing(object: &ObjectFacts) -> &'static str {
     } else {
         "used in no order, larger than what is left, and nowhere much more than elsewhere: whichever part is kept, the rest \
          misses as often"
-    }
+    };
+    why.to_owned()
 }
 
 pub(super) fn nothing(at: usize, why: &str) -> Choice {

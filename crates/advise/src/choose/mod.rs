@@ -4,6 +4,7 @@
 //! - What is swept again and again and does not fit is **streamed**. The kernel's least-recently-used order then keeps
 //!   exactly the pages that come last; a fixed part that is kept saves a share of each round, and the rest is read ahead.
 //! - What is swept once is **prefetched**.
+//! - What is swept and cannot be read ahead of, as it goes in wide steps or is in many blocks: only the part is kept, by a **lock**.
 //! - What is not used again is left to the kernel, which has it leave as soon (docs/plan.md, Cold).
 //! - What is used in no order and does not fit has a hot part that is **locked**, or is left alone: whichever part is kept,
 //!   the others miss as often.
@@ -15,6 +16,7 @@ mod words;
 
 use self::choice::lock;
 use self::choice::lock_hot;
+use self::choice::lock_part;
 use self::choice::lock_swept;
 use self::choice::nothing;
 use self::choice::prefetch;
@@ -66,6 +68,13 @@ pub(crate) enum Manner {
     DensestFirst,
 }
 
+/// Whether so much is waited for an object that something should be done about it.
+pub(crate) fn is_costly(object: &ObjectFacts, run: &RunFacts) -> bool {
+    run.stalled_share() >= LEAST_STALLED
+        && object.stall_ns > 0
+        && object.stall_ns as f64 >= LEAST_STALL_SHARE * run.stall_ns as f64
+}
+
 /// A rule for each object that costs enough, those of most stall first.
 pub(crate) fn choose(
     objects: &[ObjectFacts],
@@ -76,11 +85,9 @@ pub(crate) fn choose(
     if run.stalled_share() < LEAST_STALLED {
         return Vec::new();
     }
-    let costly = |object: &ObjectFacts| {
-        object.can_have_rule && object.stall_ns as f64 >= LEAST_STALL_SHARE * run.stall_ns as f64
-    };
+    let is_chosen = |object: &ObjectFacts| object.can_have_rule && is_costly(object, run);
     let chosen: Vec<usize> = (0..objects.len())
-        .filter(|&at| costly(&objects[at]))
+        .filter(|&at| is_chosen(&objects[at]))
         .collect();
     if memory_bytes < LEAST_MEMORY {
         let why = "in so little memory there is no room to keep anything or to read ahead";
@@ -124,7 +131,7 @@ pub(crate) fn choose(
         stream(objects, &swept, &mut budget, &mut choices);
     }
     for &at in &chosen {
-        choices[at].get_or_insert_with(|| nothing(at, why_nothing(&objects[at])));
+        choices[at].get_or_insert_with(|| nothing(at, &why_nothing(&objects[at])));
     }
     choices.into_iter().flatten().collect()
 }
@@ -154,7 +161,7 @@ fn lock_what_fits(
     for at in by_density(objects, unordered) {
         let object = &objects[at];
         if object.returns >= RETURNS
-            && object.bytes <= budget.left
+            && object.bytes <= budget.left.min(object.lockable_bytes())
             && is_thrashing_beside(objects, at, budget)
         {
             budget.take(object.bytes);
@@ -231,7 +238,7 @@ fn stream(
     for at in by_density(objects, swept) {
         let object = &objects[at];
         let again = object.returns >= RETURNS;
-        choices[at] = if again && object.bytes <= budget.left {
+        choices[at] = if again && object.bytes <= budget.left.min(object.lockable_bytes()) {
             is_thrashing_beside(objects, at, budget).then(|| {
                 budget.take(object.bytes);
                 lock_swept(at, object)
@@ -239,11 +246,16 @@ fn stream(
         } else if again {
             let keep = budget
                 .left
-                .saturating_sub(STREAM_WINDOW.min(budget.left / 4));
+                .saturating_sub(STREAM_WINDOW.min(budget.left / 4))
+                .min(object.lockable_bytes());
             budget.take(keep);
-            Some(stream_of(at, object, keep))
+            match object.why_not_ahead() {
+                None => Some(stream_of(at, object, keep)),
+                Some(why) => (keep > 0).then(|| lock_part(at, object, keep, &why)),
+            }
         } else {
-            Some(prefetch(at))
+            let can_be = object.why_not_ahead().is_none();
+            can_be.then(|| prefetch(at))
         };
     }
 }

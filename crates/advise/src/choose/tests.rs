@@ -14,8 +14,11 @@ fn object(name: &str, mib: u64, stall_ms: u64, returns: f64, pattern: Pattern) -
         stall_ns: stall_ms * 1_000_000,
         returns,
         pattern: Some(pattern),
-        reuse_ns: None,
+        stride_pages: None,
+        swept_rounds: 0.0,
         resident_share: Some(0.5),
+        blocks: 1,
+        block_bytes: mib * MIB,
         can_have_rule: true,
         is_one_block: true,
         heat: None,
@@ -26,6 +29,7 @@ fn run(objects: &[ObjectFacts], wall_ms: u64) -> RunFacts {
     RunFacts {
         wall_ns: wall_ms * 1_000_000,
         stall_ns: objects.iter().map(|object| object.stall_ns).sum(),
+        waited_ns: objects.iter().map(|object| object.stall_ns).sum(),
         stall_scale: 1.0,
         lockable_bytes: None,
         page_bytes: 4096,
@@ -152,6 +156,64 @@ fn in_very_little_memory_nothing_is_done() {
     let objects = [object("a", 32, 900, 20.0, Pattern::Loop)];
     assert_eq!(actions(&objects, 10), [Action::Nothing]);
     assert!(matches!(actions(&objects, 20)[..], [Action::Stream { .. }]));
+}
+
+#[test]
+fn of_a_sweep_in_wide_steps_a_part_is_kept_and_nothing_read_ahead() {
+    let strided = |returns, stride| ObjectFacts {
+        stride_pages: Some(stride),
+        ..object("matrix", 512, 900, returns, Pattern::Strided)
+    };
+    let [
+        Action::Lock {
+            keep_bytes: Some(keep),
+            ..
+        },
+    ] = actions(&[strided(3.0, 16)], 256)[..]
+    else {
+        panic!("no lock");
+    };
+    assert!((150 * MIB..240 * MIB).contains(&keep), "{keep}");
+    assert_eq!(actions(&[strided(1.0, 16)], 256), [Action::Nothing]);
+    let narrow = actions(&[strided(3.0, 2)], 256);
+    assert!(matches!(narrow[..], [Action::Stream { .. }]), "{narrow:?}");
+}
+
+#[test]
+fn of_many_rows_no_more_is_promised_than_can_be_kept() {
+    let rows = |pattern, mib| ObjectFacts {
+        blocks: mib * 8,
+        block_bytes: MIB / 8,
+        is_one_block: false,
+        ..object("rows", mib, 900, 3.0, pattern)
+    };
+    let [
+        Action::Lock {
+            keep_bytes: Some(keep),
+            ..
+        },
+    ] = actions(&[rows(Pattern::Loop, 500)], 256)[..]
+    else {
+        panic!("no lock");
+    };
+    assert_eq!(keep, 64 * MIB);
+    assert_eq!(
+        actions(&[rows(Pattern::Random, 128)], 256),
+        [Action::Nothing]
+    );
+    let few = actions(&[rows(Pattern::Random, 60)], 256);
+    assert!(matches!(few[..], [Action::Lock { .. }]), "{few:?}");
+}
+
+#[test]
+fn many_threads_that_wait_a_little_each_are_not_thrashing() {
+    let objects = [object("a", 512, 960, 3.0, Pattern::Loop)];
+    let mut run = run(&objects, 1000);
+    run.waited_ns = 15_000_000;
+    assert!(choose(&objects, &run, 256 * MIB, Manner::Careful).is_empty());
+    assert!(!is_costly(&objects[0], &run));
+    run.waited_ns = 100_000_000;
+    assert!(is_costly(&objects[0], &run));
 }
 
 #[test]

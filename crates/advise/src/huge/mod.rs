@@ -9,7 +9,6 @@ use pagewise_plan::Action;
 use pagewise_plan::Memory;
 use pagewise_plan::Prediction;
 use pagewise_plan::Rule;
-use pagewise_plan::SourcePlace;
 use pagewise_simulate::hugepages::Tlb;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
@@ -17,6 +16,7 @@ use pagewise_trace::TraceError;
 use crate::Advice;
 use crate::facts::ObjectFacts;
 use crate::facts::RunFacts;
+use crate::subjects::Subject;
 use crate::targets::Targets;
 use choose::Candidate;
 use choose::Whole;
@@ -44,23 +44,23 @@ pub(crate) fn huge_advice(
     let Some(whole) = whole(trace, findings, memory)? else {
         return Ok(None);
     };
+    let subjects = Subject::all(findings, &Targets::read(trace)?);
     let candidates: Vec<Candidate> = (0..)
-        .zip(&findings.objects)
-        .filter_map(|(at, object)| {
-            let facts = ObjectFacts::of(object);
+        .zip(&subjects)
+        .filter_map(|(at, subject)| {
+            let facts = ObjectFacts::of(subject);
             Some(Candidate {
                 object: at,
                 bytes: facts.bytes,
-                block_bytes: facts.bytes / object.allocations.max(1),
+                block_bytes: facts.block_bytes,
                 resident_share: facts.resident_share,
-                most_resident_share: object.most_resident_share,
-                accessed_share: object.accessed_share?,
+                most_resident_share: subject.mean(|object| object.most_resident_share),
+                accessed_share: subject.mean(|object| object.accessed_share)?,
             })
             .filter(|_| facts.can_have_rule)
         })
         .collect();
     let chosen = choose::choose(&candidates, &whole, tlb);
-    let targets = Targets::read(trace)?;
     let mut advice = HugeAdvice {
         rules: Vec::new(),
         predicted: None,
@@ -69,28 +69,24 @@ pub(crate) fn huge_advice(
     };
     let mut named = Vec::new();
     for choice in chosen.choices {
-        let identity = &findings.objects[choice.candidate.object].identity;
-        match targets.of(identity) {
+        let subject = &subjects[choice.candidate.object];
+        match subject.target.clone() {
             Ok(target) => {
                 advice.rules.push(Rule {
-                    name: identity.to_string(),
-                    place: SourcePlace {
-                        function: identity.function.as_deref().map(str::to_owned),
-                        file: identity.file.as_deref().map(str::to_owned),
-                        line: identity.line,
-                    },
+                    name: subject.name(),
+                    place: subject.place(),
                     target,
                     action: if choice.is_huge {
                         Action::Huge
                     } else {
                         Action::Nothing
                     },
-                    why: choice.why,
+                    why: subject.why(choice.why),
                     predicted: Some(choice.predicted),
                 });
                 named.extend(choice.is_huge.then_some(choice.candidate));
             }
-            Err(why) => advice.unnamed.push((identity.to_string(), why)),
+            Err(why) => advice.unnamed.push((subject.name(), why)),
         }
     }
     if !named.is_empty() {

@@ -147,6 +147,7 @@ impl SpaceStates {
             self.states.insert(Range {
                 stack: None,
                 stands_for: 0,
+                whole_bytes: 0,
                 start: row.address,
                 end,
                 object: code,
@@ -225,6 +226,7 @@ mod tests {
         let range = Range {
             stack: None,
             stands_for: 0,
+            whole_bytes: 0,
             start: start * PAGE,
             end: end * PAGE,
             object: 1,

@@ -1,17 +1,55 @@
 //! How large objects are.
 
+use crate::address_map::Range;
+
 /// An object's size over time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Extent {
-    live_bytes: u64,
+    live: Amount,
     /// What of it each address space has made, and not released: it ends with the space. Mostly there is one.
-    of_spaces: Vec<(u32, u64)>,
+    of_spaces: Vec<(u32, Amount)>,
     /// Most bytes alive at once.
     pub(crate) peak_bytes: u64,
-    /// How many allocations, each sample counted for all it stands for.
+    /// Most allocations alive at once, each sample counted for all it stands for.
+    peak_allocations: f64,
+    /// How many allocations, counted alike.
     pub(crate) allocations: f64,
     /// Whether some of them were sampled.
     pub(crate) sampled: bool,
+}
+
+/// Bytes, and the allocations that they are of.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Amount {
+    bytes: u64,
+    allocations: f64,
+}
+
+impl Amount {
+    fn of(range: &Range) -> Self {
+        Self {
+            bytes: range.stands_for,
+            allocations: range.allocations(),
+        }
+    }
+
+    fn add(&mut self, more: Self) {
+        self.bytes = self.bytes.saturating_add(more.bytes);
+        self.allocations += more.allocations;
+    }
+
+    fn take(&mut self, less: Self) {
+        self.bytes = self.bytes.saturating_sub(less.bytes);
+        self.allocations = (self.allocations - less.allocations).max(0.0);
+    }
+
+    /// No more than there is of another.
+    fn at_most(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes.min(other.bytes),
+            allocations: self.allocations.min(other.allocations),
+        }
+    }
 }
 
 impl Extent {
@@ -19,29 +57,45 @@ impl Extent {
         self.allocations.round() as u64
     }
 
-    pub(super) fn grow(&mut self, space: u32, bytes: u64) {
+    /// Most allocations alive at once.
+    pub(crate) fn most_alive(&self) -> u64 {
+        self.peak_allocations.round() as u64
+    }
+
+    pub(super) fn grow(&mut self, space: u32, range: &Range) {
+        let more = Amount::of(range);
         let at = self
             .of_spaces
             .iter()
             .rposition(|(number, _)| *number == space);
         match at {
-            Some(at) => self.of_spaces[at].1 = self.of_spaces[at].1.saturating_add(bytes),
-            None => self.of_spaces.push((space, bytes)),
+            Some(at) => self.of_spaces[at].1.add(more),
+            None => self.of_spaces.push((space, more)),
         }
-        self.live_bytes = self.live_bytes.saturating_add(bytes);
-        self.peak_bytes = self.peak_bytes.max(self.live_bytes);
+        self.live.add(more);
+        self.note_peak(self.live);
+    }
+
+    /// What is there from the beginning to the end.
+    pub(super) fn is_there(&mut self, range: &Range) {
+        self.note_peak(Amount::of(range));
+    }
+
+    fn note_peak(&mut self, now: Amount) {
+        self.peak_bytes = self.peak_bytes.max(now.bytes);
+        self.peak_allocations = self.peak_allocations.max(now.allocations);
     }
 
     /// What a forked child releases of its parent's is the child's copy, which was never counted.
-    pub(super) fn shrink(&mut self, space: u32, bytes: u64) {
+    pub(super) fn shrink(&mut self, space: u32, range: &Range) {
         let own = self
             .of_spaces
             .iter_mut()
             .rfind(|(number, _)| *number == space);
         if let Some((_, own)) = own {
-            let bytes = bytes.min(*own);
-            *own -= bytes;
-            self.live_bytes -= bytes;
+            let less = Amount::of(range).at_most(*own);
+            own.take(less);
+            self.live.take(less);
         }
     }
 
@@ -51,8 +105,8 @@ impl Extent {
             .iter()
             .rposition(|(number, _)| *number == space)
         {
-            let (_, bytes) = self.of_spaces.swap_remove(at);
-            self.live_bytes -= bytes;
+            let (_, own) = self.of_spaces.swap_remove(at);
+            self.live.take(own);
         }
     }
 }
@@ -85,20 +139,49 @@ impl Extents {
 mod tests {
     use super::*;
 
+    fn bytes(bytes: u64) -> Range {
+        Range::whole(4096, 4096 + bytes, 0)
+    }
+
     #[test]
     fn what_ended_with_its_process_is_not_alive_with_the_next_ones() {
         let mut extents = Extents::default();
         for space in 1..=4 {
-            extents.of(0).grow(space, 24);
+            extents.of(0).grow(space, &bytes(24));
             extents.end(space);
         }
-        assert_eq!(extents.of(0).peak_bytes, 24);
-        extents.of(0).grow(5, 10);
-        extents.of(0).grow(6, 10);
-        assert_eq!(extents.of(0).live_bytes, 20);
-        extents.of(0).shrink(7, 10);
-        assert_eq!(extents.of(0).live_bytes, 20, "a child's copy");
-        extents.of(0).shrink(5, 10);
-        assert_eq!(extents.of(0).live_bytes, 10);
+        let of_one = extents.of(0);
+        assert_eq!((of_one.peak_bytes, of_one.most_alive()), (24, 1));
+        extents.of(0).grow(5, &bytes(10));
+        extents.of(0).grow(6, &bytes(10));
+        assert_eq!(extents.of(0).live.bytes, 20);
+        assert_eq!(extents.of(0).most_alive(), 2);
+        extents.of(0).shrink(7, &bytes(10));
+        assert_eq!(extents.of(0).live.bytes, 20, "a child's copy");
+        extents.of(0).shrink(5, &bytes(10));
+        assert_eq!(extents.of(0).live.bytes, 10);
+    }
+
+    #[test]
+    fn what_is_made_again_and_again_is_one_at_a_time() {
+        let mut extent = Extent::default();
+        for _ in 0..2000 {
+            extent.grow(1, &bytes(64 << 20));
+            extent.shrink(1, &bytes(64 << 20));
+        }
+        assert_eq!((extent.peak_bytes, extent.most_alive()), (64 << 20, 1));
+        // A sample counts for all that it stands for, and half of one is half.
+        let samples = Range {
+            stands_for: 6400,
+            ..bytes(64)
+        };
+        extent.grow(1, &samples);
+        assert_eq!(extent.most_alive(), 100);
+        let half = Range {
+            stands_for: 3200,
+            ..samples
+        };
+        extent.shrink(1, &half);
+        assert_eq!(extent.live.allocations, 50.0);
     }
 }

@@ -157,7 +157,7 @@ impl Spaces {
             let layers = self.layers.entry(space).or_default();
             layers.globals.insert(range);
             let extent = self.extents.of(range.object);
-            extent.peak_bytes = extent.peak_bytes.max(range.stands_for);
+            extent.is_there(&range);
         }
     }
 

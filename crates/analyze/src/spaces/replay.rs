@@ -73,7 +73,7 @@ impl Spaces {
         self.witness.note(at, MAPPINGS, &gone, false);
         self.witness.note(at, MAPPINGS, &[range], true);
         self.shrink(mapping.space, &gone);
-        self.extents.of(object).grow(mapping.space, end - start);
+        self.extents.of(object).grow(mapping.space, &range);
     }
 
     fn allocate(&mut self, layers: &mut Layers, allocation: &Allocation) {
@@ -114,8 +114,8 @@ impl Spaces {
             self.heat.change_pages(object, pages);
         }
         let extent = self.extents.of(object);
-        extent.grow(allocation.space, range.stands_for);
-        extent.allocations += range.stands_for as f64 / allocation.bytes.max(1) as f64;
+        extent.grow(allocation.space, &range);
+        extent.allocations += range.allocations();
         extent.sampled |= is_sampled;
     }
 
@@ -153,15 +153,14 @@ impl Spaces {
             end,
             origin,
             stands_for: moved.new_bytes,
+            whole_bytes: moved.new_bytes,
             ..*first
         };
         let covered = layers.mmaps.insert(range);
         self.known_pages.forget();
         self.witness.note(at, MMAPS, &covered, false);
         self.witness.note(at, MMAPS, &[range], true);
-        self.extents
-            .of(first.object)
-            .grow(moved.space, moved.new_bytes);
+        self.extents.of(first.object).grow(moved.space, &range);
     }
 
     fn give_back(&mut self, space: u32, start: u64, end: u64) {
@@ -184,9 +183,7 @@ impl Spaces {
 
     fn shrink(&mut self, space: u32, gone: &[Range]) {
         for range in gone {
-            self.extents
-                .of(range.object)
-                .shrink(space, range.stands_for);
+            self.extents.of(range.object).shrink(space, range);
             if range.is_sample() {
                 let pages = range.pages(self.page_bytes);
                 self.heat.change_pages(range.object, -(pages as f64));
@@ -206,5 +203,6 @@ pub(super) fn range_of(allocation: &Allocation, object: usize) -> Range {
         stack: allocation.stack,
         origin: start,
         stands_for: allocation.estimated_bytes.unwrap_or(bytes),
+        whole_bytes: bytes,
     }
 }

@@ -264,7 +264,7 @@ impl Outcome {
         }
         if self.program_locked_all {
             lines.push(
-                "the program called mlockall: its own locks win, the plan ended there".to_owned(),
+                "the program called mlockall or munlockall: its own locks win, the plan ended there".to_owned(),
             );
         }
         if let Some(errno) = self.faults_errno {

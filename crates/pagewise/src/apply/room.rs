@@ -2,6 +2,10 @@
 
 use std::path::Path;
 use std::path::PathBuf;
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::mpsc::Sender;
+use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use pagewise_abi::status::Total;
@@ -31,9 +35,25 @@ pub(super) fn is_wanted(plan: &Plan) -> bool {
     plan.memory.fresh.is_some() || plan.rules.iter().any(|rule| prezeroes(&rule.action))
 }
 
-/// Looks until this process ends; the program takes what it was told half a second ago for nothing. `cgroup`: the
-/// program's; `None`: ours.
-pub(super) fn watch(words: Writer, cgroup: Option<&Path>) -> Result<(), Failure> {
+/// A thread that looks until this is dropped.
+pub(super) struct Watch {
+    /// Nothing is ever sent: that it is gone ends the thread.
+    going_on: Option<Sender<()>>,
+    looking: Option<JoinHandle<()>>,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.going_on.take();
+        if let Some(looking) = self.looking.take() {
+            let _ = looking.join();
+        }
+    }
+}
+
+/// Begins to look; the program takes what it was told half a second ago for nothing. `cgroup`: the program's; `None`: ours.
+pub(super) fn watch(words: Writer, cgroup: Option<&Path>) -> Result<Watch, Failure> {
+    let (going_on, ended) = channel();
     let own = || CgroupHost::detect().ok().map(|host| host.own);
     let cgroup = cgroup.map(PathBuf::from).or_else(own);
     let looking = move || {
@@ -49,13 +69,18 @@ pub(super) fn watch(words: Writer, cgroup: Option<&Path>) -> Result<(), Failure>
                 words.set(Total::Short, u64::from(is_short));
                 words.set(Total::RoomSeen, now_ns);
             }
-            std::thread::sleep(LOOK_EVERY);
+            if ended.recv_timeout(LOOK_EVERY) != Err(RecvTimeoutError::Timeout) {
+                return;
+            }
         }
     };
     std::thread::Builder::new()
         .name("room".to_owned())
         .spawn(looking)
-        .map(drop)
+        .map(|looking| Watch {
+            going_on: Some(going_on),
+            looking: Some(looking),
+        })
         .map_err(|error| Failure::new(format!("cannot start a thread: {error}")))
 }
 

@@ -8,6 +8,7 @@ use std::os::fd::AsFd;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use pagewise_abi as abi;
@@ -22,6 +23,7 @@ use rustix::fs::SealFlags;
 use rustix::net::AddressFamily;
 use rustix::net::SendAncillaryBuffer;
 use rustix::net::SendAncillaryMessage;
+use rustix::net::Shutdown;
 use rustix::net::SocketAddrUnix;
 use rustix::net::SocketFlags;
 use rustix::net::SocketType;
@@ -33,9 +35,11 @@ const BACKLOG: i32 = 1024;
 const HELLO_PATIENCE: Duration = Duration::from_millis(200);
 const PAGE: usize = 4096;
 
-/// Serves until this process ends.
+/// Serves until it is dropped.
 pub(super) struct PlanServer {
     socket: String,
+    listener: Arc<OwnedFd>,
+    serving: Option<JoinHandle<()>>,
     file: Arc<File>,
     plan_bytes: u64,
 }
@@ -104,12 +108,12 @@ impl PlanServer {
         let file = memory_file(plan, plan_bytes).map_err(failed("make a memory file"))?;
         let (socket, listener) = listen().map_err(failed("listen for preloaded programs"))?;
         let file = Arc::new(file);
-        let served = Arc::clone(&file);
-        std::thread::Builder::new()
+        let listener = Arc::new(listener);
+        let (served, heard) = (Arc::clone(&file), Arc::clone(&listener));
+        let serving = std::thread::Builder::new()
             .name("plan".to_owned())
             .spawn(move || {
-                while let Ok(connection) = rustix::net::accept_with(&listener, SocketFlags::CLOEXEC)
-                {
+                while let Ok(connection) = rustix::net::accept_with(&heard, SocketFlags::CLOEXEC) {
                     // Who does not want it gets none.
                     let _ = answer(&connection, &served);
                 }
@@ -117,6 +121,8 @@ impl PlanServer {
             .map_err(failed("start a thread"))?;
         Ok(Self {
             socket,
+            listener,
+            serving: Some(serving),
             file,
             plan_bytes: plan_bytes as u64,
         })
@@ -153,6 +159,17 @@ impl PlanServer {
                 .fold(0, |sum, &byte| sum << 8 | u64::from(byte))
         });
         Words(words.collect())
+    }
+}
+
+/// Of many runs one after the other, none leaves a thread or a descriptor behind.
+impl Drop for PlanServer {
+    fn drop(&mut self) {
+        // Who waits for a connection is woken, and gets none any more (unix_shutdown of net/unix/af_unix.c).
+        let _ = rustix::net::shutdown(&self.listener, Shutdown::Both);
+        if let Some(serving) = self.serving.take() {
+            let _ = serving.join();
+        }
     }
 }
 
@@ -200,4 +217,33 @@ fn answer(connection: &OwnedFd, file: &File) -> Option<()> {
     let flags = rustix::net::SendFlags::NOSIGNAL;
     rustix::net::sendmsg(connection, &[IoSlice::new(&[1])], &mut control, flags).ok()?;
     Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::apply::room;
+
+    fn connect(socket: &str) -> rustix::io::Result<()> {
+        let client = rustix::net::socket_with(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC,
+            None,
+        )?;
+        let address = SocketAddrUnix::new_abstract_name(socket.as_bytes())?;
+        rustix::net::connect(&client, &address)
+    }
+
+    #[test]
+    fn a_run_that_is_over_leaves_nothing_behind() {
+        let server = PlanServer::start(b"a plan").expect("started");
+        let watch = room::watch(server.writer(), None).expect("started");
+        let (socket, file) = (server.socket().to_owned(), Arc::downgrade(&server.file));
+        assert!(connect(&socket).is_ok() && file.upgrade().is_some());
+        drop(watch);
+        drop(server);
+        assert!(connect(&socket).is_err());
+        assert!(file.upgrade().is_none(), "a thread holds it");
+    }
 }

@@ -35,6 +35,8 @@ pub(crate) struct InForce<'plan> {
     plan: &'plan Plan,
     compiled: Compiled,
     server: PlanServer,
+    /// While the program runs.
+    _room: Option<room::Watch>,
     limit_bytes: Option<u64>,
 }
 
@@ -50,13 +52,13 @@ impl<'plan> InForce<'plan> {
         let executable = program.executable()?;
         let compiled = compile(plan, &executable, limit_bytes);
         let server = PlanServer::start(&compiled.bytes)?;
-        if room::is_wanted(plan) {
-            let cgroup = setting.cgroup.as_ref().map(MemoryCgroup::path);
-            room::watch(server.writer(), cgroup)?;
-        }
+        let cgroup = setting.cgroup.as_ref().map(MemoryCgroup::path);
+        let room = room::is_wanted(plan).then(|| room::watch(server.writer(), cgroup));
+        let room = room.transpose()?;
         Ok(Self {
             plan,
             server,
+            _room: room,
             compiled,
             limit_bytes,
         })

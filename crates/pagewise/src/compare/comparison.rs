@@ -85,6 +85,8 @@ pub(super) struct Arm {
     pub(super) runs: Vec<Run>,
     /// Runs that the limit killed, and that were done again.
     pub(super) killed: u32,
+    /// The limit killed it so often that it was given up: why; `None`: it was not.
+    pub(super) cannot_run: Option<String>,
     /// How long swap-ins took in a run that was recorded; `None`: not asked for, or unknown.
     pub(super) latency: Option<Latency>,
     /// Which other arm it comes to with this plan.
@@ -98,6 +100,7 @@ impl Arm {
             same_as,
             runs: Vec::new(),
             killed: 0,
+            cannot_run: None,
             latency: None,
         }
     }
@@ -122,7 +125,7 @@ impl Arm {
 pub(super) enum Verdict {
     Faster,
     Slower,
-    /// With the plan the program ends in a way that it does not end without: how long that took means nothing.
+    /// With the plan the program ends in a way that it does not end without, or its limit kills it: how long that took means nothing.
     Fails,
     /// The interval holds 1, or the plan does nothing.
     NoDifference,
@@ -204,13 +207,45 @@ impl Comparison {
         both.is_some_and(|(baseline, plan)| baseline != plan)
     }
 
+    /// Why the limit does not let an arm run at all.
+    pub(super) fn cannot_run(&self, kind: ArmKind) -> Option<&str> {
+        self.arm(kind)?.cannot_run.as_deref()
+    }
+
+    /// Whether more rounds would tell nothing: one of those that are compared cannot run.
+    pub(super) fn is_decided(&self) -> bool {
+        self.cannot_run(ArmKind::Baseline).is_some() || self.cannot_run(ArmKind::Plan).is_some()
+    }
+
+    fn killed(&self, kind: ArmKind) -> u32 {
+        self.arm(kind).map_or(0, |arm| arm.killed)
+    }
+
+    /// Whether the limit kills the program with the plan, and without it never, or so much less often that it is no chance.
+    fn is_killed_by_plan(&self) -> bool {
+        let (plan, baseline) = (self.killed(ArmKind::Plan), self.killed(ArmKind::Baseline));
+        let is_clear = match baseline {
+            0 => plan > 0,
+            few => plan > 3 * (few + 1),
+        };
+        let can_run = self.cannot_run(ArmKind::Baseline).is_none();
+        let in_force = self.plan_acts && !self.is_plan_absent();
+        in_force && can_run && (is_clear || self.cannot_run(ArmKind::Plan).is_some())
+    }
+
     /// Whether times say what the plan brings: it was in force, and the program did the same work.
     fn is_comparable(&self) -> bool {
-        self.failures_of_plan().is_empty() && !self.is_plan_absent() && !self.fails_without_plan()
+        !self.is_killed_by_plan()
+            && !self.is_decided()
+            && self.failures_of_plan().is_empty()
+            && !self.is_plan_absent()
+            && !self.fails_without_plan()
     }
 
     pub(super) fn verdict(&self) -> Verdict {
         match self.speedup() {
+            _ if self.is_killed_by_plan() => Verdict::Fails,
+            _ if self.is_decided() => Verdict::Unknown,
             None => Verdict::Unknown,
             Some(_) if !self.failures_of_plan().is_empty() => Verdict::Fails,
             Some(_) if !self.plan_acts => Verdict::NoDifference,
@@ -245,6 +280,9 @@ impl Comparison {
 
     /// For people.
     pub(super) fn words(&self) -> String {
+        if let Some(words) = self.words_of_kills() {
+            return words;
+        }
         let Some(ratio) = self.speedup() else {
             return "too few runs to tell".to_owned();
         };
@@ -295,6 +333,27 @@ impl Comparison {
         }
     }
 
+    /// Said where the limit killed what is compared; `None`: it did not, or no more with the plan than without.
+    fn words_of_kills(&self) -> Option<String> {
+        let baseline = self.cannot_run(ArmKind::Baseline);
+        let plan = self.cannot_run(ArmKind::Plan);
+        match (baseline, plan) {
+            _ if self.is_killed_by_plan() => Some(format!(
+                "with the plan the limit killed the program {}, without it {}: do not use it here",
+                times(self.killed(ArmKind::Plan)),
+                times(self.killed(ArmKind::Baseline))
+            )),
+            (Some(why), None) => Some(format!(
+                "in so little memory the program runs with the plan only, so there is no time to compare with (without it: {why})"
+            )),
+            (Some(why), Some(_)) => {
+                Some(format!("the program cannot run in so little memory: {why}"))
+            }
+            (None, Some(why)) => Some(format!("the runs with the plan were killed: {why}")),
+            (None, None) => None,
+        }
+    }
+
     /// Said of runs that all end with the same exit code but 0.
     fn failing_alike(&self) -> String {
         let codes: BTreeSet<u8> = self.arms.iter().flat_map(Arm::exit_codes).collect();
@@ -304,6 +363,14 @@ impl Comparison {
             }
             _ => String::new(),
         }
+    }
+}
+
+fn times(number: u32) -> String {
+    match number {
+        0 => "never".to_owned(),
+        1 => "once".to_owned(),
+        more => format!("{more} times"),
     }
 }
 
@@ -325,6 +392,7 @@ pub(super) mod tests {
             kind,
             runs: walls.iter().map(|&wall_ns| run(wall_ns)).collect(),
             killed: 0,
+            cannot_run: None,
             latency: None,
             same_as: None,
         });
@@ -430,6 +498,48 @@ pub(super) mod tests {
         (crashed.arms[0].kind, crashed.arms[1].kind) = (ArmKind::Baseline, ArmKind::Plan);
         assert_eq!(crashed.verdict(), Verdict::Unknown);
         assert!(crashed.words().contains("does not end alike"));
+    }
+
+    #[test]
+    fn a_plan_with_which_the_limit_kills_the_program_never_wins() {
+        let mut killed = comparison(&[
+            (ArmKind::Baseline, &[3000, 3001]),
+            (ArmKind::Plan, &[100, 101]),
+        ]);
+        // As often without: that is the size, not the plan.
+        killed.arms[0].killed = 2;
+        killed.arms[1].killed = 3;
+        assert_eq!(killed.verdict(), Verdict::Faster);
+        killed.arms[1].killed = 10;
+        assert_eq!(killed.verdict(), Verdict::Fails);
+        killed.arms[0].killed = 0;
+        killed.arms[1].killed = 1;
+        assert_eq!(killed.verdict(), Verdict::Fails);
+        assert!(killed.words().contains("once, without it never"));
+        assert_eq!(killed.gap_closed(), None);
+        assert_eq!(mean_speedup(&[killed.clone()], ArmKind::Plan), None);
+        // What is not in force kills nothing.
+        killed.plan_acts = false;
+        assert_eq!(killed.verdict(), Verdict::NoDifference);
+    }
+
+    #[test]
+    fn an_arm_that_cannot_run_is_part_of_the_result() {
+        let why = Some("killed by its limit, 6 times in a row".to_owned());
+        let mut compared = comparison(&[(ArmKind::Baseline, &[3000]), (ArmKind::Plan, &[])]);
+        compared.arms[1].cannot_run.clone_from(&why);
+        compared.arms[1].killed = 6;
+        assert!(compared.is_decided());
+        assert_eq!(compared.verdict(), Verdict::Fails);
+        assert!(compared.words().contains("6 times, without it never"));
+        // Without the plan it cannot run either: that is no fault of the plan.
+        compared.arms[0].cannot_run = why;
+        compared.arms[0].killed = 6;
+        assert_eq!(compared.verdict(), Verdict::Unknown);
+        assert!(compared.words().contains("cannot run in so little memory"));
+        compared.arms[1].cannot_run = None;
+        assert_eq!(compared.verdict(), Verdict::Unknown);
+        assert!(compared.words().contains("with the plan only"));
     }
 
     #[test]

@@ -60,6 +60,7 @@ struct JsonArm {
     memory_bytes: Vec<Option<u64>>,
     exit_codes: Vec<u8>,
     killed: u32,
+    cannot_run: Option<String>,
     latency: Option<JsonLatency>,
     victim: Vec<Option<JsonVictim>>,
 }
@@ -152,6 +153,7 @@ fn json_arm(arm: &Arm, ratio: Option<Ratio>) -> JsonArm {
         memory_bytes: all(|run| run.memory_bytes),
         exit_codes: arm.runs.iter().map(|run| run.exit_code).collect(),
         killed: arm.killed,
+        cannot_run: arm.cannot_run.clone(),
         latency: arm.latency.map(|latency| JsonLatency {
             swap_ins: latency.swap_ins,
             half_ns: latency.half_ns,

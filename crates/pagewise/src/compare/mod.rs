@@ -51,7 +51,7 @@ use crate::record::signals::Signals;
 use crate::target::Contents;
 use crate::target::Target;
 
-/// A run that the limit killed is done again so often.
+/// A run that the limit kills is done again so often; then the arm is given up.
 const MOST_KILLED: u32 = 5;
 /// The plan is slower, beyond the interval, or makes the program fail.
 const SLOWER: u8 = 1;
@@ -190,12 +190,30 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
             Style::of_stdout(ColorChoice::Auto),
         ))?;
     }
+    if let Some(why) = nothing_compared(&compared) {
+        return Err(Failure::new(format!(
+            "nothing could be compared: {why}; give it more with --memory"
+        )));
+    }
     let does_harm = |one: &Comparison| matches!(one.verdict(), Verdict::Slower | Verdict::Fails);
     Ok(if compared.iter().any(does_harm) {
         ExitCode::from(SLOWER)
     } else {
         ExitCode::SUCCESS
     })
+}
+
+/// Why the program could run at no size, neither with the plan nor without.
+fn nothing_compared(compared: &[Comparison]) -> Option<&str> {
+    let never_ran = |one: &Comparison| {
+        [ArmKind::Baseline, ArmKind::Plan]
+            .iter()
+            .all(|&kind| one.cannot_run(kind).is_some())
+    };
+    let first = compared.first()?;
+    first
+        .cannot_run(ArmKind::Baseline)
+        .filter(|_| compared.iter().all(never_ran))
 }
 
 /// What comes once only would be the first run's, and the others would do other work: then no run gets it.
@@ -276,8 +294,11 @@ fn compare(runner: &Runner<'_>, memory_bytes: u64) -> Result<Comparison, Failure
     let warm_up = runner.arguments.warm_up;
     for round in 0..warm_up + runner.arguments.runs {
         let mut times = Vec::new();
-        for arm in in_turn(&mut comparison.arms, round) {
-            let run = run_unless_killed(runner, arm, memory_bytes)?;
+        for arm in in_turn(&mut comparison.arms, round).filter(|arm| arm.cannot_run.is_none()) {
+            let Some(run) = run_unless_killed(runner, arm, memory_bytes)? else {
+                times.push(format!("{} killed", arm.kind.name()));
+                continue;
+            };
             times.push(format!("{} {}", arm.kind.name(), duration(run.wall_ns)));
             if round >= warm_up {
                 arm.runs.push(run);
@@ -292,9 +313,12 @@ fn compare(runner: &Runner<'_>, memory_bytes: u64) -> Result<Comparison, Failure
             bytes(memory_bytes),
             times.join(", ")
         );
+        if comparison.is_decided() {
+            break;
+        }
     }
     if runner.arguments.latencies {
-        let limited = |arm: &&mut Arm| arm.kind != ArmKind::Unlimited;
+        let limited = |arm: &&mut Arm| arm.kind != ArmKind::Unlimited && arm.cannot_run.is_none();
         for arm in comparison.arms.iter_mut().filter(limited) {
             arm.latency = latency::measure(runner, arm.kind, memory_bytes)?;
         }
@@ -308,26 +332,20 @@ fn in_turn(arms: &mut [Arm], round: u32) -> impl Iterator<Item = &mut Arm> {
     from.iter_mut().chain(before)
 }
 
+/// `None`: the limit killed it again and again, as is noted.
 fn run_unless_killed(
     runner: &Runner<'_>,
     arm: &mut Arm,
     memory_bytes: u64,
-) -> Result<comparison::Run, Failure> {
-    let mut killed = 0;
-    loop {
+) -> Result<Option<comparison::Run>, Failure> {
+    let mut last = String::new();
+    for _ in 0..=MOST_KILLED {
         match runner.run(arm.kind, memory_bytes)? {
-            Ran::Done(run) => return Ok(run),
-            Ran::Killed(why) if killed == MOST_KILLED => {
-                return Err(Failure::new(format!(
-                    "{why}, {} times in a row (arm {}): give it more with --memory",
-                    killed + 1,
-                    arm.kind.name()
-                )));
-            }
-            Ran::Killed(_) => {
-                killed += 1;
-                arm.killed += 1;
-            }
+            Ran::Done(run) => return Ok(Some(run)),
+            Ran::Killed(why) => last = why,
         }
+        arm.killed += 1;
     }
+    arm.cannot_run = Some(format!("{last}, {} times in a row", MOST_KILLED + 1));
+    Ok(None)
 }

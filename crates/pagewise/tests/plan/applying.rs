@@ -187,7 +187,10 @@ fn the_programs_own_calls_win() {
     let folder = planned(&[], &LOCK);
     apply(folder.path(), "", "./planned lockall")
         .expect_code(0)
-        .expect_told(&["the program called mlockall: its own locks win"]);
+        .expect_told(&["the program called mlockall or munlockall: its own locks win"]);
+    apply(folder.path(), "", "./planned lockfuture")
+        .expect_code(0)
+        .expect_told(&["its own locks win"]);
     let ended = apply(folder.path(), "", "./planned advise").expect_code(0);
     ended.expect_told(&["of map: lock", "the program's own mlock or madvise won"]);
 }
@@ -490,6 +493,88 @@ fn no_more_is_locked_than_the_user_may() {
     assert_eq!(outcome["lock_budget_is_rlimit"], true);
     assert_eq!(number(&outcome["rules"][0]["locked_bytes"]), 1 << 20);
     assert_eq!(number(&outcome["rules"][0]["refusals"]), 0);
+}
+
+#[test]
+fn a_refused_mlockall_ends_nothing() {
+    let folder = planned(&[], &LOCK);
+    let ended = apply(folder.path(), "", &with_a_mebibyte("lockinvain")).expect_code(0);
+    for word in ["locked", "again"] {
+        assert_eq!(told(&ended, word), 1 << 10, "{ended:#?}");
+    }
+    assert_eq!(outcome(folder.path())["program_locked_all"], false);
+}
+
+#[test]
+fn what_is_made_again_and_again_lacks_no_more_than_once() {
+    let folder = planned(&[], &LOCK);
+    let ended = apply(folder.path(), "", &with_a_mebibyte("serve")).expect_code(0);
+    // The block, and the page of the C library's words before it.
+    ended.expect_told(&["ulimit -l 4100"]);
+    let rule = &outcome(folder.path())["rules"][0];
+    let beyond = number(&rule["beyond_budget_bytes"]);
+    assert_eq!(beyond, (3 << 20) + 4096, "{rule}");
+}
+
+/// What takes all of so small a limit: there is nothing that could be locked.
+#[test]
+fn without_a_budget_the_program_runs_as_ever() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = planned(&[], &LOCK);
+    for action in [LOCK, STREAM] {
+        write(folder.path(), &action);
+        apply_limited(folder.path(), "6M", "./planned plain").expect_code(0);
+        let outcome = outcome(folder.path());
+        assert_eq!(number(&outcome["lock_budget_bytes"]), 0, "{outcome:#}");
+        assert_eq!(number(&outcome["rules"][0]["locked_bytes"]), 0);
+    }
+    machine.assert_restored();
+}
+
+/// Where memory is short while it is locked, forked and handed on.
+#[test]
+fn odd_programs_are_unharmed_under_a_limit() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    for action in [LOCK, STREAM] {
+        let folder = planned(&[], &action);
+        for kind in ["clone", "threads", "vforkmakes", "grow"] {
+            let ended = apply_limited(folder.path(), "16M", &format!("./planned {kind}"));
+            let ended = ended.expect_code(0);
+            assert!(ended.stdout.ends_with("ok\n"), "{kind}: {ended:?}");
+        }
+    }
+    let folder = planned(&["-DOWN_MALLOC", "-fno-builtin-malloc"], &STREAM);
+    let ended = apply_limited(folder.path(), "64M", "./planned sweep").expect_code(0);
+    assert_eq!(ended.stdout, "ok\n");
+    machine.assert_restored();
+}
+
+#[test]
+fn what_a_child_leaves_in_shared_memory_is_ours_to_release() {
+    let folder = planned(&[], &LOCK);
+    let ended = apply(folder.path(), "", "./planned vforkmakes").expect_code(0);
+    assert_eq!(told(&ended, "left"), 0, "{ended:#?}");
+}
+
+#[test]
+fn threads_and_what_has_grown_are_followed() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = planned(&[], &STREAM);
+    for kind in ["regrown", "shared", "closing"] {
+        let ended = apply_limited(folder.path(), "64M", &format!("./planned {kind}"));
+        assert_eq!(ended.expect_code(0).stdout, "ok\n", "{kind}");
+        let rule = &outcome(folder.path())["rules"][0];
+        assert!(number(&rule["read_ahead_began"]) > 0, "{kind}: {rule}");
+        let locked = number(&rule["locked_bytes"]);
+        assert!(locked <= 8 << 20, "{kind}: {rule}");
+    }
+    machine.assert_restored();
 }
 
 #[test]

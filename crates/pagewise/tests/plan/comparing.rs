@@ -187,6 +187,56 @@ fn several_sizes_are_compared_one_after_the_other() {
     machine.assert_restored();
 }
 
+const KILLING: &str = "--swap zram --swap-size 16M --no-unlimited --runs 2 --warm-up 0";
+
+#[test]
+fn a_plan_with_which_the_limit_kills_the_program_fails() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = planned();
+    // With the plan it takes more than limit and swap have.
+    let script =
+        "if [ -n \"$PAGEWISE_PLAN\" ]; then exec ./planned sweep; fi; exec ./planned plain";
+    let options = format!("{KILLING} --memory 32M");
+    let program = ["sh", "-c", script];
+    let ended = run(folder.path(), &arguments(&options, &program)).expect_code(1);
+    let compared = ended.json();
+    assert_eq!(compared["verdict"], "fails", "{compared:#}");
+    let arms = &compared["arms"];
+    assert_eq!(
+        (&arms[0]["killed"], &arms[1]["killed"]),
+        (&0.into(), &6.into())
+    );
+    assert!(arms[0]["cannot_run"].is_null(), "{compared:#}");
+    let why = arms[1]["cannot_run"].as_str().expect("why");
+    assert!(why.contains("6 times in a row"), "{why}");
+    machine.assert_restored();
+}
+
+#[test]
+fn a_size_in_which_nothing_runs_does_not_cost_the_others() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = planned();
+    let options = format!("{KILLING} --memory 32M,256M");
+    let program = ["./planned", "sweep"];
+    let ended = run(folder.path(), &arguments(&options, &program));
+    let compared = ended.json();
+    let sizes = compared["sizes"].as_array().expect("sizes");
+    assert_eq!(sizes[0]["verdict"], "unknown", "{compared:#}");
+    let words = sizes[0]["words"].as_str().expect("words");
+    assert!(words.contains("cannot run in so little memory"), "{words}");
+    assert!(sizes[1]["speedup"].is_number(), "{compared:#}");
+    // Of nothing there is no result.
+    let options = format!("{KILLING} --memory 32M");
+    run(folder.path(), &arguments(&options, &program))
+        .expect_code(125)
+        .expect_told(&["nothing could be compared", "--memory"]);
+    machine.assert_restored();
+}
+
 #[test]
 fn runs_that_the_limit_kills_are_done_again_and_counted() {
     let Some(machine) = Machine::reserve() else {

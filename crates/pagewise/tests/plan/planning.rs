@@ -112,6 +112,32 @@ fn a_sweep_is_streamed_and_swaps_less_with_the_same_output() {
     );
 }
 
+/// What the program names apart is made by the same calls: a plan with a rule for each would be refused.
+#[test]
+fn what_cannot_be_told_apart_has_one_rule() {
+    let Some(_machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = tempdir().expect("a folder");
+    compile(folder.path(), "named.c");
+    record(folder.path(), LIMIT, "./named").expect_code(0);
+    let plan = run(folder.path(), &["plan", "--json"])
+        .expect_code(0)
+        .json();
+    let rules = plan["rules"].as_array().expect("rules");
+    let is_named = |rule: &&serde_json::Value| {
+        let target = rule["target"].as_str().unwrap_or_default();
+        ["prices", "quantities"]
+            .iter()
+            .all(|name| target.contains(name))
+    };
+    let of_both: Vec<_> = rules.iter().filter(is_named).collect();
+    assert_eq!(of_both.len(), 1, "{plan:#}");
+    let why = of_both[0]["why"].as_str().expect("why");
+    assert!(why.contains("2 objects"), "{why}");
+    Plan::read(&folder.path().join("plan.toml")).expect("a plan");
+}
+
 #[test]
 fn random_access_gets_no_plan_but_the_memory_that_would_help() {
     let Some(_machine) = Machine::reserve() else {

@@ -180,14 +180,129 @@ static void run_by_vfork(const char *self) {
     check(words, 2 * MIB);
 }
 
+static size_t locked_kib(void) {
+    FILE *file = fopen("/proc/self/status", "r");
+    char line[256];
+    size_t kib = 0;
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
+        sscanf(line, "VmLck: %zu", &kib);
+    fclose(file);
+    return kib;
+}
+
 static void lock_all(void) {
     uint64_t *words = make(4 * MIB);
     fill(words, 4 * MIB);
     if (mlockall(MCL_CURRENT) != 0)
         exit(3);
+    // What the plan had locked is locked still: by the program now.
+    if (locked_kib() < 4 * MIB / 1024)
+        exit(8);
     plain(2 * MIB);
     check(words, 4 * MIB);
     munlockall();
+    if (locked_kib() != 0)
+        exit(9);
+}
+
+// Only what comes from now on: what the plan had locked is to be let go.
+static void lock_future(void) {
+    uint64_t *words = make(4 * MIB);
+    fill(words, 4 * MIB);
+    if (mlockall(MCL_FUTURE) != 0)
+        exit(3);
+    if (locked_kib() >= 4 * MIB / 1024)
+        exit(8);
+    plain(2 * MIB);
+    check(words, 4 * MIB);
+}
+
+// More than this user may lock: a call that is refused says nothing.
+static void lock_all_in_vain(void) {
+    uint64_t *words = make(4 * MIB);
+    if (mlockall(MCL_CURRENT) == 0)
+        exit(3);
+    printf("locked %zu\n", locked_kib());
+    free(words);
+    words = make(4 * MIB);
+    printf("again %zu\n", locked_kib());
+    free(words);
+}
+
+// The same buffer, for each request anew.
+static void serve(void) {
+    for (int i = 0; i < 50; i++)
+        free(make(4 * MIB));
+}
+
+// Descriptors are the program's, also those of who follows its sweeps.
+static void sweep_and_close(void) {
+    const size_t bytes = 96 * MIB;
+    uint64_t *words = make(bytes);
+    fill(words, bytes);
+    for (int pass = 0; pass < 4; pass++) {
+        check(words, bytes);
+        syscall(SYS_close_range, 3, ~0u, 0);
+    }
+    free(words);
+}
+
+// A child that shares our memory, and leaves a block in it.
+static uint64_t *left_behind;
+
+__attribute__((noinline)) static void leave_by_vfork(void) {
+    const pid_t child = vfork();
+    if (child == 0) {
+        plain(2 * MIB);
+        left_behind = make(2 * MIB);
+        _exit(0);
+    }
+    wait_for(child);
+}
+
+static void make_in_vfork(void) {
+    for (int i = 0; i < 3; i++) {
+        leave_by_vfork();
+        fill(left_behind, 2 * MIB);
+        check(left_behind, 2 * MIB);
+        free(left_behind);
+    }
+    printf("left %zu\n", locked_kib());
+}
+
+// Its fixed part is locked later than it is followed.
+static void sweep_what_was_grown(void) {
+    const size_t bytes = 96 * MIB;
+    uint64_t *words = make(32 * MIB);
+    fill(words, 32 * MIB);
+    words = realloc(words, bytes);
+    check(words, 32 * MIB);
+    fill(words, bytes);
+    for (int pass = 0; pass < 3; pass++)
+        check(words, bytes);
+    free(words);
+}
+
+static void *sweep_part(void *part) {
+    const size_t bytes = 12 * MIB;
+    uint64_t *words = part;
+    for (int pass = 0; pass < 3; pass++)
+        check(words, bytes);
+    return NULL;
+}
+
+// More threads than once were followed, each with a part of its own, as OpenMP shares a loop out.
+static void sweep_in_threads(void) {
+    enum { THREADS = 8, PART = 12 * MIB };
+    char *words = (char *)make(THREADS * PART);
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        fill((uint64_t *)(words + i * PART), PART);
+    for (int i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, sweep_part, words + i * PART);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    free(words);
 }
 
 // DONTNEED is refused where memory is locked: our locks must not be in the way.
@@ -233,16 +348,6 @@ static void hints(void) {
     check(words, bytes);
     pagewise_unlock(words, bytes / 2);
     printf("kept %zu\n", kept);
-}
-
-static size_t locked_kib(void) {
-    FILE *file = fopen("/proc/self/status", "r");
-    char line[256];
-    size_t kib = 0;
-    while (file != NULL && fgets(line, sizeof line, file) != NULL)
-        sscanf(line, "VmLck: %zu", &kib);
-    fclose(file);
-    return kib;
 }
 
 // What the plan has locked must not be in the way of the program's own locks, be they refused or not.
@@ -507,6 +612,20 @@ int main(int count, char **values) {
         run_by_vfork(values[0]);
     else if (strcmp(kind, "lockall") == 0)
         lock_all();
+    else if (strcmp(kind, "lockfuture") == 0)
+        lock_future();
+    else if (strcmp(kind, "lockinvain") == 0)
+        lock_all_in_vain();
+    else if (strcmp(kind, "serve") == 0)
+        serve();
+    else if (strcmp(kind, "closing") == 0)
+        sweep_and_close();
+    else if (strcmp(kind, "vforkmakes") == 0)
+        make_in_vfork();
+    else if (strcmp(kind, "regrown") == 0)
+        sweep_what_was_grown();
+    else if (strcmp(kind, "shared") == 0)
+        sweep_in_threads();
     else if (strcmp(kind, "advise") == 0)
         advise();
     else if (strcmp(kind, "sweep") == 0)

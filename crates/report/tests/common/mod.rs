@@ -37,6 +37,7 @@ pub(crate) fn object(name: Option<&str>, line: Option<u32>, stall_ns: u64) -> Ob
         type_name: Some("double *".into()),
         bytes: Some(190 << 20),
         allocations: 1,
+        most_alive: 1,
         sampled: false,
         counts: Counts {
             swap_ins: stall_ns / 1000,
@@ -92,6 +93,7 @@ pub(crate) fn findings() -> Findings {
     });
     Findings {
         counted_events: 0,
+        waited_ns: 4_000_000_000,
         meta,
         dropped_without_write: None,
         shared_pages_gone: None,

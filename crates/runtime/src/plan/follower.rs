@@ -41,7 +41,7 @@ const TRIAL_SHARE: usize = 16;
 const STANDS_STILL_NS: u64 = 5_000_000;
 
 pub(super) struct Follower {
-    number: usize,
+    of: Followed,
     rule: usize,
     sweep: Sweep,
     probes: Probes,
@@ -62,6 +62,28 @@ pub(super) struct Follower {
     is_wanted: bool,
 }
 
+/// An object as it was when it began to be followed. If it is locked later, or its locks give way, it is another one: what is swept
+/// of it is what is not locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Followed {
+    number: usize,
+    locked: u64,
+}
+
+impl Followed {
+    fn of(object: &Object) -> Self {
+        Self {
+            number: object.number,
+            locked: object.locked,
+        }
+    }
+}
+
+/// Whether filling a region pushes others out in any case: of the memory that there is, it takes more than half.
+fn is_large(bytes: usize, memory_bytes: Option<u64>) -> bool {
+    memory_bytes.is_some_and(|memory| bytes as u64 > memory / 2)
+}
+
 impl Follower {
     pub(super) fn new(plan: &Plan, object: &Object) -> Self {
         let rule = plan.view.rule(object.rule);
@@ -79,10 +101,10 @@ impl Follower {
             given => whole(given).min(lead),
         };
         Self {
-            number: object.number,
+            of: Followed::of(object),
             rule: object.rule,
             sweep: Sweep::new(region.clone()),
-            is_large: region.len() as u64 > plan.view.sizes().limit_bytes / 2,
+            is_large: is_large(region.len(), locks::memory_bytes(plan)),
             trial: Trial::new((region.len() / PAGE) as u64),
             probes: Probes::new(region),
             gain: Gain::new(),
@@ -96,8 +118,9 @@ impl Follower {
         }
     }
 
-    pub(super) fn number(&self) -> usize {
-        self.number
+    /// Whether it follows this object, as it is now.
+    pub(super) fn is_of(&self, object: &Object) -> bool {
+        self.of == Followed::of(object)
     }
 
     pub(super) fn region(&self) -> &Range<usize> {
@@ -277,5 +300,27 @@ impl Follower {
         let most = LARGEST_CHUNK.min(self.sizes.lead / 4);
         let chunk = chunk.clamp(SMALLEST_CHUNK.min(most), most) / PAGE * PAGE;
         self.sizes.chunk = chunk.max(PAGE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_that_is_locked_later_is_followed_anew() {
+        let mut object = Object::new(0x7000_0000_0000, 1 << 20, 0);
+        let before = Followed::of(&object);
+        assert_eq!(before, Followed::of(&object));
+        object.locked = 512 << 10;
+        assert_ne!(before, Followed::of(&object));
+    }
+
+    #[test]
+    fn what_is_large_is_so_by_the_memory_that_there_is() {
+        const MIB: usize = 1 << 20;
+        assert!(is_large(40 * MIB, Some(64 << 20)));
+        assert!(!is_large(10 * MIB, Some(64 << 30)));
+        assert!(!is_large(10 * MIB, None), "nothing is known to be short");
     }
 }

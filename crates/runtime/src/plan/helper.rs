@@ -66,9 +66,40 @@ pub(super) fn forget() {
 }
 
 fn run() {
-    if let Some(plan) = loaded::plan() {
-        Helper::new(plan).run();
+    let Some(plan) = loaded::plan() else {
+        return;
+    };
+    match places() {
+        Some(followers) => Helper::new(plan, followers).run(),
+        None => plan.status.set(Total::ThreadErrno, libc::ENOMEM as u64),
     }
+}
+
+/// Places for followers, which the stack of a thread has no room for. Once in a process.
+fn places() -> Option<&'static mut [Option<Follower>]> {
+    let bytes = MOST_FOLLOWED * size_of::<Option<Follower>>();
+    // SAFETY: a new mapping; nobody is told of it.
+    let start = unsafe {
+        libc::syscall(
+            libc::SYS_mmap,
+            0 as libc::c_long,
+            bytes,
+            libc::c_long::from(libc::PROT_READ | libc::PROT_WRITE),
+            libc::c_long::from(libc::MAP_PRIVATE | libc::MAP_ANONYMOUS),
+            -1 as libc::c_long,
+            0 as libc::c_long,
+        )
+    };
+    if start <= 0 {
+        return None;
+    }
+    let first = start as *mut Option<Follower>;
+    for index in 0..MOST_FOLLOWED {
+        // SAFETY: within the mapping, which is aligned to pages.
+        unsafe { first.add(index).write(None) };
+    }
+    // SAFETY: all are initialized; the mapping is never unmapped, and nobody else has it.
+    Some(unsafe { std::slice::from_raw_parts_mut(first, MOST_FOLLOWED) })
 }
 
 struct Helper {
@@ -77,7 +108,7 @@ struct Helper {
     is_following: bool,
     /// The kernel refused to tell of faults.
     is_blind: bool,
-    followers: [Option<Follower>; MOST_FOLLOWED],
+    followers: &'static mut [Option<Follower>],
     /// Major faults at the beginning of a window in time, and when that was.
     majors: u64,
     majors_ns: u64,
@@ -96,13 +127,13 @@ struct Helper {
 }
 
 impl Helper {
-    fn new(plan: &'static Plan) -> Self {
+    fn new(plan: &'static Plan, followers: &'static mut [Option<Follower>]) -> Self {
         Self {
             plan,
             events: FaultEvents::new(),
             is_following: false,
             is_blind: false,
-            followers: [const { None }; MOST_FOLLOWED],
+            followers,
             majors: system::major_faults(),
             majors_ns: 0,
             majors_before_swap: None,
@@ -162,22 +193,15 @@ impl Helper {
             self.plan.status.at_least(Total::UnfollowedSweeps, beyond);
         }
         let alive = &alive[..count];
-        for place in &mut self.followers {
-            let is_alive = |follower: &Follower| {
-                alive
-                    .iter()
-                    .any(|object| object.number == follower.number())
-            };
+        for place in self.followers.iter_mut() {
+            let is_alive = |follower: &Follower| alive.iter().any(|object| follower.is_of(object));
             if place.as_ref().is_some_and(|follower| !is_alive(follower)) {
                 *place = None;
             }
         }
         for object in alive {
-            let known = self.followers.iter().flatten();
-            if known
-                .into_iter()
-                .any(|follower| follower.number() == object.number)
-            {
+            let mut known = self.followers.iter().flatten();
+            if known.any(|follower| follower.is_of(object)) {
                 continue;
             }
             if let Some(free) = self.followers.iter_mut().find(|place| place.is_none()) {

@@ -31,18 +31,26 @@ static TAKING: Spin<()> = Spin::new(());
 /// What this process keeps by each rule, bytes.
 static KEPT: [AtomicU64; MOST_RULES] = [const { AtomicU64::new(0) }; MOST_RULES];
 
+/// What the budget does not hold of this process's objects of each rule, bytes.
+static BEYOND: [AtomicU64; MOST_RULES] = [const { AtomicU64::new(0) }; MOST_RULES];
+
 /// What must stay free of a limit, bytes.
 pub(super) fn reserve(limit: u64) -> u64 {
     (limit / FREE_SHARE).max(FREE_AT_LEAST)
 }
 
+/// The limit, or where none is known, the machine's memory, bytes; `None`: not even that is known.
+pub(super) fn memory_bytes(plan: &Plan) -> Option<u64> {
+    match plan.view.sizes().limit_bytes {
+        0 => system::memory_bytes(),
+        limit => Some(limit),
+    }
+}
+
 /// Finds the budget.
 pub(super) fn begin(plan: &Plan) {
     let sizes = plan.view.sizes();
-    let memory = match sizes.limit_bytes {
-        0 => system::memory_bytes(),
-        limit => Some(limit),
-    };
+    let memory = memory_bytes(plan);
     let mut budget = memory.map_or(u64::MAX, |bytes| bytes.saturating_sub(reserve(bytes)));
     if sizes.lock_bytes > 0 {
         budget = budget.min(sizes.lock_bytes);
@@ -66,8 +74,8 @@ pub(super) fn begin(plan: &Plan) {
 /// Nothing is locked: in a forked child, and in a new program.
 pub(super) fn forget() {
     TAKING.break_open();
-    for kept in &KEPT {
-        kept.store(0, Ordering::Relaxed);
+    for bytes in KEPT.iter().chain(&BEYOND) {
+        bytes.store(0, Ordering::Relaxed);
     }
 }
 
@@ -92,7 +100,7 @@ pub(super) fn lock(plan: &Plan, rule: &PlanRule, object: &mut Object) {
             .unwrap_or(0)
             .min(pages.end);
         let wanted = end.saturating_sub(start).min(left / PAGE * PAGE);
-        let locked = lock_range(plan, object.rule, start, wanted, wanted);
+        let locked = lock_range(plan, object, start, wanted, wanted);
         object.locked += locked as u64;
         KEPT[object.rule].fetch_add(locked as u64, Ordering::Relaxed);
         left -= locked;
@@ -120,7 +128,7 @@ pub(super) fn extend(
     let wanted = rest.min(at_once);
     // Of what is beyond the budget now, all that follows is, too.
     let news = news.min(rest);
-    let more = lock_range(plan, object.rule, pages.start + locked, wanted, news);
+    let more = lock_range(plan, object, pages.start + locked, wanted, news);
     object.locked += more as u64;
     KEPT[object.rule].fetch_add(more as u64, Ordering::Relaxed);
     more < wanted || more == rest
@@ -160,7 +168,7 @@ pub(super) fn carry_on(plan: &Plan, object: &mut Object, reserved: usize) {
     if let Err(errno) = system::lock_on_fault(pages.start, locked) {
         plan.status.refused(object.rule, errno);
         give_back(plan, granted);
-        release(plan, object);
+        end_locks(plan, object);
         object.locked = 0;
         return;
     }
@@ -181,11 +189,11 @@ pub(super) fn unlock_uncounted(mapping: &Object) {
 }
 
 /// Locks a range from its start and returns how many bytes. What is not, but for `news` bytes, was counted before.
-fn lock_range(plan: &Plan, rule: usize, start: usize, wanted: usize, news: usize) -> usize {
+fn lock_range(plan: &Plan, object: &mut Object, start: usize, wanted: usize, news: usize) -> usize {
+    let rule = object.rule;
     let mut bytes = take(plan, wanted);
     if bytes < wanted {
-        let beyond = news.saturating_sub(bytes) as u64;
-        plan.status.add_to_rule(rule, OfRule::BeyondBudget, beyond);
+        note_beyond(plan, object, news.saturating_sub(bytes) as u64);
     }
     while bytes > 0 {
         match system::lock_on_fault(start, bytes) {
@@ -210,8 +218,36 @@ fn lock_range(plan: &Plan, rule: usize, start: usize, wanted: usize, news: usize
     0
 }
 
-/// An object's locks end, before it does.
+/// So much of an object is not locked, as the budget is used up. What is told is the most at once: an object that is made a thousand
+/// times lacks no more than one.
+fn note_beyond(plan: &Plan, object: &mut Object, bytes: u64) {
+    object.beyond += bytes;
+    let now = BEYOND[object.rule].fetch_add(bytes, Ordering::Relaxed) + bytes;
+    plan.status
+        .at_least_of_rule(object.rule, OfRule::BeyondBudget, now);
+}
+
+/// An object ends, or will be locked anew as a whole.
+pub(super) fn forget_beyond(object: &Object) {
+    let relaxed = Ordering::Relaxed;
+    let less = |now: u64| Some(now.saturating_sub(object.beyond));
+    let _ = BEYOND[object.rule].fetch_update(relaxed, relaxed, less);
+}
+
+/// An object ends, and before it its locks.
 pub(super) fn release(plan: &Plan, object: &Object) {
+    forget_beyond(object);
+    end_locks(plan, object);
+}
+
+/// An object's locks are no longer ours, whoever has or ends them; it ends, too.
+pub(super) fn hand_over(plan: &Plan, object: &Object) {
+    forget_beyond(object);
+    account_for_less(plan, object.rule, object.locked);
+}
+
+/// An object's locks end.
+fn end_locks(plan: &Plan, object: &Object) {
     if object.locked == 0 {
         return;
     }
@@ -256,7 +292,7 @@ pub(super) fn give_way(plan: &Plan, bytes: usize) -> bool {
     let wanted = bytes.saturating_add(2 * PAGE) as u64;
     let mut given = 0;
     while given < wanted
-        && let Some(object) = objects::give_up_lock(|object| release(plan, object))
+        && let Some(object) = objects::give_up_lock(|object| end_locks(plan, object))
     {
         given += object.locked;
         if object.rule != CALLS {
@@ -368,6 +404,23 @@ mod tests {
             let stated: u64 = slots.iter().map(|slot| slot.load(Ordering::Relaxed)).sum();
             assert!(granted <= BUDGET && granted == stated, "{granted} {stated}");
         }
+    }
+
+    #[test]
+    fn what_ends_is_beyond_the_budget_no_more() {
+        // A rule that no other test has.
+        let rule = 7;
+        let mut object = Object::new(100 * PAGE, 50 * PAGE, rule);
+        let now = || BEYOND[rule].load(Ordering::Relaxed);
+        for _ in 0..1000 {
+            object.beyond = 5;
+            BEYOND[rule].fetch_add(object.beyond, Ordering::Relaxed);
+            assert_eq!(now(), 5);
+            forget_beyond(&object);
+        }
+        assert_eq!(now(), 0);
+        forget_beyond(&object);
+        assert_eq!(now(), 0, "it was forgotten in between");
     }
 
     #[test]

@@ -70,6 +70,14 @@ pub(crate) enum Leaving {
     Unmapped,
     /// It moves, or something else is there now.
     Moved,
+    /// The program has locked or unlocked it by a call about all its memory: our locks are its own now, or none.
+    AllTheirs,
+}
+
+impl Leaving {
+    fn is_by_their_word(self) -> bool {
+        matches!(self, Self::Advised | Self::AllTheirs)
+    }
 }
 
 /// Whether [`allocated`] wants to hear of this allocation.
@@ -377,10 +385,13 @@ fn end_objects(plan: &Plan, start: usize, bytes: usize, leaving: Leaving) -> Inh
         } else if leaving == Leaving::Unmapped {
             trim(plan, &object, start, bytes);
             continue;
-        } else if leaving == Leaving::Advised && object.rule != CALLS {
+        } else if leaving.is_by_their_word() && object.rule != CALLS {
             plan.status.add_to_rule(object.rule, OfRule::TakenOver, 1);
         }
-        locks::release(plan, &object);
+        match leaving {
+            Leaving::AllTheirs => locks::hand_over(plan, &object),
+            _ => locks::release(plan, &object),
+        }
     }
     inherited
 }
@@ -404,6 +415,7 @@ fn trim(plan: &Plan, object: &Object, start: usize, bytes: usize) {
             bytes: to.saturating_sub(from),
             owner: from,
             locked: 0,
+            beyond: 0,
             ..*object
         };
         if rest.pages().is_empty() {
@@ -420,6 +432,7 @@ fn trim(plan: &Plan, object: &Object, start: usize, bytes: usize) {
         }
     }
     if ranged.is_none() {
+        locks::forget_beyond(object);
         locks::account_for_less(plan, object.rule, object.locked - stays_locked);
     }
 }
@@ -444,6 +457,7 @@ fn keep_rest(object: &Object, start: usize, bytes: usize) {
                 start: from,
                 bytes: length,
                 locked: 0,
+                beyond: 0,
                 ..*object
             });
         }
@@ -481,9 +495,9 @@ fn end_fresh(plan: &Plan, start: usize, bytes: usize, by_advice: bool) {
     }
 }
 
-/// The program locks all its memory, or unlocks it: nothing of ours is left.
+/// The program has locked all its memory, or unlocked it: nothing of ours is left. `leaving`: what has become of our locks.
 #[cold]
-pub(crate) fn locked_all() {
+pub(crate) fn locked_all(leaving: Leaving) {
     if THRESHOLD.swap(usize::MAX, Ordering::Relaxed) == usize::MAX {
         return;
     }
@@ -491,7 +505,7 @@ pub(crate) fn locked_all() {
         plan.status.set(Total::LockedAll, 1);
         prezero::leave_heap(plan);
     });
-    left(0, usize::MAX, Leaving::Advised);
+    left(0, usize::MAX, leaving);
 }
 
 /// What a rule is about. A large block of the C library is a mapping of its own, locked with the words before it: as one, the

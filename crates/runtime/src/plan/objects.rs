@@ -25,6 +25,8 @@ pub(super) struct Object {
     pub(super) rule: usize,
     /// Bytes that count against the budget.
     pub(super) locked: u64,
+    /// Bytes that would be locked if the budget held them.
+    pub(super) beyond: u64,
     /// Tells it from an earlier one at the same place.
     pub(super) number: usize,
     /// The program says that it is swept, whatever the rule does.
@@ -62,6 +64,7 @@ impl Object {
             owner: start,
             rule,
             locked: 0,
+            beyond: 0,
             number: 0,
             streamed: false,
             keep: 0,

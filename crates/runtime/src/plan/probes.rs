@@ -55,6 +55,7 @@ impl Probes {
                 sink(Fault {
                     time_ns,
                     address: self.region.start + probe * self.distance,
+                    thread: 0,
                 });
             }
         }

@@ -125,11 +125,12 @@ pub(super) fn settle(plan: &Plan, kept: &Kept, now: &mut Object) -> bool {
         let_go(plan, kept, now);
         return false;
     };
-    now.locked = object.locked;
+    (now.locked, now.beyond) = (object.locked, object.beyond);
     if kept.is_mapping && !is_mapping(now) {
         // It was copied after all, and the mapping is gone with its locks.
         locks::cancel_growth(plan, kept.reserved);
-        locks::account_for_less(plan, object.rule, object.locked);
+        locks::hand_over(plan, &object);
+        now.beyond = 0;
         now.locked = 0;
         return false;
     }

@@ -61,6 +61,11 @@ impl Status {
         self.0[rule_word(rule, word)].fetch_add(more, Ordering::Relaxed);
     }
 
+    /// A word that is the most there ever was.
+    pub(super) fn at_least_of_rule(&self, rule: usize, word: OfRule, value: u64) {
+        self.0[rule_word(rule, word)].fetch_max(value, Ordering::Relaxed);
+    }
+
     pub(super) fn set_of_rule(&self, rule: usize, word: OfRule, value: u64) {
         self.0[rule_word(rule, word)].store(value, Ordering::Relaxed);
     }

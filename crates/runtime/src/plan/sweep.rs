@@ -1,7 +1,8 @@
 //! Follows sweeps through an object by its faults, and says what to read in ahead and what to drop behind. Pure: addresses
 //! and times in, ranges out.
 //!
-//! The object is seen as a ring, as a sweep mostly begins again. Up to four places are followed, each in its direction:
+//! The object is seen as a ring, as a sweep mostly begins again. Many places are followed, each in its direction: a few of each
+//! thread, so that threads that sweep parts of an object side by side do not make each other's be forgotten.
 //!
 //! ```text
 //!     dropped |<-- behind -->| position |<-- ahead -->| still in swap
@@ -13,7 +14,10 @@ use pagewise_interpose::Fault;
 
 use super::objects::PAGE;
 
-const CURSORS: usize = 4;
+/// Places that are followed,
+const CURSORS: usize = 64;
+/// and of one thread. A thread that goes anywhere would else soon be near one of them each time, as if it swept.
+const CURSORS_OF_THREAD: usize = 4;
 /// Forward steps before a place counts as a sweep.
 const STEPS: u32 = 32;
 /// A step is at most so long, bytes,
@@ -75,11 +79,15 @@ struct Cursor {
     behind: usize,
     dropped_last: bool,
     time_ns: u64,
+    /// Who was there last.
+    thread: u32,
 }
 
 pub(super) struct Sweep {
     region: Range<usize>,
     cursors: [Option<Cursor>; CURSORS],
+    /// Of these, only the first so many have ever been.
+    used: usize,
     hits: u32,
     jumps: u32,
     newest_ns: u64,
@@ -92,6 +100,7 @@ impl Sweep {
         Self {
             region,
             cursors: [None; CURSORS],
+            used: 0,
             hits: 0,
             jumps: 0,
             newest_ns: 0,
@@ -133,20 +142,40 @@ impl Sweep {
             self.hits /= 2;
             self.jumps /= 2;
         }
-        for index in 0..CURSORS {
-            if let Some(progress) = self.advance(index, offset, fault.time_ns) {
-                self.hits += 1;
-                return progress;
-            }
+        if let Some(progress) = self.advance_any(offset, &fault) {
+            self.hits += 1;
+            return progress;
         }
         self.jumps += 1;
-        self.begin_at(offset, fault.time_ns);
+        self.begin_at(offset, &fault);
         None
     }
 
-    /// `None`: the fault is not near this cursor.
-    fn advance(&mut self, index: usize, offset: usize, now_ns: u64) -> Option<Option<Progress>> {
+    /// The thread's own places first: another's may be as near. `None`: the fault is near none.
+    fn advance_any(&mut self, offset: usize, fault: &Fault) -> Option<Option<Progress>> {
+        for is_own in [true, false] {
+            for index in 0..self.used {
+                let is_meant = |cursor: &Cursor| (cursor.thread == fault.thread) == is_own;
+                if self.cursors[index].as_ref().is_some_and(is_meant)
+                    && let Some(progress) = self.advance(index, offset, fault, is_own)
+                {
+                    return Some(progress);
+                }
+            }
+        }
+        None
+    }
+
+    /// `None`: the fault is not near this cursor. Where another thread was at work, one only goes on: what is behind is not its own.
+    fn advance(
+        &mut self,
+        index: usize,
+        offset: usize,
+        fault: &Fault,
+        is_own: bool,
+    ) -> Option<Option<Progress>> {
         let mut cursor = self.cursors[index]?;
+        let now_ns = fault.time_ns;
         let near = (self.length() / STEP_SHARE).clamp(PAGE, self.longest_step.max(PAGE));
         let ahead = self.distance(cursor.position, offset, true);
         let forward = match cursor.forward {
@@ -168,6 +197,8 @@ impl Sweep {
             cursor.steps = cursor.steps.saturating_add(1);
             cursor.ahead = cursor.ahead.saturating_sub(step);
             cursor.behind = (cursor.behind + step).min(self.length() - cursor.ahead);
+        } else if !is_own {
+            return None;
         } else {
             let back = self.length() - step;
             if back
@@ -180,16 +211,28 @@ impl Sweep {
             cursor.back = cursor.back.max(back);
         }
         cursor.time_ns = now_ns;
+        cursor.thread = fault.thread;
         self.cursors[index] = Some(cursor);
         Some(progress)
     }
 
-    fn begin_at(&mut self, offset: usize, now_ns: u64) {
+    /// In a place of its own that is left longest, if the thread has as many as it may, else in a free one.
+    fn begin_at(&mut self, offset: usize, fault: &Fault) {
+        let is_own = |cursor: &Cursor| cursor.thread == fault.thread;
+        let own = self
+            .cursors
+            .iter()
+            .flatten()
+            .filter(|cursor| is_own(cursor));
+        let is_full = own.count() >= CURSORS_OF_THREAD;
         let oldest = self
             .cursors
             .iter_mut()
-            .min_by_key(|cursor| cursor.map_or(0, |cursor| cursor.time_ns + 1));
-        if let Some(place) = oldest {
+            .enumerate()
+            .filter(|(_, place)| !is_full || place.as_ref().is_some_and(is_own))
+            .min_by_key(|(_, place)| place.map_or(0, |cursor| cursor.time_ns + 1));
+        if let Some((index, place)) = oldest {
+            self.used = self.used.max(index + 1);
             *place = Some(Cursor {
                 position: offset,
                 forward: None,
@@ -198,7 +241,8 @@ impl Sweep {
                 ahead: 0,
                 behind: 0,
                 dropped_last: false,
-                time_ns: now_ns,
+                time_ns: fault.time_ns,
+                thread: fault.thread,
             });
         }
     }
@@ -239,12 +283,16 @@ impl Sweep {
     pub(super) fn next(&mut self, sizes: Sizes) -> Option<Step> {
         let sweeping = self.cursors.iter().flatten();
         let count = sweeping.filter(|cursor| self.is_sweeping(cursor)).count();
-        for index in 0..CURSORS {
+        self.first_step(sizes.shared(count))
+    }
+
+    fn first_step(&mut self, sizes: Sizes) -> Option<Step> {
+        for index in 0..self.used {
             let Some(mut cursor) = self.cursors[index].filter(|cursor| self.is_sweeping(cursor))
             else {
                 continue;
             };
-            let step = self.step_of(&mut cursor, sizes, sizes.lead / count);
+            let step = self.step_of(&mut cursor, sizes);
             self.cursors[index] = Some(cursor);
             if step.is_some() {
                 return step;
@@ -256,17 +304,17 @@ impl Sweep {
     /// What to drop behind, where there is nothing to read.
     pub(super) fn next_drop(&mut self, sizes: Sizes) -> Option<Step> {
         let nothing_ahead = Sizes { lead: 0, ..sizes };
-        self.next(nothing_ahead)
+        self.first_step(nothing_ahead)
     }
 
-    fn step_of(&self, cursor: &mut Cursor, sizes: Sizes, lead: usize) -> Option<Step> {
+    fn step_of(&self, cursor: &mut Cursor, sizes: Sizes) -> Option<Step> {
         let kept = cursor.back + sizes.chunk;
         let drops = cursor.behind >= kept + sizes.chunk;
         if cursor.ahead == 0 {
             // It is at work on these itself.
             cursor.ahead = sizes.chunk / 2 / PAGE * PAGE;
         }
-        let reads = cursor.ahead + sizes.chunk <= lead.min(self.length() / 2);
+        let reads = cursor.ahead + sizes.chunk <= sizes.lead.min(self.length() / 2);
         // In turn: what is read in must not push others out; but what was read in ahead is clean, and cheaper to drop than
         // what the program had to bring in itself, so that reading must not wait until all is dropped.
         if drops && !(reads && cursor.dropped_last) {
@@ -332,9 +380,14 @@ mod tests {
     }
 
     fn touch(sweep: &mut Sweep, page: usize, time_ns: u64) -> Option<Progress> {
+        touch_by(sweep, 1, page, time_ns)
+    }
+
+    fn touch_by(sweep: &mut Sweep, thread: u32, page: usize, time_ns: u64) -> Option<Progress> {
         sweep.note(Fault {
             time_ns,
             address: BASE + page * PAGE + 8,
+            thread,
         })
     }
 
@@ -428,7 +481,8 @@ mod tests {
         let mut sweep = sweep();
         for page in 0..500 {
             for thread in 0..4 {
-                touch(&mut sweep, thread * 2500 + page, (page * 4 + thread) as u64);
+                let time_ns = (page * 4 + thread) as u64;
+                touch_by(&mut sweep, thread as u32, thread * 2500 + page, time_ns);
             }
         }
         let (read, _) = all(&mut sweep);
@@ -436,6 +490,57 @@ mod tests {
             assert!(read.contains(&(thread * 2500 + 600)), "{thread}");
         }
         assert!(read.len() <= SIZES.lead / PAGE);
+    }
+
+    #[test]
+    fn many_threads_are_followed_each_and_share_the_lead() {
+        for threads in [8, 32] {
+            let part = PAGES / threads;
+            let mut sweep = sweep();
+            // As they are told of: thread by thread, some faults at a time.
+            for round in 0..10 {
+                for thread in 0..threads {
+                    for page in round * 10..round * 10 + 10 {
+                        let time_ns = (round * 1000 + page) as u64;
+                        touch_by(&mut sweep, thread as u32, thread * part + page, time_ns);
+                    }
+                }
+            }
+            assert!(sweep.is_any());
+            let (read, _) = all(&mut sweep);
+            for thread in 0..threads {
+                let ahead = thread * part + 100..thread * part + 100 + SIZES.lead / PAGE / threads;
+                assert!(
+                    read.iter().any(|page| ahead.contains(page)),
+                    "{thread} of {threads}: {read:?}"
+                );
+            }
+            assert!(read.len() <= SIZES.lead / PAGE);
+        }
+    }
+
+    #[test]
+    fn random_faults_of_many_threads_are_no_sweep() {
+        let mut sweep = sweep();
+        let mut random = 1u64;
+        for time_ns in 0..20_000 {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let page = (random >> 33) as usize % PAGES;
+            touch_by(&mut sweep, (time_ns % 16) as u32, page, time_ns);
+            assert!(!sweep.is_any(), "at {time_ns}");
+        }
+    }
+
+    #[test]
+    fn a_sweep_that_threads_take_turns_in_is_one() {
+        let mut sweep = sweep();
+        for page in 0..500 {
+            touch_by(&mut sweep, (page / 10 % 8) as u32, page, page as u64);
+        }
+        let (read, _) = all(&mut sweep);
+        assert!(read.contains(&600), "{read:?}");
     }
 
     #[test]
@@ -458,7 +563,8 @@ mod tests {
             sweep
                 .note(Fault {
                     time_ns: 1,
-                    address: BASE - 1
+                    address: BASE - 1,
+                    thread: 1,
                 })
                 .is_none()
         );
