@@ -18,6 +18,7 @@ mod cancel;
 mod careful;
 mod checks;
 mod compaction;
+mod context;
 mod descriptor;
 pub mod ending;
 mod heap;
