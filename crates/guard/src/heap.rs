@@ -273,7 +273,9 @@ fn guarded(request: &Request, alignment: usize) -> Option<*mut u8> {
 pub(crate) fn take_bare() -> Option<Number> {
     with_ledger(|ledger| {
         let arena = ledger.arena();
-        ledger.take_bare(&mut prepare, &mut |slots| pages::unguard(&arena, slots))
+        ledger.take_bare(&mut prepare, &mut |slots, fresh| {
+            pages::unguard(&arena, slots, fresh)
+        })
     })?
 }
 
