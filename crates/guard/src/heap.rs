@@ -103,6 +103,7 @@ fn begin() -> Option<Ledger> {
     if chunks < FEWEST_CHUNKS || !WORDS.make(words) || !OBJECTS.use_up_to(page::bytes()) {
         return None;
     }
+    WORDS.take_small_pages();
     protect::probe(OBJECTS.start());
     protect::close(OBJECTS.start(), CHUNK * FIRST_CHUNK, bounds());
     recycle::begin();

@@ -37,6 +37,7 @@ pub mod numbered;
     expect(non_snake_case, reason = "the names that C++ compilers make")
 )]
 pub mod operators;
+mod own_memory;
 mod own_stack;
 mod page;
 mod pages;
