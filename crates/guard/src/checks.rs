@@ -112,8 +112,25 @@ fn visit_others(from: usize, to: usize, visit: &mut dyn FnMut(usize)) {
     }
 }
 
-/// By words: there may be a page of it with each small object.
+/// There may be a page of it with each small object: where the processor has wide registers, by these.
 fn is_all_padding(bytes: &[u8]) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        // SAFETY: the processor has them.
+        return unsafe { are_wide_words_padding(bytes) };
+    }
+    are_words_padding(bytes)
+}
+
+/// As [`are_words_padding`].
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn are_wide_words_padding(bytes: &[u8]) -> bool {
+    are_words_padding(bytes)
+}
+
+#[inline(always)]
+fn are_words_padding(bytes: &[u8]) -> bool {
     let words = bytes.chunks_exact(WORD);
     let rest = words.remainder();
     let different = words.fold(0u64, |different, word| {
@@ -144,6 +161,8 @@ mod tests {
             let expected = (!is_inside).then_some(address);
             assert_eq!(damage(&placed), expected, "{address:x}");
             assert_eq!(damage_if_there(&placed), expected, "{address:x}");
+            let around = &memory[placed.first_page() - base..placed.start - base];
+            assert_eq!(are_words_padding(around), address >= placed.start);
             memory[at] = before;
         }
     }

@@ -304,6 +304,7 @@ fn give_up(number: Number, bytes: usize) {
 }
 
 /// Whether an address is in the arena, if there is one, be there a slot or not.
+#[inline(always)]
 pub(crate) fn is_of_arena(address: usize) -> bool {
     address.wrapping_sub(OBJECTS.start()) < OBJECTS.bytes()
 }
@@ -356,8 +357,13 @@ pub(crate) fn usable_size(address: *mut u8) -> usize {
     }
 }
 
-/// Whether so many bytes from an address on in the arena are not all of one live object. Most buffers are: cheap.
+/// Whether so many bytes from an address on in the arena are not all of one live object. Most buffers are, or are elsewhere: cheap.
+#[inline(always)]
 pub(crate) fn is_suspect(address: usize, bytes: usize) -> bool {
+    is_of_arena(address) && is_suspect_there(address, bytes)
+}
+
+fn is_suspect_there(address: usize, bytes: usize) -> bool {
     look(address).is_some_and(|seen| {
         let placed = &seen.placed;
         let is_inside = address >= placed.start
