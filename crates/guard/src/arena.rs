@@ -103,6 +103,7 @@ impl Arena {
     }
 
     /// The slot that holds an address; `None`: none does.
+    #[inline]
     pub(crate) fn find(&self, address: usize) -> Option<Number> {
         let offset = address.wrapping_sub(self.base);
         let chunk = offset / CHUNK;
@@ -127,6 +128,7 @@ impl Arena {
         self.kind(number as usize / SLOTS) == LARGE
     }
 
+    #[inline]
     pub(crate) fn extent(&self, number: Number) -> Extent {
         let chunk = number as usize / SLOTS;
         let start = self.address_of_chunk(chunk);
@@ -169,6 +171,7 @@ impl Arena {
     }
 
     /// The object that a slot holds or held.
+    #[inline]
     pub(crate) fn object(&self, number: Number, facts: Facts) -> Placed {
         let bytes = if self.is_large(number) {
             let size = self.slot(number + 1);
@@ -180,6 +183,7 @@ impl Arena {
     }
 
     /// Where an object of this size and alignment lies in a slot.
+    #[inline]
     pub(crate) fn place(&self, number: Number, bytes: usize, alignment: usize) -> Placed {
         let extent = self.extent(number);
         match self.side {

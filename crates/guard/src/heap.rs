@@ -311,6 +311,12 @@ pub(crate) fn is_of_arena(address: usize) -> bool {
 
 /// The slot that holds an address, with what is known of it.
 pub(crate) fn look(address: usize) -> Option<Seen> {
+    look_here(address)
+}
+
+/// As [`look`], where only a part of it is wanted.
+#[inline(always)]
+fn look_here(address: usize) -> Option<Seen> {
     let arena = arena()?;
     let number = arena.find(address)?;
     let facts = arena.slot(number).facts();
@@ -364,7 +370,7 @@ pub(crate) fn is_suspect(address: usize, bytes: usize) -> bool {
 }
 
 fn is_suspect_there(address: usize, bytes: usize) -> bool {
-    look(address).is_some_and(|seen| {
+    look_here(address).is_some_and(|seen| {
         let placed = &seen.placed;
         let is_inside = address >= placed.start
             && address

@@ -11,7 +11,9 @@ use std::ffi::c_int;
 use std::ffi::c_long;
 use std::ffi::c_ulong;
 
+use pagewise_interpose::Registers;
 use pagewise_interpose::begins_sandbox;
+use pagewise_interpose::capture;
 
 use crate::buffers::check_either;
 use crate::buffers::check_list;
@@ -64,7 +66,7 @@ unsafe extern "C" fn looked_at(
 ) -> c_long {
     let arguments = [first, second, third, fourth, fifth, sixth];
     if let Some(call) = calls::of(number) {
-        look_at(call, &arguments);
+        look_at(call, &arguments, capture());
     }
     // SAFETY: the same call as our caller's.
     let make = || unsafe { make(number, &arguments) };
@@ -74,59 +76,54 @@ unsafe extern "C" fn looked_at(
     }
 }
 
-/// Tells of buffers that the kernel is about to fill or to read and that are not all of one live object. Nothing of it is a
-/// function of its own, closures included: see `buffers`.
-#[inline(always)]
-fn look_at(call: &Call, arguments: &Arguments) {
+/// Tells of buffers that the kernel is about to fill or to read and that are not all of one live object.
+fn look_at(call: &Call, arguments: &Arguments, registers: Registers) {
     let &Call(_, name, looks) = call;
-    for &look in looks {
-        match look {
-            Look::Filled(place, length) => {
-                check_either(name, arguments[place], length.of(arguments), true);
+    for look in looks {
+        let (buffer, length, is_filled) = match look {
+            Look::Filled(place, length) => (arguments[*place], length, true),
+            Look::Read(place, length) => (arguments[*place], length, false),
+            other => {
+                look_at_several(name, other, arguments, registers);
+                continue;
             }
-            Look::Read(place, length) => {
-                check_either(name, arguments[place], length.of(arguments), false);
-            }
-            Look::FilledList(place, count) => {
-                check_list(name, arguments[place] as *const _, arguments[count], true);
-            }
-            Look::ReadList(place, count) => {
-                check_list(name, arguments[place] as *const _, arguments[count], false);
-            }
-            Look::FilledMessage(place) => {
-                check_message(name, arguments[place] as *const _, true);
-            }
-            Look::ReadMessage(place) => {
-                check_message(name, arguments[place] as *const _, false);
-            }
-            Look::FilledMessages(place, count) => {
-                check_messages(
-                    name,
-                    arguments[place] as *const _,
-                    arguments[count] as _,
-                    true,
-                );
-            }
-            Look::ReadMessages(place, count) => {
-                check_messages(
-                    name,
-                    arguments[place] as *const _,
-                    arguments[count] as _,
-                    false,
-                );
-            }
-            Look::Told(place, length) => {
-                check_told(
-                    name,
-                    arguments[place] as *const _,
-                    arguments[length] as *const _,
-                );
-            }
-            Look::Sets => {
-                let &[count, reads, writes, others, ..] = arguments;
-                let sets = [reads as *const _, writes as *const _, others as *const _];
-                check_sets(name, count as c_int, sets);
-            }
+        };
+        let bytes = length.of(arguments);
+        check_either(name, buffer, bytes, is_filled, registers);
+    }
+}
+
+/// As [`look_at`], of lists of buffers, or with lengths elsewhere.
+#[inline(never)]
+fn look_at_several(name: &'static str, look: &Look, arguments: &Arguments, registers: Registers) {
+    let of = |place: usize| arguments[place];
+    match *look {
+        Look::Filled(..) | Look::Read(..) => {}
+        Look::FilledList(list, count) => {
+            check_list(name, of(list) as *const _, of(count), true, registers);
+        }
+        Look::ReadList(list, count) => {
+            check_list(name, of(list) as *const _, of(count), false, registers);
+        }
+        Look::FilledMessage(message) => {
+            check_message(name, of(message) as *const _, true, registers);
+        }
+        Look::ReadMessage(message) => {
+            check_message(name, of(message) as *const _, false, registers);
+        }
+        Look::FilledMessages(list, count) => {
+            check_messages(name, of(list) as *const _, of(count) as _, true, registers);
+        }
+        Look::ReadMessages(list, count) => {
+            check_messages(name, of(list) as *const _, of(count) as _, false, registers);
+        }
+        Look::Told(buffer, length) => {
+            let length = of(length) as *const _;
+            check_told(name, of(buffer) as *const _, length, registers);
+        }
+        Look::Sets => {
+            let sets = [1, 2, 3].map(|which| of(which) as *const _);
+            check_sets(name, of(0) as c_int, sets, registers);
         }
     }
 }
