@@ -4,6 +4,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
@@ -54,6 +55,33 @@ fn a_limit_of_addresses_that_comes_later_leaves_objects_their_guards() {
     let json = expect_silence("good-limited-later", "made\n");
     assert_eq!(unguarded(&json), 0, "{json:#}");
     expect_error("limited-later", "made\n");
+}
+
+/// Where all programs get huge pages, the first touch of each table would cost 2 MiB.
+#[test]
+fn own_tables_take_no_huge_pages() {
+    if !Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
+        println!("skipped: this kernel has no huge pages to give");
+        return;
+    }
+    let ended = run(CASES.folder(), &["guard", "--", "cat", "/proc/self/smaps"]);
+    let ended = ended.expect_code(0);
+    let tables = ended.stdout.split("VmFlags:").collect::<Vec<_>>();
+    let kib = |mapping: &str| -> Option<u64> {
+        let mut lines = mapping.lines();
+        let size = lines.find_map(|line| line.strip_prefix("Size:"))?;
+        size.trim().strip_suffix(" kB")?.trim().parse().ok()
+    };
+    let refuses = |flags: &str| {
+        let mut flags = flags.lines().next().unwrap_or("").split_whitespace();
+        flags.any(|flag| flag == "nh")
+    };
+    let small: u64 = tables
+        .windows(2)
+        .filter(|pair| pair[0].contains(" rw-p ") && refuses(pair[1]))
+        .filter_map(|pair| kib(pair[0]))
+        .sum();
+    assert!(small > 8 << 10, "{small} KiB: {ended:#?}");
 }
 
 #[test]
