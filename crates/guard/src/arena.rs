@@ -25,6 +25,23 @@ pub(crate) const CLASS_PAGES: [usize; 5] = [1, 2, 4, 8, 16];
 /// Pages from which on an object is large.
 pub(crate) const LARGE_PAGES: usize = CLASS_PAGES[CLASS_PAGES.len() - 1] + 1;
 
+/// Slots of a class are found among pages by a multiplication: how many of these there are in 2 to this power of pages, rounded up.
+const FRACTION_BITS: u32 = 16;
+const FRACTIONS: [usize; CLASS_PAGES.len()] = {
+    let mut fractions = [0; CLASS_PAGES.len()];
+    let mut class = 0;
+    while class < CLASS_PAGES.len() {
+        fractions[class] = (1usize << FRACTION_BITS).div_ceil(CLASS_PAGES[class] + 1);
+        class += 1;
+    }
+    fractions
+};
+
+/// How many whole slots of a class so many pages hold, of no more than a chunk.
+fn whole_slots(class: usize, pages: usize) -> usize {
+    (pages * FRACTIONS[class]) >> FRACTION_BITS
+}
+
 /// What a chunk is for.
 pub(crate) const UNUSED: u8 = 0;
 /// The first chunk of a large object.
@@ -82,10 +99,11 @@ impl Arena {
 
     /// Slots that a chunk of a class has.
     pub(crate) fn slots_of_class(class: usize) -> usize {
-        (CHUNK / ((CLASS_PAGES[class] + 1) * page::bytes())).min(SLOTS)
+        whole_slots(class, CHUNK / page::bytes()).min(SLOTS)
     }
 
     /// The slot that holds an address; `None`: none does.
+    #[inline]
     pub(crate) fn find(&self, address: usize) -> Option<Number> {
         let offset = address.wrapping_sub(self.base);
         let chunk = offset / CHUNK;
@@ -99,7 +117,7 @@ impl Arena {
             REST => Some(self.slot(first).link.load(Ordering::Relaxed) * SLOTS as Number),
             kind => {
                 let class = usize::from(kind - 1);
-                let which = offset % CHUNK / ((CLASS_PAGES[class] + 1) * page::bytes());
+                let which = whole_slots(class, offset % CHUNK / page::bytes());
                 (which < Self::slots_of_class(class)).then_some(first + which as Number)
             }
         }
@@ -110,6 +128,7 @@ impl Arena {
         self.kind(number as usize / SLOTS) == LARGE
     }
 
+    #[inline]
     pub(crate) fn extent(&self, number: Number) -> Extent {
         let chunk = number as usize / SLOTS;
         let start = self.address_of_chunk(chunk);
@@ -152,6 +171,7 @@ impl Arena {
     }
 
     /// The object that a slot holds or held.
+    #[inline]
     pub(crate) fn object(&self, number: Number, facts: Facts) -> Placed {
         let bytes = if self.is_large(number) {
             let size = self.slot(number + 1);
@@ -163,6 +183,7 @@ impl Arena {
     }
 
     /// Where an object of this size and alignment lies in a slot.
+    #[inline]
     pub(crate) fn place(&self, number: Number, bytes: usize, alignment: usize) -> Placed {
         let extent = self.extent(number);
         match self.side {
@@ -191,6 +212,21 @@ impl Arena {
                     let slots = Self::slots_of_class(usize::from(kind - 1));
                     (first..first + slots as Number).for_each(&mut *visit);
                 }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_among_pages_are_as_by_division() {
+        for (class, most) in CLASS_PAGES.into_iter().enumerate() {
+            for pages in 0..=CHUNK / 4096 {
+                let expected = pages / (most + 1);
+                assert_eq!(whole_slots(class, pages), expected, "{most} {pages}");
             }
         }
     }

@@ -14,14 +14,19 @@ use libc::size_t;
 use libc::socklen_t;
 use libc::ssize_t;
 use libc::wchar_t;
+use pagewise_abi::guard::Access;
+use pagewise_interpose::Registers;
+use pagewise_interpose::capture;
 
 use crate::careful;
 use crate::heap;
+use crate::report;
 use crate::system;
 use crate::wrap::check;
 use crate::wrap::wrappers;
 
-// All that looks at buffers is inlined: the path of an error begins at the callers of the function that it is in.
+// What looks at several buffers is told the registers of the wrapper that asks for it: the path of an error begins at that one's
+// callers.
 
 /// What the kernel takes in a list, at most (`UIO_MAXIOV`); longer ones it refuses.
 const MOST_PARTS: usize = 1024;
@@ -30,74 +35,106 @@ const MOST_PARTS: usize = 1024;
 const USUAL_SET: usize = libc::FD_SETSIZE;
 
 /// The buffers of a list, as far as it can be read: the kernel refuses what cannot.
-#[inline(always)]
-pub(crate) fn check_list(name: &'static str, list: *const iovec, count: usize, is_filled: bool) {
+pub(crate) fn check_list(
+    name: &'static str,
+    list: *const iovec,
+    count: usize,
+    is_filled: bool,
+    registers: Registers,
+) {
     for index in 0..if count <= MOST_PARTS { count } else { 0 } {
         // SAFETY: any bytes are an address and a number.
         let Some(part) = (unsafe { careful::value(list.wrapping_add(index)) }) else {
             return;
         };
-        check_either(name, part.iov_base as usize, part.iov_len, is_filled);
+        check_either(
+            name,
+            part.iov_base as usize,
+            part.iov_len,
+            is_filled,
+            registers,
+        );
     }
 }
 
 #[inline(always)]
-pub(crate) fn check_either(name: &'static str, buffer: usize, bytes: usize, is_filled: bool) {
-    if is_filled {
-        check!(name, buffer, bytes, Write);
-    } else {
-        check!(name, buffer, bytes, Read);
+pub(crate) fn check_either(
+    name: &'static str,
+    buffer: usize,
+    bytes: usize,
+    is_filled: bool,
+    registers: Registers,
+) {
+    if bytes != 0 && heap::is_suspect(buffer, bytes) {
+        let access = match is_filled {
+            true => Access::Write,
+            false => Access::Read,
+        };
+        report::argument(name, buffer, bytes, access, registers);
     }
 }
 
 /// As [`check_list`], of a message's.
-#[inline(always)]
-pub(crate) fn check_message(name: &'static str, message: *const libc::msghdr, is_filled: bool) {
+pub(crate) fn check_message(
+    name: &'static str,
+    message: *const libc::msghdr,
+    is_filled: bool,
+    registers: Registers,
+) {
     // SAFETY: any bytes are addresses and numbers.
     if let Some(message) = unsafe { careful::value(message) } {
         for (part, bytes) in [
             (message.msg_name, message.msg_namelen as usize),
             (message.msg_control, message.msg_controllen),
         ] {
-            check_either(name, part as usize, bytes, is_filled);
+            check_either(name, part as usize, bytes, is_filled, registers);
         }
-        check_list(name, message.msg_iov, message.msg_iovlen, is_filled);
+        let (list, count) = (message.msg_iov, message.msg_iovlen);
+        check_list(name, list, count, is_filled, registers);
     }
 }
 
 /// As [`check_message`], of many.
-#[inline(always)]
 pub(crate) fn check_messages(
     name: &'static str,
     list: *const libc::mmsghdr,
     count: c_uint,
     is_filled: bool,
+    registers: Registers,
 ) {
     for index in 0..MOST_PARTS.min(count as usize) {
         let message = list.wrapping_add(index).cast::<libc::msghdr>();
-        check_message(name, message, is_filled);
+        check_message(name, message, is_filled, registers);
     }
 }
 
 /// A buffer to be filled as far as a number elsewhere says.
-#[inline(always)]
-pub(crate) fn check_told(name: &'static str, buffer: *const c_void, bytes: *const socklen_t) {
+pub(crate) fn check_told(
+    name: &'static str,
+    buffer: *const c_void,
+    bytes: *const socklen_t,
+    registers: Registers,
+) {
     // SAFETY: any bytes are a number.
     if let Some(bytes) = unsafe { careful::value(bytes) } {
-        check!(name, buffer, bytes as usize, Write);
+        check!(name, buffer, bytes as usize, Write, registers);
     }
 }
 
 /// Sets of so many descriptors.
-#[inline(always)]
-pub(crate) fn check_sets(name: &'static str, count: c_int, sets: [*const libc::fd_set; 3]) {
+pub(crate) fn check_sets(
+    name: &'static str,
+    count: c_int,
+    sets: [*const libc::fd_set; 3],
+    registers: Registers,
+) {
     for set in sets {
         let count = usize::try_from(count).unwrap_or(0);
         let bytes = match heap::is_suspect(set as usize, bytes_of_set(count)) {
             true => bytes_of_set(count.min(most_descriptors(count))),
             false => 0,
         };
-        check!(name, set, bytes, Write);
+        check!(name, set, bytes, Write, registers);
     }
 }
 
@@ -153,14 +190,14 @@ wrappers! {
         check!("pread", buffer, bytes, Write);
     }
     fn readv(file: c_int, list: *const iovec, count: c_int) -> ssize_t = -1, {
-        check_list("readv", list, usize::try_from(count).unwrap_or(0), true);
+        check_list("readv", list, usize::try_from(count).unwrap_or(0), true, capture());
     }
     fn recv(socket: c_int, buffer: *mut c_void, bytes: size_t, flags: c_int) -> ssize_t = -1, {
         check!("recv", buffer, bytes, Write);
     }
     fn recvfrom(socket: c_int, buffer: *mut c_void, bytes: size_t, flags: c_int, from: *mut libc::sockaddr, length: *mut socklen_t) -> ssize_t = -1, {
         check!("recvfrom", buffer, bytes, Write);
-        check_told("recvfrom", from.cast(), length);
+        check_told("recvfrom", from.cast(), length, capture());
     }
     fn write(file: c_int, buffer: *const c_void, bytes: size_t) -> ssize_t = -1, {
         check!("write", buffer, bytes, Read);
@@ -172,7 +209,7 @@ wrappers! {
         check!("pwrite", buffer, bytes, Read);
     }
     fn writev(file: c_int, list: *const iovec, count: c_int) -> ssize_t = -1, {
-        check_list("writev", list, usize::try_from(count).unwrap_or(0), false);
+        check_list("writev", list, usize::try_from(count).unwrap_or(0), false, capture());
     }
     fn send(socket: c_int, buffer: *const c_void, bytes: size_t, flags: c_int) -> ssize_t = -1, {
         check!("send", buffer, bytes, Read);
@@ -200,16 +237,16 @@ wrappers! {
         check!("getrandom", buffer, bytes, Write);
     }
     fn preadv(file: c_int, list: *const iovec, count: c_int, at: off_t) -> ssize_t = -1, {
-        check_list("preadv", list, usize::try_from(count).unwrap_or(0), true);
+        check_list("preadv", list, usize::try_from(count).unwrap_or(0), true, capture());
     }
     fn pwritev(file: c_int, list: *const iovec, count: c_int, at: off_t) -> ssize_t = -1, {
-        check_list("pwritev", list, usize::try_from(count).unwrap_or(0), false);
+        check_list("pwritev", list, usize::try_from(count).unwrap_or(0), false, capture());
     }
     fn recvmsg(socket: c_int, message: *mut libc::msghdr, flags: c_int) -> ssize_t = -1, {
-        check_message("recvmsg", message, true);
+        check_message("recvmsg", message, true, capture());
     }
     fn sendmsg(socket: c_int, message: *const libc::msghdr, flags: c_int) -> ssize_t = -1, {
-        check_message("sendmsg", message, false);
+        check_message("sendmsg", message, false, capture());
     }
     fn readlinkat(folder: c_int, path: *const c_char, buffer: *mut c_char, bytes: size_t) -> ssize_t = -1, {
         check!("readlinkat", buffer, bytes, Write);
@@ -226,7 +263,7 @@ wrappers! {
         unsafe { check_line("getdelim", line, bytes) };
     }
     fn select(count: c_int, reads: *mut libc::fd_set, writes: *mut libc::fd_set, others: *mut libc::fd_set, time: *mut libc::timeval) -> c_int = -1, {
-        check_sets("select", count, [reads, writes, others]);
+        check_sets("select", count, [reads, writes, others], capture());
     }
     fn bind(socket: c_int, address: *const libc::sockaddr, bytes: socklen_t) -> c_int = -1, {
         check!("bind", address, bytes as usize, Read);
@@ -326,28 +363,28 @@ wrappers! {
         check!("fgets", buffer, usize::try_from(bytes).unwrap_or(0), Write);
     }
     fn preadv64(file: c_int, list: *const iovec, count: c_int, at: off_t) -> ssize_t = -1, {
-        check_list("preadv", list, usize::try_from(count).unwrap_or(0), true);
+        check_list("preadv", list, usize::try_from(count).unwrap_or(0), true, capture());
     }
     fn pwritev64(file: c_int, list: *const iovec, count: c_int, at: off_t) -> ssize_t = -1, {
-        check_list("pwritev", list, usize::try_from(count).unwrap_or(0), false);
+        check_list("pwritev", list, usize::try_from(count).unwrap_or(0), false, capture());
     }
     fn preadv2(file: c_int, list: *const iovec, count: c_int, at: off_t, flags: c_int) -> ssize_t = -1, {
-        check_list("preadv2", list, usize::try_from(count).unwrap_or(0), true);
+        check_list("preadv2", list, usize::try_from(count).unwrap_or(0), true, capture());
     }
     fn pwritev2(file: c_int, list: *const iovec, count: c_int, at: off_t, flags: c_int) -> ssize_t = -1, {
-        check_list("pwritev2", list, usize::try_from(count).unwrap_or(0), false);
+        check_list("pwritev2", list, usize::try_from(count).unwrap_or(0), false, capture());
     }
     fn preadv64v2(file: c_int, list: *const iovec, count: c_int, at: off_t, flags: c_int) -> ssize_t = -1, {
-        check_list("preadv2", list, usize::try_from(count).unwrap_or(0), true);
+        check_list("preadv2", list, usize::try_from(count).unwrap_or(0), true, capture());
     }
     fn pwritev64v2(file: c_int, list: *const iovec, count: c_int, at: off_t, flags: c_int) -> ssize_t = -1, {
-        check_list("pwritev2", list, usize::try_from(count).unwrap_or(0), false);
+        check_list("pwritev2", list, usize::try_from(count).unwrap_or(0), false, capture());
     }
     fn recvmmsg(socket: c_int, list: *mut libc::mmsghdr, count: c_uint, flags: c_int, time: *mut libc::timespec) -> c_int = -1, {
-        check_messages("recvmmsg", list, count, true);
+        check_messages("recvmmsg", list, count, true, capture());
     }
     fn sendmmsg(socket: c_int, list: *mut libc::mmsghdr, count: c_uint, flags: c_int) -> c_int = -1, {
-        check_messages("sendmmsg", list, count, false);
+        check_messages("sendmmsg", list, count, false, capture());
     }
     fn fread_unlocked(buffer: *mut c_void, each: size_t, count: size_t, file: *mut libc::FILE) -> size_t = 0, {
         check!("fread", buffer, each.saturating_mul(count), Write);
@@ -395,7 +432,7 @@ wrappers! {
         check!("getentropy", buffer, bytes, Write);
     }
     fn vmsplice(file: c_int, list: *const iovec, count: size_t, flags: c_uint) -> ssize_t = -1, {
-        check_list("vmsplice", list, count, false);
+        check_list("vmsplice", list, count, false, capture());
     }
     fn fgetws_unlocked(buffer: *mut wchar_t, count: c_int, file: *mut libc::FILE) -> *mut wchar_t = std::ptr::null_mut(), {
         check!("fgetws", buffer, bytes_of::<wchar_t>(count), Write);
@@ -428,29 +465,29 @@ wrappers! {
         check!("msgsnd", message, bytes.saturating_add(size_of::<c_long>()), Read);
     }
     fn getsockopt(socket: c_int, level: c_int, option: c_int, value: *mut c_void, bytes: *mut socklen_t) -> c_int = -1, {
-        check_told("getsockopt", value, bytes);
+        check_told("getsockopt", value, bytes, capture());
     }
     fn setsockopt(socket: c_int, level: c_int, option: c_int, value: *const c_void, bytes: socklen_t) -> c_int = -1, {
         check!("setsockopt", value, bytes as usize, Read);
     }
     fn accept(socket: c_int, from: *mut libc::sockaddr, bytes: *mut socklen_t) -> c_int = -1, {
-        check_told("accept", from.cast(), bytes);
+        check_told("accept", from.cast(), bytes, capture());
     }
     fn accept4(socket: c_int, from: *mut libc::sockaddr, bytes: *mut socklen_t, flags: c_int) -> c_int = -1, {
-        check_told("accept4", from.cast(), bytes);
+        check_told("accept4", from.cast(), bytes, capture());
     }
     fn getsockname(socket: c_int, address: *mut libc::sockaddr, bytes: *mut socklen_t) -> c_int = -1, {
-        check_told("getsockname", address.cast(), bytes);
+        check_told("getsockname", address.cast(), bytes, capture());
     }
     fn getpeername(socket: c_int, address: *mut libc::sockaddr, bytes: *mut socklen_t) -> c_int = -1, {
-        check_told("getpeername", address.cast(), bytes);
+        check_told("getpeername", address.cast(), bytes, capture());
     }
     fn __pread64_chk(file: c_int, buffer: *mut c_void, bytes: size_t, at: off_t, room: size_t) -> ssize_t = -1, {
         check!("pread", buffer, bytes, Write);
     }
     fn __recvfrom_chk(socket: c_int, buffer: *mut c_void, bytes: size_t, room: size_t, flags: c_int, from: *mut libc::sockaddr, length: *mut socklen_t) -> ssize_t = -1, {
         check!("recvfrom", buffer, bytes, Write);
-        check_told("recvfrom", from.cast(), length);
+        check_told("recvfrom", from.cast(), length, capture());
     }
     fn __readlink_chk(path: *const c_char, buffer: *mut c_char, bytes: size_t, room: size_t) -> ssize_t = -1, {
         check!("readlink", buffer, bytes, Write);

@@ -4,6 +4,8 @@
 use libc::siginfo_t;
 use libc::ucontext_t;
 
+use crate::context::instruction;
+
 // Two instructions of it are known by name: the only one that may fault, and the one where it goes on then.
 #[cfg(target_arch = "x86_64")]
 std::arch::global_asm!(
@@ -96,16 +98,6 @@ pub(crate) unsafe fn leave(info: *const siginfo_t, context: *mut ucontext_t) -> 
         }
         is_ours
     }
-}
-
-#[cfg(target_arch = "x86_64")]
-fn instruction(context: &mut ucontext_t) -> &mut i64 {
-    &mut context.uc_mcontext.gregs[libc::REG_RIP as usize]
-}
-
-#[cfg(target_arch = "aarch64")]
-fn instruction(context: &mut ucontext_t) -> &mut u64 {
-    &mut context.uc_mcontext.pc
 }
 
 #[cfg(test)]

@@ -47,17 +47,22 @@ pub(crate) fn fill_again(page: *mut u8, offset: usize, bytes: usize) {
     unsafe { plain::fill(page.add(offset), PADDING, bytes) };
 }
 
-/// Bytes that the processor fetches at a time.
+/// Bytes that the processor fetches at a time, and how many such lines are asked for in one step.
 #[cfg(target_arch = "x86_64")]
 const LINE: usize = 64;
+#[cfg(target_arch = "x86_64")]
+const LINES: usize = 8;
 
-/// Asks for an object's first page to be in the processor's caches soon.
+/// Asks for an object's first page to be in the processor's caches soon: up to the object, and a few lines of it.
 pub(crate) fn fetch(placed: &Placed) {
     #[cfg(target_arch = "x86_64")]
-    for line in (placed.first_page()..placed.start).step_by(LINE) {
+    for step in (placed.first_page()..placed.start).step_by(LINE * LINES) {
         use std::arch::x86_64::_MM_HINT_T0;
-        // SAFETY: reads nothing that the program could tell, whatever the address.
-        unsafe { std::arch::x86_64::_mm_prefetch::<_MM_HINT_T0>(line as *const i8) };
+        for line in 0..LINES {
+            let at = (step + line * LINE) as *const i8;
+            // SAFETY: reads nothing that the program could tell, whatever the address.
+            unsafe { std::arch::x86_64::_mm_prefetch::<_MM_HINT_T0>(at) };
+        }
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = placed;
@@ -112,8 +117,25 @@ fn visit_others(from: usize, to: usize, visit: &mut dyn FnMut(usize)) {
     }
 }
 
-/// By words: there may be a page of it with each small object.
+/// There may be a page of it with each small object: where the processor has wide registers, by these.
 fn is_all_padding(bytes: &[u8]) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        // SAFETY: the processor has them.
+        return unsafe { are_wide_words_padding(bytes) };
+    }
+    are_words_padding(bytes)
+}
+
+/// As [`are_words_padding`].
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn are_wide_words_padding(bytes: &[u8]) -> bool {
+    are_words_padding(bytes)
+}
+
+#[inline(always)]
+fn are_words_padding(bytes: &[u8]) -> bool {
     let words = bytes.chunks_exact(WORD);
     let rest = words.remainder();
     let different = words.fold(0u64, |different, word| {
@@ -144,6 +166,8 @@ mod tests {
             let expected = (!is_inside).then_some(address);
             assert_eq!(damage(&placed), expected, "{address:x}");
             assert_eq!(damage_if_there(&placed), expected, "{address:x}");
+            let around = &memory[placed.first_page() - base..placed.start - base];
+            assert_eq!(are_words_padding(around), address >= placed.start);
             memory[at] = before;
         }
     }

@@ -103,6 +103,7 @@ fn begin() -> Option<Ledger> {
     if chunks < FEWEST_CHUNKS || !WORDS.make(words) || !OBJECTS.use_up_to(page::bytes()) {
         return None;
     }
+    WORDS.take_small_pages();
     protect::probe(OBJECTS.start());
     protect::close(OBJECTS.start(), CHUNK * FIRST_CHUNK, bounds());
     recycle::begin();
@@ -273,7 +274,9 @@ fn guarded(request: &Request, alignment: usize) -> Option<*mut u8> {
 pub(crate) fn take_bare() -> Option<Number> {
     with_ledger(|ledger| {
         let arena = ledger.arena();
-        ledger.take_bare(&mut prepare, &mut |slots| pages::unguard(&arena, slots))
+        ledger.take_bare(&mut prepare, &mut |slots, fresh| {
+            pages::unguard(&arena, slots, fresh)
+        })
     })?
 }
 
@@ -301,12 +304,19 @@ fn give_up(number: Number, bytes: usize) {
 }
 
 /// Whether an address is in the arena, if there is one, be there a slot or not.
+#[inline(always)]
 pub(crate) fn is_of_arena(address: usize) -> bool {
     address.wrapping_sub(OBJECTS.start()) < OBJECTS.bytes()
 }
 
 /// The slot that holds an address, with what is known of it.
 pub(crate) fn look(address: usize) -> Option<Seen> {
+    look_here(address)
+}
+
+/// As [`look`], where only a part of it is wanted.
+#[inline(always)]
+fn look_here(address: usize) -> Option<Seen> {
     let arena = arena()?;
     let number = arena.find(address)?;
     let facts = arena.slot(number).facts();
@@ -353,9 +363,14 @@ pub(crate) fn usable_size(address: *mut u8) -> usize {
     }
 }
 
-/// Whether so many bytes from an address on in the arena are not all of one live object. Most buffers are: cheap.
+/// Whether so many bytes from an address on in the arena are not all of one live object. Most buffers are, or are elsewhere: cheap.
+#[inline(always)]
 pub(crate) fn is_suspect(address: usize, bytes: usize) -> bool {
-    look(address).is_some_and(|seen| {
+    is_of_arena(address) && is_suspect_there(address, bytes)
+}
+
+fn is_suspect_there(address: usize, bytes: usize) -> bool {
+    look_here(address).is_some_and(|seen| {
         let placed = &seen.placed;
         let is_inside = address >= placed.start
             && address

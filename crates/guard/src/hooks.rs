@@ -15,6 +15,7 @@ use crate::compaction;
 use crate::ending;
 use crate::heap;
 use crate::heap::Request;
+use crate::own_memory;
 use crate::page;
 use crate::release::Told;
 use crate::release::release;
@@ -41,6 +42,7 @@ type Arguments = *const *const c_char;
 /// loader passes.
 #[cfg_attr(test, expect(dead_code, reason = "tests are not preloaded"))]
 extern "C" fn start(_count: c_int, _arguments: Arguments, environment: Arguments) {
+    own_memory::take_small_pages();
     settings::set_environment(environment);
     settings::read();
     heap::prepare_locks();

@@ -218,12 +218,13 @@ impl Ledger {
         })
     }
 
-    /// A slot of one page to which a page can be moved; `unguard` takes guards away from many. `None`: enough wait with a page
-    /// already, or there is none.
+    /// A slot of one page to which a page can be moved. `unguard` is told of many at once, and of how many of these, the first
+    /// ones, nothing ever was in them: these have guards, others hardly ever. `None`: enough wait with a page already, or there
+    /// is none.
     pub(crate) fn take_bare(
         &mut self,
         prepare: Prepare<'_>,
-        unguard: &mut dyn FnMut(&[Number]) -> bool,
+        unguard: &mut dyn FnMut(&[Number], usize) -> bool,
     ) -> Option<Number> {
         let most = (self.counts.live / LIVE_FOR_EACH_READY).clamp(READY.0, READY.1);
         let class = &mut self.classes[0];
@@ -235,12 +236,17 @@ impl Ledger {
         }
         let wanted = class.ahead().max(1);
         let mut batch = Batch::default();
+        let mut fresh = 0;
         while batch.count < wanted
             && let Some(taken) = self.take_closed(0, prepare)
         {
             batch.push(taken.number);
+            if taken.origin == Origin::Fresh {
+                batch.numbers.swap(fresh, batch.count - 1);
+                fresh += 1;
+            }
         }
-        if !unguard(batch.all()) {
+        if !unguard(batch.all(), fresh) {
             batch.all().iter().for_each(|&number| self.put_back(number));
             return None;
         }

@@ -18,6 +18,7 @@ mod cancel;
 mod careful;
 mod checks;
 mod compaction;
+mod context;
 mod descriptor;
 pub mod ending;
 mod heap;
@@ -36,6 +37,7 @@ pub mod numbered;
     expect(non_snake_case, reason = "the names that C++ compilers make")
 )]
 pub mod operators;
+mod own_memory;
 mod own_stack;
 mod page;
 mod pages;

@@ -129,6 +129,7 @@ pub mod waits {
     use libc::size_t;
     use libc::timespec;
     use pagewise_interpose::Symbol;
+    use pagewise_interpose::capture;
 
     use super::allowed;
     use crate::buffers::bytes_of;
@@ -165,7 +166,7 @@ pub mod waits {
             check!("ppoll", polls, (count as usize).saturating_mul(size_of::<pollfd>()), Write);
         }
         fn pselect(count: c_int, reads: *mut fd_set, writes: *mut fd_set, others: *mut fd_set, time: *const timespec) = -1, {
-            check_sets("pselect", count, [reads, writes, others]);
+            check_sets("pselect", count, [reads, writes, others], capture());
         }
         fn epoll_pwait(epoll: c_int, events: *mut epoll_event, most: c_int, milliseconds: c_int) = -1, {
             check!("epoll_pwait", events, bytes_of::<epoll_event>(most), Write);

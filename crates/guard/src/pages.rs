@@ -87,11 +87,12 @@ pub(crate) fn open_covered(arena: &Arena, pages: &[(usize, usize)]) -> bool {
     is_done
 }
 
-/// Takes the guards of slots away that keep none: only where missing pages are guards.
-pub(crate) fn unguard(arena: &Arena, slots: &[Number]) -> bool {
-    let (pages, count) = pages_of(arena, slots);
+/// Readies slots that keep no guards: only where missing pages are guards. The first `fresh` of them have one, which is taken away;
+/// of the others hardly any, which shows when a page is to be moved there.
+pub(crate) fn unguard(arena: &Arena, slots: &[Number], fresh: usize) -> bool {
+    let (pages, _) = pages_of(arena, slots);
     let are_covered = slots.iter().all(|&number| recycle::covers(number));
-    let is_done = are_covered && unguard_pages(&pages[..count]);
+    let is_done = are_covered && (fresh == 0 || unguard_pages(&pages[..fresh]));
     if is_done {
         slots
             .iter()

@@ -124,7 +124,9 @@ pub(crate) fn prepare() {
         None => MOST_BYTES,
         Some(limit) => (limit / SHARE_OF_LIMIT).next_multiple_of(2 << 20),
     };
-    STORE.make(bytes.min(MOST_BYTES));
+    if STORE.make(bytes.min(MOST_BYTES)) {
+        STORE.take_small_pages();
+    }
 }
 
 /// Bytes of memory that paths take, the table included as far as it is touched at most.

@@ -41,9 +41,33 @@ pub(crate) unsafe fn fill(to: *mut u8, value: u8, bytes: usize) {
             options(nostack, preserves_flags));
     }
     #[cfg(not(target_arch = "x86_64"))]
-    for at in 0..bytes {
-        // SAFETY: by our caller.
-        unsafe { to.add(at).write_volatile(value) };
+    // SAFETY: by our caller.
+    unsafe {
+        fill_by_words(to, value, bytes);
+    }
+}
+
+/// As [`fill`], where the processor has no instruction for it.
+///
+/// # Safety
+/// As [`fill`].
+#[cfg(any(test, not(target_arch = "x86_64")))]
+unsafe fn fill_by_words(to: *mut u8, value: u8, bytes: usize) {
+    const WORD: usize = size_of::<u64>();
+    let head = to.align_offset(WORD).min(bytes);
+    let words = (bytes - head) / WORD;
+    let tail = head + words * WORD;
+    // SAFETY: by our caller; words begin at a multiple of their size.
+    unsafe {
+        for at in (0..head).chain(tail..bytes) {
+            to.add(at).write_volatile(value);
+        }
+        let begin = to.add(head).cast::<u64>();
+        for at in 0..words {
+            begin
+                .add(at)
+                .write_volatile(u64::from_ne_bytes([value; WORD]));
+        }
     }
 }
 
@@ -64,5 +88,30 @@ mod tests {
         // SAFETY: as above.
         unsafe { fill(place.add(1), 7, 2) };
         assert_eq!(bytes, [3, 7, 7, 5, 6, 7, 8, 9, 8]);
+    }
+
+    #[test]
+    fn all_bytes_and_no_others_are_filled() {
+        for (begin, bytes) in (0..9).flat_map(|begin| (0..30).map(move |bytes| (begin, bytes))) {
+            let mut places = [[0u8; 48]; 2];
+            for (index, place) in places.iter_mut().enumerate() {
+                let to = place[begin..].as_mut_ptr();
+                // SAFETY: within the array.
+                unsafe {
+                    match index {
+                        0 => fill(to, 5, bytes),
+                        _ => fill_by_words(to, 5, bytes),
+                    }
+                }
+                let is_right = |(at, &byte): (usize, &u8)| {
+                    byte == if (begin..begin + bytes).contains(&at) {
+                        5
+                    } else {
+                        0
+                    }
+                };
+                assert!(place.iter().enumerate().all(is_right), "{begin} {bytes}");
+            }
+        }
     }
 }

@@ -210,9 +210,14 @@ fn with_file(arena: &Arena, act: &dyn Fn(Userfault) -> Given) -> Given {
     }
 }
 
-/// Moves the page of one covered slot to another's, which has none and no guard.
+/// Moves the page of one covered slot to another's, which has none. A guard that it has all the same is taken away.
 pub(crate) fn carry(arena: &Arena, from: usize, to: usize) -> bool {
-    with_file(arena, &|file| file.carry(from, to)) == Given::Now
+    let act = |file: Userfault| file.carry(from, to);
+    match with_file(arena, &act) {
+        Given::Now => true,
+        Given::Before => protect::open(to, page::bytes()) && with_file(arena, &act) == Given::Now,
+        _ => false,
+    }
 }
 
 /// Gives a covered page memory, full of padding, in place of a guard if it has one (`UFFDIO_COPY` writes over them).

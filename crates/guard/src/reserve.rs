@@ -42,6 +42,11 @@ impl Reserve {
         true
     }
 
+    /// What becomes memory does so in small pages: see [`crate::own_memory`].
+    pub(crate) fn take_small_pages(&self) {
+        system::take_small_pages(self.start(), self.bytes());
+    }
+
     /// Where it begins; 0: it is not there.
     #[inline(always)]
     pub(crate) fn start(&self) -> usize {

@@ -13,21 +13,19 @@ use libc::sigaction as Action;
 use libc::siginfo_t;
 use libc::sigset_t;
 use libc::ucontext_t;
-use pagewise_abi::guard::Access;
-use pagewise_interpose::Registers;
 use pagewise_interpose::Symbol;
 use pagewise_interpose::keeping_errno;
 use pagewise_interpose::process_id;
 
 use crate::careful;
+use crate::context::access_bytes;
+use crate::context::access_of;
+use crate::context::registers_of;
+use crate::context::repaired;
 use crate::ending;
-#[cfg(target_arch = "x86_64")]
-use crate::instruction;
 use crate::lock::Lock;
 use crate::masks;
 use crate::pages;
-#[cfg(target_arch = "x86_64")]
-use crate::repair;
 use crate::report;
 use crate::report::After;
 use crate::sandbox;
@@ -56,33 +54,6 @@ static THEIRS: Lock<[Option<Action>; 2]> = Lock::new([None; 2]);
 static LAST: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
 /// Instructions that were rewritten.
 pub(crate) static REPAIRED: AtomicU64 = AtomicU64::new(0);
-
-/// Bytes that the instruction at an address accesses, where that is known.
-#[cfg(target_arch = "x86_64")]
-fn access_bytes(instruction: usize) -> Option<u32> {
-    instruction::access_bytes(&repair::code_at(instruction))
-}
-
-/// Instructions of this processor are not looked at.
-#[cfg(target_arch = "aarch64")]
-fn access_bytes(_instruction: usize) -> Option<u32> {
-    None
-}
-
-/// Whether the instruction that faulted was rewritten and is to be run again.
-#[cfg(target_arch = "x86_64")]
-fn repaired(context: &ucontext_t) -> bool {
-    let is_done = repair::repair(context);
-    REPAIRED.fetch_add(u64::from(is_done), Ordering::Relaxed);
-    is_done
-}
-
-/// This processor asks for no alignment of vectors.
-#[cfg(target_arch = "aarch64")]
-fn repaired(_context: &ucontext_t) -> bool {
-    false
-}
-
 fn index_of(signal: c_int) -> Option<usize> {
     OURS.iter().position(|&ours| ours == signal)
 }
@@ -269,6 +240,7 @@ unsafe fn look_at(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
         let (registers, access) = unsafe { (registers_of(&*context), access_of(&*context)) };
         // SAFETY: as above.
         let is_repaired = code == SI_KERNEL && unsafe { repaired(&*context) };
+        REPAIRED.fetch_add(u64::from(is_repaired), Ordering::Relaxed);
         let was_sent = code <= 0;
         let place = [registers.instruction, address];
         let is_same = !was_sent && (0..2).all(|at| LAST[at].load(Ordering::Relaxed) == place[at]);
@@ -376,61 +348,6 @@ fn end(signal: c_int, was_sent: bool) {
         // SAFETY: to this thread.
         unsafe { libc::raise(signal) };
     }
-}
-
-#[cfg(target_arch = "x86_64")]
-fn registers_of(context: &ucontext_t) -> Registers {
-    let value = |number: c_int| context.uc_mcontext.gregs[number as usize] as usize;
-    Registers {
-        instruction: value(libc::REG_RIP),
-        stack: value(libc::REG_RSP),
-        frame: value(libc::REG_RBP),
-    }
-}
-
-/// Bit 1 of the processor's error code: it was a write.
-#[cfg(target_arch = "x86_64")]
-fn access_of(context: &ucontext_t) -> Access {
-    match context.uc_mcontext.gregs[libc::REG_ERR as usize] & 2 {
-        0 => Access::Read,
-        _ => Access::Write,
-    }
-}
-
-#[cfg(target_arch = "aarch64")]
-fn registers_of(context: &ucontext_t) -> Registers {
-    Registers {
-        instruction: context.uc_mcontext.pc as usize,
-        stack: context.uc_mcontext.sp as usize,
-        frame: context.uc_mcontext.regs[29] as usize,
-    }
-}
-
-/// Bit 6 of the syndrome, which the kernel adds to the context (`struct esr_context`, `asm/sigcontext.h`). An emulator may not:
-/// then it is told as a read.
-#[cfg(target_arch = "aarch64")]
-fn access_of(context: &ucontext_t) -> Access {
-    const ESR_MAGIC: u32 = 0x4553_5201;
-    const RECORDS: usize =
-        (std::mem::offset_of!(libc::mcontext_t, pstate) + size_of::<u64>()).next_multiple_of(16);
-    const BYTES: usize = 4096;
-    const HEAD: usize = 2 * size_of::<u32>();
-    let begin = (&raw const context.uc_mcontext).cast::<u8>();
-    let mut at = RECORDS;
-    while at + HEAD + size_of::<u64>() <= RECORDS + BYTES {
-        // SAFETY: records of the kernel's, each with its length, in the context's reserved part of so many bytes.
-        let (magic, bytes, syndrome) = unsafe {
-            let record = begin.add(at).cast::<u32>();
-            let syndrome = record.add(2).cast::<u64>().read_unaligned();
-            (*record, *record.add(1) as usize, syndrome)
-        };
-        match magic {
-            ESR_MAGIC if syndrome & 1 << 6 != 0 => return Access::Write,
-            ESR_MAGIC | 0 => break,
-            _ => at += bytes.max(HEAD),
-        }
-    }
-    Access::Read
 }
 
 /// # Safety

@@ -136,6 +136,13 @@ pub(crate) fn drop_pages(start: usize, bytes: usize) -> bool {
     worked(unsafe { libc::syscall(libc::SYS_madvise, start, bytes, advice) })
 }
 
+/// What is touched there gets no huge pages. Where the kernel knows none, nothing changes.
+pub(crate) fn take_small_pages(start: usize, bytes: usize) {
+    let advice = c_long::from(libc::MADV_NOHUGEPAGE);
+    // SAFETY: changes no contents.
+    unsafe { libc::syscall(libc::SYS_madvise, start, bytes, advice) };
+}
+
 /// Which pages of a range have memory: bit 0 of each byte of `pages`. False: the system does not say.
 pub(crate) fn are_resident(start: usize, bytes: usize, pages: &mut [u8]) -> bool {
     let count = bytes / crate::page::bytes();

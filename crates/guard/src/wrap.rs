@@ -1,8 +1,18 @@
 //! Wrappers: functions of the C library that are called as they are, once their buffers were looked at.
 
-/// Tells if `bytes` from `buffer` on are not all of one live object; buffers elsewhere are none of ours.
+/// Tells if `bytes` from `buffer` on are not all of one live object; buffers elsewhere are none of ours. The path of an error begins
+/// at the callers of the function that this is in, or of the one whose registers are told.
 macro_rules! check {
     ($name:expr, $buffer:expr, $bytes:expr, $access:ident) => {
+        $crate::wrap::check!(
+            $name,
+            $buffer,
+            $bytes,
+            $access,
+            ::pagewise_interpose::capture()
+        )
+    };
+    ($name:expr, $buffer:expr, $bytes:expr, $access:ident, $registers:expr) => {
         let (buffer, bytes): (usize, usize) = ($buffer as usize, $bytes);
         if bytes != 0 && $crate::heap::is_suspect(buffer, bytes) {
             $crate::report::argument(
@@ -10,7 +20,7 @@ macro_rules! check {
                 buffer,
                 bytes,
                 ::pagewise_abi::guard::Access::$access,
-                ::pagewise_interpose::capture(),
+                $registers,
             );
         }
     };

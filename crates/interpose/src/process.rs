@@ -9,6 +9,8 @@ use std::sync::atomic::Ordering;
 static MARK: AtomicPtr<AtomicU32> = AtomicPtr::new(std::ptr::null_mut());
 /// Counts forks on the way from the first process to this one, as far as anybody asked.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
+/// What no kernel takes for advice.
+const NO_ADVICE: libc::c_int = -1;
 /// Where there is no such word: the process that asked last.
 static OWNER: AtomicU32 = AtomicU32::new(0);
 
@@ -35,8 +37,9 @@ extern "C" fn make_mark() {
     }
     let page = page as *mut AtomicU32;
     // SAFETY: the page mapped above.
-    let wiped = unsafe { libc::madvise(page.cast(), PAGE, libc::MADV_WIPEONFORK) } == 0;
-    if wiped {
+    let takes = |advice| unsafe { libc::madvise(page.cast(), PAGE, advice) } == 0;
+    // Emulators (qemu-user) take advice that there is none of, and follow none.
+    if !takes(NO_ADVICE) && takes(libc::MADV_WIPEONFORK) {
         // Whoever asked before now was this process.
         // SAFETY: the page is mapped, aligned, and lives for ever.
         unsafe { &*page }.store(1, Ordering::Relaxed);

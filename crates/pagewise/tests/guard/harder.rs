@@ -2,6 +2,7 @@
 //! the kernel refuses.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use rustix::process::Pid;
 use rustix::process::Signal;
 use rustix::process::kill_process;
 use serde_json::Value;
+use tempfile::tempdir;
 
 use super::cases::Cases;
 use crate::common::command::command;
@@ -240,6 +242,66 @@ fn cores_are_as_large_as_they_may_be_if_that_is_wanted() {
     }
 }
 
+/// Why no core would be left in the folder where the program runs; `None`: it would.
+fn no_core_because() -> Option<&'static str> {
+    let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap_or_default();
+    let is_here = !pattern.trim().is_empty() && !pattern.contains(['/', '|', '%']);
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Core);
+    if !is_here {
+        Some("kernel.core_pattern leads elsewhere")
+    } else if limit.maximum == Some(0) {
+        Some("there is no core, by its hard limit")
+    } else {
+        Command::new("gdb")
+            .arg("--version")
+            .output()
+            .err()
+            .map(|_| "there is no gdb")
+    }
+}
+
+#[test]
+fn a_debugger_finds_in_a_core_where_the_program_erred() {
+    if let Some(why) = no_core_because() {
+        println!("skipped: {why}");
+        return;
+    }
+    let folder = tempdir().expect("a folder");
+    let program = CASES.folder().join("harder");
+    let program = program.to_str().expect("a path");
+    let ended = run(
+        folder.path(),
+        &["guard", "--core", "--", program, "aligned"],
+    );
+    ended.expect_code(1);
+    let mut files = fs::read_dir(folder.path()).expect("a folder");
+    let core = files.find_map(|file| {
+        let file = file.expect("a file");
+        file.file_name()
+            .to_str()?
+            .starts_with("core")
+            .then(|| file.path())
+    });
+    let core = core.expect("a core");
+    let seen = Command::new("gdb")
+        .args([
+            "-nx",
+            "-batch",
+            "-ex",
+            "set debuginfod enabled off",
+            "-ex",
+            "bt",
+        ])
+        .args([Path::new(program), core.as_path()])
+        .output()
+        .expect("it runs");
+    let seen = String::from_utf8_lossy(&seen.stdout);
+    let place = format!("harder.c:{}", CASES.line_of("aligned"));
+    let mut frames = seen.lines().filter(|line| line.starts_with("#0 "));
+    assert!(frames.any(|frame| frame.contains(&place)), "{seen}");
+    assert!(seen.contains("SIGSEGV"), "{seen}");
+}
+
 #[test]
 fn buffers_that_are_too_short_are_told_of_each_call() {
     let expected = [
@@ -325,6 +387,18 @@ fn buffers_of_calls_by_number_are_looked_at_too() {
         "ppoll",
         "pselect",
         "epoll_pwait",
+        "recvfrom",
+        "sendto",
+        "bind",
+        "pipe2",
+        "socketpair",
+        "epoll_ctl",
+        "fstatat",
+        "fstat",
+        "msgrcv",
+        "mq_timedreceive",
+        "openat",
+        "chdir",
     ];
     expect_calls("numbered", &expected);
     expect_silence("", "good-numbered", "10\n");

@@ -50,6 +50,7 @@ fn pages_that_were_moved_away_are_guarded_in_every_process_that_has_them() {
         "closed",
         "refused",
         "one-by-one",
+        "guarded-again",
     ] {
         let kind = only_error(folder.path(), &[], case);
         assert_eq!(kind, "heap-use-after-free", "{case}");
@@ -69,7 +70,11 @@ fn objects_keep_their_contents_and_begin_as_zeros() {
         "recycled",
         &["-O1", "-w", "-pthread"],
     );
-    for (case, expected) in [("intact", "1\n0 wrong\n"), ("given-up", "1\nzeros\n")] {
+    for (case, expected) in [
+        ("intact", "1\n0 wrong\n"),
+        ("every-way", "1\n0 wrong\n"),
+        ("given-up", "1\nzeros\n"),
+    ] {
         let ended = run(folder.path(), &["guard", "--", "./recycled", case]).expect_code(0);
         assert_eq!(ended.stdout, expected, "{ended:#?}");
     }

@@ -4,6 +4,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
@@ -56,6 +57,33 @@ fn a_limit_of_addresses_that_comes_later_leaves_objects_their_guards() {
     expect_error("limited-later", "made\n");
 }
 
+/// Where all programs get huge pages, the first touch of each table would cost 2 MiB.
+#[test]
+fn own_tables_take_no_huge_pages() {
+    if !Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
+        println!("skipped: this kernel has no huge pages to give");
+        return;
+    }
+    let ended = run(CASES.folder(), &["guard", "--", "cat", "/proc/self/smaps"]);
+    let ended = ended.expect_code(0);
+    let tables = ended.stdout.split("VmFlags:").collect::<Vec<_>>();
+    let kib = |mapping: &str| -> Option<u64> {
+        let mut lines = mapping.lines();
+        let size = lines.find_map(|line| line.strip_prefix("Size:"))?;
+        size.trim().strip_suffix(" kB")?.trim().parse().ok()
+    };
+    let refuses = |flags: &str| {
+        let mut flags = flags.lines().next().unwrap_or("").split_whitespace();
+        flags.any(|flag| flag == "nh")
+    };
+    let small: u64 = tables
+        .windows(2)
+        .filter(|pair| pair[0].contains(" rw-p ") && refuses(pair[1]))
+        .filter_map(|pair| kib(pair[0]))
+        .sum();
+    assert!(small > 8 << 10, "{small} KiB: {ended:#?}");
+}
+
 #[test]
 fn where_the_process_cannot_read_its_mappings_errors_have_their_lines() {
     expect_silence("good-no-descriptors", "");
@@ -72,11 +100,45 @@ fn where_the_process_cannot_read_its_mappings_errors_have_their_lines() {
     }
 }
 
+/// Whether a program can have mounts of its own; says so if not.
+fn may_mount() -> bool {
+    let own = Command::new("unshare").args(["-m", "true"]).status();
+    let may = own.is_ok_and(|status| status.success());
+    if !may {
+        println!("skipped: no mounts of its own here");
+    }
+    may
+}
+
+/// The program is told that the system promises no more memory than it has, and that 64 MiB are left. The system itself does not
+/// change, for all that run beside this.
+#[test]
+fn where_memory_is_promised_strictly_half_of_what_is_left_is_for_objects() {
+    let without = expect_silence("many", "made\n");
+    assert_eq!(unguarded(&without), 0, "{without:#}");
+    if !may_mount() {
+        return;
+    }
+    let told = "CommitLimit: 3000000 kB\nCommitted_AS: 2934464 kB\n";
+    fs::write(CASES.folder().join("two"), "2\n").expect("written");
+    fs::write(CASES.folder().join("promised"), told).expect("written");
+    let script = "mount --bind two /proc/sys/vm/overcommit_memory && mount --bind promised /proc/meminfo \
+                  && exec ./surroundings many";
+    let name = "promised.json";
+    let arguments = [
+        "guard", "--json", name, "--", "unshare", "-m", "sh", "-c", script,
+    ];
+    let ended = run(CASES.folder(), &arguments).expect_code(0);
+    assert_eq!(ended.stdout, "made\n", "{ended:#?}");
+    let text = fs::read_to_string(CASES.folder().join(name)).expect("written");
+    let json: Value = serde_json::from_str(&text).expect("JSON");
+    let left_over = unguarded(&json);
+    assert!((5000..9000).contains(&left_over), "{left_over}: {ended:#?}");
+}
+
 #[test]
 fn without_proc_the_program_is_known_by_the_path_that_it_was_run_by() {
-    let own = Command::new("unshare").args(["-m", "true"]).status();
-    if !own.is_ok_and(|status| status.success()) {
-        println!("skipped: no mounts of its own here");
+    if !may_mount() {
         return;
     }
     let script = "umount -l /proc && exec ./surroundings in-spawned";

@@ -405,6 +405,22 @@ static void numbered(void) /* the same by their numbers, as far as they have any
     syscall(SYS_ppoll, small, 2, &(struct timespec){0, 0}, NULL, 0);
     syscall(SYS_pselect6, 65, small, NULL, NULL, &(struct timespec){0, 0}, NULL);
     syscall(SYS_epoll_pwait, -1, small, 1, 0, NULL, 0);
+    struct epoll_event *volatile none_such = malloc(4);
+    char *path = strdup("/nowhere");
+    syscall(SYS_recvfrom, -1, NULL, 0, 0, small, &length);
+    syscall(SYS_sendto, -1, NULL, 0, 0, small, 16);
+    syscall(SYS_bind, -1, small, 16);
+    syscall(SYS_pipe2, none_such, 0);
+    syscall(SYS_socketpair, -1, 0, 0, none_such);
+    syscall(SYS_epoll_ctl, -1, EPOLL_CTL_ADD, 0, none_such);
+    syscall(SYS_epoll_ctl, -1, EPOLL_CTL_DEL, 0, none_such);
+    syscall(SYS_newfstatat, AT_FDCWD, "/nowhere", small, 0);
+    syscall(SYS_fstat, -1, small);
+    syscall(SYS_msgrcv, -1, small, 8, 0, IPC_NOWAIT);
+    syscall(SYS_mq_timedreceive, -1, small, 16, NULL, NULL);
+    free(path);
+    syscall(SYS_openat, AT_FDCWD, path, O_RDONLY);
+    syscall(SYS_chdir, path);
 }
 
 static void good_numbered(void) /* and as they should be */

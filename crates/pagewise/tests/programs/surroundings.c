@@ -74,6 +74,19 @@ static void out_of_memory(void) /* a limit that comes when the guard has its add
     use_up(1 << 20);
 }
 
+static void many(void) /* objects at once */
+{
+    static char *all[10000];
+    for (int i = 0; i < 10000; i++) {
+        all[i] = malloc(24);
+        all[i][23] = 1;
+    }
+    for (int i = 0; i < 10000; i++)
+        free(all[i]);
+    puts("made");
+    fflush(stdout);
+}
+
 static void limited_later(void) /* of addresses: objects need no further ones */
 {
     free(malloc(24));
@@ -531,6 +544,7 @@ int main(int argc, char **argv)
         void (*run)(void);
     } all[] = {
         {"out-of-memory", out_of_memory},
+        {"many", many},
         {"limited-later", limited_later},
         {"no-descriptors", no_descriptors},
         {"chrooted", chrooted},
