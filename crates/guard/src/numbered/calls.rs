@@ -262,6 +262,7 @@ mod tests {
     fn each_number_is_of_its_call_and_others_of_none() {
         for call in CALLS {
             assert_eq!(of(call.0).map(|found| found.1), Some(call.1));
+            assert!(call.1.len() <= pagewise_abi::guard::NAME_BYTES);
         }
         assert_eq!(
             CALLS.len(),
