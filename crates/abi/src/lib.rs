@@ -1,5 +1,5 @@
 //! Wire forms shared by the library preloaded into a program and the recorder outside, and the arithmetic ([`worth`],
-//! [`bursts`], [`pattern`]) that puts plans into force in either.
+//! [`bursts`], [`pattern`], [`regret`]) that puts plans into force in either.
 //!
 //! The library asks for a ring over a socket ([`Hello`]); the recorder answers with a memory file that both map.
 //! From then on the library writes records into it without system calls, and the recorder reads them even after
@@ -27,6 +27,7 @@ pub mod marks;
 pub mod pattern;
 pub mod plan;
 mod record;
+pub mod regret;
 pub mod status;
 pub mod worth;
 

@@ -134,6 +134,8 @@ pub enum OfIo {
     Ratio,
     /// How it let the kernel read ahead was of no use and is as usual again: 1. What it does besides goes on.
     ReadsAsUsual,
+    /// Pages that were dropped and read again while they would have been cached still.
+    Missed,
 }
 
 /// Why a hint was withdrawn.
@@ -146,14 +148,21 @@ pub enum WhyWithdrawn {
     NoEffect = 2,
     /// The kernel, or the file system, does not have it.
     Unsupported = 3,
+    /// What was dropped was read again while it would have been cached still.
+    Missed = 4,
 }
 
 impl WhyWithdrawn {
     /// From its number.
     pub fn from_number(number: u64) -> Option<Self> {
-        [Self::NoGain, Self::NoEffect, Self::Unsupported]
-            .into_iter()
-            .find(|why| *why as u64 == number)
+        [
+            Self::NoGain,
+            Self::NoEffect,
+            Self::Unsupported,
+            Self::Missed,
+        ]
+        .into_iter()
+        .find(|why| *why as u64 == number)
     }
 }
 
@@ -179,6 +188,8 @@ impl Why {
             .find(|why| *why as u64 == number)
     }
 }
+
+const _: () = assert!((OfIo::Missed as usize) < RULE_WORDS);
 
 /// The word of a rule about I/O, counted from the first of the part.
 pub const fn io_word(rule: usize, word: OfIo) -> usize {

@@ -1,6 +1,7 @@
 //! From what was found of I/O contexts to rules about them. What a context is, and what would help it, is decided where it is
 //! analyzed (`pagewise_analyze::file_io`, which has all thresholds); here it becomes something that can be put into force.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pagewise_analyze::ObjectFrame;
@@ -20,8 +21,11 @@ use pagewise_plan::Target;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
-use crate::contexts::ContextPath;
-use crate::contexts::context_paths;
+use crate::contexts::Libraries;
+use crate::contexts::context_paths_by;
+use crate::rivals::Fit;
+use crate::rivals::fit;
+use crate::rivals::parties;
 use crate::targets::is_c_library;
 
 /// Rules for the contexts of a recording that move enough bytes to matter, those of most bytes first; and of the contexts that
@@ -45,28 +49,50 @@ const MOST_FILES: usize = 1000;
 ///
 /// # Errors
 /// If the trace cannot be read.
-pub(crate) fn io_advice(trace: &Trace, io: &FileIo) -> Result<IoAdvice, TraceError> {
+pub(crate) fn io_advice(
+    trace: &Trace,
+    io: &FileIo,
+    libraries: Libraries,
+) -> Result<IoAdvice, TraceError> {
     let mut advice = IoAdvice {
         files: files(io),
         ..IoAdvice::default()
     };
-    let told = context_paths(trace, io)?;
-    let known: Vec<Vec<&[Frame]>> = told.iter().map(|paths| known_paths(paths)).collect();
+    let told = context_paths_by(trace, io, libraries)?;
+    let parties = parties(io, &told);
     for (at, context) in io.contexts.iter().enumerate() {
-        let Some(action) = action(context.does, context.advice) else {
+        let Some(action) = &parties[at].action else {
             continue;
         };
         let place = place(context);
         let name = name(context, &place);
-        let is_other = |(other, context): &(usize, &IoContext)| {
-            *other != at && matches!(context.does, Use::Read | Use::Write)
-        };
-        let others = io.contexts.iter().enumerate().filter(is_other);
-        let others = others.flat_map(|(other, _)| known[other].iter().copied());
-        for path in paths_of_rules(&known[at], others) {
-            advice.add(context, (&name, &place), path.to_vec(), &action);
+        let others = parties.iter().enumerate().filter(|(other, _)| *other != at);
+        let others = others.flat_map(|(_, party)| party.paths.iter().copied());
+        let mut harmed = BTreeSet::new();
+        for path in paths_of_rules(&parties[at].paths, others) {
+            let (action, files) = match fit(&parties, at, path, action) {
+                Fit::All(action) => (action, None),
+                Fit::Files(action, pattern) => (action, Some(pattern)),
+                Fit::Harms(other) => {
+                    harmed.insert(other);
+                    (Action::Nothing, None)
+                }
+            };
+            let target = Target::Io {
+                path: path.to_vec(),
+                files,
+            };
+            let mut why = why(context);
+            if is_untried(&action, io) {
+                why.push_str(UNTRIED);
+            }
+            advice.add((&name, &place), target, action, why);
         }
-        if action != Action::Nothing {
+        if *action != Action::Nothing {
+            let harmed = harmed.into_iter().map(|other| &io.contexts[other]);
+            advice
+                .unnamed
+                .extend(harmed.map(|other| (name.clone(), harms(action, other))));
             let unknown = told[at].iter().filter_map(|path| path.path.as_ref().err());
             let unknown = unknown.map(|why| (name.clone(), why.clone()));
             advice.unnamed.extend(unknown);
@@ -75,9 +101,22 @@ pub(crate) fn io_advice(trace: &Trace, io: &FileIo) -> Result<IoAdvice, TraceErr
     Ok(advice)
 }
 
-fn known_paths(paths: &[ContextPath]) -> Vec<&[Frame]> {
-    let known = paths.iter().filter_map(|path| path.path.as_deref().ok());
-    known.collect()
+/// Why nothing is done that would be right for some of the calls of a path.
+fn harms(action: &Action, other: &IoContext) -> String {
+    let other_name = name(other, &place(other));
+    let classes = other.class();
+    let classes = classes.map_or(String::new(), |classes| {
+        format!(" ({})", classes.to_lowercase())
+    });
+    format!(
+        "other calls by the same call path{classes}, which {} {} as {other_name}, cannot be told from it and would have {} as well",
+        match other.does {
+            Use::Write => "wrote",
+            _ => "read",
+        },
+        pagewise_report::bytes(other.bytes),
+        action.name()
+    )
 }
 
 /// By what the paths of a context are known: by what all begin with, as there is one for each depth of a recursion, unless another context's does, too.
@@ -142,31 +181,34 @@ impl IoAdvice {
         }));
     }
 
-    /// Contexts of which all that is the program's own is the same are one rule: that of most bytes.
+    /// Contexts of which all that is the program's own is the same, and that want the same, are one rule.
     fn add(
         &mut self,
-        context: &IoContext,
         (name, place): (&str, &SourcePlace),
-        path: Vec<Frame>,
-        action: &Action,
+        target: Target,
+        action: Action,
+        why: String,
     ) {
-        let target = Target::Io { path, files: None };
-        if self.rules.iter().any(|rule| rule.target == target) {
-            return;
-        }
-        self.rules.push(Rule {
+        let rule = Rule {
             name: name.to_owned(),
             place: place.clone(),
             target,
-            action: action.clone(),
-            why: why(context),
+            action,
+            why,
             predicted: None,
-        });
+        };
+        let mut rules = self.rules.iter_mut();
+        match rules.find(|other| other.target == rule.target) {
+            // What is left alone suffers nothing by it, or it would not be done.
+            Some(other) if other.action == Action::Nothing => *other = rule,
+            Some(_) => {}
+            None => self.rules.push(rule),
+        }
     }
 }
 
 /// `None`: it is not worth a rule.
-fn action(does: Use, advice: Advice) -> Option<Action> {
+pub(crate) fn action(does: Use, advice: Advice) -> Option<Action> {
     if !matches!(does, Use::Read | Use::Write) {
         return None;
     }
@@ -235,6 +277,18 @@ fn name_of(place: &SourcePlace) -> String {
         }
         _ => function.to_owned(),
     }
+}
+
+const UNTRIED: &str =
+    "; memory was not short when it was recorded: record it with the limit that the plan is for";
+
+/// Whether it drops although nothing had to leave the page cache: whether others' pages stay for it nobody has seen.
+fn is_untried(action: &Action, io: &FileIo) -> bool {
+    let is_drop = matches!(
+        action,
+        Action::Io(IoAction::Drop { .. } | IoAction::DontCache { .. })
+    );
+    is_drop && io.evicted_bytes == Some(0)
 }
 
 fn why(context: &IoContext) -> String {
@@ -421,6 +475,18 @@ mod tests {
             fitted(5),
             told("but not here, look up, walk, scan, also", "")
         );
+    }
+
+    #[test]
+    fn that_nothing_was_evicted_is_told_of_what_is_dropped() {
+        let drops = Action::Io(IoAction::Drop { readahead: None });
+        let of = |evicted_bytes| FileIo {
+            evicted_bytes,
+            ..FileIo::default()
+        };
+        assert!(is_untried(&drops, &of(Some(0))));
+        assert!(!is_untried(&drops, &of(Some(4096))) && !is_untried(&drops, &of(None)));
+        assert!(!is_untried(&Action::Nothing, &of(Some(0))));
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod io;
 mod json;
 mod judge;
 mod predict;
+mod rivals;
 mod subjects;
 mod targets;
 mod whole;

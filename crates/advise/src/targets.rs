@@ -11,6 +11,7 @@ use pagewise_analyze::Identity;
 use pagewise_analyze::ObjectFrame;
 use pagewise_analyze::ObjectKind;
 use pagewise_attribute::demangle;
+use pagewise_attribute::names_generated_code;
 use pagewise_plan::Frame;
 use pagewise_plan::GlobalSymbol;
 use pagewise_plan::ModuleFile;
@@ -166,7 +167,9 @@ impl Targets {
                 paths.unwrap_or_else(|| self.of_line(identity))
             }
         };
-        let mut paths = stacks.iter().map(|stack| self.path(*stack));
+        let mut paths = stacks
+            .iter()
+            .map(|stack| self.path(*stack, &BTreeSet::new()));
         let mut common = paths.next().ok_or("its call path was not recorded")??;
         for path in paths {
             let path = path?;
@@ -192,22 +195,44 @@ impl Targets {
         places.flat_map(|place| self.paths[place].clone()).collect()
     }
 
-    /// The return addresses of the program and its own libraries.
-    pub(crate) fn path(&self, stack: u32) -> Result<Vec<Frame>, String> {
+    /// The return addresses of the program and its own libraries, and of those of the system's libraries that count.
+    fn path(&self, stack: u32, libraries: &BTreeSet<&str>) -> Result<Vec<Frame>, String> {
         let frames = self.frames.get(&stack).into_iter().flatten();
-        self.known_again(
-            frames.filter(|frame| !frame.module.as_deref().is_some_and(is_system_library)),
-        )
+        let is_left_out = |module: &str| is_system_library(module) && !libraries.contains(module);
+        self.known_again(frames.filter(|frame| !frame.module.as_deref().is_some_and(is_left_out)))
+    }
+
+    /// The libraries of the system in these call paths whose frames could be found again, as long as they are not updated.
+    pub(crate) fn nameable_libraries<'a>(
+        &'a self,
+        stacks: impl Iterator<Item = &'a u32>,
+    ) -> BTreeSet<&'a str> {
+        let frames = stacks.filter_map(|stack| self.frames.get(stack)).flatten();
+        let modules = frames.filter_map(|frame| frame.module.as_deref());
+        let is_nameable = |module: &&str| {
+            let file = self.modules.get(*module);
+            let build_id = file.and_then(|file| file.as_ref().ok()?.build_id());
+            let recorded = self.build_ids.get(*module).map(String::as_str);
+            build_id.is_some() && (recorded.is_none() || recorded == build_id)
+        };
+        modules
+            .filter(|module| is_system_library(module) && !is_c_library(module))
+            .filter(is_nameable)
+            .collect()
     }
 
     /// The same of a call on a file. Code that was generated lies elsewhere each time, so of a path with such code it is the library
     /// functions that it has called (`readBytes` of Java's), but for the C library's.
-    pub(crate) fn path_of_call(&self, stack: u32) -> Result<Vec<Frame>, String> {
+    pub(crate) fn path_of_call(
+        &self,
+        stack: u32,
+        libraries: &BTreeSet<&str>,
+    ) -> Result<Vec<Frame>, String> {
         let frames = self.frames.get(&stack).map_or(&[][..], Vec::as_slice);
         let is_generated =
-            |frame: &StackFrame| frame.module.as_deref().is_some_and(is_generated_code);
+            |frame: &StackFrame| frame.module.as_deref().is_some_and(names_generated_code);
         let Some(generated) = frames.iter().position(is_generated) else {
-            return self.path(stack);
+            return self.path(stack, libraries);
         };
         let called = frames[..generated].iter();
         let path = self.known_again(
@@ -285,11 +310,6 @@ pub(crate) fn name_modules(trace: &Trace, plan: &mut Plan) -> Result<(), TraceEr
     Ok(())
 }
 
-/// What a virtual machine compiles at run time, by the file that tells its names.
-fn is_generated_code(module: &str) -> bool {
-    module.starts_with("/tmp/perf-") && module.ends_with(".map")
-}
-
 /// The C library, or ours, which is called in its place.
 pub(crate) fn is_c_library(module: &str) -> bool {
     const NAMES: &[&str] = &["libc.so", "libpthread.so", "ld-", "libpagewise_"];
@@ -304,4 +324,98 @@ fn is_system_library(module: &str) -> bool {
         ..ObjectFrame::default()
     };
     frame.is_library() || module.starts_with('[')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The program itself, and a library of the system that it has loaded.
+    fn loaded() -> (String, String) {
+        let maps = std::fs::read_to_string("/proc/self/maps").expect("readable");
+        let mut paths = maps.lines().filter_map(|line| line.split(' ').next_back());
+        let library = paths.find(|path| path.contains("/libgcc_s.so"));
+        let program = std::env::current_exe().expect("a path");
+        let library = library.expect("as every program of ours").to_owned();
+        (program.display().to_string(), library)
+    }
+
+    #[test]
+    fn of_generated_code_the_library_functions_that_it_called_count_wherever_its_names_are() {
+        let (program, library) = loaded();
+        for names in [
+            "/tmp/perf-7.map",
+            "/proc/7/root/tmp/perf-1.map",
+            "/home/me/.debug/jit/java-jit-1/jit-7.dump",
+        ] {
+            let frame = |depth, module: &str, module_offset| StackFrame {
+                stack: 1,
+                depth,
+                address: module_offset,
+                module: Some(module.to_owned()),
+                module_offset: Some(module_offset),
+                truncated: false,
+            };
+            let frames = vec![
+                frame(0, &library, 0x5000),
+                frame(1, names, 0x7f00_0000_1000),
+                frame(2, &program, 0x4000),
+            ];
+            let file = ModuleFile::read(Path::new(&library));
+            let targets = Targets {
+                paths: HashMap::new(),
+                frames: [(1, frames)].into(),
+                globals: Vec::new(),
+                build_ids: BTreeMap::new(),
+                modules: [(library.clone(), file)].into(),
+                executable: None,
+            };
+            let path = targets.path_of_call(1, &BTreeSet::new()).expect("known");
+            assert_eq!(path.len(), 1, "{names}");
+            assert!(path[0].module.starts_with("libgcc_s"), "{names}");
+        }
+    }
+
+    #[test]
+    fn frames_of_a_library_tell_paths_apart_where_they_are_to_count() {
+        let (program, library) = loaded();
+        let frame = |stack, depth, module: &str, module_offset| StackFrame {
+            stack,
+            depth,
+            address: 0x7000 + module_offset,
+            module: Some(module.to_owned()),
+            module_offset: Some(module_offset),
+            truncated: false,
+        };
+        let stack = |number, offset| {
+            vec![
+                frame(number, 0, "/usr/lib/x86_64-linux-gnu/libc.so.6", 0x10),
+                frame(number, 1, &library, offset),
+                frame(number, 2, &program, 0x4000),
+            ]
+        };
+        let modules = [&program, &library].map(|path| {
+            let file = ModuleFile::read(Path::new(path));
+            (path.clone(), file)
+        });
+        let targets = Targets {
+            paths: HashMap::new(),
+            frames: [(1, stack(1, 0x5000)), (2, stack(2, 0x6000))].into(),
+            globals: Vec::new(),
+            build_ids: BTreeMap::new(),
+            modules: modules.into(),
+            executable: None,
+        };
+        let path = |stack, libraries: &BTreeSet<&str>| {
+            let path = targets.path_of_call(stack, libraries);
+            path.expect("known")
+        };
+        let none = BTreeSet::new();
+        assert_eq!(path(1, &none), path(2, &none));
+        assert_eq!(path(1, &none).len(), 1);
+        let libraries = targets.nameable_libraries([1, 2].iter());
+        assert_eq!(libraries, [library.as_str()].into(), "and no C library");
+        assert_ne!(path(1, &libraries), path(2, &libraries));
+        assert_eq!(path(1, &libraries).len(), 2);
+    }
 }

@@ -3,6 +3,7 @@
 use pagewise_analyze::Findings;
 use pagewise_analyze::file_io::Thresholds;
 use pagewise_analyze::file_io::analyze_file_io_by;
+use pagewise_plan::Target;
 use pagewise_predict::Model;
 use pagewise_simulate::hugepages::Tlb;
 use pagewise_trace::Trace;
@@ -10,7 +11,9 @@ use pagewise_trace::Trace;
 use crate::Advice;
 use crate::NoAdvice;
 use crate::advise;
+use crate::contexts::Libraries;
 use crate::curve;
+use crate::huge::HugeAdvice;
 use crate::huge_advice;
 use crate::io_advice;
 use crate::targets::name_modules;
@@ -50,11 +53,18 @@ pub fn advise_on_all(
         Err(NoAdvice::Lacks(_)) if io.is_some() || has_accesses => without_memory(trace, memory)?,
         of_memory => of_memory?,
     };
+    let huge = huge_advice(trace, findings, &advice.plan.memory, &request.tlb)?;
     if let Some(io) = io {
-        advice.add_io(io_advice(trace, &io)?);
+        let of_huge = huge.as_ref().map_or(&[][..], HugeAdvice::rules);
+        let mut rules = advice.plan.rules.iter().chain(of_huge);
+        // Their paths are without frames of libraries.
+        let libraries = match rules.any(|rule| matches!(rule.target, Target::Allocation(_))) {
+            true => Libraries::Never,
+            false => Libraries::WhereNeeded,
+        };
+        advice.add_io(io_advice(trace, &io, libraries)?);
     }
-    let memory = &advice.plan.memory;
-    if let Some(huge) = huge_advice(trace, findings, memory, &request.tlb)? {
+    if let Some(huge) = huge {
         advice.add_huge(huge);
     }
     if let Some(model) = model {

@@ -13,6 +13,13 @@ use pagewise_trace::TraceError;
 
 use crate::object::ObjectFrame;
 
+/// What the module of generated code with names is called, whichever process it was generated in.
+const GENERATED: &str = "[generated code]";
+
+fn is_of_generated_code(module: Option<&str>) -> bool {
+    module.is_some_and(pagewise_attribute::names_generated_code)
+}
+
 /// Some of a trace's call paths.
 #[derive(Default)]
 pub(crate) struct FramePaths {
@@ -33,9 +40,17 @@ impl FramePaths {
             if !is_wanted(frame.stack) {
                 continue;
             }
+            let is_generated =
+                frame.function.is_some() && is_of_generated_code(frame.module.as_deref());
             let offset = match frame.line {
+                // It lies elsewhere in each process, and after each compilation.
+                _ if is_generated => None,
                 Some(_) => None,
                 None => offsets.of(frame.stack, frame.depth),
+            };
+            let module = match is_generated {
+                true => Some(GENERATED.to_owned()),
+                false => frame.module,
             };
             result.add(
                 frame.stack,
@@ -43,7 +58,7 @@ impl FramePaths {
                     function: frame.function,
                     file: frame.file,
                     line: frame.line,
-                    module: frame.module,
+                    module,
                     module_offset: offset,
                     inlined: frame.inlined,
                 },

@@ -15,6 +15,7 @@ use pagewise_trace::IoDirection;
 use pagewise_trace::IoFile;
 use pagewise_trace::Meta;
 use pagewise_trace::Overwrite;
+use pagewise_trace::StackFrame;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceWriter;
 
@@ -474,4 +475,90 @@ fn a_file_that_was_forgotten_may_have_left_the_page_cache() {
 fn what_was_not_recorded_is_not_zero() {
     assert!(analyzed("off", |_| {}).is_none());
     assert!(analyzed("on", |_| {}).is_some_and(|io| io.contexts.is_empty()));
+}
+
+#[test]
+fn of_calls_smaller_than_a_page_pages_are_missed() {
+    let io = analyzed("on", |writer| {
+        writer.io_files.push(file(BIG, 4, "ext4")).expect("pushed");
+        for page in 0..1000 {
+            // Neighbours are far apart.
+            let mut call = read(1000 + page, SCAN, BIG, page * 7 % 1000 * 4096, 100);
+            call.cached_bytes = if page < 100 { 4096 } else { 0 };
+            writer.io_calls.push(call).expect("pushed");
+        }
+    });
+    let scan = context(&io.expect("recorded"), "scan");
+    assert_eq!(scan.missed_bytes, 100 * 4096);
+    assert_eq!(scan.miss_ratio(), Some(0.1));
+}
+
+#[test]
+fn who_reads_alike_but_wants_it_kept_disagrees_with_who_does_not() {
+    const PIECES: u64 = 100;
+    let disagree = |readers: &[u32]| {
+        let io = analyzed("on", |writer| {
+            writer.io_files.push(file(BIG, 4, "ext4")).expect("pushed");
+            for (round, &reader) in (0..).zip(readers) {
+                for piece in 0..PIECES {
+                    let time_ns = 1000 + (round * PIECES + piece) * 100;
+                    let call = read(time_ns, reader, BIG, piece * PIECE, PIECE);
+                    writer.io_calls.push(call).expect("pushed");
+                }
+            }
+        });
+        let io = io.expect("recorded");
+        let serve = context(&io, "serve");
+        assert_eq!(serve.class().as_deref(), Some("SEQUENTIAL WILLNEED"));
+        io.files[0].contexts_disagree
+    };
+    assert!(disagree(&[SERVE, SERVE, SERVE, SCAN]));
+    assert!(!disagree(&[
+        SERVE, SCAN, SERVE, SCAN, SERVE, SCAN, SERVE, SCAN
+    ]));
+}
+
+#[test]
+fn generated_code_is_one_context_whatever_process_and_compilation_it_is_of() {
+    let io = analyzed("on", |writer| {
+        writer.io_files.push(file(BIG, 4, "ext4")).expect("pushed");
+        for (stack, names) in [
+            (100, "/tmp/perf-7.map"),
+            (101, "/tmp/perf-7.map"),
+            (102, "/proc/9/root/tmp/perf-1.map"),
+        ] {
+            let address = 0x7f00_0000_0000 + u64::from(stack) * 4096;
+            writer
+                .frames
+                .push(Frame {
+                    stack,
+                    depth: 0,
+                    inline_index: 0,
+                    function: Some("Shop.scan()".to_owned()),
+                    file: None,
+                    line: None,
+                    module: Some(names.to_owned()),
+                    inlined: false,
+                })
+                .expect("pushed");
+            writer
+                .stacks
+                .push(StackFrame {
+                    stack,
+                    depth: 0,
+                    address,
+                    module: Some(names.to_owned()),
+                    module_offset: Some(address),
+                    truncated: false,
+                })
+                .expect("pushed");
+            let call = read(1000 + u64::from(stack), stack, BIG, 0, PIECE);
+            writer.io_calls.push(call).expect("pushed");
+        }
+    });
+    let io = io.expect("recorded");
+    assert_eq!(io.contexts.len(), 1, "{:#?}", io.contexts);
+    assert_eq!(io.contexts[0].stacks, [100, 101, 102]);
+    let frame = &io.contexts[0].frames[0];
+    assert_eq!(frame.module.as_deref(), Some("[generated code]"));
 }

@@ -45,6 +45,12 @@ pub fn generated_code_names(root: &str, pid: u32, mappings: &[Mapping]) -> Strin
     dumps.next().map_or_else(map, str::to_owned)
 }
 
+/// Whether a module, by its path, is no file of code, but one of the names of generated code: perf-PID.map, jit-PID.dump.
+#[must_use]
+pub fn names_generated_code(module: &str) -> bool {
+    is_names_file(Path::new(module))
+}
+
 /// Whether a module's path is that of a file of names.
 pub(crate) fn is_names_file(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();

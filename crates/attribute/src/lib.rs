@@ -54,7 +54,7 @@ pub use elf::{ElfCache, ElfImage, Segment};
 pub use error::{Error, Result};
 pub use frame::{Frame, display_file, lookup_address};
 pub use globals::{Global, globals};
-pub use jit::generated_code_names;
+pub use jit::{generated_code_names, names_generated_code};
 pub use maps::{Mapping, parse_maps};
 pub use modules::{Module, ModuleTable};
 pub use naming::{Namer, Site, is_allocator_by_name, is_runtime, is_runtime_code, simple_name};

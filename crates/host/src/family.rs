@@ -85,19 +85,29 @@ fn threads(pid: u32) -> Vec<u32> {
 pub fn share_memory(a: u32, b: u32) -> Option<bool> {
     /// `KCMP_VM`, include/uapi/linux/kcmp.h.
     const VM: libc::c_long = 1;
-    let (a, b) = (
-        libc::c_long::from(i32::try_from(a).ok()?),
-        libc::c_long::from(i32::try_from(b).ok()?),
-    );
+    are_same(VM, (a, 0), (b, 0))
+}
+
+/// Whether descriptors of two processes, or of one, mean the same open file; `None` where the kernel does not say, as of the memory.
+pub fn share_open_file(a: (u32, u32), b: (u32, u32)) -> Option<bool> {
+    /// `KCMP_FILE`.
+    const FILE: libc::c_long = 0;
+    are_same(FILE, a, b)
+}
+
+/// Compares something of two processes, by its number there.
+fn are_same(what: libc::c_long, a: (u32, u32), b: (u32, u32)) -> Option<bool> {
+    let pid = |pid| Some(libc::c_long::from(i32::try_from(pid).ok()?));
+    let (first, second) = (pid(a.0)?, pid(b.0)?);
     // SAFETY: compares by number; no memory of ours is involved.
     let order = unsafe {
         libc::syscall(
             libc::SYS_kcmp,
-            a,
-            b,
-            VM,
-            0 as libc::c_long,
-            0 as libc::c_long,
+            first,
+            second,
+            what,
+            libc::c_long::from(a.1),
+            libc::c_long::from(b.1),
         )
     };
     (order >= 0).then_some(order == 0)
@@ -108,6 +118,21 @@ mod tests {
     use super::*;
     use std::process::Command;
     use std::process::Stdio;
+
+    #[test]
+    fn open_files_are_told_apart_and_descriptors_of_one_are_not() {
+        use std::os::fd::AsRawFd;
+        let open = || std::fs::File::open("/proc/self/stat").expect("readable");
+        let (first, second) = (open(), open());
+        let same = first.try_clone().expect("a duplicate");
+        let place = |file: &std::fs::File| (std::process::id(), file.as_raw_fd().unsigned_abs());
+        let shares = |other| share_open_file(place(&first), place(other));
+        // A kernel without kcmp, or a container that forbids it, says nothing.
+        if shares(&first).is_some() {
+            assert_eq!((shares(&same), shares(&second)), (Some(true), Some(false)));
+        }
+        assert_eq!(share_open_file(place(&first), (u32::MAX, 0)), None);
+    }
 
     #[test]
     fn our_own_threads_have_faults() {

@@ -4,6 +4,8 @@ use crate::cgroup;
 use crate::error::Error;
 use crate::error::Result;
 use crate::files;
+use crate::open_file;
+use crate::open_file::FileIdentity;
 use crate::swap;
 use serde::Deserialize;
 use serde::Serialize;
@@ -70,6 +72,19 @@ pub enum UndoAction {
         /// Former value.
         contents: String,
     },
+    /// Let an open file of a process read ahead as usual again (`POSIX_FADV_NORMAL`).
+    ReadAsUsual {
+        /// The process.
+        pid: u32,
+        /// When it started, ns since boot: another one of this number is left alone.
+        start_ns: u64,
+        /// By which of its descriptors.
+        descriptor: u32,
+        /// Major and minor number of the file's device, and its inode number: a descriptor that means another file is left alone.
+        device: (u32, u32),
+        /// See `device`.
+        inode: u64,
+    },
 }
 
 impl UndoAction {
@@ -110,6 +125,20 @@ impl UndoAction {
                 cgroup::disable_controller(cgroup, controller)
             }
             UndoAction::WriteFile { path, contents } => files::write_if_present(path, contents),
+            &UndoAction::ReadAsUsual {
+                pid,
+                start_ns,
+                descriptor,
+                device,
+                inode,
+            } => {
+                open_file::read_as_usual(
+                    (pid, start_ns),
+                    descriptor,
+                    FileIdentity { device, inode },
+                );
+                Ok(())
+            }
         }
     }
 
@@ -142,6 +171,10 @@ impl UndoAction {
             UndoAction::WriteFile { path, contents } => {
                 format!("echo {} > {}", quoted(Path::new(contents)), quoted(path))
             }
+            // By hand it cannot be done, but the process may open the file anew.
+            UndoAction::ReadAsUsual {
+                pid, descriptor, ..
+            } => format!("readlink /proc/{pid}/fd/{descriptor}"),
         }
     }
 }

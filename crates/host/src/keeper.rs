@@ -86,13 +86,24 @@ impl Keeper {
     /// # Errors
     /// [`Error::KeeperStart`] when it cannot be run or is not ready within 5 s.
     pub fn start(exe: &Path) -> Result<Self> {
+        Self::start_with(exe, UndoLog::create())
+    }
+
+    /// The same without a file, for what is done again and again, and matters only as long as the processes live that it is done to.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn start_without_log(exe: &Path) -> Result<Self> {
+        Self::start_with(exe, None)
+    }
+
+    fn start_with(exe: &Path, log: Option<UndoLog>) -> Result<Self> {
         let failed = |why, source| Error::KeeperStart {
             exe: exe.to_owned(),
             why,
             source,
         };
         let (socket, theirs) = UnixStream::pair().map_err(|e| failed("no socket", Some(e)))?;
-        let log = UndoLog::create();
         let mut command = Command::new(exe);
         command
             .arg(ARGUMENT)

@@ -58,6 +58,7 @@ pub use lockable::lockable_bytes;
 pub use restorer::Failure;
 pub use restorer::Mark;
 pub use restorer::Restorer;
+pub use restorer::Ticket;
 pub use running::RunningProcess;
 pub use size::MemorySize;
 pub use swap::SwapRequest;

@@ -18,6 +18,8 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::PidfdGetfdFlags;
 
+use crate::running::RunningProcess;
+
 /// Not in libc yet (Linux 6.5).
 const SYS_CACHESTAT: libc::c_long = 451;
 /// Not in libc: `_IOR('v', 1, long)` (include/uapi/linux/fs.h).
@@ -132,6 +134,18 @@ pub fn open_if_same(path: &Path, meant: MeantFile) -> Result<OwnedFd, Errno> {
 pub fn advise(file: impl AsFd, range: Range<u64>, advice: Advice) -> Result<(), Errno> {
     let bytes = NonZeroU64::new(range.end.saturating_sub(range.start));
     rustix::fs::fadvise(file, range.start, bytes, advice)
+}
+
+/// Lets an open file of a process read ahead as usual again, if process (number, and start in ns since boot) and file are still those
+/// that are meant. Whatever comes of it, it was the least that could be told.
+pub fn read_as_usual((pid, start_ns): (u32, u64), descriptor: u32, meant: FileIdentity) {
+    if let Ok(process) = RunningProcess::find(pid)
+        && process.start_ns() == start_ns
+        && let Ok(open) = take_descriptor(process.pidfd(), descriptor)
+        && FileIdentity::of(&open) == Ok(meant)
+    {
+        let _ = advise(&open, 0..0, Advice::Normal);
+    }
 }
 
 /// How long a file is now, bytes.

@@ -7,6 +7,9 @@ use pagewise_interpose::Symbol;
 use crate::plan::io;
 use crate::plan::io::Own;
 
+/// Include/uapi/linux/close_range.h.
+const CLOSE_RANGE_UNSHARE: u32 = 2;
+
 /// No library has the function: what the kernel says of calls that it does not have.
 pub(crate) fn missing() -> i32 {
     // SAFETY: this thread's own errno.
@@ -35,7 +38,13 @@ pub unsafe extern "C" fn close_range(first: u32, last: u32, flags: i32) -> i32 {
     // SAFETY: close_range(2) has this type.
     static NEXT: Symbol<unsafe extern "C" fn(u32, u32, i32) -> i32> =
         unsafe { Symbol::new(c"close_range") };
-    io::closing_all(first, last);
+    match flags as u32 {
+        0 => io::closing_all(first, last),
+        // Others who shared the table go on with theirs.
+        CLOSE_RANGE_UNSHARE => io::leaving_all(first, last),
+        // They are open as before, but for programs that are started; or all is refused.
+        _ => {}
+    }
     match NEXT.look_up() {
         // SAFETY: our caller's promise.
         Some(next) => unsafe { next(first, last, flags) },
@@ -176,9 +185,7 @@ pub unsafe extern "C" fn dup(old: i32) -> i32 {
 pub unsafe extern "C" fn dup2(old: i32, new: i32) -> i32 {
     // SAFETY: dup2(2) has this type.
     static NEXT: Symbol<unsafe extern "C" fn(i32, i32) -> i32> = unsafe { Symbol::new(c"dup2") };
-    if old != new {
-        io::closing(new);
-    }
+    io::replacing(old, new);
     match NEXT.look_up() {
         // SAFETY: our caller's promise.
         Some(next) => shared(old, unsafe { next(old, new) }),
@@ -190,7 +197,9 @@ pub unsafe extern "C" fn dup2(old: i32, new: i32) -> i32 {
 /// As dup3(2).
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn dup3(old: i32, new: i32, flags: i32) -> i32 {
-    io::closing(new);
+    if flags & !libc::O_CLOEXEC == 0 {
+        io::replacing(old, new);
+    }
     // SAFETY: the same call as our caller's.
     let result = unsafe {
         libc::syscall(

@@ -48,7 +48,14 @@ fn around(
 }
 
 /// `preadv2` or `pwritev2` with the flag; at -1 the descriptor's own position counts.
-fn without_cache(number: libc::c_long, request: Request, vector: &[iovec]) -> isize {
+///
+/// `flags`: the call's own.
+fn without_cache(
+    number: libc::c_long,
+    request: Request,
+    (vector, count): (*const iovec, i32),
+    flags: i32,
+) -> isize {
     let offset = match request.at {
         At::Offset(offset) => offset as i64,
         At::Cursor | At::Buffer => -1,
@@ -58,12 +65,12 @@ fn without_cache(number: libc::c_long, request: Request, vector: &[iovec]) -> is
         libc::syscall(
             number,
             libc::c_long::from(request.descriptor),
-            vector.as_ptr(),
-            vector.len(),
+            vector,
+            libc::c_long::from(count),
             offset,
             // The upper half of the offset, which 64-bit kernels do not look at.
             0 as libc::c_long,
-            libc::c_long::from(RWF_DONTCACHE),
+            libc::c_long::from(flags | RWF_DONTCACHE),
         )
     };
     done as isize
@@ -113,15 +120,15 @@ macro_rules! on_buffer {
                 capture(),
                 // SAFETY: our caller's promise.
                 &|| unsafe { next(descriptor, buffer, bytes, $($more),*) },
-                &|| without_cache($other, request, &vector),
+                &|| without_cache($other, request, (vector.as_ptr(), 1), 0),
             )
         }
     };
 }
 
-/// A hook of a call on several buffers.
+/// A hook of a call on several buffers: the same, and with which flags of its own.
 macro_rules! on_vector {
-    ($name:ident($($more:ident: $kind:ty),*), $at:expr, $is_write:literal) => {
+    ($name:ident($($more:ident: $kind:ty),*), $at:expr, $is_write:literal, $other:expr, $flags:expr) => {
         /// # Safety
         /// As the function of the C library.
         #[cfg_attr(not(test), unsafe(no_mangle))]
@@ -150,8 +157,8 @@ macro_rules! on_vector {
             };
             // SAFETY: our caller's promise.
             let plain = || unsafe { next(descriptor, vector, count, $($more),*) };
-            // It has flags of its own, or would need the buffers: it stays as it is.
-            around(request, capture(), &plain, &plain)
+            let leaving_nothing = || without_cache($other, request, (vector, count), $flags);
+            around(request, capture(), &plain, &leaving_nothing)
         }
     };
 }
@@ -184,16 +191,16 @@ on_buffer!(__pread64_chk(offset: i64, room: usize), at(offset), false, READ);
 on_buffer!(write(), CURSOR, true, WRITE);
 on_buffer!(pwrite(offset: i64), at(offset), true, WRITE);
 on_buffer!(pwrite64(offset: i64), at(offset), true, WRITE);
-on_vector!(readv(), CURSOR, false);
-on_vector!(preadv(offset: i64), at(offset), false);
-on_vector!(preadv64(offset: i64), at(offset), false);
-on_vector!(preadv2(offset: i64, flags: i32), at_or_cursor(offset), false);
-on_vector!(preadv64v2(offset: i64, flags: i32), at_or_cursor(offset), false);
-on_vector!(writev(), CURSOR, true);
-on_vector!(pwritev(offset: i64), at(offset), true);
-on_vector!(pwritev64(offset: i64), at(offset), true);
-on_vector!(pwritev2(offset: i64, flags: i32), at_or_cursor(offset), true);
-on_vector!(pwritev64v2(offset: i64, flags: i32), at_or_cursor(offset), true);
+on_vector!(readv(), CURSOR, false, READ, 0);
+on_vector!(preadv(offset: i64), at(offset), false, READ, 0);
+on_vector!(preadv64(offset: i64), at(offset), false, READ, 0);
+on_vector!(preadv2(offset: i64, flags: i32), at_or_cursor(offset), false, READ, flags);
+on_vector!(preadv64v2(offset: i64, flags: i32), at_or_cursor(offset), false, READ, flags);
+on_vector!(writev(), CURSOR, true, WRITE, 0);
+on_vector!(pwritev(offset: i64), at(offset), true, WRITE, 0);
+on_vector!(pwritev64(offset: i64), at(offset), true, WRITE, 0);
+on_vector!(pwritev2(offset: i64, flags: i32), at_or_cursor(offset), true, WRITE, flags);
+on_vector!(pwritev64v2(offset: i64, flags: i32), at_or_cursor(offset), true, WRITE, flags);
 
 #[cfg(test)]
 mod tests {

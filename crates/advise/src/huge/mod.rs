@@ -31,6 +31,12 @@ pub(crate) struct HugeAdvice {
     unnamed: Vec<(String, String)>,
 }
 
+impl HugeAdvice {
+    pub(crate) fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+}
+
 /// Judges the objects of a recording by their coverage, for processors with this TLB. `None`: it has no accessed bits.
 ///
 /// # Errors

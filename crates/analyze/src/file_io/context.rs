@@ -9,6 +9,7 @@ use crate::object::ObjectFrame;
 
 use super::class::Advice;
 use super::class::Class;
+use super::pages::PAGE;
 use super::runs::Runs;
 
 /// All calls by one call path in one direction.
@@ -130,12 +131,18 @@ impl IoContext {
         frames.find(|frame: &&ObjectFrame| !frame.is_library())
     }
 
-    /// Share of the bytes it read through the page cache that were not there; `None`: it read none.
+    /// Share of what it read through the page cache, in whole pages, that was not there; `None`: it read none, or that is not known.
     pub fn miss_ratio(&self) -> Option<f64> {
         let buffered = self.bytes.saturating_sub(self.direct_bytes);
         // Whole pages are brought in for a part of them.
-        (self.does == Use::Read && buffered > 0)
-            .then(|| (self.missed_bytes as f64 / buffered as f64).min(1.0))
+        let used = match self.reuse {
+            Some(reuse) => reuse.bytes,
+            // Where pages are not followed, how many smaller calls share one is not known.
+            None if self.mean_bytes()? < PAGE => return None,
+            None => buffered,
+        };
+        (self.does == Use::Read && buffered > 0 && used > 0)
+            .then(|| (self.missed_bytes as f64 / used as f64).min(1.0))
     }
 
     /// Mean bytes of a call that did not fail; `None`: there is none.

@@ -52,6 +52,8 @@ pub struct FileIo {
     /// Bytes in whole pages that were used, but that there was no room to follow: of the contexts and files that used them it is not known what was
     /// used again.
     pub beyond_bytes: u64,
+    /// Bytes that the kernel evicted from the page cache of files that were used; `None`: what it did was not recorded.
+    pub evicted_bytes: Option<u64>,
     /// Calls of all contexts.
     pub calls: u64,
     /// Bytes that they read.

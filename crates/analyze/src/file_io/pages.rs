@@ -268,6 +268,7 @@ impl Pages {
             fates[who as usize].read += 1;
             if page.has(READ) && !is_replaced {
                 page.flags |= READ_AGAIN;
+                // Nobody's, if it was read past the page cache.
                 fates[page.read_by as usize].read_again += 1;
             }
             if page.written_by > 0 && !page.has(READ_BACK) {
@@ -279,6 +280,28 @@ impl Pages {
         });
     }
 
+    /// A call read this past the page cache, which is of no use to it: only of the file is known that it was read, or read again.
+    pub(crate) fn read_past(&mut self, file: u32, offset: u64, bytes: u64) {
+        self.for_each(None, file, (offset, bytes), |page, _| {
+            if page.has(READ) && !page.has(REPLACED) {
+                page.flags |= READ_AGAIN;
+            }
+            page.flags |= READ;
+        });
+    }
+
+    /// A call wrote this past the page cache: what is read there next is new. The rest as of [`Self::written`].
+    pub(crate) fn written_past(
+        &mut self,
+        file: u32,
+        (offset, bytes): (u64, u64),
+        start: u64,
+        reaches_end: bool,
+    ) {
+        let whole_end = end_of_whole(offset.saturating_add(bytes), reaches_end);
+        self.replaced(file, start.max(offset / PAGE * PAGE), whole_end);
+    }
+
     /// A call wrote this. `start`: as of a read. `reaches_end`: there is nothing behind it in its last page.
     pub(crate) fn written(
         &mut self,
@@ -288,11 +311,7 @@ impl Pages {
         start: u64,
         reaches_end: bool,
     ) {
-        let end = offset.saturating_add(bytes);
-        let whole_end = match reaches_end {
-            true => end.checked_next_multiple_of(PAGE).unwrap_or(end),
-            false => end / PAGE * PAGE,
-        };
+        let whole_end = end_of_whole(offset.saturating_add(bytes), reaches_end);
         self.replaced(file, start.max(offset / PAGE * PAGE), whole_end);
         let Some(own) = own_pages(offset, bytes, start < offset) else {
             return;
@@ -353,6 +372,14 @@ fn use_again(page: &mut Page, fates: &mut [Fate]) {
         }
     }
     page.flags |= KEPT;
+}
+
+/// Where the pages end that are written whole by what is written up to there.
+fn end_of_whole(end: u64, reaches_end: bool) -> u64 {
+    match reaches_end {
+        true => end.checked_next_multiple_of(PAGE).unwrap_or(end),
+        false => end / PAGE * PAGE,
+    }
 }
 
 /// A page that the call before has begun is its own no more.
@@ -472,6 +499,27 @@ mod tests {
         let (read, written) = (pages.fate(2), pages.fate(1));
         assert_eq!((read.read, read.read_again), (4, 1), "the first is new");
         assert_eq!((written.written, written.read_back), (2, 2));
+    }
+
+    #[test]
+    fn what_goes_past_the_page_cache_uses_nothing_of_it() {
+        let mut pages = Pages::default();
+        pages.added(1, 7, 0, 4 * PAGE);
+        pages.read(1, 7, 0, 4 * PAGE, 0);
+        pages.read_past(7, 0, 4 * PAGE);
+        assert_eq!(pages.fate(1).read_again, 0, "that read does without it");
+        assert_eq!(pages.fate(1).kept_read, 0);
+        pages.written_past(7, (0, 2 * PAGE), 0, false);
+        pages.read(1, 7, 0, 4 * PAGE, 0);
+        pages.finish();
+        let fate = pages.fate(1);
+        assert_eq!((fate.read, fate.read_again), (8, 2), "the others are new");
+        assert_eq!((fate.written, fate.read_back), (0, 0));
+        pages.read_past(8, 0, PAGE);
+        pages.read(1, 8, 0, PAGE, 0);
+        let shares = pages.finish();
+        assert_eq!((shares[&7].read, shares[&7].read_again), (4, 4));
+        assert_eq!((shares[&8].read, shares[&8].read_again), (1, 1));
     }
 
     #[test]

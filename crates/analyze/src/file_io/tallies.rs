@@ -76,6 +76,7 @@ pub(crate) struct Tallies {
     /// Bytes that came into the page cache, by who brought them in and by file.
     cached: HashMap<(Who, u32), u64, RandomState>,
     summed: bool,
+    evicted_bytes: Option<u64>,
 }
 
 impl Tallies {
@@ -89,6 +90,7 @@ impl Tallies {
             tallies: Vec::new(),
             cached: HashMap::default(),
             summed: false,
+            evicted_bytes: None,
         }
     }
 
@@ -123,6 +125,10 @@ impl Tallies {
     }
 
     pub(crate) fn change(&mut self, row: &IoCache) {
+        let evicted = self.evicted_bytes.get_or_insert(0);
+        if row.kind == IoCacheKind::Evicted {
+            *evicted += row.bytes;
+        }
         let Some(file) = self.file(row.file) else {
             return;
         };
@@ -174,10 +180,15 @@ impl Tallies {
         let mut ended = |run| add_run(&mut self.tallies, &self.files.files, &run);
         let start = self.open.call(caller, offset, bytes, &mut ended);
         match does {
+            Use::Write if row.direct => {
+                self.pages
+                    .written_past(file, (offset, bytes), start, reaches_end);
+            }
             Use::Write => {
                 let place = (offset, bytes);
                 self.pages.written(who, file, place, start, reaches_end);
             }
+            _ if row.direct => self.pages.read_past(file, offset, bytes),
             _ => self.pages.read(who, file, offset, bytes, start),
         }
     }
@@ -247,6 +258,7 @@ impl Tallies {
             contexts,
             files: self.files.files,
             summed: self.summed,
+            evicted_bytes: self.evicted_bytes.filter(|_| is_single),
             paths_beyond: beyond as u64,
             beyond_bytes,
             ..FileIo::default()
@@ -410,7 +422,7 @@ fn context(
                 writes,
                 buffered_bytes: tally.bytes - tally.direct_bytes,
                 call_bytes: tally.bytes / (tally.calls - tally.failed).max(1),
-                burst_bytes: tally.runs.sizes.quantile(0.5),
+                burst_bytes: tally.runs.sizes.quantile(0.5).map(whole_pages),
                 ahead_bytes: tally.ahead_bytes,
                 unused_ahead_bytes: unused_ahead,
                 reuse,
@@ -454,6 +466,11 @@ fn context(
     }
 }
 
+/// The middle of a bucket is a little more than what all that is in it may have been.
+fn whole_pages(bytes: u64) -> u64 {
+    (bytes / PAGE * PAGE).max(bytes.min(PAGE))
+}
+
 impl FileIo {
     /// Sums, and which contexts each file has.
     fn connect(&mut self) {
@@ -478,10 +495,10 @@ impl FileIo {
                 .contexts
                 .iter()
                 .filter(|(_, bytes)| *bytes > 0 && *bytes as f64 >= all as f64 * GOOD_PART);
-            let wishes: HashSet<Class> = heavy
+            let wishes: HashSet<&[Class]> = heavy
                 .map(|(context, _)| &contexts[*context])
-                .filter(|context| context.does == Use::Read)
-                .filter_map(|context| context.classes.first().copied())
+                .filter(|context| context.does == Use::Read && !context.classes.is_empty())
+                .map(|context| context.classes.as_slice())
                 .collect();
             file.contexts_disagree = wishes.len() > 1;
         }
@@ -511,7 +528,19 @@ impl FileIo {
 
 #[cfg(test)]
 mod tests {
+    use super::Histogram;
+    use super::whole_pages;
     use super::without_recursion;
+
+    #[test]
+    fn the_usual_length_of_bursts_is_told_in_pages() {
+        for bytes in [4096, 16384, 65536, 69632] {
+            let mut sizes = Histogram::default();
+            sizes.add_many(bytes, 9);
+            assert_eq!(sizes.quantile(0.5).map(whole_pages), Some(bytes));
+        }
+        assert_eq!(whole_pages(100), 100, "and no burst is of no length");
+    }
 
     #[test]
     fn what_follows_itself_is_told_once() {

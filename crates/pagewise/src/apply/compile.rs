@@ -64,7 +64,11 @@ pub(super) fn compile_from_outside(plan: &Plan, files: BTreeMap<String, PathBuf>
     };
     let rules = acting_first(&plan.rules, sent);
     Compiled {
-        bytes: wire.encode(wire::PlanSizes::default()),
+        bytes: wire.encode(wire::PlanSizes {
+            // Under which limit they are is not known.
+            limit_bytes: plan.memory.bytes,
+            ..wire::PlanSizes::default()
+        }),
         rules,
     }
 }

@@ -34,6 +34,8 @@ pub(super) struct IoOutcome {
     stayed_pages: u64,
     /// Cached before the calls came to them, and left alone.
     others_pages: u64,
+    /// Dropped, and read again while they would have been cached still.
+    missed_pages: u64,
     asked_pages: u64,
     /// Why the hint was withdrawn; `null`: it was not.
     withdrawn: Option<&'static str>,
@@ -61,6 +63,9 @@ impl IoOutcome {
             WhyWithdrawn::NoGain => NO_GAIN,
             WhyWithdrawn::NoEffect => "the pages stayed in the page cache",
             WhyWithdrawn::Unsupported => "the kernel or the file system does not have it",
+            WhyWithdrawn::Missed => {
+                "what it dropped was read again, and would have been cached still"
+            }
         });
         let ratio = word(OfIo::Ratio);
         let readahead_withdrawn = (word(OfIo::ReadsAsUsual) > 0).then_some(NO_GAIN);
@@ -80,6 +85,7 @@ impl IoOutcome {
             gone_pages: word(OfIo::Gone),
             stayed_pages: word(OfIo::Stayed),
             others_pages: word(OfIo::Theirs),
+            missed_pages: word(OfIo::Missed),
             asked_pages: word(OfIo::Asked),
             withdrawn,
             readahead_withdrawn,
@@ -107,6 +113,12 @@ impl IoOutcome {
                 count(self.gone_pages),
                 count(self.stayed_pages),
                 count(self.others_pages)
+            ));
+        }
+        if self.missed_pages > 0 {
+            parts.push(format!(
+                "{} pages read again that would have been cached still",
+                count(self.missed_pages)
             ));
         }
         if self.asked_pages > 0 {

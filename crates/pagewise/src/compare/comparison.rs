@@ -1,5 +1,7 @@
 //! What was measured at one memory size, and what it says.
 
+mod relief;
+
 use std::collections::BTreeSet;
 
 use super::latency::Latency;

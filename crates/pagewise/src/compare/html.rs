@@ -238,7 +238,7 @@ fn table(comparison: &Comparison) -> String {
     format!(
         "<h2>{}</h2>\n<p>{}</p>\n{remark}<div class=\"scroll\"><table>\n{}{}</table></div>\n",
         escaped(&format!("Memory {}", bytes(comparison.memory_bytes))),
-        escaped(&comparison.words()),
+        escaped(&comparison.judgement_in_words()),
         row("th", &HEADER.map(str::to_owned)),
         rows.collect::<String>()
     )

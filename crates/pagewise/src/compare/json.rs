@@ -32,10 +32,19 @@ struct Size {
     interval: Option<&'static str>,
     verdict: &'static str,
     words: String,
+    relief: Option<Relief>,
     gap_closed: Option<f64>,
     plan: Option<JsonPlan>,
     output_identical: Option<bool>,
     arms: Vec<JsonArm>,
+}
+
+/// The victim's p99 without the plan over that with it.
+#[derive(Clone, Serialize)]
+struct Relief {
+    ratio: f64,
+    low: f64,
+    high: f64,
 }
 
 /// What became of the plan in its last run.
@@ -115,14 +124,19 @@ fn size(comparison: &Comparison) -> Size {
             true => "95 %",
             false => "range",
         }),
-        verdict: match comparison.verdict() {
+        verdict: match comparison.judgement() {
             Verdict::Faster => "faster",
             Verdict::Slower => "slower",
             Verdict::Fails => "fails",
             Verdict::NoDifference => "no difference",
             Verdict::Unknown => "unknown",
         },
-        words: comparison.words(),
+        words: comparison.judgement_in_words(),
+        relief: comparison.relief().map(|ratio| Relief {
+            ratio: ratio.value,
+            low: ratio.low,
+            high: ratio.high,
+        }),
         gap_closed: comparison.gap_closed(),
         plan: comparison.of_plan().map(|of_plan| JsonPlan {
             did_something: of_plan.did_something,

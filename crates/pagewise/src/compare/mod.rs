@@ -123,7 +123,8 @@ pub(crate) struct CompareArguments {
 }
 
 const EXAMPLES: &str =
-    "Exit code: 0, 1 if the plan is slower beyond the interval or makes the program fail, 125 if pagewise fails.
+    "Exit code: 0, 1 if the plan is slower beyond the interval (with --victim: makes it wait longer, or the program slower by 5 %) or makes
+the program fail, 125 if pagewise fails.
 
 Examples:
   pagewise compare plan.toml -- ./solver input.txt
@@ -195,7 +196,7 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
             "nothing could be compared: {why}; give it more with --memory"
         )));
     }
-    let does_harm = |one: &Comparison| matches!(one.verdict(), Verdict::Slower | Verdict::Fails);
+    let does_harm = |one: &Comparison| matches!(one.judgement(), Verdict::Slower | Verdict::Fails);
     Ok(if compared.iter().any(does_harm) {
         ExitCode::from(SLOWER)
     } else {

@@ -44,7 +44,7 @@ pub(super) fn render(comparisons: &[Comparison], style: Style) -> String {
             "{}\n{}{}\n",
             style.bold(&title),
             aligned(&lines),
-            comparison.words()
+            comparison.judgement_in_words()
         ));
         text.push_str(&of_plan(comparison));
         text.push_str(&others(comparison));
@@ -105,10 +105,9 @@ fn latencies(comparison: &Comparison) -> String {
 fn victims(comparison: &Comparison) -> String {
     type Of = fn(&Suffered) -> Option<u64>;
     let median = |arm: &Arm, of: Of| arm.median_of(|run| of(run.victim.as_ref()?));
-    let p99: Of = |suffered| suffered.p99_ns;
     let all: [(&str, Of); 3] = [
         ("half", |suffered| suffered.half_ns),
-        ("99 %", p99),
+        ("99 %", |suffered| suffered.p99_ns),
         ("99.9 %", |suffered| suffered.p999_ns),
     ];
     let mut text = String::new();
@@ -122,11 +121,6 @@ fn victims(comparison: &Comparison) -> String {
             let name = arm.kind.name();
             text.push_str(&format!("the victim beside {name}: {}\n", known.join(", ")));
         }
-    }
-    let of = |kind| comparison.arm(kind).and_then(|arm| median(arm, p99));
-    if let Some((baseline, plan)) = of(ArmKind::Baseline).zip(of(ArmKind::Plan)) {
-        let ratio = baseline / plan.max(1.0);
-        text.push_str(&format!("with the plan, 99 % of the victim's operations end within a time {ratio:.1} times as short\n"));
     }
     text
 }

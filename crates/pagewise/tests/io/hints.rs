@@ -441,6 +441,21 @@ fn files_of_overlayfs_are_dropped_too() {
     assert_eq!(overlay.pages_beneath("data"), 0);
 }
 
+#[test]
+fn of_what_cannot_be_looked_at_on_overlayfs_nothing_is_dropped_and_that_is_told() {
+    let Some(overlay) = Overlay::mount() else {
+        return;
+    };
+    let folder = overlay.path();
+    plan_for(&folder, &[("writes", DROP, None)]);
+    apply(&folder, "write-only").expect_told(&["or not permitted, where hints mean nothing"]);
+    let rule = first(&folder);
+    let told = ["hintless_files", "refusals", "errno", "gone_pages"];
+    let told = told.map(|key| number(&rule[key]));
+    let denied = 13;
+    assert_eq!(told, [1, 1, denied, 0], "{rule:#}");
+}
+
 /// A file system in user space (FUSE) over a folder. Unmounted when dropped.
 pub(crate) struct UserSpace {
     beneath: TempDir,
@@ -500,6 +515,7 @@ fn reading_ahead_is_given_back_where_others_use_the_descriptor() {
     assert_eq!(number(&first(folder)["hints"]), 2);
     assert_eq!(printed(&apply(folder, "shared")), [1]);
     assert_eq!(printed(&apply(folder, "forks")), [1, 1]);
+    assert_eq!(printed(&apply(folder, "stays-open")), [1, 1, 1, 1]);
     assert_eq!(printed(&apply(folder, "starts")), [1]);
 }
 
@@ -555,12 +571,19 @@ fn who_says_how_to_read_ahead_has_said_nothing_of_what_is_used_again() {
 
 #[test]
 fn reading_ahead_that_is_of_no_use_beside_dropping_ends_and_dropping_goes_on() {
+    let Some(_machine) = Machine::reserve() else {
+        return;
+    };
     let folder = folder();
     let folder = folder.path();
     // The worst that can be told to who reads in order.
     let readahead = Some(Readahead::Random);
     plan_for(folder, &[("reads", IoAction::Drop { readahead }, None)]);
-    let again = apply(folder, "again").expect_told(&["reads ahead as usual again: the calls"]);
+    // With less memory than it would take to keep what is read again.
+    let arguments = "apply plan.toml --memory 40M --json outcome.json -- ./hints again data other";
+    let again = run(folder, &arguments.split(' ').collect::<Vec<_>>())
+        .expect_code(0)
+        .expect_told(&["reads ahead as usual again: the calls"]);
     assert_eq!(printed(&again), [0]);
     let rule = first(folder);
     assert!(rule["readahead_withdrawn"].is_string(), "{rule:#}");
@@ -571,6 +594,23 @@ fn reading_ahead_that_is_of_no_use_beside_dropping_ends_and_dropping_goes_on() {
         (60 * (FILE_PAGES - 1)..=60 * FILE_PAGES).contains(&gone),
         "{rule:#}"
     );
+}
+
+#[test]
+fn dropping_what_is_read_again_at_once_ends() {
+    let folder = folder();
+    let folder = folder.path();
+    plan_for(folder, &[("reads", DROP, None)]);
+    let told = apply(folder, "twice").expect_told(&["withdrawn: what it dropped was read again"]);
+    assert_eq!(printed(&told), [FILE_PAGES]);
+    let rule = first(folder);
+    let (gone, missed) = (number(&rule["gone_pages"]), number(&rule["missed_pages"]));
+    // In the second round once 16 MiB have come back.
+    assert!(
+        (FILE_PAGES + 4096..2 * FILE_PAGES).contains(&gone),
+        "{rule:#}"
+    );
+    assert!((4096..=5120).contains(&missed), "{rule:#}");
 }
 
 #[test]
@@ -622,6 +662,37 @@ fn nothing_is_cached_where_the_kernel_can_do_without() {
         assert_eq!(number(&rule["refusals"]), 1);
         assert_eq!(number(&rule["hintless_files"]), 1);
     }
+}
+
+#[test]
+fn calls_on_several_buffers_leave_nothing_either() {
+    let folder = folder();
+    let folder = folder.path();
+    let without_cache = IoAction::DontCache { readahead: None };
+    plan_for(folder, &[("reads_halves", without_cache, None)]);
+    let ended = apply(folder, "halves");
+    assert_eq!(sum(&ended), 2 * 24 * MIB as u64);
+    let rule = first(folder);
+    // Linux 6.14; else it says so.
+    if number(&rule["refusals"]) == 0 {
+        assert!(printed(&ended)[0] < FILE_PAGES / 4, "{}", ended.stdout);
+        assert!(
+            number(&rule["gone_pages"]) > 0,
+            "it was looked at: {rule:#}"
+        );
+    } else {
+        assert_eq!(number(&rule["hintless_files"]), 1, "{rule:#}");
+    }
+}
+
+#[test]
+fn what_is_read_after_the_position_was_moved_is_dropped_where_it_is() {
+    let folder = folder();
+    let folder = folder.path();
+    let readahead = Some(Readahead::Random);
+    plan_for(folder, &[("reads", IoAction::Drop { readahead }, None)]);
+    assert_eq!(printed(&apply(folder, "seeks")), [0]);
+    assert_eq!(number(&first(folder)["gone_pages"]), 2 * 16);
 }
 
 #[test]

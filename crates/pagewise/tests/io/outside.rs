@@ -34,7 +34,9 @@ use crate::common::programs::compile_go;
 use crate::common::programs::compile_java;
 use crate::common::programs::compile_with;
 use crate::common::within;
+use pagewise_host::family;
 use pagewise_host::open_file;
+use pagewise_host::process;
 use pagewise_plan::IoAction;
 use pagewise_plan::Readahead;
 use rustix::fs::Advice;
@@ -407,12 +409,17 @@ fn reading_ahead_is_told_given_back_and_left_to_a_program_that_says_itself() {
             ("reads", random, Some("advised")),
         ],
     );
-    write_file(&folder.join("advised"), 2);
+    for name in ["advised", "twofold"] {
+        write_file(&folder.join(name), 2);
+    }
     let told = waiting(folder, &["told", "data", "ended"]);
     let advised = waiting(folder, &["advised", "advised", "other"]);
-    let enforcer = Enforcer::start(folder, &[pid(&told), pid(&advised)]);
+    let twofold = waiting(folder, &["told-by-another", "twofold", "other"]);
+    let all = [pid(&told), pid(&advised), pid(&twofold)];
+    let enforcer = Enforcer::start(folder, &all);
     fs::write(folder.join("go"), "").expect("written");
     assert_eq!(printed(&advised.end().expect_code(0)), [1]);
+    assert_eq!(printed(&twofold.end().expect_code(0)), [1]);
     let ready = folder.join("ready");
     assert!(within(Duration::from_secs(20), || ready.exists()));
     let said = enforcer.interrupt();
@@ -428,6 +435,31 @@ fn reading_ahead_is_told_given_back_and_left_to_a_program_that_says_itself() {
     assert!(number(&told["io"][0]["hints"]) >= 2, "{told:#}");
     assert_eq!(number(&told["io"][1]["taken_over"]), 1, "{told:#}");
     assert_eq!(number(&told["io"][1]["hints"]), 0, "{told:#}");
+}
+
+#[test]
+fn what_was_told_is_taken_back_when_the_enforcer_is_killed() {
+    let Some(_machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let folder = folder.path();
+    let random = IoAction::Readahead(Readahead::Random);
+    plan_for(folder, &[("reads_at", random, None)]);
+    let told = waiting(folder, &["told", "data", "ended"]);
+    let mut enforcer = Enforcer::start(folder, &[pid(&told)]);
+    let [keeper] = family::descendants(enforcer.child.id())[..] else {
+        panic!("only the keeper");
+    };
+    fs::write(folder.join("go"), "").expect("written");
+    let ready = folder.join("ready");
+    assert!(within(Duration::from_secs(20), || ready.exists()));
+    enforcer.child.kill().expect("killed");
+    enforcer.child.wait().expect("ended");
+    let has_ended = || process::stat(keeper).is_none_or(|stat| matches!(stat.state, 'Z' | 'X'));
+    assert!(within(Duration::from_secs(20), has_ended));
+    fs::write(folder.join("ended"), "").expect("written");
+    assert_eq!(printed(&told.end().expect_code(0)), [1, 1, 1, 1]);
 }
 
 #[test]

@@ -7,6 +7,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use super::hints;
+use super::hints::Overlay;
+use super::hints::UserSpace;
 use crate::common::command::assert_nothing_lost;
 use crate::common::command::command;
 use crate::common::command::record;
@@ -401,6 +404,41 @@ fn calls_of_threads_that_have_one_place_are_lost_and_counted() {
     let (told, lost) = told.zip(lost).expect("counts");
     assert!(lost > 0 && told < made, "{told} and {lost} of {made}");
     assert!(told + lost >= made * 9 / 10, "{told} and {lost} of {made}");
+}
+
+/// The whole file is read there, which lies on another file system than the recording.
+fn assert_told_of_whole_file(path: &Path) {
+    let folder = hints::folder();
+    let program = format!("./hints whole {} other", path.display());
+    let (_, report) = record_all_paths(folder.path(), "--io --sensors none", &program, || {});
+    assert_nothing_lost(&report);
+    let recorded = Recorded::read(folder.path(), "/hints");
+    let file = recorded.file_of("reads");
+    let expected = path.canonicalize().expect("it is there");
+    assert_eq!(file.path.as_deref(), expected.to_str());
+    let piece = 64 << 10;
+    let pieces = (0..24 << 20).step_by(piece);
+    let told = pieces.map(|at| ("read", "read", Some(at), Ok(piece as u64)));
+    let end = ("read", "read", Some(24 << 20), Ok(0));
+    let expected: Vec<Told> = told.chain([end]).collect();
+    assert_eq!(recorded.of("reads"), expected);
+}
+
+#[test]
+fn files_of_overlayfs_are_told_as_the_program_sees_them() {
+    if let Some(overlay) = Overlay::mount() {
+        assert_told_of_whole_file(&overlay.path().join("data"));
+    }
+}
+
+#[test]
+fn files_of_fuse_are_told_as_the_program_sees_them() {
+    let Some(_machine) = Machine::reserve() else {
+        return;
+    };
+    if let Some(mounted) = UserSpace::mount() {
+        assert_told_of_whole_file(&mounted.path().join("data"));
+    }
 }
 
 #[test]

@@ -39,6 +39,11 @@ __attribute__((noinline)) static ssize_t reads_vector(int file, off_t at) {
     return use(preadv(file, halves, 2, at));
 }
 
+__attribute__((noinline)) static ssize_t reads_halves(int file) {
+    struct iovec halves[] = {{buffer, PIECE / 2}, {buffer + PIECE / 2, PIECE / 2}};
+    return use(readv(file, halves, 2));
+}
+
 __attribute__((noinline)) static ssize_t writes_at(int file, off_t at) { return pwrite(file, buffer, PAGE, at); }
 
 __attribute__((noinline)) static size_t reads_stream(FILE *stream) {
@@ -395,6 +400,44 @@ int main(int count, char **values) {
         reads_at(unused, 5 * MIB);
         syscall(SYS_write, ends[1], &byte, 1L);
         wait(NULL);
+    } else if (IS("stays-open")) {
+        // Told to read nothing ahead, it stays open through calls that close nothing, and reads ahead as ever for who comes next.
+        int file = opened(path, 0);
+        for (int way = 0; way < 4; way++) {
+            evict(path);
+            reads_at(file, 4 * MIB);
+            switch (way) {
+            case 0: close_range((unsigned)file, (unsigned)file, CLOSE_RANGE_CLOEXEC); break;
+            case 1: dup3(file, file, 0); break;
+            case 2: dup2(-1, file); break;
+            default: close_range((unsigned)file, (unsigned)file, 1 << 20); break;
+            }
+            other(file, PAGE, 16 * MIB);
+            other(file, PAGE, 16 * MIB + PAGE);
+            printf("%d\n", cached(file, 15 * MIB, 1 << 30) > 2);
+        }
+    } else if (IS("seeks")) {
+        // By the descriptor's own position, which it moves.
+        evict(path);
+        int file = opened(path, 0);
+        reads(file);
+        lseek(file, 16 * MIB, SEEK_SET);
+        reads(file);
+        close(file);
+        tell_all(path);
+    } else if (IS("halves")) {
+        evict(path);
+        int file = opened(path, 0);
+        while (reads_halves(file) > 0) {
+        }
+        close(file);
+        tell_all(path);
+    } else if (IS("write-only")) {
+        int file = open(second, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        for (int piece = 0; piece < 24 * MIB / PIECE; piece++) {
+            writes(file);
+        }
+        close(file);
     } else if (IS("starts")) {
         // Another program reads by our open file, and ends.
         int file = opened(path, 0);
@@ -433,6 +476,17 @@ int main(int count, char **values) {
         for (int times = 0; times < 60; times++) {
             read_all(file);
             lseek(file, 0, SEEK_SET);
+        }
+        close(file);
+        tell_all(path);
+    } else if (IS("twice")) {
+        // All of it, and again at once.
+        evict(path);
+        int file = opened(path, 0);
+        for (int times = 0; times < 4; times++) {
+            lseek(file, 0, SEEK_SET);
+            read_all(file);
+            let_hints_come();
         }
         close(file);
         tell_all(path);
@@ -534,6 +588,17 @@ int main(int count, char **values) {
         reads_at(file, 4 * MIB);
         reads_at(file, 4 * MIB + PAGE);
         printf("%d\n", cached(file, 0, 1 << 30) > 2);
+    } else if (IS("told-by-another")) {
+        // Told by one descriptor, used by another one that means the same open file.
+        int file = opened(path, 0), same = fcntl(file, F_DUPFD, 100);
+        reads_at(file, 4 * MIB);
+        let_hints_come();
+        other(same, PAGE, 16 * MIB);
+        let_hints_come();
+        evict(path);
+        other(same, PAGE, 16 * MIB);
+        other(same, PAGE, 16 * MIB + PAGE);
+        printf("%d\n", cached(file, 15 * MIB, 1 << 30) > 2);
     } else if (IS("worker")) {
         // A child uses its parent's open file, and ends before the hints do.
         int file = opened(path, 0);

@@ -197,6 +197,11 @@ impl Files {
         opened.or(taken)
     }
 
+    /// When a process started, ns since boot; `None`: it has ended.
+    pub(super) fn start_ns(&mut self, pid: u32) -> Option<u64> {
+        self.process(pid).map(RunningProcess::start_ns)
+    }
+
     fn process(&mut self, pid: u32) -> Option<&RunningProcess> {
         if !self.processes.contains_key(&pid) {
             if self.processes.len() >= MOST_PROCESSES {

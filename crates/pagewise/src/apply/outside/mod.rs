@@ -14,6 +14,7 @@ mod listener;
 mod pages;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -23,6 +24,8 @@ use pagewise_abi::plan::PlanView;
 use pagewise_abi::status::Total;
 use pagewise_collect::Options;
 use pagewise_collect::SwapSensor;
+use pagewise_host::Keeper;
+use pagewise_host::Restorer;
 use pagewise_host::RunningProcess;
 use pagewise_host::open_file;
 use pagewise_plan::Plan;
@@ -88,6 +91,11 @@ pub(super) fn run(plan: &Plan, named: &observe::Running) -> Result<(ExitCode, Ou
     let sensor = load(&start)?;
     let contexts = Contexts::new(view, &files);
     let mut listener = Listener::new(sensor, view, contexts, call_paths, holds);
+    let tells = |index| view.readahead(&view.rule(index)).is_some();
+    if (0..view.rules()).any(tells) {
+        let keeper = Keeper::start_without_log(Path::new("/proc/self/exe"))?;
+        listener.hints.restorer = Some(Restorer::new(keeper));
+    }
     running.join(Some(&listener.sensor))?;
     tell!(
         "pagewise: {} of {} rules in force on {}; Ctrl-C ends it, they go on",

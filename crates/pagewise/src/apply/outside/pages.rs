@@ -8,8 +8,10 @@ use std::collections::BTreeMap;
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use pagewise_abi::regret;
+
 /// Bytes of a chunk.
-pub(super) const CHUNK: u64 = 2 << 20;
+pub(super) const CHUNK: u64 = regret::CHUNK;
 pub(super) const PAGE: u64 = 4096;
 const PAGES: usize = (CHUNK / PAGE) as usize;
 /// Chunks that are waited for at once: of a reader that jumps about, the oldest are given up.
@@ -101,6 +103,16 @@ pub(super) struct Behind {
     order: VecDeque<u64>,
     /// Written, and not yet dropped, oldest first: at most [`MOST_WRITTEN`].
     written: VecDeque<u64>,
+}
+
+impl Passed {
+    /// Of its chunk, by number, what may be dropped in whole granules, a bit each.
+    pub(super) fn granules(&self) -> (u64, u32) {
+        let chunk = self.whole.start / CHUNK;
+        let granules = self.own.iter();
+        let granules = granules.map(|range| regret::granules_within(chunk, range));
+        (chunk, granules.fold(0, |all, of_range| all | of_range))
+    }
 }
 
 impl Behind {

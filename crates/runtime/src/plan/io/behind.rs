@@ -9,10 +9,12 @@
 
 use std::ops::Range;
 
+use pagewise_abi::regret;
+
 /// Bytes of a chunk.
-pub(super) const CHUNK: u64 = 2 << 20;
+pub(super) const CHUNK: u64 = regret::CHUNK;
 /// Bytes of a bit of a chunk.
-pub(super) const GRANULE: u64 = CHUNK / 32;
+pub(super) const GRANULE: u64 = regret::GRANULE;
 /// Chunks that are known at once.
 const KNOWN: u64 = 64;
 /// How far the kernel may read ahead when a run begins, and later.
@@ -134,6 +136,11 @@ impl Behind {
         let end = self.end.checked_sub(lag)?;
         let chunk = self.begin..self.begin + CHUNK;
         (chunk.end <= end).then_some(chunk)
+    }
+
+    /// The granules of a chunk that the run has gone through, a bit each.
+    pub(super) fn touched(&self, chunk: u64) -> u32 {
+        regret::granules_within(chunk, &(self.start..self.end))
     }
 
     /// Hardly more can be known at once.

@@ -5,9 +5,11 @@ use std::sync::atomic::Ordering;
 use pagewise_abi::plan::PlanAction;
 use pagewise_abi::status::OfIo;
 use pagewise_interpose as interpose;
+use pagewise_interpose::page_cache;
 
 use super::PROCESS;
 use super::RULES;
+use super::forget_file;
 use super::give_back;
 use super::hints::Hinted;
 use super::is_any;
@@ -26,12 +28,29 @@ use crate::plan::with_plan;
 #[inline(always)]
 pub(crate) fn closing(descriptor: i32) {
     if is_any() {
-        close(descriptor);
+        close(descriptor, Goes::WithFile);
     }
 }
 
+/// A descriptor is about to mean the same open file as another one, if that is open: else it stays as it is.
+#[inline(always)]
+pub(crate) fn replacing(old: i32, new: i32) {
+    if is_any() && old != new && page_cache::facts(old).is_some() {
+        close(new, Goes::WithFile);
+    }
+}
+
+/// What becomes of the open file when a descriptor is closed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Goes {
+    /// It is closed, too, or others who have it get it as it was.
+    WithFile,
+    /// Others have it by the same descriptor.
+    Alone,
+}
+
 #[cold]
-fn close(descriptor: i32) {
+fn close(descriptor: i32, goes: Goes) {
     with_plan(|plan| {
         if PROCESS.load(Ordering::Relaxed) != interpose::process_id() {
             return;
@@ -42,10 +61,14 @@ fn close(descriptor: i32) {
             if let Some(file) = held.as_mut() {
                 finish(plan, descriptor, place, file);
             }
-            *held = None;
-            place.told.store(0, Ordering::Relaxed);
+            match goes {
+                Goes::WithFile => forget_file(place, &mut held),
+                Goes::Alone => return take_back(descriptor, place),
+            }
         }
-        shared::clear(descriptor);
+        if goes == Goes::WithFile {
+            shared::clear(descriptor);
+        }
     });
 }
 
@@ -70,13 +93,25 @@ fn finish(plan: &Plan, descriptor: i32, place: &Place, file: &mut OpenFile) {
 #[cold]
 pub(crate) fn closing_all(first: u32, last: u32) {
     if is_any() {
-        for (descriptor, _) in open_files::all() {
-            if (first..=last).contains(&descriptor.unsigned_abs()) {
-                close(descriptor);
-            }
-        }
+        close_all(first, last, Goes::WithFile);
         if PROCESS.load(Ordering::Relaxed) == interpose::process_id() {
             shared::clear_all(first, last);
+        }
+    }
+}
+
+/// The same, but other threads keep them.
+#[cold]
+pub(crate) fn leaving_all(first: u32, last: u32) {
+    if is_any() {
+        close_all(first, last, Goes::Alone);
+    }
+}
+
+fn close_all(first: u32, last: u32, goes: Goes) {
+    for (descriptor, _) in open_files::all() {
+        if (first..=last).contains(&descriptor.unsigned_abs()) {
+            close(descriptor, goes);
         }
     }
 }

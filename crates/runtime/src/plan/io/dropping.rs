@@ -3,38 +3,46 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
+use pagewise_abi::regret::Drop;
+use pagewise_abi::regret::Regret;
 use pagewise_abi::status::OfIo;
 use pagewise_abi::status::WhyWithdrawn;
 use pagewise_interpose as interpose;
+use pagewise_interpose::Spin;
 use pagewise_interpose::page_cache;
 
 use super::At;
 use super::Call;
 use super::Request;
 use super::behind;
-use super::behind::Behind;
 use super::behind::CHUNK;
 use super::behind::GRANULE;
 use super::behind::WRITE_LAG;
 use super::hints::Hinted;
 use super::hints::PAGE;
+use super::is_withdrawn;
 use super::runs::Run;
+use super::runs::Runs;
 use super::withdraw;
 
 /// Pages that must have been dropped in vain until a hint is withdrawn.
 const IN_VAIN: u64 = 8 * CHUNK / PAGE;
+
+/// What was dropped of all files.
+static REGRET: Spin<Regret> = Spin::new(Regret::NONE);
+
+/// A forked child: another thread of the parent may have held it.
+pub(super) fn forget() {
+    REGRET.break_open();
+}
 
 impl Hinted<'_> {
     /// What is cached already, before the call or the kernel's reading ahead brings more.
     pub(super) fn look_ahead(&mut self, call: &mut Call) -> Option<()> {
         let descriptor = call.request.descriptor;
         let reads_ahead = self.reads_ahead(call.request.is_write);
-        let offset = match (call.request.at, self.file.runs.cursor(self.rule)) {
-            (At::Offset(offset), _) => offset,
-            // Where a cursor is may be asked seldom: unless it was moved, it is where it was left.
-            (At::Cursor, Some(left)) => left,
-            (At::Cursor | At::Buffer, _) => self.offset(call)?,
-        };
+        // A cursor is asked each time: the program may have moved it, and what its calls never touch is not theirs to drop.
+        let offset = self.offset(call)?;
         let Some(number) = self.run_at(offset, &call.request)? else {
             return Some(());
         };
@@ -44,7 +52,6 @@ impl Hinted<'_> {
             self.require_same(descriptor)?;
             self.look_at(descriptor, number, range);
         }
-        call.offset = Some(offset);
         call.run = Some(number);
         Some(())
     }
@@ -75,14 +82,8 @@ impl Hinted<'_> {
         match cached(range.clone()) {
             Ok(0) => return behind.is_clear(&range),
             Ok(_) => {}
-            Err(errno) => {
-                // It may have come to be another user's.
-                *behind = Behind::NONE;
-                self.file.cache_errno = errno;
-                self.plan.status.refused_io(self.rule, errno);
-                self.plan.status.add_to_io(self.rule, OfIo::Hintless, 1);
-                return;
-            }
+            // It may have come to be another user's.
+            Err(errno) => return self.cannot_look(self.rule, errno),
         }
         for chunk in behind.numbers(&range) {
             let start = chunk * CHUNK;
@@ -98,6 +99,14 @@ impl Hinted<'_> {
             };
             behind.set_others(chunk, granules);
         }
+    }
+
+    /// The kernel does not tell what is cached of the file: nothing of it is dropped.
+    fn cannot_look(&mut self, rule: usize, errno: i32) {
+        self.file.runs = Runs::NONE;
+        self.file.cache_errno = errno;
+        self.plan.status.refused_io(rule, errno);
+        self.plan.status.add_to_io(rule, OfIo::Hintless, 1);
     }
 
     pub(super) fn drop_behind(&mut self, call: &Call, bytes: u64) -> Option<()> {
@@ -133,7 +142,6 @@ impl Hinted<'_> {
             return Some(());
         }
         let lag = if call.request.is_write { CHUNK } else { 0 };
-        let rule = self.rule;
         let mut is_same = None;
         if call.request.is_write {
             is_same = Some(self.require_same(descriptor)?);
@@ -149,7 +157,7 @@ impl Hinted<'_> {
             if is_same.is_none() {
                 is_same = Some(self.require_same(descriptor)?);
             }
-            self.drop_chunk(descriptor, (chunk, others), rule);
+            self.drop_chunk(descriptor, number, (chunk, others));
         }
         Some(())
     }
@@ -192,14 +200,24 @@ impl Hinted<'_> {
 
     /// The run is over: all that it brought in is dropped.
     pub(super) fn drop_rest(&mut self, descriptor: i32, number: usize) {
-        let Run { rule, is_write, .. } = *self.file.runs.at(number);
+        let is_write = self.file.runs.at(number).is_write;
         let reads_ahead = self.reads_ahead(is_write);
         while let Some((chunk, others)) = self.file.runs.at(number).behind.take_rest(reads_ahead) {
-            self.drop_chunk(descriptor, (chunk, others), rule);
+            self.drop_chunk(descriptor, number, (chunk, others));
         }
     }
 
-    fn drop_chunk(&mut self, descriptor: i32, (chunk, others): (u64, u32), rule: usize) {
+    fn drop_chunk(&mut self, descriptor: i32, number: usize, (chunk, others): (u64, u32)) {
+        let Run {
+            rule,
+            is_write,
+            behind,
+            ..
+        } = *self.file.runs.at(number);
+        if is_withdrawn(rule) {
+            return;
+        }
+        let mut gone = 0;
         let status = &self.plan.status;
         status.add_to_io(
             rule,
@@ -207,29 +225,64 @@ impl Hinted<'_> {
             u64::from(others.count_ones()) * (GRANULE / PAGE),
         );
         for part in behind::own_parts(chunk, others) {
-            let before = page_cache::cached_pages(descriptor, part.clone()).unwrap_or(0);
+            let before = match page_cache::cached_pages(descriptor, part.clone()) {
+                Ok(before) => before,
+                // Of one that is open for writing only, where a mapping has to tell, that shows only once the file has grown.
+                Err(errno) => return self.cannot_look(rule, errno),
+            };
             if before == 0 || !self.advise(descriptor, part.clone(), page_cache::DONT_NEED) {
                 continue;
             }
             let left = page_cache::cached_pages(descriptor, part).unwrap_or(0);
             status.add_to_io(rule, OfIo::Stayed, left);
-            status.add_to_io(rule, OfIo::Gone, before.saturating_sub(left));
+            gone += before.saturating_sub(left);
         }
+        status.add_to_io(rule, OfIo::Gone, gone);
         self.withdraw_if_in_vain(rule);
+        if gone > 0 {
+            self.withdraw_if_missed(Drop {
+                rule,
+                file: self.file.identity,
+                chunk,
+                granules: behind.touched(chunk) & !others,
+                is_written: is_write,
+            });
+        }
+    }
+
+    fn withdraw_if_missed(&self, drop: Drop) {
+        let memory_bytes = match self.plan.view.sizes().limit_bytes {
+            0 => interpose::system::memory_bytes().unwrap_or(u64::MAX),
+            limit => limit,
+        };
+        let missed = REGRET.lock();
+        let missed = missed.and_then(|mut regret| regret.dropped(drop, memory_bytes));
+        if let Some(missed) = missed {
+            let pages = missed.bytes / PAGE;
+            self.plan.status.add_to_io(missed.rule, OfIo::Missed, pages);
+            if missed.is_harm {
+                withdraw(self.plan, missed.rule, WhyWithdrawn::Missed);
+            }
+        }
     }
 
     pub(super) fn look_what_is_left(&mut self, call: &Call, bytes: u64) -> Option<()> {
+        self.file.unlooked += bytes;
         // A look at one call of every 2 MiB or so.
-        let At::Offset(offset) = call.request.at else {
+        if self.file.unlooked < CHUNK || call.request.is_write || bytes < PAGE {
             return Some(());
+        }
+        self.file.unlooked = 0;
+        let end = match call.request.at {
+            At::Offset(offset) => offset.saturating_add(bytes),
+            At::Cursor | At::Buffer => page_cache::position(call.request.descriptor)?,
         };
-        let is_due = (offset + bytes) / CHUNK > offset / CHUNK;
-        if is_due && !call.request.is_write && bytes >= PAGE {
-            let range = offset..offset + bytes;
-            let left = page_cache::cached_pages(call.request.descriptor, range).unwrap_or(0);
+        let range = end.saturating_sub(bytes)..end;
+        if let Ok(left) = page_cache::cached_pages(call.request.descriptor, range) {
             let status = &self.plan.status;
             status.add_to_io(self.rule, OfIo::Stayed, left);
             status.add_to_io(self.rule, OfIo::Gone, (bytes / PAGE).saturating_sub(left));
+            self.withdraw_if_in_vain(self.rule);
         }
         Some(())
     }

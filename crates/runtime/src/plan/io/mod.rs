@@ -34,6 +34,8 @@ pub(crate) use self::descriptors::closing_all;
 pub(crate) use self::descriptors::duplicated;
 pub(super) use self::descriptors::ending;
 pub(crate) use self::descriptors::forking;
+pub(crate) use self::descriptors::leaving_all;
+pub(crate) use self::descriptors::replacing;
 use self::hints::Hinted;
 use self::open_files::OpenFile;
 pub(crate) use self::open_files::Own;
@@ -126,6 +128,7 @@ pub(crate) fn matching(registers: Registers) -> u64 {
 /// A forked child has its own descriptors.
 pub(super) fn forget() {
     PROCESS.store(interpose::process_id(), Ordering::Relaxed);
+    dropping::forget();
     open_files::forget();
 }
 
@@ -170,7 +173,7 @@ fn begin_call(plan: &Plan, request: Request, registers: Registers) -> Option<Cal
     plan.status.add_to_io(index, OfIo::Calls, 1);
     let is_left_alone = !file.takes_hints
         || file.own == Own::All
-        || WITHDRAWN.load(Ordering::Relaxed) >> index & 1 == 1
+        || is_withdrawn(index)
         || plan.view.action(&rule) == PlanAction::IoNothing;
     let mut call = Call {
         request,
@@ -191,10 +194,15 @@ fn begin_call(plan: &Plan, request: Request, registers: Registers) -> Option<Cal
         rule: index,
     };
     if hinted.before(&rule, &mut call).is_none() {
-        // It is another file than the one that was looked at.
-        *held = None;
+        forget_file(place, &mut held);
     }
     Some(call)
+}
+
+/// The descriptor means another file than the one that was looked at, and told something.
+fn forget_file(place: &Place, held: &mut Option<OpenFile>) {
+    *held = None;
+    place.told.store(0, Ordering::Relaxed);
 }
 
 fn count_file(plan: &Plan, index: usize, rule: &PlanRule, file: &OpenFile) {
@@ -242,7 +250,7 @@ fn end_call(plan: &Plan, call: &Call, bytes: u64, ended_ns: Option<u64>) -> Opti
     }
     .after(&rule, call, bytes);
     if is_same.is_none() {
-        *held = None;
+        forget_file(place, &mut held);
     } else if shared::is(call.request.descriptor) {
         take_back(call.request.descriptor, place);
     }
@@ -270,6 +278,10 @@ pub(crate) fn cannot_leave_nothing(call: &mut Call, errno: i32) {
             withdraw(plan, call.rule, WhyWithdrawn::Unsupported);
         }
     });
+}
+
+fn is_withdrawn(rule: usize) -> bool {
+    WITHDRAWN.load(Ordering::Relaxed) >> rule & 1 == 1
 }
 
 fn withdraw(plan: &Plan, rule: usize, why: WhyWithdrawn) {

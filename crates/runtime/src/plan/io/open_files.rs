@@ -43,7 +43,7 @@ pub(crate) enum Own {
 
 /// A regular file that is open.
 pub(super) struct OpenFile {
-    identity: (u64, u64),
+    pub(super) identity: (u64, u64),
     /// It has a page cache.
     pub(super) takes_hints: bool,
     /// Why the kernel does not tell what is cached of it, so that nothing of it is dropped: an errno. 0: it does, or was not asked.
@@ -55,6 +55,8 @@ pub(super) struct OpenFile {
     pub(super) accepted_by: u64,
     /// The rules that were counted for it.
     pub(super) counted: u64,
+    /// Bytes of calls that should leave nothing in the page cache, since it was last looked whether they do.
+    pub(super) unlooked: u64,
     /// Calls since it was last looked whether it is still this one.
     calls: u32,
     pub(super) runs: Runs,
@@ -83,6 +85,7 @@ impl OpenFile {
             own: Own::Nothing,
             accepted_by,
             counted: 0,
+            unlooked: 0,
             calls: 0,
             runs: Runs::NONE,
             bursts: Bursts::NONE,

@@ -78,12 +78,6 @@ impl Runs {
         (0..MOST).filter(move |&number| is_any[number])
     }
 
-    /// Where the calls of a rule have left the descriptor. `None`: it is not known.
-    pub(super) fn cursor(&self, rule: usize) -> Option<u64> {
-        let run = self.runs.iter().find(|run| run.is_cursor)?;
-        run.is_of(rule).then(|| run.behind.end())
-    }
-
     /// The run that a call goes on with: where two come together, the one that ends next to it.
     pub(super) fn going_on_at(&mut self, offset: u64, rule: usize) -> Option<usize> {
         self.calls += 1;
@@ -176,13 +170,14 @@ mod tests {
     #[test]
     fn the_descriptor_has_one_position() {
         let mut runs = Runs::NONE;
-        assert_eq!(runs.cursor(0), None);
+        let cursor = |runs: &Runs| runs.runs.iter().position(|run| run.is_cursor);
+        assert_eq!(cursor(&runs), None);
         runs.begin(0, Run::new(4096, 0, 1, false, true));
-        assert_eq!((runs.cursor(0), runs.cursor(1)), (Some(4096), None));
+        assert_eq!(cursor(&runs), Some(0));
         runs.begin(1, Run::new(8192, 1, 1, false, true));
-        assert_eq!((runs.cursor(0), runs.cursor(1)), (None, Some(8192)));
+        assert_eq!(cursor(&runs), Some(1));
         assert_eq!(runs.place_for(1, 7, true), Some(1), "whoever moved it");
         runs.has_cursor(0);
-        assert_eq!((runs.cursor(0), runs.cursor(1)), (Some(4096), None));
+        assert_eq!(cursor(&runs), Some(0));
     }
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use pagewise_abi::regret::Drop;
 use pagewise_abi::status::OfIo;
 use pagewise_abi::status::WhyWithdrawn;
 use pagewise_host::open_file;
@@ -222,7 +223,11 @@ impl Hints<'_> {
         ready: impl Iterator<Item = &'a Passed>,
     ) {
         for passed in ready {
-            if let Err(errno) = self.drop_from(open, index, passed) {
+            let gone = self.drop_from(open, index, passed);
+            if gone.is_ok_and(|gone| gone > 0) {
+                self.withdraw_if_missed(file, index, passed);
+            }
+            if let Err(errno) = gone {
                 // Such as one that is open for writing only, on overlayfs.
                 self.words.refused_io(index, errno.raw_os_error());
                 self.words.add_to_io(index, OfIo::Hintless, 1);
@@ -240,13 +245,32 @@ impl Hints<'_> {
         }
     }
 
-    /// Err: the kernel does not tell what is cached, so that no effect can be seen.
+    fn withdraw_if_missed(&mut self, file: u32, index: usize, passed: &Passed) {
+        let (chunk, granules) = passed.granules();
+        let drop = Drop {
+            rule: index,
+            file: (0, u64::from(file)),
+            chunk,
+            granules,
+            is_written: passed.is_written,
+        };
+        let memory_bytes = self.view.sizes().limit_bytes;
+        if let Some(missed) = self.regret.dropped(drop, memory_bytes) {
+            let pages = missed.bytes / PAGE;
+            self.words.add_to_io(missed.rule, OfIo::Missed, pages);
+            if missed.is_harm {
+                self.withdraw(missed.rule, WhyWithdrawn::Missed);
+            }
+        }
+    }
+
+    /// The pages that are gone. Err: the kernel does not tell what is cached, so that no effect can be seen.
     pub(super) fn drop_from(
         &mut self,
         open: &OwnedFd,
         index: usize,
         passed: &Passed,
-    ) -> rustix::io::Result<()> {
+    ) -> rustix::io::Result<u64> {
         let all = open_file::cached_pages(open, passed.whole.clone())?;
         let (mut before, mut left) = (0, 0);
         for range in &passed.own {
@@ -256,13 +280,13 @@ impl Hints<'_> {
                 left += open_file::cached_pages(open, range.clone())?;
             }
         }
-        self.words
-            .add_to_io(index, OfIo::Gone, before.saturating_sub(left));
+        let gone = before.saturating_sub(left);
+        self.words.add_to_io(index, OfIo::Gone, gone);
         if passed.has_whole_folios {
             self.words.add_to_io(index, OfIo::Stayed, left);
             self.words
                 .add_to_io(index, OfIo::Theirs, all.saturating_sub(before));
         }
-        Ok(())
+        Ok(gone)
     }
 }

@@ -15,6 +15,7 @@ use pagewise_abi::plan::PlanAction;
 use pagewise_abi::plan::PlanReadahead;
 use pagewise_abi::plan::PlanRule;
 use pagewise_abi::plan::PlanView;
+use pagewise_abi::regret::Regret;
 use pagewise_abi::status::OfIo;
 use pagewise_abi::status::WhyWithdrawn;
 use pagewise_abi::worth::Worth;
@@ -24,6 +25,7 @@ use pagewise_collect::io_record::Call;
 use pagewise_collect::io_record::Direction;
 use pagewise_collect::io_record::FileCall;
 use pagewise_collect::io_record::ReadsAhead;
+use pagewise_host::Restorer;
 use pagewise_host::open_file;
 use rustix::fs::Advice;
 
@@ -68,6 +70,8 @@ pub(super) struct Hints<'plan> {
     pub(super) words: Words,
     pub(super) late: Late,
     told: HashMap<Place, Told>,
+    /// Takes back what was told should we be killed; `None`: no rule tells anything.
+    pub(super) restorer: Option<Restorer>,
     uses: HashMap<(u32, usize), Use>,
     trials: HashMap<usize, Worth>,
     /// Rules that drop.
@@ -76,6 +80,7 @@ pub(super) struct Hints<'plan> {
     /// Open files that the program advises itself.
     own: HashSet<(Place, u32)>,
     withdrawn: u64,
+    regret: Box<Regret>,
     /// Rules beside whose dropping files read ahead as usual again.
     read_as_usual: u64,
     /// Used since the last time that pages were dropped.
@@ -95,10 +100,12 @@ impl<'plan> Hints<'plan> {
             words: Words::none(),
             late: Late::default(),
             told: HashMap::new(),
+            restorer: None,
             uses: HashMap::new(),
             counted: HashSet::new(),
             own: HashSet::new(),
             withdrawn: 0,
+            regret: Box::new(Regret::NONE),
             read_as_usual: 0,
             touched: BTreeSet::new(),
         }
