@@ -533,6 +533,37 @@ fn without_a_budget_the_program_runs_as_ever() {
     machine.assert_restored();
 }
 
+#[test]
+fn what_the_kernel_refuses_is_told_and_harms_nobody() {
+    let folder = planned(&[], &LOCK);
+    let ended = apply(folder.path(), "", "./planned unlockable").expect_code(0);
+    assert_eq!(ended.stdout, "ok\n");
+    let rule = &outcome(folder.path())["rules"][0];
+    assert_eq!(number(&rule["locked_bytes"]), 0, "{rule}");
+    assert_eq!(number(&rule["errno"]), 1, "{rule}");
+    assert!(number(&rule["refusals"]) > 0, "{rule}");
+
+    write(folder.path(), &STREAM);
+    let ended = apply(folder.path(), "", "./planned threadless").expect_code(0);
+    assert_eq!(ended.stdout, "ok\n");
+    ended.expect_told(&["no helper thread could be started"]);
+    assert_eq!(number(&outcome(folder.path())["thread_errno"]), 11);
+}
+
+#[test]
+fn without_memory_for_its_rings_the_helper_waits() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = planned(&[], &STREAM);
+    let ended = apply_limited(folder.path(), "64M", "./planned ringless").expect_code(0);
+    assert_eq!(ended.stdout, "ok\n");
+    let outcome = outcome(folder.path());
+    assert_eq!(outcome["faults_errno"], Value::Null, "{outcome:#}");
+    assert_eq!(number(&outcome["rules"][0]["read_ahead_pages"]), 0);
+    machine.assert_restored();
+}
+
 /// Where memory is short while it is locked, forked and handed on.
 #[test]
 fn odd_programs_are_unharmed_under_a_limit() {

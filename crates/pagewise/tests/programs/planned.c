@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -323,18 +324,26 @@ static void sweep(void) {
     free(words);
 }
 
-// Where faults may not be told (perf_event_paranoid, containers), perf_event_open is refused like this.
-static void forbid_perf_events(void) {
+// A system call is refused from here on, in all threads and programs that follow; only where its argument has these bits.
+static void forbid(unsigned call, unsigned argument, unsigned bits, unsigned answer) {
+    const unsigned offset = offsetof(struct seccomp_data, args) + 8 * argument;
     struct sock_filter filter[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 4),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset),
+        BPF_STMT(BPF_ALU | BPF_AND | BPF_K, bits),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, bits, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | answer),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     const struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) != 0)
         exit(5);
 }
+
+// As in some containers, or with a perf_event_paranoid above 2.
+static void forbid_perf_events(void) { forbid(SYS_perf_event_open, 0, 0, EACCES); }
 
 static void hints(void) {
     const size_t bytes = 4 * MIB;
@@ -633,6 +642,18 @@ int main(int count, char **values) {
     else if (strcmp(kind, "blind") == 0) {
         forbid_perf_events();
         execl(values[0], values[0], "sweep", NULL);
+    } else if (strcmp(kind, "unlockable") == 0) {
+        forbid(SYS_mlock2, 0, 0, EPERM);
+        plain(4 * MIB);
+    } else if (strcmp(kind, "threadless") == 0) {
+        forbid(SYS_clone3, 0, 0, EAGAIN);
+        forbid(SYS_clone, 0, 0, EAGAIN);
+        // Its helper is refused, too.
+        execl(values[0], values[0], "plain", NULL);
+    } else if (strcmp(kind, "ringless") == 0) {
+        // As where there is no memory for the rings in which faults are told.
+        forbid(SYS_mmap, 3, MAP_SHARED, ENOMEM);
+        sweep();
     } else if (strcmp(kind, "hints") == 0)
         hints();
     else if (strcmp(kind, "own") == 0)
