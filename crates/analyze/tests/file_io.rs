@@ -86,8 +86,8 @@ fn read(time_ns: u64, stack: u32, file: u32, offset: u64, bytes: u64) -> IoCall 
         bytes: Some(bytes),
         error: None,
         latency_ns: 50,
-        cached_bytes: 0,
-        ahead_bytes: 0,
+        cached_bytes: Some(0),
+        ahead_bytes: Some(0),
         stack: Some(stack),
     }
 }
@@ -111,7 +111,7 @@ fn scan(writer: &mut TraceWriter, pieces: u64) {
         let added = change(time_ns, IoCacheKind::Added, Some(SCAN), offset, PIECE);
         writer.io_cache.push(added).expect("pushed");
         let mut call = read(time_ns + 60, SCAN, BIG, offset, PIECE);
-        call.cached_bytes = PIECE;
+        call.cached_bytes = Some(PIECE);
         writer.io_calls.push(call).expect("pushed");
     }
 }
@@ -259,8 +259,8 @@ fn scan_twice_beside_vain_readahead(writer: &mut TraceWriter, kept: u64) {
             writer.io_cache.push(added).expect("pushed");
         }
         let mut other = read(time_ns + 80, SERVE, HOT, offset, PIECE);
-        other.cached_bytes = PIECE;
-        other.ahead_bytes = PIECE;
+        other.cached_bytes = Some(PIECE);
+        other.ahead_bytes = Some(PIECE);
         writer.io_calls.push(other).expect("pushed");
     }
 }
@@ -275,7 +275,7 @@ fn what_had_left_the_page_cache_is_dropped_where_something_pays_for_the_rest() {
         let scan = context(&io, "scan");
         let reuse = scan.reuse.expect("known");
         assert_eq!(reuse.again_bytes, 1000 * PIECE);
-        assert_eq!(reuse.again_cached_bytes, kept * PIECE);
+        assert_eq!(reuse.again_cached_bytes, Some(kept * PIECE));
         let serve = context(&io, "serve");
         assert_eq!(serve.unused_ahead_bytes, Some(1000 * PIECE));
         assert_eq!(serve.advice, Advice::RandomDropBehind);
@@ -466,12 +466,55 @@ fn a_file_that_was_forgotten_may_have_left_the_page_cache() {
         assert_eq!(reuse.again_bytes, 1000 * PIECE);
         reuse.again_cached_bytes
     };
-    assert_eq!(again_cached(BIG), 1000 * PIECE);
-    assert_eq!(again_cached(HOT), 0, "known by another number");
+    assert_eq!(again_cached(BIG), Some(1000 * PIECE));
+    assert_eq!(again_cached(HOT), Some(0), "known by another number");
 }
 
 #[test]
 fn what_was_not_recorded_is_not_zero() {
     assert!(analyzed("off", |_| {}).is_none());
     assert!(analyzed("on", |_| {}).is_some_and(|io| io.contexts.is_empty()));
+}
+
+#[test]
+fn without_a_look_at_the_page_cache_what_follows_from_it_is_unknown_and_the_rest_is_told() {
+    let recorded = |state: &str, cached_bytes| {
+        analyzed_under(Some(64 << 20), state, |writer| {
+            for (number, inode) in [(BIG, 4), (HOT, 5)] {
+                let row = file(number, inode, "ext4");
+                writer.io_files.push(row).expect("pushed");
+            }
+            for call in 0..4000 {
+                let unseen = |row| IoCall {
+                    cached_bytes,
+                    ahead_bytes: cached_bytes,
+                    ..row
+                };
+                let scan = read(call, SCAN, BIG, call * PIECE, PIECE);
+                let serve = read(call, SERVE, HOT, call * 7 % 500 * 2 * PIECE, PIECE);
+                writer.io_calls.push(unseen(scan)).expect("pushed");
+                writer.io_calls.push(unseen(serve)).expect("pushed");
+            }
+        })
+    };
+    let io = recorded("in part: the C library's calls", None).expect("recorded");
+    assert!(io.cache_unseen);
+    let (scan, serve) = (context(&io, "scan"), context(&io, "serve"));
+    assert_eq!(scan.class().as_deref(), Some("SEQUENTIAL DONTNEED"));
+    assert_eq!(scan.advice, Advice::SequentialDropBehind);
+    assert_eq!(serve.class().as_deref(), Some("RANDOM WILLNEED"));
+    assert_eq!(serve.advice, Advice::Keep, "whether it reads ahead in vain");
+    for context in [&scan, &serve] {
+        assert_eq!((context.missed_bytes, context.ahead_bytes), (None, None));
+        assert_eq!(context.unused_ahead_bytes, None);
+        assert_eq!(context.in_vain_bytes, None);
+        assert_eq!(context.refaulted_bytes, None);
+        assert_eq!(context.miss_ratio(), None);
+        let reuse = context.reuse.expect("told by the calls alone");
+        assert_eq!(reuse.again_cached_share(), None);
+    }
+    let seen = recorded("on", Some(0)).expect("recorded");
+    assert!(!seen.cache_unseen);
+    assert_eq!(context(&seen, "scan").in_vain_bytes, Some(0));
+    assert!(recorded("missing (static program)", None).is_none());
 }

@@ -82,8 +82,8 @@ impl FileIo {
             bytes: moved.filter(|_| direction != IoDirection::Sync),
             error: call.result.err().map(u32::from),
             latency_ns: call.latency_ns,
-            cached_bytes: call.cached_bytes,
-            ahead_bytes: call.ahead_bytes,
+            cached_bytes: Some(call.cached_bytes),
+            ahead_bytes: Some(call.ahead_bytes),
             stack: None,
         };
         self.calls.push((row, call.call_path));
