@@ -27,7 +27,7 @@ impl Translator {
     ) -> Result<(), TraceError> {
         let time_ns = match record {
             // The guard's are not of a recording.
-            abi::Record::Padding | abi::Record::Guard(_) => return Ok(()),
+            abi::Record::Padding | abi::Record::Guard(_) | abi::Record::OfFiles(_) => return Ok(()),
             abi::Record::Allocation(allocation) => allocation.time_ns,
             abi::Record::Release(release) => release.time_ns,
             abi::Record::Move(moved) => moved.time_ns,
@@ -42,7 +42,7 @@ impl Translator {
             return Ok(());
         };
         match record {
-            abi::Record::Padding | abi::Record::Guard(_) => Ok(()),
+            abi::Record::Padding | abi::Record::Guard(_) | abi::Record::OfFiles(_) => Ok(()),
             abi::Record::Allocation(allocation) => self.allocation(pid, space, allocation, writer),
             abi::Record::Release(release) => writer.releases.push(trace::Release {
                 space,
