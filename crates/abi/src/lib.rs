@@ -10,6 +10,7 @@
 //!          64     head: bytes reserved, ever               the program's threads
 //!          128    tail: bytes read, ever                   the recorder
 //!          192    lost: records that found no room         the program's threads
+//!          200    lost: calls on files                    the program's threads
 //!          256    bytes of stack wanted with an allocation the recorder
 //!          4096   the ring: `capacity` bytes, a power of two
 //! ```
@@ -22,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bursts;
+pub mod file_calls;
 pub mod guard;
 pub mod marks;
 pub mod pattern;
@@ -47,7 +49,7 @@ pub use record::decode;
 /// First word of a ring: tells it apart from any other file.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"PGWSRING");
 /// Version of these forms. A library and a recorder of different versions do not talk to each other.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 /// Bytes in front of the ring.
 pub const HEADER_BYTES: usize = 4096;
 /// Offsets in the header, bytes.
@@ -62,6 +64,8 @@ pub const OFFSET_HEAD: usize = 64;
 pub const OFFSET_TAIL: usize = 128;
 /// See [`OFFSET_MAGIC`]: u64, on a cache line of its own.
 pub const OFFSET_LOST: usize = 192;
+/// See [`OFFSET_MAGIC`]: u64, beside [`OFFSET_LOST`]: calls on files that were not told. They are not counted there.
+pub const OFFSET_LOST_CALLS: usize = 200;
 /// See [`OFFSET_MAGIC`]: u64, bytes; the recorder raises it where call paths turn out longer.
 pub const OFFSET_STACK: usize = 256;
 /// See [`OFFSET_MAGIC`]: u64, what the reader said last of an error that a thread waits to hear of: its thread in the upper half, a

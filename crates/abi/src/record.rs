@@ -20,6 +20,12 @@ pub enum Kind {
     GuardFault = crate::guard::FAULT_KIND,
     /// [`crate::guard::Summary`].
     GuardSummary = crate::guard::SUMMARY_KIND,
+    /// [`crate::file_calls::CallPath`].
+    CallPath = crate::file_calls::PATH_KIND,
+    /// [`crate::file_calls::File`].
+    File = crate::file_calls::FILE_KIND,
+    /// [`crate::file_calls::FileCall`].
+    FileCall = crate::file_calls::CALL_KIND,
 }
 
 /// Who made an allocation.
@@ -154,6 +160,8 @@ pub enum Record<'ring> {
     Name(Name<'ring>),
     /// See [`crate::guard`]. Only `pagewise guard` gets these.
     Guard(crate::guard::GuardRecord<'ring>),
+    /// See [`crate::file_calls`].
+    OfFiles(crate::file_calls::OfFiles<'ring>),
 }
 
 /// Why bytes are not a record.
@@ -165,7 +173,7 @@ pub enum RecordError {
     Content,
 }
 
-const RECORD_HEADER: usize = 8;
+pub(crate) const RECORD_HEADER: usize = 8;
 const ALLOCATION_FIXED: usize = RECORD_HEADER + 8 * 6 + 16;
 const RELEASE_BYTES: usize = RECORD_HEADER + 8 * 3;
 const MOVE_BYTES: usize = RECORD_HEADER + 8 * 5;
@@ -173,18 +181,18 @@ const MAPS_FIXED: usize = RECORD_HEADER + 16;
 const NAME_FIXED: usize = RECORD_HEADER + 8 * 3;
 
 /// Length of a record that carries `extra` bytes behind a fixed part.
-const fn padded(fixed: usize, extra: usize) -> usize {
+pub(crate) const fn padded(fixed: usize, extra: usize) -> usize {
     (fixed + extra).next_multiple_of(8)
 }
 
 /// Writes fields one after the other behind the record's header.
-struct Fields<'bytes> {
+pub(crate) struct Fields<'bytes> {
     bytes: &'bytes mut [u8],
     at: usize,
 }
 
 impl Fields<'_> {
-    fn new(bytes: &mut [u8], kind: Kind) -> Fields<'_> {
+    pub(crate) fn new(bytes: &mut [u8], kind: Kind) -> Fields<'_> {
         bytes[4..6].copy_from_slice(&(kind as u16).to_le_bytes());
         bytes[6..8].fill(0);
         Fields {
@@ -193,15 +201,15 @@ impl Fields<'_> {
         }
     }
 
-    fn word(&mut self, value: u64) {
+    pub(crate) fn word(&mut self, value: u64) {
         self.raw(&value.to_le_bytes());
     }
 
-    fn half(&mut self, value: u32) {
+    pub(crate) fn half(&mut self, value: u32) {
         self.raw(&value.to_le_bytes());
     }
 
-    fn raw(&mut self, value: &[u8]) {
+    pub(crate) fn raw(&mut self, value: &[u8]) {
         self.bytes[self.at..self.at + value.len()].copy_from_slice(value);
         self.at += value.len();
     }
@@ -302,14 +310,14 @@ impl Name<'_> {
     }
 }
 
-fn word_at(bytes: &[u8], at: usize) -> Result<u64, RecordError> {
+pub(crate) fn word_at(bytes: &[u8], at: usize) -> Result<u64, RecordError> {
     let bytes = bytes.get(at..at + 8).ok_or(RecordError::Length)?;
     Ok(u64::from_le_bytes(
         bytes.try_into().map_err(|_| RecordError::Length)?,
     ))
 }
 
-fn half_at(bytes: &[u8], at: usize) -> Result<u32, RecordError> {
+pub(crate) fn half_at(bytes: &[u8], at: usize) -> Result<u32, RecordError> {
     let bytes = bytes.get(at..at + 4).ok_or(RecordError::Length)?;
     Ok(u32::from_le_bytes(
         bytes.try_into().map_err(|_| RecordError::Length)?,
@@ -345,6 +353,7 @@ pub fn decode(bytes: &[u8]) -> Result<Record<'_>, RecordError> {
             text: decode_name(bytes, field(2)?)?,
         })),
         7 | 8 => crate::guard::decode(bytes, kind as u16).map(Record::Guard),
+        9..=11 => crate::file_calls::decode(bytes, kind as u16).map(Record::OfFiles),
         _ => Err(RecordError::Content),
     }
 }
@@ -501,7 +510,7 @@ mod tests {
                 state ^= state << 17;
                 chunk.copy_from_slice(&state.to_le_bytes());
             }
-            bytes[4..8].copy_from_slice(&u32::to_le_bytes(round % 10));
+            bytes[4..8].copy_from_slice(&u32::to_le_bytes(round % 13));
             let length = (state as usize >> 8) % bytes.len();
             let _ = decode(&bytes[..length]);
         }

@@ -87,8 +87,8 @@ fn read(time_ns: u64, stack: u32, file: u32, offset: u64, bytes: u64) -> IoCall 
         bytes: Some(bytes),
         error: None,
         latency_ns: 50,
-        cached_bytes: 0,
-        ahead_bytes: 0,
+        cached_bytes: Some(0),
+        ahead_bytes: Some(0),
         stack: Some(stack),
     }
 }
@@ -112,7 +112,7 @@ fn scan(writer: &mut TraceWriter, pieces: u64) {
         let added = change(time_ns, IoCacheKind::Added, Some(SCAN), offset, PIECE);
         writer.io_cache.push(added).expect("pushed");
         let mut call = read(time_ns + 60, SCAN, BIG, offset, PIECE);
-        call.cached_bytes = PIECE;
+        call.cached_bytes = Some(PIECE);
         writer.io_calls.push(call).expect("pushed");
     }
 }
@@ -260,8 +260,8 @@ fn scan_twice_beside_vain_readahead(writer: &mut TraceWriter, kept: u64) {
             writer.io_cache.push(added).expect("pushed");
         }
         let mut other = read(time_ns + 80, SERVE, HOT, offset, PIECE);
-        other.cached_bytes = PIECE;
-        other.ahead_bytes = PIECE;
+        other.cached_bytes = Some(PIECE);
+        other.ahead_bytes = Some(PIECE);
         writer.io_calls.push(other).expect("pushed");
     }
 }
@@ -276,7 +276,7 @@ fn what_had_left_the_page_cache_is_dropped_where_something_pays_for_the_rest() {
         let scan = context(&io, "scan");
         let reuse = scan.reuse.expect("known");
         assert_eq!(reuse.again_bytes, 1000 * PIECE);
-        assert_eq!(reuse.again_cached_bytes, kept * PIECE);
+        assert_eq!(reuse.again_cached_bytes, Some(kept * PIECE));
         let serve = context(&io, "serve");
         assert_eq!(serve.unused_ahead_bytes, Some(1000 * PIECE));
         assert_eq!(serve.advice, Advice::RandomDropBehind);
@@ -467,8 +467,8 @@ fn a_file_that_was_forgotten_may_have_left_the_page_cache() {
         assert_eq!(reuse.again_bytes, 1000 * PIECE);
         reuse.again_cached_bytes
     };
-    assert_eq!(again_cached(BIG), 1000 * PIECE);
-    assert_eq!(again_cached(HOT), 0, "known by another number");
+    assert_eq!(again_cached(BIG), Some(1000 * PIECE));
+    assert_eq!(again_cached(HOT), Some(0), "known by another number");
 }
 
 #[test]
@@ -484,12 +484,12 @@ fn of_calls_smaller_than_a_page_pages_are_missed() {
         for page in 0..1000 {
             // Neighbours are far apart.
             let mut call = read(1000 + page, SCAN, BIG, page * 7 % 1000 * 4096, 100);
-            call.cached_bytes = if page < 100 { 4096 } else { 0 };
+            call.cached_bytes = Some(if page < 100 { 4096 } else { 0 });
             writer.io_calls.push(call).expect("pushed");
         }
     });
     let scan = context(&io.expect("recorded"), "scan");
-    assert_eq!(scan.missed_bytes, 100 * 4096);
+    assert_eq!(scan.missed_bytes, Some(100 * 4096));
     assert_eq!(scan.miss_ratio(), Some(0.1));
 }
 
@@ -561,4 +561,47 @@ fn generated_code_is_one_context_whatever_process_and_compilation_it_is_of() {
     assert_eq!(io.contexts[0].stacks, [100, 101, 102]);
     let frame = &io.contexts[0].frames[0];
     assert_eq!(frame.module.as_deref(), Some("[generated code]"));
+}
+
+#[test]
+fn without_a_look_at_the_page_cache_what_follows_from_it_is_unknown_and_the_rest_is_told() {
+    let recorded = |state: &str, cached_bytes| {
+        analyzed_under(Some(64 << 20), state, |writer| {
+            for (number, inode) in [(BIG, 4), (HOT, 5)] {
+                let row = file(number, inode, "ext4");
+                writer.io_files.push(row).expect("pushed");
+            }
+            for call in 0..4000 {
+                let unseen = |row| IoCall {
+                    cached_bytes,
+                    ahead_bytes: cached_bytes,
+                    ..row
+                };
+                let scan = read(call, SCAN, BIG, call * PIECE, PIECE);
+                let serve = read(call, SERVE, HOT, call * 7 % 500 * 2 * PIECE, PIECE);
+                writer.io_calls.push(unseen(scan)).expect("pushed");
+                writer.io_calls.push(unseen(serve)).expect("pushed");
+            }
+        })
+    };
+    let io = recorded("in part: the C library's calls", None).expect("recorded");
+    assert!(io.cache_unseen);
+    let (scan, serve) = (context(&io, "scan"), context(&io, "serve"));
+    assert_eq!(scan.class().as_deref(), Some("SEQUENTIAL DONTNEED"));
+    assert_eq!(scan.advice, Advice::SequentialDropBehind);
+    assert_eq!(serve.class().as_deref(), Some("RANDOM WILLNEED"));
+    assert_eq!(serve.advice, Advice::Keep, "whether it reads ahead in vain");
+    for context in [&scan, &serve] {
+        assert_eq!((context.missed_bytes, context.ahead_bytes), (None, None));
+        assert_eq!(context.unused_ahead_bytes, None);
+        assert_eq!(context.in_vain_bytes, None);
+        assert_eq!(context.refaulted_bytes, None);
+        assert_eq!(context.miss_ratio(), None);
+        let reuse = context.reuse.expect("told by the calls alone");
+        assert_eq!(reuse.again_cached_share(), None);
+    }
+    let seen = recorded("on", Some(0)).expect("recorded");
+    assert!(!seen.cache_unseen);
+    assert_eq!(context(&seen, "scan").in_vain_bytes, Some(0));
+    assert!(recorded("missing (static program)", None).is_none());
 }

@@ -109,6 +109,10 @@ impl Ring {
         self.word(abi::OFFSET_LOST).load(Ordering::Relaxed)
     }
 
+    pub(crate) fn lost_calls(&self) -> u64 {
+        self.word(abi::OFFSET_LOST_CALLS).load(Ordering::Relaxed)
+    }
+
     /// Reads all finished records. Returns 1 if the ring's contents made no sense: it is then left alone for good.
     pub(crate) fn drain(&mut self, sink: &mut impl FnMut(u32, abi::Record<'_>)) -> u64 {
         if self.broken {

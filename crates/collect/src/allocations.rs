@@ -50,6 +50,7 @@ pub struct AllocationServer {
     refused: u64,
     unserved: u64,
     lost_by_ended: u64,
+    calls_lost_by_ended: u64,
 }
 
 impl AllocationServer {
@@ -96,6 +97,7 @@ impl AllocationServer {
             refused: 0,
             unserved: 0,
             lost_by_ended: 0,
+            calls_lost_by_ended: 0,
         })
     }
 
@@ -205,11 +207,12 @@ impl AllocationServer {
     /// A process has ended and its records were drained: gives its ring's memory back. `pid` may have had several
     /// rings, one for each program it ran.
     pub fn forget(&mut self, pid: u32) {
-        let lost = &mut self.lost_by_ended;
+        let (lost, calls) = (&mut self.lost_by_ended, &mut self.calls_lost_by_ended);
         self.rings.retain(|ring| {
             let ended = ring.pid == pid;
             if ended {
                 *lost += ring.lost();
+                *calls += ring.lost_calls();
             }
             !ended
         });
@@ -223,6 +226,11 @@ impl AllocationServer {
     /// Records that found their ring full.
     pub fn lost(&self) -> u64 {
         self.lost_by_ended + self.rings.iter().map(Ring::lost).sum::<u64>()
+    }
+
+    /// Calls on files that were not told, mostly as they found their ring full.
+    pub fn lost_calls(&self) -> u64 {
+        self.calls_lost_by_ended + self.rings.iter().map(Ring::lost_calls).sum::<u64>()
     }
 
     /// Processes that asked for a ring and got none: there were too many, or no memory or descriptors left for it.

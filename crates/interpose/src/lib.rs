@@ -47,6 +47,7 @@ pub use process::process_id;
 pub use process::thread_id;
 pub use ring::Producer;
 pub use ring::RingCell;
+pub use ring::pause;
 pub use sampler::Sampler;
 pub use silence::Read;
 pub use silence::be_silent;

@@ -170,9 +170,57 @@ pub fn facts(file: i32) -> Option<FileFacts> {
     })
 }
 
-/// Whether a file is read and written by the page cache, and could be left out of it: not so with `O_DIRECT`, and of what
-/// lives in memory anyway.
-pub fn has_cache_to_spare(file: i32) -> bool {
+/// An open file, as it can be told to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The device's number, its major part first.
+    pub device: (u32, u32),
+    /// The inode on that device.
+    pub inode: u64,
+    /// A number by the time when it was made, so that the next file of this inode has another, unless it was made within the same few ms; 0: the
+    /// file system does not tell.
+    pub generation: u32,
+    /// Its length.
+    pub bytes: u64,
+    /// No folder has it any more.
+    pub is_unlinked: bool,
+}
+
+/// Which regular file is open; `None`: something else, or nothing.
+pub fn identity(file: i32) -> Option<Identity> {
+    let mut stat = std::mem::MaybeUninit::<libc::statx>::zeroed();
+    // SAFETY: an empty path, and a valid place for the answer.
+    let told = unsafe {
+        libc::syscall(
+            libc::SYS_statx,
+            c_long::from(file),
+            c"".as_ptr(),
+            c_long::from(libc::AT_EMPTY_PATH),
+            libc::STATX_BASIC_STATS | libc::STATX_BTIME,
+            stat.as_mut_ptr(),
+        )
+    };
+    // SAFETY: zeroed, which is a valid statx, or filled in.
+    let stat = unsafe { stat.assume_init() };
+    let is_regular = u32::from(stat.stx_mode) & libc::S_IFMT == libc::S_IFREG;
+    if told != 0 || !is_regular {
+        return None;
+    }
+    let made = stat.stx_btime;
+    let made_ns = (made.tv_sec as u64)
+        .wrapping_mul(1_000_000_000)
+        .wrapping_add(made.tv_nsec.into());
+    Some(Identity {
+        device: (stat.stx_dev_major, stat.stx_dev_minor),
+        inode: stat.stx_ino,
+        generation: (made_ns.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32,
+        bytes: stat.stx_size,
+        is_unlinked: stat.stx_nlink == 0,
+    })
+}
+
+/// The flags of an open file; `None`: nothing is open.
+pub fn flags(file: i32) -> Option<i32> {
     // SAFETY: numbers only.
     let flags = unsafe {
         libc::syscall(
@@ -181,19 +229,24 @@ pub fn has_cache_to_spare(file: i32) -> bool {
             c_long::from(libc::F_GETFL),
         )
     };
+    i32::try_from(flags).ok().filter(|&flags| flags >= 0)
+}
+
+/// Whether a file is read and written by the page cache, and could be left out of it: not so with `O_DIRECT`, and of what
+/// lives in memory anyway.
+pub fn has_cache_to_spare(file: i32) -> bool {
     let in_memory = [
         libc::TMPFS_MAGIC,
         libc::HUGETLBFS_MAGIC,
         libc::PROC_SUPER_MAGIC,
         libc::SYSFS_MAGIC,
     ];
-    flags >= 0
-        && flags & c_long::from(libc::O_DIRECT) == 0
+    flags(file).is_some_and(|flags| flags & libc::O_DIRECT == 0)
         && file_system(file).is_some_and(|kind| !in_memory.contains(&kind))
 }
 
-/// The magic number of the file system.
-fn file_system(file: i32) -> Option<libc::c_long> {
+/// The magic number of the file system; `None`: it cannot be told.
+pub fn file_system(file: i32) -> Option<libc::c_long> {
     let mut system = std::mem::MaybeUninit::<libc::statfs>::zeroed();
     // SAFETY: a valid place for the answer.
     let told = unsafe { libc::syscall(libc::SYS_fstatfs, c_long::from(file), system.as_mut_ptr()) };
@@ -293,6 +346,32 @@ mod tests {
     }
 
     #[test]
+    fn a_file_is_known_again_and_the_next_of_its_inode_is_another() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+        let place = std::path::Path::new(path).with_file_name("identity.test");
+        let make = || {
+            let file = std::fs::File::create_new(&place).expect("a file");
+            std::fs::remove_file(&place).expect("unlinked");
+            let identity = identity(file.as_raw_fd()).expect("a regular file");
+            assert_eq!(super::identity(file.as_raw_fd()), Some(identity));
+            assert!(identity.is_unlinked);
+            identity
+        };
+        let first = make();
+        // The clock by which file systems tell the time ticks every few milliseconds.
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        let second = make();
+        assert_eq!(first.device, second.device);
+        // Where the file system tells when a file was made.
+        if first.generation != 0 {
+            let known = |identity: Identity| (identity.inode, identity.generation);
+            assert_ne!(known(first), known(second));
+        }
+        let flags = super::flags(std::io::stdin().as_raw_fd());
+        assert!(flags.is_none_or(|flags| flags & libc::O_DIRECT == 0));
+    }
+
+    #[test]
     fn what_is_no_file_is_told() {
         let (reader, _writer) = std::io::pipe().expect("a pipe");
         let pipe = reader.as_raw_fd();
@@ -300,6 +379,10 @@ mod tests {
         assert_eq!(position(pipe), None);
         assert_eq!(advise(pipe, 0..4096, DONT_NEED), Err(libc::ESPIPE));
         assert_eq!(facts(-1), None);
+        assert_eq!(
+            (identity(-1), identity(pipe), flags(-1)),
+            (None, None, None)
+        );
         assert!(!has_cache_to_spare(-1));
     }
 }

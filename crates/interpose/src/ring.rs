@@ -142,8 +142,22 @@ impl Producer {
     /// Writes one record of `bytes` bytes (a multiple of 8): `fill` gets its zeroed place, length excluded from
     /// its duties. False: the ring is full; the loss is counted.
     pub fn write(&self, bytes: usize, fill: impl FnOnce(&mut [u8])) -> bool {
-        let Some(offset) = self.reserve(bytes) else {
+        let is_written = self.try_write(bytes, fill);
+        if !is_written {
             self.word(abi::OFFSET_LOST).fetch_add(1, Ordering::Relaxed);
+        }
+        is_written
+    }
+
+    /// So many calls on files were not told.
+    pub fn lose_calls(&self, calls: u64) {
+        self.word(abi::OFFSET_LOST_CALLS)
+            .fetch_add(calls, Ordering::Relaxed);
+    }
+
+    /// As [`Producer::write`], but who writes counts what is lost.
+    pub fn try_write(&self, bytes: usize, fill: impl FnOnce(&mut [u8])) -> bool {
+        let Some(offset) = self.reserve(bytes) else {
             return false;
         };
         // SAFETY: these bytes were reserved by this call alone and do not wrap; the reader leaves them alone
@@ -198,7 +212,7 @@ impl Producer {
 }
 
 /// A millisecond, or less if a signal comes.
-fn pause() {
+pub fn pause() {
     let time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 1_000_000,
@@ -228,7 +242,11 @@ mod tests {
         assert!(ring.write(40, |place| place[8..].fill(1)));
         // 24 bytes are left: too few, and the reader has freed none.
         assert!(!ring.write(32, |_| ()));
+        assert!(!ring.try_write(32, |_| ()));
+        ring.lose_calls(3);
         assert_eq!(ring.word(abi::OFFSET_LOST).load(Ordering::Relaxed), 1);
+        let lost_calls = ring.word(abi::OFFSET_LOST_CALLS);
+        assert_eq!(lost_calls.load(Ordering::Relaxed), 3);
         ring.word(abi::OFFSET_TAIL).store(40, Ordering::Release);
         assert!(ring.write(32, |place| place[8..].fill(2)));
         // The end was padded, the record begins at the start again.

@@ -139,7 +139,8 @@ pub(crate) struct RecordArguments {
     )]
     pub(crate) access: Option<AccessInterval>,
     /// Also record how files are read and written: each call with its call path, file, place and latency, and what the page
-    /// cache keeps of it; or only sums of them. With --sensors none nothing else is recorded
+    /// cache keeps of it; or only sums of them. With --sensors none nothing else is recorded; without root, the C library's calls
+    /// only, and nothing of the page cache
     #[arg(
         long,
         value_name = "DETAIL",

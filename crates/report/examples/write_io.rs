@@ -125,8 +125,8 @@ fn call(time_ns: u64, stack: u32, file: u32, offset: u64, bytes: u64) -> IoCall 
         bytes: Some(bytes),
         error: None,
         latency_ns: bytes,
-        cached_bytes: if stack == 10 { bytes } else { 0 },
-        ahead_bytes: 0,
+        cached_bytes: Some(if stack == 10 { bytes } else { 0 }),
+        ahead_bytes: Some(0),
         stack: Some(stack),
     }
 }

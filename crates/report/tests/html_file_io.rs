@@ -85,8 +85,8 @@ fn scan_and_look_up(writer: &mut TraceWriter, name: &str) {
                 bytes: Some(4096),
                 error: None,
                 latency_ns: 2000,
-                cached_bytes: 0,
-                ahead_bytes: 0,
+                cached_bytes: Some(0),
+                ahead_bytes: Some(0),
                 stack: Some(stack),
             };
             writer.io_calls.push(call).expect("pushed");

@@ -1,4 +1,6 @@
 //! `close`, `dup` and kin, and the program's own advice about files: what is known of a descriptor ends there.
+//!
+//! The next functions are called as of the ABI `C`, as in `file_io`: threads may be cancelled there.
 
 use std::ffi::c_void;
 
@@ -22,7 +24,7 @@ pub(crate) fn missing() -> i32 {
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn close(descriptor: i32) -> i32 {
     // SAFETY: close(2) has this type.
-    static NEXT: Symbol<unsafe extern "C-unwind" fn(i32) -> i32> = unsafe { Symbol::new(c"close") };
+    static NEXT: Symbol<unsafe extern "C" fn(i32) -> i32> = unsafe { Symbol::new(c"close") };
     io::closing(descriptor);
     match NEXT.look_up() {
         // SAFETY: our caller's promise.
@@ -84,7 +86,7 @@ macro_rules! closes {
         #[cfg_attr(not(test), unsafe(no_mangle))]
         pub unsafe extern "C-unwind" fn $name(stream: *mut libc::FILE) -> i32 {
             // SAFETY: the C library's type for the function of this name.
-            static NEXT: Symbol<unsafe extern "C-unwind" fn(*mut libc::FILE) -> i32> = unsafe { Symbol::new($symbol) };
+            static NEXT: Symbol<unsafe extern "C" fn(*mut libc::FILE) -> i32> = unsafe { Symbol::new($symbol) };
             // SAFETY: our caller's promise.
             unsafe { closing_stream(stream) };
             match NEXT.look_up() {
@@ -112,7 +114,7 @@ macro_rules! reopens {
             mode: *const libc::c_char,
             stream: *mut libc::FILE,
         ) -> *mut libc::FILE {
-            type Function = unsafe extern "C-unwind" fn(
+            type Function = unsafe extern "C" fn(
                 *const libc::c_char,
                 *const libc::c_char,
                 *mut libc::FILE,
@@ -146,7 +148,7 @@ macro_rules! starts_another {
         #[cfg_attr(not(test), unsafe(no_mangle))]
         pub unsafe extern $abi fn $name($($argument: $type),*) -> $result {
             // SAFETY: the C library's type for the function of this name.
-            static NEXT: Symbol<unsafe extern $abi fn($($type),*) -> $result> = unsafe { Symbol::new($symbol) };
+            static NEXT: Symbol<unsafe extern "C" fn($($type),*) -> $result> = unsafe { Symbol::new($symbol) };
             io::forking();
             match NEXT.look_up() {
                 // SAFETY: our caller's promise.
@@ -215,7 +217,7 @@ pub unsafe extern "C" fn dup3(old: i32, new: i32, flags: i32) -> i32 {
 /// # Safety
 /// As fcntl(2): of its further arguments only the first is looked at.
 unsafe fn control(
-    next: Option<unsafe extern "C-unwind" fn(i32, i32, *mut c_void) -> i32>,
+    next: Option<unsafe extern "C" fn(i32, i32, *mut c_void) -> i32>,
     descriptor: i32,
     command: i32,
     argument: *mut c_void,
@@ -236,7 +238,7 @@ unsafe fn control(
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn fcntl(descriptor: i32, command: i32, argument: *mut c_void) -> i32 {
     // SAFETY: fcntl(2) as called with three arguments.
-    static NEXT: Symbol<unsafe extern "C-unwind" fn(i32, i32, *mut c_void) -> i32> =
+    static NEXT: Symbol<unsafe extern "C" fn(i32, i32, *mut c_void) -> i32> =
         unsafe { Symbol::new(c"fcntl") };
     // SAFETY: our caller's promise.
     unsafe { control(NEXT.look_up(), descriptor, command, argument) }
@@ -251,7 +253,7 @@ pub unsafe extern "C-unwind" fn fcntl64(
     argument: *mut c_void,
 ) -> i32 {
     // SAFETY: as above.
-    static NEXT: Symbol<unsafe extern "C-unwind" fn(i32, i32, *mut c_void) -> i32> =
+    static NEXT: Symbol<unsafe extern "C" fn(i32, i32, *mut c_void) -> i32> =
         unsafe { Symbol::new(c"fcntl64") };
     // SAFETY: our caller's promise.
     unsafe { control(NEXT.look_up(), descriptor, command, argument) }

@@ -12,6 +12,7 @@ use pagewise_interpose::Entered;
 use pagewise_interpose::Registers;
 use pagewise_interpose::unwind;
 
+use crate::file_calls;
 use crate::plan::io;
 use crate::sandbox;
 use crate::settings;
@@ -55,11 +56,15 @@ pub(crate) fn hand_over(registers: Registers) -> Handover {
         return from;
     }
     let is_heard = IS_HEARD.load(Ordering::Relaxed);
-    if !is_heard && !io::is_any() {
+    let is_told = settings::wants_file_calls();
+    if !is_heard && !is_told && !io::is_any() {
         return Handover::default();
     }
     let rules = io::matching(registers);
     let path = token_of(registers);
+    if is_told {
+        file_calls::handed_over(registers);
+    }
     if is_heard {
         mark(marks::HANDED_OVER, path);
     }
@@ -86,19 +91,39 @@ fn works_for() -> Handover {
     WORKS_FOR.try_with(Cell::get).unwrap_or_default()
 }
 
+/// The token of the path on whose behalf this thread works; `None`: it works for itself.
+#[inline(always)]
+pub(crate) fn on_behalf_of() -> Option<u64> {
+    Some(works_for().path).filter(|&path| path != 0)
+}
+
 /// A number for the call path, never 0.
 fn token_of(registers: Registers) -> u64 {
-    let Some(_entered) = Entered::enter() else {
-        return 1;
-    };
+    Entered::enter().map_or(1, |_entered| known_path(registers).token)
+}
+
+/// A call path by its token.
+#[derive(Clone, Copy)]
+pub(crate) struct KnownPath {
+    pub(crate) token: u64,
+    /// Frames that it tells, the first one included; 0: all of them.
+    pub(crate) frames: u32,
+}
+
+/// Walks the call path that begins here. To be called inside, as what it reads may be interposed.
+pub(crate) fn known_path(registers: Registers) -> KnownPath {
     let libraries = interpose::libraries_ever_loaded().unwrap_or(0);
     if LIBRARIES.swap(libraries, Ordering::Relaxed) != libraries {
         unwind::forget();
     }
     let mut path = [0; MOST_FRAMES];
     let walked = unwind::walk(registers, &mut path);
-    // The first is in this library.
-    token(path.get(1..walked.frames).unwrap_or_default())
+    let is_all = walked.is_whole && walked.frames < MOST_FRAMES;
+    KnownPath {
+        // The first is in this library.
+        token: token(path.get(1..walked.frames).unwrap_or_default()),
+        frames: if is_all { 0 } else { walked.frames as u32 },
+    }
 }
 
 fn token(path: &[usize]) -> u64 {

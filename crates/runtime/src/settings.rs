@@ -16,6 +16,7 @@ pub(crate) const SOCKET_BYTES: usize = 107;
 static THRESHOLD: AtomicUsize = AtomicUsize::new(0);
 static SAMPLE_BYTES: AtomicU32 = AtomicU32::new(0);
 static SAMPLES_ADAPT: AtomicBool = AtomicBool::new(false);
+static FILE_CALLS: AtomicBool = AtomicBool::new(false);
 static SEED: AtomicU64 = AtomicU64::new(0);
 static SOCKET: [AtomicU8; SOCKET_BYTES] = [const { AtomicU8::new(0) }; SOCKET_BYTES];
 static SOCKET_LENGTH: AtomicUsize = AtomicUsize::new(0);
@@ -27,6 +28,15 @@ pub(crate) fn is_large(bytes: usize) -> bool {
         0 => bytes >= read(),
         threshold => bytes >= threshold,
     }
+}
+
+/// Whether the recorder wants to hear of calls on files.
+#[inline(always)]
+pub(crate) fn wants_file_calls() -> bool {
+    if THRESHOLD.load(Ordering::Relaxed) == 0 {
+        read();
+    }
+    FILE_CALLS.load(Ordering::Relaxed)
 }
 
 /// Whether the environment was read; before the C library has set it up, it cannot be.
@@ -82,6 +92,10 @@ fn read() -> usize {
             .unwrap_or((abi::DEFAULT_SAMPLE_BYTES, true));
         SAMPLES_ADAPT.store(adapts, Ordering::Relaxed);
         SAMPLE_BYTES.store(sample.min(abi::LARGEST_SAMPLE_BYTES), Ordering::Relaxed);
+        FILE_CALLS.store(
+            variable(entries, abi::file_calls::VARIABLE).is_some(),
+            Ordering::Relaxed,
+        );
         SEED.store(
             number(entries, abi::SEED_VARIABLE).unwrap_or(0),
             Ordering::Relaxed,

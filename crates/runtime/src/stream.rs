@@ -23,6 +23,8 @@ static RING: RingCell = RingCell::new();
 /// The process whose ring it is.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 static CONNECTING: AtomicBool = AtomicBool::new(false);
+/// Nobody answered.
+static IS_ALONE: AtomicBool = AtomicBool::new(false);
 /// How often libraries were loaded and unloaded when the list of mappings was last sent.
 static LIBRARIES: AtomicU64 = AtomicU64::new(u64::MAX);
 
@@ -147,6 +149,13 @@ fn record(write: impl FnOnce(&Producer)) {
     });
 }
 
+/// Tells of something by this process's ring; while another thread is about to get it, waits for that. `None`: there is none, or this
+/// thread is telling of something else and was interrupted by a signal. Not for allocators, which may be called with locks held.
+pub(crate) fn tell<T>(write: impl FnOnce(&Producer) -> T) -> Option<T> {
+    let _entered = Entered::enter()?;
+    interpose::keeping_errno(|| ring().or_else(await_ring).map(|ring| write(&ring)))
+}
+
 /// Before the program forbids itself system calls: whatever will be recorded needs a ring, and who reads it the libraries.
 pub(crate) fn prepare() {
     // It may not have allocated yet: asked for the first time, the settings are read.
@@ -160,6 +169,7 @@ fn ring() -> Option<Producer> {
     if GENERATION.swap(generation, Ordering::AcqRel) != generation {
         RING.clear();
         CONNECTING.store(false, Ordering::Release);
+        IS_ALONE.store(false, Ordering::Release);
         LIBRARIES.store(u64::MAX, Ordering::Release);
     }
     RING.get().or_else(connect)
@@ -180,13 +190,32 @@ fn connect() -> Option<Producer> {
         CONNECTING.store(false, Ordering::Release); // the environment is not there yet: ask again
         return None;
     }
-    let ring = Producer::connect(&name[..length])?;
+    let Some(ring) = Producer::connect(&name[..length]) else {
+        IS_ALONE.store(true, Ordering::Release);
+        return None;
+    };
     RING.set(ring);
     Some(ring)
 }
 
+/// How long threads wait for the one that connects, ms: it gives up itself before.
+const CONNECTING_MS: u32 = 2000;
+
+/// The ring that another thread is about to get.
+#[cold]
+fn await_ring() -> Option<Producer> {
+    for _ in 0..CONNECTING_MS {
+        let is_coming = CONNECTING.load(Ordering::Acquire) && !IS_ALONE.load(Ordering::Acquire);
+        if !is_coming || sandbox::is_in() || RING.get().is_some() {
+            break;
+        }
+        interpose::pause();
+    }
+    RING.get()
+}
+
 /// Return addresses mean something only to who knows which library is mapped where.
-fn send_maps_if_changed(ring: &Producer) {
+pub(crate) fn send_maps_if_changed(ring: &Producer) {
     let Some(now) = interpose::libraries_ever_loaded().filter(|_| !sandbox::is_in()) else {
         return;
     };

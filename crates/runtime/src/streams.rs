@@ -4,13 +4,18 @@
 use std::ffi::c_char;
 use std::ffi::c_void;
 
+use pagewise_abi::file_calls::CallKind;
 use pagewise_interpose::Registers;
 use pagewise_interpose::Symbol;
 use pagewise_interpose::capture;
 
+use crate::file_calls;
+use crate::file_calls::Begun;
+use crate::file_calls::Call;
 use crate::plan::io;
 use crate::plan::io::At;
 use crate::plan::io::Request;
+use crate::settings;
 
 /// The start of glibc's `struct _IO_FILE` (libio/bits/types/struct_FILE.h), which macros compiled into programs relied on and which
 /// therefore stays.
@@ -31,35 +36,61 @@ unsafe fn buffered(stream: *mut libc::FILE) -> usize {
     (beginning.read_end as usize).saturating_sub(beginning.read_at as usize)
 }
 
-/// Makes a call that may read, between `before` and `after`. `bytes`: how many are wanted; `read`: how many its result means.
+/// Whether a call is anything but the program's own.
+#[inline(always)]
+fn is_looked_at() -> bool {
+    io::is_any() || settings::wants_file_calls()
+}
+
+/// What is done for a call besides making it, which the hook itself does: see `file_io`.
+struct Looked {
+    planned: Option<io::Call>,
+    told: Option<Begun>,
+}
+
+/// A call is about to be made that may read; `bytes`: how many are wanted. `None`: the stream has them.
 ///
 /// # Safety
-/// `stream` must be open.
-unsafe fn around<R: Copy>(
-    stream: *mut libc::FILE,
-    bytes: usize,
-    registers: Registers,
-    body: &dyn Fn() -> R,
-    read: &dyn Fn(R) -> u64,
-) -> R {
+/// `stream` must be open, or null.
+#[cold]
+unsafe fn before(stream: *mut libc::FILE, bytes: usize, registers: Registers) -> Option<Looked> {
     // SAFETY: our caller's promise.
     let fills = !stream.is_null() && unsafe { buffered(stream) } < bytes;
     if !fills {
-        return body();
+        return None;
     }
+    // SAFETY: our caller's promise.
+    let descriptor = unsafe { libc::fileno(stream) };
     let request = Request {
-        // SAFETY: our caller's promise.
-        descriptor: unsafe { libc::fileno(stream) },
+        descriptor,
         at: At::Buffer,
         bytes: bytes as u64,
         is_write: false,
     };
-    let call = io::before(request, registers);
-    let result = body();
-    if let Some(call) = call {
-        io::after(&call, read(result));
+    let call = Call {
+        kind: CallKind::Read,
+        descriptor,
+        at: Some(At::Buffer),
+    };
+    let planned = io::is_any().then(|| io::before(request, registers));
+    Some(Looked {
+        planned: planned.flatten(),
+        told: file_calls::begin(call, registers),
+    })
+}
+
+/// It is over, and has handed out so many bytes.
+#[cold]
+fn after(looked: Option<Looked>, bytes: u64) {
+    let Some(looked) = looked else {
+        return;
+    };
+    if let Some(begun) = &looked.told {
+        file_calls::end_of_stream(begun);
     }
-    result
+    if let Some(call) = &looked.planned {
+        io::after(call, bytes);
+    }
 }
 
 macro_rules! reads_items {
@@ -74,27 +105,23 @@ macro_rules! reads_items {
             stream: *mut libc::FILE,
         ) -> usize {
             type Function =
-                unsafe extern "C-unwind" fn(*mut c_void, usize, usize, *mut libc::FILE) -> usize;
+                unsafe extern "C" fn(*mut c_void, usize, usize, *mut libc::FILE) -> usize;
             // SAFETY: the function's type.
             static NEXT: Symbol<Function> = unsafe { Symbol::new($symbol) };
             let Some(next) = NEXT.look_up() else {
                 crate::descriptors::missing();
                 return 0;
             };
-            if !io::is_any() {
+            if !is_looked_at() {
                 // SAFETY: our caller's promise.
                 return unsafe { next(buffer, bytes, count, stream) };
             }
             // SAFETY: our caller's promise.
-            unsafe {
-                around(
-                    stream,
-                    bytes.saturating_mul(count),
-                    capture(),
-                    &|| next(buffer, bytes, count, stream),
-                    &|items| (items as u64).saturating_mul(bytes as u64),
-                )
-            }
+            let looked = unsafe { before(stream, bytes.saturating_mul(count), capture()) };
+            // SAFETY: as above.
+            let items = unsafe { next(buffer, bytes, count, stream) };
+            after(looked, (items as u64).saturating_mul(bytes as u64));
+            items
         }
     };
 }
@@ -114,33 +141,24 @@ macro_rules! reads_items_checked {
             count: usize,
             stream: *mut libc::FILE,
         ) -> usize {
-            type Function = unsafe extern "C-unwind" fn(
-                *mut c_void,
-                usize,
-                usize,
-                usize,
-                *mut libc::FILE,
-            ) -> usize;
+            type Function =
+                unsafe extern "C" fn(*mut c_void, usize, usize, usize, *mut libc::FILE) -> usize;
             // SAFETY: the function's type.
             static NEXT: Symbol<Function> = unsafe { Symbol::new($symbol) };
             let Some(next) = NEXT.look_up() else {
                 crate::descriptors::missing();
                 return 0;
             };
-            if !io::is_any() {
+            if !is_looked_at() {
                 // SAFETY: our caller's promise.
                 return unsafe { next(buffer, room, bytes, count, stream) };
             }
             // SAFETY: our caller's promise.
-            unsafe {
-                around(
-                    stream,
-                    bytes.saturating_mul(count),
-                    capture(),
-                    &|| next(buffer, room, bytes, count, stream),
-                    &|items| (items as u64).saturating_mul(bytes as u64),
-                )
-            }
+            let looked = unsafe { before(stream, bytes.saturating_mul(count), capture()) };
+            // SAFETY: as above.
+            let items = unsafe { next(buffer, room, bytes, count, stream) };
+            after(looked, (items as u64).saturating_mul(bytes as u64));
+            items
         }
     };
 }
@@ -156,28 +174,24 @@ pub unsafe extern "C-unwind" fn fgets(
     room: i32,
     stream: *mut libc::FILE,
 ) -> *mut c_char {
-    type Function = unsafe extern "C-unwind" fn(*mut c_char, i32, *mut libc::FILE) -> *mut c_char;
+    type Function = unsafe extern "C" fn(*mut c_char, i32, *mut libc::FILE) -> *mut c_char;
     // SAFETY: fgets(3) has this type.
     static NEXT: Symbol<Function> = unsafe { Symbol::new(c"fgets") };
     let Some(next) = NEXT.look_up() else {
         crate::descriptors::missing();
         return std::ptr::null_mut();
     };
-    if !io::is_any() {
+    if !is_looked_at() {
         // SAFETY: our caller's promise.
         return unsafe { next(buffer, room, stream) };
     }
     // How long the line is, is not worth a look: the descriptor's position tells where the stream is.
     // SAFETY: our caller's promise.
-    unsafe {
-        around(
-            stream,
-            1,
-            capture(),
-            &|| next(buffer, room, stream),
-            &|line| u64::from(!line.is_null()),
-        )
-    }
+    let looked = unsafe { before(stream, 1, capture()) };
+    // SAFETY: as above.
+    let line = unsafe { next(buffer, room, stream) };
+    after(looked, u64::from(!line.is_null()));
+    line
 }
 
 macro_rules! reads_line {
@@ -192,26 +206,22 @@ macro_rules! reads_line {
             stream: *mut libc::FILE,
         ) -> isize {
             type Function =
-                unsafe extern "C-unwind" fn(*mut *mut c_char, *mut usize, $($kind,)* *mut libc::FILE) -> isize;
+                unsafe extern "C" fn(*mut *mut c_char, *mut usize, $($kind,)* *mut libc::FILE) -> isize;
             // SAFETY: the function's type.
             static NEXT: Symbol<Function> = unsafe { Symbol::new($symbol) };
             let Some(next) = NEXT.look_up() else {
                 return crate::descriptors::missing() as isize;
             };
-            if !io::is_any() {
+            if !is_looked_at() {
                 // SAFETY: our caller's promise.
                 return unsafe { next(line, room, $($more,)* stream) };
             }
             // SAFETY: our caller's promise.
-            unsafe {
-                around(
-                    stream,
-                    1,
-                    capture(),
-                    &|| next(line, room, $($more,)* stream),
-                    &|bytes| u64::try_from(bytes).unwrap_or(0),
-                )
-            }
+            let looked = unsafe { before(stream, 1, capture()) };
+            // SAFETY: as above.
+            let bytes = unsafe { next(line, room, $($more,)* stream) };
+            after(looked, u64::try_from(bytes).unwrap_or(0));
+            bytes
         }
     };
 }

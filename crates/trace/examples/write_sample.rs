@@ -251,8 +251,8 @@ fn write_io(writer: &mut TraceWriter) -> Result<(), Box<dyn Error>> {
         continued: 15,
         bytes: 16 * PIECE,
         latency_ns: 16 * 71_000,
-        cached_bytes: 16 * PIECE,
-        ahead_bytes: 0,
+        cached_bytes: Some(16 * PIECE),
+        ahead_bytes: Some(0),
     })?;
     for piece in 0..16 {
         let time_ns = 1_000 + piece * 90_000;
@@ -278,8 +278,8 @@ fn write_io(writer: &mut TraceWriter) -> Result<(), Box<dyn Error>> {
             bytes: Some(PIECE),
             error: None,
             latency_ns: 71_000,
-            cached_bytes: PIECE,
-            ahead_bytes: 0,
+            cached_bytes: Some(PIECE),
+            ahead_bytes: Some(0),
             stack: Some(0),
         })?;
     }

@@ -242,7 +242,16 @@ fn finite_only<K: serde::Serialize, S: serde::Serializer>(
     serializer.collect_map(map.iter().filter(|(_, value)| value.is_finite()))
 }
 
+/// How the state of a sensor begins that tells a part of what it could.
+pub const IN_PART: &str = "in part: ";
+
 impl Meta {
+    /// Whether this sensor has told anything, be it in part.
+    pub fn has_recorded(&self, sensor: &str) -> bool {
+        let state = self.sensors.get(sensor);
+        state.is_some_and(|state| state == "on" || state.starts_with(IN_PART))
+    }
+
     /// Reads and checks the meta file of a trace.
     pub(crate) fn read(dir: &Path) -> Result<Meta> {
         let path = dir.join(META_FILE);

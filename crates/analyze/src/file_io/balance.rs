@@ -34,7 +34,7 @@ pub(crate) fn drop_what_is_paid_for(contexts: &mut [IoContext], thresholds: &Thr
 
 /// What was read ahead and gone before it was used, less what is dropped and read once more.
 fn spared_bytes(context: &IoContext) -> Option<u64> {
-    let used = context.reuse?.again_cached_bytes;
+    let used = context.reuse?.again_cached_bytes?;
     let unused = context.unused_ahead_bytes?;
     let is_dropped = matches!(
         context.advice,
@@ -47,9 +47,10 @@ fn spared_bytes(context: &IoContext) -> Option<u64> {
 fn cost(context: &IoContext, thresholds: &Thresholds) -> Option<u64> {
     let reuse = context.reuse?;
     let is_large = context.mean_bytes()? >= thresholds.large_call_bytes;
+    let again_bytes = reuse.again_cached_bytes?;
     let is_cheap = reuse.again_cached_share()? <= thresholds.paid_for_share;
     let in_order = context.classes.first() == Some(&Class::Sequential);
     let is_free = matches!(context.advice, Advice::Keep | Advice::Sequential);
     (context.does == Use::Read && is_large && is_cheap && in_order && is_free)
-        .then_some(reuse.again_cached_bytes)
+        .then_some(again_bytes)
 }

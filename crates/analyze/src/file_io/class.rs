@@ -154,8 +154,8 @@ pub(crate) struct Means {
     pub(crate) call_bytes: u64,
     /// Of a run; `None`: there is none.
     pub(crate) burst_bytes: Option<u64>,
-    /// Read ahead.
-    pub(crate) ahead_bytes: u64,
+    /// Read ahead; `None`: not known.
+    pub(crate) ahead_bytes: Option<u64>,
     /// Of these, never used; `None`: not known.
     pub(crate) unused_ahead_bytes: Option<u64>,
     pub(crate) reuse: Option<Reuse>,
@@ -163,16 +163,15 @@ pub(crate) struct Means {
 
 impl Means {
     fn wasted_ahead_share(&self) -> Option<f64> {
-        let unused = self.unused_ahead_bytes?;
-        (self.ahead_bytes > 0).then(|| unused as f64 / self.ahead_bytes as f64)
+        let (unused, ahead) = self.unused_ahead_bytes.zip(self.ahead_bytes)?;
+        (ahead > 0).then(|| unused as f64 / ahead as f64)
     }
 
     /// Whether what is read ahead in vain is more than what dropping behind would have to be read again.
     fn spares_more_than_it_costs(&self) -> bool {
-        let (Some(unused), Some(reuse)) = (self.unused_ahead_bytes, self.reuse) else {
-            return false;
-        };
-        unused > reuse.again_cached_bytes
+        let again = self.reuse.and_then(|reuse| reuse.again_cached_bytes);
+        let both = self.unused_ahead_bytes.zip(again);
+        both.is_some_and(|(unused, again)| unused > again)
     }
 }
 
@@ -246,7 +245,7 @@ impl Thresholds {
         let writes = evidence.writes;
         let again = reuse.again_share()?;
         let needed = match self.memory_bytes {
-            Some(_) => reuse.again_cached_share()?.min(again),
+            Some(_) => reuse.again_cached_share().unwrap_or(again).min(again),
             None => again,
         };
         if writes && needed <= self.write_once_share {

@@ -37,10 +37,10 @@ pub struct IoContext {
     pub latency: Histogram,
     /// Together, ns.
     pub latency_ns: u64,
-    /// Bytes that it asked for and the page cache did not have. Of a write: that came into it.
-    pub missed_bytes: u64,
-    /// Bytes read ahead for it.
-    pub ahead_bytes: u64,
+    /// Bytes that it asked for and the page cache did not have. Of a write: that came into it. `None`: not known.
+    pub missed_bytes: Option<u64>,
+    /// Bytes read ahead for it. `None`: not known.
+    pub ahead_bytes: Option<u64>,
     /// Of what it brought into the page cache, what nobody used there: of a read, beyond the one that brought it in.
     /// `None`: not known.
     pub in_vain_bytes: Option<u64>,
@@ -102,8 +102,8 @@ pub struct Reuse {
     pub bytes: u64,
     /// Of these, again, bytes.
     pub again_bytes: u64,
-    /// Of these, while they were still in the page cache since: what the page cache was good for.
-    pub again_cached_bytes: u64,
+    /// Of these, while they were still in the page cache since: what the page cache was good for. `None`: not known.
+    pub again_cached_bytes: Option<u64>,
 }
 
 impl Reuse {
@@ -112,9 +112,10 @@ impl Reuse {
         (self.bytes > 0).then(|| self.again_bytes as f64 / self.bytes as f64)
     }
 
-    /// The same of what was still in the page cache.
+    /// The same of what was still in the page cache; `None` also if that is not known.
     pub fn again_cached_share(self) -> Option<f64> {
-        (self.bytes > 0).then(|| self.again_cached_bytes as f64 / self.bytes as f64)
+        let cached = self.again_cached_bytes?;
+        (self.bytes > 0).then(|| cached as f64 / self.bytes as f64)
     }
 }
 
@@ -133,6 +134,7 @@ impl IoContext {
 
     /// Share of what it read through the page cache, in whole pages, that was not there; `None`: it read none, or that is not known.
     pub fn miss_ratio(&self) -> Option<f64> {
+        let missed = self.missed_bytes?;
         let buffered = self.bytes.saturating_sub(self.direct_bytes);
         // Whole pages are brought in for a part of them.
         let used = match self.reuse {
@@ -142,7 +144,7 @@ impl IoContext {
             None => buffered,
         };
         (self.does == Use::Read && buffered > 0 && used > 0)
-            .then(|| (self.missed_bytes as f64 / used as f64).min(1.0))
+            .then(|| (missed as f64 / used as f64).min(1.0))
     }
 
     /// Mean bytes of a call that did not fail; `None`: there is none.

@@ -47,6 +47,8 @@ pub struct FileIo {
     pub files: Vec<FileUse>,
     /// Single calls are not there, at least in part: what needs them is unknown.
     pub summed: bool,
+    /// What came into the page cache and left it was not seen: what needs that is unknown.
+    pub cache_unseen: bool,
     /// Call paths of which there were too many to be told apart: they are together in a context without a path.
     pub paths_beyond: u64,
     /// Bytes in whole pages that were used, but that there was no room to follow: of the contexts and files that used them it is not known what was
@@ -78,8 +80,7 @@ pub fn analyze_file_io_by(
     trace: &Trace,
     thresholds: &Thresholds,
 ) -> Result<Option<FileIo>, TraceError> {
-    let state = trace.meta().sensors.get("io");
-    if state.is_none_or(|state| state != "on") {
+    if !trace.meta().has_recorded("io") {
         return Ok(None);
     }
     let mut tallies = Tallies::new(trace.io_files()?);

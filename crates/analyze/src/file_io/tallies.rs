@@ -77,6 +77,7 @@ pub(crate) struct Tallies {
     cached: HashMap<(Who, u32), u64, RandomState>,
     summed: bool,
     evicted_bytes: Option<u64>,
+    cache_unseen: bool,
 }
 
 impl Tallies {
@@ -91,6 +92,7 @@ impl Tallies {
             cached: HashMap::default(),
             summed: false,
             evicted_bytes: None,
+            cache_unseen: false,
         }
     }
 
@@ -150,13 +152,14 @@ impl Tallies {
         let (who, context) = self.tally(row.stack, does);
         let file = self.file(row.file);
         let bytes = row.bytes.unwrap_or(0);
+        self.cache_unseen |= row.cached_bytes.is_none() || row.ahead_bytes.is_none();
         let tally = &mut self.tallies[context as usize];
         tally.calls += 1;
         tally.failed += u64::from(row.error.is_some());
         tally.latency.add(row.latency_ns);
         tally.latency_ns += row.latency_ns;
-        tally.missed_bytes += row.cached_bytes;
-        tally.ahead_bytes += row.ahead_bytes;
+        tally.missed_bytes += row.cached_bytes.unwrap_or(0);
+        tally.ahead_bytes += row.ahead_bytes.unwrap_or(0);
         tally.bytes += bytes;
         if row.direct {
             tally.direct_bytes += bytes;
@@ -197,14 +200,15 @@ impl Tallies {
         self.summed = true;
         let does = Use::from(row.direction);
         let (_, context) = self.tally(row.stack, does);
+        self.cache_unseen |= row.cached_bytes.is_none() || row.ahead_bytes.is_none();
         let tally = &mut self.tallies[context as usize];
         tally.calls += row.calls;
         tally.failed += row.failed;
         let middle = 3u64.checked_shl(row.latency_octave).unwrap_or(u64::MAX) / 2;
         tally.latency.add_many(middle, row.calls);
         tally.latency_ns += row.latency_ns;
-        tally.missed_bytes += row.cached_bytes;
-        tally.ahead_bytes += row.ahead_bytes;
+        tally.missed_bytes += row.cached_bytes.unwrap_or(0);
+        tally.ahead_bytes += row.ahead_bytes.unwrap_or(0);
         tally.bytes += row.bytes;
         if row.direct {
             tally.direct_bytes += row.bytes;
@@ -239,7 +243,7 @@ impl Tallies {
         thresholds: &Thresholds,
     ) -> Result<FileIo, TraceError> {
         self.close();
-        let is_single = !self.summed;
+        let (is_single, cache_unseen) = (!self.summed, self.cache_unseen);
         let beyond_bytes = self.pages.beyond_bytes();
         let beyond = self.who.values().filter(|&&who| who == BEYOND).count();
         let thresholds = &thresholds.for_memory_of(trace.meta());
@@ -249,8 +253,11 @@ impl Tallies {
         let mut merged = self.merge(&frames);
         merged.sort_by(|a, b| (b.1.bytes, b.1.calls, &a.0).cmp(&(a.1.bytes, a.1.calls, &b.0)));
         let contexts = merged.into_iter().map(|((names, does), tally)| {
-            let reuse_known = is_single && tally.fate.beyond == 0;
-            context(tally, does, &frames, &names, reuse_known, thresholds)
+            let known = Known {
+                reuse: is_single && tally.fate.beyond == 0,
+                cache: !cache_unseen,
+            };
+            context(tally, does, &frames, &names, known, thresholds)
         });
         let mut contexts: Vec<IoContext> = contexts.collect();
         drop_what_is_paid_for(&mut contexts, thresholds);
@@ -259,6 +266,7 @@ impl Tallies {
             files: self.files.files,
             summed: self.summed,
             evicted_bytes: self.evicted_bytes.filter(|_| is_single),
+            cache_unseen,
             paths_beyond: beyond as u64,
             beyond_bytes,
             ..FileIo::default()
@@ -378,12 +386,21 @@ impl Tally {
     }
 }
 
+/// What a recording tells of a context.
+#[derive(Clone, Copy)]
+struct Known {
+    /// What it uses again.
+    reuse: bool,
+    /// What came into the page cache and left it.
+    cache: bool,
+}
+
 fn context(
     tally: Tally,
     does: Use,
     frames: &FramePaths,
     names: &[u32],
-    reuse_known: bool,
+    is_known: Known,
     thresholds: &Thresholds,
 ) -> IoContext {
     let fate = tally.fate;
@@ -392,24 +409,28 @@ fn context(
         Use::Read => Some(Reuse {
             bytes: fate.read * PAGE,
             again_bytes: fate.read_again * PAGE,
-            again_cached_bytes: fate.kept_read * PAGE,
+            again_cached_bytes: is_known.cache.then_some(fate.kept_read * PAGE),
         }),
         Use::Write => Some(Reuse {
             bytes: fate.written * PAGE,
             // What was read back and then written again counts for both.
             again_bytes: (fate.rewritten + fate.read_back).min(fate.written) * PAGE,
-            again_cached_bytes: fate.kept_written.min(fate.written) * PAGE,
+            again_cached_bytes: is_known
+                .cache
+                .then_some(fate.kept_written.min(fate.written) * PAGE),
         }),
         Use::Sync | Use::Map => None,
     };
-    let reuse = reuse.filter(|_| reuse_known);
+    let reuse = reuse.filter(|_| is_known.reuse);
     let classes = thresholds.classes(&Evidence {
         calls: tally.calls,
         runs: &tally.runs,
         reuse,
         writes,
     });
-    let known = |pages: u64| (reuse_known && does != Use::Sync).then_some(pages * PAGE);
+    let is_followed = is_known.reuse && is_known.cache && does != Use::Sync;
+    let known = |pages: u64| is_followed.then_some(pages * PAGE);
+    let seen = |bytes: u64| is_known.cache.then_some(bytes);
     let unused = if writes { 0 } else { fate.unused };
     let unused_ahead = known(unused).filter(|_| does == Use::Read);
     let advice = match does {
@@ -423,7 +444,7 @@ fn context(
                 buffered_bytes: tally.bytes - tally.direct_bytes,
                 call_bytes: tally.bytes / (tally.calls - tally.failed).max(1),
                 burst_bytes: tally.runs.sizes.quantile(0.5).map(whole_pages),
-                ahead_bytes: tally.ahead_bytes,
+                ahead_bytes: seen(tally.ahead_bytes),
                 unused_ahead_bytes: unused_ahead,
                 reuse,
             },
@@ -452,8 +473,8 @@ fn context(
         in_memory_bytes: tally.in_memory_bytes,
         latency: tally.latency,
         latency_ns: tally.latency_ns,
-        missed_bytes: tally.missed_bytes,
-        ahead_bytes: tally.ahead_bytes,
+        missed_bytes: seen(tally.missed_bytes),
+        ahead_bytes: seen(tally.ahead_bytes),
         // What uses a mapping is not seen.
         in_vain_bytes: known(in_vain).filter(|_| does != Use::Map),
         unused_ahead_bytes: unused_ahead,

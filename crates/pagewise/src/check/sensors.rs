@@ -28,6 +28,7 @@ pub(super) fn items() -> Vec<Item> {
         access(&bpf),
         stalls(&bpf),
         io(&bpf),
+        io_calls(),
         pressure(),
         delays(),
         undisturbed(),
@@ -125,6 +126,15 @@ fn io(bpf: &Bpf) -> Item {
             ..item
         },
         _ => item,
+    }
+}
+
+fn io_calls() -> Item {
+    let purpose = "in place of io: the C library's calls on files";
+    Item {
+        name: "io_calls",
+        purpose,
+        ..allocations()
     }
 }
 

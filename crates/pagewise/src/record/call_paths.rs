@@ -8,6 +8,7 @@ use std::time::Duration;
 use std::time::Instant;
 
 use pagewise_abi as abi;
+use pagewise_abi::file_calls;
 use pagewise_attribute::ElfCache;
 use pagewise_attribute::Mapping;
 use pagewise_attribute::ModuleTable;
@@ -218,6 +219,38 @@ impl CallPaths {
             self.short_stacks.push(pid);
         }
         self.number_of(pid, instruction, &path)
+    }
+
+    /// The number of a path by which a process calls on files, and its rows if it is new. `None`: its modules are unknown.
+    pub(super) fn number_of_told(
+        &mut self,
+        pid: u32,
+        told: &file_calls::CallPath<'_>,
+    ) -> Option<(u32, Vec<StackFrame>)> {
+        if !self.processes.contains_key(&pid) {
+            // Another thread of it is just telling of its libraries.
+            self.look_at(pid);
+        }
+        let pid = self.with_code_of(pid);
+        let mut path = self.walk_told(pid, told)?;
+        if path.end == WalkEnd::UnknownCode && self.look_at(pid) {
+            path = self.walk_told(pid, told)?;
+        }
+        // Further out, other paths have the same token.
+        let most = (told.frames as usize).saturating_sub(1);
+        if told.frames > 0 && path.return_addresses.len() > most {
+            path.return_addresses.truncate(most);
+            path.end = WalkEnd::UnknownCode;
+        }
+        self.number_of(pid, told.registers[0], &path)
+    }
+
+    fn walk_told(&mut self, pid: u32, told: &file_calls::CallPath<'_>) -> Option<CallPath> {
+        let process = self.processes.get_mut(&pid)?;
+        let [instruction, stack, frame] = told.registers;
+        let registers = Registers::new(instruction, stack, frame);
+        let unwinder = &mut process.unwinder;
+        Some(unwinder.walk(&registers, told.stack, &mut self.unwind))
     }
 
     /// The call path of a fault with these registers and this stack. `None`: the process has gone.

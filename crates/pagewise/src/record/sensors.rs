@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 use std::time::Instant;
 
+use pagewise_abi as abi;
+use pagewise_abi::file_calls::OfFiles;
 use pagewise_collect::AccessSensor;
 use pagewise_collect::AllocationServer;
 use pagewise_collect::CodeEvents;
@@ -15,6 +17,7 @@ use pagewise_collect::access::clear_accessed;
 use pagewise_host::Exit;
 use pagewise_host::counters;
 use pagewise_host::page_bytes;
+use pagewise_trace::IN_PART;
 use pagewise_trace::TraceWriter;
 
 use super::access::Accesses;
@@ -30,6 +33,7 @@ use super::setting::Setting;
 use super::translate::Translator;
 use super::unprivileged::Unprivileged;
 use super::unprivileged::is_lack_of_privilege;
+use super::unprivileged::setcap;
 use super::waits;
 use crate::cli::AccessInterval;
 use crate::cli::RecordArguments;
@@ -39,12 +43,21 @@ use crate::output::tell;
 /// Half of a machine's memory does not fill in less.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
+/// What of calls on files is not seen without BPF.
+const NOT_SEEN_OF_IO: &str = "calls of the C library that the preloaded library sees, not what the page cache did (missed, read ahead, in vain), \
+     system calls that a program makes itself, sendfile, splice, copy_file_range, mappings, output by fwrite and printf";
+
 const NOT_PRELOADED: &str =
     "missing: running processes cannot be preloaded; start it under pagewise record";
 
 pub(super) struct Sensors {
     pub(super) faults: Option<SwapSensor>,
+    /// The preloaded library and who hears it, of allocations or of calls on files.
     pub(super) allocations: Option<(AllocationServer, PathBuf)>,
+    /// Of allocations it is to tell.
+    pub(super) hears_allocations: bool,
+    /// Of calls on files it is to tell, of those since that time (ns); `None`: it is not.
+    pub(super) calls_since: Option<u64>,
     pub(super) accesses: Option<Accesses>,
     pub(super) swap_is_slow: bool,
     /// Since the last look: faults are not watched before memory gets short.
@@ -59,6 +72,26 @@ pub(super) struct Sensors {
     pub(super) states: BTreeMap<String, String>,
 }
 
+/// What is taken of all that the preloaded library tells.
+#[derive(Clone, Copy)]
+struct Wanted {
+    allocations: bool,
+    calls_since: Option<u64>,
+}
+
+impl Wanted {
+    fn is(self, record: &abi::Record<'_>) -> bool {
+        match record {
+            abi::Record::Maps(_) => true,
+            abi::Record::OfFiles(OfFiles::Call(call)) => {
+                self.calls_since.is_some_and(|since| call.time_ns >= since)
+            }
+            abi::Record::OfFiles(_) => self.calls_since.is_some(),
+            _ => self.allocations,
+        }
+    }
+}
+
 impl Sensors {
     pub(super) fn start(arguments: &RecordArguments, start: &Clocks) -> Result<Self, Failure> {
         if arguments.access.is_some() && !arguments.sensors.faults {
@@ -69,6 +102,8 @@ impl Sensors {
         let mut sensors = Self {
             faults: None,
             allocations: None,
+            hears_allocations: false,
+            calls_since: None,
             accesses: None,
             swap_is_slow: Setting::swap_is_slow(),
             waiting_since: None,
@@ -85,8 +120,12 @@ impl Sensors {
         if !arguments.sensors.faults {
             sensors.state("faults", "off");
         }
-        let io = if arguments.io.is_some() { "on" } else { "off" };
-        sensors.state("io", io);
+        if arguments.io.is_some() && sensors.faults.is_none() {
+            sensors.hear_calls()?;
+        } else {
+            let io = if arguments.io.is_some() { "on" } else { "off" };
+            sensors.state("io", io);
+        }
         let memory = sensors.faults.as_ref().filter(|_| arguments.sensors.faults);
         for (sensor, state) in waits::states(memory) {
             sensors.state(sensor, &state);
@@ -120,7 +159,10 @@ impl Sensors {
         } else if arguments.sensors.allocations {
             match runtime_library() {
                 Ok(library) => {
-                    sensors.allocations = Some((AllocationServer::start()?, library));
+                    if sensors.allocations.is_none() {
+                        sensors.allocations = Some((AllocationServer::start()?, library));
+                    }
+                    sensors.hears_allocations = true;
                     sensors.state("allocations", "on");
                 }
                 Err(why) => {
@@ -133,6 +175,37 @@ impl Sensors {
         }
         sensors.start_residency(arguments.sensors.residency);
         Ok(sensors)
+    }
+
+    /// Without BPF, the preloaded library tells of calls on files.
+    fn hear_calls(&mut self) -> Result<(), Failure> {
+        let library = runtime_library().map_err(|why| {
+            Failure::new(format!(
+                "--io without root needs the library that is preloaded: {why}; type: make build"
+            ))
+        })?;
+        self.allocations = Some((AllocationServer::start()?, library));
+        self.calls_since = Some(0);
+        let executable = std::env::current_exe().unwrap_or_default();
+        let state = format!(
+            "{IN_PART}{NOT_SEEN_OF_IO}; all of it needs root or cap_bpf, cap_perfmon; type: sudo pagewise record --io ..., or once: {}",
+            setcap(&executable)
+        );
+        tell!("pagewise: the sensor io is {state}");
+        self.state("io", &state);
+        Ok(())
+    }
+
+    /// What became of the sensor `io` where the preloaded library is all there is; `None`: nothing was in its way.
+    pub(super) fn io_state(&self, translator: &Translator) -> Option<String> {
+        self.calls_since?;
+        let (server, _) = self.allocations.as_ref()?;
+        let state = translator.preload_state(server.served() > 0)?;
+        let part = self.states.get("io")?;
+        Some(match server.served() {
+            0 => format!("missing: no call was seen; the preloaded library: {state}"),
+            _ => format!("{part}; the preloaded library: {state}"),
+        })
     }
 
     fn start_accesses(
@@ -174,13 +247,22 @@ impl Sensors {
     fn start_faults(&mut self, arguments: &RecordArguments, start: &Clocks) -> Result<(), Failure> {
         let layout = match pagewise_collect::calibrate() {
             Ok(layout) => layout,
-            Err(error) if is_lack_of_privilege(&error) && arguments.io.is_some() => {
+            Err(error)
+                if is_lack_of_privilege(&error)
+                    && arguments.io.is_some()
+                    && arguments.running.is_meant() =>
+            {
                 return Err(Failure::new(format!(
-                    "--io needs root or the capabilities bpf and perfmon: {error}; type: sudo pagewise record --io ..."
+                    "--io of what runs already needs root or the capabilities bpf and perfmon: {error}; type: sudo pagewise record --io ..., \
+                     or start it under pagewise record"
                 )));
             }
             Err(error) if is_lack_of_privilege(&error) && arguments.access.is_none() => {
-                self.unprivileged = Some(Unprivileged::default());
+                self.unprivileged = Some(if arguments.sensors.faults {
+                    Unprivileged::default()
+                } else {
+                    Unprivileged::of_processes_only()
+                });
                 return Ok(());
             }
             Err(error) => return Err(error.into()),
@@ -254,7 +336,9 @@ impl Sensors {
         }
         if let Some(unprivileged) = &mut self.unprivileged {
             let states = unprivileged.attach(pid);
-            tell!("pagewise: the sensor faults is {}", states[0].1);
+            if let [(_, faults), ..] = &states[..] {
+                tell!("pagewise: the sensor faults is {faults}");
+            }
             self.states.extend(states);
         }
         Ok(())
@@ -320,6 +404,7 @@ impl Sensors {
 
     /// Observes no memory until [`Sensors::observe`]; processes are followed, and allocations are taken.
     pub(super) fn hold(&mut self) {
+        self.calls_since = self.calls_since.map(|_| u64::MAX);
         if let Some(faults) = &mut self.faults {
             faults.pause();
         }
@@ -328,6 +413,7 @@ impl Sensors {
     /// Observes memory after [`Sensors::hold`], faults at once: pages may have been evicted meanwhile.
     pub(super) fn observe(&mut self) -> Result<(), Failure> {
         self.waiting_since = None;
+        self.calls_since = self.calls_since.map(|_| Clocks::now().monotonic_ns);
         if let Some(faults) = &mut self.faults {
             faults.resume()?;
         }
@@ -378,7 +464,14 @@ impl Sensors {
             failed = failed.or(drained.err());
         }
         if let Some((server, _)) = &mut self.allocations {
+            let wanted = Wanted {
+                allocations: self.hears_allocations,
+                calls_since: self.calls_since,
+            };
             server.drain(|pid, record| {
+                if !wanted.is(&record) {
+                    return;
+                }
                 if let Err(error) = translator.allocation_record(pid, &record, writer) {
                     failed.get_or_insert(error);
                 }
@@ -400,7 +493,10 @@ impl Sensors {
 
     /// Where allocations could not be recorded after all; `None`: nowhere.
     pub(super) fn allocations_state(&self, translator: &Translator) -> Option<String> {
-        let (server, _) = self.allocations.as_ref()?;
+        let (server, _) = self
+            .allocations
+            .as_ref()
+            .filter(|_| self.hears_allocations)?;
         translator.preload_state(server.served() > 0)
     }
 
@@ -423,7 +519,9 @@ impl Sensors {
         translator: &Translator,
     ) -> BTreeMap<String, u64> {
         let mut counts = BTreeMap::new();
-        let (Some(exit), Some(unprivileged)) = (exit, &self.unprivileged) else {
+        let unprivileged = self.unprivileged.as_ref();
+        let unprivileged = unprivileged.filter(|unprivileged| unprivileged.tells_faults());
+        let (Some(exit), Some(unprivileged)) = (exit, unprivileged) else {
             return counts;
         };
         counts.insert("major_faults".to_owned(), exit.major_faults);
@@ -473,10 +571,17 @@ impl Sensors {
             losses.insert(what.to_owned(), lost);
         }
         if let Some((server, _)) = &self.allocations {
-            losses.insert(
-                "allocations".to_owned(),
-                server.lost() + translator.counts.strangers,
-            );
+            if self.hears_allocations {
+                losses.insert(
+                    "allocations".to_owned(),
+                    server.lost() + translator.counts.strangers,
+                );
+            }
+            if self.calls_since.is_some() {
+                let strange = translator.counts.strange_calls;
+                losses.insert("io_calls".to_owned(), server.lost_calls() + strange);
+                losses.insert("call_paths".to_owned(), translator.calls_without_path());
+            }
             losses.insert(
                 "malformed_allocation_records".to_owned(),
                 server.malformed(),
@@ -491,5 +596,49 @@ impl Sensors {
             losses.insert("events".to_owned(), lost + counts.unclassified);
         }
         losses
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pagewise_abi::file_calls::CallKind;
+    use pagewise_abi::file_calls::FileCall;
+    use pagewise_abi::file_calls::FileId;
+
+    use super::*;
+
+    fn call(time_ns: u64) -> abi::Record<'static> {
+        abi::Record::OfFiles(OfFiles::Call(FileCall {
+            time_ns,
+            latency_ns: 1,
+            token: 1,
+            tid: 1,
+            kind: CallKind::Read,
+            direct: false,
+            file: FileId {
+                device: (8, 1),
+                inode: 1,
+                generation: 0,
+            },
+            offset: None,
+            result: Ok(1),
+        }))
+    }
+
+    #[test]
+    fn of_what_the_library_tells_only_what_is_wanted_is_taken() {
+        let release = abi::Record::Release(abi::Release {
+            time_ns: 5,
+            address: 1,
+            bytes: 0,
+        });
+        let wanted = |allocations, calls_since| Wanted {
+            allocations,
+            calls_since,
+        };
+        assert!(wanted(true, None).is(&release) && !wanted(true, None).is(&call(5)));
+        assert!(!wanted(false, Some(0)).is(&release) && wanted(false, Some(0)).is(&call(5)));
+        // With --delay.
+        assert!(!wanted(true, Some(6)).is(&call(5)) && wanted(true, Some(5)).is(&call(5)));
     }
 }

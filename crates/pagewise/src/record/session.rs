@@ -173,6 +173,9 @@ pub(super) fn record(
         if let Some(state) = sensors.allocations_state(&translator) {
             meta.sensors.insert("allocations".to_owned(), state);
         }
+        if let Some(state) = sensors.io_state(&translator) {
+            meta.sensors.insert("io".to_owned(), state);
+        }
         window.tell_sensors(&mut meta.sensors);
     })?;
     let code = end.code();

@@ -39,9 +39,15 @@ impl Subject {
             program = program
                 .preload(library)
                 .env(abi::SOCKET_VARIABLE, server.socket());
-            program = sampling::tell(program, arguments.sample_bytes);
+            program = if sensors.hears_allocations {
+                sampling::tell(program, arguments.sample_bytes)
+            } else {
+                sampling::tell_nothing(program)
+            };
         }
-        if arguments.io.is_some() && sensors.allocations.is_some() {
+        if sensors.calls_since.is_some() {
+            program = program.env(abi::file_calls::VARIABLE, "1");
+        } else if arguments.io.is_some() && sensors.allocations.is_some() {
             program = program.env(abi::marks::VARIABLE, "1");
         }
         Ok(Self::Program(Box::new(program.start()?)))

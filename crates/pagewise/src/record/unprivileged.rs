@@ -30,6 +30,8 @@ use super::translate::Translator;
 #[derive(Debug, Default)]
 pub(super) struct Unprivileged {
     events: Option<FaultEvents>,
+    /// Of faults nobody wants to hear.
+    is_of_processes_only: bool,
     /// The address space of each process, as the events tell.
     spaces: HashMap<u32, Space>,
     mappings: HashMap<u32, Vec<Mapping>>,
@@ -62,8 +64,21 @@ enum Backing {
 }
 
 impl Unprivileged {
-    /// Observes the program, which has not been let go yet. What the sensors then are, for the trace.
-    pub(super) fn attach(&mut self, pid: u32) -> [(String, String); 3] {
+    /// Tells of processes as they come and go, and of no faults.
+    pub(super) fn of_processes_only() -> Self {
+        Self {
+            is_of_processes_only: true,
+            ..Self::default()
+        }
+    }
+
+    /// Observes the program, which has not been let go yet. What the sensors then are, for the trace, `faults` first; none, if nobody
+    /// wants to hear of faults.
+    pub(super) fn attach(&mut self, pid: u32) -> Vec<(String, String)> {
+        if self.is_of_processes_only {
+            self.events = FaultEvents::open(pid).ok();
+            return Vec::new();
+        }
         let executable = std::env::current_exe().unwrap_or_default();
         let more = format!(
             "needs root or cap_bpf, cap_perfmon; type: sudo pagewise record ..., or once: {}",
@@ -84,11 +99,16 @@ impl Unprivileged {
             ),
         };
         let state = |sensor: &str, state: String| (sensor.to_owned(), state);
-        [
+        vec![
             state("faults", faults),
             state("major_faults", major_faults),
             state("thread_faults", "on".to_owned()),
         ]
+    }
+
+    /// Whether anybody wants to hear of faults.
+    pub(super) fn tells_faults(&self) -> bool {
+        !self.is_of_processes_only
     }
 
     /// Whether the events tell of processes too.
@@ -105,12 +125,18 @@ impl Unprivileged {
         // What is mapped may have changed: read again when it is needed. Of processes that have gone, the last list is the
         // best there is.
         self.mappings.retain(|pid, _| !process::is_alive(*pid));
-        self.count_faults(live, writer)
+        match self.is_of_processes_only {
+            true => Ok(()),
+            false => self.count_faults(live, writer),
+        }
     }
 
-    /// Events lost, and what the others were; `None` without events.
+    /// Events lost, and what the others were; `None` without events, and where nobody wants to hear of faults.
     pub(super) fn seen(&self) -> Option<(u64, Counts)> {
-        let events = self.events.as_ref()?;
+        let events = self
+            .events
+            .as_ref()
+            .filter(|_| !self.is_of_processes_only)?;
         Some((events.lost(), self.counts))
     }
 
@@ -147,6 +173,7 @@ impl Unprivileged {
         next_space: impl FnOnce() -> u32,
     ) -> Option<Observation> {
         match event {
+            FaultEvent::MajorFault { .. } if self.is_of_processes_only => None,
             FaultEvent::MajorFault {
                 time_ns,
                 pid,

@@ -1,7 +1,9 @@
 //! Runs of the command, each with a time limit.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Child;
 use std::process::Command;
@@ -140,6 +142,26 @@ pub(crate) fn command<S: AsRef<OsStr>>(folder: &Path, arguments: &[S]) -> Comman
         command.env_remove(name);
     }
     command
+}
+
+/// The command run by nobody, in a folder of nobody's. The executable must be within reach of nobody, so it is copied.
+pub(crate) fn as_nobody(folder: &Path, arguments: &[&str]) -> Command {
+    for name in ["pagewise", "libpagewise_runtime.so"] {
+        let from = pagewise().with_file_name(name);
+        fs::copy(from, folder.join(name)).expect("copied");
+    }
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).expect("permitted");
+    let ours = command(folder, arguments);
+    let mut theirs = Command::new("setpriv");
+    theirs
+        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
+        .arg(folder.join("pagewise"))
+        .args(ours.get_args())
+        .current_dir(folder);
+    for (name, _) in ours.get_envs().filter(|(_, value)| value.is_none()) {
+        theirs.env_remove(name);
+    }
+    theirs
 }
 
 /// Starts it, in a process group of its own.

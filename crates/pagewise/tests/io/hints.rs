@@ -211,6 +211,17 @@ fn each_run_reads_the_file_anew(folder: &Path) {
 }
 
 #[test]
+fn a_thread_that_is_cancelled_while_it_reads_ends_alone() {
+    let folder = folder();
+    let folder = folder.path();
+    plan_for(folder, &[("reads", DROP, None)]);
+    let ended = apply(folder, "cancelled");
+    assert_eq!(printed(&ended), [1]);
+    assert_eq!(sum(&ended), 2 * 24 * MIB as u64);
+    assert_eq!(number(&first(folder)["gone_pages"]), FILE_PAGES);
+}
+
+#[test]
 fn files_that_go_or_change_meanwhile_harm_nobody() {
     let whole = 2 * 24 * MIB as u64;
     for (kind, expected_sum, cached) in [

@@ -8,3 +8,4 @@ mod outside;
 mod planned;
 mod pools;
 mod recording;
+mod without_root;

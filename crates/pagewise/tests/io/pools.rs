@@ -34,7 +34,7 @@ fn folder() -> TempDir {
 }
 
 /// Of each context that reads: its function, calls and class, most calls first.
-fn readers(report: &Value) -> Vec<(&str, i64, &str)> {
+pub(super) fn readers(report: &Value) -> Vec<(&str, i64, &str)> {
     let contexts = report["contexts"].as_array().expect("contexts").iter();
     let mut readers: Vec<_> = contexts
         .filter(|context| context["does"] == "read")

@@ -169,6 +169,14 @@ static void *read_run(void *from) {
     return NULL;
 }
 
+static int silent[2];
+
+static void *waits_for_ever(void *unused) {
+    char byte;
+    (void)unused;
+    return read(silent[0], &byte, 1) == 1 ? silent : NULL;
+}
+
 int main(int count, char **values) {
     if (count != 4) {
         return 2;
@@ -188,6 +196,18 @@ int main(int count, char **values) {
         }
         close(ends[1]);
         read_all(ends[0]);
+    } else if (IS("cancelled")) {
+        pthread_t thread;
+        void *result = NULL;
+        if (pipe(silent) != 0 || pthread_create(&thread, NULL, waits_for_ever, NULL) != 0) {
+            return 3;
+        }
+        pthread_cancel(thread);
+        pthread_join(thread, &result);
+        printf("%d\n", result == PTHREAD_CANCELED);
+        evict(path);
+        int file = opened(path, 0);
+        read_all(file);
     } else if (IS("direct")) {
         int file = opened(path, O_DIRECT);
         read_all(file);

@@ -3,14 +3,12 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
 
-use crate::common::command::command;
+use crate::common::command::as_nobody;
 use crate::common::command::record;
 use crate::common::command::report;
 use crate::common::command::run;
 use crate::common::command::start;
-use crate::common::install::pagewise;
 use crate::common::machine::Machine;
 use crate::common::programs::folder_with;
 use crate::residency::give_capabilities;
@@ -252,26 +250,6 @@ fn swap_below_the_kernels_minimum_is_refused() {
     machine.assert_restored();
 }
 
-/// The command run by nobody, in a folder of nobody's. The executable must be within reach of nobody, so it is copied.
-fn as_nobody(folder: &Path, arguments: &[&str]) -> Command {
-    for name in ["pagewise", "libpagewise_runtime.so"] {
-        let from = pagewise().with_file_name(name);
-        fs::copy(from, folder.join(name)).expect("copied");
-    }
-    fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).expect("permitted");
-    let ours = command(folder, arguments);
-    let mut theirs = Command::new("setpriv");
-    theirs
-        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
-        .arg(folder.join("pagewise"))
-        .args(ours.get_args())
-        .current_dir(folder);
-    for (name, _) in ours.get_envs().filter(|(_, value)| value.is_none()) {
-        theirs.env_remove(name);
-    }
-    theirs
-}
-
 #[test]
 fn without_root_a_limit_is_refused_with_what_to_type() {
     let Some(machine) = Machine::reserve() else {
@@ -305,24 +283,18 @@ fn without_root_processes_of_others_are_refused() {
     machine.assert_restored();
 }
 
-/// The half of them that could be seen would be taken for all.
+/// Nothing can be preloaded into what runs already.
 #[test]
-fn without_root_calls_on_files_are_refused_before_anything_runs() {
+fn without_root_calls_on_files_of_running_processes_are_refused() {
     let Some(machine) = Machine::reserve() else {
         return;
     };
     let folder = tempdir().expect("a folder");
-    for options in [&["--io"][..], &["--io=sums", "--sensors", "none"]] {
-        let program = ["--", "touch", "ran"];
-        start(as_nobody(
-            folder.path(),
-            &[&["record"], options, &program].concat(),
-        ))
+    let arguments = ["record", "--io", "--sensors", "none", "--pid", "1"];
+    start(as_nobody(folder.path(), &arguments))
         .end()
-        .expect_refusal(125, &["--io needs root", "bpf and perfmon", "sudo"]);
-        assert!(!folder.path().join("ran").exists(), "{options:?}");
-        assert!(!folder.path().join("pagewise.data").exists(), "{options:?}");
-    }
+        .expect_refusal(125, &["--io", "needs root", "bpf and perfmon", "sudo"]);
+    assert!(!folder.path().join("pagewise.data").exists());
     machine.assert_restored();
 }
 

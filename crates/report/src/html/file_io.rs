@@ -112,9 +112,10 @@ fn context_cells(context: &IoContext, io: &FileIo) -> Vec<Cell> {
             Some(context.latency_ns).filter(|_| context.does != Use::Map),
             duration,
         ),
-        match context.miss_ratio() {
-            Some(ratio) => Cell::share(Some(ratio)),
-            None => Cell::none(),
+        match (context.does, context.miss_ratio()) {
+            (Use::Read, None) if context.missed_bytes.is_none() => Cell::share(None),
+            (_, None) => Cell::none(),
+            (_, ratio) => Cell::share(ratio),
         },
         in_vain,
         Cell::word(context.class().as_deref().unwrap_or("-")),

@@ -50,6 +50,9 @@ pub(crate) fn sums(io: &FileIo) -> String {
     if io.summed {
         line.push_str("; recorded as sums: what needs single calls is not known");
     }
+    if io.cache_unseen {
+        line.push_str("; the page cache was not seen: what was missed, read ahead or cached in vain is not known");
+    }
     if io.beyond_bytes > 0 {
         let _ = write!(
             line,
@@ -110,6 +113,7 @@ fn cells(context: &IoContext) -> [String; 8] {
     let latency = |at| context.latency.quantile(at).map_or_else(none, duration);
     let missed = match (context.does, context.miss_ratio()) {
         (Use::Read, Some(ratio)) => percent((ratio * 1e6) as u64, 1_000_000),
+        (Use::Read, None) if context.missed_bytes.is_none() => unknown(),
         _ => none(),
     };
     let in_vain = match context.does {
@@ -179,8 +183,8 @@ pub(crate) fn grounds(context: &IoContext, io: &FileIo, style: Style) -> String 
             None => format!("{} {what}", shown(share)),
         });
     }
-    if context.ahead_bytes > 0 {
-        let mut ahead = format!("{} read ahead", bytes(context.ahead_bytes));
+    if let Some(ahead) = context.ahead_bytes.filter(|&ahead| ahead > 0) {
+        let mut ahead = format!("{} read ahead", bytes(ahead));
         if let Some(unused) = context.unused_ahead_bytes.filter(|&unused| unused > 0) {
             let _ = write!(ahead, ", {} of it never read", bytes(unused));
         }

@@ -85,10 +85,11 @@ table! {
         error: Option<u32> => Dictionary,
         /// How long it was in the kernel, in ns.
         latency_ns: u64 => Delta,
-        /// Of its own range, what was not in the page cache and came in while it ran, in whole pages, in bytes.
-        cached_bytes: u64 => Dictionary,
-        /// What else came into the page cache while it ran: read ahead, in bytes.
-        ahead_bytes: u64 => Dictionary,
+        /// Of its own range, what was not in the page cache and came in while it ran, in whole pages, in bytes; `None`: the page
+        /// cache was not seen.
+        cached_bytes: Option<u64> => Dictionary,
+        /// What else came into the page cache while it ran: read ahead, in bytes; `None`: it was not seen.
+        ahead_bytes: Option<u64> => Dictionary,
         /// The call path ([`StackFrame::stack`](super::StackFrame::stack)); `None` if it was not taken.
         stack: Option<u32> => Dictionary,
     }
@@ -175,8 +176,8 @@ table! {
         /// Latencies together, in ns.
         latency_ns: u64 => Delta,
         /// As in [`IoCall`], together.
-        cached_bytes: u64 => Delta,
+        cached_bytes: Option<u64> => Delta,
         /// As in [`IoCall`], together.
-        ahead_bytes: u64 => Delta,
+        ahead_bytes: Option<u64> => Delta,
     }
 }

@@ -252,8 +252,8 @@ impl Tables {
             bytes: some(n),
             error: some_32(number % 30),
             latency_ns: n % 10_000,
-            cached_bytes: n % 2 * 4096,
-            ahead_bytes: n % 5 * 4096,
+            cached_bytes: Some(n % 2 * 4096),
+            ahead_bytes: Some(n % 5 * 4096),
             stack: some_32(number % 4),
         });
         self.io_files.push(IoFile {
@@ -282,8 +282,8 @@ impl Tables {
             continued: n % 5,
             bytes: n << 12,
             latency_ns: n * 700,
-            cached_bytes: n % 2 * 4096,
-            ahead_bytes: 0,
+            cached_bytes: Some(n % 2 * 4096),
+            ahead_bytes: Some(0),
         });
         let kinds = IoCacheKind::ALL;
         self.io_cache.push(IoCache {

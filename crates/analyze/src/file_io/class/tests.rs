@@ -16,7 +16,7 @@ fn classes(runs: &Runs, again: f64) -> Vec<Class> {
     let reuse = Reuse {
         bytes: 1000,
         again_bytes: (again * 1000.0) as u64,
-        again_cached_bytes: 0,
+        again_cached_bytes: Some(0),
     };
     Thresholds::default().classes(&Evidence {
         calls: runs.calls,
@@ -85,12 +85,12 @@ fn means(bytes: u64, call_bytes: u64, wasted: Option<f64>, again_cached_bytes: u
         buffered_bytes: bytes,
         call_bytes,
         burst_bytes: Some(65_536),
-        ahead_bytes: 1000,
+        ahead_bytes: Some(1000),
         unused_ahead_bytes: wasted.map(|share| (share * 1000.0) as u64),
         reuse: Some(Reuse {
             bytes,
             again_bytes: bytes,
-            again_cached_bytes,
+            again_cached_bytes: Some(again_cached_bytes),
         }),
     }
 }
@@ -113,7 +113,7 @@ fn in_the_memory_that_was_recorded_what_had_left_it_does_not_count() {
     let reuse = Reuse {
         bytes: 1000,
         again_bytes: 900,
-        again_cached_bytes: 5,
+        again_cached_bytes: Some(5),
     };
     let runs = runs(1, 1000, 1 << 20, 1000 << 20);
     let evidence = Evidence {

@@ -1,7 +1,9 @@
 //! Calls on files and changes of the page cache, as rows of the trace.
 
 mod sums;
+mod told;
 
+use pagewise_abi::file_calls;
 use pagewise_collect::CallPath;
 use pagewise_collect::io_record::CacheChange;
 use pagewise_collect::io_record::CacheEvent;
@@ -19,6 +21,7 @@ use pagewise_trace::TraceError;
 use pagewise_trace::TraceWriter;
 
 use self::sums::Sums;
+use self::told::Told;
 use super::fault_paths::FaultPaths;
 use super::mounts::Mounts;
 
@@ -29,6 +32,8 @@ pub(super) struct FileIo {
     cache: Vec<(IoCache, CallPath)>,
     mounts: Mounts,
     sums: Option<Sums>,
+    /// What the preloaded library tells, where no program in the kernel does.
+    pub(super) told: Told,
 }
 
 impl FileIo {
@@ -45,9 +50,6 @@ impl FileIo {
     ) -> Result<(), TraceError> {
         let inside = file.path.as_deref().map(String::from_utf8_lossy);
         let place = self.mounts.place(pid, file.device, inside.as_deref());
-        let filesystem = place
-            .filesystem
-            .or_else(|| name_of(file.magic).map(str::to_owned));
         writer.io_files.push(trace::IoFile {
             time_ns: file.time_ns,
             file: file.file,
@@ -57,9 +59,37 @@ impl FileIo {
             inode: file.inode,
             generation: file.generation,
             bytes: file.bytes,
-            filesystem: filesystem.unwrap_or_else(|| format!("{:#x}", file.magic)),
+            filesystem: filesystem(place.filesystem, file.magic),
             path: place.path,
             unlinked: file.unlinked,
+        })
+    }
+
+    /// Takes a file that the preloaded library tells of, unless it is known already.
+    pub(super) fn told_file(
+        &mut self,
+        file: &file_calls::File<'_>,
+        pid: u32,
+        space: u32,
+        writer: &mut TraceWriter,
+    ) -> Result<(), TraceError> {
+        let Some(number) = self.told.file(file.id) else {
+            return Ok(());
+        };
+        let (path, unlinked) = told::path(file);
+        let place = self.mounts.place(Some(pid), file.id.device, None);
+        writer.io_files.push(trace::IoFile {
+            time_ns: file.time_ns,
+            file: number,
+            space,
+            major: file.id.device.0,
+            minor: file.id.device.1,
+            inode: file.id.inode,
+            generation: file.id.generation,
+            bytes: file.bytes,
+            filesystem: filesystem(place.filesystem, file.magic),
+            path,
+            unlinked,
         })
     }
 
@@ -82,8 +112,8 @@ impl FileIo {
             bytes: moved.filter(|_| direction != IoDirection::Sync),
             error: call.result.err().map(u32::from),
             latency_ns: call.latency_ns,
-            cached_bytes: call.cached_bytes,
-            ahead_bytes: call.ahead_bytes,
+            cached_bytes: Some(call.cached_bytes),
+            ahead_bytes: Some(call.ahead_bytes),
             stack: None,
         };
         self.calls.push((row, call.call_path));
@@ -132,8 +162,10 @@ impl FileIo {
             let other_side_follows = row.direction == IoDirection::Read && is_transfer(row.call);
             row.stack = paths.number(*path, other_side_follows);
         }
-        self.calls.sort_by_key(|(row, _)| row.time_ns);
-        for (row, _) in self.calls.drain(..) {
+        let mut calls: Vec<IoCall> = self.calls.drain(..).map(|(row, _)| row).collect();
+        calls.append(&mut self.told.calls);
+        calls.sort_by_key(|row| row.time_ns);
+        for row in calls {
             match &mut self.sums {
                 Some(sums) => sums.add(&row, writer)?,
                 None => writer.io_calls.push(row)?,
@@ -179,11 +211,18 @@ fn kind_of(call: Call) -> IoCallKind {
     }
 }
 
-/// File systems that are mounted nowhere, by their magic numbers (include/uapi/linux/magic.h).
+fn filesystem(mounted: Option<String>, magic: u64) -> String {
+    let known = mounted.or_else(|| name_of(magic).map(str::to_owned));
+    known.unwrap_or_else(|| format!("{magic:#x}"))
+}
+
+/// File systems that are mounted nowhere, or whose files have another device than their mount, by their magic numbers (include/uapi/linux/magic.h).
 fn name_of(magic: u64) -> Option<&'static str> {
     match magic {
         0x0102_1994 => Some("tmpfs"),
         0x9584_58f6 => Some("hugetlbfs"),
+        0x9123_683e => Some("btrfs"),
+        0x794c_7630 => Some("overlay"),
         _ => None,
     }
 }

@@ -111,16 +111,16 @@ impl Sums {
             continued: 0,
             bytes: 0,
             latency_ns: 0,
-            cached_bytes: 0,
-            ahead_bytes: 0,
+            cached_bytes: Some(0),
+            ahead_bytes: Some(0),
         });
         sum.calls += 1;
         sum.failed += u64::from(call.error.is_some());
         sum.continued += u64::from(continued);
         sum.bytes += call.bytes.unwrap_or(0);
         sum.latency_ns += call.latency_ns;
-        sum.cached_bytes += call.cached_bytes;
-        sum.ahead_bytes += call.ahead_bytes;
+        sum.cached_bytes = both(sum.cached_bytes, call.cached_bytes);
+        sum.ahead_bytes = both(sum.ahead_bytes, call.ahead_bytes);
         Ok(())
     }
 
@@ -178,6 +178,11 @@ impl Sums {
     }
 }
 
+/// A sum of which a part is not known is not known.
+fn both(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    Some(one? + other?)
+}
+
 #[cfg(test)]
 mod tests {
     use pagewise_trace::IoCallKind;
@@ -200,8 +205,8 @@ mod tests {
                 bytes: Some(10),
                 error: None,
                 latency_ns: 0,
-                cached_bytes: 0,
-                ahead_bytes: 0,
+                cached_bytes: Some(0),
+                ahead_bytes: None,
                 stack: Some(stack),
             })
         };

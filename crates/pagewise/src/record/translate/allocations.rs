@@ -1,6 +1,7 @@
 //! What lies where: records of the preloaded library, and what is mapped.
 
 use pagewise_abi as abi;
+use pagewise_abi::file_calls::OfFiles;
 use pagewise_attribute::Mapping;
 use pagewise_trace as trace;
 use pagewise_trace::TraceError;
@@ -33,12 +34,16 @@ impl Translator {
             abi::Record::Move(moved) => moved.time_ns,
             abi::Record::Maps(maps) => maps.time_ns,
             abi::Record::Name(name) => name.time_ns,
+            abi::Record::OfFiles(record) => record.time_ns(),
         };
         if !self.announced && !self.spaces_of.contains_key(&pid) {
             self.introduce(pid, time_ns, writer)?;
         }
         let Some(space) = self.space_at(pid, time_ns) else {
-            self.counts.strangers += 1;
+            match record {
+                abi::Record::OfFiles(_) => self.counts.strange_calls += 1,
+                _ => self.counts.strangers += 1,
+            }
             return Ok(());
         };
         match record {
@@ -59,6 +64,7 @@ impl Translator {
                 new_bytes: moved.new_bytes,
             }),
             abi::Record::Maps(maps) => self.maps_piece(pid, space, maps, writer),
+            abi::Record::OfFiles(record) => self.of_files(pid, space, record, writer),
             abi::Record::Name(name) => writer.given_names.push(trace::GivenName {
                 time_ns,
                 space,
@@ -66,6 +72,34 @@ impl Translator {
                 name: String::from_utf8_lossy(name.text).into_owned(),
             }),
         }
+    }
+
+    fn of_files(
+        &mut self,
+        pid: u32,
+        space: u32,
+        record: &OfFiles<'_>,
+        writer: &mut TraceWriter,
+    ) -> Result<(), TraceError> {
+        match record {
+            OfFiles::Path(path) => {
+                let found = self.call_paths.number_of_told(pid, path);
+                let number = found.as_ref().map(|(number, _)| *number);
+                self.file_io.told.path((space, path.token), number);
+                let rows = found.into_iter().flat_map(|(_, rows)| rows);
+                rows.into_iter().try_for_each(|row| writer.stacks.push(row))
+            }
+            OfFiles::File(file) => self.file_io.told_file(file, pid, space, writer),
+            OfFiles::Call(call) => {
+                self.file_io.told.call(call, space);
+                Ok(())
+            }
+        }
+    }
+
+    /// Calls on files that were told without their call path.
+    pub(in crate::record) fn calls_without_path(&self) -> u64 {
+        self.file_io.told.without_path
     }
 
     pub(in crate::record) fn allocation(

@@ -71,6 +71,8 @@ pub(in crate::record) struct Counts {
     pub(in crate::record) evictions: u64,
     /// Records of processes that no sensor had announced.
     pub(in crate::record) strangers: u64,
+    /// The same of what was told of calls on files.
+    pub(in crate::record) strange_calls: u64,
     /// The largest mean distance of samples, bytes; 0: there was none.
     sparsest_sample_bytes: u32,
 }
