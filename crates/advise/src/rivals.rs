@@ -59,7 +59,8 @@ fn party<'a>(io: &'a FileIo, context: &IoContext, paths: &'a [ContextPath]) -> P
     let files = files.map(|&(file, _)| io.files.get(file)?.path.as_deref());
     let reuse = context.reuse.map(|reuse| match context.advice {
         Advice::Keep => reuse.again_bytes,
-        _ => reuse.again_cached_bytes,
+        // Where the page cache was not seen, all of it may have been there still.
+        _ => reuse.again_cached_bytes.unwrap_or(reuse.again_bytes),
     });
     Party {
         action: action(context.does, context.advice),
