@@ -111,11 +111,6 @@ impl Pages {
         &self.0
     }
 
-    /// Whether nobody uses the address space any more (mmget_not_zero in pagemap_read, fs/proc/task_mmu.c, 6.12).
-    pub(crate) fn are_gone(&self) -> bool {
-        !matches!(self.0.read_at(&mut [0; 8], ENTRY_BYTES), Ok(8))
-    }
-
     /// Claims what the accessed bits will tell, until it is given up or dropped: who cleared them meanwhile would spoil it. False: another one
     /// has it. Only those who ask are kept from clearing.
     pub fn claim(&self) -> bool {

@@ -14,6 +14,7 @@ use crate::access::Walked;
 use crate::record::PAGE_BYTES;
 use crate::residency::Method;
 use crate::residency::method;
+use crate::residency::pagemap::is_gone;
 use crate::residency::request;
 use crate::residency::request::PageRegion;
 use crate::residency::request::Request;
@@ -94,7 +95,7 @@ impl PageRegions {
                         source,
                     }
                 })?;
-            if pages.are_gone() {
+            if is_gone(pages.file()) {
                 return Ok(Walked::Gone);
             }
             self.found[..count]

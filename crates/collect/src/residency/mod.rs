@@ -9,7 +9,7 @@
 //! Needs no privilege for processes of one's own: what `ptrace` may read (PTRACE_MODE_READ, fs/proc/task_mmu.c, 6.12).
 //! The target is not stopped; while a part is looked at, its `mmap` and `munmap` wait.
 
-mod pagemap;
+pub(crate) mod pagemap;
 pub(crate) mod request;
 mod runs;
 mod scanner;

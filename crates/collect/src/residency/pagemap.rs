@@ -122,8 +122,7 @@ impl Pagemap {
     /// Whether nobody uses the address space any more. Asked after a look, the answer no vouches for what was seen:
     /// nothing had been torn down (mmget_not_zero in pagemap_read, fs/proc/task_mmu.c, 6.12).
     pub(super) fn is_gone(&self) -> bool {
-        let mut entry = [0; 8];
-        !matches!(self.file.read_at(&mut entry, 8), Ok(8))
+        is_gone(&self.file)
     }
 
     /// The last page of the address space, excluded.
@@ -221,6 +220,12 @@ impl Pagemap {
             left_out: false,
         })
     }
+}
+
+/// Whether nobody uses the address space any more whose `pagemap` this is.
+pub(crate) fn is_gone(pagemap: &File) -> bool {
+    let mut entry = [0; 8];
+    !matches!(pagemap.read_at(&mut entry, 8), Ok(8))
 }
 
 /// Since Linux 6.15 what has no memory cannot be opened at all.

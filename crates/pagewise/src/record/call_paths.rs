@@ -31,8 +31,8 @@ type Key = Vec<(Option<Arc<str>>, u64)>;
 pub(crate) struct CallPaths {
     pub(crate) mapped: Mapped,
     told: ToldCode,
-    /// Since when each process has run its program, where that was told.
-    begun_ns: HashMap<u32, u64>,
+    /// Which process has run its program since when, where that was told; former programs by their numbers.
+    begun: HashMap<u32, (u32, u64)>,
     /// Programs that processes ran before, as many as were told of.
     former: u32,
     elf: ElfCache,
@@ -123,14 +123,11 @@ impl CallPaths {
         if let Some(parent) = self.parents.remove(&pid) {
             self.parents.insert(number, parent);
         }
-        let begun_ns = self.begun_ns.insert(pid, time_ns);
+        if let Some(begun) = self.begun.insert(pid, (pid, time_ns)) {
+            self.begun.insert(number, begun);
+        }
         if let Some(process) = self.processes.remove(&pid) {
             self.processes.insert(number, process);
-        } else if let Some(begun_ns) = begun_ns {
-            let mappings = self.told.of(pid, begun_ns, &self.mapped.roots());
-            if !mappings.is_empty() {
-                self.set_mappings(number, &mappings);
-            }
         }
         number
     }
@@ -177,7 +174,7 @@ impl CallPaths {
     pub(crate) fn forget(&mut self, pid: u32) {
         self.processes.remove(&pid);
         self.parents.remove(&pid);
-        self.begun_ns.remove(&pid);
+        self.begun.remove(&pid);
         self.told.forget(pid);
     }
 
@@ -334,8 +331,8 @@ impl CallPaths {
     /// What is mapped in a process, or was before it ended. Empty: nobody knows.
     fn mappings_of(&mut self, pid: u32) -> Vec<Mapping> {
         let mappings = self.mapped.now(pid);
-        match self.begun_ns.get(&pid) {
-            Some(&begun_ns) if mappings.is_empty() => {
+        match self.begun.get(&pid) {
+            Some(&(pid, begun_ns)) if mappings.is_empty() => {
                 self.told.of(pid, begun_ns, &self.mapped.roots())
             }
             _ => mappings,
