@@ -229,7 +229,9 @@ impl Ledger {
     ) -> Option<Number> {
         let live = self.counts.live;
         let fewer = self.counts.peak.saturating_sub(live);
-        let most = (live / LIVE_FOR_EACH_READY).max(fewer).clamp(READY.0, READY.1);
+        let most = (live / LIVE_FOR_EACH_READY)
+            .max(fewer)
+            .clamp(READY.0, READY.1);
         let class = &mut self.classes[0];
         if class.ready.count() >= most {
             return None;
