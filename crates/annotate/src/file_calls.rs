@@ -120,7 +120,8 @@ impl<'tree> FileCall<'tree> {
 
     /// Why another call must not take its place.
     pub(crate) fn why_not(&self, source: &Source) -> Option<String> {
-        let around = || ancestors(self.node).take_while(|node| node.kind() != "function_definition");
+        let around =
+            || ancestors(self.node).take_while(|node| node.kind() != "function_definition");
         if self.node.has_error() || ancestors(self.node).any(|node| node.is_error()) {
             return Some("the parser does not understand what is around it".to_owned());
         }
@@ -157,7 +158,8 @@ impl<'tree> FileCall<'tree> {
 /// The calls whose own lines, or whose statement's, a line is among; those that begin on it, if any do.
 pub(crate) fn on_line(source: &Source, line: usize) -> Vec<FileCall<'_>> {
     let row = line.saturating_sub(1);
-    let covers = |node: Node<'_>| (node.start_position().row..=node.end_position().row).contains(&row);
+    let covers =
+        |node: Node<'_>| (node.start_position().row..=node.end_position().row).contains(&row);
     let calls = descendants(source.root()).filter_map(|node| FileCall::read(source, node));
     let calls: Vec<FileCall<'_>> = calls.collect();
     let begins = |call: &FileCall<'_>| call.node.start_position().row == row;
@@ -176,14 +178,16 @@ pub(crate) fn on_line(source: &Source, line: usize) -> Vec<FileCall<'_>> {
         let found = calls.iter().filter(|call| is(call));
         found.cloned().collect::<Vec<_>>()
     });
-    found.into_iter().find(|found| !found.is_empty()).unwrap_or_default()
+    found
+        .into_iter()
+        .find(|found| !found.is_empty())
+        .unwrap_or_default()
 }
 
 /// A macro of this file that is used on a line, and reads or writes.
 pub(crate) fn macro_on_line(source: &Source, line: usize) -> Option<&str> {
-    let used = descendants(source.root()).filter(|node| {
-        node.kind() == "call_expression" && node.start_position().row + 1 == line
-    });
+    let used = descendants(source.root())
+        .filter(|node| node.kind() == "call_expression" && node.start_position().row + 1 == line);
     let names = used.filter_map(|call| last_name(source, call.child_by_field_name("function")?));
     let mut names = names.filter(|name| {
         defined(source, name).is_some_and(|value| reads_or_writes(&value, source.is_cpp()))
@@ -199,7 +203,9 @@ pub(crate) fn hint(action: &Action) -> Result<String, String> {
     };
     match action {
         Action::Io(IoAction::Readahead(mode)) => Ok(word(*mode).to_owned()),
-        Action::Io(IoAction::WillNeed { burst_bytes }) => Ok(format!("PAGEWISE_BURST({burst_bytes})")),
+        Action::Io(IoAction::WillNeed { burst_bytes }) => {
+            Ok(format!("PAGEWISE_BURST({burst_bytes})"))
+        }
         Action::Io(IoAction::Drop { readahead }) => Ok(with("PAGEWISE_DROP", *readahead)),
         other => Err(format!(
             "{} has no call for the source: leave it to pagewise apply",
@@ -218,7 +224,11 @@ fn word(mode: Readahead) -> &'static str {
 
 /// Where this file says itself how the kernel reads ahead, from 0.
 pub(crate) fn own_advice(source: &Source) -> Option<usize> {
-    let words = ["POSIX_FADV_SEQUENTIAL", "POSIX_FADV_RANDOM", "POSIX_FADV_NORMAL"];
+    let words = [
+        "POSIX_FADV_SEQUENTIAL",
+        "POSIX_FADV_RANDOM",
+        "POSIX_FADV_NORMAL",
+    ];
     let mut nodes = descendants(source.root());
     nodes
         .find(|node| node.kind() == "identifier" && words.contains(&source.text(*node)))
@@ -247,7 +257,10 @@ fn redefined(source: &Source, name: &str, is_global: bool) -> Option<usize> {
 fn declares(source: &Source, declaration: Node<'_>, name: &str) -> bool {
     let mut declarator = declaration.child_by_field_name("declarator");
     while let Some(inner) = declarator {
-        if matches!(inner.kind(), "identifier" | "field_identifier" | "qualified_identifier") {
+        if matches!(
+            inner.kind(),
+            "identifier" | "field_identifier" | "qualified_identifier"
+        ) {
             return last_name(source, inner) == Some(name);
         }
         let next = inner.child_by_field_name("declarator");

@@ -99,7 +99,11 @@ fn agreed(rules: &[&Rule]) -> Result<Action, String> {
 }
 
 /// `None`: nothing is done.
-fn hint_of(source: &Source, call: &FileCall<'_>, action: &Action) -> Result<Option<String>, String> {
+fn hint_of(
+    source: &Source,
+    call: &FileCall<'_>,
+    action: &Action,
+) -> Result<Option<String>, String> {
     if *action == Action::Nothing {
         return Ok(None);
     }
@@ -112,10 +116,12 @@ fn hint_of(source: &Source, call: &FileCall<'_>, action: &Action) -> Result<Opti
         (Some(_), Action::Io(IoAction::Drop { .. })) => {
             hint(&Action::Io(IoAction::Drop { readahead: None })).map(Some)
         }
-        (Some(row), Action::Io(IoAction::Readahead(_) | IoAction::WillNeed { .. })) => Err(format!(
-            "line {} says itself how the kernel reads ahead: choose one of both by hand",
-            row + 1
-        )),
+        (Some(row), Action::Io(IoAction::Readahead(_) | IoAction::WillNeed { .. })) => {
+            Err(format!(
+                "line {} says itself how the kernel reads ahead: choose one of both by hand",
+                row + 1
+            ))
+        }
         _ => hint(action).map(Some),
     }
 }

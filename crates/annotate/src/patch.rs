@@ -135,7 +135,9 @@ impl<'source> Patch<'source> {
         let already = match call.hint(source) {
             Some(there) if there == hint => true,
             Some(there) => {
-                return Err(format!("it has another hint already, {there}: take that out first"));
+                return Err(format!(
+                    "it has another hint already, {there}: take that out first"
+                ));
             }
             None => false,
         };
