@@ -118,8 +118,9 @@ fn planned(places: &Places<'_>, plan: &Path, sources: &[PathBuf]) -> Result<Vec<
     let mut patched = Vec::new();
     let mut elsewhere = 0;
     // What is read by the same line, and shall be left alone, is in the way of others' hints.
-    let is_meant =
-        |rule: &&Rule| rule.action != Action::Nothing || matches!(rule.target, PlanTarget::Io { .. });
+    let is_meant = |rule: &&Rule| {
+        rule.action != Action::Nothing || matches!(rule.target, PlanTarget::Io { .. })
+    };
     for rule in plan.rules.iter().filter(is_meant) {
         let Some(file) = &rule.place.file else {
             let why = "the plan does not tell in which file it is".to_owned();
