@@ -53,7 +53,10 @@ pub(super) fn forget() {
         module.end.store(0, Ordering::Release);
     }
     for known in &KNOWN {
-        known.address.store(0, Ordering::Release);
+        // What is empty takes no memory.
+        if known.address.load(Ordering::Relaxed) != 0 {
+            known.address.store(0, Ordering::Release);
+        }
     }
 }
 
