@@ -34,6 +34,23 @@ pub struct Found {
     pub already: bool,
 }
 
+/// A call that reads or writes a file, and that a plan is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundCall {
+    /// Line, from 1.
+    pub line: usize,
+    /// The function that it is in.
+    pub function: Option<String>,
+    /// `pread`.
+    pub by: String,
+    /// The descriptor or stream, as it is written there.
+    pub file: String,
+    /// The call that takes its place.
+    pub call: String,
+    /// It is there already.
+    pub already: bool,
+}
+
 /// What was not patched.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Refusal {
@@ -46,8 +63,10 @@ pub struct Refusal {
 /// A source with what is inserted into it.
 #[derive(Default)]
 pub struct Annotated {
-    /// What was found, by line.
+    /// What allocates, by line.
     pub found: Vec<Found>,
+    /// What reads or writes and has a hint, by line.
+    pub found_calls: Vec<FoundCall>,
     /// What was refused, by line.
     pub refusals: Vec<Refusal>,
     pub(crate) insertions: Insertions,

@@ -1,4 +1,6 @@
-//! What is put where in a source: calls behind statements, and the header they need.
+//! What is put where in a source: calls behind statements or in place of others, and the headers they need.
+
+use std::collections::BTreeMap;
 
 use tree_sitter::Node;
 
@@ -6,11 +8,14 @@ use crate::allocator::Allocation;
 use crate::allocator::is_wrapper;
 use crate::annotate::Annotated;
 use crate::annotate::Found;
+use crate::annotate::FoundCall;
 use crate::annotate::Refusal;
 use crate::binding::Binding;
 use crate::calls::HEADER;
 use crate::diff::lines_of;
 use crate::expression::function_around;
+use crate::file_calls;
+use crate::file_calls::FileCall;
 use crate::macros::Macros;
 use crate::source::Source;
 use crate::source::ancestors;
@@ -21,8 +26,8 @@ use crate::statement::Statement;
 pub(crate) struct Patch<'source> {
     source: &'source Source,
     annotated: Annotated,
-    /// Where the first call is used.
-    first: Option<usize>,
+    /// Where the first call of each header is used.
+    first: BTreeMap<&'static str, usize>,
 }
 
 impl<'source> Patch<'source> {
@@ -30,7 +35,7 @@ impl<'source> Patch<'source> {
         Self {
             source,
             annotated: Annotated::default(),
-            first: None,
+            first: BTreeMap::new(),
         }
     }
 
@@ -117,9 +122,47 @@ impl<'source> Patch<'source> {
             .any(|text| text == call)
     }
 
+    /// A call from here on needs a header.
+    fn needs(&mut self, header: &'static str, start: usize) {
+        let first = self.first.entry(header).or_insert(start);
+        *first = start.min(*first);
+    }
+
+    /// Puts a call with a hint in the place of one without.
+    pub(crate) fn give_hint(&mut self, call: &FileCall<'_>, hint: &str) -> Result<(), String> {
+        const NOT_TEXT: &str = "it is not UTF-8";
+        let source = self.source;
+        let already = match call.hint(source) {
+            Some(there) if there == hint => true,
+            Some(there) => {
+                return Err(format!(
+                    "it has another hint already, {there}: take that out first"
+                ));
+            }
+            None => false,
+        };
+        let hinted = call.hinted(source, hint).ok_or(NOT_TEXT)?;
+        let file = call.file(source).ok_or(NOT_TEXT)?;
+        if !already {
+            self.needs(file_calls::HEADER, call.node.start_byte());
+            for (at, text) in call.insertions(source, hint).ok_or(NOT_TEXT)? {
+                self.annotated.insertions.insert_within(at, &text);
+            }
+        }
+        self.annotated.found_calls.push(FoundCall {
+            line: call.node.start_position().row + 1,
+            function: function_around(source, call.node).map(str::to_owned),
+            by: call.by.to_owned(),
+            file,
+            call: hinted,
+            already,
+        });
+        Ok(())
+    }
+
     fn place(&mut self, statement: Statement<'_>, calls: &[String]) {
         let (start, end) = (statement.node.start_byte(), statement.node.end_byte());
-        self.first = Some(self.first.map_or(start, |first| first.min(start)));
+        self.needs(HEADER, start);
         let insertions = &mut self.annotated.insertions;
         if statement.needs_braces {
             insertions.insert_first(start, "{ ");
@@ -136,18 +179,19 @@ impl<'source> Patch<'source> {
     }
 
     pub(crate) fn finish(mut self) -> Annotated {
-        if let Some(first) = self.first {
-            self.include_header(first);
+        for (header, first) in std::mem::take(&mut self.first) {
+            self.include_header(header, first);
         }
         let annotated = &mut self.annotated;
         annotated.found.sort_by_key(|found| found.line);
+        annotated.found_calls.sort_by_key(|found| found.line);
         annotated.refusals.sort();
         annotated.refusals.dedup();
         self.annotated
     }
 
     /// Behind the last `#include` that is always taken and comes before the first call; else before all code.
-    fn include_header(&mut self, first: usize) {
+    fn include_header(&mut self, header: &str, first: usize) {
         let is_unconditional = |item: &Node<'_>| {
             ancestors(*item).all(|around| around.is_error() || around.kind() == "translation_unit")
         };
@@ -158,11 +202,11 @@ impl<'source> Patch<'source> {
             .collect();
         let is_include = |item: &&Node<'_>| item.kind() == "preproc_include";
         let mut includes = items.iter().filter(is_include);
-        let is_ours = |item: &Node<'_>| self.source.text(*item).contains(HEADER);
+        let is_ours = |item: &Node<'_>| self.source.text(*item).contains(header);
         if includes.clone().any(is_ours) {
             return;
         }
-        let line = format!("#include \"{HEADER}\"");
+        let line = format!("#include \"{header}\"");
         let row = match includes.next_back() {
             Some(last) => row_behind(&items, last.start_position().row),
             None => row_of_code(self.source, first),

@@ -1,4 +1,4 @@
-//! A plan's rules at the lines that allocate.
+//! A plan's rules at the lines that allocate; those about I/O are in `io_rules`.
 
 use pagewise_attribute::simple_name;
 use pagewise_plan::Rule;
@@ -14,17 +14,27 @@ use crate::binding::bind;
 use crate::calls;
 use crate::declared::Declared;
 use crate::expression::function_around;
+use crate::io_rules;
 use crate::patch::Patch;
 use crate::source::Source;
 use crate::source::ancestors;
 
-/// Places the calls of rules that act ([`pagewise_plan::Plan::acting_rules`]) on objects that this source allocates.
+/// Places the calls of rules that act ([`pagewise_plan::Plan::acting_rules`]) on objects that this source allocates, and the hints of
+/// rules about I/O. Of the latter also those that do nothing must be given: their calls may be by the same line.
 pub fn from_plan(source: &Source, rules: &[&Rule]) -> Annotated {
     let mut patch = Patch::new(source);
     let declared = Declared::read(source);
     let allocations = allocations(source);
     let mut whole = Vec::new();
-    for rule in rules {
+    let is_io = |rule: &&&Rule| matches!(rule.target, Target::Io { .. });
+    let (of_io, of_memory): (Vec<&Rule>, Vec<&Rule>) = rules.iter().partition(is_io);
+    for refusal in io_rules::place(&mut patch, source, &of_io) {
+        match refusal.line {
+            Some(line) => patch.refuse_line(line - 1, refusal.why),
+            None => whole.push(refusal),
+        }
+    }
+    for rule in of_memory {
         if let Err(why) = place(&mut patch, source, &declared, &allocations, rule) {
             let why = format!("{}: {why}", rule.name);
             match rule.place.line {
@@ -50,12 +60,6 @@ fn place(
             "it is a variable: write pagewise_lock(&{symbol}, sizeof {symbol}); where the program starts"
         ));
     }
-    if matches!(rule.target, Target::Io { .. }) {
-        return Err(
-            "it is about calls that read or write, not about memory: leave it to pagewise apply"
-                .to_owned(),
-        );
-    }
     let line = rule.place.line.ok_or("the plan does not tell its line")?;
     let (allocation, binding) = at_line(source, declared, allocations, rule, line as usize)?;
     let calls = calls::of_action(&rule.action, &binding)?;
@@ -79,14 +83,7 @@ fn at_line<'list, 'tree>(
         "nothing on this line allocates (malloc and kin, new, mmap, a container): has the source changed since it \
          was recorded? else place the call by hand",
     )?;
-    let function = function_around(source, first.node);
-    if let (Some(now), Some(then)) = (function, rule.place.function.as_deref().and_then(named))
-        && now != then
-    {
-        return Err(format!(
-            "this line is in {now}, and was in {then} when it was recorded: record it again"
-        ));
-    }
+    require_same_function(source, first.node, rule)?;
     let mut why = String::new();
     let mut bound = Vec::new();
     for allocation in here {
@@ -103,6 +100,21 @@ fn at_line<'list, 'tree>(
     match bound.len() {
         1 => bound.pop().ok_or(why),
         _ => Err(why),
+    }
+}
+
+/// Whether a node is in the function that a rule says, as far as both can be told.
+pub(crate) fn require_same_function(
+    source: &Source,
+    node: Node<'_>,
+    rule: &Rule,
+) -> Result<(), String> {
+    let now = function_around(source, node);
+    match (now, rule.place.function.as_deref().and_then(named)) {
+        (Some(now), Some(then)) if now != then => Err(format!(
+            "this line is in {now}, and was in {then} when it was recorded: record it again"
+        )),
+        _ => Ok(()),
     }
 }
 

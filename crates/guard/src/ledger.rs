@@ -24,7 +24,8 @@ use crate::slot::State;
 pub(crate) const MOST_AHEAD: usize = 32;
 /// So many slots wait with a page from an object that was given back, at least and at most...
 const READY: (u64, u64) = (256, 4096);
-/// ... and between, one for so many objects that are alive.
+/// ... and between, one for so many objects that are alive, or as many as there are fewer objects than there were at the most: giving a page
+/// up takes longer than moving it, and with it there is no more memory in use than there was.
 const LIVE_FOR_EACH_READY: u64 = 4;
 /// One slot is opened ahead for so many that were handed out.
 const TAKEN_FOR_EACH_AHEAD: u64 = 64;
@@ -226,7 +227,11 @@ impl Ledger {
         prepare: Prepare<'_>,
         unguard: &mut dyn FnMut(&[Number], usize) -> bool,
     ) -> Option<Number> {
-        let most = (self.counts.live / LIVE_FOR_EACH_READY).clamp(READY.0, READY.1);
+        let live = self.counts.live;
+        let fewer = self.counts.peak.saturating_sub(live);
+        let most = (live / LIVE_FOR_EACH_READY)
+            .max(fewer)
+            .clamp(READY.0, READY.1);
         let class = &mut self.classes[0];
         if class.ready.count() >= most {
             return None;

@@ -1,11 +1,12 @@
 //! Call paths, each kept once and known by a number, so that an object remembers two of them in eight bytes.
 //!
-//! A path is words in a growing store: how many frames and which thread, then the frames. A table of numbers by hash finds
-//! it again. Both only grow; any thread adds to them, without locks.
+//! A path is words in a growing store: how many frames and which thread, then the frames. A [`table`] of numbers by hash finds
+//! it again. Both only grow, and any thread adds to them.
+
+mod table;
 
 use std::cell::Cell;
 use std::cell::RefCell;
-use std::sync::atomic::AtomicU32;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
@@ -23,11 +24,8 @@ use crate::system;
 
 const WORD: usize = size_of::<u64>();
 const _: () = assert!(MOST_FRAMES < unwind::MOST_REMEMBERED);
-const TABLE_BITS: u32 = 20;
-/// Places looked at in the table before a path is given up.
-const TRIES: usize = 64;
 /// Paths, from which on a path is kept but once, whichever threads have it: the rest of the table is for new paths.
-const MOST_WITH_THREAD: usize = (1 << TABLE_BITS) / 4 * 3;
+const MOST_WITH_THREAD: usize = table::MOST / 4 * 3;
 /// Bytes of the store, at most.
 const MOST_BYTES: usize = 4 << 30;
 /// Of what a limit of the address space leaves, one part in so many.
@@ -36,8 +34,6 @@ const SHARE_OF_LIMIT: usize = 32;
 static STORE: Reserve = Reserve::new();
 /// Words used; number 0 stands for no path.
 static USED: AtomicUsize = AtomicUsize::new(1);
-static TABLE: [AtomicU32; 1 << TABLE_BITS] = [const { AtomicU32::new(0) }; 1 << TABLE_BITS];
-static ENTRIES: AtomicUsize = AtomicUsize::new(0);
 /// Paths that were walked, and those of them that have no end, or no room.
 pub(crate) static WALKED: AtomicU64 = AtomicU64::new(0);
 pub(crate) static CUT: AtomicU64 = AtomicU64::new(0);
@@ -114,6 +110,7 @@ pub(crate) fn known_thread() -> u32 {
 
 /// In a forked child, this thread has another number.
 pub(crate) fn after_fork() {
+    table::after_fork();
     let _ = THREAD.try_with(|known| known.set(0));
     let _ = LAST.try_with(|last| last.try_borrow_mut().map(|mut last| last.1 = 0));
 }
@@ -161,7 +158,7 @@ pub(crate) fn number_of_callers(registers: Registers) -> u32 {
 
 /// The number of a path with a thread; where there are very many threads, only that of the path.
 fn number_of(frames: &[usize], thread: u32) -> u32 {
-    let is_full = ENTRIES.load(Ordering::Relaxed) > MOST_WITH_THREAD;
+    let is_full = table::entries() > MOST_WITH_THREAD;
     let mut number = find(frames, thread, !is_full);
     if number == 0 && is_full {
         number = find(frames, 0, true);
@@ -173,38 +170,29 @@ fn number_of(frames: &[usize], thread: u32) -> u32 {
 /// The number of a path with a thread, which is added if that `is_wanted`; 0: it is not there.
 fn find(frames: &[usize], thread: u32, is_wanted: bool) -> u32 {
     let head = frames.len() as u64 | u64::from(thread) << 32;
-    let mut hash = head.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    for &frame in frames {
-        hash = (hash ^ frame as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        hash ^= hash >> 29;
+    let wanted = table::Wanted {
+        hash: hash(head, frames.iter().map(|&frame| frame as u64)),
+        is_same: |number| is_same(number, head, frames),
+        hash_of: hash_of_number,
+    };
+    match is_wanted {
+        true => wanted.find_or_add(|| write(head, frames)),
+        false => wanted.find(),
     }
-    let mut written = 0;
-    for attempt in 0..TRIES {
-        let place = &TABLE[(hash as usize + attempt) & ((1 << TABLE_BITS) - 1)];
-        let mut number = place.load(Ordering::Acquire);
-        if number == 0 {
-            if !is_wanted {
-                return 0;
-            }
-            if written == 0 {
-                written = write(head, frames);
-                if written == 0 {
-                    return 0;
-                }
-            }
-            match place.compare_exchange(0, written, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => {
-                    ENTRIES.fetch_add(1, Ordering::Relaxed);
-                    return written;
-                }
-                Err(other) => number = other,
-            }
-        }
-        if is_same(number, head, frames) {
-            return number;
-        }
-    }
-    0
+}
+
+fn hash(head: u64, frames: impl Iterator<Item = u64>) -> u64 {
+    const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+    frames.fold(head.wrapping_mul(MULTIPLIER), |hash, frame| {
+        let hash = (hash ^ frame).wrapping_mul(MULTIPLIER);
+        hash ^ hash >> 29
+    })
+}
+
+fn hash_of_number(number: u32) -> u64 {
+    let word = |index| word(number as usize + index).load(Ordering::Relaxed);
+    let length = length_of(number).unwrap_or(0);
+    hash(word(0), (1..=length).map(word))
 }
 
 fn is_same(number: u32, head: u64, frames: &[usize]) -> bool {

@@ -24,6 +24,9 @@ const MOST_TRIES: u32 = 4;
 /// Faults taken at once.
 pub(crate) const MOST_FAULTS: usize = 16;
 
+/// A flag of copies and of moves.
+const DONT_WAKE: u64 = 1;
+
 const IOCTL_API: c_long = 0xc018_aa3f;
 const IOCTL_REGISTER: c_long = 0xc020_aa00;
 const IOCTL_WAKE: c_long = 0x8010_aa02;
@@ -94,7 +97,7 @@ fn errno() -> c_int {
 impl Userfault {
     /// One whose faults are also the kernel's own, which takes a privilege. The error is errno.
     pub(crate) fn new() -> Result<Self, c_int> {
-        let flags = c_long::from(libc::O_CLOEXEC);
+        let flags = c_long::from(libc::O_CLOEXEC | libc::O_NONBLOCK);
         // SAFETY: no pointers.
         let mut file = unsafe { libc::syscall(libc::SYS_userfaultfd, flags) };
         if file < 0 {
@@ -176,7 +179,6 @@ impl Userfault {
 
     /// Moves a page's memory to a place that has none, and no guard; where it was, it is missing then.
     pub(crate) fn carry(&self, from: usize, to: usize) -> Given {
-        const DONT_WAKE: u64 = 1;
         let mut tries = 0;
         loop {
             let bytes = page::bytes() as u64;
@@ -207,18 +209,20 @@ impl Userfault {
         self.ioctl(IOCTL_WAKE, &mut [start as u64, bytes as u64])
     }
 
-    /// Gives a missing page contents, all at once, and wakes who waits for it. A guard there would be overwritten.
+    /// Gives a missing page contents, all at once; who waits for it does so still. A guard there would be overwritten.
     pub(crate) fn give(&self, page: usize, contents: *const u8) -> Given {
-        let mut copy = [page as u64, contents as u64, page::bytes() as u64, 0, 0];
+        let mut copy = [
+            page as u64,
+            contents as u64,
+            page::bytes() as u64,
+            DONT_WAKE,
+            0,
+        ];
         loop {
             if self.ioctl(IOCTL_COPY, &mut copy) {
                 return Given::Now;
             }
             match errno() {
-                libc::EEXIST => {
-                    self.wake(page, page::bytes());
-                    return Given::Before;
-                }
                 // Mappings changed meanwhile.
                 libc::EAGAIN => copy[4] = 0,
                 why => return Given::because(why),
@@ -236,58 +240,38 @@ impl Userfault {
 
     /// Waits for faults, for at most so long. Returns how many there are.
     pub(crate) fn wait(&self, faults: &mut [Fault; MOST_FAULTS], most_ms: Option<c_int>) -> usize {
-        let Some(most_ms) = most_ms else {
-            return self.read(faults);
-        };
-        // Whose reads would wait cannot be polled: that returns at once (`userfaultfd_poll`, fs/userfaultfd.c).
-        self.set_waits(false);
-        let count = match self.poll(most_ms) {
+        match self.poll(most_ms) {
             true => self.read(faults),
             false => 0,
-        };
-        self.set_waits(true);
-        count
-    }
-
-    /// Whether a read waits where there is no fault.
-    fn set_waits(&self, waits: bool) {
-        let flags = if waits { 0 } else { libc::O_NONBLOCK };
-        // SAFETY: a descriptor of ours, no pointers.
-        unsafe {
-            libc::syscall(
-                libc::SYS_fcntl,
-                self.0,
-                c_long::from(libc::F_SETFL),
-                c_long::from(flags),
-            )
-        };
+        }
     }
 
     /// Whether there is a fault, at once or within so long.
-    fn poll(&self, most_ms: c_int) -> bool {
+    fn poll(&self, most_ms: Option<c_int>) -> bool {
         let mut poll = libc::pollfd {
             fd: self.0 as c_int,
             events: libc::POLLIN,
             revents: 0,
         };
-        let time = libc::timespec {
+        let time = most_ms.map(|most_ms| libc::timespec {
             tv_sec: 0,
             tv_nsec: c_long::from(most_ms) * 1_000_000,
-        };
-        // SAFETY: one entry, a valid time, no mask.
+        });
+        // SAFETY: one entry, a valid time or none, no mask.
         let ready = unsafe {
             libc::syscall(
                 libc::SYS_ppoll,
                 &raw mut poll,
                 1 as c_long,
-                &raw const time,
+                time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref),
                 0 as c_long,
             )
         };
         ready > 0
     }
 
-    fn read(&self, faults: &mut [Fault; MOST_FAULTS]) -> usize {
+    /// Faults that are there already.
+    pub(crate) fn read(&self, faults: &mut [Fault; MOST_FAULTS]) -> usize {
         // SAFETY: the buffer is that long; any bytes are a fault.
         let bytes = unsafe {
             libc::syscall(

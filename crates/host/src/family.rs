@@ -30,8 +30,13 @@ pub fn thread_faults(pid: u32) -> Vec<ThreadFaults> {
     threads(pid).into_iter().filter_map(faults).collect()
 }
 
-/// All descendants of a process, parents before their children, as [`process::descendants`]; quick where the kernel lists
-/// children (CONFIG_PROC_CHILDREN).
+/// Direct children of a process, zombies included; quick where the kernel lists them (CONFIG_PROC_CHILDREN).
+pub fn children(pid: u32) -> Vec<u32> {
+    listed_children(pid).unwrap_or_else(|| process::children(pid))
+}
+
+/// All descendants of a process, parents before their children, without itself; quick where the kernel lists children. Processes that
+/// come and go meanwhile may be missed.
 pub fn descendants(pid: u32) -> Vec<u32> {
     let mut found = Vec::new();
     let mut next = vec![pid];

@@ -152,8 +152,8 @@ pub fn is_alive(pid: u32) -> bool {
 }
 
 /// All descendants, parents before their children; without `pid` itself. Processes that come and go
-/// meanwhile may be missed.
-pub fn descendants(pid: u32) -> Vec<u32> {
+/// meanwhile may be missed. Goes through all of `/proc`: see [`crate::family`].
+pub(crate) fn descendants(pid: u32) -> Vec<u32> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for (child, parent) in parents() {
         children.entry(parent).or_default().push(child);
@@ -170,8 +170,8 @@ pub fn descendants(pid: u32) -> Vec<u32> {
     found
 }
 
-/// Direct children, zombies included.
-pub fn children(pid: u32) -> Vec<u32> {
+/// Direct children, zombies included. Goes through all of `/proc`: see [`crate::family`].
+pub(crate) fn children(pid: u32) -> Vec<u32> {
     parents()
         .filter(|(_, parent)| *parent == pid)
         .map(|(child, _)| child)

@@ -36,7 +36,9 @@ pub(crate) struct Cli {
 const EXIT_CODES: &str = "Exit codes: the program's own where one is run (128+N if signal N killed it); \
 125 if pagewise fails, 126 if the program cannot be executed, 127 if it is not found.";
 
+// The arguments of one command are made, not those of all.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum Command {
     /// Say what this kernel and user permit, and what to type to get more
     Check(CheckArguments),

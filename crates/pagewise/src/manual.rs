@@ -18,7 +18,7 @@ pub(crate) fn completions(shell: Shell) -> Result<ExitCode, Failure> {
 
 /// Writes `pagewise.1` and a page for each subcommand.
 pub(crate) fn pages(folder: &Path) -> Result<ExitCode, Failure> {
-    let written = clap_mangen::generate_to(Cli::command(), folder);
+    let written = clap_mangen::generate_to(whole_command(), folder);
     written.map_err(|error| {
         Failure::new(format!(
             "cannot write manual pages to {}: {error}; it must be a folder that exists",
@@ -28,9 +28,16 @@ pub(crate) fn pages(folder: &Path) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// With the arguments of all subcommands, which are made only once asked for.
+fn whole_command() -> clap::Command {
+    let mut command = Cli::command();
+    command.build();
+    command
+}
+
 fn completions_text(shell: Shell) -> String {
     let mut text = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "pagewise", &mut text);
+    clap_complete::generate(shell, &mut whole_command(), "pagewise", &mut text);
     String::from_utf8_lossy(&text).into_owned()
 }
 
@@ -41,7 +48,7 @@ mod tests {
 
     /// The subcommands, and the long options of each.
     fn subcommands() -> Vec<(String, Vec<String>)> {
-        let command = Cli::command();
+        let command = whole_command();
         let options = |command: &clap::Command| {
             let shown = command
                 .get_arguments()

@@ -23,7 +23,10 @@ static SECCOMP_LOAD: Symbol<SeccompLoad> = unsafe { Symbol::new(c"seccomp_load")
 /// Children are in it, too.
 static IS_IN: AtomicBool = AtomicBool::new(false);
 
-thread_local!(static THREAD: Cell<u32> = const { Cell::new(0) });
+thread_local! {
+    /// The process as [`interpose::process_generation`] has it, and this thread's number in it.
+    static THREAD: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
+}
 
 /// Whether this process has, or is about to have, a filter of its own making.
 #[inline(always)]
@@ -31,16 +34,18 @@ pub(crate) fn is_in() -> bool {
     IS_IN.load(Ordering::Relaxed)
 }
 
-/// This thread's number; in a sandbox as it was known before: 0 for threads that began there.
+/// This thread's number, asked of the kernel once; 0 for threads that begin in a sandbox, where it is not asked.
 pub(crate) fn thread_id() -> u32 {
-    let asked = if is_in() { 0 } else { interpose::thread_id() };
+    let process = interpose::process_generation();
+    let ask = || if is_in() { 0 } else { interpose::thread_id() };
     let known = THREAD.try_with(|known| {
-        if asked != 0 {
-            known.set(asked);
+        // A forked child's only thread has another one.
+        if known.get().0 != process || known.get().1 == 0 {
+            known.set((process, ask()));
         }
-        known.get()
+        known.get().1
     });
-    known.unwrap_or(asked)
+    known.unwrap_or_else(|_| ask())
 }
 
 /// Memory that may not be there is not looked at: the kernel would have to be asked.

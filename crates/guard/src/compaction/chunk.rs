@@ -18,7 +18,6 @@ use crate::plain;
 use crate::slot::Slot;
 use crate::slot::State;
 use crate::system;
-use crate::userfault::Given;
 use crate::userfault::Userfault;
 
 /// The kind of chunks whose objects are of one page: the first class.
@@ -157,7 +156,7 @@ pub(super) fn rebuild(slot: &Slot, placed: &Placed, page: *mut u8) {
     };
 }
 
-/// Gives a missing page what belongs there. `scratch`: a page of padding to build it on; `zeros`: one full of them.
+/// Gives a missing page what belongs there; who waits for it is to be woken then. `scratch`: a page of padding to build it on; `zeros`: one full of them.
 pub(super) fn give(
     arena: &Arena,
     userfault: &Userfault,
@@ -166,30 +165,23 @@ pub(super) fn give(
     zeros: *const u8,
 ) {
     let Some(number) = arena.find(page) else {
-        userfault.wake(page, page::bytes());
         return;
     };
     let slot = arena.slot(number);
     let facts = slot.facts();
     let placed = arena.object(number, facts);
     let is_alive = facts.state == State::Live;
-    let given = if is_alive && facts.is_compacted && page == placed.first_page() {
+    if is_alive && facts.is_compacted && page == placed.first_page() {
         rebuild(slot, &placed, scratch);
         let given = userfault.give(page, scratch);
         checks::fill_again(scratch, placed.start - page, placed.bytes);
         if given.is_there() {
             came_back(slot, &placed, super::chunk_of(number));
         }
-        given
     } else if slot.may_be_zeros() {
-        userfault.give(page, zeros)
-    } else {
-        // A guard is there, or will be at once.
-        Given::Failed
-    };
-    if !given.is_there() {
-        userfault.wake(page, page::bytes());
+        userfault.give(page, zeros);
     }
+    // Else a guard is there, or will be at once.
 }
 
 /// Notes that an object's page is there again. Whoever gives it back at this moment sees to the store.

@@ -16,6 +16,7 @@ use super::schedule::Follower;
 use super::store;
 use super::tally;
 use super::thread;
+use super::watch;
 use crate::arena::Arena;
 use crate::arena::FIRST_CHUNK;
 use crate::checks;
@@ -40,6 +41,8 @@ static STATUS: AtomicU32 = AtomicU32::new(NOT_STARTED);
 static WHY: AtomicI32 = AtomicI32::new(0);
 /// Three pages: the doorbell, a touch of which asks for room; one full of zeros; one in which a page is built.
 static PAGES: AtomicUsize = AtomicUsize::new(0);
+/// Of its thread.
+static MEMORY: thread::Memory = thread::Memory::new();
 /// The chunk looked at last for objects to compact.
 static HAND: AtomicUsize = AtomicUsize::new(FIRST_CHUNK);
 
@@ -57,6 +60,11 @@ pub(crate) fn status() -> Option<Result<(), i32>> {
         REFUSED => Some(Err(WHY.load(Ordering::Relaxed))),
         _ => Some(Ok(())),
     }
+}
+
+/// Addresses of the memory of its thread.
+pub(crate) fn place_of_thread() -> std::ops::Range<usize> {
+    MEMORY.place()
 }
 
 /// Waits until the compactor has made room, as far as it can.
@@ -109,7 +117,7 @@ fn launch(_arena: &Arena) -> Result<(), i32> {
         }
         PAGES.store(pages, Ordering::Relaxed);
     }
-    thread::spawn(body)
+    thread::spawn(&MEMORY, body)
 }
 
 /// In a forked child. Without a compactor of its own all objects come back at once.
@@ -176,8 +184,7 @@ impl Compactor {
         // Faults were put off until a thread that holds us goes on.
         let mut are_put_off = false;
         loop {
-            let most_ms = are_put_off.then_some(LOOK_EVERY_MS);
-            let count = self.userfault.wait(&mut faults, most_ms);
+            let count = self.next_faults(&mut faults, are_put_off);
             if are_put_off && HELD_BY.load(Ordering::SeqCst) == 0 {
                 are_put_off = false;
                 chunk::visit_registered(&self.arena, &mut |start, bytes| {
@@ -186,12 +193,31 @@ impl Compactor {
                 });
             }
             for fault in &faults[..count] {
-                are_put_off |= !follower.serve(fault.thread, || self.serve(fault));
+                if self.serve(fault) {
+                    let page = fault.page as usize;
+                    follower.wake(fault.thread, || self.userfault.wake(page, page::bytes()));
+                } else {
+                    are_put_off = true;
+                }
             }
             if tally::is_over(self.limit) {
                 self.make_room();
             }
         }
+    }
+
+    /// Waits for faults. Returns how many there are.
+    fn next_faults(&self, faults: &mut [Fault; MOST_FAULTS], are_put_off: bool) -> usize {
+        let count = match watch::is_low() {
+            true => self.userfault.read(faults),
+            false => 0,
+        };
+        if count > 0 {
+            return count;
+        }
+        watch::stand_up();
+        let most_ms = are_put_off.then_some(LOOK_EVERY_MS);
+        self.userfault.wait(faults, most_ms)
     }
 
     /// Says that we are at a chunk. False: a thread holds us, and it is not this one.
@@ -210,7 +236,7 @@ impl Compactor {
         AT.store(0, Ordering::SeqCst);
     }
 
-    /// False: it is put off.
+    /// Does what a thread waits for, which is to be woken then. False: it is put off.
     fn serve(&self, fault: &Fault) -> bool {
         let page = fault.page as usize;
         let zeros = self.doorbell + page::bytes();
@@ -221,7 +247,6 @@ impl Compactor {
         }
         if !fault.is_missing() {
             // A chunk's eviction made it wait, which is over.
-            self.userfault.wake(page, page::bytes());
             return true;
         }
         let chunk = page.wrapping_sub(self.arena.base) / crate::arena::CHUNK;
@@ -242,6 +267,7 @@ impl Compactor {
 
     /// Compacts objects of chunks in turn, but not of those where something came since their last turn.
     fn make_room(&self) {
+        watch::stand_up();
         let page = page::bytes();
         let at_once = (self.limit / SHARE_AT_ONCE)
             .clamp(PAGES_AT_ONCE.0 * page, PAGES_AT_ONCE.1 * page)

@@ -20,6 +20,7 @@ mod schedule;
 mod store;
 mod tally;
 mod thread;
+mod watch;
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering;
@@ -35,11 +36,11 @@ use crate::paths;
 use crate::settings;
 use crate::slot::Facts;
 
+pub(crate) use self::compactor::place_of_thread;
 pub(crate) use self::compactor::status;
 pub(crate) use self::store::bytes as store_bytes;
 pub(crate) use self::store::place as place_of_store;
 pub(crate) use self::tally::told;
-pub(crate) use self::thread::place as place_of_thread;
 
 /// The chunk at which the compactor is, plus 1; 0: at none.
 static AT: AtomicU32 = AtomicU32::new(0);

@@ -1,7 +1,8 @@
 //! On which processors the compactor and those that wait for it run. On the same one, a fault takes two switches between
 //! threads. On two it takes two wake-ups of a processor that may be halted: ten times as long on a virtual machine.
 //!
-//! The kernel wakes a thread on an idle processor if there is one, while the compactor is still at this one. So who waits is
+//! The kernel wakes a thread on an idle processor if there is one, while the compactor is still at this one. So the compactor lies
+//! low when it wakes somebody: see [`super::watch`]. Where that starves it, who waits is
 //! tied to the compactor's processor for the moment in which it is woken; and the compactor is scheduled before all others (which takes a
 //! privilege), or the other might go on while it is tied.
 
@@ -14,6 +15,7 @@ use std::sync::atomic::Ordering;
 use libc::c_long;
 use pagewise_interpose::Symbol;
 
+use super::watch;
 use crate::descriptor::Descriptor;
 use crate::paths;
 
@@ -175,33 +177,91 @@ pub(super) struct Follower {
     /// Where the last one was that was elsewhere.
     elsewhere: usize,
     count: u32,
+    low: Low,
+}
+
+/// When the compactor lies low: not for a while after it had to be raised, each time for longer.
+struct Low {
+    is_possible: bool,
+    /// As far as known, of [`watch::raised`].
+    raised: u32,
+    /// So many are tied before the next one.
+    tied: u32,
+    /// So many were tied the last time.
+    tied_last: u32,
+    /// So many were woken since.
+    since: u32,
+}
+
+impl Low {
+    /// Who is tied at least and at most after the compactor was raised; so many that were woken without make it forgotten.
+    const TIED: (u32, u32) = (256, 1 << 16);
+    const FORGOTTEN: u32 = 1 << 12;
+
+    fn new(is_first: bool) -> Self {
+        Self {
+            is_possible: is_first && watch::begin(),
+            raised: watch::raised(),
+            tied: 0,
+            tied_last: 0,
+            since: 0,
+        }
+    }
+
+    /// Whether the next one is to be woken so.
+    fn is_next(&mut self) -> bool {
+        let raised = watch::raised();
+        if raised != self.raised {
+            self.raised = raised;
+            self.since = 0;
+            self.tied_last = (2 * self.tied_last).clamp(Self::TIED.0, Self::TIED.1);
+            self.tied = self.tied_last;
+        }
+        if self.tied > 0 {
+            self.tied -= 1;
+            return false;
+        }
+        self.since += 1;
+        if self.since == Self::FORGOTTEN {
+            self.tied_last = 0;
+        }
+        self.is_possible
+    }
 }
 
 impl Follower {
     pub(super) fn new() -> Self {
+        let is_first = watch::come_first(0);
         Self {
             processor: NOWHERE,
-            is_first: come_first(),
+            is_first,
             elsewhere: NOWHERE,
             count: 0,
+            low: Low::new(is_first),
         }
     }
 
-    /// Serves a fault of a thread.
-    pub(super) fn serve<T>(&mut self, thread: u32, serve: impl FnOnce() -> T) -> T {
+    /// Wakes a thread.
+    pub(super) fn wake(&mut self, thread: u32, wake: impl FnOnce() -> bool) {
         let there = processor_now(thread).filter(|_| self.is_first);
         if there == Some(self.processor) {
             self.elsewhere = NOWHERE;
-            return tied(thread, self.processor, serve);
+            if self.low.is_next() {
+                watch::lie_low();
+                wake();
+            } else {
+                watch::stand_up();
+                tied(thread, self.processor, wake);
+            }
+            return;
         }
-        let served = serve();
+        wake();
         match there {
             // Twice from there: it stays there.
             Some(there) if there == self.elsewhere => self.go_to(there),
             Some(there) => self.elsewhere = there,
             None => self.follow(thread),
         }
-        served
     }
 
     fn follow(&mut self, thread: u32) {
@@ -216,9 +276,14 @@ impl Follower {
 
     fn go_to(&mut self, processor: usize) {
         self.processor = processor;
-        if let Some(set) = Set::only(processor) {
-            set.apply(0);
-        }
+        stay_on(processor);
+    }
+}
+
+/// Ties this thread.
+pub(super) fn stay_on(processor: usize) {
+    if let Some(set) = Set::only(processor) {
+        set.apply(0);
     }
 }
 
@@ -232,21 +297,6 @@ fn tied<T>(thread: u32, processor: usize, serve: impl FnOnce() -> T) -> T {
         before.apply(thread);
     }
     served
-}
-
-/// Has this thread run before all that are scheduled in the usual way. False: it may not.
-fn come_first() -> bool {
-    let lowest = libc::sched_param { sched_priority: 1 };
-    // SAFETY: a valid parameter; this thread.
-    let status = unsafe {
-        libc::syscall(
-            libc::SYS_sched_setscheduler,
-            0 as c_long,
-            c_long::from(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK),
-            &raw const lowest,
-        )
-    };
-    status == 0
 }
 
 /// The processor on which a thread ran last (proc_pid_stat(5), field 39).

@@ -17,14 +17,38 @@ const SLACK: usize = 64 << 10;
 /// The highest descriptor of all.
 const LAST_DESCRIPTOR: c_long = u32::MAX as c_long;
 
-/// Its memory: thread-local variables, then its stack. A forked child uses it again.
-static MEMORY: AtomicUsize = AtomicUsize::new(0);
-static BYTES: AtomicUsize = AtomicUsize::new(0);
+/// Memory of such a thread: thread-local variables, then its stack. A forked child uses it again.
+pub(super) struct Memory {
+    start: AtomicUsize,
+    bytes: AtomicUsize,
+}
 
-/// Addresses of its memory: what it is at may point to any object.
-pub(crate) fn place() -> std::ops::Range<usize> {
-    let start = MEMORY.load(Ordering::Relaxed);
-    start..start + BYTES.load(Ordering::Relaxed)
+impl Memory {
+    pub(super) const fn new() -> Self {
+        Self {
+            start: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
+        }
+    }
+
+    /// Its addresses: what the thread is at may point to any object.
+    pub(super) fn place(&self) -> std::ops::Range<usize> {
+        let start = self.start.load(Ordering::Relaxed);
+        start..start + self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Where it begins, reserved if it was not. The error is errno.
+    fn reserve(&self, bytes: usize) -> Result<usize, c_int> {
+        if self.start.load(Ordering::Relaxed) == 0 {
+            let memory = system::reserve(bytes).ok_or(libc::ENOMEM)?;
+            if !system::set_usable(memory, bytes, true) {
+                return Err(libc::ENOMEM);
+            }
+            self.bytes.store(bytes, Ordering::Relaxed);
+            self.start.store(memory, Ordering::Relaxed);
+        }
+        Ok(self.start.load(Ordering::Relaxed))
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -47,23 +71,15 @@ pub(super) fn thread_pointer() -> usize {
     pointer
 }
 
-/// Starts it. No signal reaches it. The error is errno.
-pub(super) fn spawn(body: extern "C" fn()) -> Result<(), c_int> {
+/// Starts one. No signal reaches it. The error is errno.
+pub(super) fn spawn(memory: &Memory, body: extern "C" fn()) -> Result<(), c_int> {
     let here = thread_pointer();
     // SAFETY: this thread's own errno; only its address is looked at.
     let errno = unsafe { libc::__errno_location() as usize };
     // errno is as far from the thread pointer there as it is here.
     let room = page::floor(here.abs_diff(errno) + SLACK) + page::bytes();
     let bytes = 2 * room + STACK;
-    if MEMORY.load(Ordering::Relaxed) == 0 {
-        let memory = system::reserve(bytes).ok_or(libc::ENOMEM)?;
-        if !system::set_usable(memory, bytes, true) {
-            return Err(libc::ENOMEM);
-        }
-        BYTES.store(bytes, Ordering::Relaxed);
-        MEMORY.store(memory, Ordering::Relaxed);
-    }
-    let memory = MEMORY.load(Ordering::Relaxed);
+    let memory = memory.reserve(bytes)?;
     let pointer = memory + room;
     let flags = libc::CLONE_VM
         | libc::CLONE_FS

@@ -7,9 +7,9 @@ use super::CgroupVersion;
 use super::members;
 use crate::error::Error;
 use crate::error::Result;
+use crate::family;
 use crate::files;
 use crate::journal::UndoAction;
-use crate::process;
 use crate::restorer::Restorer;
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ impl CgroupHost {
     /// Whether our own cgroup may be divided: we may write to it, it has the memory controller, and nobody else is in.
     pub(super) fn is_ours_alone(&self) -> bool {
         let us = std::process::id();
-        let ours: Vec<u32> = std::iter::once(us).chain(process::children(us)).collect();
+        let ours: Vec<u32> = std::iter::once(us).chain(family::children(us)).collect();
         self.is_theirs_alone(&ours)
     }
 

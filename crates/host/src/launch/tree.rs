@@ -1,5 +1,6 @@
 //! What a program leaves running when it ends.
 
+use crate::family;
 use crate::process;
 use rustix::process::Pid;
 use rustix::process::WaitOptions;
@@ -20,7 +21,7 @@ pub(super) struct Family {
 
 impl Family {
     pub(super) fn before_launch() -> Self {
-        let children = process::children(std::process::id()).into_iter();
+        let children = family::children(std::process::id()).into_iter();
         Family {
             others: children
                 .filter_map(|pid| Some((pid, process::stat(pid)?.start_ns)))
@@ -34,7 +35,7 @@ impl Family {
         let mut found = Vec::new();
         for child in self.children() {
             found.push(child);
-            found.extend(process::descendants(child));
+            found.extend(family::descendants(child));
         }
         found.retain(|pid| *pid != main && process::is_alive(*pid));
         found
@@ -68,7 +69,7 @@ impl Family {
         let is_new = |pid: &u32| {
             process::stat(*pid).is_some_and(|stat| !self.others.contains(&(*pid, stat.start_ns)))
         };
-        process::children(std::process::id())
+        family::children(std::process::id())
             .into_iter()
             .filter(is_new)
             .collect()

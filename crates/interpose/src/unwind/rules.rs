@@ -1,5 +1,6 @@
 //! What to do at an address of code: found once in the module's unwind tables, and remembered in a word.
 
+use std::sync::atomic::AtomicU32;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
@@ -11,8 +12,10 @@ use crate::cfi::Base;
 use crate::cfi::Rule;
 use crate::visit_modules;
 
-/// Addresses of code that are remembered at once.
-const PLACES: usize = 1 << 15;
+/// Addresses of code that are remembered at once: 2 to the power of this, at first and at last. There are more once so many were
+/// looked up that half of the places may be taken, so that a program with few touches few pages.
+const FIRST_BITS: u32 = 9;
+const LAST_BITS: u32 = 15;
 /// Modules of a process; code of others ends paths.
 const MODULES: usize = 1024;
 
@@ -23,13 +26,15 @@ struct Known {
     check: AtomicU64,
 }
 
-static KNOWN: [Known; PLACES] = [const {
+static KNOWN: [Known; 1 << LAST_BITS] = [const {
     Known {
         address: AtomicUsize::new(0),
         rule: AtomicU64::new(0),
         check: AtomicU64::new(0),
     }
-}; PLACES];
+}; 1 << LAST_BITS];
+static BITS: AtomicU32 = AtomicU32::new(FIRST_BITS);
+static LOOKED_UP: AtomicUsize = AtomicUsize::new(0);
 
 /// A module's code and the index of its unwind tables.
 struct Module {
@@ -46,17 +51,15 @@ static TABLES: [Module; MODULES] = [const {
     }
 }; MODULES];
 static FILLING: Spin<()> = Spin::new(());
+
 /// All is to be found anew.
 pub(super) fn forget() {
     for module in &TABLES {
         module.begin.store(0, Ordering::Release);
         module.end.store(0, Ordering::Release);
     }
-    for known in &KNOWN {
-        // What is empty takes no memory.
-        if known.address.load(Ordering::Relaxed) != 0 {
-            known.address.store(0, Ordering::Release);
-        }
+    for known in &KNOWN[..1 << BITS.load(Ordering::Relaxed)] {
+        known.address.store(0, Ordering::Release);
     }
 }
 
@@ -67,18 +70,46 @@ pub(super) fn after_fork() {
 
 /// The rule of an address of code. `None`: it is not known, or not understood.
 pub(super) fn at(address: usize) -> Option<Rule> {
-    let known = &KNOWN[address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (usize::BITS - 15)];
-    if known.address.load(Ordering::Acquire) == address {
-        let rule = known.rule.load(Ordering::Relaxed);
-        if known.check.load(Ordering::Relaxed) == seal(address, rule) {
-            return unpack(rule);
-        }
+    let bits = BITS.load(Ordering::Relaxed);
+    let known = Known::place(address, bits);
+    unpack(match known.rule_of(address) {
+        Some(rule) => rule,
+        None => look_up(address, bits, known),
+    })
+}
+
+/// The rule of an address that is not at its place, where it is from now on.
+#[cold]
+fn look_up(address: usize, bits: u32, place: &Known) -> u64 {
+    // Where it was when there were half as many places.
+    let before = Known::place(address, bits.max(FIRST_BITS + 1) - 1).rule_of(address);
+    let rule = before.unwrap_or_else(|| pack(find(address)));
+    place.keep(address, rule);
+    let looked_up = LOOKED_UP.fetch_add(1, Ordering::Relaxed);
+    if looked_up >> (bits - 1) != 0 && bits < LAST_BITS {
+        BITS.fetch_max(bits + 1, Ordering::Relaxed);
     }
-    let rule = pack(find(address));
-    known.rule.store(rule, Ordering::Relaxed);
-    known.check.store(seal(address, rule), Ordering::Relaxed);
-    known.address.store(address, Ordering::Release);
-    unpack(rule)
+    rule
+}
+
+impl Known {
+    fn place(address: usize, bits: u32) -> &'static Known {
+        &KNOWN[address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (usize::BITS - bits)]
+    }
+
+    fn rule_of(&self, address: usize) -> Option<u64> {
+        if self.address.load(Ordering::Acquire) != address {
+            return None;
+        }
+        let rule = self.rule.load(Ordering::Relaxed);
+        (self.check.load(Ordering::Relaxed) == seal(address, rule)).then_some(rule)
+    }
+
+    fn keep(&self, address: usize, rule: u64) {
+        self.rule.store(rule, Ordering::Relaxed);
+        self.check.store(seal(address, rule), Ordering::Relaxed);
+        self.address.store(address, Ordering::Release);
+    }
 }
 
 fn seal(address: usize, rule: u64) -> u64 {

@@ -8,6 +8,7 @@ use super::Patched;
 struct Document<'a> {
     schema: &'static str,
     allocations: Vec<Allocation<'a>>,
+    file_calls: Vec<FileCall<'a>>,
     refusals: Vec<Refusal<'a>>,
     diff: String,
 }
@@ -21,6 +22,17 @@ struct Allocation<'a> {
     by: &'a str,
     bytes: Option<&'a str>,
     calls: &'a [String],
+    already: bool,
+}
+
+#[derive(Serialize)]
+struct FileCall<'a> {
+    file: &'a str,
+    line: usize,
+    function: Option<&'a str>,
+    by: &'a str,
+    on: &'a str,
+    call: &'a str,
     already: bool,
 }
 
@@ -44,6 +56,17 @@ pub(super) fn render(patched: &[Patched], diff: &[u8]) -> serde_json::Result<Str
             already: found.already,
         })
     });
+    let file_calls = patched.iter().flat_map(|one| {
+        one.annotated.found_calls.iter().map(|found| FileCall {
+            file: &one.name,
+            line: found.line,
+            function: found.function.as_deref(),
+            by: &found.by,
+            on: &found.file,
+            call: &found.call,
+            already: found.already,
+        })
+    });
     let refusals = patched.iter().flat_map(|one| {
         one.annotated.refusals.iter().map(|refusal| Refusal {
             file: &one.name,
@@ -54,6 +77,7 @@ pub(super) fn render(patched: &[Patched], diff: &[u8]) -> serde_json::Result<Str
     let document = Document {
         schema: "pagewise.annotate/1",
         allocations: allocations.collect(),
+        file_calls: file_calls.collect(),
         refusals: refusals.collect(),
         diff: String::from_utf8_lossy(diff).into_owned(),
     };

@@ -1,4 +1,4 @@
-//! `pagewise annotate`: a patch that puts names, or a plan's calls, into C and C++ sources.
+//! `pagewise annotate`: a patch that puts names, or a plan's calls and hints, into C and C++ sources.
 
 mod json;
 mod places;
@@ -13,8 +13,10 @@ use pagewise_annotate::Annotated;
 use pagewise_annotate::Refusal;
 use pagewise_annotate::Source;
 use pagewise_annotate::SourceError;
+use pagewise_plan::Action;
 use pagewise_plan::Plan;
 use pagewise_plan::Rule;
+use pagewise_plan::Target as PlanTarget;
 
 use crate::failure::Failure;
 use crate::output::print;
@@ -115,14 +117,20 @@ fn planned(places: &Places<'_>, plan: &Path, sources: &[PathBuf]) -> Result<Vec<
     let mut of_files: Vec<(PathBuf, Vec<&Rule>)> = Vec::new();
     let mut patched = Vec::new();
     let mut elsewhere = 0;
-    for rule in plan.acting_rules() {
+    // What is read by the same line, and shall be left alone, is in the way of others' hints.
+    let is_meant = |rule: &&Rule| {
+        rule.action != Action::Nothing || matches!(rule.target, PlanTarget::Io { .. })
+    };
+    for rule in plan.rules.iter().filter(is_meant) {
         let Some(file) = &rule.place.file else {
-            let why = "the plan does not tell in which file it is made".to_owned();
-            patched.push(refused(&rule.name, why));
+            let why = "the plan does not tell in which file it is".to_owned();
+            if rule.action != Action::Nothing {
+                patched.push(refused(&rule.name, why));
+            }
             continue;
         };
         match places.source_of(file, sources) {
-            None => elsewhere += 1,
+            None => elsewhere += usize::from(rule.action != Action::Nothing),
             Some(path) => match of_files
                 .iter_mut()
                 .find(|(known, _)| file_of(known) == file_of(&path))
@@ -137,6 +145,10 @@ fn planned(places: &Places<'_>, plan: &Path, sources: &[PathBuf]) -> Result<Vec<
     }
     for (path, rules) in of_files {
         let from_plan = |source: &Source| pagewise_annotate::from_plan(source, &rules);
+        let acts = rules.iter().any(|rule| rule.action != Action::Nothing);
+        if !acts {
+            continue;
+        }
         let one = match sources.is_empty() && !path.exists() {
             true => refused(
                 &path.display().to_string(),
@@ -215,6 +227,7 @@ fn write(arguments: &AnnotateArguments, diff: &[u8]) -> Result<(), Failure> {
 /// Tells what was refused, and how much was not.
 fn conclude(patched: &[Patched]) -> ExitCode {
     let (mut placed, mut already, mut refused) = (0, 0, 0);
+    let (mut hinted, mut calls) = (0, 0);
     for one in patched {
         for refusal in &one.annotated.refusals {
             refused += 1;
@@ -234,12 +247,23 @@ fn conclude(patched: &[Patched]) -> ExitCode {
                 false => placed += 1,
             }
         }
+        for found in &one.annotated.found_calls {
+            calls += 1;
+            match found.already {
+                true => already += 1,
+                false => hinted += 1,
+            }
+        }
     }
+    let hinted = match calls {
+        0 => String::new(),
+        _ => format!(", calls that read or write: {hinted}"),
+    };
     let there = match already {
         0 => String::new(),
         _ => format!(", patched already: {already}"),
     };
-    tell!("pagewise: allocations patched: {placed}{there}, refused: {refused}");
+    tell!("pagewise: allocations patched: {placed}{hinted}{there}, refused: {refused}");
     match refused {
         0 => ExitCode::SUCCESS,
         _ => ExitCode::from(REFUSED),

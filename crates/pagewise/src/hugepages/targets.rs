@@ -10,6 +10,7 @@ use pagewise_host::RunningProcess;
 use pagewise_host::cgroup;
 use pagewise_host::cgroup::CgroupHost;
 use pagewise_host::cgroup::CgroupRoom;
+use pagewise_host::family;
 use pagewise_host::process;
 
 use super::arguments::ManageArguments;
@@ -70,7 +71,7 @@ impl Named {
             Named::Processes(roots) => {
                 let alive = roots.iter().filter(|root| !root.has_ended());
                 let families = alive.flat_map(|root| {
-                    let descendants = process::descendants(root.pid());
+                    let descendants = family::descendants(root.pid());
                     std::iter::once(root.pid()).chain(descendants)
                 });
                 families.collect()

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use pagewise_host::MemorySize;
 use pagewise_host::Program;
+use pagewise_host::family;
 use pagewise_host::page_bytes;
 use pagewise_host::process;
 
@@ -99,7 +100,7 @@ impl Family {
         if began < self.next {
             return;
         }
-        let children = process::descendants(self.pid);
+        let children = family::descendants(self.pid);
         if !children.is_empty() {
             let all = children.into_iter().chain([self.pid]);
             let shares = all.filter_map(process::shares);

@@ -25,7 +25,7 @@ impl Processes {
     /// To be called before the program is started: what is there now is not the program's.
     pub(super) fn before_launch() -> Self {
         Self {
-            others: process::children(std::process::id()).into_iter().collect(),
+            others: family::children(std::process::id()).into_iter().collect(),
             untold: HashSet::new(),
         }
     }

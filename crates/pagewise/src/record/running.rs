@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use pagewise_collect::SwapSensor;
 use pagewise_host::RunningProcess;
 use pagewise_host::cgroup;
+use pagewise_host::family;
 use pagewise_host::process;
 use rustix::event::PollFd;
 use rustix::event::PollFlags;
@@ -144,14 +145,14 @@ impl Running {
         let mut family = BTreeSet::new();
         for root in &self.roots {
             family.insert(root.pid());
-            family.extend(process::descendants(root.pid()));
+            family.extend(family::descendants(root.pid()));
         }
         if let Some(cgroup) = &self.cgroup {
             family.extend(cgroup::all_processes(cgroup));
         }
         let us = std::process::id();
         family.remove(&us);
-        for child in process::children(us) {
+        for child in family::children(us) {
             family.remove(&child);
         }
         family

@@ -7,6 +7,7 @@ use pagewise_collect::SwapSensor;
 use pagewise_host::Exit;
 use pagewise_host::Launched;
 use pagewise_host::Program;
+use pagewise_host::family;
 use pagewise_host::process;
 use rustix::event::PollFd;
 use rustix::event::PollFlags;
@@ -124,7 +125,7 @@ impl Subject {
         match self {
             Self::Program(launched) => {
                 let mut family = vec![launched.pid()];
-                family.extend(process::descendants(launched.pid()));
+                family.extend(family::descendants(launched.pid()));
                 family
             }
             Self::Running(running) => running.processes(),

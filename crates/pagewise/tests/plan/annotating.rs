@@ -10,6 +10,7 @@ use crate::common::command::run;
 use crate::common::machine::Machine;
 use pagewise_plan::Action;
 use pagewise_plan::Frame;
+use pagewise_plan::IoAction;
 use pagewise_plan::Memory;
 use pagewise_plan::Plan;
 use pagewise_plan::Program;
@@ -184,6 +185,40 @@ fn a_plans_calls_are_obeyed() {
     assert!((whole - 8192..=whole).contains(&locked), "{calls}");
     assert!(number("read_ahead_pages") > 0, "{outcome}");
     machine.assert_restored();
+}
+
+#[test]
+fn a_plans_hints_about_files_take_the_place_of_calls() {
+    let folder = tempdir().expect("a folder");
+    let folder = folder.path();
+    let source = "#include <fcntl.h>\n#include <stdio.h>\n#include <unistd.h>\nint main(void)\n{\n    char buffer[64];\n    \
+                  int file = open(\"annotated.c\", O_RDONLY);\n    long all = 0, got;\n    \
+                  while ((got = read(file, buffer, sizeof buffer)) > 0)\n        all += got;\n    return printf(\"%ld\\n\", all) < 0;\n}\n";
+    fs::write(folder.join(SOURCE), source).expect("written");
+    let mut reads = rule("read", 9, Action::Io(IoAction::Drop { readahead: None }));
+    let Target::Allocation(path) = reads.target else {
+        panic!("not of an allocation");
+    };
+    reads.target = Target::Io { path, files: None };
+    write_plan(folder, "plan.toml", vec![reads]);
+    let told = run(
+        folder,
+        &["annotate", "plan.toml", "-o", "plan.patch", "--json"],
+    )
+    .expect_code(0)
+    .expect_told(&["allocations patched: 0, calls that read or write: 1, refused: 0"]);
+    let json: Value = serde_json::from_str(&told.stdout).expect("JSON");
+    let call = &json["file_calls"][0];
+    assert_eq!(
+        (&call["line"], &call["function"], &call["by"], &call["on"]),
+        (&9.into(), &"main".into(), &"read".into(), &"file".into()),
+        "{json:#}"
+    );
+    build(folder, "plan.patch");
+    let output = Command::new("./annotated").current_dir(folder).output();
+    let printed = output.expect("it runs").stdout;
+    let bytes = fs::metadata(folder.join(SOURCE)).expect("there").len();
+    assert_eq!(String::from_utf8_lossy(&printed), format!("{bytes}\n"));
 }
 
 #[test]

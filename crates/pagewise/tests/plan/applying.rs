@@ -34,7 +34,6 @@ const STREAM: Action = Action::Stream {
 
 /// The program in a folder, with a plan for its two places.
 fn planned(options: &[&str], action: &Action) -> TempDir {
-    if std::env::var_os("KEEPIT").is_some() { let f = tempdir().unwrap().keep(); compile_with(&f, "planned.c", "planned", options); write(&f, action); eprintln!("KEPT {}", f.display()); }
     let folder = tempdir().expect("a folder");
     compile_with(folder.path(), "planned.c", "planned", options);
     write(folder.path(), action);

@@ -1,5 +1,6 @@
 /* A library that errs in the process that it is loaded into: preloaded, with PLANTED_IN naming the program and PLANTED the error.
- * With PLANTED_EARLY its constructor errs, before the program begins; else a thread does while the program is at work. */
+ * With PLANTED_EARLY its constructor errs, before the program begins; else a thread does while the program is at work, for which a
+ * program that ends sooner waits. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,8 @@
 
 static char *object, *second;
 static volatile char sink;
+static pthread_t thread;
+static int errs_later;
 
 static void overflow_read(void) { sink = object[24]; }
 static void underflow_write(void) { object[-1] = 1; free(object); }
@@ -35,7 +38,6 @@ __attribute__((constructor)) static void plant(int count, char **arguments)
 {
     const char *place = getenv("PLANTED_IN"), *kind = getenv("PLANTED");
     const char *name = count > 0 ? strrchr(arguments[0], '/') : NULL;
-    pthread_t thread;
     name = name ? name + 1 : count > 0 ? arguments[0] : "";
     if (!place || !kind || strcmp(place, name))
         return;
@@ -47,6 +49,12 @@ __attribute__((constructor)) static void plant(int count, char **arguments)
         if (getenv("PLANTED_EARLY"))
             errors[i].err();
         else
-            pthread_create(&thread, NULL, err_later, (void *)i);
+            errs_later = !pthread_create(&thread, NULL, err_later, (void *)i);
     }
+}
+
+__attribute__((destructor)) static void wait_for_it(void)
+{
+    if (errs_later)
+        pthread_join(thread, NULL);
 }
