@@ -65,7 +65,11 @@ fn apply(folder: &Path, options: &str, program: &str) -> Ended {
 /// Under a limit of its own. On cgroup v1 reclaim gives up now and then with swap almost empty, also without a plan: a run
 /// that the limit killed so is done again.
 fn apply_limited(folder: &Path, limit: &str, program: &str) -> Ended {
-    let options = format!("--memory {limit} --swap zram --swap-size 512M");
+    apply_pressed(folder, limit, "512M", program)
+}
+
+fn apply_pressed(folder: &Path, limit: &str, swap: &str, program: &str) -> Ended {
+    let options = format!("--memory {limit} --swap zram --swap-size {swap}");
     for _ in 0..5 {
         let ended = apply(folder, &options, program);
         let killed = outcome(folder)["killed"].take();
@@ -586,6 +590,34 @@ fn odd_programs_are_unharmed_under_a_limit() {
 }
 
 #[test]
+fn locks_of_all_memory_win_over_a_sweep_that_is_followed() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = planned(&[], &STREAM);
+    let ended = apply_limited(folder.path(), "64M", "./planned lockfollowed");
+    assert_eq!(ended.expect_code(0).stdout, "ok\n");
+    let rule = &outcome(folder.path())["rules"][1];
+    assert!(number(&rule["read_ahead_began"]) > 0, "{rule}");
+    assert!(number(&rule["taken_over"]) > 0, "{rule}");
+    machine.assert_restored();
+}
+
+/// With what the program needs of swap, it is as good as full: what is read ahead keeps its place there while it can.
+#[test]
+fn a_sweep_is_read_ahead_of_from_a_swap_that_is_nearly_full() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = planned(&[], &STREAM);
+    let ended = apply_pressed(folder.path(), "64M", "38M", "./planned sweep");
+    assert_eq!(ended.expect_code(0).stdout, "ok\n");
+    let rule = &outcome(folder.path())["rules"][0];
+    assert!(number(&rule["read_ahead_pages"]) > 0, "{rule}");
+    machine.assert_restored();
+}
+
+#[test]
 fn what_a_child_leaves_in_shared_memory_is_ours_to_release() {
     let folder = planned(&[], &LOCK);
     let ended = apply(folder.path(), "", "./planned vforkmakes").expect_code(0);
@@ -631,7 +663,9 @@ fn an_array_of_many_blocks_is_swept_as_one() {
         assert_eq!(number(&outcome["unseen_allocations"]), 0, "{kind}");
         assert_eq!(number(&outcome["unfollowed_objects"]), 0, "{kind}");
         assert!(number_of("read_ahead_began") > 0, "{kind}: {rule}");
-        assert!(number_of("read_ahead_pages") > 4096, "{kind}: {rule}");
+        // After what has gone and come it is to be found anew.
+        let least = if kind.starts_with("torn") { 1024 } else { 4096 };
+        assert!(number_of("read_ahead_pages") > least, "{kind}: {rule}");
         let locked = number_of("locked_bytes");
         assert!((7 << 20..=8 << 20).contains(&locked), "{kind}: {rule}");
         assert_eq!(number_of("refusals"), 0, "{kind}: {rule}");
@@ -652,7 +686,8 @@ fn blocks_that_go_take_their_locks_along() {
         assert!(whole >= (8 << 10) - 8, "{kib}: {ended:#?}");
         assert!(whole <= (8 << 10) + 4 * count, "{kib}: {ended:#?}");
         assert!(
-            half <= whole / 2 && half >= (4 << 10) - 4 * count,
+            // At its ends the whole has a part of a page.
+            half <= whole / 2 + 8 && half >= (4 << 10) - 4 * count,
             "{kib}: {ended:#?}"
         );
         assert_eq!((others, gone), (half, 0), "{kib}: {ended:#?}");

@@ -324,6 +324,31 @@ static void sweep(void) {
     free(words);
 }
 
+// Everything is locked while a sweep is followed: first what comes, then what is left of it and fits.
+static void sweep_and_lock_all(void) {
+    const size_t bytes = 96 * MIB, left = 24 * MIB;
+    uint64_t *words = map(bytes);
+    fill(words, bytes);
+    for (int pass = 0; pass < 3; pass++)
+        check(words, bytes);
+    if (mlockall(MCL_FUTURE) != 0)
+        exit(3);
+    check(words, bytes);
+    uint64_t *more = map(MIB);
+    fill(more, MIB);
+    munmap((char *)words + left, bytes - left);
+    if (mlockall(MCL_CURRENT) != 0)
+        exit(4);
+    if (locked_kib() < (left + MIB) / 1024)
+        exit(8);
+    for (int pass = 0; pass < 3; pass++)
+        check(words, left);
+    check(more, MIB);
+    munlockall();
+    if (locked_kib() != 0)
+        exit(9);
+}
+
 // A system call is refused from here on, in all threads and programs that follow; only where its argument has these bits.
 static void forbid(unsigned call, unsigned argument, unsigned bits, unsigned answer) {
     const unsigned offset = offsetof(struct seccomp_data, args) + 8 * argument;
@@ -706,6 +731,8 @@ int main(int count, char **values) {
         clone_directly();
     else if (strcmp(kind, "vfork") == 0)
         run_by_vfork(values[0]);
+    else if (strcmp(kind, "lockfollowed") == 0)
+        sweep_and_lock_all();
     else if (strcmp(kind, "lockall") == 0)
         lock_all();
     else if (strcmp(kind, "lockfuture") == 0)
