@@ -15,11 +15,13 @@ pub(crate) const SMALLEST_BLOCK: u64 = 64 << 10;
 /// Objects below this are not worth a rule.
 const SMALLEST_OBJECT: u64 = 1 << 20;
 
-/// The preloaded library follows sweeps in so many blocks at once,
+/// To the preloaded library, blocks of a rule that lie side by side are one piece, but for those of this size and above.
+const LEAST_ALONE: u64 = 16 << 20;
+/// It follows sweeps in so many pieces at once,
 const MOST_FOLLOWED: u64 = 64;
 /// of at least this size,
 const LEAST_FOLLOWED: u64 = 1 << 20;
-/// and keeps account of so many blocks with locks.
+/// and keeps account of so many pieces with locks.
 const MOST_OBJECTS: u64 = 512;
 /// Of a sweep in wider steps, pages, too little is used of what is read ahead.
 const MOST_STRIDE: u64 = 4;
@@ -44,10 +46,10 @@ pub(crate) struct ObjectFacts {
     pub(crate) swept_rounds: f64,
     /// Mean share in memory, 0 to 1.
     pub(crate) resident_share: Option<f64>,
-    /// Blocks alive at once, at most.
-    pub(crate) blocks: u64,
-    /// How large one of them is on average.
+    /// How large a block is on average.
     pub(crate) block_bytes: u64,
+    /// In how many pieces its blocks lie, as the preloaded library sees it.
+    pub(crate) pieces: u64,
     /// Whether a rule can be made for it at all.
     pub(crate) can_have_rule: bool,
     /// Whether it is one block, so that a part of it is the same part all the time.
@@ -66,6 +68,10 @@ impl ObjectFacts {
         let most_alive = subject.sum(|object| object.most_alive);
         // What is made again and again is no smaller for that.
         let block_bytes = bytes / most_alive.max(1);
+        let pieces = match block_bytes < LEAST_ALONE {
+            true => subject.sum(|object| object.stretches.min(object.most_alive)),
+            false => most_alive,
+        };
         let is_named = matches!(kind, ObjectKind::Allocation | ObjectKind::Global);
         Self {
             name: subject.name(),
@@ -80,8 +86,8 @@ impl ObjectFacts {
                 .and_then(|facts| facts.stride_pages),
             swept_rounds: swept_rounds(first),
             resident_share: subject.mean(|object| object.resident_share),
-            blocks: most_alive,
             block_bytes,
+            pieces: pieces.max(1),
             // Of what grows, the first blocks are small, and sampled: what counts is how large one is on average.
             can_have_rule: is_named
                 && bytes >= SMALLEST_OBJECT
@@ -126,24 +132,30 @@ impl ObjectFacts {
                 "its steps are of {pages} pages, and reading ahead goes page by page"
             ));
         }
-        if self.blocks > MOST_FOLLOWED {
+        if self.pieces > MOST_FOLLOWED {
             return Some(format!(
-                "it is in {} blocks, and sweeps are followed in {MOST_FOLLOWED} at once",
-                self.blocks
+                "it is in {} pieces, and sweeps are followed in {MOST_FOLLOWED} at once",
+                self.pieces
             ));
         }
-        (self.blocks > 1 && self.block_bytes < LEAST_FOLLOWED).then(|| {
+        let piece_bytes = self.piece_bytes();
+        (self.pieces > 1 && piece_bytes < LEAST_FOLLOWED).then(|| {
             format!(
-                "its blocks are {} each, in which a sweep is over before it is seen",
-                bytes_text(self.block_bytes)
+                "it is in pieces of {}, in which a sweep is over before it is seen",
+                bytes_text(piece_bytes)
             )
         })
     }
 
-    /// What can be locked of it: of so many blocks account is kept.
+    /// How large a piece is on average.
+    fn piece_bytes(&self) -> u64 {
+        self.bytes / self.pieces.max(1)
+    }
+
+    /// What can be locked of it: of so many pieces account is kept.
     pub(crate) fn lockable_bytes(&self) -> u64 {
-        match self.blocks > MOST_OBJECTS {
-            true => self.bytes.min(MOST_OBJECTS * self.block_bytes),
+        match self.pieces > MOST_OBJECTS {
+            true => self.bytes.min(MOST_OBJECTS * self.piece_bytes()),
             false => self.bytes,
         }
     }
@@ -238,11 +250,12 @@ mod tests {
         })
     }
 
-    /// Blocks of one place in the program.
+    /// Blocks of one place in the program, none beside another.
     fn blocks(bytes: u64, allocations: u64, most_alive: u64) -> Object {
         Object {
             allocations,
             most_alive,
+            stretches: most_alive,
             ..object("table", bytes, 0)
         }
     }
@@ -349,9 +362,23 @@ mod tests {
         assert!(rows(64, 8 << 20).why_not_ahead().is_none());
         assert!(rows(65, 8 << 20).why_not_ahead().is_some());
         let small = rows(16, 512 << 10).why_not_ahead();
-        assert!(small.is_some_and(|why| why.contains("512 KiB each")));
+        assert!(small.is_some_and(|why| why.contains("pieces of 512 KiB")));
         assert_eq!(rows(500, 128 << 10).lockable_bytes(), 500 * (128 << 10));
         assert_eq!(rows(4000, 128 << 10).lockable_bytes(), 64 << 20);
+    }
+
+    #[test]
+    fn blocks_side_by_side_are_one_piece_if_they_are_small() {
+        let rows = |rows, bytes| {
+            facts_of(&[Object {
+                stretches: 2,
+                ..blocks(rows * bytes, rows, rows)
+            }])
+        };
+        let small = rows(4000, 128 << 10);
+        assert_eq!(small.why_not_ahead(), None);
+        assert_eq!(small.lockable_bytes(), small.bytes);
+        assert!(rows(65, 16 << 20).why_not_ahead().is_some());
     }
 
     #[test]

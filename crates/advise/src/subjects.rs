@@ -150,6 +150,7 @@ pub(crate) mod tests {
             bytes: Some(bytes),
             allocations: 1,
             most_alive: 1,
+            stretches: 1,
             sampled: false,
             counts: Counts {
                 stall_ns,

@@ -66,6 +66,14 @@ impl Range {
             - self.start / page_bytes
     }
 
+    /// Whether the other begins where this one ends, with no whole page between them, and is of the same object.
+    pub(crate) fn is_right_below(&self, upper: &Range, page_bytes: u64) -> bool {
+        let last = self.end.saturating_sub(1);
+        self.object == upper.object
+            && last < upper.start
+            && upper.start / page_bytes - last / page_bytes <= 1
+    }
+
     /// Bytes of it that lie between two addresses.
     pub(crate) fn overlap(&self, start: u64, end: u64) -> u64 {
         self.end.min(end).saturating_sub(self.start.max(start))
@@ -84,6 +92,15 @@ impl AddressMap {
         let gone = self.remove(range.start, range.end);
         self.ranges.insert(range.start, range);
         gone
+    }
+
+    /// How many ranges of its object are right beside a range: 0 to 2.
+    pub(crate) fn beside(&self, range: &Range, page_bytes: u64) -> usize {
+        let below = self.ranges.range(..range.start).next_back();
+        let above = self.ranges.range(range.end..).next();
+        let is_below = below.is_some_and(|(_, below)| below.is_right_below(range, page_bytes));
+        let is_above = above.is_some_and(|(_, above)| range.is_right_below(above, page_bytes));
+        usize::from(is_below) + usize::from(is_above)
     }
 
     /// All ranges, by address.
@@ -242,6 +259,22 @@ mod tests {
             map.find(0x4_0000, 4096).map(|range| range.origin),
             Some(0x1_0000)
         );
+    }
+
+    #[test]
+    fn neighbours_of_an_object_are_less_than_a_page_apart() {
+        let mut map = AddressMap::default();
+        for (start, end, object) in [
+            (0x1_0010, 0x2_0010, 1),
+            (0x2_0020, 0x3_0000, 1),
+            (0x3_0ff0, 0x4_0000, 1),
+            (0x4_0000, 0x5_0000, 2),
+            (0x5_2000, 0x6_0000, 2),
+        ] {
+            map.insert(range(start, end, object));
+        }
+        let beside: Vec<usize> = map.ranges().map(|range| map.beside(range, 4096)).collect();
+        assert_eq!(beside, [1, 2, 1, 0, 0]);
     }
 
     #[test]

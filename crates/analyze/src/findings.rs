@@ -229,6 +229,7 @@ fn object(identity: Identity, extent: &Extent, tally: &Tally, readahead: u64) ->
         bytes: (extent.peak_bytes > 0).then_some(extent.peak_bytes),
         allocations: extent.rounded_allocations(),
         most_alive: extent.most_alive(),
+        stretches: extent.stretches(),
         sampled: extent.sampled,
         counts: tally.counts,
         distinct_pages: tally.watch.distinct_pages(),

@@ -23,6 +23,8 @@ pub struct Object {
     pub allocations: u64,
     /// The most of them that were alive at once; of sampled ones an estimate.
     pub most_alive: u64,
+    /// In how many stretches they lay when most bytes were alive: those with no whole page between them are one.
+    pub stretches: u64,
     /// Whether some of its allocations were sampled: `bytes` and `allocations` are estimates, and where its pages hold
     /// other objects too, the counts of events as well.
     pub sampled: bool,

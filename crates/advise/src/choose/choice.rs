@@ -137,8 +137,8 @@ pub(super) fn why_nothing(object: &ObjectFacts) -> String {
     }
     if object.lockable_bytes() < object.bytes {
         return format!(
-            "used in no order, in {} blocks, more than can be kept account of",
-            object.blocks
+            "used in no order, in {} pieces, more than can be kept account of",
+            object.pieces
         );
     }
     let why = if object

@@ -17,8 +17,8 @@ fn object(name: &str, mib: u64, stall_ms: u64, returns: f64, pattern: Pattern) -
         stride_pages: None,
         swept_rounds: 0.0,
         resident_share: Some(0.5),
-        blocks: 1,
         block_bytes: mib * MIB,
+        pieces: 1,
         can_have_rule: true,
         is_one_block: true,
         heat: None,
@@ -182,8 +182,8 @@ fn of_a_sweep_in_wide_steps_a_part_is_kept_and_nothing_read_ahead() {
 #[test]
 fn of_many_rows_no_more_is_promised_than_can_be_kept() {
     let rows = |pattern, mib| ObjectFacts {
-        blocks: mib * 8,
         block_bytes: MIB / 8,
+        pieces: mib * 8,
         is_one_block: false,
         ..object("rows", mib, 900, 3.0, pattern)
     };

@@ -12,6 +12,8 @@ pub(crate) struct Extent {
     pub(crate) peak_bytes: u64,
     /// Most allocations alive at once, each sample counted for all it stands for.
     peak_allocations: f64,
+    /// In how many stretches they lay when most bytes were alive: those with no whole page between them are one.
+    stretches: u64,
     /// How many allocations, counted alike.
     pub(crate) allocations: f64,
     /// Whether some of them were sampled.
@@ -23,24 +25,30 @@ pub(crate) struct Extent {
 struct Amount {
     bytes: u64,
     allocations: f64,
+    /// Stretches that these make more: what lies between two others joins them, and makes one less.
+    stretches: i64,
 }
 
 impl Amount {
-    fn of(range: &Range) -> Self {
+    /// Of a range with so many of its object right beside it.
+    fn of(range: &Range, beside: usize) -> Self {
         Self {
             bytes: range.stands_for,
             allocations: range.allocations(),
+            stretches: 1 - beside as i64,
         }
     }
 
     fn add(&mut self, more: Self) {
         self.bytes = self.bytes.saturating_add(more.bytes);
         self.allocations += more.allocations;
+        self.stretches += more.stretches;
     }
 
     fn take(&mut self, less: Self) {
         self.bytes = self.bytes.saturating_sub(less.bytes);
         self.allocations = (self.allocations - less.allocations).max(0.0);
+        self.stretches -= less.stretches;
     }
 
     /// No more than there is of another.
@@ -48,6 +56,7 @@ impl Amount {
         Self {
             bytes: self.bytes.min(other.bytes),
             allocations: self.allocations.min(other.allocations),
+            stretches: self.stretches,
         }
     }
 }
@@ -62,8 +71,14 @@ impl Extent {
         self.peak_allocations.round() as u64
     }
 
-    pub(super) fn grow(&mut self, space: u32, range: &Range) {
-        let more = Amount::of(range);
+    /// In how many stretches they lay when most bytes were alive.
+    pub(crate) fn stretches(&self) -> u64 {
+        self.stretches
+    }
+
+    /// One more, with so many right beside it.
+    pub(super) fn grow(&mut self, space: u32, range: &Range, beside: usize) {
+        let more = Amount::of(range, beside);
         let at = self
             .of_spaces
             .iter()
@@ -78,22 +93,25 @@ impl Extent {
 
     /// What is there from the beginning to the end.
     pub(super) fn is_there(&mut self, range: &Range) {
-        self.note_peak(Amount::of(range));
+        self.note_peak(Amount::of(range, 0));
     }
 
     fn note_peak(&mut self, now: Amount) {
-        self.peak_bytes = self.peak_bytes.max(now.bytes);
+        if now.bytes > self.peak_bytes {
+            self.peak_bytes = now.bytes;
+            self.stretches = now.stretches.max(1) as u64;
+        }
         self.peak_allocations = self.peak_allocations.max(now.allocations);
     }
 
     /// What a forked child releases of its parent's is the child's copy, which was never counted.
-    pub(super) fn shrink(&mut self, space: u32, range: &Range) {
+    pub(super) fn shrink(&mut self, space: u32, range: &Range, beside: usize) {
         let own = self
             .of_spaces
             .iter_mut()
             .rfind(|(number, _)| *number == space);
         if let Some((_, own)) = own {
-            let less = Amount::of(range).at_most(*own);
+            let less = Amount::of(range, beside).at_most(*own);
             own.take(less);
             self.live.take(less);
         }
@@ -147,18 +165,18 @@ mod tests {
     fn what_ended_with_its_process_is_not_alive_with_the_next_ones() {
         let mut extents = Extents::default();
         for space in 1..=4 {
-            extents.of(0).grow(space, &bytes(24));
+            extents.of(0).grow(space, &bytes(24), 0);
             extents.end(space);
         }
         let of_one = extents.of(0);
         assert_eq!((of_one.peak_bytes, of_one.most_alive()), (24, 1));
-        extents.of(0).grow(5, &bytes(10));
-        extents.of(0).grow(6, &bytes(10));
+        extents.of(0).grow(5, &bytes(10), 0);
+        extents.of(0).grow(6, &bytes(10), 0);
         assert_eq!(extents.of(0).live.bytes, 20);
         assert_eq!(extents.of(0).most_alive(), 2);
-        extents.of(0).shrink(7, &bytes(10));
+        extents.of(0).shrink(7, &bytes(10), 0);
         assert_eq!(extents.of(0).live.bytes, 20, "a child's copy");
-        extents.of(0).shrink(5, &bytes(10));
+        extents.of(0).shrink(5, &bytes(10), 0);
         assert_eq!(extents.of(0).live.bytes, 10);
     }
 
@@ -166,8 +184,8 @@ mod tests {
     fn what_is_made_again_and_again_is_one_at_a_time() {
         let mut extent = Extent::default();
         for _ in 0..2000 {
-            extent.grow(1, &bytes(64 << 20));
-            extent.shrink(1, &bytes(64 << 20));
+            extent.grow(1, &bytes(64 << 20), 0);
+            extent.shrink(1, &bytes(64 << 20), 0);
         }
         assert_eq!((extent.peak_bytes, extent.most_alive()), (64 << 20, 1));
         // A sample counts for all that it stands for, and half of one is half.
@@ -175,13 +193,13 @@ mod tests {
             stands_for: 6400,
             ..bytes(64)
         };
-        extent.grow(1, &samples);
+        extent.grow(1, &samples, 0);
         assert_eq!(extent.most_alive(), 100);
         let half = Range {
             stands_for: 3200,
             ..samples
         };
-        extent.shrink(1, &half);
+        extent.shrink(1, &half, 0);
         assert_eq!(extent.live.allocations, 50.0);
     }
 }

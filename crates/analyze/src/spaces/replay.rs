@@ -13,6 +13,7 @@ use super::witness::BLOCKS;
 use super::witness::GLOBALS;
 use super::witness::MAPPINGS;
 use super::witness::MMAPS;
+use crate::address_map::AddressMap;
 use crate::address_map::Range;
 use crate::identity::Identity;
 use crate::identity::ObjectKind;
@@ -72,8 +73,9 @@ impl Spaces {
         let gone = layers.mappings.insert(range);
         self.witness.note(at, MAPPINGS, &gone, false);
         self.witness.note(at, MAPPINGS, &[range], true);
-        self.shrink(mapping.space, &gone);
-        self.extents.of(object).grow(mapping.space, &range);
+        self.shrink(mapping.space, &layers.mappings, &gone);
+        let beside = layers.mappings.beside(&range, self.page_bytes);
+        self.extents.of(object).grow(mapping.space, &range, beside);
     }
 
     fn allocate(&mut self, layers: &mut Layers, allocation: &Allocation) {
@@ -103,7 +105,7 @@ impl Spaces {
                 Some(BLOCKS)
             }
         };
-        self.forget(at, &gone);
+        self.forget(at, layers, &gone);
         self.known_pages
             .change(allocation.space, range.start, range.end);
         if let Some(layer) = layer {
@@ -113,8 +115,14 @@ impl Spaces {
             let pages = range.pages(self.page_bytes) as f64;
             self.heat.change_pages(object, pages);
         }
+        let beside = match layer {
+            Some(MMAPS) => &layers.mmaps,
+            Some(_) => &layers.blocks.exact,
+            None => &layers.blocks.samples,
+        }
+        .beside(&range, self.page_bytes);
         let extent = self.extents.of(object);
-        extent.grow(allocation.space, &range);
+        extent.grow(allocation.space, &range, beside);
         extent.allocations += range.allocations();
         extent.sampled |= is_sampled;
     }
@@ -134,14 +142,14 @@ impl Spaces {
                 layers.unmap(release.address, bytes)
             }
         };
-        self.forget(at, &gone);
+        self.forget(at, layers, &gone);
     }
 
     fn move_range(&mut self, layers: &mut Layers, moved: &Move) {
         let end = moved.new_address.saturating_add(moved.new_bytes);
         let at = (moved.time_ns, moved.space);
         let gone = layers.unmap(moved.old_address, moved.old_bytes);
-        self.forget(at, &gone);
+        self.forget(at, layers, &gone);
         let old_end = moved.old_address.saturating_add(moved.old_bytes);
         self.give_back(moved.space, moved.old_address, old_end);
         let Some(first) = gone.first() else { return };
@@ -160,14 +168,17 @@ impl Spaces {
         self.known_pages.forget();
         self.witness.note(at, MMAPS, &covered, false);
         self.witness.note(at, MMAPS, &[range], true);
-        self.extents.of(first.object).grow(moved.space, &range);
+        let beside = layers.mmaps.beside(&range, self.page_bytes);
+        self.extents
+            .of(first.object)
+            .grow(moved.space, &range, beside);
     }
 
     fn give_back(&mut self, space: u32, start: u64, end: u64) {
         self.witness.give_back(space, (start, end), self.page_bytes);
     }
 
-    fn forget(&mut self, at: (u64, u32), gone: &Gone) {
+    fn forget(&mut self, at: (u64, u32), layers: &Layers, gone: &Gone) {
         if !gone.mmaps.is_empty() {
             self.known_pages.forget();
         }
@@ -176,14 +187,23 @@ impl Spaces {
         }
         self.witness.note(at, BLOCKS, &gone.blocks, false);
         self.witness.note(at, MMAPS, &gone.mmaps, false);
-        for ranges in [&gone.mmaps, &gone.blocks, &gone.samples] {
-            self.shrink(at.1, ranges);
+        for (map, ranges) in [
+            (&layers.mmaps, &gone.mmaps),
+            (&layers.blocks.exact, &gone.blocks),
+            (&layers.blocks.samples, &gone.samples),
+        ] {
+            self.shrink(at.1, map, ranges);
         }
     }
 
-    fn shrink(&mut self, space: u32, gone: &[Range]) {
-        for range in gone {
-            self.extents.of(range.object).shrink(space, range);
+    /// What has gone out of a map, by address.
+    fn shrink(&mut self, space: u32, map: &AddressMap, gone: &[Range]) {
+        for (index, range) in gone.iter().enumerate() {
+            // One after the other: the next one is still there.
+            let next = gone.get(index + 1);
+            let has_next = next.is_some_and(|next| range.is_right_below(next, self.page_bytes));
+            let beside = map.beside(range, self.page_bytes) + usize::from(has_next);
+            self.extents.of(range.object).shrink(space, range, beside);
             if range.is_sample() {
                 let pages = range.pages(self.page_bytes);
                 self.heat.change_pages(range.object, -(pages as f64));

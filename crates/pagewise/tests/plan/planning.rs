@@ -112,6 +112,31 @@ fn a_sweep_is_streamed_and_swaps_less_with_the_same_output() {
     );
 }
 
+/// The C library places each of these rows, mappings of their own, below the one before.
+#[test]
+fn an_array_of_many_rows_is_streamed() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = tempdir().expect("a folder");
+    compile(folder.path(), "planned.c");
+    record(folder.path(), LIMIT, "./planned blocks 128").expect_code(0);
+    let plan = run(folder.path(), &["plan", "--json"])
+        .expect_code(0)
+        .json();
+    assert_eq!(plan["rules"][0]["action"], "stream", "{plan:#}");
+
+    let arguments = "apply plan.toml --json out.json --memory 64M --swap zram --swap-size 512M -- ./planned blocks 128";
+    let ended = run(folder.path(), &arguments.split(' ').collect::<Vec<_>>());
+    assert_eq!(ended.expect_code(0).stdout, "ok\n");
+    machine.assert_restored();
+    let outcome = fs::read_to_string(folder.path().join("out.json")).expect("written");
+    let outcome: serde_json::Value = serde_json::from_str(&outcome).expect("JSON");
+    let read = outcome["rules"][0]["read_ahead_pages"].as_u64();
+    assert!(read > Some(4096), "{outcome:#}");
+    assert_eq!(outcome["unfollowed_sweeps"], 0, "{outcome:#}");
+}
+
 /// What the program names apart is made by the same calls: a plan with a rule for each would be refused.
 #[test]
 fn what_cannot_be_told_apart_has_one_rule() {

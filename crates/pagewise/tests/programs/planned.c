@@ -324,6 +324,31 @@ static void sweep(void) {
     free(words);
 }
 
+// Everything is locked while a sweep is followed: first what comes, then what is left of it and fits.
+static void sweep_and_lock_all(void) {
+    const size_t bytes = 96 * MIB, left = 24 * MIB;
+    uint64_t *words = map(bytes);
+    fill(words, bytes);
+    for (int pass = 0; pass < 3; pass++)
+        check(words, bytes);
+    if (mlockall(MCL_FUTURE) != 0)
+        exit(3);
+    check(words, bytes);
+    uint64_t *more = map(MIB);
+    fill(more, MIB);
+    munmap((char *)words + left, bytes - left);
+    if (mlockall(MCL_CURRENT) != 0)
+        exit(4);
+    if (locked_kib() < (left + MIB) / 1024)
+        exit(8);
+    for (int pass = 0; pass < 3; pass++)
+        check(words, left);
+    check(more, MIB);
+    munlockall();
+    if (locked_kib() != 0)
+        exit(9);
+}
+
 // A system call is refused from here on, in all threads and programs that follow; only where its argument has these bits.
 static void forbid(unsigned call, unsigned argument, unsigned bits, unsigned answer) {
     const unsigned offset = offsetof(struct seccomp_data, args) + 8 * argument;
@@ -400,13 +425,100 @@ static void lock_part(void) {
     }
 }
 
+// With something else between two of them.
 static void many_rows(void) {
     uint64_t *rows[100];
-    for (int i = 0; i < 100; i++)
+    for (int i = 0; i < 100; i++) {
         rows[i] = make(MIB);
+        mmap(NULL, 3 * MIB, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    }
     usleep(100000);
     for (int i = 0; i < 100; i++)
         free(rows[i]);
+}
+
+// An array in many blocks, which the allocator places one beside the other: from 128 KiB on each below the one before.
+struct blocks {
+    size_t bytes, count;
+    uint64_t **all;
+};
+
+static struct blocks make_blocks(size_t whole, size_t bytes) {
+    struct blocks made = {bytes, whole / bytes, NULL};
+    made.all = calloc(made.count, sizeof *made.all);
+    for (size_t i = 0; i < made.count; i++) {
+        made.all[i] = make(bytes);
+        fill(made.all[i], bytes);
+    }
+    return made;
+}
+
+static void check_blocks(const struct blocks *blocks) {
+    for (size_t i = 0; i < blocks->count; i++)
+        check(blocks->all[i], blocks->bytes);
+}
+
+static void free_blocks(struct blocks *blocks) {
+    for (size_t i = 0; i < blocks->count; i++)
+        free(blocks->all[i]);
+    free(blocks->all);
+}
+
+static void sweep_blocks(size_t bytes) {
+    struct blocks blocks = make_blocks(96 * MIB, bytes);
+    for (int pass = 0; pass < 4; pass++)
+        check_blocks(&blocks);
+    free_blocks(&blocks);
+}
+
+// Some of the blocks go while the array is swept, and others' memory is where they were.
+static void sweep_torn_blocks(size_t bytes) {
+    struct blocks blocks = make_blocks(96 * MIB, bytes);
+    const size_t others = blocks.count / 7;
+    uint64_t **all = calloc(others, sizeof *all);
+    for (int pass = 0; pass < 4; pass++) {
+        check_blocks(&blocks);
+        for (size_t i = 0; i < others; i++) {
+            free(all[i]);
+            free(blocks.all[i * 7 + (size_t)pass]);
+            all[i] = malloc(bytes);
+            memset(all[i], pass + 1, bytes);
+            blocks.all[i * 7 + (size_t)pass] = make(bytes);
+            fill(blocks.all[i * 7 + (size_t)pass], bytes);
+        }
+        check_blocks(&blocks);
+        for (size_t i = 0; i < others; i++)
+            for (size_t at = 0; at < bytes; at++)
+                if (((char *)all[i])[at] != pass + 1)
+                    exit(1);
+    }
+    for (size_t i = 0; i < others; i++)
+        free(all[i]);
+    free(all);
+    free_blocks(&blocks);
+}
+
+// Of blocks that go out of the middle the locks go, too, and no others' memory has them.
+static void lock_blocks(size_t bytes) {
+    struct blocks blocks = make_blocks(8 * MIB, bytes);
+    printf("whole %zu\n", locked_kib());
+    for (size_t i = 0; i < blocks.count; i += 2)
+        free(blocks.all[i]);
+    printf("half %zu\n", locked_kib());
+    uint64_t **others = calloc(blocks.count, sizeof *others);
+    for (size_t i = 0; i < blocks.count; i += 2) {
+        others[i] = malloc(bytes);
+        memset(others[i], 1, bytes);
+    }
+    printf("others %zu\n", locked_kib());
+    for (size_t i = 0; i < blocks.count; i += 2) {
+        free(others[i]);
+        blocks.all[i] = make(bytes);
+    }
+    printf("again %zu\n", locked_kib());
+    free(others);
+    free_blocks(&blocks);
+    printf("gone %zu\n", locked_kib());
 }
 
 // Each child has locks of its own, once it allocates.
@@ -619,6 +731,8 @@ int main(int count, char **values) {
         clone_directly();
     else if (strcmp(kind, "vfork") == 0)
         run_by_vfork(values[0]);
+    else if (strcmp(kind, "lockfollowed") == 0)
+        sweep_and_lock_all();
     else if (strcmp(kind, "lockall") == 0)
         lock_all();
     else if (strcmp(kind, "lockfuture") == 0)
@@ -664,6 +778,12 @@ int main(int count, char **values) {
         lock_part();
     else if (strcmp(kind, "rows") == 0)
         many_rows();
+    else if (strcmp(kind, "blocks") == 0)
+        sweep_blocks(kib << 10);
+    else if (strcmp(kind, "torn") == 0)
+        sweep_torn_blocks(kib << 10);
+    else if (strcmp(kind, "lockedblocks") == 0)
+        lock_blocks(kib << 10);
     else if (strcmp(kind, "child") == 0)
         map_in_child();
     else if (strcmp(kind, "children") == 0)

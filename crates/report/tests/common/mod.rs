@@ -38,6 +38,7 @@ pub(crate) fn object(name: Option<&str>, line: Option<u32>, stall_ns: u64) -> Ob
         bytes: Some(190 << 20),
         allocations: 1,
         most_alive: 1,
+        stretches: 1,
         sampled: false,
         counts: Counts {
             swap_ins: stall_ns / 1000,

@@ -1,5 +1,8 @@
 //! Which rule an allocation matches: the stack is walked, and return addresses are compared by module and address as
 //! stated in the file.
+//!
+//! As far as is needed, and by the unwind tables that are remembered (`interpose/src/unwind.rs`): an array of many blocks takes as
+//! many walks. The compiler's unwinder takes ten times as long, and knows what these do not understand.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::AtomicUsize;
@@ -12,12 +15,19 @@ use pagewise_abi::plan::PlanModule;
 use pagewise_abi::status::Total;
 use pagewise_interpose as interpose;
 use pagewise_interpose::LoadedModule;
+use pagewise_interpose::Registers;
+use pagewise_interpose::unwind;
 
 use super::loaded::Plan;
 
-/// Smaller allocations are looked at only while that costs less than a hundredth of the time.
+/// Smaller allocations are looked at only while that costs less than a hundredth of the time,
 const ALWAYS_LOOKED_AT: usize = 8 << 20;
 const COST_SHARE: u64 = 100;
+/// beyond so much: an array of 100,000 blocks that is made at once.
+const FREE_NS: u64 = 20_000_000;
+/// Addresses that nearly always decide, and all that are looked at.
+const FEW: usize = 10;
+const MANY: usize = 96;
 
 /// A module of the plan, where it is loaded.
 struct Place {
@@ -52,8 +62,12 @@ pub(super) fn look_at_modules(plan: &Plan) -> bool {
     let Some(now) = interpose::libraries_ever_loaded() else {
         return false;
     };
-    if LIBRARIES.swap(now, Ordering::Relaxed) == now {
+    let before = LIBRARIES.swap(now, Ordering::Relaxed);
+    if before == now {
         return false;
+    }
+    if before != 0 {
+        unwind::forget();
     }
     let mut buffer = [0u8; 4096];
     let executable = own_path(&mut buffer);
@@ -153,23 +167,72 @@ pub(super) fn rule(plan: &Plan, bytes: usize) -> Option<usize> {
         plan.status.add(Total::Unseen, 1);
         return None;
     }
-    let mut path = [PlanFrame {
-        module: 0,
-        address: 0,
-    }; MOST_FRAMES];
-    let mut length = 0;
-    interpose::backtrace(&mut |address| {
-        if let Some(frame) = frame_at(address) {
-            path[length] = frame;
-            length += 1;
-        }
-        length < MOST_FRAMES
-    });
+    let mut path = Path {
+        frames: [PlanFrame {
+            module: 0,
+            address: 0,
+        }; MOST_FRAMES],
+        length: 0,
+        wanted: longest(plan),
+    };
+    path.walk();
     WALKED_NS.fetch_add(
         interpose::now_ns().saturating_sub(began_ns),
         Ordering::Relaxed,
     );
-    longest_match(plan, &path[..length])
+    longest_match(plan, &path.frames[..path.length])
+}
+
+/// The frames of a call path that are in modules of the plan, innermost first.
+struct Path {
+    frames: [PlanFrame; MOST_FRAMES],
+    length: usize,
+    /// No rule tells more of them apart.
+    wanted: usize,
+}
+
+impl Path {
+    /// This thread's.
+    fn walk(&mut self) {
+        let registers = interpose::capture();
+        let is_done =
+            self.walk_by_tables::<FEW>(registers) || self.walk_by_tables::<MANY>(registers);
+        if !is_done {
+            self.length = 0;
+            interpose::backtrace(&mut |address| self.push(address));
+        }
+    }
+
+    /// False: it goes on beyond so many addresses, or something is not understood.
+    fn walk_by_tables<const ADDRESSES: usize>(&mut self, registers: Registers) -> bool {
+        let mut addresses = [0; ADDRESSES];
+        let walked = unwind::walk(registers, &mut addresses);
+        self.length = 0;
+        for &address in &addresses[..walked.frames] {
+            if !self.push(address) {
+                return true;
+            }
+        }
+        walked.is_whole && walked.frames < ADDRESSES
+    }
+
+    /// False: these are enough.
+    fn push(&mut self, address: usize) -> bool {
+        if let Some(frame) = frame_at(address)
+            && let Some(place) = self.frames.get_mut(self.length)
+        {
+            *place = frame;
+            self.length += 1;
+        }
+        self.length < self.wanted
+    }
+}
+
+/// Frames of the longest path of a rule about allocations.
+fn longest(plan: &Plan) -> usize {
+    let rules = (0..plan.view.rules()).map(|index| plan.view.rule(index));
+    let rules = rules.filter(|rule| !plan.view.action(rule).is_io());
+    rules.map(|rule| rule.frames as usize).max().unwrap_or(0)
 }
 
 /// The module of the plan that a return address is in, and where.
@@ -212,6 +275,5 @@ fn is_too_costly(now_ns: u64) -> bool {
         return false;
     }
     let since = now_ns.saturating_sub(began);
-    // The first millisecond of walks is free: few allocations decide the plan.
-    WALKED_NS.load(Ordering::Relaxed) > 1_000_000 + since / COST_SHARE
+    WALKED_NS.load(Ordering::Relaxed) > FREE_NS + since / COST_SHARE
 }

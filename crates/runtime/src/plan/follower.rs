@@ -79,6 +79,12 @@ impl Followed {
     }
 }
 
+/// What is swept of an object: the fixed part is at its start, and raises no faults.
+pub(super) fn swept(object: &Object) -> Range<usize> {
+    let pages = object.pages();
+    (pages.start + object.locked as usize).min(pages.end)..pages.end
+}
+
 /// Whether filling a region pushes others out in any case: of the memory that there is, it takes more than half.
 fn is_large(bytes: usize, memory_bytes: Option<u64>) -> bool {
     memory_bytes.is_some_and(|memory| bytes as u64 > memory / 2)
@@ -87,9 +93,7 @@ fn is_large(bytes: usize, memory_bytes: Option<u64>) -> bool {
 impl Follower {
     pub(super) fn new(plan: &Plan, object: &Object) -> Self {
         let rule = plan.view.rule(object.rule);
-        let pages = object.pages();
-        // The fixed part is at the start: it raises no faults.
-        let region = (pages.start + object.locked as usize).min(pages.end)..pages.end;
+        let region = swept(object);
         let whole = |bytes: u64| (bytes as usize / PAGE * PAGE).max(PAGE);
         let lead = match (rule.lead_bytes, plan.view.sizes().limit_bytes) {
             (0, 0) => LEAD_WITHOUT_LIMIT,
@@ -100,10 +104,12 @@ impl Follower {
             0 => FIRST_CHUNK.min(lead / 4 / PAGE * PAGE).max(PAGE),
             given => whole(given).min(lead),
         };
+        let mut sweep = Sweep::new(region.clone());
+        sweep.reshape(region.clone(), object.grain);
         Self {
             of: Followed::of(object),
             rule: object.rule,
-            sweep: Sweep::new(region.clone()),
+            sweep,
             is_large: is_large(region.len(), locks::memory_bytes(plan)),
             trial: Trial::new((region.len() / PAGE) as u64),
             probes: Probes::new(region),
@@ -121,6 +127,18 @@ impl Follower {
     /// Whether it follows this object, as it is now.
     pub(super) fn is_of(&self, object: &Object) -> bool {
         self.of == Followed::of(object)
+    }
+
+    /// Goes on with the object as it is now: blocks may have come or gone.
+    pub(super) fn keep_up(&mut self, plan: &Plan, object: &Object) {
+        let region = swept(object);
+        if region == *self.region() {
+            return;
+        }
+        self.is_large = is_large(region.len(), locks::memory_bytes(plan));
+        self.trial.set_round((region.len() / PAGE) as u64);
+        self.probes = Probes::new(region.clone());
+        self.sweep.reshape(region, object.grain);
     }
 
     pub(super) fn region(&self) -> &Range<usize> {

@@ -15,6 +15,7 @@ use pagewise_interpose::system;
 
 use super::loaded;
 use super::loaded::Plan;
+use super::objects;
 use super::objects::PAGE;
 
 /// Between two looks while there is work,
@@ -45,6 +46,10 @@ pub(super) struct Work {
 impl Work {
     pub(super) fn perform(&self, plan: &Plan) {
         for range in self.ranges.iter().filter(|range| !range.is_empty()) {
+            // Blocks may have gone since, and others' memory may be there now.
+            if !objects::is_swept(self.rule, range) {
+                continue;
+            }
             match system::advise(range.start, range.len(), self.advice) {
                 Ok(()) => {
                     let pages = (range.len() / PAGE) as u64;

@@ -16,6 +16,7 @@ use pagewise_interpose::system;
 use pagewise_interpose::system::PageMap;
 
 use super::Hook;
+use super::follower;
 use super::follower::Follower;
 use super::loaded;
 use super::loaded::Plan;
@@ -109,6 +110,8 @@ struct Helper {
     /// The kernel refused to tell of faults.
     is_blind: bool,
     followers: &'static mut [Option<Follower>],
+    /// The objects were those that are followed when they had changed so often.
+    changes: Option<usize>,
     /// Major faults at the beginning of a window in time, and when that was.
     majors: u64,
     majors_ns: u64,
@@ -134,6 +137,7 @@ impl Helper {
             is_following: false,
             is_blind: false,
             followers,
+            changes: None,
             majors: system::major_faults(),
             majors_ns: 0,
             majors_before_swap: None,
@@ -182,10 +186,16 @@ impl Helper {
 
     /// Followers for objects that have come, none for those that have gone.
     fn look_at_objects(&mut self) {
+        let changes = objects::changes();
+        if self.changes.replace(changes) == Some(changes) {
+            return;
+        }
         let mut alive = [Object::new(0, 0, 0); MOST_FOLLOWED];
         let is_swept = |object: &Object| {
             let action = self.action(object);
-            object.streamed || matches!(action, PlanAction::Stream | PlanAction::Prefetch)
+            let is_meant =
+                object.streamed || matches!(action, PlanAction::Stream | PlanAction::Prefetch);
+            is_meant && !follower::swept(object).is_empty()
         };
         let count = objects::list(&mut alive, is_swept);
         if count == MOST_FOLLOWED {
@@ -194,9 +204,12 @@ impl Helper {
         }
         let alive = &alive[..count];
         for place in self.followers.iter_mut() {
-            let is_alive = |follower: &Follower| alive.iter().any(|object| follower.is_of(object));
-            if place.as_ref().is_some_and(|follower| !is_alive(follower)) {
-                *place = None;
+            let Some(follower) = place else {
+                continue;
+            };
+            match alive.iter().find(|object| follower.is_of(object)) {
+                Some(object) => follower.keep_up(self.plan, object),
+                None => *place = None,
             }
         }
         for object in alive {

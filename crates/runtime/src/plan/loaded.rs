@@ -97,6 +97,12 @@ impl Plan {
         self.keeps(rule) && self.action_of(rule) == PlanAction::Lock
     }
 
+    /// Whether blocks of this rule that lie side by side are one object: where all of an object is treated alike.
+    pub(super) fn joins(&self, rule: usize) -> bool {
+        let action = self.action_of(rule);
+        action == PlanAction::Prefetch || self.keeps(rule)
+    }
+
     /// Whether there is something to do beside the program.
     pub(super) fn needs_helper(&self) -> bool {
         (0..self.view.rules()).any(|index| {

@@ -1,5 +1,6 @@
 //! Locks within a budget: never all of the memory, never more than the user may.
 
+use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
@@ -14,6 +15,7 @@ use pagewise_interpose::system;
 
 use super::loaded::Plan;
 use super::objects;
+use super::objects::Cut;
 use super::objects::Object;
 use super::objects::PAGE;
 
@@ -134,6 +136,24 @@ pub(super) fn extend(
     more < wanted || more == rest
 }
 
+/// Locks what lies between two parts of an object that are locked as wholes, whole pages: all of it, or nothing.
+pub(super) fn lock_between(plan: &Plan, object: &mut Object, between: Range<usize>) -> bool {
+    let keep = plan.view.rule(object.rule).keep_bytes;
+    let kept = KEPT[object.rule].load(Ordering::Relaxed);
+    if keep > 0 && kept.saturating_add(between.len() as u64) > keep {
+        return false;
+    }
+    let locked = lock_range(plan, object, between.start, between.len(), 0);
+    KEPT[object.rule].fetch_add(locked as u64, Ordering::Relaxed);
+    if locked < between.len() {
+        let _ = system::unlock(between.start, between.len());
+        account_for_less(plan, object.rule, locked as u64);
+        return false;
+    }
+    object.locked += locked as u64;
+    true
+}
+
 /// Takes all that an object that is locked as a whole will grow by; false: there is not so much.
 pub(super) fn reserve_growth(plan: &Plan, rule: &PlanRule, object: &Object, grown: usize) -> bool {
     let kept = KEPT[object.rule].load(Ordering::Relaxed);
@@ -229,9 +249,27 @@ fn note_beyond(plan: &Plan, object: &mut Object, bytes: u64) {
 
 /// An object ends, or will be locked anew as a whole.
 pub(super) fn forget_beyond(object: &Object) {
+    less_beyond(object.rule, object.beyond);
+}
+
+fn less_beyond(rule: usize, bytes: u64) {
     let relaxed = Ordering::Relaxed;
-    let less = |now: u64| Some(now.saturating_sub(object.beyond));
-    let _ = BEYOND[object.rule].fetch_update(relaxed, relaxed, less);
+    let less = |now: u64| Some(now.saturating_sub(bytes));
+    let _ = BEYOND[rule].fetch_update(relaxed, relaxed, less);
+}
+
+/// Takes a range out of a joined object, if it is in one. `are_ours`: what was locked there is unlocked; else it is the
+/// program's own now, or gone.
+pub(super) fn cut(plan: &Plan, start: usize, bytes: usize, are_ours: bool) -> Option<Cut> {
+    let cut = objects::cut(start, bytes, |pages| {
+        if are_ours && !pages.is_empty() {
+            let _ = system::unlock(pages.start, pages.len());
+        }
+    })?;
+    less_beyond(cut.rule, cut.beyond);
+    account_for_less(plan, cut.rule, cut.locked);
+    plan.status.add(Total::Unfollowed, u64::from(cut.is_torn));
+    Some(cut)
 }
 
 /// An object ends, and before it its locks.

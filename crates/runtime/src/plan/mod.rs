@@ -45,6 +45,11 @@ use self::objects::Object;
 use self::objects::PAGE;
 use self::resize::Kept;
 
+/// Larger blocks are objects of their own, whatever lies beside them: each is mostly swept by itself.
+const LEAST_ALONE: usize = 16 << 20;
+/// The C library's words before a block.
+const HEADER: usize = 16;
+
 /// Smaller allocations are nobody's business; without a plan, all are smaller.
 static THRESHOLD: AtomicUsize = AtomicUsize::new(usize::MAX);
 
@@ -157,6 +162,7 @@ extern "C" fn in_child() {
 /// A forked child has none of its parent's locks and threads.
 fn forget_parents() {
     interpose::forget_threads();
+    interpose::unwind::after_fork();
     objects::forget();
     globals::forget();
     locks::forget();
@@ -209,13 +215,15 @@ pub(crate) fn allocated(address: usize, bytes: usize, hook: Hook, inherited: Opt
         let fresh = || prezero::is_fresh(plan, address, bytes, hook).then_some(FRESH);
         let inherited = inherited.unwrap_or_default();
         if let Some(rule) = named.or(inherited.rule).or_else(fresh) {
-            let object = object_of(plan, (address, bytes), rule, hook);
+            let mut object = object_of(plan, (address, bytes), rule, hook);
             if inherited.rule == Some(rule) {
                 resume_object(plan, object, &inherited, hook);
             } else {
                 if let Some(kept) = inherited.kept {
                     resize::let_go(plan, &kept, &object);
                 }
+                // Those that are resized, and may be again, keep their locks alone.
+                object.may_be_joined = bytes < LEAST_ALONE && plan.joins(rule);
                 begin_object(plan, object, bytes);
             }
             if plan.needs_helper() {
@@ -327,7 +335,7 @@ pub(crate) fn let_go(start: usize, bytes: usize, inherited: &mut Inherited) {
 /// A block of so many bytes, which are asked for only if they matter, is about to be released; what it hands on.
 #[inline(always)]
 pub(crate) fn releasing(address: usize, bytes: impl FnOnce() -> usize) -> Option<Inherited> {
-    let bytes = match objects::is_any_called() {
+    let bytes = match objects::is_any_called() || objects::may_be_block(address) {
         true => bytes(),
         false => 0,
     };
@@ -352,8 +360,22 @@ fn released(address: usize, bytes: usize) -> Option<Inherited> {
             inherited.note(&object, address);
             locks::release(plan, &object);
         }
+        if bytes >= PLAN_THRESHOLD && objects::may_be_block(address) {
+            end_block(plan, address, bytes, &mut inherited);
+        }
     });
     inherited.if_any()
+}
+
+/// A block of a joined object is released, if it is one: what lies beside is that object still.
+fn end_block(plan: &Plan, address: usize, bytes: usize, inherited: &mut Inherited) {
+    // Its words go with it.
+    let start = address.saturating_sub(HEADER);
+    if let Some(cut) = locks::cut(plan, start, bytes + HEADER, true) {
+        objects::forget_block(address);
+        inherited.rule = Some(cut.rule);
+        inherited.bytes += bytes;
+    }
 }
 
 /// A range is about to be unmapped, moved, locked or advised by the program itself. What it hands on if it is moved.
@@ -375,6 +397,13 @@ fn left(start: usize, bytes: usize, leaving: Leaving) -> Option<Inherited> {
 
 fn end_objects(plan: &Plan, start: usize, bytes: usize, leaving: Leaving) -> Inherited {
     let mut inherited = Inherited::default();
+    while let Some(cut) = locks::cut(plan, start, bytes, leaving != Leaving::AllTheirs) {
+        inherited.rule = Some(cut.rule);
+        inherited.bytes += cut.bytes;
+        if leaving.is_by_their_word() {
+            plan.status.add_to_rule(cut.rule, OfRule::TakenOver, 1);
+        }
+    }
     while let Some(object) = objects::remove_overlapping(start, bytes) {
         if object.start == start || object.rule == CALLS && object.start > start {
             inherited.note(&object, start);
@@ -577,6 +606,11 @@ fn act_on(plan: &Plan, object: &mut Object) {
 fn follow(plan: &Plan, object: Object) {
     let action = plan.action_of(object.rule);
     if action == PlanAction::Nothing {
+        return;
+    }
+    if objects::join(object, |both, between| {
+        locks::lock_between(plan, both, between)
+    }) {
         return;
     }
     if !objects::insert(object) {

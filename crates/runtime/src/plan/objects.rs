@@ -1,4 +1,8 @@
 //! The objects that match a rule and are alive.
+//!
+//! Blocks of a rule that lie side by side are one object ([`join`]), so that an array of many blocks is one place to sweep, and one
+//! to lock. Of such an object is known where it lies, and not where its blocks begin: all memory in it is the rule's, but for less
+//! than a page between two blocks, and the block that is released is cut out ([`cut`]).
 
 use std::ops::Range;
 use std::sync::atomic::AtomicU8;
@@ -15,6 +19,8 @@ const MOST_OBJECTS: usize = 512;
 /// Of these, pieces of fresh memory: the others are for rules.
 const MOST_FRESH: usize = MOST_OBJECTS / 2;
 const FILTER: usize = 4096;
+/// The same for blocks of joined objects, of which there are many.
+const BLOCK_FILTER: usize = 1 << 16;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Object {
@@ -37,17 +43,26 @@ pub(super) struct Object {
     pub(super) is_done: bool,
     /// When it is to be locked, ns, if that is still to be done; 0: it is not.
     pub(super) due_ns: u64,
+    /// Whether it may become one with those beside it.
+    pub(super) may_be_joined: bool,
+    /// Of one that is joined of blocks, how large the largest of them was, bytes; 0: it is one allocation, or a piece of one.
+    pub(super) grain: usize,
 }
 
 struct Table {
     objects: [Option<Object>; MOST_OBJECTS],
+    /// Of these places, only the first so many were ever taken.
+    used: usize,
     next_number: usize,
 }
 
 static TABLE: Spin<Table> = Spin::new(Table {
     objects: [None; MOST_OBJECTS],
+    used: 0,
     next_number: 1,
 });
+/// Changes whenever an object comes, goes, or is another than it was.
+static CHANGES: AtomicUsize = AtomicUsize::new(0);
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 /// Of these, those that the program spoke of itself, which may begin anywhere in a block.
 static CALLED: AtomicUsize = AtomicUsize::new(0);
@@ -55,6 +70,42 @@ static CALLED: AtomicUsize = AtomicUsize::new(0);
 static BUSY: AtomicUsize = AtomicUsize::new(0);
 /// How many objects are released by addresses of this hash: 0 answers nearly every release.
 static OWNERS: [AtomicU8; FILTER] = [const { AtomicU8::new(0) }; FILTER];
+/// The same of blocks of joined objects,
+static BLOCKS: [AtomicU8; BLOCK_FILTER] = [const { AtomicU8::new(0) }; BLOCK_FILTER];
+/// which all lie, and lay, between these addresses.
+static JOINED_FROM: AtomicUsize = AtomicUsize::new(usize::MAX);
+static JOINED_TO: AtomicUsize = AtomicUsize::new(0);
+
+impl Table {
+    fn alive(&self) -> impl Iterator<Item = &Object> {
+        self.objects[..self.used].iter().flatten()
+    }
+
+    fn alive_mut(&mut self) -> impl Iterator<Item = &mut Object> {
+        self.objects[..self.used].iter_mut().flatten()
+    }
+
+    fn place_of(&self, is_meant: impl Fn(&Object) -> bool) -> Option<usize> {
+        let places = self.objects[..self.used].iter();
+        let mut places = places.map(|place| place.as_ref());
+        places.position(|object| object.is_some_and(&is_meant))
+    }
+
+    /// False: no room.
+    fn put(&mut self, object: Object) -> bool {
+        let Some(free) = self.objects.iter().position(Option::is_none) else {
+            return false;
+        };
+        self.objects[free] = Some(object);
+        self.used = self.used.max(free + 1);
+        true
+    }
+
+    fn new_number(&mut self) -> usize {
+        self.next_number += 1;
+        self.next_number - 1
+    }
+}
 
 impl Object {
     pub(super) fn new(start: usize, bytes: usize, rule: usize) -> Self {
@@ -70,7 +121,77 @@ impl Object {
             keep: 0,
             is_done: false,
             due_ns: 0,
+            may_be_joined: false,
+            grain: 0,
         }
+    }
+
+    pub(super) fn is_joined(&self) -> bool {
+        self.grain > 0
+    }
+
+    pub(super) fn end(&self) -> usize {
+        self.start.saturating_add(self.bytes)
+    }
+
+    fn is_locked_whole(&self) -> bool {
+        self.locked > 0 && self.locked as usize == self.pages().len()
+    }
+
+    /// Whether it may be one with another: right beside it, so that no page lies between them that has nothing of either, and
+    /// locked like it, as a whole or not at all.
+    fn is_like(&self, other: &Object) -> bool {
+        let (lower, upper) = match self.start < other.start {
+            true => (self, other),
+            false => (other, self),
+        };
+        let is_beside = lower.end() <= upper.start
+            && (upper.start / PAGE).saturating_sub((lower.end() - 1) / PAGE) <= 1;
+        let is_locked_alike = self.locked == 0 && other.locked == 0
+            || self.is_locked_whole() && other.is_locked_whole();
+        let is_free = |object: &Object| object.may_be_joined && object.due_ns == 0;
+        is_beside && self.rule == other.rule && is_locked_alike && is_free(self) && is_free(other)
+    }
+
+    /// Itself and another beside it; without what is locked between them.
+    fn with(&self, other: &Object) -> Object {
+        let larger = match self.bytes < other.bytes {
+            true => other,
+            false => self,
+        };
+        let start = self.start.min(other.start);
+        Object {
+            start,
+            owner: start,
+            bytes: self.end().max(other.end()) - start,
+            locked: self.locked + other.locked,
+            beyond: self.beyond + other.beyond,
+            grain: self.block_bytes().max(other.block_bytes()),
+            ..*larger
+        }
+    }
+
+    fn block_bytes(&self) -> usize {
+        match self.grain {
+            0 => self.bytes,
+            grain => grain,
+        }
+    }
+
+    /// A part of a joined object, which is locked as the whole is.
+    fn part(&self, range: Range<usize>) -> Option<Object> {
+        let mut part = Object {
+            start: range.start,
+            owner: range.start,
+            bytes: range.len(),
+            beyond: 0,
+            ..*self
+        };
+        let pages = part.pages().len();
+        if self.locked > 0 {
+            part.locked = pages as u64;
+        }
+        (pages > 0).then_some(part)
     }
 
     /// The whole pages in it: those at its ends may be others' too.
@@ -85,9 +206,45 @@ fn place(address: usize) -> &'static AtomicU8 {
     &OWNERS[(hash >> 52) as usize]
 }
 
+fn block_place(address: usize) -> &'static AtomicU8 {
+    let hash = (address as u64 >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    &BLOCKS[(hash >> 48) as usize]
+}
+
+/// One more; a counter that is full stays so.
+fn count_up(counter: &AtomicU8) {
+    let relaxed = Ordering::Relaxed;
+    let _ = counter.fetch_update(relaxed, relaxed, |count| count.checked_add(1));
+}
+
+fn count_down(counter: &AtomicU8) {
+    let relaxed = Ordering::Relaxed;
+    let _ = counter.fetch_update(relaxed, relaxed, |count| {
+        (count != u8::MAX).then(|| count.saturating_sub(1))
+    });
+}
+
+/// Whether an object may be released by this address, or a block of a joined one.
 #[inline(always)]
 pub(super) fn may_be_owned_by(address: usize) -> bool {
-    place(address).load(Ordering::Relaxed) != 0
+    place(address).load(Ordering::Relaxed) != 0 || may_be_block(address)
+}
+
+/// Whether a block of a joined object may begin there.
+#[inline(always)]
+pub(super) fn may_be_block(address: usize) -> bool {
+    address >= JOINED_FROM.load(Ordering::Relaxed)
+        && address < JOINED_TO.load(Ordering::Relaxed)
+        && block_place(address).load(Ordering::Relaxed) != 0
+}
+
+/// Another number than before: some object came, went or changed since.
+pub(super) fn changes() -> usize {
+    CHANGES.load(Ordering::Acquire)
+}
+
+fn note_change() {
+    CHANGES.fetch_add(1, Ordering::Release);
 }
 
 #[inline(always)]
@@ -104,8 +261,7 @@ pub(super) fn is_any_called() -> bool {
 fn has_room_for_fresh() -> bool {
     let is_fresh = |object: &Object| object.rule == FRESH;
     let count = TABLE.lock().map_or(MOST_FRESH, |table| {
-        let objects = table.objects.iter().flatten();
-        objects.filter(|object| is_fresh(object)).count()
+        table.alive().filter(|object| is_fresh(object)).count()
     });
     count < MOST_FRESH || remove(|object| is_fresh(object) && object.is_done).is_some()
 }
@@ -118,24 +274,137 @@ pub(super) fn insert(mut object: Object) -> bool {
     let Some(mut table) = TABLE.lock() else {
         return false;
     };
-    let Some(free) = table.objects.iter().position(Option::is_none) else {
+    object.number = table.new_number();
+    if !table.put(object) {
         return false;
-    };
-    object.number = table.next_number;
-    table.next_number += 1;
-    table.objects[free] = Some(object);
+    }
     COUNT.fetch_add(1, Ordering::Relaxed);
     CALLED.fetch_add(usize::from(object.rule == CALLS), Ordering::Relaxed);
-    // At most 512 of them, but a counter holds 255: then it stays.
-    let _ = place(object.owner).fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
-        count.checked_add(1)
-    });
+    count_up(place(object.owner));
+    note_change();
     true
+}
+
+/// A new object becomes one with those of its rule beside it, if they are locked as it is. `bridge` locks what lies between two
+/// that are, whole pages. False: it stays alone.
+pub(super) fn join(block: Object, bridge: impl Fn(&mut Object, Range<usize>) -> bool) -> bool {
+    if !block.may_be_joined {
+        return false;
+    }
+    let Some(mut table) = TABLE.lock() else {
+        return false;
+    };
+    let (mut joined, mut others) = (block, 0);
+    // One below it, and one above.
+    while let Some(at) = table.place_of(|object| object.is_like(&joined))
+        && let Some(other) = table.objects[at]
+    {
+        let mut both = joined.with(&other);
+        if both.locked > 0 {
+            let (lower, upper) = match other.start < joined.start {
+                true => (other, joined),
+                false => (joined, other),
+            };
+            if !bridge(&mut both, lower.pages().end..upper.pages().start) {
+                break;
+            }
+        }
+        table.objects[at] = None;
+        others += 1;
+        if !other.is_joined() {
+            count_up(block_place(other.owner));
+            count_down(place(other.owner));
+        }
+        joined = both;
+    }
+    if others == 0 {
+        return false;
+    }
+    if joined.number == 0 {
+        joined.number = table.new_number();
+    }
+    JOINED_FROM.fetch_min(joined.start, Ordering::Relaxed);
+    JOINED_TO.fetch_max(joined.end(), Ordering::Relaxed);
+    count_up(block_place(block.owner));
+    table.put(joined);
+    COUNT.fetch_sub(others - 1, Ordering::Relaxed);
+    note_change();
+    true
+}
+
+/// What was cut out of a joined object.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cut {
+    pub(super) rule: usize,
+    pub(super) bytes: usize,
+    /// Of these, what was locked.
+    pub(super) locked: u64,
+    /// What the budget did not hold of it.
+    pub(super) beyond: u64,
+    /// There was no room for what is left behind it, which is left alone.
+    pub(super) is_torn: bool,
+}
+
+/// A range is taken out of one of the joined objects that it is in: its block is released, or it is no longer the rule's. What is
+/// left of that before and behind is an object each. Where it was locked, `unlock` ends the locks; until that is done no object
+/// begins or ends.
+pub(super) fn cut(start: usize, bytes: usize, unlock: impl Fn(Range<usize>)) -> Option<Cut> {
+    let end = start.saturating_add(bytes);
+    let mut table = TABLE.lock()?;
+    let at = table
+        .place_of(|object| object.is_joined() && object.start < end && start < object.end())?;
+    let whole = table.objects[at].take()?;
+    let (from, to) = (start.max(whole.start), end.min(whole.end()));
+    let (mut lower, mut upper) = (whole.part(whole.start..from), whole.part(to..whole.end()));
+    if let (Some(lower), Some(upper)) = (&mut lower, &mut upper) {
+        // The larger one is who it was.
+        let smaller = if lower.bytes < upper.bytes {
+            lower
+        } else {
+            upper
+        };
+        smaller.number = table.new_number();
+    }
+    let mut beyond = whole.beyond;
+    if let Some(rest) = lower.as_mut().or(upper.as_mut()) {
+        beyond = beyond.min((to - from) as u64);
+        rest.beyond = whole.beyond - beyond;
+    }
+    let mut gone = whole.pages();
+    if let Some(lower) = lower {
+        gone.start = lower.pages().end;
+        table.put(lower);
+    }
+    let has_upper = upper.is_some_and(|upper| table.put(upper));
+    if let Some(upper) = upper.filter(|_| has_upper) {
+        gone.end = upper.pages().start;
+    }
+    let locked = if whole.locked > 0 { gone.len() } else { 0 };
+    if locked > 0 {
+        unlock(gone);
+    }
+    match usize::from(lower.is_some()) + usize::from(has_upper) {
+        0 => _ = COUNT.fetch_sub(1, Ordering::Relaxed),
+        left => _ = COUNT.fetch_add(left - 1, Ordering::Relaxed),
+    }
+    note_change();
+    Some(Cut {
+        rule: whole.rule,
+        bytes: to - from,
+        locked: locked as u64,
+        beyond,
+        is_torn: upper.is_some() && !has_upper,
+    })
+}
+
+/// The block that begins there is no longer one of a joined object.
+pub(super) fn forget_block(address: usize) {
+    count_down(block_place(address));
 }
 
 /// The allocation at this address, or one of the pieces that are left of it.
 pub(super) fn remove_owned_by(address: usize) -> Option<Object> {
-    remove(|object| object.owner == address)
+    remove(|object| object.owner == address && !object.is_joined())
 }
 
 /// One of those that the program spoke of itself and that begin in this block.
@@ -148,18 +417,18 @@ pub(super) fn remove_called_in(address: usize, bytes: usize) -> Option<Object> {
 /// that is done no object ends: its memory could be another's by then, with locks of its own.
 pub(super) fn give_up_lock(unlock: impl FnOnce(&Object)) -> Option<Object> {
     let mut table = TABLE.lock()?;
-    let mut objects = table.objects.iter_mut().flatten();
-    let object = objects.find(|object| object.locked > 0)?;
+    let object = table.alive_mut().find(|object| object.locked > 0)?;
     let before = *object;
     unlock(&before);
     object.locked = 0;
+    note_change();
     Some(before)
 }
 
-/// One of those that have a byte in this range.
+/// One of those that have a byte in this range; joined ones are [`cut`].
 pub(super) fn remove_overlapping(start: usize, bytes: usize) -> Option<Object> {
     let end = start.saturating_add(bytes);
-    remove(|object| object.start < end && start < object.start + object.bytes)
+    remove(|object| object.start < end && start < object.end() && !object.is_joined())
 }
 
 pub(super) fn remove(is_meant: impl Fn(&Object) -> bool) -> Option<Object> {
@@ -173,70 +442,81 @@ pub(super) fn remove_after(
     work: impl FnOnce(&Object),
 ) -> Option<Object> {
     let mut table = TABLE.lock()?;
-    let slot = table
-        .objects
-        .iter_mut()
-        .find(|slot| slot.as_ref().is_some_and(&is_meant))?;
-    work(slot.as_ref()?);
-    let object = slot.take()?;
+    let at = table.place_of(is_meant)?;
+    work(table.objects[at].as_ref()?);
+    let object = table.objects[at].take()?;
+    note_change();
     drop(table);
     while BUSY.load(Ordering::Acquire) == object.number {
         std::thread::yield_now();
     }
     COUNT.fetch_sub(1, Ordering::Relaxed);
     CALLED.fetch_sub(usize::from(object.rule == CALLS), Ordering::Relaxed);
-    let _ = place(object.owner).fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
-        (count != u8::MAX).then(|| count.saturating_sub(1))
-    });
+    if !object.is_joined() {
+        count_down(place(object.owner));
+    }
     Some(object)
 }
 
-/// Copies those that are alive, as far as there is room, and returns how many.
+/// Copies those that are alive, the largest if there is no room for all, and returns how many.
 pub(super) fn list(places: &mut [Object], is_meant: impl Fn(&Object) -> bool) -> usize {
     let Some(table) = TABLE.lock() else {
         return 0;
     };
-    let alive = table
-        .objects
-        .iter()
-        .flatten()
-        .filter(|object| is_meant(object));
-    places
-        .iter_mut()
-        .zip(alive)
-        .map(|(place, object)| *place = *object)
-        .count()
+    let mut count = 0;
+    for object in table.alive().filter(|object| is_meant(object)) {
+        if let Some(free) = places.get_mut(count) {
+            *free = *object;
+            count += 1;
+        } else if let Some(smallest) = places.iter_mut().min_by_key(|place| place.bytes)
+            && smallest.bytes < object.bytes
+        {
+            *smallest = *object;
+        }
+    }
+    count
 }
 
 /// How many are alive.
 pub(super) fn count(is_meant: impl Fn(&Object) -> bool) -> usize {
     TABLE.lock().map_or(0, |table| {
-        let alive = table.objects.iter().flatten();
-        alive.filter(|object| is_meant(object)).count()
+        table.alive().filter(|object| is_meant(object)).count()
     })
+}
+
+/// Whether a range is within an object of a rule, and nothing of it is locked.
+pub(super) fn is_swept(rule: usize, range: &Range<usize>) -> bool {
+    let is_within = |object: &Object| {
+        let pages = object.pages();
+        object.rule == rule
+            && pages.start + object.locked as usize <= range.start
+            && range.end <= pages.end
+    };
+    count(is_within) > 0
 }
 
 /// The one of this number, if it is alive.
 pub(super) fn find(number: usize) -> Option<Object> {
     let table = TABLE.lock()?;
-    let mut alive = table.objects.iter().flatten();
+    let mut alive = table.alive();
     alive.find(|object| object.number == number).copied()
 }
 
-/// The one that is released by this address, as it is; from here on it is not due any more.
+/// The one that is released by this address, as it is; from here on it is not due any more, nor joined with others.
 pub(super) fn suspend(address: usize) -> Option<Object> {
     let mut table = TABLE.lock()?;
-    let mut alive = table.objects.iter_mut().flatten();
-    let object = alive.find(|object| object.owner == address)?;
+    let is_meant = |object: &&mut Object| object.owner == address && !object.is_joined();
+    let object = table.alive_mut().find(is_meant)?;
     let before = *object;
     object.due_ns = 0;
+    object.may_be_joined = false;
     Some(before)
 }
 
 /// How many have a byte in this range.
 pub(super) fn overlapping(start: usize, bytes: usize) -> usize {
     let end = start.saturating_add(bytes);
-    count(|object| object.start < end && start < object.start + object.bytes)
+    count(|object| object.start < end && start < object.end())
 }
 
 /// What [`work_on_due`] found.
@@ -255,13 +535,11 @@ pub(super) fn work_on_due(now_ns: u64, work: impl FnOnce(&mut Object)) -> Due {
     let Some(mut table) = TABLE.lock() else {
         return Due::Never;
     };
-    let waiting = table.objects.iter_mut().flatten();
-    let first = waiting
-        .filter(|object| object.due_ns > 0)
-        .min_by_key(|object| object.due_ns);
-    match first {
+    let waiting = table.alive_mut().filter(|object| object.due_ns > 0);
+    match waiting.min_by_key(|object| object.due_ns) {
         Some(object) if object.due_ns <= now_ns => {
             work(object);
+            note_change();
             Due::Now
         }
         Some(object) => Due::At(object.due_ns),
@@ -272,16 +550,15 @@ pub(super) fn work_on_due(now_ns: u64, work: impl FnOnce(&mut Object)) -> Due {
 /// The oldest of those that came after the one of this number: to go through them without a place for all.
 pub(super) fn next_after(number: usize, is_meant: impl Fn(&Object) -> bool) -> Option<Object> {
     let table = TABLE.lock()?;
-    let alive = table.objects.iter().flatten();
-    let later = alive.filter(|object| object.number > number && is_meant(object));
+    let is_later = |object: &&Object| object.number > number && is_meant(object);
+    let later = table.alive().filter(is_later);
     later.min_by_key(|object| object.number).copied()
 }
 
 /// The helper has nothing more to do to an object.
 pub(super) fn retire(number: usize) {
     if let Some(mut table) = TABLE.lock()
-        && let mut objects = table.objects.iter_mut().flatten()
-        && let Some(object) = objects.find(|object| object.number == number)
+        && let Some(object) = table.alive_mut().find(|object| object.number == number)
     {
         object.is_done = true;
     }
@@ -291,8 +568,7 @@ pub(super) fn retire(number: usize) {
 /// for a few milliseconds at most.
 pub(super) fn while_alive(number: usize, work: impl FnOnce()) -> bool {
     let is_alive = TABLE.lock().is_some_and(|table| {
-        let mut objects = table.objects.iter().flatten();
-        let is_alive = objects.any(|object| object.number == number);
+        let is_alive = table.alive().any(|object| object.number == number);
         if is_alive {
             BUSY.store(number, Ordering::Release);
         }
@@ -317,11 +593,29 @@ pub(super) fn forget() {
     for counter in &OWNERS {
         counter.store(0, Ordering::Relaxed);
     }
+    // Of a process that has joined none, these pages were never touched.
+    if JOINED_TO.swap(0, Ordering::Relaxed) > 0 {
+        JOINED_FROM.store(usize::MAX, Ordering::Relaxed);
+        for counter in &BLOCKS {
+            counter.store(0, Ordering::Relaxed);
+        }
+    }
+    note_change();
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Mutex;
+    use std::sync::MutexGuard;
+    use std::sync::PoisonError;
+
+    /// Held by tests about whatever object has locks, or is due.
+    static ANY_OBJECT: Mutex<()> = Mutex::new(());
+
+    fn about_any_object() -> MutexGuard<'static, ()> {
+        ANY_OBJECT.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 
     #[test]
     fn objects_are_found_by_start_and_by_overlap() {
@@ -377,6 +671,7 @@ mod tests {
 
     #[test]
     fn locks_are_given_up_once_and_objects_gone_through_by_age() {
+        let _alone = about_any_object();
         let base = 0x7500_0000_0000;
         let locked = Object {
             locked: 4096,
@@ -397,6 +692,166 @@ mod tests {
         assert_eq!((first.start, second.start), (base, base + 200_000));
         assert!(next_after(second.number, is_ours).is_none());
         assert!(remove(is_ours).is_some() && remove(is_ours).is_some());
+    }
+
+    const JOINED_RULE: usize = 9;
+
+    /// A block of so many bytes.
+    fn block(start: usize, bytes: usize) -> Object {
+        Object {
+            may_be_joined: true,
+            ..Object::new(start, bytes, JOINED_RULE)
+        }
+    }
+
+    fn begin(block: Object) {
+        assert!(join(block, |_, _| unreachable!("nothing is locked")) || insert(block));
+    }
+
+    /// Where the objects of the tests of joining lie within so many bytes, in order.
+    fn extents(base: usize) -> Vec<(usize, usize)> {
+        let mut places = [Object::new(0, 0, 0); 16];
+        let is_here = |object: &Object| (base..base + (1 << 30)).contains(&object.start);
+        let found = list(&mut places, is_here);
+        let mut all: Vec<_> = places[..found]
+            .iter()
+            .map(|object| (object.start - base, object.end() - base))
+            .collect();
+        all.sort_unstable();
+        all
+    }
+
+    #[test]
+    fn neighbours_of_a_rule_are_one_object_and_a_block_is_cut_out_of_it() {
+        let base = 0x7600_0000_0000;
+        // As the C library places them: 16 bytes are its own.
+        let bytes = 16 * PAGE;
+        let at = |index: usize| base + 16 + index * (bytes + 16);
+        for index in [5, 3, 4, 0, 1, 2] {
+            begin(block(at(index), bytes));
+        }
+        let end = |index: usize| at(index) - base + bytes;
+        assert_eq!(extents(base), [(16, end(5))]);
+        for index in 0..6 {
+            assert!(may_be_owned_by(at(index)) && may_be_block(at(index)));
+        }
+        assert!(remove_owned_by(at(0)).is_none() && suspend(at(0)).is_none());
+        assert!(remove_overlapping(base, bytes).is_none());
+
+        let unlock = |_| unreachable!("nothing is locked");
+        let middle = cut(at(2) - 16, bytes + 16, unlock).expect("it is one of them");
+        assert_eq!(
+            (middle.rule, middle.bytes, middle.locked),
+            (JOINED_RULE, bytes + 16, 0)
+        );
+        forget_block(at(2));
+        assert!(!may_be_owned_by(at(2)));
+        assert_eq!(extents(base), [(16, end(1)), (end(2), end(5))]);
+        assert!(cut(at(2), bytes, unlock).is_none());
+
+        begin(block(at(2), bytes));
+        assert_eq!(extents(base), [(16, end(5))]);
+        assert!(cut(base, 1 << 30, unlock).is_some() && extents(base).is_empty());
+    }
+
+    #[test]
+    fn what_is_to_be_swept_is_looked_up_again() {
+        let base = 0x7a00_0000_0000;
+        begin(block(base, 16 * PAGE));
+        begin(block(base + 16 * PAGE, 16 * PAGE));
+        let range = base + 8 * PAGE..base + 24 * PAGE;
+        assert!(is_swept(JOINED_RULE, &range) && !is_swept(JOINED_RULE + 1, &range));
+        assert!(cut(base + 20 * PAGE, PAGE, |_| ()).is_some());
+        assert!(!is_swept(JOINED_RULE, &range));
+        assert!(is_swept(JOINED_RULE, &(base..base + 20 * PAGE)));
+        while cut(base, 32 * PAGE, |_| ()).is_some() {}
+    }
+
+    #[test]
+    fn what_is_not_beside_or_of_another_rule_stays_alone() {
+        let _alone = about_any_object();
+        let base = 0x7700_0000_0000;
+        begin(block(base, 16 * PAGE));
+        begin(block(base + 17 * PAGE, 16 * PAGE));
+        begin(Object {
+            rule: JOINED_RULE + 1,
+            ..block(base + 33 * PAGE, PAGE)
+        });
+        begin(Object {
+            locked: PAGE as u64,
+            ..block(base + 16 * PAGE, PAGE / 2)
+        });
+        begin(Object {
+            due_ns: 1,
+            ..block(base + 34 * PAGE, PAGE)
+        });
+        assert_eq!(extents(base).len(), 5, "{:x?}", extents(base));
+        while remove(|object| (base..base + (1 << 30)).contains(&object.start)).is_some() {}
+    }
+
+    #[test]
+    fn the_larger_part_of_a_joined_object_is_who_it_was() {
+        let base = 0x7800_0000_0000;
+        for index in 0..10 {
+            begin(block(base + index * PAGE * 4, 4 * PAGE));
+        }
+        let is_first = |object: &Object| object.start == base;
+        let mut found = [block(0, 0); 1];
+        assert_eq!(list(&mut found, is_first), 1);
+        let number = found[0].number;
+        let unlock = |_| unreachable!("nothing is locked");
+        let before = changes();
+        assert!(cut(base + 8 * PAGE, 4 * PAGE, unlock).is_some());
+        assert_ne!(changes(), before);
+        assert_eq!(
+            find(number).map(|object| object.start),
+            Some(base + 12 * PAGE)
+        );
+        assert!(cut(base + 36 * PAGE, 4 * PAGE, unlock).is_some());
+        assert_eq!(
+            find(number).map(|object| object.end()),
+            Some(base + 36 * PAGE)
+        );
+        assert!(cut(base, 40 * PAGE, unlock).is_some() && cut(base, 40 * PAGE, unlock).is_some());
+        assert!(extents(base).is_empty());
+    }
+
+    #[test]
+    fn locked_neighbours_are_joined_with_what_lies_between_and_cut_out_with_it() {
+        let _alone = about_any_object();
+        use std::cell::Cell;
+        let base = 0x7900_0000_0000;
+        let bytes = 16 * PAGE;
+        let locked = |index: usize| {
+            let block = block(base + 16 + index * (bytes + 16), bytes);
+            Object {
+                locked: block.pages().len() as u64,
+                ..block
+            }
+        };
+        let bridged = Cell::new(0);
+        let bridge = |joined: &mut Object, between: Range<usize>| {
+            joined.locked += between.len() as u64;
+            bridged.set(bridged.get() + between.len());
+            true
+        };
+        assert!(insert(locked(0)));
+        assert!(!join(locked(1), |_, _| false), "it may not be locked");
+        for index in [2, 1] {
+            assert!(join(locked(index), bridge) || insert(locked(index)));
+        }
+        // Each page but those at the ends; of 48 that are in them all but a part is, two lie between.
+        assert_eq!((extents(base).len(), bridged.get()), (1, 2 * PAGE));
+        let unlocked = Cell::new(0);
+        let unlock = |pages: Range<usize>| unlocked.set(pages.len());
+        let middle = locked(1);
+        let gone = cut(middle.start, middle.bytes, unlock).expect("it is there");
+        assert_eq!(
+            (gone.locked as usize, unlocked.get()),
+            (17 * PAGE, 17 * PAGE)
+        );
+        assert!(cut(base, 1 << 30, |_| ()).is_some() && cut(base, 1 << 30, |_| ()).is_some());
+        assert!(extents(base).is_empty());
     }
 
     #[test]
@@ -443,6 +898,7 @@ mod tests {
 
     #[test]
     fn what_is_due_is_worked_on_in_its_turn() {
+        let _alone = about_any_object();
         let base = 0x7400_0000_0000;
         let due = |at: usize, due_ns| Object {
             due_ns,

@@ -8,6 +8,7 @@
 //!
 //! So it is in the table of objects while it is resized, and what is there when that is done decides.
 
+use super::HEADER;
 use super::Inherited;
 use super::loaded::Plan;
 use super::locks;
@@ -16,8 +17,7 @@ use super::objects::Object;
 use super::objects::PAGE;
 use super::prezero;
 
-/// The C library's words before a large block, and what it may round up beside whole pages.
-const HEADER: usize = 16;
+/// What the C library may round up a large block by, beside whole pages.
 const ROUNDING: usize = 32;
 
 /// An object with locks, which are not ended although it is resized.

@@ -4,6 +4,9 @@
 //! The object is seen as a ring, as a sweep mostly begins again. Many places are followed, each in its direction: a few of each
 //! thread, so that threads that sweep parts of an object side by side do not make each other's be forgotten.
 //!
+//! Of an object of many blocks the sweep may go down from block to block, as allocators place them, and up in each. So there a place
+//! has no direction before it has left the block that it began in.
+//!
 //! ```text
 //!     dropped |<-- behind -->| position |<-- ahead -->| still in swap
 //! ```
@@ -20,6 +23,10 @@ const CURSORS: usize = 64;
 const CURSORS_OF_THREAD: usize = 4;
 /// Forward steps before a place counts as a sweep.
 const STEPS: u32 = 32;
+/// Of an object of blocks, where a step down is one of a whole block.
+const STEPS_BY_BLOCKS: u32 = 8;
+/// A block counts at most as this share of the object.
+const BLOCK_SHARE: usize = 64;
 /// A step is at most so long, bytes,
 const LONGEST_STEP: usize = 1 << 20;
 /// and of the object at most this share.
@@ -43,13 +50,17 @@ pub(super) struct Sizes {
 impl Sizes {
     /// Of one of so many that read ahead at once: together they take no more memory than one alone.
     pub(super) fn shared(self, active: usize) -> Self {
-        let whole = |bytes: usize| (bytes / PAGE * PAGE).max(PAGE);
+        let whole = |bytes: usize| whole_pages(bytes).max(PAGE);
         let lead = whole(self.lead / active.max(1));
         Self {
             chunk: self.chunk.min(whole(lead / 4)),
             lead,
         }
     }
+}
+
+fn whole_pages(bytes: usize) -> usize {
+    bytes / PAGE * PAGE
 }
 
 /// What to do next; up to two ranges of addresses, as a ring has a seam.
@@ -79,12 +90,16 @@ struct Cursor {
     behind: usize,
     dropped_last: bool,
     time_ns: u64,
+    /// When its position last changed.
+    moved_ns: u64,
     /// Who was there last.
     thread: u32,
 }
 
 pub(super) struct Sweep {
     region: Range<usize>,
+    /// The largest block that the region is made of, with what may lie between two, bytes; 0: it is one.
+    grain: usize,
     cursors: [Option<Cursor>; CURSORS],
     /// Of these, only the first so many have ever been.
     used: usize,
@@ -99,6 +114,7 @@ impl Sweep {
     pub(super) fn new(region: Range<usize>) -> Self {
         Self {
             region,
+            grain: 0,
             cursors: [None; CURSORS],
             used: 0,
             hits: 0,
@@ -111,6 +127,34 @@ impl Sweep {
     /// Only one in so many pages is told of: steps are as long as the share of the object allows.
     pub(super) fn be_coarse(&mut self) {
         self.longest_step = usize::MAX;
+    }
+
+    /// The region is another from here on, made of blocks as large as that: some came, or went. What it has in common with the one
+    /// before is where it was.
+    pub(super) fn reshape(&mut self, region: Range<usize>, grain: usize) {
+        let shift = self.region.start.wrapping_sub(region.start) as isize;
+        let most = whole_pages(region.len() / 2);
+        for place in &mut self.cursors {
+            let Some(cursor) = place else {
+                continue;
+            };
+            let position = cursor.position.checked_add_signed(shift);
+            match position.filter(|&position| position < region.len()) {
+                Some(position) => cursor.position = position,
+                None => *place = None,
+            }
+            if let Some(cursor) = place {
+                cursor.ahead = cursor.ahead.min(most);
+                cursor.behind = cursor.behind.min(most);
+                cursor.back = cursor.back.min(most);
+            }
+        }
+        self.region = region;
+        self.grain = match grain {
+            0 => 0,
+            // A block has a part of a page at each end.
+            bytes => bytes.next_multiple_of(PAGE) + 2 * PAGE,
+        };
     }
 
     pub(super) fn region(&self) -> &Range<usize> {
@@ -176,10 +220,14 @@ impl Sweep {
     ) -> Option<Option<Progress>> {
         let mut cursor = self.cursors[index]?;
         let now_ns = fault.time_ns;
+        let grain = self.grain.min(self.length() / BLOCK_SHARE);
         let near = (self.length() / STEP_SHARE).clamp(PAGE, self.longest_step.max(PAGE));
+        // To the start of the block before, past the one that lies between.
+        let near = near.max(2 * grain);
         let ahead = self.distance(cursor.position, offset, true);
         let forward = match cursor.forward {
             Some(forward) => forward,
+            None if ahead.min(self.length() - ahead) < grain => return is_own.then_some(None),
             None if ahead <= near => true,
             None if self.length() - ahead <= near => false,
             None => return None,
@@ -188,11 +236,19 @@ impl Sweep {
         let step = self.distance(cursor.position, offset, forward);
         let mut progress = None;
         if step <= cursor.ahead + near {
-            let ns = now_ns.saturating_sub(cursor.time_ns);
+            let since_ns = match self.grain {
+                0 => cursor.time_ns,
+                // In between it was within a block.
+                _ => cursor.moved_ns,
+            };
+            let ns = now_ns.saturating_sub(since_ns);
             // Over the seam lies a part without faults, or a pause.
             let crosses = (offset > cursor.position) != forward && step > 0;
             let pages = (step / PAGE) as u64;
             progress = (!crosses && pages > 0).then_some(Progress { pages, ns });
+            if step > 0 {
+                cursor.moved_ns = now_ns;
+            }
             cursor.position = offset;
             cursor.steps = cursor.steps.saturating_add(1);
             cursor.ahead = cursor.ahead.saturating_sub(step);
@@ -242,13 +298,18 @@ impl Sweep {
                 behind: 0,
                 dropped_last: false,
                 time_ns: fault.time_ns,
+                moved_ns: fault.time_ns,
                 thread: fault.thread,
             });
         }
     }
 
     fn is_sweeping(&self, cursor: &Cursor) -> bool {
-        cursor.steps >= STEPS
+        let steps = match self.grain {
+            0 => STEPS,
+            _ => STEPS_BY_BLOCKS,
+        };
+        cursor.steps >= steps
             && self.jumps * MOST_JUMPS <= self.hits
             && self.newest_ns - cursor.time_ns < FORGOTTEN_NS
     }
@@ -272,7 +333,7 @@ impl Sweep {
 
     /// Reading ahead begins: what was just swept is what is needed last, and makes room.
     pub(super) fn begin(&mut self, sizes: Sizes) {
-        let most = self.length() / 4;
+        let most = whole_pages(self.length() / 4);
         for cursor in self.cursors.iter_mut().flatten() {
             cursor.ahead = 0;
             cursor.behind = (sizes.lead + 2 * sizes.chunk).min(most);
@@ -312,7 +373,7 @@ impl Sweep {
         let drops = cursor.behind >= kept + sizes.chunk;
         if cursor.ahead == 0 {
             // It is at work on these itself.
-            cursor.ahead = sizes.chunk / 2 / PAGE * PAGE;
+            cursor.ahead = whole_pages(sizes.chunk / 2);
         }
         let reads = cursor.ahead + sizes.chunk <= sizes.lead.min(self.length() / 2);
         // In turn: what is read in must not push others out; but what was read in ahead is clean, and cheaper to drop than
@@ -461,6 +522,118 @@ mod tests {
             (dropped.iter().max(), dropped.iter().min()),
             (Some(&(5000 + 17 * 64)), Some(&(5000 + 65)))
         );
+    }
+
+    /// An array of blocks of so many pages, each below the one before, swept from the first to the last.
+    fn sweep_down(sweep: &mut Sweep, block: usize, blocks: Range<usize>) {
+        for index in blocks {
+            let start = PAGES - (index + 1) * block;
+            for page in start..start + block {
+                touch(sweep, page, ((index + 1) * block + page - start) as u64);
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_that_lie_one_below_the_other_are_swept_in_their_order() {
+        for block in [16, 20, 32, 128] {
+            let mut sweep = sweep();
+            sweep.reshape(BASE..BASE + PAGES * PAGE, block * PAGE);
+            let swept = 2560 / block;
+            sweep_down(&mut sweep, block, 0..swept);
+            assert!(sweep.is_any(), "{block}");
+            let (read, dropped) = all(&mut sweep);
+            let lowest = PAGES - swept * block;
+            assert!(read.iter().all(|&page| page < lowest), "{block}: {read:?}");
+            assert!(read.contains(&(lowest - 100)), "{block}: {read:?}");
+            let in_use = lowest..lowest + block;
+            assert!(!dropped.is_empty() && !dropped.iter().any(|page| in_use.contains(page)));
+        }
+    }
+
+    #[test]
+    fn blocks_that_lie_one_above_the_other_are_swept_in_their_order() {
+        let mut sweep = sweep();
+        sweep.reshape(BASE..BASE + PAGES * PAGE, 16 * PAGE);
+        (0..2000).for_each(|page| {
+            touch(&mut sweep, page, page as u64);
+        });
+        let (read, dropped) = all(&mut sweep);
+        assert!(read.contains(&2100) && read.iter().all(|&page| page > 1999));
+        assert!(!dropped.is_empty() && dropped.iter().all(|&page| page < 1999));
+    }
+
+    #[test]
+    fn the_pace_down_blocks_is_that_of_all_their_pages() {
+        let mut sweep = sweep();
+        sweep.reshape(BASE..BASE + PAGES * PAGE, 16 * PAGE);
+        let mut sum = Progress { pages: 0, ns: 0 };
+        for index in 0..20 {
+            let start = PAGES - (index + 1) * 16;
+            for page in start..start + 16 {
+                let time_ns = (index * 16 + page - start) as u64 * 1000;
+                if let Some(progress) = touch(&mut sweep, page, time_ns) {
+                    sum.pages += progress.pages;
+                    sum.ns += progress.ns;
+                }
+            }
+        }
+        assert_eq!(sum.ns, sum.pages * 1000);
+        assert!(sum.pages >= 18 * 16, "{sum:?}");
+    }
+
+    #[test]
+    fn a_sweep_goes_on_in_a_region_that_has_grown_or_shrunk() {
+        let mut sweep = sweep();
+        (0..2000).for_each(|page| {
+            touch(&mut sweep, page, page as u64);
+        });
+        sweep.reshape(BASE - 100 * PAGE..BASE + (PAGES + 50) * PAGE, 0);
+        assert!(sweep.is_any());
+        assert_eq!(
+            touch(&mut sweep, 2000, 2000),
+            Some(Progress { pages: 1, ns: 1 })
+        );
+        sweep.reshape(BASE + 1000 * PAGE..BASE + 4000 * PAGE, 0);
+        assert!(sweep.is_any() && touch(&mut sweep, 2001, 2001).is_some());
+        while let Some(Step::Read(ranges) | Step::Drop(ranges)) = sweep.next(SIZES) {
+            for range in ranges.into_iter().filter(|range| !range.is_empty()) {
+                assert!(range.start >= BASE + 1000 * PAGE && range.end <= BASE + 4000 * PAGE);
+            }
+        }
+        sweep.reshape(BASE..BASE + 1000 * PAGE, 0);
+        assert!(!sweep.is_any(), "where it was is no more");
+    }
+
+    #[test]
+    fn only_whole_pages_are_read_and_dropped() {
+        let mut sweep = Sweep::new(BASE..BASE + 1003 * PAGE);
+        (0..500).for_each(|page| {
+            touch(&mut sweep, page, page as u64);
+        });
+        sweep.begin(SIZES);
+        sweep.reshape(BASE..BASE + 999 * PAGE, 0);
+        while let Some(Step::Read(ranges) | Step::Drop(ranges)) = sweep.next(SIZES) {
+            for range in ranges {
+                assert_eq!((range.start % PAGE, range.end % PAGE), (0, 0));
+            }
+        }
+    }
+
+    #[test]
+    fn random_faults_in_blocks_are_no_sweep() {
+        for block in [16, 128, 1024] {
+            let mut sweep = sweep();
+            sweep.reshape(BASE..BASE + PAGES * PAGE, block * PAGE);
+            let mut random = 1u64;
+            for time_ns in 0..20_000 {
+                random = random
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                touch(&mut sweep, (random >> 33) as usize % PAGES, time_ns);
+                assert!(!sweep.is_any(), "{block}: at {time_ns}");
+            }
+        }
     }
 
     #[test]

@@ -30,6 +30,11 @@ impl Trial {
         }
     }
 
+    /// A round is of so many pages from here on.
+    pub(super) fn set_round(&mut self, round: u64) {
+        self.round = round.max(LOOKS);
+    }
+
     /// Nothing is to be read ahead or dropped.
     pub(super) fn is_on(&self) -> bool {
         self.is_on
