@@ -105,6 +105,17 @@ impl Enforcer {
         self.lines
     }
 
+    /// Processor time that it has used.
+    fn processor_ticks(&self) -> u64 {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()));
+        let stat = stat.expect("it runs");
+        let (_, fields) = stat.rsplit_once(')').expect("a name");
+        let fields = fields.split_whitespace().skip(11).take(2);
+        fields
+            .map(|ticks| ticks.parse::<u64>().expect("a number"))
+            .sum()
+    }
+
     fn interrupt(self) -> Vec<String> {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, Signal::INT).expect("sent");
@@ -634,6 +645,14 @@ fn rules_are_found_when_the_table_of_call_paths_is_full() {
     fs::write(folder.join("go"), "").expect("written");
     let flooded = flood.end().expect_code(0);
     assert_eq!(flooded.stdout, format!("{PATHS}\n"), "it is unharmed");
+    // It has much to unwind first.
+    let mut spent = None;
+    let is_idle = || {
+        std::thread::sleep(Duration::from_millis(300));
+        let now = enforcer.processor_ticks();
+        spent.replace(now) == Some(now)
+    };
+    assert!(within(Duration::from_secs(60), is_idle), "it never rests");
     fs::write(folder.join("go on"), "").expect("written");
     let scanned = scan.end().expect_code(0);
     let said = enforcer.end();
