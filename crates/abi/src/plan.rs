@@ -75,14 +75,16 @@ pub enum PlanAction {
     IoDontCache = 11,
     /// I/O: left alone.
     IoNothing = 12,
+    /// I/O: what is read again stays in the page cache.
+    IoKeep = 13,
     /// Back by huge pages, and make them ready ahead of the program's first touch.
-    Prezero = 13,
+    Prezero = 14,
 }
 
 impl PlanAction {
     /// Whether it is about calls that read and write, not about memory.
     pub fn is_io(self) -> bool {
-        (Self::IoReadahead as u32..=Self::IoNothing as u32).contains(&(self as u32))
+        (Self::IoReadahead as u32..=Self::IoKeep as u32).contains(&(self as u32))
     }
 
     fn from_number(number: u32) -> Option<Self> {
@@ -99,6 +101,7 @@ impl PlanAction {
             Self::IoDrop,
             Self::IoDontCache,
             Self::IoNothing,
+            Self::IoKeep,
             Self::Prezero,
         ];
         all.into_iter().find(|action| *action as u32 == number)
@@ -161,7 +164,7 @@ pub struct PlanRule {
     pub pattern: u32,
     /// Of I/O: a [`PlanReadahead`]; 0: none.
     pub readahead: u32,
-    /// Kept at most.
+    /// Kept at most, also of files.
     pub keep_bytes: u64,
     /// Read in at a time; of I/O: the length of a run.
     pub chunk_bytes: u64,

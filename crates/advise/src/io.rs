@@ -25,6 +25,7 @@ use crate::contexts::Libraries;
 use crate::contexts::context_paths_by;
 use crate::rivals::Fit;
 use crate::rivals::fit;
+use crate::rivals::keep_what_has_no_room;
 use crate::rivals::parties;
 use crate::targets::is_c_library;
 
@@ -59,7 +60,12 @@ pub(crate) fn io_advice(
         ..IoAdvice::default()
     };
     let told = context_paths_by(trace, io, libraries)?;
-    let parties = parties(io, &told);
+    let mut parties = parties(io, &told);
+    let again: Vec<u64> = io.contexts.iter().map(|one| again_bytes(io, one)).collect();
+    let meta = trace.meta();
+    let memory_bytes = meta.limit.bytes.or(meta.host.memory_bytes);
+    keep_what_has_no_room(&mut parties, &again, memory_bytes);
+    let parties = parties;
     for (at, context) in io.contexts.iter().enumerate() {
         let Some(action) = &parties[at].action else {
             continue;
@@ -99,6 +105,13 @@ pub(crate) fn io_advice(
         }
     }
     Ok(advice)
+}
+
+/// How much of a context's files is read more than once, by anybody.
+fn again_bytes(io: &FileIo, context: &IoContext) -> u64 {
+    let files = context.files.iter();
+    let files = files.filter_map(|&(file, _)| io.files.get(file));
+    files.filter_map(|file| file.read_again_bytes).sum()
 }
 
 /// Why nothing is done that would be right for some of the calls of a path.
@@ -220,6 +233,7 @@ pub(crate) fn action(does: Use, advice: Advice) -> Option<Action> {
         Advice::Random => Action::Io(IoAction::Readahead(Readahead::Random)),
         Advice::RandomWithBursts(burst_bytes) => Action::Io(IoAction::WillNeed { burst_bytes }),
         Advice::DropBehind | Advice::DropWritten => drop(None),
+        Advice::KeepResident => Action::Io(IoAction::Keep { keep_bytes: None }),
         // The others' pages go, so that these stay.
         Advice::Keep | Advice::Nothing(WhyNothing::NoUse) => Action::Nothing,
         Advice::Nothing(_) => return None,
@@ -515,6 +529,7 @@ mod tests {
             (Advice::RandomWithBursts(65536), Some("willneed")),
             (Advice::DropBehind, Some("drop")),
             (Advice::Keep, Some("nothing")),
+            (Advice::KeepResident, Some("keep")),
             (Advice::Nothing(WhyNothing::NoUse), Some("nothing")),
             (Advice::Nothing(WhyNothing::FewBytes), None),
             (Advice::Nothing(WhyNothing::Direct), None),

@@ -15,6 +15,7 @@ use crate::io::action;
 
 /// Of a context without a rule, so much must have been used again while it was cached for that to matter.
 const LEAST_USED_AGAIN: u64 = 1 << 20;
+const MEBIBYTE: u64 = 1 << 20;
 
 /// What there is to know of a context to tell it from others.
 pub(crate) struct Party<'a> {
@@ -58,7 +59,7 @@ fn party<'a>(io: &'a FileIo, context: &IoContext, paths: &'a [ContextPath]) -> P
     let files = context.files.iter();
     let files = files.map(|&(file, _)| io.files.get(file)?.path.as_deref());
     let reuse = context.reuse.map(|reuse| match context.advice {
-        Advice::Keep => reuse.again_bytes,
+        Advice::Keep | Advice::KeepResident => reuse.again_bytes,
         // Where the page cache was not seen, all of it may have been there still.
         _ => reuse.again_cached_bytes.unwrap_or(reuse.again_bytes),
     });
@@ -67,6 +68,27 @@ fn party<'a>(io: &'a FileIo, context: &IoContext, paths: &'a [ContextPath]) -> P
         used_again_bytes: reuse.unwrap_or(0),
         paths: known.filter(|_| takes_part).collect(),
         files: files.collect(),
+    }
+}
+
+/// What is to be kept stays by itself where others' pages go: then nothing is done. Else as much is kept of a context's files as is read again of them (bytes,
+/// of each context in turn), and no more than half of the memory.
+pub(crate) fn keep_what_has_no_room(
+    parties: &mut [Party<'_>],
+    again_bytes: &[u64],
+    memory_bytes: Option<u64>,
+) {
+    let is_drop = |party: &Party<'_>| party.action.as_ref().is_some_and(is_drop);
+    let leaves_room = parties.iter().any(is_drop);
+    for (party, again) in parties.iter_mut().zip(again_bytes) {
+        let Some(Action::Io(IoAction::Keep { keep_bytes })) = &mut party.action else {
+            continue;
+        };
+        let most = (*again).min(memory_bytes.unwrap_or(u64::MAX) / 2) / MEBIBYTE * MEBIBYTE;
+        *keep_bytes = Some(most);
+        if leaves_room || most == 0 {
+            party.action = Some(Action::Nothing);
+        }
     }
 }
 
@@ -124,7 +146,8 @@ impl Party<'_> {
         match (&self.action, wanted) {
             (Some(own), _) if !is_left_alone => common(wanted, own),
             _ if self.used_again_bytes >= LEAST_USED_AGAIN && is_drop(wanted) => None,
-            (None, _) => Some(wanted.clone()),
+            // What is read once is not kept, whoever reads it.
+            (_, Action::Io(IoAction::Keep { .. })) | (None, _) => Some(wanted.clone()),
             // How the kernel reads ahead for it is right as it is.
             (Some(_), Action::Io(IoAction::Drop { .. })) => {
                 Some(Action::Io(IoAction::Drop { readahead: None }))
@@ -147,6 +170,14 @@ fn common(one: &Action, other: &Action) -> Option<Action> {
         _ if one == other => Some(one.clone()),
         (Action::Io(IoAction::Drop { .. }), Action::Io(IoAction::Drop { .. })) => {
             Some(Action::Io(IoAction::Drop { readahead: None }))
+        }
+        (
+            Action::Io(IoAction::Keep { keep_bytes }),
+            Action::Io(IoAction::Keep { keep_bytes: also }),
+        ) => {
+            // One budget for both.
+            let both = keep_bytes.zip(*also).map(|(one, other)| one.max(other));
+            Some(Action::Io(IoAction::Keep { keep_bytes: both }))
         }
         (
             Action::Io(IoAction::WillNeed { burst_bytes }),
@@ -265,6 +296,30 @@ mod tests {
         let mut unknown = party(None, MUCH, &paths, &[]);
         unknown.files = None;
         assert_eq!(fit_of_scan(unknown), Fit::Harms(1));
+    }
+
+    #[test]
+    fn what_is_read_again_is_kept_where_nobody_leaves_room() {
+        let keep = |keep_bytes| Action::Io(IoAction::Keep { keep_bytes });
+        let paths = [path(1)];
+        let elsewhere = [path(2)];
+        let of = |others: Option<Action>, again| {
+            let mut parties = [
+                party(Some(keep(None)), MUCH, &paths, &["/db/shop.db"]),
+                party(others, 0, &elsewhere, &["/backup"]),
+            ];
+            keep_what_has_no_room(&mut parties, &[again, 0], Some(64 << 20));
+            parties[0].action.clone()
+        };
+        assert_eq!(of(None, 20 << 20), Some(keep(Some(20 << 20))));
+        assert_eq!(of(None, MUCH), Some(keep(Some(32 << 20))), "half of all");
+        assert_eq!(of(None, 4096), Some(Action::Nothing));
+        assert_eq!(of(Some(drops(None)), MUCH), Some(Action::Nothing));
+        // To who reads once nothing is done by it.
+        let other = party(Some(Action::Nothing), MUCH, &paths, &["/db/shop.db"]);
+        let own = party(Some(keep(None)), MUCH, &paths, &["/db/shop.db"]);
+        let fit = fit(&[own, other], 0, &paths[0], &keep(Some(1 << 20)));
+        assert_eq!(fit, Fit::All(keep(Some(1 << 20))));
     }
 
     #[test]

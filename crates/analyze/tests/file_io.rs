@@ -285,7 +285,7 @@ fn what_had_left_the_page_cache_is_dropped_where_something_pays_for_the_rest() {
     let limit = Some(64 << 20);
     assert_eq!(advice(limit, 10), Advice::SequentialDropBehind);
     assert_eq!(advice(limit, 150), Advice::DropBehind, "paid for");
-    assert_eq!(advice(limit, 250), Advice::Keep, "used too often");
+    assert_eq!(advice(limit, 250), Advice::KeepResident, "used too often");
     assert_eq!(advice(None, 150), Advice::Keep, "nobody knows the memory");
 }
 

@@ -300,6 +300,49 @@ pub fn path(file: i32, buffer: &mut [u8]) -> Option<&[u8]> {
     buffer.get(..usize::try_from(length).ok()?)
 }
 
+/// Keeps a range of a file, whole pages, in the page cache, until [`let_go`]: it is mapped for reading and locked, and what of it is not cached is
+/// read. Not in forked children. Where it is mapped.
+///
+/// # Errors
+/// The errno; nothing is mapped then.
+pub fn keep(file: i32, range: Range<u64>) -> Result<usize, i32> {
+    let bytes = (range.end - range.start) as usize;
+    // SAFETY: a new mapping, which nobody touches but the kernel.
+    let start = result(unsafe {
+        libc::syscall(
+            libc::SYS_mmap,
+            0 as c_long,
+            bytes,
+            c_long::from(libc::PROT_READ),
+            c_long::from(libc::MAP_SHARED),
+            c_long::from(file),
+            range.start,
+        )
+    })? as usize;
+    // SAFETY: our own mapping.
+    let locked = result(unsafe { libc::syscall(libc::SYS_mlock, start, bytes) });
+    if let Err(errno) = locked {
+        let_go(start, bytes);
+        return Err(errno);
+    }
+    // SAFETY: as above. A child would have it without the lock; what comes of it is no matter.
+    unsafe {
+        libc::syscall(
+            libc::SYS_madvise,
+            start,
+            bytes,
+            c_long::from(libc::MADV_DONTFORK),
+        )
+    };
+    Ok(start)
+}
+
+/// Ends what [`keep`] has mapped there.
+pub fn let_go(start: usize, bytes: usize) {
+    // SAFETY: made by `keep`, and touched by nobody.
+    unsafe { libc::syscall(libc::SYS_munmap, start, bytes) };
+}
+
 /// Bytes that this thread had to read from devices so far.
 pub fn device_bytes() -> u64 {
     // SAFETY: all zeros is a valid rusage.

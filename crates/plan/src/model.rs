@@ -256,6 +256,11 @@ pub enum IoAction {
         /// How the kernel reads ahead; `None`: as it does.
         readahead: Option<Readahead>,
     },
+    /// Used again and again: what the calls read again stays in the page cache.
+    Keep {
+        /// At most so much; `None`: as much as may be locked.
+        keep_bytes: Option<u64>,
+    },
 }
 
 impl IoAction {
@@ -266,6 +271,7 @@ impl IoAction {
             Self::WillNeed { .. } => "willneed",
             Self::Drop { .. } => "drop",
             Self::DontCache { .. } => "dontcache",
+            Self::Keep { .. } => "keep",
         }
     }
 }

@@ -16,6 +16,7 @@ pub(crate) fn advice_name(advice: Advice) -> (Option<&'static str>, Option<u64>)
         Advice::DropBehind => (Some("drop_behind"), None),
         Advice::DropWritten => (Some("drop_written"), None),
         Advice::Keep => (Some("keep"), None),
+        Advice::KeepResident => (Some("keep_resident"), None),
         Advice::Nothing(_) => (None, None),
     }
 }
@@ -43,6 +44,10 @@ pub(crate) fn advice_words(advice: Advice) -> Option<String> {
         }
         Advice::Keep => {
             "no hint: it is read again, and stays in memory if others leave room".to_owned()
+        }
+        Advice::KeepResident => {
+            "keep it in the page cache (a plan does), or have others leave room: it is read again, and has left by then"
+                .to_owned()
         }
         Advice::Nothing(WhyNothing::Direct) => "none: it bypasses the page cache".to_owned(),
         Advice::Nothing(WhyNothing::InMemory) => "none: its files are in memory".to_owned(),

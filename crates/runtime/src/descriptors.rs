@@ -270,7 +270,8 @@ fn shared(old: i32, new: i32) -> i32 {
 fn advise(descriptor: i32, offset: i64, bytes: i64, advice: i32) -> i32 {
     match advice {
         // These do something now, as readahead(2), and say nothing of what comes.
-        libc::POSIX_FADV_WILLNEED | libc::POSIX_FADV_DONTNEED => {}
+        libc::POSIX_FADV_WILLNEED => {}
+        libc::POSIX_FADV_DONTNEED => io::drops_itself(descriptor),
         libc::POSIX_FADV_NOREUSE => io::advised(descriptor, Own::All),
         _ => io::advised(descriptor, Own::ReadingAhead),
     }

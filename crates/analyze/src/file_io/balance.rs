@@ -50,7 +50,10 @@ fn cost(context: &IoContext, thresholds: &Thresholds) -> Option<u64> {
     let again_bytes = reuse.again_cached_bytes?;
     let is_cheap = reuse.again_cached_share()? <= thresholds.paid_for_share;
     let in_order = context.classes.first() == Some(&Class::Sequential);
-    let is_free = matches!(context.advice, Advice::Keep | Advice::Sequential);
+    let is_free = matches!(
+        context.advice,
+        Advice::Keep | Advice::KeepResident | Advice::Sequential
+    );
     (context.does == Use::Read && is_large && is_cheap && in_order && is_free)
         .then_some(again_bytes)
 }

@@ -23,6 +23,8 @@ pub struct Thresholds {
     pub burst_bytes: u64,
     /// Needed again: at least this share of what was read is read again by somebody.
     pub will_need_share: f64,
+    /// Of these, kept in the page cache by force where at least this share of what was read was read again after it had left.
+    pub lost_share: f64,
     /// Not needed again: at most this share. What is dropped and wanted after all is read in single pages, each of which takes as long as
     /// many in order.
     pub dont_need_share: f64,
@@ -55,6 +57,7 @@ impl Default for Thresholds {
             burst_runs: 16,
             burst_bytes: 1 << 20,
             will_need_share: 0.5,
+            lost_share: 0.2,
             dont_need_share: 0.01,
             write_once_share: 0.05,
             memory_bytes: None,
@@ -118,8 +121,10 @@ pub enum Advice {
     DropBehind,
     /// Write back early and drop behind.
     DropWritten,
-    /// Keep it in memory.
+    /// Nothing, as it stays in the page cache by itself, or once others leave room.
     Keep,
+    /// Keep it in the page cache: it is read again, and has left by then.
+    KeepResident,
     /// Nothing.
     Nothing(WhyNothing),
 }
@@ -185,6 +190,13 @@ impl Thresholds {
             memory_bytes: recorded.filter(fits),
             ..self.clone()
         }
+    }
+
+    /// Whether much of what was read again had left the page cache in between; of other memory than was recorded there is no telling.
+    fn is_lost(&self, reuse: Reuse) -> bool {
+        let shares = reuse.again_share().zip(reuse.again_cached_share());
+        self.memory_bytes.is_some()
+            && shares.is_some_and(|(again, cached)| again - cached >= self.lost_share)
     }
 
     /// The classes of a context, that of place first.
@@ -295,7 +307,10 @@ impl Thresholds {
             // What is needed again stays all the same: only what nobody wants is not read.
             Advice::Random
         } else if is(Class::WillNeed) {
-            Advice::Keep
+            match means.reuse.is_some_and(|reuse| self.is_lost(reuse)) {
+                true => Advice::KeepResident,
+                false => Advice::Keep,
+            }
         } else if is(Class::DontNeed) && !wasted && !has_short_runs {
             Advice::DropBehind
         } else if is(Class::Sequential) {

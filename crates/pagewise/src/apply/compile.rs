@@ -59,6 +59,10 @@ pub(super) fn compile_from_outside(plan: &Plan, files: BTreeMap<String, PathBuf>
             "dontcache is a flag of the program's own calls, not possible from outside; write action = \"drop\""
                 .to_owned(),
         ),
+        (_, Action::Io(IoAction::Keep { .. })) => Err(
+            "what is kept is locked by the program itself, not possible from outside; start it with: pagewise apply PLAN -- CMD"
+                .to_owned(),
+        ),
         _ => wire.add(rule),
     }
     };
@@ -271,22 +275,28 @@ fn of_fresh(fresh: Fresh) -> u32 {
     }
 }
 
-fn of_io(action: IoAction) -> wire::PlanRule {
+fn of_io(io: IoAction) -> wire::PlanRule {
     use wire::PlanAction;
     let mode = |mode: Readahead| match mode {
         Readahead::Normal => wire::PlanReadahead::Normal as u32,
         Readahead::Sequential => wire::PlanReadahead::Sequential as u32,
         Readahead::Random => wire::PlanReadahead::Random as u32,
     };
-    let (action, readahead, burst_bytes) = match action {
+    let (action, readahead, burst_bytes) = match io {
         IoAction::Readahead(readahead) => (PlanAction::IoReadahead, Some(readahead), 0),
         IoAction::WillNeed { burst_bytes } => {
             (PlanAction::IoWillNeed, Some(Readahead::Random), burst_bytes)
         }
         IoAction::Drop { readahead } => (PlanAction::IoDrop, readahead, 0),
         IoAction::DontCache { readahead } => (PlanAction::IoDontCache, readahead, 0),
+        IoAction::Keep { .. } => (PlanAction::IoKeep, None, 0),
+    };
+    let keep_bytes = match io {
+        IoAction::Keep { keep_bytes } => keep_bytes.unwrap_or(0),
+        _ => 0,
     };
     wire::PlanRule {
+        keep_bytes,
         action: action as u32,
         readahead: readahead.map_or(0, mode),
         chunk_bytes: burst_bytes,

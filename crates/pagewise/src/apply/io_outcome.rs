@@ -1,6 +1,7 @@
 //! What became of a plan's rules about I/O.
 
 use pagewise_abi::status::OfIo;
+use pagewise_abi::status::OfRule;
 use pagewise_abi::status::WhyWithdrawn;
 use pagewise_plan::Rule;
 use pagewise_plan::Target;
@@ -37,6 +38,8 @@ pub(super) struct IoOutcome {
     /// Dropped, and read again while they would have been cached still.
     missed_pages: u64,
     asked_pages: u64,
+    /// The most that was kept at once.
+    kept_bytes: u64,
     /// Why the hint was withdrawn; `null`: it was not.
     withdrawn: Option<&'static str>,
     /// Why its reading ahead was, while what it drops goes on to be dropped.
@@ -87,6 +90,9 @@ impl IoOutcome {
             others_pages: word(OfIo::Theirs),
             missed_pages: word(OfIo::Missed),
             asked_pages: word(OfIo::Asked),
+            kept_bytes: sent
+                .as_ref()
+                .map_or(0, |&index| words.of_rule(index, OfRule::Locked)),
             withdrawn,
             readahead_withdrawn,
             taken_over: word(OfIo::TakenOver),
@@ -120,6 +126,9 @@ impl IoOutcome {
                 "{} pages read again that would have been cached still",
                 count(self.missed_pages)
             ));
+        }
+        if self.action == "keep" {
+            parts.push(format!("kept {}", bytes(self.kept_bytes)));
         }
         if self.asked_pages > 0 {
             parts.push(format!("{} pages asked for", count(self.asked_pages)));

@@ -3,6 +3,7 @@
 use pagewise_advise::Advice;
 use pagewise_plan::Action;
 use pagewise_plan::CurvePoint;
+use pagewise_plan::IoAction;
 use pagewise_plan::Prediction;
 use pagewise_plan::Rule;
 use pagewise_report::bytes;
@@ -122,6 +123,9 @@ fn details(rule: &Rule) -> Option<String> {
             keep_bytes: Some(keep),
             ..
         } => Some(format!("kept in memory: {}", bytes(*keep))),
+        Action::Io(IoAction::Keep {
+            keep_bytes: Some(keep),
+        }) => Some(format!("kept in the page cache: {}", bytes(*keep))),
         _ => None,
     }
 }

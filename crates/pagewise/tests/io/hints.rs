@@ -140,6 +140,72 @@ fn a_scan_leaves_nothing_behind_but_what_was_there() {
     );
 }
 
+const KEEP: IoAction = IoAction::Keep { keep_bytes: None };
+
+#[test]
+fn what_is_read_again_stays_until_the_program_has_done_with_it() {
+    let folder = folder();
+    let folder = folder.path();
+    plan_for(folder, &[("reads_at", KEEP, None)]);
+    let ended = apply(folder, "keep").expect_told(&["of reads_at: keep (", "kept "]);
+    let [locked, stayed, once, after_own, left, again, closed] = printed(&ended)[..] else {
+        panic!("{}", ended.stdout);
+    };
+    // One part of sixteen never is: of eight parts hardly six.
+    assert!((1024..=4096).contains(&locked), "{locked}");
+    assert_eq!((stayed, once), (locked, 0));
+    assert_eq!((after_own, left), (0, 0));
+    assert_eq!((again, closed), (locked, 0));
+    assert_eq!(sum(&ended), 2 * 56 * MIB as u64);
+    let rule = first(folder);
+    assert_eq!(number(&rule["kept_bytes"]), locked * 4096);
+    assert!(rule["withdrawn"].is_null() && rule["errno"].is_null());
+}
+
+#[test]
+fn what_is_kept_is_no_childs_and_ends_with_the_programs_own_locks() {
+    let folder = folder();
+    let folder = folder.path();
+    let keep_bytes = Some(6 * MIB as u64);
+    plan_for(folder, &[("reads_at", IoAction::Keep { keep_bytes }, None)]);
+    let ended = apply(folder, "keep-ends");
+    let [locked, of_child, status, after] = printed(&ended)[..] else {
+        panic!("{}", ended.stdout);
+    };
+    assert!((1024..=6 << 8).contains(&locked), "{locked}");
+    assert_eq!((of_child, status, after), (0, 0, 0));
+    // What was cut off is zeros, but the rest of its page.
+    let rest = 2 * (3 * MIB + 5) as u64;
+    assert_eq!(sum(&ended), 2 * 32 * MIB as u64 + rest);
+
+    let cut = apply(folder, "keep-cut");
+    assert_eq!(printed(&cut), [0]);
+}
+
+#[test]
+fn what_leaves_the_page_cache_and_is_needed_again_is_planned_to_be_kept() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let folder = folder.path();
+    let options = "--io --sensors none --memory 16M";
+    record(folder, options, "./hints keep-short data other").expect_code(0);
+    let plan = run(folder, &["plan", "--json", "--min-io", "1M"]).expect_code(0);
+    let plan = plan.json();
+    assert_eq!(plan["rules"][0]["action"], "keep", "{plan:#}");
+    let text = fs::read_to_string(folder.join("plan.toml")).expect("written");
+    assert!(text.contains("keep_bytes = 8388608"), "{text}");
+    let arguments =
+        "apply plan.toml --memory 16M --json outcome.json -- ./hints keep-short data other";
+    run(folder, &arguments.split(' ').collect::<Vec<_>>()).expect_code(0);
+    let rule = first(folder);
+    let kept = number(&rule["kept_bytes"]);
+    assert!((4 << 20..=8 << 20).contains(&kept), "{rule:#}");
+    assert!(rule["withdrawn"].is_null(), "{rule:#}");
+    machine.assert_restored();
+}
+
 #[test]
 fn what_was_recorded_is_planned_and_put_into_force() {
     let Some(_machine) = Machine::reserve() else {
@@ -813,6 +879,16 @@ fn rules_about_io_are_checked_as_the_others_are() {
         (
             "burst_bytes = 65536",
             "burst_bytes = 65536\nkeep_bytes = 65536",
+            "means nothing with action = \"willneed\"",
+        ),
+        (
+            "\"willneed\"\nburst_bytes = 65536",
+            "\"keep\"\nkeep_bytes = -1",
+            "keep_bytes",
+        ),
+        (
+            "burst_bytes = 65536",
+            "burst_bytes = 65536\nlead_bytes = 65536",
             "there is no such key",
         ),
         ("burst_bytes = 65536", "", "must know how long they are"),

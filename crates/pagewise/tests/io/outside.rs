@@ -105,6 +105,17 @@ impl Enforcer {
         self.lines
     }
 
+    /// Processor time that it has used.
+    fn processor_ticks(&self) -> u64 {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()));
+        let stat = stat.expect("it runs");
+        let (_, fields) = stat.rsplit_once(')').expect("a name");
+        let fields = fields.split_whitespace().skip(11).take(2);
+        fields
+            .map(|ticks| ticks.parse::<u64>().expect("a number"))
+            .sum()
+    }
+
     fn interrupt(self) -> Vec<String> {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, Signal::INT).expect("sent");
@@ -606,6 +617,48 @@ fn java_programs_are_recorded_planned_and_enforced() {
     let gone = number(&told["io"][0]["gone_pages"]);
     // The first calls of a path may come before it is known.
     assert!(gone > FILE_PAGES * 9 / 10, "{told:#}");
+}
+
+/// The table of call paths holds 65,534.
+#[test]
+fn rules_are_found_when_the_table_of_call_paths_is_full() {
+    const PATHS: u64 = 70_000;
+    let Some(_machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let folder = folder.path();
+    compile(folder, "flood.c");
+    plan_for(folder, &[("reads", DROP, None)]);
+    fs::write(folder.join("one"), [1]).expect("written");
+    let mut flood = Command::new("./flood");
+    flood
+        .args([&PATHS.to_string(), "one", "go"])
+        .current_dir(folder);
+    let flood = start(flood);
+    let mut scan = Command::new("./hints");
+    scan.args(["whole", "data", "other"])
+        .current_dir(folder)
+        .env("HINTS_WAIT", "go on");
+    let scan = start(scan);
+    let enforcer = Enforcer::start(folder, &[pid(&flood), pid(&scan)]);
+    fs::write(folder.join("go"), "").expect("written");
+    let flooded = flood.end().expect_code(0);
+    assert_eq!(flooded.stdout, format!("{PATHS}\n"), "it is unharmed");
+    // It has much to unwind first.
+    let mut spent = None;
+    let is_idle = || {
+        std::thread::sleep(Duration::from_millis(300));
+        let now = enforcer.processor_ticks();
+        spent.replace(now) == Some(now)
+    };
+    assert!(within(Duration::from_secs(60), is_idle), "it never rests");
+    fs::write(folder.join("go on"), "").expect("written");
+    let scanned = scan.end().expect_code(0);
+    let said = enforcer.end();
+    assert_eq!(sum(&scanned), 2 * 24 * MIB as u64);
+    let gone = number(&outcome(folder)["io"][0]["gone_pages"]);
+    assert!(gone > FILE_PAGES * 9 / 10, "{said:#?}: {gone}");
 }
 
 #[test]

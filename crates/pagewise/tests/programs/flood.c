@@ -1,5 +1,5 @@
 // Reads by more call paths than anybody can tell apart: each call comes through a function of its own that is made at run time and
-// has neither name nor unwind table. usage: flood PATHS FILE. Prints the sum of what it has read.
+// has neither name nor unwind table. usage: flood PATHS FILE [WHEN]. Prints the sum of what it has read. With WHEN it begins once that file is there.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
@@ -33,8 +33,11 @@ __attribute__((noinline)) static void reads(void) {
 }
 
 int main(int count, char **values) {
-    const size_t paths = count == 3 ? strtoul(values[1], NULL, 10) : 0;
-    file = count == 3 ? open(values[2], O_RDONLY) : -1;
+    const size_t paths = count >= 3 ? strtoul(values[1], NULL, 10) : 0;
+    file = count >= 3 ? open(values[2], O_RDONLY) : -1;
+    while (count == 4 && access(values[3], F_OK) != 0) {
+        usleep(1000);
+    }
     unsigned char *code = mmap(NULL, paths * sizeof(CODE), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (file < 0 || code == MAP_FAILED) {
         return 2;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -169,6 +170,24 @@ static void *read_run(void *from) {
     return NULL;
 }
 
+// So many pages are locked.
+static void tell_locked(void) {
+    FILE *status = fopen("/proc/self/status", "r");
+    char line[256];
+    long kib = -1;
+    while (status != NULL && fgets(line, sizeof line, status) != NULL) {
+        sscanf(line, "VmLck: %ld", &kib);
+    }
+    fclose(status);
+    printf("%ld\n", kib / 4);
+}
+
+static void read_pages(int file, off_t from, off_t to) {
+    for (off_t at = from; at < to; at += PAGE) {
+        reads_at(file, at);
+    }
+}
+
 static int silent[2];
 
 static void *waits_for_ever(void *unused) {
@@ -208,6 +227,75 @@ int main(int count, char **values) {
         evict(path);
         int file = opened(path, 0);
         read_all(file);
+    } else if (IS("keep")) {
+        // Twice, but for the last 8 MiB: then others' pages go.
+        evict(path);
+        int file = opened(path, 0);
+        read_pages(file, 0, 24 * MIB);
+        read_pages(file, 0, 16 * MIB);
+        tell_locked();
+        evict(path);
+        tell(path, 0, 16 * MIB);
+        tell(path, 16 * MIB, 1 << 30);
+        // The program's own word wins.
+        posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+        tell_locked();
+        tell_all(path);
+        read_pages(file, 0, 16 * MIB);
+        tell_locked();
+        close(file);
+        tell_locked();
+        unlink(path);
+    } else if (IS("keep-ends")) {
+        // Locks are not a child's, and the program's own calls about all of them win.
+        evict(path);
+        int file = opened(path, 0);
+        read_pages(file, 0, 16 * MIB);
+        read_pages(file, 0, 16 * MIB);
+        tell_locked();
+        fflush(stdout);
+        const pid_t child = fork();
+        if (child == 0) {
+            tell_locked();
+            read_pages(file, 0, 16 * MIB);
+            fflush(stdout);
+            _exit(0);
+        }
+        int status = -1;
+        waitpid(child, &status, 0);
+        printf("%d\n", status);
+        munlockall();
+        tell_locked();
+        // Cut, while it is kept, and made long again.
+        close(file);
+        file = opened(path, 0);
+        if (ftruncate(file, 3 * MIB + 5) != 0 || ftruncate(file, 24 * MIB) != 0) {
+            return 3;
+        }
+        read_pages(file, 0, 16 * MIB);
+    } else if (IS("keep-cut")) {
+        shared_file = opened(path, 0);
+        pthread_t cutter;
+        pthread_create(&cutter, NULL, cut_again_and_again, NULL);
+        for (int pass = 0; pass < 4; pass++) {
+            read_pages(shared_file, 0, 24 * MIB);
+        }
+        __atomic_store_n(&is_enough, 1, __ATOMIC_RELAXED);
+        pthread_join(cutter, NULL);
+        close(shared_file);
+        tell_locked();
+        sum = 0;
+    } else if (IS("keep-short")) {
+        // In no order, more than fits, and nothing is read ahead of it.
+        evict(path);
+        int file = opened(path, 0);
+        posix_fadvise(file, 0, 0, POSIX_FADV_RANDOM);
+        uint64_t random = 1;
+        for (int call = 0; call < 30000; call++) {
+            random = random * 6364136223846793005u + 1;
+            reads_at(file, (off_t)((random >> 33) % (24 * MIB / PAGE)) * PAGE);
+        }
+        sum = 0;
     } else if (IS("direct")) {
         int file = opened(path, O_DIRECT);
         read_all(file);

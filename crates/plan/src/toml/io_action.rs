@@ -9,7 +9,7 @@ use crate::model::Action;
 use crate::model::IoAction;
 use crate::model::Readahead;
 
-const ACTIONS: &str = "sequential, random, normal, willneed, drop, dontcache or nothing";
+const ACTIONS: &str = "sequential, random, normal, willneed, drop, dontcache, keep or nothing";
 /// The longest pattern that the preloaded library takes, bytes.
 const LONGEST_PATTERN: usize = 120;
 
@@ -17,8 +17,9 @@ pub(super) fn action(table: &mut Table<'_>) -> Result<Action, PlanError> {
     let value = table.need("action", "action = \"drop\"")?;
     let burst = table.get("burst_bytes");
     let readahead = table.get("readahead");
+    let keep = table.get("keep_bytes");
     let name = value.text()?;
-    let is_known = ["nothing", "drop", "dontcache", "willneed"].contains(&name.as_str());
+    let is_known = ["nothing", "drop", "dontcache", "willneed", "keep"].contains(&name.as_str());
     if !is_known && mode_named(&name).is_none() {
         return Err(value.error(
             format!("there is no action {name:?} for I/O"),
@@ -26,6 +27,9 @@ pub(super) fn action(table: &mut Table<'_>) -> Result<Action, PlanError> {
         ));
     }
     if let Some(value) = burst.as_ref().filter(|_| name != "willneed") {
+        return Err(not_of(value, &name));
+    }
+    if let Some(value) = keep.as_ref().filter(|_| name != "keep") {
         return Err(not_of(value, &name));
     }
     let is_dropped = matches!(name.as_str(), "drop" | "dontcache");
@@ -37,6 +41,9 @@ pub(super) fn action(table: &mut Table<'_>) -> Result<Action, PlanError> {
         "nothing" => return Ok(Action::Nothing),
         "drop" => IoAction::Drop { readahead },
         "dontcache" => IoAction::DontCache { readahead },
+        "keep" => IoAction::Keep {
+            keep_bytes: keep.as_ref().map(Value::size).transpose()?,
+        },
         "willneed" => IoAction::WillNeed {
             burst_bytes: match burst {
                 Some(value) => value.size()?,

@@ -148,6 +148,9 @@ fn write_io(out: &mut Text, action: IoAction) {
         IoAction::Drop { readahead } | IoAction::DontCache { readahead } => {
             out.optional_text("readahead", readahead.map(|mode| mode.name()));
         }
+        IoAction::Keep { keep_bytes } => {
+            out.optional_size("keep_bytes", keep_bytes, "kept in the page cache");
+        }
         IoAction::Readahead(_) => {}
     }
 }

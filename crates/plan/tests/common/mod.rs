@@ -143,6 +143,7 @@ fn target_and_action() -> impl Strategy<Value = (Target, Action)> {
         size().prop_map(|burst_bytes| IoAction::WillNeed { burst_bytes }),
         option::of(readahead()).prop_map(|readahead| IoAction::Drop { readahead }),
         option::of(readahead()).prop_map(|readahead| IoAction::DontCache { readahead }),
+        option::of(size()).prop_map(|keep_bytes| IoAction::Keep { keep_bytes }),
     ];
     let io = prop_oneof![io.prop_map(Action::Io), Just(Action::Nothing)];
     let calls = (vec(frame(), 1..4), files()).prop_map(|(path, files)| Target::Io { path, files });

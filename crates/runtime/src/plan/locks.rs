@@ -13,6 +13,7 @@ use pagewise_interpose as interpose;
 use pagewise_interpose::Spin;
 use pagewise_interpose::system;
 
+use super::io;
 use super::loaded::Plan;
 use super::objects;
 use super::objects::Cut;
@@ -154,17 +155,34 @@ pub(super) fn lock_between(plan: &Plan, object: &mut Object, between: Range<usiz
     true
 }
 
-/// Takes all that an object that is locked as a whole will grow by; false: there is not so much.
-pub(super) fn reserve_growth(plan: &Plan, rule: &PlanRule, object: &Object, grown: usize) -> bool {
-    let kept = KEPT[object.rule].load(Ordering::Relaxed);
-    if rule.keep_bytes > 0 && kept.saturating_add(grown as u64) > rule.keep_bytes {
+/// What all rules together may lock, bytes.
+pub(super) fn budget() -> u64 {
+    BUDGET.load(Ordering::Relaxed)
+}
+
+/// Takes so much of the budget for a rule, all of it or nothing; what is locked then is noted by [`note_taken`], and given back by
+/// [`account_for_less`].
+pub(super) fn take_whole(plan: &Plan, rule: &PlanRule, index: usize, bytes: usize) -> bool {
+    let kept = KEPT[index].load(Ordering::Relaxed);
+    if rule.keep_bytes > 0 && kept.saturating_add(bytes as u64) > rule.keep_bytes {
         return false;
     }
-    let taken = take(plan, grown);
-    if taken < grown {
+    let taken = take(plan, bytes);
+    if taken < bytes {
         give_back(plan, taken);
     }
-    taken == grown
+    taken == bytes
+}
+
+/// So much that was taken is locked.
+pub(super) fn note_taken(plan: &Plan, index: usize, bytes: usize) {
+    KEPT[index].fetch_add(bytes as u64, Ordering::Relaxed);
+    plan.status.locked(index, bytes as u64, taken(plan));
+}
+
+/// Takes all that an object that is locked as a whole will grow by; false: there is not so much.
+pub(super) fn reserve_growth(plan: &Plan, rule: &PlanRule, object: &Object, grown: usize) -> bool {
+    take_whole(plan, rule, object.rule, grown)
 }
 
 /// What was reserved is not needed.
@@ -337,7 +355,7 @@ pub(super) fn give_way(plan: &Plan, bytes: usize) -> bool {
             plan.status.add_to_rule(object.rule, OfRule::TakenOver, 1);
         }
     }
-    given > 0
+    given > 0 || io::let_go_of_files(plan)
 }
 
 /// Takes at most so many bytes of the budget, whole pages.
@@ -398,7 +416,7 @@ fn claim(plan: &Plan, own: u64) -> Option<&AtomicU64> {
     free.next().map(|(_, bytes)| bytes)
 }
 
-fn give_back(plan: &Plan, bytes: usize) {
+pub(super) fn give_back(plan: &Plan, bytes: usize) {
     let own = u64::from(interpose::process_id());
     let mut slots = plan.status.processes();
     if let Some((_, slot)) = slots.find(|(process, _)| process.load(Ordering::Relaxed) == own) {

@@ -527,6 +527,9 @@ fn end_fresh(plan: &Plan, start: usize, bytes: usize, by_advice: bool) {
 /// The program has locked all its memory, or unlocked it: nothing of ours is left. `leaving`: what has become of our locks.
 #[cold]
 pub(crate) fn locked_all(leaving: Leaving) {
+    if io::is_any() {
+        with_plan(|plan| _ = io::let_go_of_files(plan));
+    }
     if THRESHOLD.swap(usize::MAX, Ordering::Relaxed) == usize::MAX {
         return;
     }
@@ -598,6 +601,7 @@ fn act_on(plan: &Plan, object: &mut Object) {
         | PlanAction::IoWillNeed
         | PlanAction::IoDrop
         | PlanAction::IoDontCache
+        | PlanAction::IoKeep
         | PlanAction::IoNothing => {}
     }
 }

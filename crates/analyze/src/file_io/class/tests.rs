@@ -148,10 +148,22 @@ fn what_is_read_ahead_in_vain_may_pay_for_what_is_dropped() {
         thresholds.advice(&classes, &means(200 << 20, call, Some(wasted), again))
     };
     assert_eq!(advice(1 << 20, 0.5, 499), Advice::RandomDropBehind);
-    assert_eq!(advice(1 << 20, 0.5, 500), Advice::Keep, "no fewer bytes");
-    assert_eq!(advice(4096, 0.5, 0), Advice::Keep, "small calls need it");
+    assert_eq!(
+        advice(1 << 20, 0.5, 500),
+        Advice::KeepResident,
+        "no fewer bytes"
+    );
+    assert_eq!(
+        advice(4096, 0.5, 0),
+        Advice::KeepResident,
+        "small calls need it"
+    );
     assert_eq!(advice(1 << 20, 0.4, 399), Advice::DropBehind);
-    assert_eq!(advice(1 << 20, 0.4, 400), Advice::Keep, "no fewer bytes");
+    assert_eq!(
+        advice(1 << 20, 0.4, 400),
+        Advice::KeepResident,
+        "no fewer bytes"
+    );
 }
 
 #[test]
@@ -164,6 +176,27 @@ fn what_is_needed_again_is_told_to_read_nothing_ahead_in_vain_too() {
     assert_eq!(advice(Class::Burst, 0.5), Advice::RandomWithBursts(65_536));
     assert_eq!(advice(Class::Random, 0.05), Advice::Keep);
     assert_eq!(advice(Class::Sequential, 0.5), Advice::Keep);
+}
+
+#[test]
+fn what_is_read_again_is_kept_by_force_only_if_it_leaves() {
+    let classes = [Class::Random, Class::WillNeed];
+    let advice = |memory_bytes, again_cached_bytes| {
+        let thresholds = Thresholds {
+            memory_bytes,
+            ..Thresholds::default()
+        };
+        let mut means = means(200 << 20, 4096, Some(0.0), 0);
+        if let Some(reuse) = &mut means.reuse {
+            reuse.again_cached_bytes = again_cached_bytes;
+        }
+        thresholds.advice(&classes, &means)
+    };
+    let memory = Some(64 << 20);
+    assert_eq!(advice(memory, Some(161 << 20)), Advice::Keep);
+    assert_eq!(advice(memory, Some(159 << 20)), Advice::KeepResident);
+    assert_eq!(advice(memory, None), Advice::Keep, "it was not seen");
+    assert_eq!(advice(None, Some(0)), Advice::Keep, "in other memory");
 }
 
 #[test]

@@ -13,6 +13,7 @@ use super::forget_file;
 use super::give_back;
 use super::hints::Hinted;
 use super::is_any;
+use super::keeping;
 use super::open_files;
 use super::open_files::OpenFile;
 use super::open_files::Own;
@@ -62,7 +63,7 @@ fn close(descriptor: i32, goes: Goes) {
                 finish(plan, descriptor, place, file);
             }
             match goes {
-                Goes::WithFile => forget_file(place, &mut held),
+                Goes::WithFile => forget_file(plan, descriptor, place, &mut held),
                 Goes::Alone => return take_back(descriptor, place),
             }
         }
@@ -156,6 +157,23 @@ pub(super) fn share_all() {
 fn share(descriptor: i32) {
     shared::set(descriptor);
     give_back(descriptor);
+}
+
+/// The program drops what is cached of a file: nothing of it is kept that was read by this descriptor.
+#[cold]
+pub(crate) fn drops_itself(descriptor: i32) {
+    if !is_any() {
+        return;
+    }
+    with_plan(|plan| {
+        if let Some(place) = open_files::known(descriptor)
+            && let Some(mut held) = place.file.lock()
+            && let Some(file) = held.as_mut()
+            && std::mem::take(&mut file.has_kept)
+        {
+            keeping::let_go_of(plan, descriptor);
+        }
+    });
 }
 
 /// The program advises a file itself: from here on that is its own.

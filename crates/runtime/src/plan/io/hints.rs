@@ -19,6 +19,7 @@ use pagewise_interpose::page_cache;
 use super::At;
 use super::Call;
 use super::advice;
+use super::keeping;
 use super::open_files::OpenFile;
 use super::open_files::Own;
 use super::open_files::Place;
@@ -58,12 +59,20 @@ fn trial(plan: &Plan, rule: &PlanRule, index: usize) -> Option<&'static Spin<Wor
 }
 
 /// What a call cost.
-pub(super) fn note_cost(plan: &Plan, index: usize, ns: u64, device_bytes: u64, bytes: u64) {
+#[derive(Clone, Copy)]
+pub(super) struct Cost {
+    pub(super) ns: u64,
+    /// Read from devices for it.
+    pub(super) device_bytes: u64,
+}
+
+/// What a call of so many bytes cost, for the trial of its rule, if there is one.
+pub(super) fn note_cost(plan: &Plan, index: usize, cost: Cost, bytes: u64) {
     let rule = plan.view.rule(index);
     let Some(mut worth) = trial(plan, &rule, index).and_then(|trial| trial.lock()) else {
         return;
     };
-    if let Some(verdict) = worth.note(ns, device_bytes, bytes) {
+    if let Some(verdict) = worth.note(cost.ns, cost.device_bytes, bytes) {
         let thousandths = (verdict.ratio * 1000.0).clamp(1.0, 1e9) as u64;
         plan.status.set_of_io(index, OfIo::Ratio, thousandths);
         if verdict.is_worth_it {
@@ -111,6 +120,13 @@ impl Hinted<'_> {
         match action {
             PlanAction::IoWillNeed if is_given => self.ask_for_run(rule, call),
             PlanAction::IoDrop if self.file.takes(action) => self.look_ahead(call),
+            PlanAction::IoKeep if !call.request.is_write => {
+                let offset = self.offset(call)?;
+                if keeping::is_measured(self.file.identity, offset) {
+                    call.began = Some((interpose::now_ns(), page_cache::device_bytes()));
+                }
+                Some(())
+            }
             PlanAction::IoDontCache => {
                 call.leaves_nothing = call.request.at != At::Buffer && self.file.takes(action);
                 Some(())
@@ -119,12 +135,23 @@ impl Hinted<'_> {
         }
     }
 
-    pub(super) fn after(&mut self, rule: &PlanRule, call: &Call, bytes: u64) -> Option<()> {
+    pub(super) fn after(
+        &mut self,
+        rule: &PlanRule,
+        call: &Call,
+        bytes: u64,
+        cost: Option<Cost>,
+    ) -> Option<()> {
         match self.plan.view.action(rule) {
             PlanAction::IoDrop => self.drop_behind(call, bytes),
             PlanAction::IoWillNeed => {
                 self.note_burst(call, bytes);
                 Some(())
+            }
+            PlanAction::IoKeep => {
+                let is_same = self.keep_read(rule, call, bytes, cost);
+                self.note_burst(call, bytes);
+                is_same
             }
             PlanAction::IoDontCache if call.leaves_nothing => self.look_what_is_left(call, bytes),
             _ => Some(()),

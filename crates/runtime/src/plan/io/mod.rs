@@ -9,6 +9,7 @@ mod behind;
 mod descriptors;
 mod dropping;
 mod hints;
+mod keeping;
 mod open_files;
 mod paths;
 mod runs;
@@ -31,11 +32,13 @@ use pagewise_interpose::page_cache;
 pub(crate) use self::descriptors::advised;
 pub(crate) use self::descriptors::closing;
 pub(crate) use self::descriptors::closing_all;
+pub(crate) use self::descriptors::drops_itself;
 pub(crate) use self::descriptors::duplicated;
 pub(super) use self::descriptors::ending;
 pub(crate) use self::descriptors::forking;
 pub(crate) use self::descriptors::leaving_all;
 pub(crate) use self::descriptors::replacing;
+use self::hints::Cost;
 use self::hints::Hinted;
 use self::open_files::OpenFile;
 pub(crate) use self::open_files::Own;
@@ -129,6 +132,7 @@ pub(crate) fn matching(registers: Registers) -> u64 {
 pub(super) fn forget() {
     PROCESS.store(interpose::process_id(), Ordering::Relaxed);
     dropping::forget();
+    keeping::forget();
     open_files::forget();
 }
 
@@ -194,14 +198,16 @@ fn begin_call(plan: &Plan, request: Request, registers: Registers) -> Option<Cal
         rule: index,
     };
     if hinted.before(&rule, &mut call).is_none() {
-        forget_file(place, &mut held);
+        forget_file(plan, request.descriptor, place, &mut held);
     }
     Some(call)
 }
 
 /// The descriptor means another file than the one that was looked at, and told something.
-fn forget_file(place: &Place, held: &mut Option<OpenFile>) {
-    *held = None;
+fn forget_file(plan: &Plan, descriptor: i32, place: &Place, held: &mut Option<OpenFile>) {
+    if held.take().is_some_and(|file| file.has_kept) {
+        keeping::let_go_of(plan, descriptor);
+    }
     place.told.store(0, Ordering::Relaxed);
 }
 
@@ -237,9 +243,15 @@ fn end_call(plan: &Plan, call: &Call, bytes: u64, ended_ns: Option<u64>) -> Opti
     let place = open_files::known(call.request.descriptor)?;
     let mut held = place.file.lock()?;
     let file = held.as_mut()?;
-    if let Some(((began_ns, device), ended_ns)) = call.began.zip(ended_ns) {
-        let device = page_cache::device_bytes().saturating_sub(device);
-        hints::note_cost(plan, call.rule, ended_ns - began_ns, device, bytes);
+    let cost = call
+        .began
+        .zip(ended_ns)
+        .map(|((began_ns, device), ended_ns)| Cost {
+            ns: ended_ns - began_ns,
+            device_bytes: page_cache::device_bytes().saturating_sub(device),
+        });
+    if let Some(cost) = cost {
+        hints::note_cost(plan, call.rule, cost, bytes);
     }
     let rule = plan.view.rule(call.rule);
     let is_same = Hinted {
@@ -248,9 +260,9 @@ fn end_call(plan: &Plan, call: &Call, bytes: u64, ended_ns: Option<u64>) -> Opti
         file,
         rule: call.rule,
     }
-    .after(&rule, call, bytes);
+    .after(&rule, call, bytes, cost);
     if is_same.is_none() {
-        forget_file(place, &mut held);
+        forget_file(plan, call.request.descriptor, place, &mut held);
     } else if shared::is(call.request.descriptor) {
         take_back(call.request.descriptor, place);
     }
@@ -278,6 +290,11 @@ pub(crate) fn cannot_leave_nothing(call: &mut Call, errno: i32) {
             withdraw(plan, call.rule, WhyWithdrawn::Unsupported);
         }
     });
+}
+
+/// The program says what is locked itself, or wants to lock more than it may beside what is kept of files. False: nothing was.
+pub(super) fn let_go_of_files(plan: &Plan) -> bool {
+    is_any() && keeping::let_go_of_all(plan)
 }
 
 fn is_withdrawn(rule: usize) -> bool {

@@ -14,6 +14,7 @@ use pagewise_abi::plan::PlanAction;
 use pagewise_interpose::Spin;
 use pagewise_interpose::page_cache;
 
+use super::forget_file;
 use super::paths::bits;
 use super::runs::Runs;
 use crate::plan::loaded::Plan;
@@ -51,6 +52,8 @@ pub(super) struct OpenFile {
     /// It cannot be read and written without leaving something in the page cache.
     pub(super) always_leaves: bool,
     pub(super) own: Own,
+    /// Pieces of it are kept ([`super::keeping`]).
+    pub(super) has_kept: bool,
     /// The rules whose patterns its name matches, a bit each.
     pub(super) accepted_by: u64,
     /// The rules that were counted for it.
@@ -83,6 +86,7 @@ impl OpenFile {
             cache_errno,
             always_leaves: false,
             own: Own::Nothing,
+            has_kept: false,
             accepted_by,
             counted: 0,
             unlooked: 0,
@@ -174,8 +178,7 @@ pub(super) fn look(
     file: &mut Option<OpenFile>,
 ) -> Option<()> {
     if file.as_mut().is_some_and(|file| file.has_gone(descriptor)) {
-        *file = None;
-        place.told.store(0, Ordering::Relaxed);
+        forget_file(plan, descriptor, place, file);
     }
     if file.is_none() {
         *file = Some(OpenFile::look(plan, rules, descriptor)?);
