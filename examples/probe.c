@@ -81,14 +81,15 @@ static bool warm(int file, uint64_t blocks) {
 }
 
 int main(int count, char **values) {
-    if (count < 2 || count > 4) {
-        fputs("usage: probe FILE [SECONDS [MICROSECONDS BETWEEN READS]]\n"
-              "Reads 4 KiB at random places of FILE, for SECONDS (600) or until SIGTERM.\n",
+    if (count < 2 || count > 5) {
+        fputs("usage: probe FILE [SECONDS [MICROSECONDS BETWEEN READS [SECONDS BEFORE]]]\n"
+              "Reads 4 KiB at random places of FILE, for SECONDS (600) or until SIGTERM; SECONDS BEFORE (0) do not count.\n",
               stderr);
         return 2;
     }
     double seconds = count > 2 ? strtod(values[2], NULL) : 600;
     long pause_us = count > 3 ? strtol(values[3], NULL, 10) : 0;
+    double before = count > 4 ? strtod(values[4], NULL) : 0;
     int file = open(values[1], O_RDONLY);
     struct stat facts;
     if (file < 0 || fstat(file, &facts) != 0 || facts.st_size < BLOCK) {
@@ -106,10 +107,15 @@ int main(int count, char **values) {
     }
     /* From here on it reads as programs do that advise nothing. */
     posix_fadvise(file, 0, 0, POSIX_FADV_NORMAL);
-    fputs("ready\n", stdout);
-    fflush(stdout);
     static uint64_t cells[CELLS];
     uint64_t reads = 0, most = 0, state = 88172645463325252;
+    for (uint64_t end = now_ns() + (uint64_t)(before * 1e9); now_ns() < end && !is_over;) {
+        if (!read_block(file, next_random(&state) % blocks)) {
+            break;
+        }
+    }
+    fputs("ready\n", stdout);
+    fflush(stdout);
     uint64_t until = now_ns() + (uint64_t)(seconds * 1e9);
     const struct timespec pause = {.tv_nsec = pause_us % 1000000 * 1000};
     while (!is_over) {

@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use libc::c_long;
 
+use crate::system;
+
 /// Reads ahead as it finds right.
 pub const NORMAL: i32 = libc::POSIX_FADV_NORMAL;
 /// Reads twice as far ahead.
@@ -300,8 +302,8 @@ pub fn path(file: i32, buffer: &mut [u8]) -> Option<&[u8]> {
     buffer.get(..usize::try_from(length).ok()?)
 }
 
-/// Keeps a range of a file, whole pages, in the page cache, until [`let_go`]: it is mapped for reading and locked, and what of it is not cached is
-/// read. Not in forked children. Where it is mapped.
+/// Lets a range of a file, whole pages, stay in the page cache, until [`let_go`]: it is mapped for reading and locked, each page from when it is [held](hold).
+/// Not in forked children. Where it is mapped.
 ///
 /// # Errors
 /// The errno; nothing is mapped then.
@@ -319,9 +321,7 @@ pub fn keep(file: i32, range: Range<u64>) -> Result<usize, i32> {
             range.start,
         )
     })? as usize;
-    // SAFETY: our own mapping.
-    let locked = result(unsafe { libc::syscall(libc::SYS_mlock, start, bytes) });
-    if let Err(errno) = locked {
+    if let Err(errno) = system::lock_on_fault(start, bytes) {
         let_go(start, bytes);
         return Err(errno);
     }
@@ -335,6 +335,18 @@ pub fn keep(file: i32, range: Range<u64>) -> Result<usize, i32> {
         )
     };
     Ok(start)
+}
+
+/// Holds pages of what [`keep`] has mapped: these, which are read if they are not cached, and those around them that are.
+///
+/// # Errors
+/// The errno: where the file was cut off meanwhile.
+pub fn hold(start: usize, bytes: usize) -> Result<(), i32> {
+    match system::advise(start, bytes, system::POPULATE_TO_READ) {
+        // Before Linux 5.14.
+        Err(libc::EINVAL) => system::lock_now(start, bytes),
+        result => result,
+    }
 }
 
 /// Ends what [`keep`] has mapped there.

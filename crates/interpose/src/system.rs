@@ -19,6 +19,8 @@ pub const NO_HUGE: i32 = libc::MADV_NOHUGEPAGE;
 pub const SEQUENTIAL: i32 = libc::MADV_SEQUENTIAL;
 /// As if each page were written, with what it holds; of memory that was never touched, huge pages where they fit (Linux 5.14).
 pub const POPULATE: i32 = libc::MADV_POPULATE_WRITE;
+/// The same for reading: nothing is changed.
+pub const POPULATE_TO_READ: i32 = libc::MADV_POPULATE_READ;
 
 /// A huge page of what lies there, whatever it is (Linux 6.1).
 pub const COLLAPSE: i32 = 25;
@@ -40,7 +42,15 @@ fn result(value: c_long) -> Result<(), i32> {
 pub fn advise(start: usize, bytes: usize, advice: i32) -> Result<(), i32> {
     debug_assert!(
         [
-            WILL_NEED, PAGE_OUT, COLD, HUGE, NO_HUGE, SEQUENTIAL, POPULATE, COLLAPSE
+            WILL_NEED,
+            PAGE_OUT,
+            COLD,
+            HUGE,
+            NO_HUGE,
+            SEQUENTIAL,
+            POPULATE,
+            POPULATE_TO_READ,
+            COLLAPSE
         ]
         .contains(&advice)
     );
@@ -55,6 +65,15 @@ pub fn advise(start: usize, bytes: usize, advice: i32) -> Result<(), i32> {
 pub fn lock_on_fault(start: usize, bytes: usize) -> Result<(), i32> {
     // SAFETY: changes no contents; addresses without memory are refused.
     result(unsafe { libc::syscall(libc::SYS_mlock2, start, bytes, MLOCK_ONFAULT) })
+}
+
+/// `mlock`: all pages are there, and locked.
+///
+/// # Errors
+/// The errno.
+pub fn lock_now(start: usize, bytes: usize) -> Result<(), i32> {
+    // SAFETY: as above.
+    result(unsafe { libc::syscall(libc::SYS_mlock, start, bytes) })
 }
 
 /// `munlock`.

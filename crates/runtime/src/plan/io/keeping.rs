@@ -1,9 +1,9 @@
 //! What the calls of a rule read again stays in the page cache: it is mapped and locked, piece by piece, as far as the rule and the
 //! budget of locks go.
 //!
-//! A piece is kept once one of its pages is read again within a *round*, in which the calls read eight times as much as may be kept;
-//! what was not read in a round is let go at its end. So of a loop that is larger than the budget a fixed part stays, which is the best
-//! that can be had of it.
+//! A piece is kept once one of its pages is read again within a *round*, in which the calls read eight times as much as may be kept:
+//! that page and what is cached around it, and what is read again of it later. Nothing is read for it. What was not read in a round is
+//! let go at its end. So of a loop that is larger than the budget a fixed part stays, which is the best that can be had of it.
 //!
 //! One in sixteen parts of each file is never kept: what reads cost there, against what they cost where pieces are, tells whether
 //! keeping helps.
@@ -69,6 +69,8 @@ struct Kept {
     place: u32,
     descriptor: i32,
     rule: u16,
+    /// Pages that are held, a bit each; others may be.
+    held: u16,
     /// It was read in this round.
     is_used: bool,
 }
@@ -114,6 +116,7 @@ impl Kept {
         place: 0,
         descriptor: 0,
         rule: 0,
+        held: 0,
         is_used: false,
     };
 }
@@ -288,6 +291,24 @@ impl Keeper {
         is_again.then_some(at)
     }
 
+    /// Pages of a piece that is kept, if it is, stay from here on: they were just read.
+    fn hold(&mut self, place: usize, pages: u16) {
+        let Some(number) = self.known[place].kept.checked_sub(1) else {
+            return;
+        };
+        let piece = &mut self.kept[number as usize];
+        let new = pages & !piece.held;
+        if new == 0 {
+            return;
+        }
+        piece.held |= new;
+        let first = new.trailing_zeros() as usize;
+        let count = new.ilog2() as usize + 1 - first;
+        let start = piece.start + first * PAGE as usize;
+        // What was cut off of the file meanwhile is not there to be held.
+        let _ = page_cache::hold(start, count * PAGE as usize);
+    }
+
     fn put(&mut self, piece: Kept) -> bool {
         let free = (self.first_free..MOST_KEPT).find(|&at| self.kept[at].start == 0);
         let Some(free) = free else {
@@ -377,6 +398,9 @@ impl Hinted<'_> {
             {
                 self.keep(rule, &mut keeper, (place, at), descriptor)?;
             }
+            if let Some(place) = place {
+                keeper.hold(place, pages);
+            }
             at += PIECE;
         }
         if let Some(cost) = cost.filter(|_| is_again && start / PART == (end - 1) / PART) {
@@ -411,6 +435,7 @@ impl Hinted<'_> {
                     place: place as u32,
                     descriptor,
                     rule: self.rule as u16,
+                    held: 0,
                     is_used: true,
                 };
                 locks::note_taken(self.plan, self.rule, bytes);
