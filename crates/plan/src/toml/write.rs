@@ -6,8 +6,8 @@ use crate::SCHEMA;
 use crate::model::Action;
 use crate::model::Frame;
 use crate::model::IoAction;
-use crate::model::Readahead;
 use crate::model::Plan;
+use crate::model::Readahead;
 use crate::model::Rule;
 use crate::model::Target;
 

@@ -53,10 +53,7 @@ fn trial(plan: &Plan, rule: &PlanRule, index: usize) -> Option<&'static Spin<Wor
         (PlanAction::IoWillNeed, _) | (PlanAction::IoReadahead, Some(PlanReadahead::Random)) => {
             Some(&OF_RUNS[index])
         }
-        (
-            PlanAction::IoReadahead,
-            Some(PlanReadahead::Sequential | PlanReadahead::Ahead),
-        )
+        (PlanAction::IoReadahead, Some(PlanReadahead::Sequential | PlanReadahead::Ahead))
         | (
             PlanAction::IoDrop | PlanAction::IoDontCache,
             Some(PlanReadahead::Sequential | PlanReadahead::Random | PlanReadahead::Ahead),
