@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
+use pagewise_abi::plan::PlanReadahead;
 use pagewise_abi::regret::Drop;
 use pagewise_abi::regret::Regret;
 use pagewise_abi::status::OfIo;
@@ -298,8 +299,11 @@ impl Hinted<'_> {
         }
     }
 
-    /// Whether the kernel reads ahead of the calls, as far as it was told otherwise.
+    /// Whether anybody reads ahead of the calls: the kernel, as long as it was not told otherwise, or the rule.
     fn reads_ahead(&self, is_write: bool) -> bool {
-        !is_write && i32::from(self.place.told.load(Ordering::Relaxed)) != page_cache::RANDOM
+        let told = i32::from(self.place.told.load(Ordering::Relaxed));
+        let view = &self.plan.view;
+        let asks_itself = || view.readahead(&view.rule(self.rule)) == Some(PlanReadahead::Ahead);
+        !is_write && (told != page_cache::RANDOM || asks_itself())
     }
 }

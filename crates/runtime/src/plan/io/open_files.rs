@@ -64,6 +64,8 @@ pub(super) struct OpenFile {
     calls: u32,
     pub(super) runs: Runs,
     pub(super) bursts: Bursts,
+    /// Of a run, what lies ahead was asked for up to here.
+    pub(super) asked_to: u64,
 }
 
 impl OpenFile {
@@ -93,6 +95,7 @@ impl OpenFile {
             calls: 0,
             runs: Runs::NONE,
             bursts: Bursts::NONE,
+            asked_to: 0,
         })
     }
 
