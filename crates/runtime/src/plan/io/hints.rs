@@ -30,7 +30,7 @@ pub(super) const PAGE: u64 = 4096;
 /// Bytes of a window of a trial of reading ahead, which has effects on the next calls, too.
 const SEQUENTIAL_WINDOW: u64 = 64 << 20;
 /// The kernel reads no more for one call than it would read ahead, or the device takes at once (mm/readahead.c, force_page_cache_ra).
-const ASKED_AT_ONCE: u64 = 128 << 10;
+const ASKED_AT_ONCE: u64 = 512 << 10;
 /// So far ahead of a run, at least, it is known what was cached before ([`super::behind`]).
 const MOST_AHEAD: u64 = 8 << 20;
 
