@@ -118,13 +118,11 @@ pub enum PlanReadahead {
     Sequential = 2,
     /// Not at all.
     Random = 3,
-    /// Not at all, but the rule asks for `chunk_bytes` ahead of each run.
-    Ahead = 4,
 }
 
 impl PlanReadahead {
     fn from_number(number: u32) -> Option<Self> {
-        let all = [Self::Normal, Self::Sequential, Self::Random, Self::Ahead];
+        let all = [Self::Normal, Self::Sequential, Self::Random];
         all.into_iter().find(|mode| *mode as u32 == number)
     }
 }
@@ -168,7 +166,7 @@ pub struct PlanRule {
     pub readahead: u32,
     /// Kept at most, also of files.
     pub keep_bytes: u64,
-    /// Read in at a time; of I/O: the length of a run, or how far ahead of it is asked.
+    /// Read in at a time; of I/O: the length of a run.
     pub chunk_bytes: u64,
     /// Read in ahead of the sweep.
     pub lead_bytes: u64,

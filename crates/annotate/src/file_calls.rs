@@ -202,12 +202,6 @@ pub(crate) fn hint(action: &Action) -> Result<String, String> {
         None => first.to_owned(),
     };
     match action {
-        Action::Io(
-            IoAction::Readahead(Readahead::Ahead(_))
-            | IoAction::Drop {
-                readahead: Some(Readahead::Ahead(_)),
-            },
-        ) => Err("ahead has no call for the source: leave it to pagewise apply".to_owned()),
         Action::Io(IoAction::Readahead(mode)) => Ok(word(*mode).to_owned()),
         Action::Io(IoAction::WillNeed { burst_bytes }) => {
             Ok(format!("PAGEWISE_BURST({burst_bytes})"))
@@ -224,8 +218,7 @@ fn word(mode: Readahead) -> &'static str {
     match mode {
         Readahead::Normal => "PAGEWISE_NORMAL",
         Readahead::Sequential => "PAGEWISE_SEQUENTIAL",
-        // Refused before.
-        Readahead::Random | Readahead::Ahead(_) => "PAGEWISE_RANDOM",
+        Readahead::Random => "PAGEWISE_RANDOM",
     }
 }
 

@@ -285,13 +285,11 @@ pub enum Readahead {
     Sequential,
     /// Not at all (`POSIX_FADV_RANDOM`).
     Random,
-    /// Not at all, but the runtime asks for so many bytes ahead of each run (`POSIX_FADV_WILLNEED`).
-    Ahead(u64),
 }
 
 impl Readahead {
-    /// All without a size.
-    pub const WITHOUT_SIZE: [Self; 3] = [Self::Normal, Self::Sequential, Self::Random];
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Normal, Self::Sequential, Self::Random];
 
     /// The word for it.
     pub fn name(self) -> &'static str {
@@ -299,7 +297,6 @@ impl Readahead {
             Self::Normal => "normal",
             Self::Sequential => "sequential",
             Self::Random => "random",
-            Self::Ahead(_) => "ahead",
         }
     }
 }

@@ -59,18 +59,6 @@ pub(super) fn compile_from_outside(plan: &Plan, files: BTreeMap<String, PathBuf>
             "dontcache is a flag of the program's own calls, not possible from outside; write action = \"drop\""
                 .to_owned(),
         ),
-        (
-            _,
-            Action::Io(
-                IoAction::Readahead(Readahead::Ahead(_))
-                | IoAction::Drop {
-                    readahead: Some(Readahead::Ahead(_)),
-                },
-            ),
-        ) => Err(
-            "what lies ahead is asked for before the program's own calls, not possible from outside; write \"sequential\" in place of \"ahead\""
-                .to_owned(),
-        ),
         (_, Action::Io(IoAction::Keep { .. })) => Err(
             "what is kept is locked by the program itself, not possible from outside; start it with: pagewise apply PLAN -- CMD"
                 .to_owned(),
@@ -293,7 +281,6 @@ fn of_io(io: IoAction) -> wire::PlanRule {
         Readahead::Normal => wire::PlanReadahead::Normal as u32,
         Readahead::Sequential => wire::PlanReadahead::Sequential as u32,
         Readahead::Random => wire::PlanReadahead::Random as u32,
-        Readahead::Ahead(_) => wire::PlanReadahead::Ahead as u32,
     };
     let (action, readahead, burst_bytes) = match io {
         IoAction::Readahead(readahead) => (PlanAction::IoReadahead, Some(readahead), 0),
@@ -304,10 +291,6 @@ fn of_io(io: IoAction) -> wire::PlanRule {
         IoAction::DontCache { readahead } => (PlanAction::IoDontCache, readahead, 0),
         IoAction::Keep { .. } => (PlanAction::IoKeep, None, 0),
     };
-    let chunk_bytes = match readahead {
-        Some(Readahead::Ahead(bytes)) => bytes,
-        _ => burst_bytes,
-    };
     let keep_bytes = match io {
         IoAction::Keep { keep_bytes } => keep_bytes.unwrap_or(0),
         _ => 0,
@@ -316,7 +299,7 @@ fn of_io(io: IoAction) -> wire::PlanRule {
         keep_bytes,
         action: action as u32,
         readahead: readahead.map_or(0, mode),
-        chunk_bytes,
+        chunk_bytes: burst_bytes,
         ..wire::PlanRule::default()
     }
 }

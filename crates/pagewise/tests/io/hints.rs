@@ -207,29 +207,6 @@ fn what_leaves_the_page_cache_and_is_needed_again_is_planned_to_be_kept() {
 }
 
 #[test]
-fn what_lies_ahead_is_asked_for_by_size() {
-    let folder = folder();
-    let folder = folder.path();
-    let ahead = Readahead::Ahead(4 * MIB as u64);
-    plan_for(folder, &[("reads", IoAction::Readahead(ahead), None)]);
-    let whole = apply(folder, "whole");
-    assert_eq!(sum(&whole), 2 * 24 * MIB as u64);
-    let asked = number(&first(folder)["asked_pages"]);
-    // All but the first call's.
-    assert!((FILE_PAGES - 64..=FILE_PAGES).contains(&asked), "{asked}");
-
-    let readahead = Some(ahead);
-    plan_for(folder, &[("reads", IoAction::Drop { readahead }, None)]);
-    let whole = apply(folder, "whole");
-    assert_eq!(printed(&whole), [0]);
-    let rule = first(folder);
-    assert_eq!(number(&rule["gone_pages"]), FILE_PAGES, "{rule:#}");
-    assert!(number(&rule["asked_pages"]) > FILE_PAGES / 2, "{rule:#}");
-    let half = apply(folder, "half");
-    assert_eq!(printed(&half), [1024, 0, 0], "another's stays");
-}
-
-#[test]
 fn what_was_recorded_is_planned_and_put_into_force() {
     let Some(_machine) = Machine::reserve() else {
         return;
@@ -926,21 +903,6 @@ fn rules_about_io_are_checked_as_the_others_are() {
             "means nothing with",
         ),
         ("files = \"d*\"", "files = \"\"", "names nothing"),
-        (
-            "\"willneed\"\nburst_bytes = 65536",
-            "\"ahead\"",
-            "add: readahead_bytes = 4194304",
-        ),
-        (
-            "\"willneed\"\nburst_bytes = 65536",
-            "\"drop\"\nreadahead_bytes = 65536",
-            "means nothing with action = \"drop\"",
-        ),
-        (
-            "\"willneed\"\nburst_bytes = 65536",
-            "\"dontcache\"\nreadahead = \"ahead\"\nreadahead_bytes = 65536",
-            "leaves nothing there",
-        ),
     ] {
         assert!(good.contains(from), "{from}");
         fs::write(folder.join("plan.toml"), good.replacen(from, to, 1)).expect("written");

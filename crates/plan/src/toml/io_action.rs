@@ -9,8 +9,7 @@ use crate::model::Action;
 use crate::model::IoAction;
 use crate::model::Readahead;
 
-const ACTIONS: &str =
-    "sequential, random, normal, ahead, willneed, drop, dontcache, keep or nothing";
+const ACTIONS: &str = "sequential, random, normal, willneed, drop, dontcache, keep or nothing";
 /// The longest pattern that the preloaded library takes, bytes.
 const LONGEST_PATTERN: usize = 120;
 
@@ -19,11 +18,9 @@ pub(super) fn action(table: &mut Table<'_>) -> Result<Action, PlanError> {
     let burst = table.get("burst_bytes");
     let readahead = table.get("readahead");
     let keep = table.get("keep_bytes");
-    let ahead = table.get("readahead_bytes");
     let name = value.text()?;
     let is_known = ["nothing", "drop", "dontcache", "willneed", "keep"].contains(&name.as_str());
-    let ahead_bytes = ahead.as_ref().map(Value::size).transpose()?;
-    if !is_known && mode_named(&name, ahead_bytes).is_none() {
+    if !is_known && mode_named(&name).is_none() {
         return Err(value.error(
             format!("there is no action {name:?} for I/O"),
             format!("type one of {ACTIONS}"),
@@ -39,20 +36,7 @@ pub(super) fn action(table: &mut Table<'_>) -> Result<Action, PlanError> {
     if let Some(value) = readahead.as_ref().filter(|_| !is_dropped) {
         return Err(not_of(value, &name));
     }
-    let readahead = readahead
-        .as_ref()
-        .map(|value| mode(value, ahead_bytes))
-        .transpose()?;
-    let has_size = name == "ahead" || matches!(readahead, Some(Readahead::Ahead(_)));
-    if let Some(value) = ahead.as_ref().filter(|_| !has_size) {
-        return Err(not_of(value, &name));
-    }
-    if name == "dontcache" && has_size {
-        return Err(value.error(
-            "what is asked for ahead comes into the page cache, and dontcache leaves nothing there",
-            "write action = \"drop\", or another readahead",
-        ));
-    }
+    let readahead = readahead.as_ref().map(mode).transpose()?;
     let action = match name.as_str() {
         "nothing" => return Ok(Action::Nothing),
         "drop" => IoAction::Drop { readahead },
@@ -71,31 +55,23 @@ pub(super) fn action(table: &mut Table<'_>) -> Result<Action, PlanError> {
                 }
             },
         },
-        _ => IoAction::Readahead(mode(&value, ahead_bytes)?),
+        _ => IoAction::Readahead(mode(&value)?),
     };
     Ok(Action::Io(action))
 }
 
-/// `ahead_bytes`: as the rule gives them; without, any will do to know the name.
-fn mode_named(name: &str, ahead_bytes: Option<u64>) -> Option<Readahead> {
-    let ahead = Readahead::Ahead(ahead_bytes.unwrap_or(0));
-    let mut all = Readahead::WITHOUT_SIZE.into_iter().chain([ahead]);
-    all.find(|mode| mode.name() == name)
+fn mode_named(name: &str) -> Option<Readahead> {
+    Readahead::ALL.into_iter().find(|mode| mode.name() == name)
 }
 
-fn mode(value: &Value<'_>, ahead_bytes: Option<u64>) -> Result<Readahead, PlanError> {
+fn mode(value: &Value<'_>) -> Result<Readahead, PlanError> {
     let text = value.text()?;
-    match mode_named(&text, ahead_bytes) {
-        Some(Readahead::Ahead(_)) if ahead_bytes.is_none() => Err(value.error(
-            "who asks for what lies ahead must know how far",
-            "add: readahead_bytes = 4194304",
-        )),
-        Some(mode) => Ok(mode),
-        None => Err(value.error(
+    mode_named(&text).ok_or_else(|| {
+        value.error(
             format!("there is no way of reading ahead {text:?}"),
-            "type one of normal, sequential, random or ahead",
-        )),
-    }
+            "type one of normal, sequential or random",
+        )
+    })
 }
 
 /// A pattern of file names.

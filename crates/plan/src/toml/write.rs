@@ -7,7 +7,6 @@ use crate::model::Action;
 use crate::model::Frame;
 use crate::model::IoAction;
 use crate::model::Plan;
-use crate::model::Readahead;
 use crate::model::Rule;
 use crate::model::Target;
 
@@ -148,21 +147,12 @@ fn write_io(out: &mut Text, action: IoAction) {
         }
         IoAction::Drop { readahead } | IoAction::DontCache { readahead } => {
             out.optional_text("readahead", readahead.map(|mode| mode.name()));
-            write_size(out, readahead);
         }
         IoAction::Keep { keep_bytes } => {
             out.optional_size("keep_bytes", keep_bytes, "kept in the page cache");
         }
-        IoAction::Readahead(mode) => write_size(out, Some(mode)),
+        IoAction::Readahead(_) => {}
     }
-}
-
-fn write_size(out: &mut Text, readahead: Option<Readahead>) {
-    let bytes = match readahead {
-        Some(Readahead::Ahead(bytes)) => Some(bytes),
-        _ => None,
-    };
-    out.optional_size("readahead_bytes", bytes, "asked for ahead of each run");
 }
 
 fn frame_text(frame: &Frame) -> String {

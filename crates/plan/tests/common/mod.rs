@@ -133,10 +133,7 @@ fn files() -> impl Strategy<Value = Option<String>> {
 }
 
 fn readahead() -> impl Strategy<Value = Readahead> {
-    prop_oneof![
-        prop::sample::select(Readahead::WITHOUT_SIZE.to_vec()),
-        size().prop_map(Readahead::Ahead),
-    ]
+    prop::sample::select(Readahead::ALL.to_vec())
 }
 
 /// What is done fits to whom it is done.
@@ -145,8 +142,7 @@ fn target_and_action() -> impl Strategy<Value = (Target, Action)> {
         readahead().prop_map(IoAction::Readahead),
         size().prop_map(|burst_bytes| IoAction::WillNeed { burst_bytes }),
         option::of(readahead()).prop_map(|readahead| IoAction::Drop { readahead }),
-        option::of(prop::sample::select(Readahead::WITHOUT_SIZE.to_vec()))
-            .prop_map(|readahead| IoAction::DontCache { readahead }),
+        option::of(readahead()).prop_map(|readahead| IoAction::DontCache { readahead }),
         option::of(size()).prop_map(|keep_bytes| IoAction::Keep { keep_bytes }),
     ];
     let io = prop_oneof![io.prop_map(Action::Io), Just(Action::Nothing)];

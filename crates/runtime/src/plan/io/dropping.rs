@@ -3,7 +3,6 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-use pagewise_abi::plan::PlanReadahead;
 use pagewise_abi::regret::Drop;
 use pagewise_abi::regret::Regret;
 use pagewise_abi::status::OfIo;
@@ -299,11 +298,8 @@ impl Hinted<'_> {
         }
     }
 
-    /// Whether anybody reads ahead of the calls: the kernel, as long as it was not told otherwise, or the rule.
+    /// Whether the kernel reads ahead of the calls, as far as it was told otherwise.
     fn reads_ahead(&self, is_write: bool) -> bool {
-        let told = i32::from(self.place.told.load(Ordering::Relaxed));
-        let view = &self.plan.view;
-        let asks_itself = || view.readahead(&view.rule(self.rule)) == Some(PlanReadahead::Ahead);
-        !is_write && (told != page_cache::RANDOM || asks_itself())
+        !is_write && i32::from(self.place.told.load(Ordering::Relaxed)) != page_cache::RANDOM
     }
 }

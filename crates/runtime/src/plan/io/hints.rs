@@ -29,10 +29,6 @@ use crate::plan::loaded::Plan;
 pub(super) const PAGE: u64 = 4096;
 /// Bytes of a window of a trial of reading ahead, which has effects on the next calls, too.
 const SEQUENTIAL_WINDOW: u64 = 64 << 20;
-/// The kernel reads no more for one call than it would read ahead, or the device takes at once (mm/readahead.c, force_page_cache_ra).
-const ASKED_AT_ONCE: u64 = 512 << 10;
-/// So far ahead of a run, at least, it is known what was cached before ([`super::behind`]).
-const MOST_AHEAD: u64 = 8 << 20;
 
 static OF_RUNS: [Spin<Worth>; MOST_RULES] = [const { Spin::new(Worth::new(0)) }; MOST_RULES];
 static OF_SCANS: [Spin<Worth>; MOST_RULES] =
@@ -53,10 +49,10 @@ fn trial(plan: &Plan, rule: &PlanRule, index: usize) -> Option<&'static Spin<Wor
         (PlanAction::IoWillNeed, _) | (PlanAction::IoReadahead, Some(PlanReadahead::Random)) => {
             Some(&OF_RUNS[index])
         }
-        (PlanAction::IoReadahead, Some(PlanReadahead::Sequential | PlanReadahead::Ahead))
+        (PlanAction::IoReadahead, Some(PlanReadahead::Sequential))
         | (
             PlanAction::IoDrop | PlanAction::IoDontCache,
-            Some(PlanReadahead::Sequential | PlanReadahead::Random | PlanReadahead::Ahead),
+            Some(PlanReadahead::Sequential | PlanReadahead::Random),
         ) => Some(&OF_SCANS[index]),
         _ => None,
     }
@@ -136,11 +132,6 @@ impl Hinted<'_> {
                 Some(())
             }
             _ => Some(()),
-        }?;
-        // Now that is known what was cached before.
-        match readahead {
-            Some(PlanReadahead::Ahead) => self.ask_ahead(rule, call),
-            _ => Some(()),
         }
     }
 
@@ -151,9 +142,6 @@ impl Hinted<'_> {
         bytes: u64,
         cost: Option<Cost>,
     ) -> Option<()> {
-        if self.plan.view.readahead(rule) == Some(PlanReadahead::Ahead) {
-            self.note_burst(call, bytes);
-        }
         match self.plan.view.action(rule) {
             PlanAction::IoDrop => self.drop_behind(call, bytes),
             PlanAction::IoWillNeed => {
@@ -204,38 +192,6 @@ impl Hinted<'_> {
         Some(())
     }
 
-    /// What lies ahead of a run that goes on is asked for, once half of what was is used up.
-    fn ask_ahead(&mut self, rule: &PlanRule, call: &mut Call) -> Option<()> {
-        let offset = self.offset(call)?;
-        let end = offset.saturating_add(call.request.bytes);
-        let ahead = rule.chunk_bytes.min(MOST_AHEAD);
-        let wanted = end.saturating_add(ahead);
-        if !self.file.bursts.goes_on_at(offset) {
-            self.file.asked_to = 0;
-            return Some(());
-        }
-        // Of another run through the same file, or of none: this one begins here.
-        let asked_to = match (end..=wanted).contains(&self.file.asked_to) {
-            true => self.file.asked_to,
-            false => end,
-        };
-        if wanted - asked_to <= ahead / 2 {
-            return Some(());
-        }
-        let length = self.file.length_if_still(call.request.descriptor)?;
-        let mut start = asked_to;
-        while start < wanted.min(length) {
-            let part = start..(start + ASKED_AT_ONCE).min(wanted).min(length);
-            start = part.end;
-            let pages = (part.end - part.start).div_ceil(PAGE);
-            if self.advise(call.request.descriptor, part, page_cache::WILL_NEED) {
-                self.plan.status.add_to_io(self.rule, OfIo::Asked, pages);
-            }
-        }
-        self.file.asked_to = wanted;
-        Some(())
-    }
-
     /// Where the run goes on: only now is it known, of calls on several buffers and of those at the end of a file.
     fn note_burst(&mut self, call: &Call, bytes: u64) {
         if let Some(offset) = call.offset {
@@ -246,9 +202,6 @@ impl Hinted<'_> {
 
     /// Where the call begins.
     pub(super) fn offset(&self, call: &mut Call) -> Option<u64> {
-        if call.offset.is_some() {
-            return call.offset;
-        }
         let offset = match call.request.at {
             At::Offset(offset) => Some(offset),
             At::Cursor | At::Buffer => page_cache::position(call.request.descriptor),

@@ -329,6 +329,6 @@ fn advice(mode: PlanReadahead) -> i32 {
     match mode {
         PlanReadahead::Normal => page_cache::NORMAL,
         PlanReadahead::Sequential => page_cache::SEQUENTIAL,
-        PlanReadahead::Random | PlanReadahead::Ahead => page_cache::RANDOM,
+        PlanReadahead::Random => page_cache::RANDOM,
     }
 }

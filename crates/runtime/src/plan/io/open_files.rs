@@ -64,8 +64,6 @@ pub(super) struct OpenFile {
     calls: u32,
     pub(super) runs: Runs,
     pub(super) bursts: Bursts,
-    /// Of a run, what lies ahead was asked for up to here.
-    pub(super) asked_to: u64,
 }
 
 impl OpenFile {
@@ -95,7 +93,6 @@ impl OpenFile {
             calls: 0,
             runs: Runs::NONE,
             bursts: Bursts::NONE,
-            asked_to: 0,
         })
     }
 

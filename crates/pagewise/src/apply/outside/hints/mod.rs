@@ -261,8 +261,7 @@ impl<'plan> Hints<'plan> {
         let advised = match self.view.readahead(rule).filter(|_| is_left && shows) {
             Some(PlanReadahead::Sequential) => ReadsAhead::Twice,
             Some(PlanReadahead::Random) => ReadsAhead::Not,
-            // Ahead is not sent here.
-            Some(PlanReadahead::Normal | PlanReadahead::Ahead) | None => ReadsAhead::AsUsual,
+            Some(PlanReadahead::Normal) | None => ReadsAhead::AsUsual,
         };
         let has_effect = shows || self.view.action(rule) == PlanAction::IoWillNeed;
         let Some(trial) = self.trials.get_mut(&index).filter(|_| has_effect) else {
