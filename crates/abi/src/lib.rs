@@ -72,6 +72,9 @@ pub const OFFSET_STACK: usize = 256;
 /// number that goes up, and in the lowest bit whether to go on.
 pub const OFFSET_VERDICT: usize = 320;
 
+/// Begins [`Precedence`].
+const PRECEDENCE_MAGIC: u64 = MAGIC ^ 1;
+
 /// Names the recorder's socket (an abstract Unix socket, without the leading zero byte) to the library.
 pub const SOCKET_VARIABLE: &str = "PAGEWISE_SOCKET";
 /// Allocations of at least this many bytes are recorded; set by the recorder.
@@ -123,9 +126,42 @@ impl Hello {
     }
 }
 
+/// The name of the threads that read ahead of a program and drop behind it, as the kernel knows it.
+pub const READING_AHEAD: &str = "pagewise-ahead";
+
+/// What such a thread says first, in one datagram: that it wants to be scheduled before the program's own threads. Nothing is answered.
+/// Who sent it is known by the socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Precedence;
+
+impl Precedence {
+    /// The message.
+    pub fn encode(self) -> [u8; Hello::BYTES] {
+        let mut bytes = Hello { pid: 0 }.encode();
+        bytes[..8].copy_from_slice(&PRECEDENCE_MAGIC.to_le_bytes());
+        bytes
+    }
+
+    /// `None` if it is not such a message, or of another version.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        (bytes == Self.encode()).then_some(Self)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_wants_precedence_is_told_from_who_says_hello() {
+        let wanted = Precedence.encode();
+        assert_eq!(Precedence::decode(&wanted), Some(Precedence));
+        assert_eq!(Hello::decode(&wanted), None);
+        for pid in [0, 1] {
+            assert_eq!(Precedence::decode(&Hello { pid }.encode()), None);
+        }
+        assert_eq!(Precedence::decode(&wanted[..15]), None);
+    }
 
     #[test]
     fn hello_survives_the_wire_and_strangers_do_not() {

@@ -3,6 +3,7 @@
 
 use pagewise_abi::HEADER_BYTES;
 use pagewise_abi::Hello;
+use pagewise_abi::Precedence;
 
 use crate::process_id;
 
@@ -21,20 +22,30 @@ impl Drop for Descriptor {
 /// Asks for a memory file, maps it for life, and returns where and its length in bytes, a header's at least.
 pub fn request_file(socket: &[u8]) -> Option<(*mut u8, usize)> {
     let connection = connect(socket)?;
-    let hello = Hello { pid: process_id() }.encode();
+    let hello = Hello { pid: process_id() };
+    send(&connection, &hello.encode())?;
+    map(&receive_descriptor(&connection)?)
+}
+
+/// Asks the launcher to let this process's threads that read ahead run before its others. It may not be permitted to; nobody waits for
+/// an answer.
+pub fn request_precedence(socket: &[u8]) {
+    if let Some(connection) = connect(socket) {
+        let _ = send(&connection, &Precedence.encode());
+    }
+}
+
+fn send(connection: &Descriptor, message: &[u8]) -> Option<()> {
     // SAFETY: the buffer is valid for its length. MSG_NOSIGNAL: a dead recorder must not kill the program.
     let sent = unsafe {
         libc::send(
             connection.0,
-            hello.as_ptr().cast(),
-            hello.len(),
+            message.as_ptr().cast(),
+            message.len(),
             libc::MSG_NOSIGNAL,
         )
     };
-    if sent != hello.len() as isize {
-        return None;
-    }
-    map(&receive_descriptor(&connection)?)
+    (sent == message.len() as isize).then_some(())
 }
 
 fn connect(socket: &[u8]) -> Option<Descriptor> {

@@ -29,6 +29,7 @@ pub mod unwind;
 pub use address_set::AddressSet;
 pub use backtrace::backtrace;
 pub use connect::request_file;
+pub use connect::request_precedence;
 pub use early::EarlyPool;
 pub use faults::Fault;
 pub use faults::FaultEvents;
@@ -61,6 +62,7 @@ pub use stack::copy_stack;
 pub use stack::stack_bytes_above;
 pub use thread::Leftover;
 pub use thread::forget_threads;
+pub use thread::name_thread;
 pub use thread::spawn;
 
 /// CLOCK_MONOTONIC in ns, without a system call.

@@ -58,6 +58,15 @@ pub fn advise(start: usize, bytes: usize, advice: i32) -> Result<(), i32> {
     result(unsafe { libc::syscall(libc::SYS_madvise, start, bytes, c_long::from(advice)) })
 }
 
+/// Whether a page of private memory that is not mapped waits in the swap cache, read in already; also of one that is mapped. Unknown
+/// is no. (mincore_swap of mm/mincore.c)
+pub fn is_read_in(page: usize) -> bool {
+    let mut state = 0u8;
+    // SAFETY: the buffer has a byte for the one page; addresses without memory are refused.
+    let read = result(unsafe { libc::syscall(libc::SYS_mincore, page, PAGE, &raw mut state) });
+    read.is_ok() && state & 1 == 1
+}
+
 /// `mlock2(MLOCK_ONFAULT)`: pages are locked when they are touched.
 ///
 /// # Errors
@@ -119,6 +128,17 @@ pub fn memory_bytes() -> Option<u64> {
     is_told.then(|| told.totalram * u64::from(told.mem_unit))
 }
 
+/// Where a page of private memory is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In memory, and in the page table.
+    Mapped,
+    /// On the device, or in the swap cache and not mapped.
+    Swapped,
+    /// Never touched, or given back.
+    Nowhere,
+}
+
 /// This process's page tables, as the kernel shows them. Open only as long as it is used: descriptors are the program's.
 pub struct PageMap(c_long);
 
@@ -139,6 +159,11 @@ impl PageMap {
 
     /// Whether a page, by its number, is mapped now; `None`: the kernel does not say.
     pub fn is_present(&self, page: usize) -> Option<bool> {
+        Some(self.place(page)? == Place::Mapped)
+    }
+
+    /// Where a page is, by its number; `None`: the kernel does not say.
+    pub fn place(&self, page: usize) -> Option<Place> {
         let mut entry = 0u64;
         // SAFETY: the buffer is a word.
         let bytes = unsafe {
@@ -150,7 +175,12 @@ impl PageMap {
                 page * 8,
             )
         };
-        (bytes == 8).then_some(entry >> 63 == 1)
+        // Documentation/admin-guide/mm/pagemap.rst
+        (bytes == 8).then_some(match entry >> 62 {
+            0 => Place::Nowhere,
+            1 => Place::Swapped,
+            _ => Place::Mapped,
+        })
     }
 
     /// Pages of this huge page's range that are in memory and nobody else's, which the kernel's page of zeros is not; `None`: the

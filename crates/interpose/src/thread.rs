@@ -1,5 +1,6 @@
 //! A thread of ours in the program: made without allocating on our side, deaf to its signals.
 
+use std::ffi::CStr;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::sync::atomic::AtomicUsize;
@@ -23,8 +24,7 @@ extern "C" fn begin(argument: *mut c_void) -> *mut c_void {
     // Sleeps of some 10 us are meant so.
     // SAFETY: sets a number of this thread's.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1000 as libc::c_ulong) };
-    // SAFETY: the name is a C string.
-    unsafe { libc::prctl(libc::PR_SET_NAME, c"pagewise".as_ptr()) };
+    name_thread(c"pagewise");
     body();
     drop(entered);
     OURS.fetch_sub(1, Ordering::Relaxed);
@@ -71,6 +71,12 @@ pub fn spawn(body: fn()) -> Result<(), i32> {
     }
     OURS.fetch_sub(1, Ordering::Relaxed);
     Err(errno)
+}
+
+/// Gives the calling thread a name of at most 15 bytes.
+pub fn name_thread(name: &CStr) {
+    // SAFETY: the name is a C string.
+    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
 }
 
 /// In a forked child: its parent's threads are not here.

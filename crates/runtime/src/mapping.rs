@@ -68,7 +68,7 @@ unsafe fn map(request: Request, registers: Registers) -> *mut c_void {
     // The system call itself, as in the others below: looking up the next mmap may allocate, and allocators map memory.
     if request.flags & libc::MAP_FIXED != 0 {
         // What is there is unmapped by it.
-        plan::not_fresh(request.address as usize, request.bytes, false);
+        plan::leaving(request.address as usize, request.bytes, Leaving::Unmapped);
     }
     // SAFETY: the same call as our caller's.
     let call = || unsafe { request.call() };
@@ -182,7 +182,7 @@ pub unsafe extern "C" fn mremap(
     };
     if flags & libc::MREMAP_FIXED != 0 {
         // What is there is unmapped by it.
-        plan::not_fresh(target as usize, new_bytes, false);
+        plan::leaving(target as usize, new_bytes, Leaving::Unmapped);
     }
     // SAFETY: the same call as our caller's; the kernel looks at the fifth argument if a flag says so.
     let call = || unsafe {

@@ -27,6 +27,7 @@ use rustix::net::Shutdown;
 use rustix::net::SocketAddrUnix;
 use rustix::net::SocketFlags;
 use rustix::net::SocketType;
+use rustix::process::Pid;
 
 use crate::failure::Failure;
 
@@ -34,6 +35,8 @@ const BACKLOG: i32 = 1024;
 /// A library that has connected says hello at once; who does not is dropped.
 const HELLO_PATIENCE: Duration = Duration::from_millis(200);
 const PAGE: usize = 4096;
+/// The niceness of threads that read ahead. They sleep once they are as far ahead as they shall be.
+const PRECEDENCE: i32 = -15;
 
 /// Serves until it is dropped.
 pub(super) struct PlanServer {
@@ -209,7 +212,12 @@ fn answer(connection: &OwnedFd, file: &File) -> Option<()> {
     let mut hello = [0u8; abi::Hello::BYTES];
     let none = rustix::net::RecvFlags::empty();
     let (_, bytes) = rustix::net::recv(connection, &mut hello, none).ok()?;
-    abi::Hello::decode(hello.get(..bytes)?)?;
+    let message = hello.get(..bytes)?;
+    if abi::Precedence::decode(message).is_some() {
+        let sender = sockopt::socket_peercred(connection).ok()?;
+        return give_precedence(sender.pid);
+    }
+    abi::Hello::decode(message)?;
     let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     let files = [file.as_fd()];
@@ -246,4 +254,21 @@ mod tests {
         assert!(connect(&socket).is_err());
         assert!(file.upgrade().is_none(), "a thread holds it");
     }
+}
+
+/// Lets the threads of a process that read ahead of it run before its others, if we may (CAP_SYS_NICE).
+fn give_precedence(process: Pid) -> Option<()> {
+    let threads = format!("/proc/{}/task", process.as_raw_nonzero());
+    for thread in std::fs::read_dir(threads).ok()?.flatten() {
+        let Ok(name) = std::fs::read_to_string(thread.path().join("comm")) else {
+            continue;
+        };
+        if name.trim_end() == abi::READING_AHEAD
+            && let Some(number) = thread.file_name().to_str()
+            && let Some(thread) = number.parse().ok().and_then(Pid::from_raw)
+        {
+            let _ = rustix::process::setpriority_process(Some(thread), PRECEDENCE);
+        }
+    }
+    Some(())
 }

@@ -342,6 +342,16 @@ fn what_is_left_of_a_trimmed_mapping_stays_locked() {
 }
 
 #[test]
+fn what_is_mapped_over_a_mapping_is_no_part_of_it() {
+    let folder = planned(&[], &LOCK);
+    let ended = apply(folder.path(), "", "./planned replace").expect_code(0);
+    let kib = ["whole", "left", "again"].map(|word| told(&ended, word));
+    assert_eq!(kib, [12 << 10, 4 << 10, 12 << 10]);
+    let rule = &outcome(folder.path())["rules"][1];
+    assert_eq!(number(&rule["locked_bytes"]), 12 << 20);
+}
+
+#[test]
 fn what_processes_had_locked_that_ended_is_not_added_up() {
     let folder = planned(&[], &LOCK);
     let script = "./planned leave; ./planned killed; ./planned leave; ./planned leave";

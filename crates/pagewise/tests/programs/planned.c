@@ -539,6 +539,19 @@ static void in_children(void) {
 }
 
 // As who wants aligned memory does.
+// What is mapped over it is another thing, whose locks are nobody's.
+static void replace(void) {
+    char *mapped = (char *)map(12 * MIB);
+    printf("whole %zu\n", locked_kib());
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+    if (mmap(mapped + 4 * MIB, 8 * MIB, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED)
+        exit(1);
+    printf("left %zu\n", locked_kib());
+    // The budget has room for it again.
+    map(8 * MIB);
+    printf("again %zu\n", locked_kib());
+}
+
 static void trim(void) {
     char *mapped = (char *)map(12 * MIB);
     munmap(mapped, MIB);
@@ -788,6 +801,8 @@ int main(int count, char **values) {
         map_in_child();
     else if (strcmp(kind, "children") == 0)
         in_children();
+    else if (strcmp(kind, "replace") == 0)
+        replace();
     else if (strcmp(kind, "trim") == 0)
         trim();
     else if (strcmp(kind, "crawl") == 0)

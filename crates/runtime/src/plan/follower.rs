@@ -8,6 +8,7 @@ use pagewise_interpose as interpose;
 use pagewise_interpose::Fault;
 use pagewise_interpose::system;
 use pagewise_interpose::system::PageMap;
+use pagewise_interpose::system::Place;
 
 use super::calls;
 use super::gain::Gain;
@@ -32,8 +33,10 @@ const LONG_NS: u64 = 3_000_000;
 /// Where no limit is known.
 const LEAD_WITHOUT_LIMIT: usize = 16 << 20;
 
-/// Pages that are looked at to see whether a range is in memory.
+/// Pages that are looked at to see where a range is.
 const LOOKED_AT: usize = 32;
+/// Of these, so many may be elsewhere where a whole object is kept by the kernel.
+const MOST_ELSEWHERE: usize = 2;
 /// Of the object, what is looked at in a trial.
 const TRIAL_SHARE: usize = 16;
 
@@ -48,15 +51,13 @@ pub(super) struct Follower {
     gain: Gain,
     trial: Trial,
     sizes: Sizes,
-    /// Filling it pushes others out in any case.
-    is_large: bool,
     chunk_is_given: bool,
     lead_is_given: bool,
     phase: usize,
     newest_ns: u64,
-    /// What lies behind the sweep is dropped, also while its pace without reading ahead is measured, and while the object
-    /// is filled: where the program has to make room itself, reclaim finds nothing but pages just used, and on cgroup v1
-    /// gives up.
+    /// What lies behind the sweep is dropped, also while its pace without reading ahead is measured: where the program has to make
+    /// room itself, reclaim finds nothing but pages just used, and on cgroup v1 gives up. Not while the object is filled: what is
+    /// new is dirty, and the program is interrupted for each such page that another thread takes from it.
     makes_room: bool,
     /// A sweep was seen for which nothing is done yet.
     is_wanted: bool,
@@ -85,9 +86,29 @@ pub(super) fn swept(object: &Object) -> Range<usize> {
     (pages.start + object.locked as usize).min(pages.end)..pages.end
 }
 
-/// Whether filling a region pushes others out in any case: of the memory that there is, it takes more than half.
-fn is_large(bytes: usize, memory_bytes: Option<u64>) -> bool {
-    memory_bytes.is_some_and(|memory| bytes as u64 > memory / 2)
+/// Of some pages, how many are where.
+struct Seen {
+    all: usize,
+    mapped: usize,
+    nowhere: usize,
+}
+
+/// Looks at some pages of ranges of so many bytes together; `None`: the kernel does not show them.
+fn look_at(ranges: [Range<usize>; 2], bytes: usize) -> Option<Seen> {
+    let map = PageMap::open()?;
+    let pages = ranges.into_iter().flat_map(|range| range.step_by(PAGE));
+    let mut seen = Seen {
+        all: 0,
+        mapped: 0,
+        nowhere: 0,
+    };
+    for address in pages.step_by((bytes / PAGE / LOOKED_AT).max(1)) {
+        let place = map.place(address / PAGE);
+        seen.all += 1;
+        seen.mapped += usize::from(place == Some(Place::Mapped));
+        seen.nowhere += usize::from(place == Some(Place::Nowhere));
+    }
+    Some(seen)
 }
 
 impl Follower {
@@ -110,7 +131,6 @@ impl Follower {
             of: Followed::of(object),
             rule: object.rule,
             sweep,
-            is_large: is_large(region.len(), locks::memory_bytes(plan)),
             trial: Trial::new((region.len() / PAGE) as u64),
             probes: Probes::new(region),
             gain: Gain::new(),
@@ -130,12 +150,11 @@ impl Follower {
     }
 
     /// Goes on with the object as it is now: blocks may have come or gone.
-    pub(super) fn keep_up(&mut self, plan: &Plan, object: &Object) {
+    pub(super) fn keep_up(&mut self, object: &Object) {
         let region = swept(object);
         if region == *self.region() {
             return;
         }
-        self.is_large = is_large(region.len(), locks::memory_bytes(plan));
         self.trial.set_round((region.len() / PAGE) as u64);
         self.probes = Probes::new(region.clone());
         self.sweep.reshape(region, object.grain);
@@ -145,8 +164,8 @@ impl Follower {
         self.sweep.region()
     }
 
-    /// `is_filling`: no page has had to come back yet.
-    pub(super) fn note(&mut self, plan: &Plan, fault: Fault, is_filling: bool) {
+    /// A page was touched that had to be brought in or mapped.
+    pub(super) fn note(&mut self, plan: &Plan, fault: Fault) {
         if self.phase != calls::phase() {
             // What did not help before may help now.
             self.phase = calls::phase();
@@ -159,15 +178,11 @@ impl Follower {
         if !self.sweep.is_any() {
             return;
         }
-        if self.gain.rests_at(fault.time_ns) || is_filling && !self.is_large {
+        if self.gain.rests_at(fault.time_ns) {
             return;
         }
         if !self.makes_room {
             self.is_wanted = true;
-            return;
-        }
-        if is_filling {
-            // There is nothing to read yet, nor a pace to compare with.
             return;
         }
         self.try_without(plan, progress.pages, fault.time_ns);
@@ -175,6 +190,8 @@ impl Follower {
             return;
         }
         match self.gain.note(progress, fault.time_ns) {
+            // It is filled for the first time: there is nothing to read in yet.
+            Some(None) if self.is_untouched_ahead() => self.gain.begin_again(),
             Some(None) => plan.status.add_to_rule(self.rule, OfRule::Started, 1),
             Some(Some(why)) => {
                 self.makes_room = false;
@@ -188,7 +205,9 @@ impl Follower {
     /// been there before the program touched it.
     fn begin_if_needed(&mut self, plan: &Plan) {
         let lead = self.sizes.lead;
-        if self.is_in_memory(lead / 4, lead) {
+        if self.is_untouched_ahead() {
+            self.gain.rest_while_filled(self.newest_ns);
+        } else if self.is_in_memory(lead / 4, lead) && self.is_kept() {
             self.rest(plan, self.newest_ns);
         } else {
             self.makes_room = true;
@@ -215,23 +234,31 @@ impl Follower {
     /// The kernel keeps it.
     fn rest(&mut self, plan: &Plan, now_ns: u64) {
         self.makes_room = false;
-        self.gain.rest(now_ns);
+        self.gain.rest_while_it_fits(now_ns);
         self.stopped(plan, Why::Fits);
     }
 
     /// Whether most of what lies so far ahead of the sweep is in memory; unknown is no.
     fn is_in_memory(&self, from: usize, bytes: usize) -> bool {
-        let (Some(ranges), Some(map)) = (self.sweep.ahead(from, bytes), PageMap::open()) else {
-            return false;
-        };
-        let pages = ranges.into_iter().flat_map(|range| range.step_by(PAGE));
-        let looked_at = pages.step_by((bytes / PAGE / LOOKED_AT).max(1));
-        let (mut present, mut all) = (0, 0);
-        for address in looked_at {
-            all += 1;
-            present += usize::from(map.is_present(address / PAGE) == Some(true));
-        }
-        2 * present > all
+        let ranges = self.sweep.ahead(from, bytes);
+        let seen = ranges.and_then(|ranges| look_at(ranges, bytes));
+        seen.is_some_and(|seen| 2 * seen.mapped > seen.all)
+    }
+
+    /// Whether nearly all of the object is. A part may be because it was filled before memory was short, while the rest is not.
+    fn is_kept(&self) -> bool {
+        let region = self.region().clone();
+        let bytes = region.len();
+        let seen = look_at([region, 0..0], bytes);
+        seen.is_some_and(|seen| seen.mapped + MOST_ELSEWHERE >= seen.all)
+    }
+
+    /// Whether most of what is ahead has never been touched.
+    fn is_untouched_ahead(&self) -> bool {
+        let lead = self.sizes.lead;
+        let ranges = self.sweep.ahead(lead / 4, lead);
+        let seen = ranges.and_then(|ranges| look_at(ranges, lead));
+        seen.is_some_and(|seen| 2 * seen.nowhere > seen.all)
     }
 
     /// Where faults are not told: looks for pages that have come. The time of the newest.
@@ -241,7 +268,7 @@ impl Follower {
         self.sweep.be_coarse();
         probes.look(map, &mut |fault| {
             newest_ns = Some(fault.time_ns);
-            self.note(plan, fault, false);
+            self.note(plan, fault);
         });
         self.probes = probes;
         newest_ns
@@ -265,8 +292,8 @@ impl Follower {
         }
     }
 
-    /// Does the next thing that is due, if any; `active`: how many may read ahead.
-    pub(super) fn act(&mut self, plan: &Plan, active: usize) -> bool {
+    /// Does the next thing that is due, if any; `active`: how many may read ahead; `hears`: faults are told.
+    pub(super) fn act(&mut self, plan: &Plan, active: usize, hears: bool) -> bool {
         if std::mem::take(&mut self.is_wanted) {
             self.begin_if_needed(plan);
         }
@@ -293,6 +320,8 @@ impl Follower {
             rule: self.rule,
             ranges,
             advice,
+            // Where the page map is looked at in place of faults, what is mapped is where the sweep was.
+            maps: advice == system::WILL_NEED && hears,
             counts,
         };
         hand::wake();
@@ -332,13 +361,5 @@ mod tests {
         assert_eq!(before, Followed::of(&object));
         object.locked = 512 << 10;
         assert_ne!(before, Followed::of(&object));
-    }
-
-    #[test]
-    fn what_is_large_is_so_by_the_memory_that_there_is() {
-        const MIB: usize = 1 << 20;
-        assert!(is_large(40 * MIB, Some(64 << 20)));
-        assert!(!is_large(10 * MIB, Some(64 << 30)));
-        assert!(!is_large(10 * MIB, None), "nothing is known to be short");
     }
 }

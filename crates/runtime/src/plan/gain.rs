@@ -12,6 +12,10 @@ const PATIENCE: u32 = 4;
 /// Rest after the first failure, doubled with each, ns.
 const FIRST_REST_NS: u64 = 1_000_000_000;
 const MOST_DOUBLINGS: u32 = 6;
+/// Rest where what lies ahead has never been touched, ns.
+const FILLED_REST_NS: u64 = 20_000_000;
+/// Rest where all was in memory by itself, ns.
+const FITS_REST_NS: u64 = 100_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -111,8 +115,27 @@ impl Gain {
         None
     }
 
+    /// It cannot be told yet: measured again.
+    pub(super) fn begin_again(&mut self) {
+        self.measure_again(State::Measuring);
+    }
+
+    /// It is not needed as long as the kernel keeps what is swept: then hardly any fault asks again.
+    pub(super) fn rest_while_it_fits(&mut self, now_ns: u64) {
+        self.measure_again(State::Resting {
+            until_ns: now_ns + FITS_REST_NS,
+        });
+    }
+
+    /// There is nothing to read in yet.
+    pub(super) fn rest_while_filled(&mut self, now_ns: u64) {
+        self.measure_again(State::Resting {
+            until_ns: now_ns + FILLED_REST_NS,
+        });
+    }
+
     /// It is not needed: it is tried again after a while, ever longer.
-    pub(super) fn rest(&mut self, now_ns: u64) {
+    fn rest(&mut self, now_ns: u64) {
         let rest = FIRST_REST_NS << self.failures.min(MOST_DOUBLINGS);
         self.failures += 1;
         self.measure_again(State::Resting {

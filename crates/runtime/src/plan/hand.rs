@@ -25,6 +25,9 @@ const ASLEEP_NS: u64 = 5_000_000;
 /// Without work for so long, it goes to sleep.
 const CALM_NS: u64 = 100_000_000;
 
+/// Of so many bytes that are mapped ahead, the first page is not.
+const TOLD_BYTES: usize = 16 * PAGE;
+
 const NONE: u32 = 0;
 const SLEEPS: u32 = 1;
 const WAKES: u32 = 2;
@@ -39,6 +42,8 @@ pub(super) struct Work {
     pub(super) rule: usize,
     pub(super) ranges: [Range<usize>; 2],
     pub(super) advice: i32,
+    /// What is read in is mapped, too.
+    pub(super) maps: bool,
     /// What their pages count as.
     pub(super) counts: OfRule,
 }
@@ -52,11 +57,30 @@ impl Work {
             }
             match system::advise(range.start, range.len(), self.advice) {
                 Ok(()) => {
+                    if self.maps {
+                        map_ahead(range);
+                    }
                     let pages = (range.len() / PAGE) as u64;
                     plan.status.add_to_rule(self.rule, self.counts, pages);
                 }
                 Err(errno) => plan.status.refused(self.rule, errno),
             }
+        }
+    }
+}
+
+/// Maps what was read in at once, as from zram, but for a page here and there whose fault tells where the sweep is: to map many pages
+/// in one call takes half of what their faults would take the program. What a disk still reads is left: who maps it would wait.
+fn map_ahead(range: &Range<usize>) {
+    if !system::is_read_in(range.end - PAGE) {
+        return;
+    }
+    let first = range.start / TOLD_BYTES * TOLD_BYTES;
+    for block in (first..range.end).step_by(TOLD_BYTES) {
+        let start = range.start.max(block + PAGE);
+        let end = range.end.min(block + TOLD_BYTES);
+        if start < end {
+            let _ = system::advise(start, end - start, system::POPULATE_TO_READ);
         }
     }
 }
@@ -99,6 +123,7 @@ fn run() {
     let Some(plan) = loaded::plan() else {
         return;
     };
+    plan.take_precedence();
     let (mut worked_ns, mut spent_ns) = (interpose::now_ns(), 0);
     let mut leftover = Leftover::default();
     loop {

@@ -29,11 +29,11 @@ const MOST_FOLLOWED: usize = 64;
 /// So many major faults within so long mean swapping: from a disk, or of a program that computes much with each page, few come.
 const SWAPPING: u64 = 32;
 const SWAPPING_NS: u64 = 1_000_000_000;
-/// So many in all, however slowly they came, are not files' pages alone.
-const MANY_FAULTS: u64 = 256;
 const ASLEEP_NS: u64 = 5_000_000;
 const BETWEEN_FAULTS_NS: u64 = 50_000;
 const WITHOUT_FAULTS_NS: u64 = 500_000;
+/// While no sweep is to be read ahead of.
+const WITHOUT_WORK_NS: u64 = 2_000_000;
 /// Threads are looked for so often.
 const THREADS_EVERY_NS: u64 = 20_000_000;
 /// Without faults for so long, the program has stopped swapping.
@@ -107,6 +107,8 @@ struct Helper {
     plan: &'static Plan,
     events: FaultEvents,
     is_following: bool,
+    /// It has asked for it.
+    has_precedence: bool,
     /// The kernel refused to tell of faults.
     is_blind: bool,
     followers: &'static mut [Option<Follower>],
@@ -115,12 +117,8 @@ struct Helper {
     /// Major faults at the beginning of a window in time, and when that was.
     majors: u64,
     majors_ns: u64,
-    /// Major faults before pages of the program were in swap; `None`: none has been yet.
-    majors_before_swap: Option<u64>,
-    /// While there was a sweep to follow.
-    is_swap_noticed: bool,
-    /// The program has waited for none of them yet.
-    is_filling: bool,
+    /// Pages of the program have been in swap.
+    is_swap_seen: bool,
     threads_seen_ns: u64,
     newest_ns: u64,
     cold_due_ns: u64,
@@ -135,14 +133,13 @@ impl Helper {
             plan,
             events: FaultEvents::new(),
             is_following: false,
+            has_precedence: false,
             is_blind: false,
             followers,
             changes: None,
             majors: system::major_faults(),
             majors_ns: 0,
-            majors_before_swap: None,
-            is_swap_noticed: false,
-            is_filling: true,
+            is_swap_seen: false,
             threads_seen_ns: 0,
             newest_ns: 0,
             cold_due_ns: 0,
@@ -208,7 +205,7 @@ impl Helper {
                 continue;
             };
             match alive.iter().find(|object| follower.is_of(object)) {
-                Some(object) => follower.keep_up(self.plan, object),
+                Some(object) => follower.keep_up(object),
                 None => *place = None,
             }
         }
@@ -223,10 +220,15 @@ impl Helper {
         }
     }
 
+    /// Not while memory is filled, however much of it goes to swap: each page that another thread takes from the program then
+    /// interrupts it, and nothing has to come back yet.
     fn wait_for_swapping(&mut self, now_ns: u64) {
         let is_swapping = self.look_for_swapping(now_ns);
         let is_any = self.followers.iter().any(Option::is_some);
-        if is_any && (is_swapping || self.is_first_swapped_now(now_ns)) {
+        if is_any && is_swapping {
+            if !std::mem::replace(&mut self.has_precedence, true) {
+                self.plan.take_precedence();
+            }
             self.look_for_threads(now_ns);
             self.is_following = true;
             self.newest_ns = now_ns;
@@ -240,15 +242,12 @@ impl Helper {
         if is_enough || now_ns.saturating_sub(self.majors_ns) > SWAPPING_NS {
             self.begin_window(majors, now_ns);
         }
-        let Some(before) = self.majors_before_swap else {
+        if !self.is_swap_seen {
             // So far they were files' pages, of a program that starts; or of shared memory.
             if is_enough && !self.has_swapped(now_ns) && system::has_shared_memory() == Some(true) {
                 self.note_swapping(now_ns);
             }
             return false;
-        };
-        if is_enough || majors.saturating_sub(before) >= MANY_FAULTS {
-            self.is_filling = false;
         }
         if is_enough {
             self.page_cold_out(now_ns);
@@ -261,24 +260,17 @@ impl Helper {
         self.majors_ns = now_ns;
     }
 
-    /// Who fills more than fits waits for room before it ever waits for a page: what it leaves behind can be dropped for it.
-    fn is_first_swapped_now(&mut self, now_ns: u64) -> bool {
-        let is_first = !self.is_swap_noticed && self.has_swapped(now_ns);
-        self.is_swap_noticed |= is_first;
-        is_first
-    }
-
     /// Whether pages of the program have been in swap.
     fn has_swapped(&mut self, now_ns: u64) -> bool {
-        if self.majors_before_swap.is_none() && system::has_swapped().unwrap_or(true) {
+        if !self.is_swap_seen && system::has_swapped().unwrap_or(true) {
             self.note_swapping(now_ns);
         }
-        self.majors_before_swap.is_some()
+        self.is_swap_seen
     }
 
     fn note_swapping(&mut self, now_ns: u64) {
         let majors = system::major_faults();
-        self.majors_before_swap = Some(majors);
+        self.is_swap_seen = true;
         self.begin_window(majors, now_ns);
     }
 
@@ -313,8 +305,9 @@ impl Helper {
         let mut worked = false;
         let followers = || self.followers.iter().flatten();
         let active = followers().filter(|follower| follower.is_active()).count();
+        let hears = !self.is_blind;
         for follower in self.followers.iter_mut().flatten() {
-            worked |= follower.act(self.plan, active);
+            worked |= follower.act(self.plan, active, hears);
         }
         let calm_ns = now_ns.saturating_sub(self.newest_ns);
         if calm_ns > CALM_NS || self.followers.iter().all(Option::is_none) {
@@ -324,6 +317,8 @@ impl Helper {
         }
         match (worked, calm_ns > 4 * BETWEEN_FAULTS_NS || self.is_blind) {
             (true, _) => 0,
+            // Each time that it wakes, the program's own evictions have another processor to interrupt.
+            _ if active == 0 => WITHOUT_WORK_NS,
             (false, false) => BETWEEN_FAULTS_NS,
             (false, true) => WITHOUT_FAULTS_NS,
         }
@@ -331,7 +326,6 @@ impl Helper {
 
     fn hear_of_faults(&mut self) {
         let (followers, plan) = (&mut self.followers, self.plan);
-        let is_filling = self.is_filling;
         let mut newest_ns = self.newest_ns;
         self.events.drain(&mut |fault| {
             newest_ns = newest_ns.max(fault.time_ns);
@@ -339,7 +333,7 @@ impl Helper {
             if let Some(follower) =
                 followers.find(|follower| follower.region().contains(&fault.address))
             {
-                follower.note(plan, fault, is_filling);
+                follower.note(plan, fault);
             }
         });
         self.newest_ns = newest_ns;

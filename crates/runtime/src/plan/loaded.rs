@@ -1,5 +1,6 @@
 //! The plan in this process: asked for once, at start, and mapped for life.
 
+use std::ffi::CStr;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering;
@@ -14,13 +15,37 @@ use pagewise_interpose as interpose;
 
 use super::status::Status;
 use crate::settings;
+use crate::settings::SOCKET_BYTES;
+
+/// [`pagewise_abi::READING_AHEAD`] as a C string.
+const READING_AHEAD_NAME: &CStr = c"pagewise-ahead";
 
 static PLAN: OnceLock<Plan> = OnceLock::new();
 
 pub(super) struct Plan {
     pub(super) view: PlanView<'static>,
     pub(super) status: Status,
+    socket: Socket,
     generation: AtomicU32,
+}
+
+/// The launcher's socket, kept as the program may write over its environment.
+struct Socket {
+    name: [u8; SOCKET_BYTES],
+    length: usize,
+}
+
+impl Socket {
+    fn new(text: &[u8]) -> Option<Self> {
+        let mut name = [0; SOCKET_BYTES];
+        name.get_mut(..text.len())?.copy_from_slice(text);
+        let length = text.len();
+        Some(Self { name, length })
+    }
+
+    fn name(&self) -> &[u8] {
+        &self.name[..self.length]
+    }
 }
 
 /// Asks the launcher for it. `None`: there is no launcher, or it does not answer: the program runs without a plan.
@@ -36,6 +61,7 @@ pub(super) fn load() -> Option<&'static Plan> {
     let plan = Plan {
         view,
         status,
+        socket: Socket::new(socket)?,
         generation: AtomicU32::new(interpose::process_generation()),
     };
     Some(PLAN.get_or_init(|| plan))
@@ -50,6 +76,13 @@ impl Plan {
     pub(super) fn is_forked(&self) -> bool {
         let now = interpose::process_generation();
         self.generation.swap(now, Ordering::Relaxed) != now
+    }
+
+    /// The calling thread reads ahead: it wants to run before the program's threads. One that gets ahead of it waits for a processor
+    /// rather than fault its pages in itself, which takes as much work and leaves these to be written again.
+    pub(super) fn take_precedence(&self) {
+        interpose::name_thread(READING_AHEAD_NAME);
+        interpose::request_precedence(self.socket.name());
     }
 
     /// Whether any rule is about memory.
@@ -112,5 +145,15 @@ impl Plan {
                 PlanAction::Stream | PlanAction::Prefetch | PlanAction::Cold
             )
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_launcher_knows_the_threads_by_their_name() {
+        assert_eq!(READING_AHEAD_NAME.to_str(), Ok(pagewise_abi::READING_AHEAD));
     }
 }

@@ -35,6 +35,8 @@ const STEP_SHARE: usize = 256;
 const MOST_JUMPS: u32 = 4;
 /// The counts of steps and jumps are halved when there are so many.
 const MEMORY: u32 = 256;
+/// A region is at least so many chunks.
+const REGION_CHUNKS: usize = 16;
 /// Chunks behind the sweep that are dropped in hindsight.
 const MOST_DEBT: usize = 16;
 /// A place without faults for so long is left.
@@ -48,6 +50,15 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
+    /// In a region of so many bytes: chunks are small parts of it.
+    fn within(self, length: usize) -> Self {
+        let most = whole_pages(length / REGION_CHUNKS).max(PAGE);
+        Self {
+            chunk: self.chunk.min(most),
+            ..self
+        }
+    }
+
     /// Of one of so many that read ahead at once: together they take no more memory than one alone.
     pub(super) fn shared(self, active: usize) -> Self {
         let whole = |bytes: usize| whole_pages(bytes).max(PAGE);
@@ -348,6 +359,7 @@ impl Sweep {
     }
 
     fn first_step(&mut self, sizes: Sizes) -> Option<Step> {
+        let sizes = sizes.within(self.length());
         for index in 0..self.used {
             let Some(mut cursor) = self.cursors[index].filter(|cursor| self.is_sweeping(cursor))
             else {
@@ -375,6 +387,7 @@ impl Sweep {
             // It is at work on these itself.
             cursor.ahead = whole_pages(sizes.chunk / 2);
         }
+        cursor.behind = cursor.behind.min(self.length() - cursor.ahead);
         let reads = cursor.ahead + sizes.chunk <= sizes.lead.min(self.length() / 2);
         // In turn: what is read in must not push others out; but what was read in ahead is clean, and cheaper to drop than
         // what the program had to bring in itself, so that reading must not wait until all is dropped.
@@ -393,6 +406,7 @@ impl Sweep {
         }
         let from = cursor.ahead + PAGE;
         cursor.ahead += sizes.chunk;
+        cursor.behind = cursor.behind.min(self.length() - cursor.ahead);
         Some(Step::Read(self.ranges(cursor, from, sizes.chunk)))
     }
 
@@ -522,6 +536,28 @@ mod tests {
             (dropped.iter().max(), dropped.iter().min()),
             (Some(&(5000 + 17 * 64)), Some(&(5000 + 65)))
         );
+    }
+
+    #[test]
+    fn small_regions_are_followed_within_their_bounds() {
+        for pages in [8, 40, 64, 100] {
+            let mut sweep = Sweep::new(BASE..BASE + pages * PAGE);
+            let mut read = 0;
+            for at in 0..20 * pages {
+                touch(&mut sweep, at % pages, at as u64);
+                while let Some(step) = sweep.next(SIZES) {
+                    let (Step::Read(ranges) | Step::Drop(ranges)) = &step;
+                    for range in ranges.iter().filter(|range| !range.is_empty()) {
+                        assert!(BASE <= range.start && range.end <= BASE + pages * PAGE);
+                    }
+                    read += usize::from(matches!(step, Step::Read(_)));
+                }
+                for cursor in sweep.cursors.iter().flatten() {
+                    assert!(cursor.ahead + cursor.behind <= pages * PAGE, "of {pages}");
+                }
+            }
+            assert!(read > 0, "of {pages}");
+        }
     }
 
     /// An array of blocks of so many pages, each below the one before, swept from the first to the last.
