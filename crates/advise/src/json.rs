@@ -1,6 +1,12 @@
 //! The document pagewise.plan/1, described in docs/json.md.
 
+use pagewise_analyze::Pattern;
+use pagewise_plan::Action;
+use pagewise_plan::IoAction;
 use pagewise_plan::Prediction;
+use pagewise_plan::ReadAhead;
+use pagewise_plan::Rule;
+use pagewise_predict::Costs;
 use serde::Serialize;
 
 use crate::Advice;
@@ -15,6 +21,7 @@ struct Document<'advice> {
     predicted: Option<Predicted>,
     rules: Vec<JsonRule<'advice>>,
     unnamed: Vec<Unnamed<'advice>>,
+    storage: Option<Storage>,
     curve: Vec<Point>,
 }
 
@@ -26,8 +33,73 @@ struct JsonRule<'advice> {
     line: Option<u32>,
     function: Option<&'advice str>,
     action: &'static str,
+    keep_bytes: Option<u64>,
+    ranges: Option<Vec<[u64; 2]>>,
+    lead_bytes: Option<u64>,
+    chunk_bytes: Option<u64>,
     why: &'advice str,
     predicted: Option<Predicted>,
+    pattern: Option<&'static str>,
+    reuse_pages: Option<u64>,
+    accessed_share: Option<f64>,
+    write_share: Option<f64>,
+}
+
+/// Parameters of an action; what it has not, or leaves to the runtime, is `None`.
+#[derive(Default)]
+struct Parameters {
+    keep_bytes: Option<u64>,
+    ranges: Option<Vec<[u64; 2]>>,
+    ahead: ReadAhead,
+}
+
+impl Parameters {
+    fn of(action: &Action) -> Self {
+        match action {
+            Action::Lock { keep_bytes, ranges } => {
+                let pairs = ranges.iter().map(|range| [range.start, range.end]);
+                Self {
+                    keep_bytes: *keep_bytes,
+                    ranges: (!ranges.is_empty()).then(|| pairs.collect()),
+                    ..Self::default()
+                }
+            }
+            Action::Stream { keep_bytes, ahead } => Self {
+                keep_bytes: *keep_bytes,
+                ahead: *ahead,
+                ..Self::default()
+            },
+            Action::Prefetch(ahead) => Self {
+                ahead: *ahead,
+                ..Self::default()
+            },
+            Action::Io(IoAction::Keep { keep_bytes }) => Self {
+                keep_bytes: *keep_bytes,
+                ..Self::default()
+            },
+            _ => Self::default(),
+        }
+    }
+}
+
+/// What a page costs: [`Costs`].
+#[derive(Serialize)]
+struct Storage {
+    read_ns: Option<u64>,
+    hit_ns: Option<u64>,
+    hit_share: Option<f64>,
+    reclaim_ns: Option<u64>,
+}
+
+impl From<Costs> for Storage {
+    fn from(costs: Costs) -> Self {
+        Self {
+            read_ns: costs.read_ns,
+            hit_ns: costs.hit_ns,
+            hit_share: costs.hit_share,
+            reclaim_ns: costs.reclaim_ns,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -57,23 +129,16 @@ struct Unnamed<'advice> {
 struct Point {
     memory_bytes: u64,
     swap_ins: u64,
-    wall_ns: u64,
+    swap_ins_low: Option<u64>,
+    swap_ins_high: Option<u64>,
+    wall_ns: Option<u64>,
 }
 
 impl Advice {
     /// The document `pagewise.plan/1`, indented.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
         let plan = &self.plan;
-        let rules = plan.rules.iter().map(|rule| JsonRule {
-            target: &rule.name,
-            site: rule.target.site().map(|site| site.to_string()),
-            file: rule.place.file.as_deref(),
-            line: rule.place.line,
-            function: rule.place.function.as_deref(),
-            action: rule.action.name(),
-            why: &rule.why,
-            predicted: rule.predicted.map(Predicted::from),
-        });
+        let rules = plan.rules.iter().map(|rule| self.json_rule(rule));
         let unnamed = self
             .unnamed
             .iter()
@@ -81,6 +146,8 @@ impl Advice {
         let curve = plan.curve.iter().map(|point| Point {
             memory_bytes: point.memory_bytes,
             swap_ins: point.swap_ins,
+            swap_ins_low: point.swap_ins_low,
+            swap_ins_high: point.swap_ins_high,
             wall_ns: point.wall_ns,
         });
         let document = Document {
@@ -92,8 +159,32 @@ impl Advice {
             predicted: self.predicted.map(Predicted::from),
             rules: rules.collect(),
             unnamed: unnamed.collect(),
+            storage: self.costs.map(Storage::from),
             curve: curve.collect(),
         };
         Ok(serde_json::to_string_pretty(&document)? + "\n")
+    }
+
+    fn json_rule<'advice>(&'advice self, rule: &'advice Rule) -> JsonRule<'advice> {
+        let parameters = Parameters::of(&rule.action);
+        let seen = self.seen.get(&rule.target).copied().unwrap_or_default();
+        JsonRule {
+            target: &rule.name,
+            site: rule.target.site().map(|site| site.to_string()),
+            file: rule.place.file.as_deref(),
+            line: rule.place.line,
+            function: rule.place.function.as_deref(),
+            action: rule.action.name(),
+            keep_bytes: parameters.keep_bytes,
+            ranges: parameters.ranges,
+            lead_bytes: parameters.ahead.lead_bytes,
+            chunk_bytes: parameters.ahead.chunk_bytes,
+            why: &rule.why,
+            predicted: rule.predicted.map(Predicted::from),
+            pattern: seen.pattern.map(Pattern::name),
+            reuse_pages: seen.reuse_pages,
+            accessed_share: seen.accessed_share,
+            write_share: seen.write_share,
+        }
     }
 }

@@ -23,10 +23,12 @@ mod subjects;
 mod targets;
 mod whole;
 
+use std::collections::HashMap;
 use std::fmt;
 
 use pagewise_analyze::Findings;
 use pagewise_analyze::ObjectKind;
+use pagewise_analyze::Pattern;
 use pagewise_plan::Action;
 use pagewise_plan::CurvePoint;
 use pagewise_plan::Memory;
@@ -34,6 +36,8 @@ use pagewise_plan::Plan;
 use pagewise_plan::Prediction;
 use pagewise_plan::Program;
 use pagewise_plan::Rule;
+use pagewise_plan::Target;
+use pagewise_predict::Costs;
 use pagewise_predict::Model;
 use pagewise_predict::Treatment;
 use pagewise_trace::Trace;
@@ -50,6 +54,7 @@ pub use whole::advise_on_all;
 
 use choose::Choice;
 use choose::Manner;
+use choose::MoreMemory;
 pub use choose::lock_budget;
 use facts::ObjectFacts;
 use facts::RunFacts;
@@ -69,18 +74,35 @@ pub struct Advice {
     pub words: String,
     /// Objects that cost much and have no rule, with why.
     pub unnamed: Vec<(String, String)>,
+    /// What was seen of the memory that rules are about. Nothing of rules about input and output.
+    pub seen: HashMap<Target, Seen>,
+    /// What a page costs, as measured in the recording: what the curve reckons with. `None`: there is no model.
+    pub costs: Option<Costs>,
+}
+
+/// What was seen of what a rule is about; shares are 0 to 1, and what is unknown is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Seen {
+    /// In what order its pages came back: of the object that cost most, in the phase that cost most.
+    pub pattern: Option<Pattern>,
+    /// Swap-ins of it between two of one page, in the median: of a loop the pages of a round.
+    pub reuse_pages: Option<u64>,
+    /// The share of its pages in memory that was accessed in an interval of the recording.
+    pub accessed_share: Option<f64>,
+    /// The share of its evicted pages that had to be written.
+    pub write_share: Option<f64>,
 }
 
 /// What is predicted without the plan at 10 to 100 % of what the program needs, for [`Plan::curve`].
 pub(crate) fn curve(model: &Model) -> Vec<CurvePoint> {
     let points = model.curve(None).into_iter();
     points
-        .filter_map(|point| {
-            Some(CurvePoint {
-                memory_bytes: point.memory_bytes,
-                swap_ins: point.swap_ins,
-                wall_ns: point.wall_ns?,
-            })
+        .map(|point| CurvePoint {
+            memory_bytes: point.memory_bytes,
+            swap_ins: point.swap_ins,
+            swap_ins_low: Some(point.swap_ins_low),
+            swap_ins_high: Some(point.swap_ins_high),
+            wall_ns: point.wall_ns,
         })
         .collect()
 }
@@ -116,6 +138,8 @@ struct OtherSize {
     recorded_bytes: Option<u64>,
     /// Swap-ins there by those at the recorded size, both simulated; `None`: that cannot be told.
     ratio: Option<f64>,
+    /// The same of reclaim outside of swap-in faults; 1 if that cannot be told.
+    reclaim_scale: f64,
 }
 
 impl OtherSize {
@@ -132,6 +156,7 @@ impl OtherSize {
         Some(Self {
             recorded_bytes,
             ratio,
+            reclaim_scale: model.map_or(1.0, |model| model.reclaim_scale(memory_bytes)),
         })
     }
 
@@ -155,7 +180,22 @@ impl OtherSize {
     }
 }
 
-/// How much more than this memory the program needs to wait next to nothing; none, if it has that.
+/// How much more than this memory the program needs to wait next to nothing: by the curve, or without a model by how long its pages
+/// were away. `None`: it has that, or it is not known.
+fn more_memory(
+    findings: &Findings,
+    model: Option<&Model>,
+    memory_bytes: u64,
+) -> Option<MoreMemory> {
+    match model.and_then(|model| model.enough_bytes(memory_bytes)) {
+        Some(enough) => (enough > memory_bytes).then(|| MoreMemory::ByCurve {
+            bytes: enough - memory_bytes,
+            enough,
+        }),
+        None => extra_bytes(findings, memory_bytes).map(MoreMemory::ByRecency),
+    }
+}
+
 fn extra_bytes(findings: &Findings, memory_bytes: u64) -> Option<u64> {
     let extra = findings.memory_need.extra_bytes?;
     match findings.meta.limit.bytes {
@@ -201,18 +241,21 @@ pub(crate) fn advise(
     let mut run = RunFacts::of(findings);
     run.lockable_bytes = request.lockable_bytes;
     run.stall_scale = other.as_ref().map_or(1.0, OtherSize::stall_scale);
+    run.reclaim_scale = other.as_ref().map_or(1.0, |other| other.reclaim_scale);
     let subjects = Subject::all(findings, &targets);
     let facts = facts(trace, &subjects)?;
     let choices = best(trace, &subjects, (&facts, &run), memory.bytes, model)?;
     let mut rules = Vec::new();
     let mut unnamed = Vec::new();
     let mut kept = Vec::new();
+    let mut seen = HashMap::new();
     let mut is_help_unnamed = false;
     for choice in choices {
         let subject = &subjects[choice.object];
         match subject.target.clone() {
             Ok(target) => {
                 kept.push(choice.clone());
+                seen.insert(target.clone(), subject.seen(findings.faults_observed()));
                 rules.push(Rule {
                     name: subject.name(),
                     place: subject.place(),
@@ -235,7 +278,9 @@ pub(crate) fn advise(
         true => {
             "do nothing: what would help cannot be known again in another run, see below".to_owned()
         }
-        false => choose::words(&kept, &facts, &run, extra_bytes(findings, memory.bytes)),
+        false => choose::words(&kept, &facts, &run, || {
+            more_memory(findings, model, memory.bytes)
+        }),
     };
     let words = words + &other.map_or(String::new(), |other| other.words());
     Ok(Advice {
@@ -249,6 +294,8 @@ pub(crate) fn advise(
         predicted: Some(predicted),
         words,
         unnamed,
+        seen,
+        costs: model.map(Model::costs),
     })
 }
 
@@ -284,6 +331,8 @@ pub(crate) fn without_memory(trace: &Trace, memory_bytes: Option<u64>) -> Result
         predicted: None,
         words: String::new(),
         unnamed: Vec::new(),
+        seen: HashMap::new(),
+        costs: None,
     })
 }
 

@@ -7,12 +7,14 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use pagewise_analyze::Counts;
 use pagewise_analyze::Findings;
 use pagewise_analyze::Object;
 use pagewise_analyze::ObjectKind;
 use pagewise_plan::SourcePlace;
 use pagewise_plan::Target;
 
+use crate::Seen;
 use crate::facts::SMALLEST_BLOCK;
 use crate::targets::Targets;
 
@@ -86,6 +88,21 @@ impl<'findings> Subject<'findings> {
             bytes += weight;
         }
         (bytes > 0.0).then(|| sum / bytes)
+    }
+
+    /// What was seen of it; of evictions and writes only if these were `observed`.
+    pub(crate) fn seen(&self, observed: bool) -> Seen {
+        let first = self.first();
+        let counts: Counts = self.objects.iter().map(|object| &object.counts).sum();
+        Seen {
+            pattern: first.pattern,
+            reuse_pages: first
+                .pattern_facts
+                .as_ref()
+                .and_then(|facts| facts.reuse_pages),
+            accessed_share: self.mean(|object| object.accessed_share),
+            write_share: counts.write_share().filter(|_| observed),
+        }
     }
 
     /// For people.

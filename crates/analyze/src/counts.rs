@@ -42,6 +42,14 @@ impl Counts {
 }
 
 impl Counts {
+    /// The share of evicted pages that were written since they had come in, 0 to 1: that had to go to the swap device, or were all
+    /// zero, as the others still had their place in swap. `None`: none was evicted. Writes are counted when they are sent, and evictions when the page is
+    /// gone, so that at the end of a recording there may be more of the former.
+    pub fn write_share(&self) -> Option<f64> {
+        let written = self.pages_written + self.zero_filled;
+        (self.evictions > 0).then(|| (written as f64 / self.evictions as f64).min(1.0))
+    }
+
     /// Counts events that were counted by region already.
     pub(crate) fn add_share(&mut self, share: &Share) {
         match share.kind {
@@ -70,5 +78,27 @@ impl<'counts> Sum<&'counts Counts> for Counts {
             zero_filled: sum.zero_filled + more.zero_filled,
             stall_ns: sum.stall_ns.saturating_add(more.stall_ns),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_a_share_of_what_left() {
+        let share = |evictions, pages_written, zero_filled| {
+            let counts = Counts {
+                evictions,
+                pages_written,
+                zero_filled,
+                ..Counts::default()
+            };
+            counts.write_share()
+        };
+        assert_eq!(share(8, 3, 1), Some(0.5));
+        assert_eq!(share(8, 0, 0), Some(0.0));
+        assert_eq!(share(8, 9, 0), Some(1.0));
+        assert_eq!(share(0, 1, 0), None);
     }
 }

@@ -328,6 +328,10 @@ pub struct CurvePoint {
     pub memory_bytes: u64,
     /// so many pages are swapped in,
     pub swap_ins: u64,
-    /// and the run takes so long, ns.
-    pub wall_ns: u64,
+    /// at least so many, if that is known,
+    pub swap_ins_low: Option<u64>,
+    /// and at most so many, likewise,
+    pub swap_ins_high: Option<u64>,
+    /// and the run takes so long, ns; `None`: how long swap-ins take is not known.
+    pub wall_ns: Option<u64>,
 }

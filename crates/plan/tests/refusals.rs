@@ -247,3 +247,20 @@ fn the_documents_example_is_read() {
     let plan = Plan::parse(example, Path::new("docs/plan.md")).expect("it is read");
     assert_eq!((plan.rules.len(), plan.curve.len()), (2, 1));
 }
+
+#[test]
+fn a_curve_may_know_no_times_and_swap_nothing() {
+    let point = |keys: &str| {
+        let text = format!(
+            "{}\n[[curve]]\nmemory_bytes = 4096\nswap_ins = 0\n{keys}",
+            good()
+        );
+        Plan::parse(&text, Path::new("plan.toml")).map(|plan| plan.curve[0])
+    };
+    let unknown = point("").expect("it is read");
+    assert_eq!((unknown.wall_ns, unknown.swap_ins_low), (None, None));
+    let known = point("wall_ns = 0\nswap_ins_low = 0\nswap_ins_high = 7\n").expect("it is read");
+    assert_eq!((known.wall_ns, known.swap_ins_high), (Some(0), Some(7)));
+    let error = point("wall_ns = -1").expect_err("refused").to_string();
+    assert!(error.contains("wall_ns"), "{error}");
+}

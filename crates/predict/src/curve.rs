@@ -3,6 +3,7 @@
 use pagewise_simulate::Cost;
 use pagewise_simulate::Level;
 use pagewise_simulate::Models;
+use pagewise_simulate::Outcome;
 use pagewise_simulate::PolicyKind;
 use pagewise_simulate::Reference;
 use pagewise_simulate::Settings;
@@ -12,6 +13,8 @@ use pagewise_trace::Trace;
 
 use crate::account::Account;
 use crate::ages::Ages;
+use crate::costs::Costs;
+use crate::costs::Waited;
 use crate::error::PredictError;
 use crate::history;
 use crate::history::History;
@@ -33,6 +36,10 @@ const ASSUMPTIONS: [(usize, bool); 3] = [(10, true), (5, true), (40, false)];
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 /// References given to the simulator at once.
 const CHUNK: usize = 4096;
+/// Who waits for less of the time than this has [enough memory](Model::enough_bytes).
+pub const ENOUGH_SHARE: f64 = 0.01;
+/// How exactly that is looked for, as a share of the peak.
+const ENOUGH_STEPS: u64 = 100;
 
 /// What would happen with so much memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +54,9 @@ pub struct Point {
     pub swap_ins_high: u64,
     /// Time waited for them, in ns; `None` if no latency is known.
     pub stall_ns: Option<u64>,
-    /// Run time, in ns, waiting included; `None` as above.
+    /// Time of direct reclaim outside of swap-in faults, in ns; `None`: it was not recorded, and is in the run time as it was.
+    pub reclaim_ns: Option<u64>,
+    /// Run time, in ns, both included; `None` if no latency is known.
     pub wall_ns: Option<u64>,
 }
 
@@ -73,10 +82,14 @@ pub struct Model {
     most_pages: u64,
     limit_bytes: Option<u64>,
     swap_ins: u64,
-    /// Run time without waiting for swap-ins, ns.
+    /// Run time without waiting for swap-ins and reclaim, ns.
     own_ns: Option<u64>,
-    swap_in_ns: Option<u64>,
+    swap_in_ns: Option<f64>,
+    reclaim_ns: Option<u64>,
+    costs: Costs,
     simulated: u64,
+    /// Evictions for first touches that the model has at the recorded size.
+    simulated_reclaimed: u64,
     off: f64,
 }
 
@@ -124,7 +137,8 @@ impl Model {
         let page_bytes = page_bytes(trace);
         let limit_bytes = trace.meta().limit.bytes;
         let limit_pages = limit_bytes.map_or(account.fit, |limit| limit / page_bytes);
-        let waited = history.clock.waited();
+        let waited = Waited::read(trace)?;
+        let wall_ns = trace.meta().wall_ns;
         let mut model = Model {
             strings,
             page_bytes,
@@ -132,13 +146,18 @@ impl Model {
             most_pages: account.most,
             limit_bytes,
             swap_ins: history.swap_ins,
-            own_ns: trace.meta().wall_ns.map(|wall| wall.saturating_sub(waited)),
-            swap_in_ns: (waited > 0).then(|| waited / history.swap_ins.max(1)),
+            own_ns: wall_ns.map(|wall| wall.saturating_sub(waited.all_ns())),
+            swap_in_ns: waited.swap_in_ns(),
+            reclaim_ns: waited.reclaim_ns,
+            costs: waited.costs(),
             simulated: 0,
+            simulated_reclaimed: 0,
             off: 0.0,
             keys: history.keys,
         };
-        model.simulated = swap_ins(&model.strings[0], account.fit);
+        let outcome = simulate(&model.strings[0], account.fit);
+        model.simulated = outcome.swap_reads;
+        model.simulated_reclaimed = reclaimed(&outcome);
         model.off = (model.swap_ins as f64 / model.simulated.max(1) as f64 - 1.0).abs();
         Ok(model)
     }
@@ -163,30 +182,100 @@ impl Model {
         self.simulated
     }
 
+    /// What a page costs, as it was measured in the recording: what [`Model::at`] reckons with.
+    pub fn costs(&self) -> Costs {
+        self.costs
+    }
+
     /// With this much memory; on another `device` if given, else swap-ins take as long as they did.
     pub fn at(&self, memory_bytes: u64, device: Option<&Device>) -> Point {
         let pages = self.pages_in(memory_bytes);
-        let counts: Vec<u64> = self
+        let outcomes: Vec<Outcome> = self
             .strings
             .iter()
-            .map(|steps| self.corrected(memory_bytes, swap_ins(steps, pages)))
+            .map(|steps| simulate(steps, pages))
             .collect();
-        let best = counts[0];
-        let low = counts.iter().copied().min().unwrap_or(best) as f64 * (1.0 - self.off);
-        let high = counts.iter().copied().max().unwrap_or(best) as f64 * (1.0 + self.off);
-        let each = device.map(|device| device.swap_in_ns).or(self.swap_in_ns);
-        let stall_ns = each.map(|each| each.saturating_mul(best));
+        let counts = outcomes
+            .iter()
+            .map(|outcome| self.corrected(memory_bytes, outcome.swap_reads));
+        let best = self.timed(memory_bytes, &outcomes[0], device);
+        let low = counts.clone().min().unwrap_or(best.swap_ins) as f64 * (1.0 - self.off);
+        let high = counts.max().unwrap_or(best.swap_ins) as f64 * (1.0 + self.off);
         Point {
-            memory_bytes,
-            swap_ins: best,
             swap_ins_low: low.max(0.0) as u64,
             swap_ins_high: high as u64,
+            ..best
+        }
+    }
+
+    /// How long it takes, by what is the best guess alone.
+    fn timed(&self, memory_bytes: u64, outcome: &Outcome, device: Option<&Device>) -> Point {
+        let swap_ins = self.corrected(memory_bytes, outcome.swap_reads);
+        let of_device = device.map(|device| device.swap_in_ns as f64);
+        let each = of_device.or(self.swap_in_ns);
+        let stall_ns = each.map(|each| (each * swap_ins as f64) as u64);
+        let reclaim_ns = self.reclaim_ns.map(|recorded| {
+            (recorded as f64 * self.reclaim_ratio(reclaimed(outcome), swap_ins)) as u64
+        });
+        let waited = stall_ns.map(|stall| stall.saturating_add(reclaim_ns.unwrap_or(0)));
+        Point {
+            memory_bytes,
+            swap_ins,
+            swap_ins_low: swap_ins,
+            swap_ins_high: swap_ins,
             stall_ns,
+            reclaim_ns,
             wall_ns: self
                 .own_ns
-                .zip(stall_ns)
-                .map(|(own, stall)| own.saturating_add(stall)),
+                .zip(waited)
+                .map(|(own, waited)| own.saturating_add(waited)),
         }
+    }
+
+    /// So many times as long as in the recording memory is reclaimed outside of swap-in faults. A page that comes back makes room
+    /// for itself inside of its fault; what is evicted beyond that is evicted for first touches. Where the model has none at the
+    /// recorded size, it goes with the swap-ins.
+    fn reclaim_ratio(&self, reclaimed: u64, swap_ins: u64) -> f64 {
+        match self.simulated_reclaimed {
+            0 => swap_ins as f64 / self.swap_ins.max(1) as f64,
+            recorded => reclaimed as f64 / recorded as f64,
+        }
+    }
+
+    /// Time of direct reclaim outside of swap-in faults with this much memory by that of the recording.
+    pub fn reclaim_scale(&self, memory_bytes: u64) -> f64 {
+        let outcome = simulate(&self.strings[0], self.pages_in(memory_bytes));
+        let swap_ins = self.corrected(memory_bytes, outcome.swap_reads);
+        self.reclaim_ratio(reclaimed(&outcome), swap_ins)
+    }
+
+    /// The share of the time that is waiting, for swap-ins and in reclaim, with this much memory; `None`: no latency is known.
+    fn waiting_share(&self, memory_bytes: u64) -> Option<f64> {
+        let outcome = simulate(&self.strings[0], self.pages_in(memory_bytes));
+        let point = self.timed(memory_bytes, &outcome, None);
+        let waited = point.stall_ns? + point.reclaim_ns.unwrap_or(0);
+        Some(waited as f64 / point.wall_ns?.max(1) as f64)
+    }
+
+    /// The least memory, from this much on, with which less than [`ENOUGH_SHARE`] of the time is waiting, in bytes and to a hundredth
+    /// of the peak; `None`: no latency is known.
+    pub fn enough_bytes(&self, memory_bytes: u64) -> Option<u64> {
+        let most = self.peak_bytes().max(memory_bytes);
+        let step = most.div_ceil(ENOUGH_STEPS).max(1);
+        let is_enough = |bytes| self.waiting_share(bytes).map(|share| share < ENOUGH_SHARE);
+        if is_enough(memory_bytes)? {
+            return Some(memory_bytes);
+        }
+        // With more memory less is waited, so that halving finds the first; with the peak nothing is.
+        let (mut less, mut enough) = (0, (most - memory_bytes).div_ceil(step));
+        while enough - less > 1 {
+            let between = less.midpoint(enough);
+            match is_enough(memory_bytes + between * step)? {
+                true => enough = between,
+                false => less = between,
+            }
+        }
+        Some((memory_bytes + enough * step).min(most))
     }
 
     /// Pages of its own that the program has in so much memory. What the limit held besides is no smaller with less memory, but files give
@@ -289,6 +378,16 @@ fn most_at_once(steps: &[Step], of_pages: &[Treatment]) -> u64 {
 }
 
 pub(crate) fn swap_ins<'a>(steps: impl IntoIterator<Item = &'a Step>, pages: u64) -> u64 {
+    simulate(steps, pages).swap_reads
+}
+
+/// Evictions that made room for a first touch.
+fn reclaimed(outcome: &Outcome) -> u64 {
+    outcome.evictions.saturating_sub(outcome.swap_reads)
+}
+
+/// What a string of references does in so many pages of memory.
+fn simulate<'a>(steps: impl IntoIterator<Item = &'a Step>, pages: u64) -> Outcome {
     // Costs do not matter to what is counted here.
     let storage = Models::built_in()
         .storage("ufs3.1", "zram-lz4", Level::Typical)
@@ -308,7 +407,7 @@ pub(crate) fn swap_ins<'a>(steps: impl IntoIterator<Item = &'a Step>, pages: u64
         }
     }
     simulation.feed(&chunk);
-    simulation.outcome().swap_reads
+    simulation.outcome()
 }
 
 #[cfg(test)]
@@ -317,20 +416,77 @@ mod tests {
 
     /// Pages 0 to 39, used in turn; of one address space, from address 0 on.
     fn model() -> Model {
-        let steps = (0..4000).map(|at| Step::access(at, (at % 40) as u32));
+        model_of(40)
+    }
+
+    /// So many pages, used in turn a hundred times.
+    fn model_of(pages: u64) -> Model {
+        let steps = (0..100 * pages).map(|at| Step::access(at, (at % pages) as u32));
         Model {
             strings: vec![steps.collect()],
-            keys: (0..40).map(|page| history::key(0, page)).collect(),
+            keys: (0..pages).map(|page| history::key(0, page)).collect(),
             page_bytes: 4096,
             overhead_pages: 0,
-            most_pages: 40,
+            most_pages: pages,
             limit_bytes: None,
             swap_ins: 0,
             own_ns: None,
             swap_in_ns: None,
+            reclaim_ns: None,
+            costs: Costs::default(),
             simulated: 0,
+            simulated_reclaimed: 0,
             off: 0.0,
         }
+    }
+
+    /// 2,000 pages recorded in 1,500: 4000 ns of its own, 3 ns for each swap-in, and 50 ns of reclaim for the 500 first touches too
+    /// many.
+    fn timed() -> Model {
+        let mut model = model_of(2000);
+        let outcome = simulate(&model.strings[0], 1500);
+        (model.limit_bytes, model.swap_ins) = (Some(1500 * 4096), outcome.swap_reads);
+        (model.simulated, model.simulated_reclaimed) = (outcome.swap_reads, reclaimed(&outcome));
+        (model.own_ns, model.swap_in_ns) = (Some(4000), Some(3.0));
+        model.reclaim_ns = Some(50);
+        model
+    }
+
+    #[test]
+    fn time_is_the_programs_own_and_the_waiting_at_each_size() {
+        let mut model = timed();
+        let wall = |model: &Model, pages: u64| model.at(pages * 4096, None).wall_ns;
+        let recorded = model.swap_ins;
+        assert_eq!(wall(&model, 1500), Some(4000 + 3 * recorded + 50));
+        // Nothing is evicted with all memory, for swap-ins or for first touches.
+        assert_eq!(wall(&model, 2000), Some(4000));
+        let with_less = model.at(1000 * 4096, None);
+        let reclaim = with_less.reclaim_ns.expect("it was recorded");
+        assert!((90..=110).contains(&reclaim), "{with_less:?}");
+        assert_eq!(
+            with_less.wall_ns,
+            Some(4000 + 3 * with_less.swap_ins + reclaim)
+        );
+        // What was not recorded stays in the program's own time.
+        (model.reclaim_ns, model.own_ns) = (None, Some(4050));
+        assert_eq!(wall(&model, 1500), Some(4050 + 3 * recorded));
+        assert_eq!(model.at(1500 * 4096, None).reclaim_ns, None);
+        model.swap_in_ns = None;
+        assert_eq!(wall(&model, 1500), None);
+    }
+
+    #[test]
+    fn enough_is_the_first_size_with_next_to_no_waiting() {
+        let mut model = timed();
+        let enough = model.enough_bytes(1500 * 4096).expect("times are known");
+        // All pages in turn miss, until there are as many.
+        assert!((1900 * 4096..=2000 * 4096).contains(&enough), "{enough}");
+        let share = |bytes| model.waiting_share(bytes).expect("times are known");
+        assert!(share(enough) < ENOUGH_SHARE);
+        assert!(share(enough - 20 * 4096) >= ENOUGH_SHARE);
+        assert_eq!(model.enough_bytes(2500 * 4096), Some(2500 * 4096));
+        model.swap_in_ns = None;
+        assert_eq!(model.enough_bytes(1500 * 4096), None);
     }
 
     #[test]

@@ -17,6 +17,7 @@
 mod account;
 mod ages;
 mod clock;
+mod costs;
 mod curve;
 mod error;
 mod history;
@@ -32,7 +33,9 @@ mod sweeps;
 mod tests;
 mod touches;
 
+pub use costs::Costs;
 pub use curve::Device;
+pub use curve::ENOUGH_SHARE;
 pub use curve::Model;
 pub use curve::Point;
 pub use curve::Treatment;

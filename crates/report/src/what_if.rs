@@ -20,6 +20,7 @@ struct Answer {
     swap_ins_low: u64,
     swap_ins_high: u64,
     stall_ns: Option<u64>,
+    reclaim_ns: Option<u64>,
     wall_ns: Option<u64>,
 }
 
@@ -103,6 +104,7 @@ impl Answer {
             swap_ins_low: point.swap_ins_low,
             swap_ins_high: point.swap_ins_high,
             stall_ns: point.stall_ns,
+            reclaim_ns: point.reclaim_ns,
             wall_ns: point.wall_ns,
         }
     }

@@ -26,6 +26,7 @@ use crate::facts::ObjectFacts;
 use crate::facts::RunFacts;
 
 pub(crate) use self::choice::Choice;
+pub(crate) use self::words::MoreMemory;
 pub(crate) use self::words::words;
 
 /// An object whose share of the waiting is below this gets no rule.

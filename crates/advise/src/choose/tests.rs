@@ -31,6 +31,9 @@ fn run(objects: &[ObjectFacts], wall_ms: u64) -> RunFacts {
         stall_ns: objects.iter().map(|object| object.stall_ns).sum(),
         waited_ns: objects.iter().map(|object| object.stall_ns).sum(),
         stall_scale: 1.0,
+        reclaim_ns: None,
+        reclaim_scale: 1.0,
+        swap_ins: 0,
         lockable_bytes: None,
         page_bytes: 4096,
         cpus: 2,
@@ -248,4 +251,22 @@ fn what_fits_is_kept_whole() {
     let actions = actions(&objects, 256);
     assert!(matches!(actions[0], Action::Lock { .. }), "{actions:?}");
     assert!(matches!(actions[1], Action::Stream { .. }), "{actions:?}");
+}
+
+#[test]
+fn how_much_memory_to_add_is_told_by_the_curve_if_there_is_one() {
+    let objects = [object("a", 512, 500, 1.0, Pattern::Random)];
+    let run = run(&objects, 1000);
+    let said = |more| words(&[], &objects, &run, || more);
+    let by_curve = said(Some(MoreMemory::ByCurve {
+        bytes: 64 << 20,
+        enough: 576 << 20,
+    }));
+    assert!(
+        by_curve.contains("with 64 MiB more, 576 MiB in all, less than 1 %"),
+        "{by_curve}"
+    );
+    let by_recency = said(Some(MoreMemory::ByRecency(32 << 20)));
+    assert!(by_recency.contains("32 MiB more would have avoided"));
+    assert!(said(None).contains("is not known"));
 }

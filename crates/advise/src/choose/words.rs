@@ -1,18 +1,28 @@
 //! What a plan does about memory, in a line.
 
 use pagewise_plan::Action;
+use pagewise_predict::ENOUGH_SHARE;
 
 use super::Choice;
 use super::LEAST_STALLED;
 use crate::facts::ObjectFacts;
 use crate::facts::RunFacts;
 
-/// What the plan does, for people.
+/// How much more memory would help, bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MoreMemory {
+    /// By the curve of the model: so much more, and what that is in all.
+    ByCurve { bytes: u64, enough: u64 },
+    /// By the pages that were away: so much more.
+    ByRecency(u64),
+}
+
+/// What the plan does, for people. `more` is asked only where it matters, as it takes simulations.
 pub(crate) fn words(
     choices: &[Choice],
     objects: &[ObjectFacts],
     run: &RunFacts,
-    extra_bytes: Option<u64>,
+    more: impl FnOnce() -> Option<MoreMemory>,
 ) -> String {
     let names = |wanted: fn(&Action) -> bool| {
         let chosen = choices.iter().filter(|choice| wanted(&choice.action));
@@ -47,10 +57,17 @@ pub(crate) fn words(
             100.0 * run.stalled_share()
         );
     }
-    match extra_bytes {
-        Some(extra) => format!(
+    match more() {
+        Some(MoreMemory::ByCurve { bytes, enough }) => format!(
+            "do nothing: no placement would help much here. Add memory: with {} more, {} in all, less than {:.0} % of the time would be \
+             waiting, by the curve",
+            pagewise_report::bytes(bytes),
+            pagewise_report::bytes(enough),
+            100.0 * ENOUGH_SHARE
+        ),
+        Some(MoreMemory::ByRecency(bytes)) => format!(
             "do nothing: no placement would help much here. Add memory: {} more would have avoided 99 % of the waiting",
-            pagewise_report::bytes(extra)
+            pagewise_report::bytes(bytes)
         ),
         None => {
             "do nothing: no placement would help much here, and how much memory would is not known"

@@ -79,7 +79,7 @@ impl Runner<'_> {
             return None;
         }
         let plan = self.plan_of(kind)?;
-        if plan.rules == self.plan.rules {
+        if *plan == *self.plan {
             Some(ArmKind::Plan)
         } else if plan.does_something() {
             None
@@ -151,7 +151,7 @@ impl Runner<'_> {
         let ended = execute(&program, setting, self.signals)?;
         let after = counters::vmstat().unwrap_or_default();
         if self.signals.told().is_some() {
-            return Err(Failure::new("interrupted: nothing was compared"));
+            return Err(Failure::new("interrupted"));
         }
         if let Some(why) = ended.killed {
             return Ok(Ran::Killed(why));
@@ -167,6 +167,8 @@ impl Runner<'_> {
             wall_ns,
             swap_ins: sum(&moved, "pswpin", "swpin_zero"),
             evictions: sum(&moved, "pswpout", "swpout_zero"),
+            // mm/vmscan.c, shrink_inactive_list: also of a cgroup's own reclaim.
+            reclaimed: moved.get("pgsteal_anon").copied(),
             written_bytes: moved.get("pswpout").map(|pages| pages * page_bytes()),
             read_bytes,
             memory_bytes: held_bytes(setting),

@@ -18,8 +18,10 @@ pub(super) struct Run {
     pub(super) wall_ns: u64,
     /// Pages that came back from swap; `None`: the kernel does not tell.
     pub(super) swap_ins: Option<u64>,
-    /// Pages that were sent to it.
+    /// Pages that were sent to it, those of zeros included: not those that left as they still had their place there.
     pub(super) evictions: Option<u64>,
+    /// Anonymous pages that reclaim took, clean or not; not those that were paged out on request (`MADV_PAGEOUT`).
+    pub(super) reclaimed: Option<u64>,
     /// Bytes written to the swap device: pages of zeros are none.
     pub(super) written_bytes: Option<u64>,
     /// Bytes that it read from devices, swap included.
@@ -143,6 +145,8 @@ const MARGIN: f64 = 0.03;
 pub(super) struct Comparison {
     /// What the limited arms might use, bytes.
     pub(super) memory_bytes: u64,
+    /// What the program needs at most, bytes; `None`: not known.
+    pub(super) peak_bytes: Option<u64>,
     /// Whether the plan may change something: a rule acts, or there is none, as for a program that calls `pagewise.h`.
     /// If not, what differs is chance.
     pub(super) plan_acts: bool,
@@ -152,6 +156,20 @@ pub(super) struct Comparison {
 impl Comparison {
     pub(super) fn arm(&self, kind: ArmKind) -> Option<&Arm> {
         self.arms.iter().find(|arm| arm.kind == kind)
+    }
+
+    /// Forgets the runs of a round that did not come to its end: of it not every arm has one. An arm that was given up may lack some.
+    pub(super) fn keep_whole_rounds(&mut self) {
+        let going_on = self.arms.iter().filter(|arm| arm.cannot_run.is_none());
+        let whole = going_on.map(|arm| arm.runs.len()).min().unwrap_or(0);
+        for arm in &mut self.arms {
+            arm.runs.truncate(whole);
+        }
+    }
+
+    /// Whether there is anything to tell.
+    pub(super) fn has_runs(&self) -> bool {
+        self.arms.iter().any(|arm| !arm.runs.is_empty())
     }
 
     /// The baseline's time over the plan's.
@@ -400,6 +418,7 @@ pub(super) mod tests {
         });
         Comparison {
             memory_bytes: 64 << 20,
+            peak_bytes: Some(256 << 20),
             plan_acts: true,
             arms: arms.collect(),
         }
@@ -410,6 +429,7 @@ pub(super) mod tests {
             wall_ns,
             swap_ins: Some(10),
             evictions: Some(20),
+            reclaimed: Some(30),
             written_bytes: None,
             read_bytes: Some(8 << 20),
             memory_bytes: Some(1 << 20),
@@ -431,6 +451,29 @@ pub(super) mod tests {
         assert_eq!(drifted.verdict(), Verdict::NoDifference);
         assert!(drifted.words().contains("is chance"), "{}", drifted.words());
         assert_eq!(drifted.gap_closed(), None);
+    }
+
+    #[test]
+    fn a_round_that_was_cut_short_does_not_count() {
+        let mut cut = comparison(&[
+            (ArmKind::Baseline, &[10, 11, 12]),
+            (ArmKind::Plan, &[5, 6]),
+            (ArmKind::Unlimited, &[1, 2, 3]),
+        ]);
+        let rounds = |cut: &Comparison| -> Vec<usize> {
+            cut.arms.iter().map(|arm| arm.runs.len()).collect()
+        };
+        cut.keep_whole_rounds();
+        assert_eq!(rounds(&cut), [2, 2, 2]);
+        // Who was given up is not waited for.
+        cut.arms[2].runs.clear();
+        cut.arms[2].cannot_run = Some("killed".to_owned());
+        cut.keep_whole_rounds();
+        assert_eq!(rounds(&cut), [2, 2, 0]);
+        assert!(cut.has_runs());
+        cut.arms[1].runs.clear();
+        cut.keep_whole_rounds();
+        assert!(!cut.has_runs());
     }
 
     #[test]

@@ -90,7 +90,7 @@ fn speedups(comparisons: &[Comparison]) -> Vec<Group> {
     let mut groups: Vec<Group> = comparisons
         .iter()
         .map(|one| Group {
-            name: bytes(one.memory_bytes),
+            name: size(one),
             bars: kinds()
                 .map(|kind| bar(kind, one.speedup_of(kind)))
                 .collect(),
@@ -114,6 +114,18 @@ fn speedups(comparisons: &[Comparison]) -> Vec<Group> {
     groups
 }
 
+/// A size of memory, also in % of the program's peak, if that is known.
+fn size(one: &Comparison) -> String {
+    let size = bytes(one.memory_bytes);
+    match one.peak_bytes.filter(|&peak| peak > 0) {
+        Some(peak) => {
+            let share = 100.0 * one.memory_bytes as f64 / peak as f64;
+            format!("{size} ({share:.0} %)")
+        }
+        None => size,
+    }
+}
+
 fn times(comparisons: &[Comparison]) -> Vec<Group> {
     let bars = |one: &Comparison| {
         let bars = one.arms.iter().map(|arm| {
@@ -132,7 +144,7 @@ fn times(comparisons: &[Comparison]) -> Vec<Group> {
         bars.collect()
     };
     let groups = comparisons.iter().map(|one| Group {
-        name: bytes(one.memory_bytes),
+        name: size(one),
         bars: bars(one),
     });
     groups.collect()
@@ -257,6 +269,7 @@ mod tests {
             (ArmKind::Mlock, &[300, 310]),
         ]);
         let page = render(&[one.clone(), one], &["<b>".into(), "x".into()]);
+        assert!(page.contains("64 MiB (25 %)"), "{page}");
         assert!(page.contains("<h1>&lt;b&gt; x</h1>"), "{page}");
         // Of each size and their mean in the first picture, of each size in the second, and in the legends.
         let bars = |name: &str| page.matches(&format!("<rect class=\"{name}\"")).count();

@@ -2,25 +2,68 @@
 
 use pagewise_plan::Action;
 use pagewise_plan::Plan;
+use pagewise_plan::Rule;
 
 /// `mlock` on all that the plan keeps or streams. A single object is locked as far as memory goes; of several, each gets
-/// what the plan gives it, as nobody but the recording says how to share it out.
+/// what the plan gives it, as nobody but the recording says how to share it out, and what the plan leaves free to read ahead in is
+/// shared by those that it reads ahead of. Of input and output, and of huge pages, nothing is done.
 pub(super) fn mlock(plan: &Plan) -> Plan {
-    let is_streamed =
-        |action: &Action| matches!(action, Action::Stream { .. } | Action::Prefetch(_));
-    let is_single = plan.acting_rules().count() == 1;
+    let is_single = plan.acting_rules().filter(|rule| is_kept(rule)).count() == 1;
+    let share = share_of_rest(plan);
     with_actions(plan, |action| match action {
         Action::Lock { .. } => action.clone(),
-        Action::Stream { keep_bytes, .. } if !is_single => Action::Lock {
-            keep_bytes: *keep_bytes,
-            ranges: Vec::new(),
-        },
-        other if is_streamed(other) && is_single => Action::Lock {
-            keep_bytes: None,
-            ranges: Vec::new(),
+        other if is_streamed(other) && is_single => lock(None),
+        other if is_streamed(other) => match kept_bytes(other).unwrap_or(0).saturating_add(share) {
+            0 => Action::Nothing,
+            keep => lock(Some(keep)),
         },
         _ => Action::Nothing,
     })
+}
+
+fn lock(keep_bytes: Option<u64>) -> Action {
+    Action::Lock {
+        keep_bytes,
+        ranges: Vec::new(),
+    }
+}
+
+fn is_streamed(action: &Action) -> bool {
+    matches!(action, Action::Stream { .. } | Action::Prefetch(_))
+}
+
+fn is_kept(rule: &Rule) -> bool {
+    is_streamed(&rule.action) || matches!(rule.action, Action::Lock { .. })
+}
+
+/// What the plan keeps of an object; `None`: as much as there is.
+fn kept_bytes(action: &Action) -> Option<u64> {
+    match action {
+        Action::Lock { keep_bytes, ranges } if ranges.is_empty() => *keep_bytes,
+        Action::Lock { ranges, .. } => {
+            Some(ranges.iter().map(|range| range.end - range.start).sum())
+        }
+        Action::Stream { keep_bytes, .. } => *keep_bytes,
+        _ => Some(0),
+    }
+}
+
+/// What may be locked beyond what the plan keeps, for each object that it reads ahead of, bytes; 0 where it is not known.
+fn share_of_rest(plan: &Plan) -> u64 {
+    let kept: Option<u64> = plan
+        .acting_rules()
+        .map(|rule| kept_bytes(&rule.action))
+        .sum();
+    let streamed = plan
+        .acting_rules()
+        .filter(|rule| is_streamed(&rule.action))
+        .count() as u64;
+    let rest = plan
+        .memory
+        .lock_bytes
+        .zip(kept)
+        .map_or(0, |(all, kept)| all.saturating_sub(kept));
+    rest.checked_div(streamed).unwrap_or(0)
 }
 
 /// `madvise(MADV_SEQUENTIAL)` on what is swept. There is no advice to keep something.
@@ -33,6 +76,7 @@ pub(super) fn madvise(plan: &Plan) -> Plan {
 
 fn with_actions(plan: &Plan, other: impl Fn(&Action) -> Action) -> Plan {
     let mut plan = plan.clone();
+    plan.memory.fresh = None;
     for rule in &mut plan.rules {
         rule.action = other(&rule.action);
     }
@@ -42,10 +86,11 @@ fn with_actions(plan: &Plan, other: impl Fn(&Action) -> Action) -> Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pagewise_plan::Fresh;
+    use pagewise_plan::IoAction;
     use pagewise_plan::Memory;
     use pagewise_plan::Program;
     use pagewise_plan::ReadAhead;
-    use pagewise_plan::Rule;
     use pagewise_plan::SourcePlace;
     use pagewise_plan::Target;
 
@@ -81,13 +126,6 @@ mod tests {
         plan.rules.iter().map(|rule| rule.action.clone()).collect()
     }
 
-    fn lock(keep_bytes: Option<u64>) -> Action {
-        Action::Lock {
-            keep_bytes,
-            ranges: Vec::new(),
-        }
-    }
-
     fn stream() -> Action {
         Action::Stream {
             keep_bytes: Some(7 << 20),
@@ -105,6 +143,37 @@ mod tests {
         assert_eq!(
             actions(&mlock(&several)),
             [lock(Some(7 << 20)), lock(None), Action::Nothing]
+        );
+    }
+
+    #[test]
+    fn what_is_free_to_read_ahead_in_is_shared_by_those_that_are_streamed() {
+        let prefetch = || Action::Prefetch(ReadAhead::default());
+        let mut several = plan(&[stream(), lock(Some(1 << 20)), prefetch()]);
+        several.memory.lock_bytes = Some(12 << 20);
+        assert_eq!(
+            actions(&mlock(&several)),
+            [
+                lock(Some(9 << 20)),
+                lock(Some(1 << 20)),
+                lock(Some(2 << 20))
+            ]
+        );
+    }
+
+    #[test]
+    fn hints_and_huge_pages_are_no_objects_to_lock() {
+        let hint = Action::Io(IoAction::Drop { readahead: None });
+        let mut mixed = plan(&[stream(), hint, Action::Huge]);
+        mixed.memory.fresh = Some(Fresh::Huge);
+        let locked = mlock(&mixed);
+        assert_eq!(
+            actions(&locked),
+            [lock(None), Action::Nothing, Action::Nothing]
+        );
+        assert_eq!(
+            (locked.memory.fresh, madvise(&mixed).memory.fresh),
+            (None, None)
         );
     }
 

@@ -86,6 +86,9 @@ pub(crate) struct CompareArguments {
     /// Rounds before them that do not
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=100))]
     warm_up: u32,
+    /// The number of the first round, from 0: each round begins with another arm, also where a script asks for them one by one
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000), hide = true)]
+    turn: u32,
     /// Also compare with what one would type without a plan: `mlock` of what it keeps or streams, as far as it fits,
     /// `madvise` (sequential) of what it streams
     #[arg(long, value_name = "ARM", value_delimiter = ',')]
@@ -172,11 +175,10 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
     if runner.is_cold() {
         tell_evicted(cold::evict(&plan.files));
     }
-    let compared: Result<Vec<Comparison>, Failure> = sizes
-        .iter()
-        .map(|&memory_bytes| compare(&runner, memory_bytes))
-        .collect();
-    let compared = compared?;
+    let (compared, failure) = compare_all(&runner, &sizes);
+    if let Some(failure) = failure.as_ref().filter(|_| compared.is_empty()) {
+        return Err(Failure::new(format!("{failure}: nothing was compared")));
+    }
     if let Some(page) = page {
         let text = html::render(&compared, &arguments.program);
         page.write("--html", |out| out.write_all(text.as_bytes()))?;
@@ -190,6 +192,11 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
             &compared,
             Style::of_stdout(ColorChoice::Auto),
         ))?;
+    }
+    if let Some(failure) = failure {
+        return Err(Failure::new(format!(
+            "{failure}: only rounds that were complete by then are told"
+        )));
     }
     if let Some(why) = nothing_compared(&compared) {
         return Err(Failure::new(format!(
@@ -270,8 +277,27 @@ fn sizes(
     Ok(resolved.collect::<Result<_, _>>()?)
 }
 
-/// All rounds at one memory size: in each, one run of every arm, so that what disturbs the machine disturbs them alike.
-fn compare(runner: &Runner<'_>, memory_bytes: u64) -> Result<Comparison, Failure> {
+/// At each size of memory; if that fails or is interrupted, what was complete by then, and why it ended.
+fn compare_all(runner: &Runner<'_>, sizes: &[u64]) -> (Vec<Comparison>, Option<Failure>) {
+    let mut compared = Vec::new();
+    for &memory_bytes in sizes {
+        let mut comparison = comparison_of(runner, memory_bytes);
+        let failure = compare(runner, &mut comparison).err();
+        if failure.is_some() {
+            comparison.keep_whole_rounds();
+        }
+        if failure.is_none() || comparison.has_runs() {
+            compared.push(comparison);
+        }
+        if failure.is_some() {
+            return (compared, failure);
+        }
+    }
+    (compared, None)
+}
+
+/// Nothing run yet.
+fn comparison_of(runner: &Runner<'_>, memory_bytes: u64) -> Comparison {
     let mut kinds = vec![ArmKind::Baseline, ArmKind::Plan];
     for (asked, kind) in [
         (MoreArm::Mlock, ArmKind::Mlock),
@@ -282,38 +308,24 @@ fn compare(runner: &Runner<'_>, memory_bytes: u64) -> Result<Comparison, Failure
     if !runner.arguments.no_unlimited {
         kinds.push(ArmKind::Unlimited);
     }
-    let mut comparison = Comparison {
+    Comparison {
         memory_bytes,
+        peak_bytes: runner.peak_bytes,
         plan_acts: runner.plan.does_something() || runner.plan.rules.is_empty(),
         arms: kinds
             .into_iter()
             .map(|kind| Arm::new(kind, runner.same_as(kind)))
             .collect(),
-    };
+    }
+}
+
+/// All rounds at one memory size: in each, one run of every arm, so that what disturbs the machine disturbs them alike.
+fn compare(runner: &Runner<'_>, comparison: &mut Comparison) -> Result<(), Failure> {
+    let memory_bytes = comparison.memory_bytes;
     let executable = Program::new(&runner.arguments.program).executable()?;
     tell_differences(runner.plan, &executable, Some(memory_bytes));
-    let warm_up = runner.arguments.warm_up;
-    for round in 0..warm_up + runner.arguments.runs {
-        let mut times = Vec::new();
-        for arm in in_turn(&mut comparison.arms, round).filter(|arm| arm.cannot_run.is_none()) {
-            let Some(run) = run_unless_killed(runner, arm, memory_bytes)? else {
-                times.push(format!("{} killed", arm.kind.name()));
-                continue;
-            };
-            times.push(format!("{} {}", arm.kind.name(), duration(run.wall_ns)));
-            if round >= warm_up {
-                arm.runs.push(run);
-            }
-        }
-        let counted = match round.checked_sub(warm_up) {
-            Some(number) => format!("round {} of {}", number + 1, runner.arguments.runs),
-            None => "warm-up".to_owned(),
-        };
-        tell!(
-            "pagewise: {}, {counted}: {}",
-            bytes(memory_bytes),
-            times.join(", ")
-        );
+    for round in 0..runner.arguments.warm_up + runner.arguments.runs {
+        run_round(runner, comparison, round)?;
         if comparison.is_decided() {
             break;
         }
@@ -324,7 +336,33 @@ fn compare(runner: &Runner<'_>, memory_bytes: u64) -> Result<Comparison, Failure
             arm.latency = latency::measure(runner, arm.kind, memory_bytes)?;
         }
     }
-    Ok(comparison)
+    Ok(())
+}
+
+fn run_round(runner: &Runner<'_>, comparison: &mut Comparison, round: u32) -> Result<(), Failure> {
+    let (memory_bytes, warm_up) = (comparison.memory_bytes, runner.arguments.warm_up);
+    let mut times = Vec::new();
+    let turn = runner.arguments.turn + round;
+    for arm in in_turn(&mut comparison.arms, turn).filter(|arm| arm.cannot_run.is_none()) {
+        let Some(run) = run_unless_killed(runner, arm, memory_bytes)? else {
+            times.push(format!("{} killed", arm.kind.name()));
+            continue;
+        };
+        times.push(format!("{} {}", arm.kind.name(), duration(run.wall_ns)));
+        if round >= warm_up {
+            arm.runs.push(run);
+        }
+    }
+    let counted = match round.checked_sub(warm_up) {
+        Some(number) => format!("round {} of {}", number + 1, runner.arguments.runs),
+        None => "warm-up".to_owned(),
+    };
+    tell!(
+        "pagewise: {}, {counted}: {}",
+        bytes(memory_bytes),
+        times.join(", ")
+    );
+    Ok(())
 }
 
 /// The arms, each round from another one on: who always came after the same one would have what that leaves behind.

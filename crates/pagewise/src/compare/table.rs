@@ -18,7 +18,7 @@ pub(super) const HEADER: [&str; 9] = [
     "time",
     "range",
     "swap-ins",
-    "evictions",
+    "swap-outs",
     "written",
     "read",
     "memory",
@@ -130,7 +130,7 @@ fn swapping_of_others(comparison: &Comparison) -> String {
     let swap_ins = |kind| comparison.arm(kind)?.median_of(|run| run.swap_ins);
     match swap_ins(ArmKind::Unlimited).zip(swap_ins(ArmKind::Baseline)) {
         Some((others, all)) if others > MOST_OF_OTHERS * all => format!(
-            "Other programs swapped meanwhile: swap-ins, evictions and bytes are the machine's, {} swap-ins of them in runs without a limit.\n",
+            "Other programs swapped meanwhile: swap-ins, swap-outs and bytes are the machine's, {} swap-ins of them in runs without a limit.\n",
             count(others.round() as u64)
         ),
         _ => String::new(),

@@ -77,13 +77,17 @@ fn curve(points: &[CurvePoint], style: Style) -> String {
         return String::new();
     }
     let mut text = format!("\n{}\n", style.bold("Without a plan, as predicted:"));
-    text.push_str("     memory     swap-ins      time\n");
+    text.push_str("     memory     swap-ins      time  swap-ins may be\n");
     for point in points {
+        let interval = match (point.swap_ins_low, point.swap_ins_high) {
+            (Some(low), Some(high)) => format!("{} to {}", count(low), count(high)),
+            _ => "?".to_owned(),
+        };
         text.push_str(&format!(
-            "{:>11}  {:>11}  {:>8}\n",
+            "{:>11}  {:>11}  {:>8}  {interval}\n",
             bytes(point.memory_bytes),
             count(point.swap_ins),
-            duration(point.wall_ns)
+            point.wall_ns.map_or_else(|| "?".to_owned(), duration),
         ));
     }
     text

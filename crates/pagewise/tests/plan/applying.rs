@@ -253,6 +253,26 @@ fn a_sweep_beyond_memory_is_followed_and_nothing_is_lost() {
 }
 
 #[test]
+fn what_is_cold_is_paged_out_when_the_program_waits_and_nothing_is_lost() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = planned(&[], &Action::Cold);
+    let ended = apply_limited(folder.path(), "64M", "./planned sweep").expect_code(0);
+    assert_eq!(ended.stdout, "ok\n");
+    let outcome = outcome(folder.path());
+    let rule = &outcome["rules"][0];
+    assert_eq!(
+        (&outcome["killed"], &rule["action"]),
+        (&Value::Null, &Value::from("cold"))
+    );
+    assert_eq!(number(&rule["objects"]), 1, "{rule}");
+    assert!(number(&rule["advised_bytes"]) > 0, "{rule}");
+    assert_eq!(number(&rule["locked_bytes"]), 0, "{rule}");
+    machine.assert_restored();
+}
+
+#[test]
 fn where_faults_are_not_told_sweeps_are_followed_all_the_same() {
     let Some(machine) = Machine::reserve() else {
         return;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::fs::File;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
 
@@ -118,6 +119,32 @@ fn a_plan_that_matches_nothing_gets_no_verdict() {
     let ended = compare(folder.path(), options, &["./planned", "plain"]);
     let compared = ended.json();
     assert_eq!(compared["plan"]["did_something"], true, "{compared:#}");
+    machine.assert_restored();
+}
+
+#[test]
+fn rounds_that_were_complete_are_told_though_a_later_run_fails() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = planned();
+    // Its third run, the first of the second round, is the last that there can be.
+    let script =
+        "#!/bin/sh\necho run >> runs\n[ $(wc -l < runs) -lt 3 ] || rm \"$0\"\n./planned plain\n";
+    let path = folder.path().join("script");
+    fs::write(&path, script).expect("written");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let ended = compare(folder.path(), "--runs 3 --warm-up 0", &["./script"]).expect_code(125);
+    let ended = ended.expect_told(&["only rounds that were complete"]);
+    let compared = ended.json();
+    assert_eq!(compared["verdict"], "unknown", "{compared:#}");
+    for arm in compared["arms"].as_array().expect("arms") {
+        assert_eq!(arm["wall_ns"].as_array().map(Vec::len), Some(1), "{arm:#}");
+    }
+    // Without one there is nothing to tell.
+    let ended = compare(folder.path(), "--runs 3 --warm-up 0", &["./script"]);
+    assert_ne!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(ended.stdout.is_empty(), "{}", ended.stdout);
     machine.assert_restored();
 }
 

@@ -173,12 +173,17 @@ fn files(mut table: Table<'_>) -> Result<Vec<String>, PlanError> {
 
 fn curve_point(value: &Value<'_>) -> Result<CurvePoint, PlanError> {
     let mut table = value.table()?;
+    let mut number = |name| table.get(name).map(|value| value.number()).transpose();
+    let (swap_ins_low, swap_ins_high) = (number("swap_ins_low")?, number("swap_ins_high")?);
+    let wall_ns = number("wall_ns")?;
     let point = CurvePoint {
         memory_bytes: table
             .need("memory_bytes", "memory_bytes = 201326592")?
             .size()?,
         swap_ins: table.need("swap_ins", "swap_ins = 100000")?.number()?,
-        wall_ns: table.need("wall_ns", "wall_ns = 1000000000")?.size()?,
+        swap_ins_low,
+        swap_ins_high,
+        wall_ns,
     };
     table.finish()?;
     Ok(point)

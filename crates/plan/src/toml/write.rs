@@ -45,8 +45,12 @@ pub(super) fn text(plan: &Plan) -> String {
         out.section("[[curve]]");
         out.size("memory_bytes", point.memory_bytes, "without the plan");
         out.line(&format!("swap_ins = {}", point.swap_ins));
-        let seconds = point.wall_ns as f64 / 1e9;
-        out.line(&format!("wall_ns = {} # {seconds:.3} s", point.wall_ns));
+        out.optional_number("swap_ins_low", point.swap_ins_low);
+        out.optional_number("swap_ins_high", point.swap_ins_high);
+        if let Some(wall_ns) = point.wall_ns {
+            let seconds = wall_ns as f64 / 1e9;
+            out.line(&format!("wall_ns = {wall_ns} # {seconds:.3} s"));
+        }
     }
     out.0
 }
@@ -225,6 +229,12 @@ impl Text {
     fn size(&mut self, key: &str, bytes: u64, meaning: &str) {
         let mebibytes = bytes as f64 / f64::from(1 << 20);
         self.line(&format!("{key} = {bytes} # {mebibytes:.1} MiB: {meaning}"));
+    }
+
+    fn optional_number(&mut self, key: &str, number: Option<u64>) {
+        if let Some(number) = number {
+            self.line(&format!("{key} = {number}"));
+        }
     }
 
     fn optional_size(&mut self, key: &str, bytes: Option<u64>, meaning: &str) {

@@ -204,12 +204,16 @@ pub(crate) fn plan() -> impl Strategy<Value = Plan> {
             fresh,
         },
     );
-    let point =
-        (size(), 0..=MOST, size()).prop_map(|(memory_bytes, swap_ins, wall_ns)| CurvePoint {
+    let number = || option::of(0..=MOST);
+    let point = (size(), 0..=MOST, number(), number(), number()).prop_map(
+        |(memory_bytes, swap_ins, swap_ins_low, swap_ins_high, wall_ns)| CurvePoint {
             memory_bytes,
             swap_ins,
+            swap_ins_low,
+            swap_ins_high,
             wall_ns,
-        });
+        },
+    );
     let files = vec(name(), 0..3);
     (program, memory, vec(rule(), 0..4), vec(point, 0..3), files).prop_map(
         |(program, memory, mut rules, curve, files)| {
