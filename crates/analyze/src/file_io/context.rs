@@ -91,6 +91,7 @@ impl From<IoDirection> for Use {
             IoDirection::Read => Self::Read,
             IoDirection::Write => Self::Write,
             IoDirection::Sync => Self::Sync,
+            IoDirection::Map => Self::Map,
         }
     }
 }

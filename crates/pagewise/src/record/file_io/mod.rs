@@ -95,7 +95,8 @@ impl FileIo {
 
     pub(super) fn call(&mut self, call: &FileCall) {
         let direction = match (call.call, call.direction) {
-            (Call::Fsync | Call::Fdatasync, _) => IoDirection::Sync,
+            (Call::Fsync | Call::Fdatasync | Call::UringSync, _) => IoDirection::Sync,
+            (Call::Fault, _) => IoDirection::Map,
             (_, Direction::FromFile) => IoDirection::Read,
             (_, Direction::ToFile) => IoDirection::Write,
         };
@@ -159,8 +160,7 @@ impl FileIo {
             }
         }
         for (row, path) in &mut self.calls {
-            let other_side_follows = row.direction == IoDirection::Read && is_transfer(row.call);
-            row.stack = paths.number(*path, other_side_follows);
+            row.stack = paths.number(*path, may_be_needed_again(row));
         }
         let mut calls: Vec<IoCall> = self.calls.drain(..).map(|(row, _)| row).collect();
         calls.append(&mut self.told.calls);
@@ -187,6 +187,15 @@ fn continues(row: &IoCache, next: &IoCache) -> bool {
         && row.offset + row.bytes == next.offset
 }
 
+/// Whether another row may refer to the same copy of a stack.
+fn may_be_needed_again(row: &IoCall) -> bool {
+    match row.call {
+        // All that one io_uring_enter submits.
+        IoCallKind::UringRead | IoCallKind::UringWrite | IoCallKind::UringSync => true,
+        call => row.direction == IoDirection::Read && is_transfer(call),
+    }
+}
+
 /// Whether it may be told of twice, as it reads one file and writes another.
 fn is_transfer(call: IoCallKind) -> bool {
     use IoCallKind::{CopyFileRange, Sendfile, Splice};
@@ -208,6 +217,10 @@ fn kind_of(call: Call) -> IoCallKind {
         Call::CopyFileRange => IoCallKind::CopyFileRange,
         Call::Fsync => IoCallKind::Fsync,
         Call::Fdatasync => IoCallKind::Fdatasync,
+        Call::UringRead => IoCallKind::UringRead,
+        Call::UringWrite => IoCallKind::UringWrite,
+        Call::UringSync => IoCallKind::UringSync,
+        Call::Fault => IoCallKind::Fault,
     }
 }
 
