@@ -138,6 +138,8 @@ pub struct CacheChange {
 pub enum CacheEvent {
     /// They came in.
     Added,
+    /// They came in by a fault on a mapping; all that it brought in have the time of its begin.
+    Faulted,
     /// They left as memory was short.
     Evicted,
     /// They left as somebody wanted it: truncated, removed, `POSIX_FADV_DONTNEED`.
@@ -254,6 +256,7 @@ pub(crate) fn decode_cache(words: &[u64], space: u32, time_ns: u64) -> Option<Ca
         0 => CacheEvent::Added,
         1 => CacheEvent::Evicted,
         2 => CacheEvent::Dropped,
+        3 => CacheEvent::Faulted,
         _ => return None,
     };
     Some(CacheChange {
@@ -262,7 +265,7 @@ pub(crate) fn decode_cache(words: &[u64], space: u32, time_ns: u64) -> Option<Ca
         file: file(first),
         offset: (third >> 24) * PAGE_BYTES,
         bytes: (first & u64::from(u32::MAX)) * PAGE_BYTES,
-        by: (what == CacheEvent::Added).then_some(Cacher {
+        by: matches!(what, CacheEvent::Added | CacheEvent::Faulted).then_some(Cacher {
             space,
             tid: (third & 0xff_ffff) as u32,
         }),
@@ -472,6 +475,7 @@ mod tests {
             "#define WISH_AT_ONCE 3",
             "#define CACHE_EVICTED 1",
             "#define CACHE_DROPPED 2",
+            "#define CACHE_FAULTED 3",
             "#define FILE_UNLINKED 1",
             "#define PATH_IS_HANDED_OVER (1ULL << 61)",
             "#define MARK_OPTION 0x50677773",

@@ -123,8 +123,9 @@ int BPF_PROG(page_cached, struct folio *added)
 		__u32 file = number_of_file(id, host, 0, space);
 		__u64 path = in_call ? io->path : path_of_fault(cpu, task, space);
 
-		count_pages_of_fault(task, host, index, pages);
-		emit_cache(cpu, id, CACHE_ADDED, file, folio, time_word(space, time), task->pid, path);
+		__u64 begin = in_call ? 0 : count_pages_of_fault(task, host, index, pages);
+		emit_cache(cpu, id, begin ? CACHE_FAULTED : CACHE_ADDED, file, folio, time_word(space, begin ?: time), task->pid,
+			   path);
 		return 0;
 	}
 	__u32 missed = pages_in_range(index, pages, side->offset, io->bytes);

@@ -144,14 +144,15 @@ int file_fault_ends(struct bpf_perf_event_data *event)
 	return 0;
 }
 
-/* Pages that come in a fault, if it is one that may be told of. */
-static __always_inline void count_pages_of_fault(struct task_struct *task, __u64 host, __u64 index, __u32 pages)
+/* Pages that come in a fault: when it began; 0: it is not known, or the pages are of another file. */
+static __always_inline __u64 count_pages_of_fault(struct task_struct *task, __u64 host, __u64 index, __u32 pages)
 {
 	struct file_fault *fault = file_fault_of(task);
 
 	if (!is_under_way(fault, task) || fault->host != host)
-		return;
+		return 0;
 	__u32 own = fault->index >= index && fault->index < index + pages;
 	fault->missed += own;
 	fault->ahead += pages - own;
+	return fault->start;
 }

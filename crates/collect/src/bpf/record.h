@@ -109,6 +109,7 @@ struct config {
 #define CACHE_ADDED 0
 #define CACHE_EVICTED 1 /* memory was short */
 #define CACHE_DROPPED 2 /* somebody wanted it gone: truncated, removed, advised */
+#define CACHE_FAULTED 3 /* they came in by a fault on a mapping: all of one fault have the time of its begin */
 
 #define STALL_DIRECT_RECLAIM 0 /* the machine is short of memory */
 #define STALL_MEMCG_RECLAIM 1  /* its memory cgroup is at a limit */

@@ -562,7 +562,6 @@ impl Sensors {
                 losses.insert("io_of_other_threads".to_owned(), totals.io.unseen_calls);
                 losses.insert("io_of_32_bit_code".to_owned(), totals.io.foreign_calls);
                 losses.insert("handovers".to_owned(), totals.io.lost_handovers);
-                losses.insert("io_uring_polled".to_owned(), totals.io.polled_rings);
             }
         }
         if let Some(faults) = &self.faults {
