@@ -610,7 +610,7 @@ fn role_of(program: &str) -> Role {
         "request_submitted" | "request_submitted_early" | "request_completes" | "ring_created" => {
             Role::Requests
         }
-        "file_fault_begins" | "file_fault_ends" => Role::FileFaults,
+        "file_fault_begins" | "file_fault_maps_around" | "file_fault_ends" => Role::FileFaults,
         "live_delays" => Role::Iterator,
         "find_wanted" | "count_major_faults" => Role::Walks,
         _ => Role::Pages,

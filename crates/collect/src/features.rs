@@ -27,6 +27,7 @@ const OPTIONAL: &[&str] = &[
     "mm_filemap_add_to_page_cache",
     "mm_filemap_delete_from_page_cache",
     "mm_filemap_fault",
+    "mm_filemap_map_pages",
     "io_uring_submit_req", // CONFIG_IO_URING
     "io_uring_submit_sqe", // its name before 6.4
     "io_uring_complete",
@@ -189,6 +190,7 @@ mod tests {
                 "mm_filemap_add_to_page_cache",
                 "mm_filemap_delete_from_page_cache",
                 "mm_filemap_fault",
+                "mm_filemap_map_pages",
                 "mm_page_free",
                 "mm_vmscan_direct_reclaim_begin",
                 "mm_vmscan_direct_reclaim_end",

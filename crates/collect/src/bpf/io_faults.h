@@ -2,7 +2,8 @@
  *
  * Faults on mappings of files for which somebody had to wait, with their latency. Included by io.h.
  *
- *   mm_filemap_fault      (6.11) the page is not mapped: note the start; once more in the same fault: it has waited
+ *   mm_filemap_fault      the page is not mapped: note the start; once more in the same fault: it has waited
+ *   mm_filemap_map_pages  in the same fault after that: it has waited, and the page is mapped with those around it
  *   major-fault event     the fault is done: one record, as of a call
  *
  * The kernel raises no event for a fault that found its page in the page cache, but had to wait for it to be read, if it
@@ -83,6 +84,30 @@ static __always_inline void tell_file_fault(struct cpu_state *cpu, __u32 id, str
 	fault->start = 0;
 }
 
+static __always_inline void note_another_try(struct cpu_state *cpu, struct task_struct *task, struct file_fault *fault)
+{
+	if (!fault->tried_again)
+		fault->path = path_of_fault(cpu, task, fault->space);
+	fault->tried_again = now(cpu);
+}
+
+SEC("tp_btf/mm_filemap_map_pages")
+int BPF_PROG(file_fault_maps_around, struct address_space *mapping, unsigned long first, unsigned long last)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct file_fault *fault = file_fault_of(task);
+	__u32 id;
+
+	/* Nearly always there is none: those that find their pages at once are not noted. */
+	if (!is_under_way(fault, task) || fault->index < first || fault->index > last)
+		return 0;
+	struct cpu_state *cpu = this_cpu(&id);
+	if (!cpu || fault->host != LOAD(number_of(cpu, mapping), struct address_space, host))
+		return 0;
+	note_another_try(cpu, task, fault);
+	return 0;
+}
+
 SEC("tp_btf/mm_filemap_fault")
 int BPF_PROG(file_fault_begins, struct address_space *mapping, unsigned long index)
 {
@@ -99,9 +124,7 @@ int BPF_PROG(file_fault_begins, struct address_space *mapping, unsigned long ind
 	__u64 host = LOAD(number_of(cpu, mapping), struct address_space, host);
 	struct file_fault *fault = file_fault_of(task);
 	if (is_under_way(fault, task) && fault->host == host && fault->index == index) {
-		if (!fault->tried_again)
-			fault->path = path_of_fault(cpu, task, space);
-		fault->tried_again = now(cpu);
+		note_another_try(cpu, task, fault);
 		return 0;
 	}
 	tell_file_fault(cpu, id, fault, task->pid);

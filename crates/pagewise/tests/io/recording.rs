@@ -272,35 +272,25 @@ fn requests_of_io_uring_are_told_as_calls_are() {
     assert_eq!(recorded.of("fails_to"), [fails]);
     assert_eq!(recorded.of("not_files"), []);
     assert_eq!(report["losses"]["io_of_other_threads"], 0);
-    for context in ["read_in_order", "read_anywhere"] {
-        let latency = &context_of(&report, context)["latency"];
+    for function in ["read_in_order", "read_anywhere"] {
+        let latency = &context(&report, function, "read")["latency"];
         assert!(latency["p50_ns"].as_u64() > Some(0), "{latency}");
     }
     assert_eq!(
-        context_of(&report, "read_in_order")["class"],
+        context(&report, "read_in_order", "read")["class"],
         "SEQUENTIAL WILLNEED"
     );
     if recorded.file_of("read_in_order").filesystem != "tmpfs" {
         // What the kernel does for a request at once is the request's, and what a worker of its does, too.
         let by_mapping = report["contexts"].as_array().expect("contexts").iter();
         let mut by_mapping = by_mapping.filter(|context| context["does"] == "map");
-        assert!(by_mapping.all(|context| context["function"] != "submit"));
+        assert!(by_mapping.all(|context| context["function"] != "write_all"));
         let brought = recorded.calls["read_in_order"].iter();
         let brought: u64 = brought
             .map(|call| call.cached_bytes.unwrap_or(0) + call.ahead_bytes.unwrap_or(0))
             .sum();
         assert_eq!(brought, 64 * BLOCK);
     }
-}
-
-/// Reads by that function, whichever line of it.
-fn context_of<'a>(report: &'a Value, function: &str) -> &'a Value {
-    let contexts = report["contexts"].as_array().expect("contexts");
-    let is_by = |context: &&Value| {
-        let path = context["path"].as_array().expect("a path");
-        context["does"] == "read" && path.iter().any(|frame| frame["function"] == function)
-    };
-    contexts.iter().find(is_by).expect("a context")
 }
 
 #[test]

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/io_uring.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,16 +88,25 @@ static struct io_uring_sqe *queue(int opcode, int file, void *buffer, unsigned l
 	return request;
 }
 
-// Submits what is queued, and takes as many results: each as expected.
-static inline __attribute__((always_inline)) void submit(long expected)
+static unsigned submitted(void)
 {
-	unsigned number = ring.queued, flags = IORING_ENTER_GETEVENTS;
+	unsigned number = ring.queued;
 
 	ring.queued = 0;
-	if (ring.flags & IORING_SETUP_SQPOLL &&
-	    __atomic_load_n(ring.wakeup, __ATOMIC_SEQ_CST) & IORING_SQ_NEED_WAKEUP)
-		flags |= IORING_ENTER_SQ_WAKEUP;
-	if (syscall(__NR_io_uring_enter, ring.descriptor, number, number, flags, 0, 0) < 0)
+	return number;
+}
+
+static unsigned how_to_enter(void)
+{
+	bool sleeps = ring.flags & IORING_SETUP_SQPOLL &&
+		      __atomic_load_n(ring.wakeup, __ATOMIC_SEQ_CST) & IORING_SQ_NEED_WAKEUP;
+
+	return IORING_ENTER_GETEVENTS | (sleeps ? IORING_ENTER_SQ_WAKEUP : 0);
+}
+
+static void take_results(unsigned number, long entered, long expected)
+{
+	if (entered < 0)
 		fails("io_uring_enter");
 	for (; number; number--) {
 		unsigned head = *ring.results_head;
@@ -111,6 +121,14 @@ static inline __attribute__((always_inline)) void submit(long expected)
 		__atomic_store_n(ring.results_head, head + 1, __ATOMIC_RELEASE);
 	}
 }
+
+// Submits what is queued, and takes as many results: each as expected. No function, so that who calls it is who submits.
+#define submit(expected)                                                                                                      \
+	do {                                                                                                                  \
+		unsigned number = submitted();                                                                                \
+		take_results(number,                                                                                          \
+			     syscall(__NR_io_uring_enter, ring.descriptor, number, number, how_to_enter(), 0, 0), expected); \
+	} while (0)
 
 __attribute__((noinline)) static void read_in_order(int file)
 {
