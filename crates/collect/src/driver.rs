@@ -114,12 +114,15 @@ pub struct Totals {
 pub struct IoTotals {
     /// Files of which nothing could be told: their calls have the file 0.
     pub lost_files: u64,
-    /// Calls that ask the kernel to read or write later, by io_uring or AIO: what comes of them is not seen.
+    /// Calls that ask the kernel to read or write later, by AIO, or by io_uring where its requests are not followed: what comes of them is not
+    /// seen. Where they are, requests that have ended without telling so.
     pub unseen_calls: u64,
     /// Calls of 32-bit code, which are not recorded.
     pub foreign_calls: u64,
     /// Work that was handed over of which nothing could be told: who does it has no call path.
     pub lost_handovers: u64,
+    /// Rings of io_uring whose requests a thread of the kernel submits (`IORING_SETUP_SQPOLL`): these have no call path.
+    pub polled_rings: u64,
 }
 
 /// The running sensor. Dropping it detaches everything.
@@ -155,6 +158,10 @@ impl SwapSensor {
         let refused = |error: libbpf_rs::Error| CollectError::from_libbpf("swap", &error);
         let cpus = libbpf_rs::num_possible_cpus().map_err(refused)?;
         let sizes = RingSizes::of_this_machine(cpus);
+        let offered = features::io_features()?;
+        let follows_uring = options.io && offered.requests;
+        // No hint is given for mappings.
+        let tells_file_faults = options.io && !options.enforces && offered.file_faults;
         let config = Config {
             base_ns: options.base_ns,
             direct_map: options.layout.direct_map,
@@ -168,6 +175,7 @@ impl SwapSensor {
             check_call_paths: options.check_call_paths.into(),
             does_nothing: options.does_nothing.into(),
             copies_tables: 0, // nothing is copied by these programs
+            follows_uring: follows_uring.into(),
             enforces: options.enforces.into(),
             ring_words: sizes.words as u32,
             rings: sizes.rings as u32,
@@ -182,6 +190,8 @@ impl SwapSensor {
                 .is_none_or(|place| !missing_tracepoints.contains(&place));
             let asked_for = match role_of(&name) {
                 Role::Io => options.io,
+                Role::Requests => follows_uring,
+                Role::FileFaults => tells_file_faults,
                 Role::Faults | Role::Pages => options.memory,
                 Role::Processes | Role::Iterator | Role::Walks => true,
             };
@@ -204,7 +214,7 @@ impl SwapSensor {
             if name == "wishes" && !options.enforces {
                 map.set_max_entries(1).map_err(refused)?;
             }
-            if name == "known_files" && !options.io {
+            if name == "requests" && !follows_uring || name == "known_files" && !options.io {
                 map.set_max_entries(1).map_err(refused)?;
             }
             if ["cpus", "io_cpus"].contains(&&*name) {
@@ -231,7 +241,10 @@ impl SwapSensor {
         let process_links = attach(Role::Processes)?;
         let page_links = attach(Role::Pages)?;
         let fault_links = attach(Role::Faults)?;
-        let io_links = attach(Role::Io)?;
+        let mut io_links = Vec::new();
+        for role in IO_ROLES {
+            io_links.extend(attach(role)?);
+        }
         let paths = PathMemory::map(
             find(&object, ".bss.layouts")?.as_fd(),
             find(&object, ".bss.slots")?.as_fd(),
@@ -297,7 +310,10 @@ impl SwapSensor {
     /// If the kernel refuses to attach a program.
     pub fn resume(&mut self) -> Result<(), CollectError> {
         self.page_links = self.attach(Role::Pages)?;
-        self.io_links = self.attach(Role::Io)?;
+        for role in IO_ROLES {
+            let links = self.attach(role)?;
+            self.io_links.extend(links);
+        }
         self.resume_faults()
     }
 
@@ -526,13 +542,20 @@ impl SwapSensor {
 impl SwapSensor {
     /// `struct io_totals` of `bpf/record.h`.
     fn io_totals(&self) -> Result<IoTotals, CollectError> {
-        let [_, lost_files, unseen_calls, foreign_calls, lost_handovers] =
-            words(&self.object, ".data.io_totals")?;
+        let [
+            _,
+            lost_files,
+            unseen_calls,
+            foreign_calls,
+            lost_handovers,
+            polled_rings,
+        ] = words(&self.object, ".data.io_totals")?;
         Ok(IoTotals {
             lost_files,
             unseen_calls,
             foreign_calls,
             lost_handovers,
+            polled_rings,
         })
     }
 }
@@ -570,13 +593,24 @@ enum Role {
     Walks,
     /// Input and output (`bpf/io.h`).
     Io,
+    /// That of io_uring (`bpf/io_uring.h`), where the kernel shows it.
+    Requests,
+    /// Faults on mappings of files (`bpf/io_faults.h`), where the kernel shows them.
+    FileFaults,
 }
+
+/// All that belongs to input and output.
+const IO_ROLES: [Role; 3] = [Role::Io, Role::Requests, Role::FileFaults];
 
 fn role_of(program: &str) -> Role {
     match program {
         "program_starts" | "process_forks" | "thread_ends" => Role::Processes,
         "fault_in_program" | "fault_in_system_call" | "fault_ends" => Role::Faults,
         "io_begins" | "io_ends" | "page_cached" | "page_uncached" => Role::Io,
+        "request_submitted" | "request_submitted_early" | "request_completes" | "ring_created" => {
+            Role::Requests
+        }
+        "file_fault_begins" | "file_fault_maps_around" | "file_fault_ends" => Role::FileFaults,
         "live_delays" => Role::Iterator,
         "find_wanted" | "count_major_faults" => Role::Walks,
         _ => Role::Pages,
@@ -597,7 +631,7 @@ fn attach(
             continue;
         }
         let refused = |error: libbpf_rs::Error| CollectError::from_libbpf(&name, &error);
-        if name == "fault_ends" {
+        if ["fault_ends", "file_fault_ends"].contains(&&*name) {
             let (events, missing) = open_major_fault_events(cpus)?;
             *unseen_processors = missing;
             for event in events {

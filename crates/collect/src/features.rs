@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::Struct;
 use libbpf_rs::btf::types::Typedef;
 
 use crate::CollectError;
@@ -25,6 +26,12 @@ const OPTIONAL: &[&str] = &[
     "sys_exit",
     "mm_filemap_add_to_page_cache",
     "mm_filemap_delete_from_page_cache",
+    "mm_filemap_fault",
+    "mm_filemap_map_pages",
+    "io_uring_submit_req", // CONFIG_IO_URING
+    "io_uring_submit_sqe", // its name before 6.4
+    "io_uring_complete",
+    "io_uring_create",
 ];
 
 /// Of these, those without which calls on files are not seen.
@@ -97,6 +104,33 @@ pub(crate) fn require_io_tracepoints(missing: &[&'static str]) -> Result<(), Col
     }
 }
 
+/// What else the kernel shows of input and output than calls.
+pub(crate) struct IoFeatures {
+    /// Requests of io_uring.
+    pub(crate) requests: bool,
+    /// Faults on mappings of files.
+    pub(crate) file_faults: bool,
+}
+
+/// # Errors
+/// If the kernel does not describe itself.
+pub(crate) fn io_features() -> Result<IoFeatures, CollectError> {
+    let kernel = kernel_types()?;
+    let submitted = ["io_uring_submit_req", "io_uring_submit_sqe"];
+    Ok(IoFeatures {
+        // Before 6.0 a request had its command elsewhere, and the tracepoints other arguments.
+        requests: submitted.iter().any(|name| has_tracepoint(&kernel, name))
+            && has_tracepoint(&kernel, "io_uring_complete")
+            && has_struct(&kernel, "io_cmd_data")
+            && has_struct(&kernel, "io_rw"),
+        file_faults: has_tracepoint(&kernel, "mm_filemap_fault"),
+    })
+}
+
+fn has_struct(kernel: &Btf<'_>, name: &str) -> bool {
+    kernel.type_by_name::<Struct<'_>>(name).is_some()
+}
+
 /// The tracepoint a section name such as `tp_btf/NAME` refers to.
 pub(crate) fn tracepoint_of(section: &str) -> Option<&str> {
     section.strip_prefix("tp_btf/")
@@ -149,8 +183,14 @@ mod tests {
                 "block_bio_complete",
                 "block_bio_queue",
                 "block_rq_complete",
+                "io_uring_complete",
+                "io_uring_create",
+                "io_uring_submit_req",
+                "io_uring_submit_sqe",
                 "mm_filemap_add_to_page_cache",
                 "mm_filemap_delete_from_page_cache",
+                "mm_filemap_fault",
+                "mm_filemap_map_pages",
                 "mm_page_free",
                 "mm_vmscan_direct_reclaim_begin",
                 "mm_vmscan_direct_reclaim_end",

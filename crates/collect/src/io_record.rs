@@ -21,7 +21,8 @@ const MOST_PAGES: u64 = (1 << 21) - 1;
 pub(crate) const CALL_WORDS: usize = 6;
 pub(crate) const CACHE_WORDS: usize = 4;
 
-/// A system call that read, wrote or synchronized a regular file. One that transfers between two files is told twice.
+/// A system call that read, wrote or synchronized a regular file, a request of io_uring that did, or a fault on a mapping that had to
+/// wait. One that transfers between two files is told twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileCall {
     /// When it began, ns of CLOCK_MONOTONIC.
@@ -42,7 +43,7 @@ pub struct FileCall {
     pub offset: Option<u64>,
     /// Bytes moved, or the error's number.
     pub result: Result<u64, u16>,
-    /// From entering the kernel to leaving it, ns.
+    /// From entering the kernel to leaving it, ns; of a request of io_uring, from its submission until its result is told.
     pub latency_ns: u64,
     /// Bytes of the call's own range that the page cache got in it, in whole pages.
     pub cached_bytes: u64,
@@ -96,6 +97,12 @@ pub enum Call {
     CopyFileRange,
     Fsync,
     Fdatasync,
+    /// A request of io_uring, with vectors and registered buffers or without.
+    UringRead,
+    UringWrite,
+    UringSync,
+    /// A fault on a mapping of the file that had to wait for its page; of that page, and as if read.
+    Fault,
 }
 
 /// See [`FileCall::direction`].
@@ -131,6 +138,8 @@ pub struct CacheChange {
 pub enum CacheEvent {
     /// They came in.
     Added,
+    /// They came in by a fault on a mapping; all that it brought in have the time of its begin.
+    Faulted,
     /// They left as memory was short.
     Evicted,
     /// They left as somebody wanted it: truncated, removed, `POSIX_FADV_DONTNEED`.
@@ -215,7 +224,7 @@ fn file(word: u64) -> Option<u32> {
 /// The numbers of `bpf/record.h`.
 fn call(number: u64) -> Option<Call> {
     use Call::*;
-    const ALL: [Call; 13] = [
+    const ALL: [Call; 17] = [
         Read,
         Pread,
         Readv,
@@ -229,6 +238,10 @@ fn call(number: u64) -> Option<Call> {
         CopyFileRange,
         Fsync,
         Fdatasync,
+        UringRead,
+        UringWrite,
+        UringSync,
+        Fault,
     ];
     ALL.get(usize::try_from(number).ok()?.checked_sub(1)?)
         .copied()
@@ -243,6 +256,7 @@ pub(crate) fn decode_cache(words: &[u64], space: u32, time_ns: u64) -> Option<Ca
         0 => CacheEvent::Added,
         1 => CacheEvent::Evicted,
         2 => CacheEvent::Dropped,
+        3 => CacheEvent::Faulted,
         _ => return None,
     };
     Some(CacheChange {
@@ -251,7 +265,7 @@ pub(crate) fn decode_cache(words: &[u64], space: u32, time_ns: u64) -> Option<Ca
         file: file(first),
         offset: (third >> 24) * PAGE_BYTES,
         bytes: (first & u64::from(u32::MAX)) * PAGE_BYTES,
-        by: (what == CacheEvent::Added).then_some(Cacher {
+        by: matches!(what, CacheEvent::Added | CacheEvent::Faulted).then_some(Cacher {
             space,
             tid: (third & 0xff_ffff) as u32,
         }),
@@ -441,6 +455,8 @@ mod tests {
             "#define IO_PWRITEV 8",
             "#define IO_COPY 11",
             "#define IO_FDATASYNC 13",
+            "#define IO_URING_READ 14",
+            "#define IO_FAULT 17",
             "#define IO_TO_FILE (1ULL << 58)",
             "#define IO_CALL_SHIFT 53",
             "#define IO_DIRECT (1ULL << 52)",
@@ -459,6 +475,7 @@ mod tests {
             "#define WISH_AT_ONCE 3",
             "#define CACHE_EVICTED 1",
             "#define CACHE_DROPPED 2",
+            "#define CACHE_FAULTED 3",
             "#define FILE_UNLINKED 1",
             "#define PATH_IS_HANDED_OVER (1ULL << 61)",
             "#define MARK_OPTION 0x50677773",

@@ -52,6 +52,7 @@ pub(crate) struct Config {
     pub(crate) check_call_paths: u8,
     pub(crate) does_nothing: u8,
     pub(crate) copies_tables: u8,
+    pub(crate) follows_uring: u8,
     pub(crate) enforces: u8,
 }
 
@@ -74,6 +75,7 @@ impl Config {
             self.check_call_paths,
             self.does_nothing,
             self.copies_tables,
+            self.follows_uring,
             self.enforces,
         ]);
         bytes.resize(size_of::<Self>(), 0); // C pads the end

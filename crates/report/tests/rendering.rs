@@ -69,6 +69,11 @@ fn input_and_output_of_io_uring_is_not_silent() {
     let text = render(&findings, style(300));
     let expected = "io_uring or AIO was used by this program: 4,096 calls asked for";
     assert!(text.contains(expected), "{text}");
+    assert!(!text.contains("SQPOLL"), "{text}");
+    let totals = &mut findings.meta.totals;
+    totals.insert("polled_rings".to_owned(), 2);
+    let text = render(&findings, style(300));
+    assert!(text.contains("(IORING_SETUP_SQPOLL, 2 rings)"), "{text}");
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub struct IoContext {
     pub keys: Vec<String>,
     /// What it does.
     pub does: Use,
-    /// System calls; 0 of a mapping.
+    /// System calls, or requests of io_uring. Of a mapping, faults that had to wait for a page; 0 where the kernel does not tell of them.
     pub calls: u64,
     /// Of these, those that failed.
     pub failed: u64,
@@ -48,7 +48,7 @@ pub struct IoContext {
     pub unused_ahead_bytes: Option<u64>,
     /// What it brought in that had been evicted before; `None`: not known.
     pub refaulted_bytes: Option<u64>,
-    /// In what order.
+    /// In what order; of a mapping, that of what its faults have brought in.
     pub runs: Runs,
     /// What is used again; `None`: not known.
     pub reuse: Option<Reuse>,
@@ -69,7 +69,7 @@ pub enum Use {
     Write,
     /// Has them written back.
     Sync,
-    /// Touches mappings of them: only what had to be brought in is seen.
+    /// Touches mappings of them: only what had to be brought in, or waited for, is seen.
     Map,
 }
 
@@ -91,6 +91,7 @@ impl From<IoDirection> for Use {
             IoDirection::Read => Self::Read,
             IoDirection::Write => Self::Write,
             IoDirection::Sync => Self::Sync,
+            IoDirection::Map => Self::Map,
         }
     }
 }
@@ -147,9 +148,10 @@ impl IoContext {
             .then(|| (missed as f64 / used as f64).min(1.0))
     }
 
-    /// Mean bytes of a call that did not fail; `None`: there is none.
+    /// Mean bytes of a call that did not fail; `None`: there is none. Not all faults that bring in pages are told, so nor is a mean of theirs.
     pub fn mean_bytes(&self) -> Option<u64> {
         let succeeded = self.calls - self.failed;
-        (succeeded > 0 && self.does != Use::Sync).then(|| self.bytes / succeeded)
+        (succeeded > 0 && matches!(self.does, Use::Read | Use::Write))
+            .then(|| self.bytes / succeeded)
     }
 }

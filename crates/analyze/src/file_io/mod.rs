@@ -56,7 +56,7 @@ pub struct FileIo {
     pub beyond_bytes: u64,
     /// Bytes that the kernel evicted from the page cache of files that were used; `None`: what it did was not recorded.
     pub evicted_bytes: Option<u64>,
-    /// Calls of all contexts.
+    /// Calls of all contexts; faults on mappings are none.
     pub calls: u64,
     /// Bytes that they read.
     pub read_bytes: u64,

@@ -69,6 +69,10 @@ pub(crate) struct Tallies {
     files: Files,
     pages: Pages,
     open: OpenRuns,
+    /// Of pages that came in by mappings,
+    open_by_mapping: OpenRuns,
+    /// and those that have ended.
+    runs_by_mapping: HashMap<Who, Runs, RandomState>,
     /// By call path; the one that is not known too.
     who: HashMap<Option<u32>, Who, RandomState>,
     contexts: Tallied,
@@ -86,6 +90,8 @@ impl Tallies {
             files: Files::new(files),
             pages: Pages::default(),
             open: OpenRuns::default(),
+            open_by_mapping: OpenRuns::default(),
+            runs_by_mapping: HashMap::default(),
             who: HashMap::default(),
             contexts: HashMap::default(),
             tallies: Vec::new(),
@@ -139,12 +145,31 @@ impl Tallies {
                 let who = self.who(row.stack);
                 *self.cached.entry((who, file)).or_default() += row.bytes;
                 self.pages.added(who, file, row.offset, row.bytes);
+                self.add_to_run_by_mapping(who, file, row);
             }
             kind => {
                 let evicted = kind == IoCacheKind::Evicted;
                 self.pages.removed(file, row.offset, row.bytes, evicted);
             }
         }
+    }
+
+    /// What a mapping is touched in the order of shows by what its faults bring in: one that finds its page tells nothing. Until the first call by
+    /// a path has ended, its pages might be a mapping's.
+    fn add_to_run_by_mapping(&mut self, who: Who, file: u32, row: &IoCache) {
+        let makes_calls = |does| self.contexts.contains_key(&(who, does));
+        if makes_calls(Use::Read) || makes_calls(Use::Write) {
+            return;
+        }
+        let caller = Caller {
+            context: who.into(),
+            file,
+            tid: row.tid.unwrap_or(0),
+            writes: false,
+        };
+        let (runs, files) = (&mut self.runs_by_mapping, &self.files.files);
+        let mut ended = |run| add_run_by_mapping(runs, files, &run);
+        (self.open_by_mapping).call(caller, row.offset, row.bytes, &mut ended);
     }
 
     pub(crate) fn call(&mut self, row: &IoCall) {
@@ -166,7 +191,9 @@ impl Tallies {
         }
         let Some(file) = file else { return };
         self.add_to_file(context, file, 1, bytes, does);
-        let Some(offset) = row.offset.filter(|_| bytes > 0) else {
+        // What else of it is touched is not seen.
+        let has_place = bytes > 0 && does != Use::Map;
+        let Some(offset) = row.offset.filter(|_| has_place) else {
             return;
         };
         let file_use = &mut self.files.files[file as usize];
@@ -213,7 +240,7 @@ impl Tallies {
         if row.direct {
             tally.direct_bytes += row.bytes;
         }
-        if does != Use::Sync {
+        if matches!(does, Use::Read | Use::Write) {
             tally.runs.calls += row.calls;
             tally.runs.count += row.calls.saturating_sub(row.continued);
             tally.runs.bytes += row.bytes;
@@ -225,11 +252,12 @@ impl Tallies {
 
     fn add_to_file(&mut self, context: u32, file: u32, calls: u64, bytes: u64, does: Use) {
         let file_use = &mut self.files.files[file as usize];
-        file_use.calls += calls;
         match does {
             Use::Write => file_use.written_bytes += bytes,
-            _ => file_use.read_bytes += bytes,
+            Use::Read | Use::Sync => file_use.read_bytes += bytes,
+            Use::Map => {}
         }
+        file_use.calls += if does == Use::Map { 0 } else { calls };
         let tally = &mut self.tallies[context as usize];
         if file_use.is_in_memory() {
             tally.in_memory_bytes += bytes;
@@ -279,6 +307,9 @@ impl Tallies {
     fn close(&mut self) {
         let mut ended = |run| add_run(&mut self.tallies, &self.files.files, &run);
         self.open.close(&mut ended);
+        let (runs, files) = (&mut self.runs_by_mapping, &self.files.files);
+        let mut ended = |run| add_run_by_mapping(runs, files, &run);
+        self.open_by_mapping.close(&mut ended);
         let shares = self.pages.finish();
         if !self.summed {
             for (number, file) in self.files.files.iter_mut().enumerate() {
@@ -310,6 +341,7 @@ impl Tallies {
                 let (_, context) = self.tally(stack, Use::Map);
                 let tally = &mut self.tallies[context as usize];
                 tally.fate = fate;
+                tally.runs = self.runs_by_mapping.remove(&who).unwrap_or_default();
                 let files = self.cached.iter().filter(|((by, _), _)| *by == who);
                 tally.bytes = (fate.cached + fate.beyond) * PAGE;
                 tally.files = files.map(|(&(_, file), &bytes)| (file, bytes)).collect();
@@ -342,6 +374,19 @@ fn add_run(tallies: &mut [Tally], files: &[FileUse], run: &ClosedRun) {
     let size = Some(files[run.file() as usize].bytes);
     for (context, bytes) in run.parts() {
         run.add_to(&mut tallies[context as usize].runs, bytes, size);
+    }
+}
+
+fn add_run_by_mapping(
+    runs: &mut HashMap<Who, Runs, RandomState>,
+    files: &[FileUse],
+    run: &ClosedRun,
+) {
+    let size = Some(files[run.file() as usize].bytes);
+    for (who, bytes) in run.parts() {
+        if let Ok(who) = Who::try_from(who) {
+            run.add_to(runs.entry(who).or_default(), bytes, size);
+        }
     }
 }
 
@@ -423,7 +468,10 @@ fn context(
     };
     let reuse = reuse.filter(|_| is_known.reuse);
     let classes = thresholds.classes(&Evidence {
-        calls: tally.calls,
+        calls: match does {
+            Use::Map => tally.runs.calls,
+            _ => tally.calls,
+        },
         runs: &tally.runs,
         reuse,
         writes,
@@ -496,7 +544,9 @@ impl FileIo {
     /// Sums, and which contexts each file has.
     fn connect(&mut self) {
         for (index, context) in self.contexts.iter().enumerate() {
-            self.calls += context.calls;
+            if context.does != Use::Map {
+                self.calls += context.calls;
+            }
             match context.does {
                 Use::Read => self.read_bytes += context.bytes,
                 Use::Write => self.written_bytes += context.bytes,

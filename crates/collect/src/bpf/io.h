@@ -34,12 +34,12 @@ const __u8 io_calls[512] SEC(".rodata.io_calls") = {
 	[63] = IO_READ, [64] = IO_WRITE, [65] = IO_READV, [66] = IO_WRITEV, [67] = IO_PREAD, [68] = IO_PWRITE,
 	[69] = IO_PREADV, [70] = IO_PWRITEV, [71] = IO_SENDFILE, [76] = IO_SPLICE, [82] = IO_FSYNC,
 	[83] = IO_FDATASYNC, [285] = IO_COPY, [286] = IO_PREADV, [287] = IO_PWRITEV, [2] = IO_UNSEEN,
-	[426] = IO_UNSEEN, [167] = IO_MARK,
+	[426] = IO_ENTER, [167] = IO_MARK,
 #else /* arch/x86/entry/syscalls/syscall_64.tbl */
 	[0] = IO_READ, [1] = IO_WRITE, [17] = IO_PREAD, [18] = IO_PWRITE, [19] = IO_READV, [20] = IO_WRITEV,
 	[40] = IO_SENDFILE, [74] = IO_FSYNC, [75] = IO_FDATASYNC, [209] = IO_UNSEEN, [275] = IO_SPLICE,
 	[295] = IO_PREADV, [296] = IO_PWRITEV, [326] = IO_COPY, [327] = IO_PREADV, [328] = IO_PWRITEV,
-	[426] = IO_UNSEEN, [157] = IO_MARK,
+	[426] = IO_ENTER, [157] = IO_MARK,
 #endif
 };
 
@@ -68,6 +68,7 @@ struct io_call {
 	__u32 space;
 	__u32 call;
 	__u32 wish;
+	__u64 request; /* of io_uring_enter: the struct io_kiocb that the thread is at; 0: none that is told of */
 	struct io_side sides[2];
 };
 struct io_call io_under_way[CALL_SLOTS];
@@ -197,6 +198,15 @@ static __always_inline void emit_io(struct cpu_state *cpu, __u32 id, const __u64
 #endif
 }
 
+/* As a number: the verifier allows no arithmetic on a pointer. */
+static __always_inline __u64 number_of(struct cpu_state *cpu, void *pointer)
+{
+	*(volatile __u64 *)&cpu->number = (__u64)pointer;
+	return *(volatile __u64 *)&cpu->number;
+}
+
 #include "io_files.h"
 #include "io_calls.h"
+#include "io_uring.h"
+#include "io_faults.h"
 #include "io_cache.h"

@@ -3,12 +3,43 @@
  * Pages of files that come into the page cache and leave it. Included by io.h.
  */
 
-/* Files of overlayfs keep their pages in another inode, which then is a second name of the file. */
-static __always_inline bool is_of_overlay(const struct io_call *io)
+/* The inode that an open file of overlayfs keeps its pages in; `upper`: if it was copied up since it was opened. 0: none. */
+static __always_inline __u64 inode_behind(__u64 file, bool upper)
 {
-	__u64 inode = io->sides[0].inode ?: io->sides[1].inode;
+	__u64 behind = LOAD(file, struct file, private_data);
 
-	return (__u32)LOAD(LOAD(inode, struct inode, i_sb), struct super_block, s_magic) == OVERLAYFS_SUPER_MAGIC;
+	if (bpf_core_type_exists(struct ovl_file))
+		behind = upper ? LOAD(behind, struct ovl_file, upperfile) : LOAD(behind, struct ovl_file, realfile);
+	else if (upper)
+		return 0;
+	return behind ? LOAD(behind, struct file, f_inode) : 0;
+}
+
+static __always_inline bool is_behind(const struct io_side *side, __u64 host)
+{
+	if (!side->inode)
+		return false;
+	__u64 super = LOAD(side->inode, struct inode, i_sb);
+	if ((__u32)LOAD(super, struct super_block, s_magic) != OVERLAYFS_SUPER_MAGIC)
+		return false;
+	return inode_behind(side->file, false) == host || inode_behind(side->file, true) == host;
+}
+
+/* Files of overlayfs keep their pages in another inode, which then is a second name of the file. That of any other file is not: a call may
+ * copy from one to another, or its buffer may be a mapping. */
+static __always_inline struct io_side *side_before(struct io_call *io, __u64 host)
+{
+	struct io_side *side = is_behind(&io->sides[0], host) ? &io->sides[0] : &io->sides[1];
+
+	if (side == &io->sides[1] && !is_behind(side, host))
+		return 0;
+	struct known_file alias = {
+		.inode = LOAD(host, struct inode, i_ino),
+		.generation = LOAD(host, struct inode, i_generation),
+		.number = side->number,
+	};
+	bpf_map_update_elem(&known_files, &host, &alias, BPF_NOEXIST);
+	return side;
 }
 
 /* Which file of the call under way these pages are of; NULL: of none. */
@@ -48,13 +79,6 @@ static __always_inline void emit_cache(struct cpu_state *cpu, __u32 id, __u64 wh
 	emit_io(cpu, id, record, 4);
 }
 
-/* As a number: the verifier allows no arithmetic on a pointer. */
-static __always_inline __u64 number_of(struct cpu_state *cpu, void *pointer)
-{
-	*(volatile __u64 *)&cpu->number = (__u64)pointer;
-	return *(volatile __u64 *)&cpu->number;
-}
-
 static __always_inline __u64 host_of(__u64 folio)
 {
 	__u64 mapping = LOAD(folio, struct folio, mapping);
@@ -82,35 +106,28 @@ int BPF_PROG(page_cached, struct folio *added)
 	if (!host)
 		return 0;
 	__u64 time = now(cpu);
+	__u32 pages = 1U << (folio_order(folio) & 15);
+	__u64 index = LOAD(folio, struct folio, index);
 	bool in_call = io->start && io->thread == (__u32)task->pid;
-	struct io_side *side = in_call ? side_of(io, host) : 0;
-	if (in_call && !side && is_of_overlay(io)) {
-		side = io->sides[0].inode ? &io->sides[0] : &io->sides[1];
-		struct known_file alias = {
-			.inode = LOAD(host, struct inode, i_ino),
-			.generation = LOAD(host, struct inode, i_generation),
-			.number = side->number,
-		};
-		bpf_map_update_elem(&known_files, &host, &alias, BPF_NOEXIST);
+	struct io_call *request = request_at_work(in_call ? io : 0, task, id);
+	if (request) {
+		io = request;
+		in_call = true;
 	}
+	struct io_side *side = in_call ? side_of(io, host) : 0;
+	if (in_call && !side)
+		side = side_before(io, host);
 	if (config.enforces && (!side || io->wish == WISH_NOTHING))
 		return 0;
 	if (!side) { /* also in a call, whose buffer may be a mapping of this file */
 		__u32 file = number_of_file(id, host, 0, space);
-		__u64 path = 0;
-		if (in_call) {
-			path = io->path;
-		} else if (config.call_paths) {
-			struct pt_regs *program = (struct pt_regs *)bpf_task_pt_regs(task);
-			struct user_registers registers = USER_REGISTERS(program);
+		__u64 path = in_call ? io->path : path_of_fault(cpu, task, space);
 
-			path = path_of_worker(cpu, task, space, &registers);
-		}
-		emit_cache(cpu, id, CACHE_ADDED, file, folio, time_word(space, time), task->pid, path);
+		__u64 begin = in_call ? 0 : count_pages_of_fault(task, host, index, pages);
+		emit_cache(cpu, id, begin ? CACHE_FAULTED : CACHE_ADDED, file, folio, time_word(space, begin ?: time), task->pid,
+			   path);
 		return 0;
 	}
-	__u32 pages = 1U << (folio_order(folio) & 15);
-	__u64 index = LOAD(folio, struct folio, index);
 	__u32 missed = pages_in_range(index, pages, side->offset, io->bytes);
 	side->missed += missed;
 	side->ahead += pages - missed;

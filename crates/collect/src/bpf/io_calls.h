@@ -42,7 +42,7 @@ static __always_inline bool is_write(__u32 call)
 
 static __always_inline bool is_sync(__u32 call)
 {
-	return call == IO_FSYNC || call == IO_FDATASYNC;
+	return call == IO_FSYNC || call == IO_FDATASYNC || call == IO_URING_SYNC;
 }
 
 static __always_inline bool has_vectors(__u32 call)
@@ -194,8 +194,11 @@ int BPF_PROG(io_begins, struct pt_regs *regs, long number)
 			take_mark(cpu, task, space, arguments, &registers);
 		return 0;
 	}
-	if (call == IO_UNSEEN || is_foreign_call(task)) {
-		__sync_fetch_and_add(call == IO_UNSEEN ? &io_totals.unseen_calls : &io_totals.foreign_calls, 1);
+	if (call == IO_ENTER && config.follows_uring)
+		return 0; /* io_uring.h */
+	bool is_unseen = call == IO_UNSEEN || call == IO_ENTER;
+	if (is_unseen || is_foreign_call(task)) {
+		__sync_fetch_and_add(is_unseen ? &io_totals.unseen_calls : &io_totals.foreign_calls, 1);
 		return 0;
 	}
 	struct io_call *io = &io_under_way[task->pid & (CALL_SLOTS - 1)];

@@ -195,7 +195,9 @@ struct task_struct {
 	struct signal_struct *signal;
 	struct files_struct *files;
 	struct task_delay_info *delays;
+	unsigned long min_flt;
 	unsigned long maj_flt;
+	void *worker_private;
 	struct task_io_accounting ioac;
 	struct thread_struct thread;
 	struct vm_struct *stack_vm_area;
@@ -221,6 +223,41 @@ struct bio {
 struct request {
 	unsigned int cmd_flags;
 	struct bio *bio;
+};
+struct io_cqe {
+	__s32 res;
+	int fd;
+};
+struct io_cmd_data {
+	__u8 data[56];
+};
+struct io_wq_work {
+	unsigned int flags;
+};
+struct io_kiocb {
+	union {
+		struct file *file;
+		struct io_cmd_data cmd; /* since 6.0 */
+	};
+	__u8 opcode;
+	unsigned int flags;
+	struct io_cqe cqe;
+	struct io_wq_work work;
+};
+struct kiocb {
+	__s64 ki_pos;
+};
+struct io_rw { /* io_uring/rw.c: what is in cmd of one that reads or writes */
+	struct kiocb kiocb;
+	__u64 addr;
+	__u32 len;
+};
+struct io_worker { /* io_uring/io-wq.c */
+	struct io_wq_work *cur_work;
+};
+struct ovl_file { /* fs/overlayfs/file.c, since 6.13: what private_data points to; before, that is the first one */
+	struct file *realfile;
+	struct file *upperfile;
 };
 struct bpf_iter__task {
 	struct task_struct *task;

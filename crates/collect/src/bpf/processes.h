@@ -172,6 +172,7 @@ int BPF_PROG(thread_ends, struct task_struct *task)
 	__sync_fetch_and_add(&totals.major_faults, task->maj_flt);
 	add_delays(&stall_totals.ended, task, 1);
 	tell_pending(cpu, id, task->pid);
+	tell_file_fault(cpu, id, file_fault_of(task), task->pid);
 	if (task->signal->live.counter > 0)
 		return 0;
 	struct process ended = *process;

@@ -45,6 +45,7 @@ struct config {
 	__u8 check_call_paths; /* a recognized stack is copied too, to be unwound and compared */
 	__u8 does_nothing;     /* the programs of faults and evictions return at once, to measure what calling them costs */
 	__u8 copies_tables;    /* bpf_probe_read_kernel is allowed: page tables are copied as a whole and then looked at */
+	__u8 follows_uring;    /* requests of io_uring are told of, not only counted */
 	__u8 enforces;         /* calls on files are heard of by what is wished of their paths, soon, and with how the file reads ahead */
 };
 
@@ -72,6 +73,11 @@ struct config {
 #define IO_COPY 11
 #define IO_FSYNC 12
 #define IO_FDATASYNC 13
+#define IO_URING_READ 14
+#define IO_URING_WRITE 15
+#define IO_URING_SYNC 16
+#define IO_FAULT 17 /* on a mapping of the file */
+#define IO_ENTER 29 /* io_uring_enter: what its requests do is told, or it is only counted */
 #define IO_MARK 30 /* no call on a file, but what pagewise.h says of those to come: see MARK_OPTION */
 #define IO_UNSEEN 31 /* asks for what threads of the kernel do later: only counted */
 
@@ -103,6 +109,7 @@ struct config {
 #define CACHE_ADDED 0
 #define CACHE_EVICTED 1 /* memory was short */
 #define CACHE_DROPPED 2 /* somebody wanted it gone: truncated, removed, advised */
+#define CACHE_FAULTED 3 /* they came in by a fault on a mapping: all of one fault have the time of its begin */
 
 #define STALL_DIRECT_RECLAIM 0 /* the machine is short of memory */
 #define STALL_MEMCG_RECLAIM 1  /* its memory cgroup is at a limit */
@@ -272,6 +279,7 @@ struct io_totals {
 	__u64 unseen_calls; /* of recorded programs: input and output that happens elsewhere (io_uring, io_submit) */
 	__u64 foreign_calls; /* of 32-bit code */
 	__u64 lost_handovers; /* of which no notice could be given */
+	__u64 polled_rings; /* of io_uring, whose requests a thread of the kernel submits: they have no call path */
 };
 
 /* Of one walk over all tasks. */

@@ -134,11 +134,12 @@ pub(super) fn both(
 
 /// Of a recording without the programs that see faults and evictions: what they would have counted is not known.
 pub(super) fn leave_out_unseen_faults(totals: &mut BTreeMap<String, u64>) {
-    const OF_NO_FAULT: [&str; 4] = [
+    const OF_NO_FAULT: [&str; 5] = [
         "major_faults",
         "stack_pages_brought_in",
         "call_paths_checked",
         "call_paths_different",
+        "polled_rings",
     ];
     totals.retain(|name, _| OF_NO_FAULT.contains(&name.as_str()));
 }
@@ -181,6 +182,9 @@ pub(super) fn kept_counts(
                 translator.fault_paths.different,
             ),
         ]);
+    }
+    if totals.io.polled_rings > 0 {
+        counts.insert("polled_rings".to_owned(), totals.io.polled_rings);
     }
     if totals.reads_are_counted {
         counts.insert("pages_read".to_owned(), totals.pages_read + read_unseen);

@@ -26,6 +26,53 @@ const MOST_BROUGHT_IN: usize = 4096;
 /// Of stacks that were recognized wrongly, which must not be.
 const MOST_TOLD: u64 = 4;
 
+/// Records come at most that long after the copies of their stacks: requests of io_uring have it from their begin.
+const KEPT_FOR: Duration = Duration::from_secs(60);
+
+/// By number of a copy. What nobody takes is forgotten after once to twice that time: who needs a copy last is not always known, such as
+/// of pages that a fault has brought in.
+struct Aging<T> {
+    recent: HashMap<u64, T>,
+    older: HashMap<u64, T>,
+    turned: Instant,
+}
+
+impl<T> Default for Aging<T> {
+    fn default() -> Self {
+        Self {
+            recent: HashMap::new(),
+            older: HashMap::new(),
+            turned: Instant::now(),
+        }
+    }
+}
+
+impl<T: Copy> Aging<T> {
+    fn is_due(&self) -> bool {
+        self.turned.elapsed() >= KEPT_FOR
+    }
+
+    fn turn(&mut self) {
+        self.turned = Instant::now();
+        self.older = std::mem::take(&mut self.recent);
+    }
+
+    fn insert(&mut self, copy: u64, value: T) {
+        self.recent.insert(copy, value);
+    }
+
+    fn get(&self, copy: u64) -> Option<T> {
+        let found = self.recent.get(&copy).or_else(|| self.older.get(&copy));
+        found.copied()
+    }
+
+    fn remove(&mut self, copy: u64) -> Option<T> {
+        self.recent
+            .remove(&copy)
+            .or_else(|| self.older.remove(&copy))
+    }
+}
+
 #[derive(Default)]
 pub(crate) struct FaultPaths {
     /// Events that wait for their path's number, by place in the list of events.
@@ -33,7 +80,7 @@ pub(crate) struct FaultPaths {
     /// By which paths work was handed over, by token.
     handovers: HashMap<u64, CallPath>,
     /// Copies that were unwound, perhaps before the event they belong to.
-    numbers: HashMap<u64, Option<u32>>,
+    numbers: Aging<Option<u32>>,
     /// Each with the number of changes of code that had happened before.
     lessons: Vec<(u64, Lesson)>,
     /// Stacks that came too late: their process had gone.
@@ -60,8 +107,8 @@ impl FaultPaths {
         match path {
             CallPath::Unknown => None,
             CallPath::Known(number) => Some(number),
-            CallPath::Copied(sequence) if keep => self.numbers.get(&sequence).copied().flatten(),
-            CallPath::Copied(sequence) => self.numbers.remove(&sequence).flatten(),
+            CallPath::Copied(sequence) if keep => self.numbers.get(sequence).flatten(),
+            CallPath::Copied(sequence) => self.numbers.remove(sequence).flatten(),
             CallPath::HandedOver(token) => self.number_of_handover(token),
         }
     }
@@ -100,7 +147,7 @@ impl FaultPaths {
         let found = pid.and_then(unwind);
         if stack.known.is_none() {
             let number = found.as_ref().map(|found| found.number);
-            self.numbers.insert(stack.sequence, number);
+            self.remember(stack.sequence, number);
         }
         let (Some(pid), Some(found)) = (pid, found) else {
             self.too_late += u64::from(stack.known.is_none());
@@ -117,6 +164,21 @@ impl FaultPaths {
             }
         }
         found.rows
+    }
+
+    /// Hand-overs may be asked for long after: what is about to be forgotten is looked up for them before.
+    fn remember(&mut self, sequence: u64, number: Option<u32>) {
+        if self.numbers.is_due() {
+            for path in self.handovers.values_mut() {
+                if let CallPath::Copied(sequence) = *path
+                    && let Some(number) = self.numbers.get(sequence).flatten()
+                {
+                    *path = CallPath::Known(number);
+                }
+            }
+            self.numbers.turn();
+        }
+        self.numbers.insert(sequence, number);
     }
 
     fn compare(&mut self, stack: &CopiedStack, found: u32, call_paths: &CallPaths) {
@@ -214,13 +276,29 @@ mod tests {
     use super::*;
 
     #[test]
+    fn copies_that_nobody_takes_are_forgotten_in_time_but_not_those_of_hand_overs() {
+        let mut paths = FaultPaths::default();
+        paths.handed_over(5, CallPath::Copied(9));
+        paths.remember(9, Some(3));
+        for turn in 0..2 {
+            assert_eq!(paths.number(CallPath::Copied(9), true), Some(3), "{turn}");
+            paths.numbers.turned = Instant::now() - KEPT_FOR;
+            paths.remember(10 + turn, Some(4));
+        }
+        assert_eq!(paths.number(CallPath::Copied(9), true), None, "forgotten");
+        assert_eq!(paths.number(CallPath::HandedOver(5), false), Some(3));
+        assert_eq!(paths.number(CallPath::Copied(10), false), Some(4));
+        assert_eq!(paths.number(CallPath::Copied(10), false), None, "taken");
+    }
+
+    #[test]
     fn a_hand_over_is_known_once_its_stack_is_unwound_and_stays_known() {
         let mut paths = FaultPaths::default();
         let handed_over = CallPath::HandedOver(5);
         assert_eq!(paths.number(handed_over, true), None, "not told of");
         paths.handed_over(5, CallPath::Copied(9));
         assert_eq!(paths.number(handed_over, false), None, "not unwound");
-        paths.numbers.insert(9, Some(3));
+        paths.remember(9, Some(3));
         assert_eq!(paths.number(handed_over, false), Some(3));
         for told in [CallPath::Unknown, CallPath::Copied(10)] {
             paths.handed_over(5, told);

@@ -208,6 +208,182 @@ fn each_call_is_told_with_its_file_place_and_result() {
     }
 }
 
+/// Records `uring` on a file of 64 blocks; `None`: the kernel has no io_uring, or lets nobody use it.
+fn record_requests(folder: &Path, how: &str) -> Option<(Recorded, Value)> {
+    let program = format!("./uring data {how}");
+    let blocks = || {
+        let file = fs::File::create(folder.join("data")).expect("made");
+        file.set_len(0).expect("empty");
+        fs::write(folder.join("data"), vec![1; 64 * BLOCK as usize]).expect("written");
+        file.sync_all().expect("written back");
+    };
+    let (ended, report) =
+        record_all_paths(folder, "--io --sensors none", program.trim_end(), blocks);
+    if ended.stdout == "no io_uring\n" {
+        println!("skipped: this kernel refuses io_uring");
+        return None;
+    }
+    assert_nothing_lost(&report);
+    Some((Recorded::read(folder, "/uring"), report))
+}
+
+#[test]
+fn requests_of_io_uring_are_told_as_calls_are() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder_with("uring.c");
+    let Some((recorded, report)) = record_requests(folder.path(), "") else {
+        return;
+    };
+    machine.assert_restored();
+    let read = |block: u64, blocks: u64| {
+        let place = Some(block * BLOCK);
+        ("io_uring read", "read", place, Ok(blocks * BLOCK))
+    };
+    let write = |block: u64, blocks: u64| {
+        let place = Some(block * BLOCK);
+        ("io_uring write", "write", place, Ok(blocks * BLOCK))
+    };
+    let sorted = |mut told: Vec<Told>| {
+        told.sort_unstable();
+        told
+    };
+    let all: Vec<Told> = (0..64).map(|block| read(block, 1)).collect();
+    assert_eq!(recorded.of("read_in_order"), all);
+    // Eight at a time end in whatever order.
+    let anywhere: Vec<Told> = (0..96).map(|call| read(call * 37 % 64, 1)).collect();
+    assert_eq!(sorted(recorded.of("read_anywhere")), sorted(anywhere));
+    let all: Vec<Told> = (0..64).map(|block| write(block, 1)).collect();
+    assert_eq!(recorded.of("write_all"), all);
+    let sync = ("io_uring fsync", "sync", None, Ok(0));
+    assert_eq!(recorded.of("syncs"), [sync, sync]);
+    assert_eq!(recorded.of("vectors"), [read(8, 2), write(16, 2)]);
+    assert_eq!(recorded.of("at_position"), [read(3, 1), read(4, 1)]);
+    let lines: Vec<Told> = (0..10)
+        .map(|line| ("io_uring write", "write", Some(line * 100), Ok(100)))
+        .collect();
+    assert_eq!(recorded.of("append"), lines);
+    assert_eq!(recorded.name_of_file("append"), "data.log");
+    let registered: Vec<Told> = (0..4).map(|block| read(block, 1)).collect();
+    assert_eq!(recorded.of("registered"), registered);
+    assert_eq!(recorded.name_of_file("registered"), "data");
+    let fails = ("io_uring read", "read", Some(0), Err(14));
+    assert_eq!(recorded.of("fails_to"), [fails]);
+    assert_eq!(recorded.of("not_files"), []);
+    assert_eq!(report["losses"]["io_of_other_threads"], 0);
+    for function in ["read_in_order", "read_anywhere"] {
+        let latency = &context(&report, function, "read")["latency"];
+        assert!(latency["p50_ns"].as_u64() > Some(0), "{latency}");
+    }
+    assert_eq!(
+        context(&report, "read_in_order", "read")["class"],
+        "SEQUENTIAL WILLNEED"
+    );
+    if recorded.file_of("read_in_order").filesystem != "tmpfs" {
+        // What the kernel does for a request at once is the request's, and what a worker of its does, too.
+        let by_mapping = report["contexts"].as_array().expect("contexts").iter();
+        let mut by_mapping = by_mapping.filter(|context| context["does"] == "map");
+        assert!(by_mapping.all(|context| context["function"] != "write_all"));
+        let brought = recorded.calls["read_in_order"].iter();
+        let brought: u64 = brought
+            .map(|call| call.cached_bytes.unwrap_or(0) + call.ahead_bytes.unwrap_or(0))
+            .sum();
+        assert_eq!(brought, 64 * BLOCK);
+    }
+}
+
+#[test]
+fn requests_that_a_thread_of_the_kernel_submits_have_no_path_and_that_is_told() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder_with("uring.c");
+    let Some((recorded, _)) = record_requests(folder.path(), "polled") else {
+        return;
+    };
+    machine.assert_restored();
+    let requests = recorded.of("");
+    let requests = requests.iter().filter(|call| call.0 == "io_uring read");
+    let places: Vec<Option<u64>> = requests.map(|call| call.2).collect();
+    let expected: Vec<Option<u64>> = (0..64).map(|block| Some(block * BLOCK)).collect();
+    assert_eq!(places, expected);
+    let text = run(folder.path(), &["report"]).expect_code(0).stdout;
+    assert!(text.contains("(IORING_SETUP_SQPOLL, 1 rings)"), "{text}");
+}
+
+#[test]
+fn faults_on_a_mapping_are_told_with_their_latency_and_as_many_as_the_program_counts() {
+    const PAGES: u64 = 8192;
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder_with("mapread.c");
+    fs::write(
+        folder.path().join("data"),
+        vec![1; (PAGES * BLOCK) as usize],
+    )
+    .expect("written");
+    let options = "--io --sensors none";
+    let (ended, report) = record_all_paths(folder.path(), options, "./mapread data", || {});
+    machine.assert_restored();
+    assert_nothing_lost(&report);
+    let recorded = Recorded::read(folder.path(), "/mapread");
+    let counts: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    if counts["anywhere"] == 0 {
+        println!("skipped: the file is in memory");
+        return;
+    }
+    let faults = |function: &str| recorded.calls.get(function).map_or(&[][..], Vec::as_slice);
+    for fault in ["touch_in_order", "touch_anywhere", "touch_together"]
+        .iter()
+        .flat_map(|function| faults(function))
+    {
+        assert_eq!(
+            (fault.call.as_str(), fault.direction.as_str()),
+            ("fault", "map")
+        );
+        assert_eq!((fault.bytes, fault.direct), (Some(BLOCK), false));
+        assert!(fault.latency_ns > 0 && fault.stack.is_some());
+    }
+    // One that waits for what is being read ahead may be no major fault.
+    let told = |function: &str| faults(function).len() as u64;
+    let counted = |function: &str| counts[function].as_u64().expect("a count");
+    let in_order = told("touch_in_order");
+    assert!(
+        in_order >= counted("in_order") && in_order <= PAGES / 16,
+        "{in_order}: {counts}"
+    );
+    assert_eq!(told("touch_anywhere"), counted("anywhere"));
+    assert_eq!(
+        counted("anywhere"),
+        counted("touches"),
+        "one page is read by each"
+    );
+    let places = faults("touch_anywhere").iter().map(|fault| fault.offset);
+    let expected = (0..counted("touches")).map(|touch| Some(touch * 7919 % PAGES * BLOCK));
+    assert!(places.eq(expected));
+    // Of two threads that touch a page at the same time, one reads it and the other one waits, which is a major fault or not.
+    let together = told("touch_together");
+    assert!(together >= counted("together"), "{together}: {counts}");
+    assert!(together <= 2 * counted("touches"), "{together}: {counts}");
+    assert!(
+        together > counted("touches") * 11 / 10,
+        "{together}: {counts}"
+    );
+
+    let in_order = context(&report, "touch_in_order", "map");
+    let anywhere = context(&report, "touch_anywhere", "map");
+    assert_eq!(in_order["class"], "SEQUENTIAL", "{in_order:#}");
+    assert_eq!(anywhere["class"], "RANDOM", "{anywhere:#}");
+    assert_eq!(in_order["bytes"], PAGES * BLOCK);
+    assert_eq!(anywhere["calls"], counts["touches"]);
+    for context in [in_order, anywhere] {
+        assert!(context["latency"]["p50_ns"].as_u64() > Some(0));
+        assert!(context["latency_ns"].as_u64() > Some(0) && context["advice"].is_null());
+    }
+}
+
 #[test]
 fn a_scanner_and_a_server_are_told_apart() {
     let Some(machine) = Machine::reserve() else {
@@ -430,6 +606,37 @@ fn files_of_overlayfs_are_told_as_the_program_sees_them() {
     if let Some(overlay) = Overlay::mount() {
         assert_told_of_whole_file(&overlay.path().join("data"));
     }
+}
+
+/// What one call copies comes into the page cache for both files, each of which has another inode for that.
+#[test]
+fn files_of_overlayfs_that_are_copied_to_each_other_keep_their_names() {
+    let Some(overlay) = Overlay::mount() else {
+        return;
+    };
+    let merged = overlay.path();
+    let (from, to) = (merged.join("data"), merged.join("copy"));
+    let folder = folder_with("copies.c");
+    let program = format!("./copies {} {}", from.display(), to.display());
+    record_all_paths(folder.path(), "--io --sensors none", &program, || {});
+    let recorded = Recorded::read(folder.path(), "/copies");
+    let number = |path: &Path| {
+        let is_it = |file: &&IoFile| file.path.as_deref() == path.to_str();
+        let mut found = recorded.files.values().filter(is_it);
+        found.next().map(|file| file.file)
+    };
+    let (from, to) = (number(&from), number(&to));
+    assert!(from.is_some() && to.is_some() && from != to);
+    let brought = |function: &str, file: Option<u32>| -> u64 {
+        let rows = recorded.cache.iter();
+        let of_it = rows.filter(|(by, row)| by == function && row.file == file);
+        let added = of_it.filter(|(_, row)| row.kind == IoCacheKind::Added);
+        added.map(|(_, row)| row.bytes).sum()
+    };
+    // By copy_file_range, and from a mapping of the one to the other.
+    assert_eq!(brought("copies", from), 1 << 20);
+    assert_eq!(brought("copies", to), 1 << 20);
+    assert_eq!(brought("writes", to), 1 << 20);
 }
 
 #[test]

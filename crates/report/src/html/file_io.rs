@@ -102,14 +102,14 @@ fn context_cells(context: &IoContext, io: &FileIo) -> Vec<Cell> {
     vec![
         Cell::number(Some(context.bytes), bytes),
         known(
-            Some(context.calls).filter(|_| context.does != Use::Map),
+            Some(context.calls).filter(|&calls| calls > 0 || context.does != Use::Map),
             count,
         ),
         known(context.mean_bytes(), bytes),
         known(context.latency.quantile(0.5), duration),
         known(context.latency.quantile(0.99), duration),
         known(
-            Some(context.latency_ns).filter(|_| context.does != Use::Map),
+            Some(context.latency_ns).filter(|_| context.calls > 0 || context.does != Use::Map),
             duration,
         ),
         match (context.does, context.miss_ratio()) {

@@ -217,7 +217,7 @@ impl Frames {
 impl ModelIo {
     fn of(io: &FileIo) -> Option<Self> {
         let mut frames = Frames::default();
-        // A mapping has no calls, and nothing that it waited for is known.
+        // Of a mapping that nobody waited for, or where the kernel does not tell, there is nothing to show.
         let calls = io.contexts.iter().filter(|context| context.calls > 0);
         let paths: Vec<ModelIoPath> = calls
             .take(MOST_PATHS)

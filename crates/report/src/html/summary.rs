@@ -8,6 +8,7 @@ use super::escape::html;
 use crate::text::Style;
 use crate::text::attribution_remarks;
 use crate::text::page_out_remarks;
+use crate::text::polled_rings;
 use crate::text::sentences;
 use crate::text::unattributed_io;
 use crate::text::waits_lines;
@@ -161,6 +162,7 @@ fn remarks(findings: &Findings, events: u64, drawn: u64) -> Vec<(&'static str, S
         remarks.push(("", format!("Sensor {sensor}: {state}")));
     }
     remarks.extend(unattributed_io(meta).map(|line| ("loss", line)));
+    remarks.extend(polled_rings(meta).map(|line| ("loss", line)));
     remarks.extend(page_out_remarks(meta).map(|line| ("loss", line)));
     if findings.counted_events > 0 {
         let counted = count(findings.counted_events);

@@ -76,7 +76,7 @@ pub(super) struct JsonIoFile<'a> {
 impl<'a> JsonContext<'a> {
     fn new(context: &'a IoContext) -> Self {
         let place = context.place();
-        let has_runs = matches!(context.does, Use::Read | Use::Write);
+        let has_runs = context.does != Use::Sync;
         let (advice, advice_bytes) = advice_name(context.advice);
         Self {
             does: context.does.name(),

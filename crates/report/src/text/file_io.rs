@@ -160,8 +160,13 @@ pub(crate) fn grounds(context: &IoContext, io: &FileIo, style: Style) -> String 
             several => format!("{name} and {} more files", count(several as u64 - 1)),
         });
     }
-    if let (Use::Read | Use::Write, Some(mean)) = (context.does, context.runs.mean_calls()) {
-        let mut run = format!("runs of {mean:.1} calls");
+    if let Some(mean) = context.runs.mean_calls() {
+        let of = if context.does == Use::Map {
+            "faults that read"
+        } else {
+            "calls"
+        };
+        let mut run = format!("runs of {mean:.1} {of}");
         if let Some(size) = context.runs.sizes.quantile(0.5) {
             let _ = write!(run, " and {} (median)", bytes(size));
         }
@@ -183,7 +188,9 @@ pub(crate) fn grounds(context: &IoContext, io: &FileIo, style: Style) -> String 
             None => format!("{} {what}", shown(share)),
         });
     }
-    if let Some(ahead) = context.ahead_bytes.filter(|&ahead| ahead > 0) {
+    // Of a mapping, most is read ahead by faults that wait for nothing, and are not told.
+    let ahead = context.ahead_bytes.filter(|_| context.does != Use::Map);
+    if let Some(ahead) = ahead.filter(|&ahead| ahead > 0) {
         let mut ahead = format!("{} read ahead", bytes(ahead));
         if let Some(unused) = context.unused_ahead_bytes.filter(|&unused| unused > 0) {
             let _ = write!(ahead, ", {} of it never read", bytes(unused));

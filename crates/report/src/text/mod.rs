@@ -35,6 +35,7 @@ pub(crate) use names::short_name;
 pub(crate) use objects::needs;
 pub(crate) use objects::table_of;
 pub(crate) use remarks::page_out as page_out_remarks;
+pub(crate) use remarks::polled_rings;
 pub(crate) use remarks::unattributed_io;
 pub(crate) use waits::lines as waits_lines;
 

@@ -40,7 +40,7 @@ pub(crate) fn remarks(text: &mut String, findings: &Findings, style: Style) {
     for line in page_out(meta) {
         let _ = writeln!(text, "{}", style.bold(&style.clean_sentence(&line)));
     }
-    if let Some(line) = unattributed_io(meta) {
+    for line in unattributed_io(meta).into_iter().chain(polled_rings(meta)) {
         let _ = writeln!(text, "{line}");
     }
     if findings.shared_pages_gone.is_some_and(|gone| gone > 0) {
@@ -127,6 +127,16 @@ pub(crate) fn unattributed_io(meta: &Meta) -> Option<String> {
     Some(format!(
         "io_uring or AIO was used by this program: {} calls asked for input and output that is in no call path and no file here.",
         count(*calls)
+    ))
+}
+
+/// Requests whose call path nobody can tell.
+pub(crate) fn polled_rings(meta: &Meta) -> Option<String> {
+    let rings = meta.totals.get("polled_rings");
+    let rings = rings.filter(|&&rings| rings > 0)?;
+    Some(format!(
+        "A thread of the kernel submits what this program asks of io_uring (IORING_SETUP_SQPOLL, {} rings): such input and output has no call path.",
+        count(*rings)
     ))
 }
 

@@ -33,6 +33,14 @@ kinds! {
         Fsync = "fsync",
         /// `fdatasync`.
         Fdatasync = "fdatasync",
+        /// A request of io_uring that reads, with vectors and registered buffers or without.
+        UringRead = "io_uring read",
+        /// The same that writes.
+        UringWrite = "io_uring write",
+        /// The same that synchronizes.
+        UringSync = "io_uring fsync",
+        /// No call: a fault on a mapping that had to wait for its page.
+        Fault = "fault",
     }
 }
 
@@ -45,6 +53,8 @@ kinds! {
         Write = "write",
         /// It had it written back to its device.
         Sync = "sync",
+        /// It touched a mapping of it.
+        Map = "map",
     }
 }
 
@@ -61,7 +71,8 @@ kinds! {
 }
 
 table! {
-    /// One system call on one regular file; a transfer between two files has a row for each.
+    /// One system call on one regular file, or a request of io_uring; a transfer between two files has a row for each. Also a fault on a
+    /// mapping that had to wait: of its page.
     pub struct IoCall in "io_calls" {
         /// When it ended.
         time_ns: u64 => Delta,
@@ -83,7 +94,7 @@ table! {
         bytes: Option<u64> => Dictionary,
         /// The error's number (`errno`); `None`: it succeeded.
         error: Option<u32> => Dictionary,
-        /// How long it was in the kernel, in ns.
+        /// How long it was in the kernel, in ns; of a request of io_uring from its submission until its result is told.
         latency_ns: u64 => Delta,
         /// Of its own range, what was not in the page cache and came in while it ran, in whole pages, in bytes; `None`: the page
         /// cache was not seen.

@@ -29,11 +29,19 @@ use super::mounts::Mounts;
 #[derive(Default)]
 pub(super) struct FileIo {
     calls: Vec<(IoCall, CallPath)>,
-    cache: Vec<(IoCache, CallPath)>,
+    cache: Vec<Change>,
     mounts: Mounts,
     sums: Option<Sums>,
     /// What the preloaded library tells, where no program in the kernel does.
     pub(super) told: Told,
+}
+
+/// A change of the page cache that waits.
+struct Change {
+    row: IoCache,
+    path: CallPath,
+    /// A fault on a mapping has brought it in, at that time: other faults are rows of their own.
+    by_fault: bool,
 }
 
 impl FileIo {
@@ -95,7 +103,8 @@ impl FileIo {
 
     pub(super) fn call(&mut self, call: &FileCall) {
         let direction = match (call.call, call.direction) {
-            (Call::Fsync | Call::Fdatasync, _) => IoDirection::Sync,
+            (Call::Fsync | Call::Fdatasync | Call::UringSync, _) => IoDirection::Sync,
+            (Call::Fault, _) => IoDirection::Map,
             (_, Direction::FromFile) => IoDirection::Read,
             (_, Direction::ToFile) => IoDirection::Write,
         };
@@ -123,7 +132,7 @@ impl FileIo {
         let row = IoCache {
             time_ns: change.time_ns,
             kind: match change.what {
-                CacheEvent::Added => IoCacheKind::Added,
+                CacheEvent::Added | CacheEvent::Faulted => IoCacheKind::Added,
                 CacheEvent::Evicted => IoCacheKind::Evicted,
                 CacheEvent::Dropped => IoCacheKind::Dropped,
             },
@@ -134,7 +143,11 @@ impl FileIo {
             tid: change.by.map(|by| by.tid),
             stack: None,
         };
-        self.cache.push((row, change.call_path));
+        self.cache.push(Change {
+            row,
+            path: change.call_path,
+            by_fault: change.what == CacheEvent::Faulted,
+        });
     }
 
     /// Writes what waits, in order of time. All copied stacks that it refers to have been unwound.
@@ -144,23 +157,22 @@ impl FileIo {
         writer: &mut TraceWriter,
     ) -> Result<(), TraceError> {
         // Pages come before their call has ended; only then is its stack not needed any more.
-        for (row, path) in &mut self.cache {
-            row.stack = paths.number(*path, true);
+        for change in &mut self.cache {
+            change.row.stack = paths.number(change.path, true);
         }
-        self.cache.sort_by_key(|(row, _)| row.time_ns);
-        let mut cache = self.cache.drain(..).map(|(row, _)| row).peekable();
-        while let Some(mut row) = cache.next() {
-            while let Some(next) = cache.next_if(|next| continues(&row, next)) {
-                row.bytes += next.bytes;
+        self.cache.sort_by_key(|change| change.row.time_ns);
+        let mut cache = self.cache.drain(..).peekable();
+        while let Some(mut change) = cache.next() {
+            while let Some(next) = cache.next_if(|next| continues(&change, next)) {
+                change.row.bytes += next.row.bytes;
             }
             // Sums need no pages.
             if self.sums.is_none() {
-                writer.io_cache.push(row)?;
+                writer.io_cache.push(change.row)?;
             }
         }
         for (row, path) in &mut self.calls {
-            let other_side_follows = row.direction == IoDirection::Read && is_transfer(row.call);
-            row.stack = paths.number(*path, other_side_follows);
+            row.stack = paths.number(*path, may_be_needed_again(row));
         }
         let mut calls: Vec<IoCall> = self.calls.drain(..).map(|(row, _)| row).collect();
         calls.append(&mut self.told.calls);
@@ -181,10 +193,23 @@ impl FileIo {
 }
 
 /// Whether pages follow those of the row before in all that a row tells.
-fn continues(row: &IoCache, next: &IoCache) -> bool {
-    (row.kind, row.file, row.space, row.tid, row.stack)
-        == (next.kind, next.file, next.space, next.tid, next.stack)
+fn continues(change: &Change, next: &Change) -> bool {
+    let is_same_fault = !change.by_fault || change.row.time_ns == next.row.time_ns;
+    let is_alike = change.by_fault == next.by_fault && is_same_fault;
+    let (row, next) = (&change.row, &next.row);
+    is_alike
+        && (row.kind, row.file, row.space, row.tid, row.stack)
+            == (next.kind, next.file, next.space, next.tid, next.stack)
         && row.offset + row.bytes == next.offset
+}
+
+/// Whether another row may refer to the same copy of a stack.
+fn may_be_needed_again(row: &IoCall) -> bool {
+    match row.call {
+        // All that one io_uring_enter submits.
+        IoCallKind::UringRead | IoCallKind::UringWrite | IoCallKind::UringSync => true,
+        call => row.direction == IoDirection::Read && is_transfer(call),
+    }
 }
 
 /// Whether it may be told of twice, as it reads one file and writes another.
@@ -208,6 +233,10 @@ fn kind_of(call: Call) -> IoCallKind {
         Call::CopyFileRange => IoCallKind::CopyFileRange,
         Call::Fsync => IoCallKind::Fsync,
         Call::Fdatasync => IoCallKind::Fdatasync,
+        Call::UringRead => IoCallKind::UringRead,
+        Call::UringWrite => IoCallKind::UringWrite,
+        Call::UringSync => IoCallKind::UringSync,
+        Call::Fault => IoCallKind::Fault,
     }
 }
 
@@ -233,8 +262,8 @@ mod tests {
 
     #[test]
     fn pages_in_a_row_share_one() {
-        let row = |offset, tid| IoCache {
-            time_ns: 5,
+        let change = |offset, tid, time_ns| IoCache {
+            time_ns,
             kind: IoCacheKind::Added,
             file: Some(1),
             offset,
@@ -243,8 +272,23 @@ mod tests {
             tid: Some(tid),
             stack: None,
         };
-        assert!(continues(&row(0, 7), &row(4096, 7)));
-        assert!(!continues(&row(0, 7), &row(8192, 7)), "a hole");
-        assert!(!continues(&row(0, 7), &row(4096, 8)), "another thread");
+        let row = |offset, tid, time_ns, by_fault| Change {
+            row: change(offset, tid, time_ns),
+            path: CallPath::Unknown,
+            by_fault,
+        };
+        let first = row(0, 7, 5, false);
+        assert!(continues(&first, &row(4096, 7, 6, false)));
+        assert!(!continues(&first, &row(8192, 7, 6, false)), "a hole");
+        assert!(
+            !continues(&first, &row(4096, 8, 6, false)),
+            "another thread"
+        );
+        let faulted = row(0, 7, 5, true);
+        assert!(continues(&faulted, &row(4096, 7, 5, true)));
+        assert!(
+            !continues(&faulted, &row(4096, 7, 6, true)),
+            "another fault"
+        );
     }
 }
