@@ -448,16 +448,16 @@ mod tests {
         let first_of = |page: u32| {
             let place = (f64::from(page) + 0.5) / 100.0;
             let at = ends.iter().position(|&end| place < share(end)).unwrap_or(2);
-            First {
-                after: if at == 0 { 0 } else { ends[at - 1] },
-                by: ends[at],
+            move |cleared: u64| First {
+                after: cleared + if at == 0 { 0 } else { ends[at - 1] },
+                by: cleared + ends[at],
             }
         };
         let look = |at: u64| Look {
             cleared: at,
             at: at + interval,
             pages: (0..100)
-                .map(|page| (page, Some(first_of(page))))
+                .map(|page| (page, Some(first_of(page)(at))))
                 .chain((100..200).map(|page| (page, None)))
                 .collect(),
         };
@@ -468,7 +468,10 @@ mod tests {
         }
         let rate = sum.rate().expect("it was looked at");
         let expected = 3.0 * 2000.0 / (2.0 * interval as f64);
-        assert!((rate.per_ns / expected - 1.0).abs() < 0.1, "{rate:?} {expected}");
+        assert!(
+            (rate.per_ns / expected - 1.0).abs() < 0.1,
+            "{rate:?} {expected}"
+        );
         assert!(!rate.at_least);
         assert_eq!(LookupSum::default().rate(), None);
     }

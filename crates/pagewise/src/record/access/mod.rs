@@ -328,9 +328,7 @@ impl Accesses {
 
     /// Of those that have not ended meanwhile.
     fn count_running(&mut self, cleared: &[Cleared], time_ns: u64) {
-        let ran = |memory: &Cleared| {
-            process::processor_ns(memory.pid)?.checked_sub(memory.ran_ns?)
-        };
+        let ran = |memory: &Cleared| process::processor_ns(memory.pid)?.checked_sub(memory.ran_ns?);
         let ran: Vec<u64> = cleared.iter().filter_map(ran).collect();
         let since = cleared.iter().map(|memory| memory.at_ns).min();
         if let Some(since) = since.filter(|_| !ran.is_empty()) {
