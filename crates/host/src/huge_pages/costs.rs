@@ -7,6 +7,8 @@ use std::ptr;
 use std::time::Duration;
 
 use super::BYTES;
+use crate::cgroup::CgroupHost;
+use crate::cgroup::CgroupRoom;
 use crate::counters;
 
 const PAGE_BYTES: u64 = 4096;
@@ -54,8 +56,7 @@ pub struct Touch {
 /// Measures them, in a few tenths of a second of which most are first touches, with 512 MiB at most. `None`: memory is short, or no huge pages are to be
 /// had.
 pub fn costs() -> Option<Costs> {
-    let available = counters::machine_memory().available_bytes?;
-    if available < LEAST_AVAILABLE || crate::page_bytes() != PAGE_BYTES {
+    if !has_room() || crate::page_bytes() != PAGE_BYTES {
         return None;
     }
     let mut base = Memory::new(libc::MADV_NOHUGEPAGE)?;
@@ -80,6 +81,16 @@ pub fn costs() -> Option<Costs> {
         touch_base: base.touch(),
         touch_huge: huge.touch(),
     })
+}
+
+/// On the machine, and within the limits of memory that hold for ourselves: beyond these we would be killed.
+fn has_room() -> bool {
+    let available = counters::machine_memory().available_bytes;
+    let within =
+        |room: CgroupRoom| room.limit_bytes.saturating_sub(room.used_bytes) >= LEAST_AVAILABLE;
+    let own = CgroupHost::of_process(std::process::id());
+    let rooms = own.map_or(Vec::new(), |host| CgroupRoom::around(&host.own));
+    available >= Some(LEAST_AVAILABLE) && rooms.into_iter().all(within)
 }
 
 /// Fresh memory, of which the first regions are touched.
@@ -292,12 +303,8 @@ mod tests {
     fn what_is_measured_is_of_a_processor() {
         let Some(costs) = costs() else {
             let mode = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
-            let available = counters::machine_memory().available_bytes;
-            assert!(
-                mode.map_or(true, |mode| mode.contains("[never]"))
-                    || available < Some(LEAST_AVAILABLE),
-                "nothing was measured, with {available:?} bytes"
-            );
+            let is_off = mode.map_or(true, |mode| mode.contains("[never]"));
+            assert!(is_off || !has_room(), "nothing was measured");
             return;
         };
         assert!(CYCLES_OF_NS.contains(&costs.cycles_per_ns), "{costs:?}");

@@ -353,13 +353,16 @@ fn why_left_alone(pid: u32) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use pagewise_simulate::hugepages::Processes;
+
     use super::*;
 
     #[test]
     fn who_did_not_run_keeps_its_overhead() {
-        let mut known = Process::default();
+        let mut processes = Processes::default();
+        let known = processes.entry(1);
         let told = [None, Some(0.3), None, Some(0.01)].map(|counted| {
-            tell_overhead(&mut known, counted);
+            tell_overhead(known, counted);
             known.overhead()
         });
         assert_eq!(told, [None, Some(0.3), Some(0.3), Some(0.01)]);
