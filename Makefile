@@ -33,7 +33,7 @@ help:
 	@echo 'make test-kernels  the recorder on other kernels, emulated'
 	@echo 'make test-aarch64  the guard on another processor, emulated'
 	@echo 'make bench         what recording costs'
-	@echo 'make bench-hugepages  how soon programs recover, how fairly, and bloat: an hour and a half'
+	@echo 'make bench-hugepages  how soon programs recover, how fairly, and bloat: some seven hours'
 	@echo 'make clean         remove target and build'
 
 setup:
@@ -154,12 +154,13 @@ bench: build examples
 bench_rows = build/bench-hugepages
 bench-hugepages: build
 	rm -rf $(bench_rows) && mkdir -p $(bench_rows)
-	bench/hugepages/run --raw $(bench_rows)/run.jsonl --cells 2048-high-100,2048-low-100,2048-spread-100,4096-high-100 --rounds 4
-	bench/hugepages/run --raw $(bench_rows)/run.jsonl --cells 8192-high-100,2048-high-10,2048-spread-10 --rounds 2
-	bench/hugepages/fairness --raw $(bench_rows)/fairness.jsonl --rounds 3 --seconds 45
-	bench/hugepages/bloat --raw $(bench_rows)/bloat.jsonl --rounds 3 --keys 200000
-	bench/hugepages/bloat --raw $(bench_rows)/bloat.jsonl --rounds 2 --keys 200000 --fragmented
-	bench/hugepages/bloat --raw $(bench_rows)/bloat.jsonl --rounds 2 --keys 200000 --delete 60 --arms base,always,managed,recovered
+	bench/hugepages/run --raw $(bench_rows)/run.jsonl --cells 2048-high-100,2048-spread-100,2048-low-100,4096-high-100,8192-high-100 --rounds 5 --warm
+	bench/hugepages/run --raw $(bench_rows)/run.jsonl --cells 2048-high-10,4096-high-10,8192-high-10,2048-high-1 --rounds 5 --warm
+	bench/hugepages/run --raw $(bench_rows)/run-fragmented.jsonl --cells 2048-high-100 --rounds 5 --warm --fragmented
+	bench/hugepages/fairness --raw $(bench_rows)/fairness.jsonl --rounds 5 --warm --seconds 45
+	bench/hugepages/bloat --raw $(bench_rows)/bloat.jsonl --rounds 5 --warm --keys 200000
+	bench/hugepages/bloat --raw $(bench_rows)/bloat.jsonl --rounds 5 --warm --keys 200000 --fragmented --arms base,ingens-50,ingens-90,recovered
+	bench/hugepages/bloat --raw $(bench_rows)/bloat.jsonl --rounds 5 --warm --keys 200000 --delete 60 --arms base,always,managed,recovered
 
 clean:
 	rm -rf target build

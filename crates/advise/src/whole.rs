@@ -28,8 +28,8 @@ pub struct Request {
     pub lockable_bytes: Option<u64>,
     /// Which call paths get a rule about input and output; their memory is the one above.
     pub thresholds: Thresholds,
-    /// What gains by huge pages are reckoned with.
-    pub tlb: Tlb,
+    /// What gains by huge pages are reckoned with; `None`: the default, with the page walks that were measured where it was recorded.
+    pub tlb: Option<Tlb>,
 }
 
 /// All that `pagewise plan` has to say, with the curve over sizes of memory if there is a model.
@@ -53,7 +53,7 @@ pub fn advise_on_all(
         Err(NoAdvice::Lacks(_)) if io.is_some() || has_accesses => without_memory(trace, memory)?,
         of_memory => of_memory?,
     };
-    let huge = huge_advice(trace, findings, &advice.plan.memory, &request.tlb)?;
+    let huge = huge_advice(trace, findings, &advice.plan.memory, request.tlb)?;
     if let Some(io) = io {
         let of_huge = huge.as_ref().map_or(&[][..], HugeAdvice::rules);
         let mut rules = advice.plan.rules.iter().chain(of_huge);

@@ -137,6 +137,12 @@ fn stat_field(pid: u32, number: usize) -> Option<u64> {
         .ok()
 }
 
+/// Processor time of the process so far, of all its threads, ns, as exact as the kernel's tick; `None` when there is no such process any more.
+pub fn processor_ns(pid: u32) -> Option<u64> {
+    let ticks = stat_field(pid, 14)?.checked_add(stat_field(pid, 15)?)?;
+    ticks.checked_mul(1_000_000_000 / rustix::param::clock_ticks_per_second())
+}
+
 /// Whether no thread of it has any memory: the main thread may end before the others.
 pub(crate) fn memory_is_gone(pid: u32) -> bool {
     let tasks = fs::read_dir(proc_file(pid, "task"));
@@ -247,6 +253,23 @@ fn parse_status(text: &str) -> Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn processor_time_is_of_all_threads_and_grows() {
+        let own = std::process::id();
+        let before = processor_ns(own).expect("it lives");
+        let work = || {
+            let mut sum = 0_u64;
+            let began = std::time::Instant::now();
+            while began.elapsed() < std::time::Duration::from_millis(200) {
+                sum = std::hint::black_box(sum + 1);
+            }
+        };
+        std::thread::spawn(work).join().expect("it ends");
+        let after = processor_ns(own).expect("it lives");
+        assert!(after > before, "{before} {after}");
+        assert_eq!(processor_ns(u32::MAX), None);
+    }
 
     #[test]
     fn a_name_with_brackets_and_spaces_does_not_shift_the_fields() {

@@ -40,3 +40,5 @@ pub use curve::Model;
 pub use curve::Point;
 pub use curve::Treatment;
 pub use error::PredictError;
+pub use looks::LookupRate;
+pub use looks::lookup_rate;

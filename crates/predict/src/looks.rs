@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 use pagewise_trace::Access;
 use pagewise_trace::Glance;
+use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
 use crate::history::History;
@@ -15,6 +16,8 @@ const PAGES: usize = 512;
 
 /// Pages are hot that are accessed more often than this in an interval.
 const HOT: f64 = 16.0;
+/// Of pages that are accessed more often in an interval, nearly all were before the first glance, and how often is not told any more.
+const MOST_TOLD: f64 = 1000.0;
 /// By how much likelier, as a logarithm, a rate must be than none to be believed.
 const SURE: f64 = 3.0;
 
@@ -150,6 +153,33 @@ pub(crate) fn read(
     page_shift: u32,
     history: &History,
 ) -> impl Iterator<Item = Result<Look, TraceError>> {
+    see(rows, glances).map(move |seen| {
+        let (row, look) = seen?;
+        let first = key(row.space, row.address >> page_shift);
+        let number = |at: u32| {
+            let found = history.keys.binary_search(&(first + u64::from(at)));
+            found.ok().map(|page| page as u32)
+        };
+        let own = |first: First| First {
+            after: history.clock.own(first.after),
+            by: history.clock.own(first.by),
+        };
+        let pages = look.pages.into_iter();
+        Ok(Look {
+            cleared: history.clock.own(look.cleared),
+            at: history.clock.own(look.at),
+            pages: pages
+                .filter_map(|(at, first)| Some((number(at)?, first.map(own))))
+                .collect(),
+        })
+    })
+}
+
+/// The same beside their rows, with times and pages as they were recorded: pages by their place in the row's 2 MiB.
+fn see(
+    rows: impl Iterator<Item = Result<Access, TraceError>>,
+    glances: impl Iterator<Item = Result<Glance, TraceError>>,
+) -> impl Iterator<Item = Result<(Access, Look), TraceError>> {
     let mut glances = glances.peekable();
     let mut round = Round::default();
     rows.map(move |row| {
@@ -166,35 +196,93 @@ pub(crate) fn read(
         let all = |count: u16| [if count > 0 { u64::MAX } else { 0 }; PAGES / 64];
         let resident = bits(row.resident_map.as_deref()).unwrap_or(all(row.resident_pages));
         let accessed = bits(row.accessed_map.as_deref()).unwrap_or(all(row.accessed_pages));
-        let first = key(row.space, row.address >> page_shift);
-        let begin = history.keys.partition_point(|&key| key < first);
-        let pages = (begin as u32..)
-            .zip(&history.keys[begin..])
-            .map_while(|(page, key)| Some((page, key - first)).filter(|&(_, at)| at < PAGES as u64))
-            .filter(|&(_, at)| is_set(&resident, at));
-        let pages = pages.map(|(page, at)| {
-            let accessed = is_set(&accessed, at).then(|| {
-                let mut after = cleared;
-                for (time, seen) in &glanced {
-                    match is_set(seen, at) {
-                        true => return (after, *time),
-                        false => after = *time,
-                    }
+        let first_of = |at: u32| {
+            let mut after = cleared;
+            for (time, seen) in &glanced {
+                match is_set(seen, at.into()) {
+                    true => return First { after, by: *time },
+                    false => after = *time,
                 }
-                (after, row.time_ns)
-            });
-            let first = accessed.map(|(after, by)| First {
-                after: history.clock.own(after),
-                by: history.clock.own(by),
-            });
-            (page, first)
-        });
-        Ok(Look {
-            cleared: history.clock.own(cleared),
-            at: history.clock.own(row.time_ns),
-            pages: pages.collect(),
-        })
+            }
+            First {
+                after,
+                by: row.time_ns,
+            }
+        };
+        let pages = (0..PAGES as u32)
+            .filter(|&at| is_set(&resident, at.into()))
+            .map(|at| (at, is_set(&accessed, at.into()).then(|| first_of(at))))
+            .collect();
+        let look = Look {
+            cleared,
+            at: row.time_ns,
+            pages,
+        };
+        Ok((row, look))
     })
+}
+
+/// How often a recorded program looks up pages: those that are told by their accessed bits, so those that its TLB had not.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LookupRate {
+    /// All lookups of base pages in a ns of the time that was looked at.
+    pub per_ns: f64,
+    /// Whether some pages were accessed so often that it may be more.
+    pub at_least: bool,
+}
+
+/// From how soon pages were accessed after their bits had been cleared. `None`: nothing was looked at, or not in between.
+///
+/// # Errors
+/// If the recording cannot be read.
+pub fn lookup_rate(trace: &Trace) -> Result<Option<LookupRate>, TraceError> {
+    let mut sum = LookupSum::default();
+    if trace.glances()?.next().is_none() {
+        return Ok(None);
+    }
+    for seen in see(trace.accesses()?, trace.glances()?) {
+        let (row, look) = seen?;
+        // Of a huge page there is one bit.
+        if !row.huge {
+            sum.add(&look);
+        }
+    }
+    Ok(sum.rate())
+}
+
+#[derive(Default)]
+struct LookupSum {
+    lookups: f64,
+    time: f64,
+    /// When it was looked last, and for how long: regions of one look have the same time.
+    last: Option<(u64, f64)>,
+    at_least: bool,
+}
+
+impl LookupSum {
+    fn add(&mut self, look: &Look) {
+        let interval = (look.at - look.cleared).max(1) as f64;
+        let last = self.last.unwrap_or((look.at, 0.0));
+        let of_this = if last.0 == look.at { last.1 } else { 0.0 };
+        self.time += (interval - of_this).max(0.0);
+        self.last = Some((look.at, interval.max(of_this)));
+        let accessed = look.pages.iter().filter(|(_, first)| first.is_some());
+        let Some(rates) = look.rates(|_| true) else {
+            return;
+        };
+        // Where no rate is believed, each of them was accessed once.
+        let most = MOST_TOLD / interval;
+        let rate = rates.accessed.max(1.0 / interval);
+        self.at_least |= rate > most;
+        self.lookups += accessed.count() as f64 * rate.min(most) * interval;
+    }
+
+    fn rate(&self) -> Option<LookupRate> {
+        (self.time > 0.0 && self.lookups > 0.0).then(|| LookupRate {
+            per_ns: self.lookups / self.time,
+            at_least: self.at_least,
+        })
+    }
 }
 
 type Bits = [u64; PAGES / 64];
@@ -349,5 +437,56 @@ mod tests {
             (2, first(500, 510)),
         ];
         assert_eq!(looks[1].pages, expected);
+    }
+
+    #[test]
+    fn lookups_are_pages_times_rates() {
+        // 100 pages, each accessed at 20 times an interval of 1,000,000 ns, seen at a 256th and a 16th of it.
+        let interval = 1_000_000_u64;
+        let share = |at: u64| 1.0 - (-20.0 * at as f64 / interval as f64).exp();
+        let ends = [interval / 256, interval / 16, interval];
+        let first_of = |page: u32| {
+            let place = (f64::from(page) + 0.5) / 100.0;
+            let at = ends.iter().position(|&end| place < share(end)).unwrap_or(2);
+            move |cleared: u64| First {
+                after: cleared + if at == 0 { 0 } else { ends[at - 1] },
+                by: cleared + ends[at],
+            }
+        };
+        let look = |at: u64| Look {
+            cleared: at,
+            at: at + interval,
+            pages: (0..100)
+                .map(|page| (page, Some(first_of(page)(at))))
+                .chain((100..200).map(|page| (page, None)))
+                .collect(),
+        };
+        let mut sum = LookupSum::default();
+        // Two regions of one look, and a look after: twice 2,000, then 2,000 lookups in two intervals.
+        for at in [0, 0, 2 * interval] {
+            sum.add(&look(at));
+        }
+        let rate = sum.rate().expect("it was looked at");
+        let expected = 3.0 * 2000.0 / (2.0 * interval as f64);
+        assert!(
+            (rate.per_ns / expected - 1.0).abs() < 0.1,
+            "{rate:?} {expected}"
+        );
+        assert!(!rate.at_least);
+        assert_eq!(LookupSum::default().rate(), None);
+    }
+
+    #[test]
+    fn pages_that_are_accessed_all_the_time_are_at_least_so_often() {
+        let mut sum = LookupSum::default();
+        let pages = (0..512).map(|page| (page, Some(First { after: 0, by: 4000 })));
+        sum.add(&Look {
+            cleared: 0,
+            at: 1_024_000,
+            pages: pages.collect(),
+        });
+        let rate = sum.rate().expect("it was looked at");
+        assert!(rate.at_least, "{rate:?}");
+        assert!((rate.per_ns - 512.0 * MOST_TOLD / 1_024_000.0).abs() < 1e-6);
     }
 }

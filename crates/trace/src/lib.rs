@@ -86,6 +86,7 @@ pub use meta::Counter;
 pub use meta::Exit;
 pub use meta::FORMAT_VERSION;
 pub use meta::Host;
+pub use meta::HugePageCosts;
 pub use meta::IN_PART;
 pub use meta::Imported;
 pub use meta::Limit;

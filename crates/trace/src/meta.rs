@@ -69,6 +69,11 @@ pub struct Meta {
     /// Of each address space that counters of the processor were read for, the share of its cycles in page walks, 0 to 1.
     #[serde(serialize_with = "finite_only")]
     pub page_walks: BTreeMap<u32, f64>,
+    /// What page walks and first touches cost there, measured when the recording began; `None`: it was not, or in recordings older than this
+    /// key.
+    pub huge_pages: Option<HugePageCosts>,
+    /// How many threads of the program ran at a time on average, while its accessed bits were looked at; `None`: not known.
+    pub running_threads: Option<f64>,
     /// Kernel counters at the run's begin and end.
     pub counters: BTreeMap<String, Counter>,
     /// Counts kept by the sensors themselves, to check the tables against.
@@ -81,6 +86,23 @@ pub struct Meta {
     pub recovered: Option<Recovered>,
     /// Set if the trace was made from another tool's file.
     pub imported: Option<Imported>,
+}
+
+/// What huge pages cost and save on the machine that was recorded on. Times are processor time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HugePageCosts {
+    /// Cycles in a ns.
+    pub cycles_per_ns: f64,
+    /// Cycles of a page walk to a base page, in a read that waits for the one before.
+    pub walk_cycles: f64,
+    /// The median of first touches of 2 MiB in base pages, ns.
+    pub touch_base_ns: f64,
+    /// Nine tenths of these take less, ns.
+    pub touch_base_p90_ns: f64,
+    /// The median of first touches of a huge page, ns.
+    pub touch_huge_ns: f64,
+    /// Nine tenths of these take less, ns.
+    pub touch_huge_p90_ns: f64,
 }
 
 /// Running processes that were recorded.

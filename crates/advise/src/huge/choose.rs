@@ -2,13 +2,15 @@
 //!
 //! Accessed bits tell how many translations a program wants in an interval, not how often. So what page walks cost is modelled
 //! as if each accessed page was accessed at random, with some work beside; the least and most that are promised are those of
-//! pages that are accessed once in the interval, and of hardly any work beside.
+//! pages that are accessed once in the interval, and of hardly any work beside. Where more is known, [`Measured`] says it better.
 
 use pagewise_plan::Prediction;
 use pagewise_report::bytes;
 use pagewise_simulate::hugepages::Cycles;
 use pagewise_simulate::hugepages::Lookups;
 use pagewise_simulate::hugepages::Tlb;
+
+use super::measured::Measured;
 
 /// What the TLB of usual processors reaches several times over with base pages is not worth a rule.
 pub(super) const LEAST_BYTES: u64 = 32 << 20;
@@ -27,7 +29,7 @@ const MOST_HUGE: f64 = 0.1;
 /// What a rule has to promise, and all of them together: less is not told from noise.
 const LEAST_SPEEDUP: f64 = 1.05;
 /// For the most that is promised: cycles of work beside an access, as of one that a cache has.
-const LEAST_WORK: f64 = 50.0;
+pub(super) const LEAST_WORK: f64 = 50.0;
 /// For the least: cycles in a ns.
 const CYCLES_OF_NS: f64 = 3.0;
 const PAGE_BYTES: f64 = 4096.0;
@@ -47,6 +49,10 @@ pub(super) struct Candidate {
     pub(super) most_resident_share: Option<f64>,
     /// Of that, the share accessed in an interval.
     pub(super) accessed_share: f64,
+    /// How often such a block was allocated.
+    pub(super) allocations: f64,
+    /// The share of the run in which it is accessed, at most.
+    pub(super) accessed_time: f64,
 }
 
 /// The program, and the memory that the plan is for.
@@ -61,6 +67,8 @@ pub(super) struct Whole {
     pub(super) stalled_share: f64,
     pub(super) memory_bytes: u64,
     pub(super) peak_bytes: Option<u64>,
+    /// `None`: only coverage is known.
+    pub(super) measured: Option<Measured>,
 }
 
 /// What is to be done about an object.
@@ -103,6 +111,7 @@ pub(super) fn choose(candidates: &[Candidate], whole: &Whole, tlb: &Tlb) -> Chos
             let reason = of_program
                 .clone()
                 .or_else(|| of_object(&candidate, whole))
+                .or_else(|| not_surely(&candidate, whole, tlb, &predicted))
                 .or_else(|| too_little(&predicted));
             match reason {
                 Some(why) => Choice {
@@ -191,10 +200,34 @@ fn too_little(predicted: &Prediction) -> Option<String> {
     })
 }
 
+/// What is measured speaks for itself: a plan that may make it slower is none.
+fn not_surely(
+    candidate: &Candidate,
+    whole: &Whole,
+    tlb: &Tlb,
+    predicted: &Prediction,
+) -> Option<String> {
+    let measured = whole.measured.filter(|_| predicted.low <= 1.0)?;
+    Some(format!(
+        "with huge pages the run would be {:.2} times as fast ({:.2} to {:.2}): not surely faster{}",
+        predicted.speedup,
+        predicted.low,
+        predicted.high,
+        measured.words(&[*candidate], &per_lookup(&[*candidate], whole, tlb))
+    ))
+}
+
 /// The basis of what is promised.
 fn why(candidate: &Candidate, whole: &Whole, tlb: &Tlb) -> String {
-    let [before, after] = costs(&[*candidate], whole, tlb, tlb.work);
-    format!(
+    let per_lookup = per_lookup(&[*candidate], whole, tlb);
+    let of_touches = whole
+        .measured
+        .map(|measured| measured.words(&[*candidate], &per_lookup));
+    let work = whole
+        .measured
+        .and_then(|measured| measured.work(&per_lookup));
+    let [before, after] = costs(&[*candidate], whole, tlb, work.unwrap_or(tlb.work));
+    let basis = format!(
         "{} of it in memory, {} of that accessed within {:.1} s: by a model of the TLB ({tlb}), with accesses at random, page \
          walks go from {} to {} of all cycles",
         percent(candidate.resident_share.unwrap_or(0.0)),
@@ -202,11 +235,15 @@ fn why(candidate: &Candidate, whole: &Whole, tlb: &Tlb) -> String {
         whole.interval_ns / 1e9,
         percent(before.overhead()),
         percent(after.overhead())
-    )
+    );
+    basis + &of_touches.unwrap_or_default()
 }
 
 /// What huge pages for these objects promise.
 pub(super) fn predict(huge: &[Candidate], whole: &Whole, tlb: &Tlb) -> Prediction {
+    if let Some(measured) = &whole.measured {
+        return measured.predict(huge, &per_lookup(huge, whole, tlb));
+    }
     let once = whole.interval_ns * CYCLES_OF_NS / whole.accessed_pages.max(1.0);
     let speedup = |work: f64| {
         let [before, after] = costs(huge, whole, tlb, work);
@@ -220,12 +257,39 @@ pub(super) fn predict(huge: &[Candidate], whole: &Whole, tlb: &Tlb) -> Predictio
     }
 }
 
+/// Cycles of translation for each lookup.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct PerLookup {
+    /// On base pages.
+    pub(super) before: f64,
+    /// Of these, of page walks.
+    pub(super) walks: f64,
+    /// With huge pages for some objects.
+    pub(super) after: f64,
+    /// Of other work, where no rate of accesses is known.
+    pub(super) work: f64,
+}
+
+fn per_lookup(huge: &[Candidate], whole: &Whole, tlb: &Tlb) -> PerLookup {
+    let [before, after] = costs(huge, whole, tlb, 0.0);
+    let of_huge: f64 = huge.iter().map(accessed_pages).sum();
+    let all = whole.accessed_pages.max(of_huge).max(1.0);
+    PerLookup {
+        before: before.total() / all,
+        walks: before.walks / all,
+        after: after.total() / all,
+        work: tlb.work,
+    }
+}
+
+/// Of an object, in an interval.
+pub(super) fn accessed_pages(one: &Candidate) -> f64 {
+    one.bytes as f64 / PAGE_BYTES * one.resident_share.unwrap_or(0.0) * one.accessed_share
+}
+
 /// Without, and with huge pages for these objects, with so many cycles of work beside each access.
 fn costs(huge: &[Candidate], whole: &Whole, tlb: &Tlb, work: f64) -> [Cycles; 2] {
-    let accessed = |one: &Candidate| {
-        one.bytes as f64 / PAGE_BYTES * one.resident_share.unwrap_or(0.0) * one.accessed_share
-    };
-    let of_huge: f64 = huge.iter().map(accessed).sum();
+    let of_huge: f64 = huge.iter().map(accessed_pages).sum();
     let all = whole.accessed_pages.max(of_huge);
     let base = |pages: f64| Lookups {
         pages,
@@ -235,7 +299,7 @@ fn costs(huge: &[Candidate], whole: &Whole, tlb: &Tlb, work: f64) -> [Cycles; 2]
     let mut with = vec![base(all - of_huge)];
     with.extend(huge.iter().map(|one| Lookups {
         pages: one.bytes as f64 / PAGE_BYTES / REGION_PAGES,
-        lookups: accessed(one),
+        lookups: accessed_pages(one),
         huge: true,
     }));
     [

@@ -1,6 +1,7 @@
 //! Which objects of a recording with accessed bits are to have huge pages.
 
 mod choose;
+mod measured;
 #[cfg(test)]
 mod tests;
 
@@ -10,6 +11,7 @@ use pagewise_plan::Memory;
 use pagewise_plan::Prediction;
 use pagewise_plan::Rule;
 use pagewise_simulate::hugepages::Tlb;
+use pagewise_trace::Meta;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
@@ -20,6 +22,7 @@ use crate::subjects::Subject;
 use crate::targets::Targets;
 use choose::Candidate;
 use choose::Whole;
+use measured::Measured;
 
 /// What is advised about huge pages.
 #[derive(Clone, Debug)]
@@ -37,7 +40,7 @@ impl HugeAdvice {
     }
 }
 
-/// Judges the objects of a recording by their coverage, for processors with this TLB. `None`: it has no accessed bits.
+/// Judges the objects of a recording by their coverage, for processors with this TLB, or that of the recording. `None`: it has no accessed bits.
 ///
 /// # Errors
 /// If the recording cannot be read.
@@ -45,25 +48,30 @@ pub(crate) fn huge_advice(
     trace: &Trace,
     findings: &Findings,
     memory: &Memory,
-    tlb: &Tlb,
+    tlb: Option<Tlb>,
 ) -> Result<Option<HugeAdvice>, TraceError> {
     let Some(whole) = whole(trace, findings, memory)? else {
         return Ok(None);
     };
+    let tlb = &tlb.unwrap_or_else(|| tlb_of(trace.meta()));
     let subjects = Subject::all(findings, &Targets::read(trace)?);
     let candidates: Vec<Candidate> = (0..)
         .zip(&subjects)
         .filter_map(|(at, subject)| {
             let facts = ObjectFacts::of(subject);
-            Some(Candidate {
+            let allocations = subject.sum(|object| object.allocations);
+            let mut candidate = Candidate {
                 object: at,
                 bytes: facts.bytes,
                 block_bytes: facts.block_bytes,
                 resident_share: facts.resident_share,
                 most_resident_share: subject.mean(|object| object.most_resident_share),
                 accessed_share: subject.mean(|object| object.accessed_share)?,
-            })
-            .filter(|_| facts.can_have_rule)
+                allocations: allocations.max(1) as f64,
+                accessed_time: 1.0,
+            };
+            candidate.accessed_time = accessed_time(findings, &candidate);
+            facts.can_have_rule.then_some(candidate)
         })
         .collect();
     let chosen = choose::choose(&candidates, &whole, tlb);
@@ -125,6 +133,53 @@ fn whole(trace: &Trace, findings: &Findings, memory: &Memory) -> Result<Option<W
         stalled_share: RunFacts::of(findings).stalled_share(),
         memory_bytes: memory.bytes,
         peak_bytes: memory.peak_bytes,
+        measured: measured(trace)?,
+    }))
+}
+
+/// By default, a page walk costs what it did where it was recorded: twice as much and more in a guest, which walks two sets of tables.
+fn tlb_of(meta: &Meta) -> Tlb {
+    let default = Tlb::default();
+    match meta.huge_pages {
+        Some(costs) if costs.walk_cycles > 0.0 => Tlb {
+            walk: costs.walk_cycles,
+            // Not measured, as the second level has all huge pages of what is read there: in proportion.
+            walk_2m: costs.walk_cycles * default.walk_2m / default.walk,
+            ..default
+        },
+        _ => default,
+    }
+}
+
+/// The share of the time looked at in which at least half as much was accessed as is of the object.
+fn accessed_time(findings: &Findings, candidate: &Candidate) -> f64 {
+    let least = choose::accessed_pages(candidate) * findings.page_bytes() as f64 / 2.0;
+    let (mut all, mut with) = (0.0, 0.0);
+    for look in &findings.working_set {
+        let time = look.interval_ns as f64;
+        all += time;
+        with += time * f64::from(look.accessed_bytes as f64 >= least);
+    }
+    if all > 0.0 { with / all } else { 0.0 }
+}
+
+/// `None`: it is a recording of before these were measured, or they could not be.
+fn measured(trace: &Trace) -> Result<Option<Measured>, TraceError> {
+    let meta = trace.meta();
+    let (Some(costs), Some(wall_ns)) = (meta.huge_pages, meta.wall_ns) else {
+        return Ok(None);
+    };
+    let rate = pagewise_predict::lookup_rate(trace)?;
+    let running = meta.running_threads.filter(|&threads| threads > 0.0);
+    let walks = meta.page_walks.values().copied();
+    Ok(Some(Measured {
+        costs,
+        wall_ns: wall_ns as f64,
+        cycles_of_lookup: rate
+            .zip(running)
+            .map(|(rate, running)| costs.cycles_per_ns * running / rate.per_ns),
+        may_be_faster: rate.is_none_or(|rate| rate.at_least),
+        walk_share: walks.reduce(f64::max),
     }))
 }
 

@@ -4,6 +4,7 @@
 
 mod advise;
 mod areas;
+mod costs;
 mod fragmentation;
 mod probe;
 
@@ -13,6 +14,9 @@ pub use advise::split;
 pub use areas::Area;
 pub use areas::AreaFinder;
 pub use areas::switched_off;
+pub use costs::Costs;
+pub use costs::Touch;
+pub use costs::costs;
 pub use fragmentation::fragmentation;
 pub use probe::Features;
 pub use probe::features;

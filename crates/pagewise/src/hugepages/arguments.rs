@@ -89,11 +89,12 @@ pub(crate) struct ManageArguments {
     /// End after so long
     #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
     pub(crate) duration: Option<TimeSpan>,
-    /// Percent of one processor that the manager may use at most
+    /// Percent of one processor that the manager may use at most (0.01 at least)
     #[arg(
         long,
         value_name = "PERCENT",
         default_value = "3.4",
+        value_parser = cpu_percent,
         allow_negative_numbers = true
     )]
     pub(crate) cpu: Percent,
@@ -268,6 +269,9 @@ impl FromStr for Rate {
     }
 }
 
+/// Percent of one processor.
+const LEAST_CPU: f64 = 0.01;
+
 /// A percentage above 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Percent(pub(crate) f64);
@@ -310,6 +314,14 @@ impl FromStr for Percent {
     }
 }
 
+/// With less, what a look costs would take longer to earn than times can tell, and nothing would ever be done.
+fn cpu_percent(text: &str) -> Result<Percent, String> {
+    let percent = text.parse().ok();
+    percent
+        .filter(|percent: &Percent| percent.0 >= LEAST_CPU)
+        .ok_or_else(|| format!("{text:?} is no percentage from {LEAST_CPU} to 100"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -322,6 +334,10 @@ mod tests {
         for wrong in ["", "0", "-1", "101", "nan", "%"] {
             assert!(wrong.parse::<Percent>().is_err(), "{wrong:?}");
         }
+        for wrong in ["1e-30", "0.0099", "0", "101", "nan"] {
+            assert!(cpu_percent(wrong).is_err(), "{wrong:?}");
+        }
+        assert_eq!(cpu_percent("0.01"), Ok(Percent(0.01)));
         assert_eq!("3.4%".parse(), Ok(Percent(3.4)));
         assert_eq!("0.5".parse(), Ok(Rate(0.5)));
     }

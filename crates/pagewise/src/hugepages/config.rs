@@ -214,6 +214,10 @@ mod tests {
                 "all = true\nhigh = 101",
                 ":2: invalid value '101' for '--high",
             ),
+            (
+                "all = true\ncpu = 1e-30",
+                ":2: invalid value '1e-30' for '--cpu",
+            ),
             ("all = 1", ":1: `all` is true or false, not 1"),
             ("rate = [1]", ":1: `rate` cannot be [1]"),
             ("policy = 'hawkey'", "did you mean `hawkeye-g`"),

@@ -161,6 +161,7 @@ impl<'arguments> Manager<'arguments> {
         }
         self.controller.memory(&self.memory);
         self.look_at_limits();
+        self.count_page_walks();
         self.nothing_left = false;
         let gone: Vec<u32> = self
             .targets
@@ -177,6 +178,17 @@ impl<'arguments> Manager<'arguments> {
             self.next_discovery = Instant::now() + rest.max(DISCOVERY);
         }
         self.tell_status()
+    }
+
+    /// Of all, each second, and not only with a look: who has got its huge pages is soon below the share from which on it gets more, and
+    /// would have those of others until its next look.
+    fn count_page_walks(&mut self) {
+        if self.walk_events.is_none() {
+            return;
+        }
+        for (pid, target) in &mut self.targets {
+            target.count_page_walks(self.processes.entry(*pid));
+        }
     }
 
     /// The tightest limit around all that was named stands for the machine; beyond that some may be short of memory where others are not.

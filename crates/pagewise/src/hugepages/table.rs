@@ -89,19 +89,19 @@ fn line(name: &str, sizes: Option<&Sizes>, process: Option<&ProcessStatus>) -> V
     ]
 }
 
-/// As measured, or what stands for it.
+/// As measured, or as estimated, which is marked.
 fn overhead(process: &ProcessStatus) -> String {
     match process.overhead {
         Some(share) => format!("{:.1} %", share * 100.0),
         None => process
-            .translations
-            .map_or("?".to_owned(), |pages| format!("{pages:.0} pages")),
+            .overhead_estimate
+            .map_or("?".to_owned(), |share| format!("~{:.1} %", share * 100.0)),
     }
 }
 
 fn notes(status: &Status) -> String {
     let mut text = String::from(
-        "\nhuge: share of it in huge pages; zeros: in huge pages, ? not counted; busy, warm, idle: regions of 2 MiB of base pages of which\n250 and more, 50 and more, or fewer of 512 were accessed in a second; overhead: share of cycles in page walks where the processor counts them,\nelse base pages accessed in a second, each of which wants a translation of its own\n",
+        "\nhuge: share of it in huge pages; zeros: in huge pages, ? not counted; busy, warm, idle: regions of 2 MiB of base pages of which\n250 and more, 50 and more, or fewer of 512 were accessed in a second; overhead: share of cycles in page walks where the processor counts them,\nelse, with ~, as a model of the TLB has it by what was accessed in a second\n",
     );
     for process in &status.processes {
         if let Some(why) = &process.left_alone {

@@ -242,7 +242,6 @@ impl Target {
         }
         self.pages.give_up_claim();
         known.observe(&seen, now);
-        known.set_overhead(self.page_walks.as_mut().and_then(PageWalks::overhead));
         self.looks += 1;
         // From one clearing to the next.
         let window = pace.window.unwrap_or_default();
@@ -250,6 +249,12 @@ impl Target {
             until: Instant::now() + self.rest(pace.interval).saturating_sub(window),
         };
         Ok(Stepped::Looked)
+    }
+
+    /// What the counters of the processor say since the last time, which `known` is told; while it did not run, what they said before holds.
+    pub(super) fn count_page_walks(&mut self, known: &mut Process) {
+        let counted = self.page_walks.as_mut().and_then(PageWalks::overhead);
+        tell_overhead(known, counted);
     }
 
     /// Whether nothing may be done to it now, which `known` is told.
@@ -306,6 +311,10 @@ impl Target {
     }
 }
 
+fn tell_overhead(known: &mut Process, counted: Option<f64>) {
+    known.set_overhead(counted.or(known.overhead()));
+}
+
 /// A program may be called anything, and the name goes to terminals.
 fn name_of(pid: u32) -> String {
     let name = process::comm(pid).unwrap_or_default();
@@ -344,7 +353,20 @@ fn why_left_alone(pid: u32) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use pagewise_simulate::hugepages::Processes;
+
     use super::*;
+
+    #[test]
+    fn who_did_not_run_keeps_its_overhead() {
+        let mut processes = Processes::default();
+        let known = processes.entry(1);
+        let told = [None, Some(0.3), None, Some(0.01)].map(|counted| {
+            tell_overhead(known, counted);
+            known.overhead()
+        });
+        assert_eq!(told, [None, Some(0.3), Some(0.3), Some(0.01)]);
+    }
 
     #[test]
     fn the_area_of_a_region_is_the_one_that_holds_all_of_it() {

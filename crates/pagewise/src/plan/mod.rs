@@ -129,7 +129,7 @@ fn advise(
             advise_bytes,
             ..Thresholds::default()
         },
-        tlb: arguments.tlb.unwrap_or_default(),
+        tlb: arguments.tlb,
     };
     pagewise_advise::advise_on_all(trace, findings, model, &request).map_err(|error| match error {
         NoAdvice::Trace(error) => Failure::from(error),

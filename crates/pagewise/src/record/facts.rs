@@ -114,6 +114,7 @@ pub(super) fn meta(
             Some(_) => sampling::stated(arguments.sample_bytes),
             None => trace::Sampling::default(),
         },
+        huge_pages: sensors.huge_page_costs,
         ..trace::Meta::default()
     }
 }

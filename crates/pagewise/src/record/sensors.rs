@@ -17,6 +17,7 @@ use pagewise_collect::access::clear_accessed;
 use pagewise_host::Exit;
 use pagewise_host::counters;
 use pagewise_host::page_bytes;
+use pagewise_trace::HugePageCosts;
 use pagewise_trace::IN_PART;
 use pagewise_trace::TraceWriter;
 
@@ -59,6 +60,8 @@ pub(super) struct Sensors {
     /// Of calls on files it is to tell, of those since that time (ns); `None`: it is not.
     pub(super) calls_since: Option<u64>,
     pub(super) accesses: Option<Accesses>,
+    /// Measured where accesses are recorded: before the program begins, which it would disturb.
+    pub(super) huge_page_costs: Option<HugePageCosts>,
     pub(super) swap_is_slow: bool,
     /// Since the last look: faults are not watched before memory gets short.
     waiting_since: Option<Instant>,
@@ -105,6 +108,7 @@ impl Sensors {
             hears_allocations: false,
             calls_since: None,
             accesses: None,
+            huge_page_costs: None,
             swap_is_slow: Setting::swap_is_slow(),
             waiting_since: None,
             residency: None,
@@ -221,6 +225,7 @@ impl Sensors {
         let sensor = AccessSensor::load(layout)?;
         let (walk_shares, why) = WalkShares::find();
         self.state("page_walks", why.as_deref().unwrap_or("on"));
+        self.huge_page_costs = huge_page_costs();
         self.accesses = Some(Accesses::new(sensor, shortest, page_bytes(), walk_shares));
         Ok(())
     }
@@ -597,6 +602,18 @@ impl Sensors {
         }
         losses
     }
+}
+
+fn huge_page_costs() -> Option<HugePageCosts> {
+    let costs = pagewise_host::huge_pages::costs()?;
+    Some(HugePageCosts {
+        cycles_per_ns: costs.cycles_per_ns,
+        walk_cycles: costs.walk_cycles,
+        touch_base_ns: costs.touch_base.median_ns,
+        touch_base_p90_ns: costs.touch_base.p90_ns,
+        touch_huge_ns: costs.touch_huge.median_ns,
+        touch_huge_p90_ns: costs.touch_huge.p90_ns,
+    })
 }
 
 #[cfg(test)]

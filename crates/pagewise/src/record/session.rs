@@ -167,6 +167,7 @@ pub(super) fn record(
             let wall = Duration::from_nanos(window.length_ns(None).unwrap_or(0));
             meta.cost.extend(accesses.cost(wall));
             meta.page_walks = accesses.page_walks();
+            meta.running_threads = accesses.running_threads();
         }
         meta.sampling.sparsest_sample_bytes = translator.counts.sparsest_sample_bytes();
         meta.sensors = sensors.states.clone();

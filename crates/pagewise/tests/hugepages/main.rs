@@ -252,10 +252,15 @@ fn without_bpf_there_are_the_policies_that_do_not_go_by_accesses() {
     let folder = folder();
     let program = Regions::start(folder.path(), "sparse 32");
     let refused = manage_without_bpf(&folder, "--once", &program);
-    if refused.stderr.contains("PAGEMAP_SCAN") {
-        return; // before Linux 6.7 there is nothing in its place
-    }
     let refused = refused.expect_code(125);
+    if refused.stderr.contains("PAGEMAP_SCAN") {
+        // Before Linux 6.7 there is nothing in its place: all policies are refused, and nothing is touched.
+        manage_without_bpf(&folder, PROMOTE_ALL, &program)
+            .expect_code(125)
+            .expect_told(&["PAGEMAP_SCAN"]);
+        assert_eq!(program.huge_regions(), 0);
+        return program.assert_unharmed();
+    }
     refused.expect_told(&["BPF", "linux, freebsd and none"]);
     let ended = manage_without_bpf(&folder, PROMOTE_ALL, &program).expect_code(0);
     assert!(ended.stderr.contains("16 promoted"), "{ended:#?}");

@@ -9,6 +9,7 @@ use pagewise_collect::access::PageSet;
 use pagewise_collect::access::Pages;
 use pagewise_collect::access::Region;
 use pagewise_collect::access::clear_accessed;
+use pagewise_host::process;
 
 use super::super::facts::Clocks;
 use crate::output::tell;
@@ -21,6 +22,8 @@ pub(super) struct Cleared {
     pub(super) pid: u32,
     pub(super) pages: Pages,
     pub(super) at_ns: u64,
+    /// Its processor time then.
+    pub(super) ran_ns: Option<u64>,
     /// What glances found accessed since, by the regions' addresses.
     pub(super) accessed: HashMap<u64, PageSet>,
 }
@@ -75,6 +78,7 @@ pub(super) fn clear(processes: &[u32]) -> Clearing {
                 pid,
                 pages,
                 at_ns: Clocks::now().monotonic_ns,
+                ran_ns: process::processor_ns(pid),
                 accessed: HashMap::new(),
             }),
             Ok(_) => {} // it has ended, or another one's look is under way

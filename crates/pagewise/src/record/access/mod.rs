@@ -83,6 +83,8 @@ pub(super) struct Accesses {
     /// Too many, or not to be looked into; counted at each look.
     skipped_processes: u64,
     walk_shares: WalkShares,
+    /// Between clearing and looking, what the processes ran, and for how long that was, ns.
+    ran: (u64, u64),
     watched: Watched,
 }
 
@@ -111,6 +113,7 @@ impl Accesses {
             changed_regions: 0,
             skipped_processes: 0,
             walk_shares,
+            ran: (0, 0),
             watched: Watched::default(),
         }
     }
@@ -294,6 +297,7 @@ impl Accesses {
         let time_ns = Clocks::now().monotonic_ns;
         let mut regions = Vec::new();
         let mut saw_any = false;
+        self.count_running(cleared, time_ns);
         for memory in cleared {
             regions.clear();
             let processor = processor_time();
@@ -320,6 +324,23 @@ impl Accesses {
         // Processes that ended in the meantime were not looked at.
         self.looks += u64::from(saw_any);
         Ok(())
+    }
+
+    /// Of those that have not ended meanwhile.
+    fn count_running(&mut self, cleared: &[Cleared], time_ns: u64) {
+        let ran = |memory: &Cleared| process::processor_ns(memory.pid)?.checked_sub(memory.ran_ns?);
+        let ran: Vec<u64> = cleared.iter().filter_map(ran).collect();
+        let since = cleared.iter().map(|memory| memory.at_ns).min();
+        if let Some(since) = since.filter(|_| !ran.is_empty()) {
+            self.ran.0 += ran.iter().sum::<u64>();
+            self.ran.1 += time_ns.saturating_sub(since);
+        }
+    }
+
+    /// How many threads ran at a time on average; `None`: nothing was looked at.
+    pub(super) fn running_threads(&self) -> Option<f64> {
+        let (ran, time) = self.ran;
+        (time > 0).then(|| ran as f64 / time as f64)
     }
 
     /// Of each address space, the share of its cycles in page walks.
