@@ -133,6 +133,7 @@ mod tests {
             pid: std::process::id(),
             pages: Pages::open(std::process::id()).unwrap().unwrap(),
             at_ns: 0,
+            ran_ns: None,
             accessed: HashMap::from([(2 << 20, glanced)]),
         };
         let region = |address| Region {
