@@ -20,7 +20,7 @@ use crate::clock::Clock;
 pub struct Costs {
     /// Mean time of a swap-in fault that read the page, with the reclaim that makes room for it.
     pub read_ns: Option<u64>,
-    /// Mean time of one whose page was in the swap cache.
+    /// Mean time of one whose page was in the swap cache; `None`: nothing was waited for.
     pub hit_ns: Option<u64>,
     /// The share of the latter in all swap-ins, 0 to 1; `None`: there were none at all.
     pub hit_share: Option<f64>,
@@ -35,7 +35,7 @@ pub(crate) struct Waited {
     reads: Faults,
     hits: Faults,
     /// Time in which somebody waited in a swap-in fault.
-    pub(crate) faults_ns: u64,
+    faults_ns: u64,
     /// Time in which somebody reclaimed memory and nobody waited in a fault; `None`: not recorded.
     pub(crate) reclaim_ns: Option<u64>,
     /// Evictions that made room for something else than a page that came back.
@@ -93,19 +93,28 @@ impl Waited {
         Ok(waited)
     }
 
-    /// All time in which somebody waited, ns.
+    /// All waiting of the run, ns: without it, the rest is the program's own. At the recorded size both add up to what was recorded.
     pub(crate) fn all_ns(&self) -> u64 {
-        self.faults_ns.saturating_add(self.reclaim_ns.unwrap_or(0))
+        let stall_ns = self.stall_ns().unwrap_or(0.0) as u64;
+        stall_ns.saturating_add(self.reclaim_ns.unwrap_or(0))
+    }
+
+    /// By how much the run gets longer by all swap-ins, ns, if reads that were not timed are like the others; `None`: no time is
+    /// known. Hits in the swap cache of which none is timed waited for nothing.
+    fn stall_ns(&self) -> Option<f64> {
+        let read = self.reads.mean();
+        let hit = self.hits.mean();
+        read.or(hit)?;
+        let of_reads = self.reads.number as f64 * read.unwrap_or(0.0);
+        let of_hits = self.hits.number as f64 * hit.unwrap_or(0.0);
+        let at_a_time = (self.reads.ns + self.hits.ns) as f64 / self.faults_ns.max(1) as f64;
+        Some((of_reads + of_hits) / at_a_time.max(1.0))
     }
 
     /// By how much the run gets longer with each swap-in, ns: what faults take, by how many of them happen at a time.
     pub(crate) fn swap_in_ns(&self) -> Option<f64> {
-        let (read, hit) = (self.reads.mean(), self.hits.mean());
-        // Of one kind nothing is known: it is taken to be like the other.
-        let (read, hit) = (read.or(hit)?, hit.or(read)?);
-        let share = self.hit_share()?;
-        let at_a_time = (self.reads.ns + self.hits.ns) as f64 / self.faults_ns.max(1) as f64;
-        Some((read * (1.0 - share) + hit * share) / at_a_time.max(1.0))
+        let all = self.reads.number + self.hits.number;
+        Some(self.stall_ns()? / all.max(1) as f64)
     }
 
     fn hit_share(&self) -> Option<f64> {
@@ -210,13 +219,16 @@ mod tests {
         // Two threads wait at a time.
         waited.faults_ns = 1850;
         assert_eq!(waited.swap_in_ns(), Some(18.5));
-        // Faults that were not timed are like those that were, not free.
+        assert_eq!(waited.all_ns(), 1850 + 500);
+        // Reads that were not timed are like those that were, not free.
         (waited.faults_ns, waited.reads.number) = (3700, 130);
-        let share = 70.0 / 200.0;
-        assert_eq!(
-            waited.swap_in_ns(),
-            Some(100.0 * (1.0 - share) + 10.0 * share)
-        );
+        assert_eq!(waited.swap_in_ns(), Some((13_000.0 + 700.0) / 200.0));
+        assert_eq!(waited.all_ns(), 13_700 + 500);
+        // Hits of which none was timed waited for nothing: most of those on a disk, where the kernel reads ahead.
+        (waited.reads, waited.hits) = (faults(30, 30, 3000), faults(70, 0, 0));
+        waited.faults_ns = 3000;
+        assert_eq!(waited.swap_in_ns(), Some(30.0));
+        assert_eq!((waited.costs().hit_ns, waited.all_ns()), (None, 3500));
         (waited.reads, waited.hits) = (faults(5, 0, 0), faults(0, 0, 0));
         assert_eq!(waited.swap_in_ns(), None);
         (waited.reclaim_ns, waited.reclaimed) = (None, 10);
