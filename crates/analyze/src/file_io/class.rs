@@ -43,6 +43,11 @@ pub struct Thresholds {
     pub large_call_bytes: u64,
     /// and do without it where at least this share of what was read ahead was in vain: the rest is read while the program computes.
     pub no_ahead_share: f64,
+    /// Reading ahead further is advised only where the kernel's own falls short: at least this share of what was read in order was not there,
+    /// nor on its way, when it was asked for. Elsewhere the disk is as busy as it can be, and a longer window only adds to what is evicted early,
+    pub short_ahead_share: f64,
+    /// and calls took at least so long for each byte, ns: to copy from the page cache takes a fifth of that, so that most of it is waiting.
+    pub waiting_ns_a_byte: f64,
     /// A context of fewer bytes gets no advice (the thesis's default).
     pub advise_bytes: u64,
 }
@@ -65,6 +70,8 @@ impl Default for Thresholds {
             large_call_bytes: 128 << 10,
             no_ahead_share: 0.5,
             paid_for_share: 0.1,
+            short_ahead_share: 0.1,
+            waiting_ns_a_byte: 0.5,
             advise_bytes: 100 << 20,
         }
     }
@@ -163,6 +170,10 @@ pub(crate) struct Means {
     pub(crate) ahead_bytes: Option<u64>,
     /// Of these, never used; `None`: not known.
     pub(crate) unused_ahead_bytes: Option<u64>,
+    /// Asked for and not there; `None`: not known.
+    pub(crate) missed_bytes: Option<u64>,
+    /// How long all calls took.
+    pub(crate) latency_ns: u64,
     pub(crate) reuse: Option<Reuse>,
 }
 
@@ -197,6 +208,15 @@ impl Thresholds {
         let shares = reuse.again_share().zip(reuse.again_cached_share());
         self.memory_bytes.is_some()
             && shares.is_some_and(|(again, cached)| again - cached >= self.lost_share)
+    }
+
+    /// Whether a reader in order mostly waits for what reading ahead could have brought in before. Where what the page cache did is not known, there
+    /// is no evidence of it.
+    fn lacks_ahead(&self, means: &Means) -> bool {
+        let bytes = means.buffered_bytes as f64;
+        let missed = means.missed_bytes.unwrap_or(0) as f64;
+        missed >= bytes * self.short_ahead_share
+            && means.latency_ns as f64 >= bytes * self.waiting_ns_a_byte
     }
 
     /// The classes of a context, that of place first.
@@ -313,7 +333,7 @@ impl Thresholds {
             }
         } else if is(Class::DontNeed) && !wasted && !has_short_runs {
             Advice::DropBehind
-        } else if is(Class::Sequential) {
+        } else if is(Class::Sequential) && !wasted && self.lacks_ahead(means) {
             Advice::Sequential
         } else {
             Advice::Nothing(WhyNothing::NoUse)

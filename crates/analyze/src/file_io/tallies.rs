@@ -494,6 +494,8 @@ fn context(
                 burst_bytes: tally.runs.sizes.quantile(0.5).map(whole_pages),
                 ahead_bytes: seen(tally.ahead_bytes),
                 unused_ahead_bytes: unused_ahead,
+                missed_bytes: seen(tally.missed_bytes),
+                latency_ns: tally.latency_ns,
                 reuse,
             },
         ),

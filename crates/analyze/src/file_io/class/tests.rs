@@ -87,12 +87,36 @@ fn means(bytes: u64, call_bytes: u64, wasted: Option<f64>, again_cached_bytes: u
         burst_bytes: Some(65_536),
         ahead_bytes: Some(1000),
         unused_ahead_bytes: wasted.map(|share| (share * 1000.0) as u64),
+        missed_bytes: Some(0),
+        latency_ns: 0,
         reuse: Some(Reuse {
             bytes,
             again_bytes: bytes,
             again_cached_bytes: Some(again_cached_bytes),
         }),
     }
+}
+
+#[test]
+fn more_is_read_ahead_only_where_calls_wait_for_what_was_not() {
+    let bytes = 200 << 20;
+    let advice = |missed_bytes, latency_ns, wasted| {
+        let means = Means {
+            missed_bytes,
+            latency_ns,
+            ..means(bytes, 1 << 20, wasted, 0)
+        };
+        Thresholds::default().advice(&[Class::Sequential], &means)
+    };
+    let nothing = Advice::Nothing(WhyNothing::NoUse);
+    let all = Some(bytes);
+    assert_eq!(advice(all, bytes, Some(0.0)), Advice::Sequential);
+    // A scan whose window is 8 MiB: it waits for a disk that is busy already.
+    let few = Some(bytes / 100);
+    assert_eq!(advice(few, bytes, Some(0.0)), nothing);
+    assert_eq!(advice(all, bytes / 10, Some(0.0)), nothing, "nobody waits");
+    assert_eq!(advice(all, bytes, Some(0.5)), nothing, "it is in vain");
+    assert_eq!(advice(None, bytes, None), nothing, "nothing is known");
 }
 
 #[test]

@@ -8,6 +8,10 @@
 //! One in 256 parts of each file is never kept, too few to show in the 99th percentile: what reads cost there, against what they cost
 //! where pieces are kept, tells whether keeping helps. Calls larger than a part are not compared.
 //!
+//! Threads that read wait for each other here no longer than it takes to look something up: what is mapped, locked, read and let go is so
+//! while nobody holds the lock. A piece that is being made has a reserved number; one that is being read in is pinned, and who lets it go leaves
+//! that to the last one who has pinned it.
+//!
 //! A piece belongs to the descriptor by which it was read again, and goes when that is closed: a mapping would hold the room of a file
 //! that is deleted.
 
@@ -47,6 +51,12 @@ const ROUND: u64 = 8;
 const COMPARED: u64 = 64;
 /// and comparisons in a row without use until the rule is withdrawn.
 const MOST_IN_VAIN: u32 = 4;
+/// The number of a piece that is being made.
+const RESERVED: u16 = u16::MAX;
+/// Pieces that are looked at, or let go, and places that are cleared, while others wait.
+const STEP_KEPT: usize = 512;
+const STEP_LET_GO: usize = 32;
+const STEP_KNOWN: usize = 4096;
 
 /// What is known of a piece.
 #[derive(Clone, Copy)]
@@ -73,6 +83,10 @@ struct Kept {
     held: u16,
     /// It was read in this round.
     is_used: bool,
+    /// Threads that read pages of it in at this moment.
+    pins: u16,
+    /// It goes as soon as there are none.
+    is_doomed: bool,
 }
 
 /// What calls cost.
@@ -103,7 +117,22 @@ struct Keeper {
     first_free: usize,
     /// There is no budget for more, or the kernel has refused it.
     is_full: bool,
+    /// How often all was let go: a piece that was begun before is not kept any more.
+    clearings: u32,
     trials: [Trial; MOST_RULES],
+}
+
+/// A piece that was let go: it is nobody's any more, and is still mapped.
+type LetGo = Kept;
+
+/// What is to be done about a piece that was read, once others can look again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Todo {
+    Nothing,
+    /// It is to be kept: its number is reserved, since so many clearings.
+    Make(u32),
+    /// Some pages of it are to be read in, and held: address and bytes. It is pinned until then.
+    Hold(u16, usize, usize),
 }
 
 /// Takes no memory before it is used, as it is all zeros.
@@ -118,6 +147,8 @@ impl Kept {
         rule: 0,
         held: 0,
         is_used: false,
+        pins: 0,
+        is_doomed: false,
     };
 }
 
@@ -258,6 +289,7 @@ impl Keeper {
         kept: [Kept::NONE; MOST_KEPT],
         first_free: 0,
         is_full: false,
+        clearings: 0,
         trials: [Trial::NONE; MOST_RULES],
     };
 
@@ -285,34 +317,65 @@ impl Keeper {
         }
         let is_again = known.pages & pages != 0;
         known.pages |= pages;
-        if is_again && let Some(kept) = known.kept.checked_sub(1) {
-            self.kept[kept as usize].is_used = true;
+        if is_again && let Some(number) = self.number_of(at) {
+            self.kept[number].is_used = true;
         }
         is_again.then_some(at)
     }
 
-    /// Pages of a piece that is kept, if it is, stay from here on: they were just read.
-    fn hold(&mut self, place: usize, pages: u16) {
-        let Some(number) = self.known[place].kept.checked_sub(1) else {
-            return;
-        };
-        let piece = &mut self.kept[number as usize];
+    /// Where the piece of a place is among those that are kept, if it is.
+    fn number_of(&self, place: usize) -> Option<usize> {
+        let kept = Some(self.known[place].kept).filter(|&kept| kept != RESERVED);
+        kept?.checked_sub(1).map(usize::from)
+    }
+
+    /// What is to be done about a piece that was read again.
+    fn todo(&mut self, place: usize, pages: u16, may_be_kept: bool) -> Todo {
+        if self.known[place].kept == 0 && may_be_kept && !self.is_full {
+            self.known[place].kept = RESERVED;
+            return Todo::Make(self.clearings);
+        }
+        self.pin(place, pages).unwrap_or(Todo::Nothing)
+    }
+
+    /// Pages of a piece that is kept, if it is, are to stay from here on: they were just read.
+    fn pin(&mut self, place: usize, pages: u16) -> Option<Todo> {
+        let number = self.number_of(place)?;
+        let piece = &mut self.kept[number];
         let new = pages & !piece.held;
-        if new == 0 {
-            return;
+        if new == 0 || piece.is_doomed {
+            return None;
         }
         piece.held |= new;
+        piece.pins += 1;
         let first = new.trailing_zeros() as usize;
         let count = new.ilog2() as usize + 1 - first;
         let start = piece.start + first * PAGE as usize;
-        // What was cut off of the file meanwhile is not there to be held.
-        let _ = page_cache::hold(start, count * PAGE as usize);
+        Some(Todo::Hold(number as u16, start, count * PAGE as usize))
     }
 
-    fn put(&mut self, piece: Kept) -> bool {
+    /// They are held. The piece, if it was to go meanwhile.
+    fn unpin(&mut self, number: u16) -> Option<LetGo> {
+        let piece = &mut self.kept[usize::from(number)];
+        piece.pins -= 1;
+        (piece.is_doomed && piece.pins == 0).then(|| self.take_out(number.into()))
+    }
+
+    /// What was reserved is not made.
+    fn give_up(&mut self, place: usize) {
+        if self.known[place].kept == RESERVED {
+            self.known[place].kept = 0;
+        }
+    }
+
+    /// Makes a reserved piece one that is kept. False: there is no room, or all was let go meanwhile.
+    fn put(&mut self, piece: Kept, since: u32) -> bool {
+        let is_reserved = self.known[piece.place as usize].kept == RESERVED;
         let free = (self.first_free..MOST_KEPT).find(|&at| self.kept[at].start == 0);
+        self.is_full |= free.is_none();
+        let free = free.filter(|_| is_reserved && self.clearings == since);
         let Some(free) = free else {
-            self.is_full = true;
+            self.give_up(piece.place as usize);
             return false;
         };
         self.first_free = free + 1;
@@ -321,40 +384,82 @@ impl Keeper {
         true
     }
 
-    /// Lets go of all pieces that are meant.
-    fn let_go(&mut self, plan: &Plan, is_meant: impl Fn(&Kept) -> bool) {
-        for at in 0..MOST_KEPT {
-            let piece = self.kept[at];
-            if piece.start == 0 || !is_meant(&piece) {
-                continue;
-            }
-            page_cache::let_go(piece.start, piece.bytes as usize);
-            locks::account_for_less(plan, piece.rule.into(), piece.bytes.into());
-            self.known[piece.place as usize].kept = 0;
-            self.kept[at] = Kept::NONE;
-            self.first_free = self.first_free.min(at);
-            self.is_full = false;
-        }
+    fn take_out(&mut self, at: usize) -> LetGo {
+        let piece = self.kept[at];
+        self.known[piece.place as usize].kept = 0;
+        self.kept[at] = Kept::NONE;
+        self.first_free = self.first_free.min(at);
+        self.is_full = false;
+        piece
     }
 
-    /// A round of a rule ends: what was not read again in it goes, and all begin anew.
-    fn end_round(&mut self, plan: &Plan, rule: usize) {
-        self.let_go(plan, |piece| {
-            usize::from(piece.rule) == rule && !piece.is_used
-        });
-        let pieces = self.kept.iter_mut();
-        for piece in pieces.filter(|piece| usize::from(piece.rule) == rule) {
-            piece.is_used = false;
+    /// Takes out pieces that are meant, as many as there is room for, from a number on: how many, and where to go on.
+    fn take_out_some(
+        &mut self,
+        from: usize,
+        is_meant: &mut impl FnMut(&mut Kept) -> bool,
+        taken: &mut [LetGo; STEP_LET_GO],
+    ) -> (usize, usize) {
+        let (mut at, mut count) = (from, 0);
+        while at < MOST_KEPT.min(from + STEP_KEPT) && count < STEP_LET_GO {
+            let piece = &mut self.kept[at];
+            if piece.start != 0 && is_meant(piece) {
+                if piece.pins > 0 {
+                    piece.is_doomed = true;
+                } else {
+                    taken[count] = self.take_out(at);
+                    count += 1;
+                }
+            }
+            at += 1;
         }
-        for known in self.known.iter_mut().filter(|known| known.kept == 0) {
-            known.tag = 0;
+        (count, at)
+    }
+
+    /// What is known of pieces that are not kept is forgotten.
+    fn forget_known(&mut self, places: Range<usize>) {
+        for known in &mut self.known[places] {
+            if known.kept == 0 {
+                known.tag = 0;
+            }
         }
         self.is_full = false;
     }
 }
 
+/// Lets go of all pieces that are meant, a few at a time. `None`: others never let us look.
+fn let_go_all(plan: &Plan, mut is_meant: impl FnMut(&mut Kept) -> bool) -> Option<()> {
+    let mut next = 0;
+    while next < MOST_KEPT {
+        let mut taken = [Kept::NONE; STEP_LET_GO];
+        let (count, end) = KEEPER
+            .lock()?
+            .take_out_some(next, &mut is_meant, &mut taken);
+        taken[..count].iter().for_each(|piece| unmap(plan, piece));
+        next = end;
+    }
+    Some(())
+}
+
+fn unmap(plan: &Plan, piece: &LetGo) {
+    page_cache::let_go(piece.start, piece.bytes as usize);
+    locks::account_for_less(plan, piece.rule.into(), piece.bytes.into());
+}
+
+/// A round of a rule ends: what was not read again in it goes, and all begin anew.
+fn end_round(plan: &Plan, rule: usize) -> Option<()> {
+    let_go_all(plan, |piece| {
+        let is_own = usize::from(piece.rule) == rule;
+        is_own && !std::mem::take(&mut piece.is_used)
+    })?;
+    for start in (0..PLACES).step_by(STEP_KNOWN) {
+        KEEPER.lock()?.forget_known(start..start + STEP_KNOWN);
+    }
+    Some(())
+}
+
 impl Hinted<'_> {
-    /// A call of a rule that keeps has read; what it cost, if that was measured.
+    /// A call of a rule that keeps has read; what it cost, if that was measured. `None`: the descriptor means another file.
     pub(super) fn keep_read(
         &mut self,
         rule: &PlanRule,
@@ -372,127 +477,200 @@ impl Hinted<'_> {
             At::Offset(_) | At::Cursor => start.saturating_add(bytes),
         };
         let goes_on = self.file.bursts.goes_on_at(start);
-        let mut keeper = KEEPER.lock()?;
-        let trial = &mut keeper.trials[self.rule];
-        trial.round_bytes += end - start;
-        let most = match rule.keep_bytes {
-            0 => locks::budget(),
-            most => most,
-        };
-        if trial.round_bytes >= most.max(PART).saturating_mul(ROUND) {
-            trial.round_bytes = 0;
-            keeper.end_round(self.plan, self.rule);
-        }
+        self.count_round(rule, end - start);
         let looked_at = start..end.min(start.saturating_add(MOST_OF_CALL));
         let mut is_again = false;
         let mut at = looked_at.start / PIECE * PIECE;
         while at < looked_at.end {
-            let piece = Piece::of(self.file.identity, at);
             let pages = Known::pages_of(at, &looked_at, goes_on);
-            let place = keeper.read(piece, pages);
-            is_again |= place.is_some();
-            if let Some(place) = place
-                && keeper.known[place].kept == 0
-                && !keeper.is_full
-                && lot(self.file.identity, at) != Lot::Left
-            {
-                self.keep(rule, &mut keeper, (place, at), descriptor)?;
-            }
-            if let Some(place) = place {
-                keeper.hold(place, pages);
-            }
+            is_again |= self.keep_piece(rule, (at, pages), descriptor)?;
             at += PIECE;
         }
         if let Some(cost) = cost.filter(|_| is_again && start / PART == (end - 1) / PART) {
-            self.compare(&mut keeper, (start, end - start), cost);
+            self.compare((start, end - start), cost);
         }
         Some(())
     }
 
-    /// Keeps the piece that begins there. `None`: the descriptor means another file.
-    fn keep(
+    fn count_round(&self, rule: &PlanRule, bytes: u64) {
+        let most = match rule.keep_bytes {
+            0 => locks::budget(),
+            most => most,
+        };
+        let round = most.max(PART).saturating_mul(ROUND);
+        let is_over = KEEPER.lock().is_some_and(|mut keeper| {
+            let read = &mut keeper.trials[self.rule].round_bytes;
+            *read += bytes;
+            *read >= round && std::mem::take(read) > 0
+        });
+        if is_over {
+            // Who does not get to look leaves it to the next round.
+            let _ = end_round(self.plan, self.rule);
+        }
+    }
+
+    /// Pages of the piece that begins there were read: whether again. Where others do not let us look, nothing is done.
+    fn keep_piece(
         &mut self,
         rule: &PlanRule,
-        keeper: &mut Keeper,
+        (start, pages): (u64, u16),
+        descriptor: i32,
+    ) -> Option<bool> {
+        let identity = self.file.identity;
+        let piece = Piece::of(identity, start);
+        let looked_up = KEEPER.lock().and_then(|mut keeper| {
+            let place = keeper.read(piece, pages)?;
+            let may_be_kept = lot(identity, start) != Lot::Left;
+            Some((place, keeper.todo(place, pages, may_be_kept)))
+        });
+        let Some((place, mut todo)) = looked_up else {
+            return Some(false);
+        };
+        if let Todo::Make(since) = todo {
+            let is_made = self.make(rule, (place, start), descriptor, since);
+            if is_made != Some(true) {
+                return is_made.map(|_| true);
+            }
+            let pinned = KEEPER.lock().and_then(|mut keeper| {
+                // Another may be known there by now.
+                let is_same = keeper.known[place].tag == piece.tag();
+                keeper.pin(place, pages).filter(|_| is_same)
+            });
+            todo = pinned.unwrap_or(Todo::Nothing);
+        }
+        if let Todo::Hold(number, address, bytes) = todo {
+            self.hold(number, address, bytes);
+        }
+        Some(true)
+    }
+
+    fn hold(&self, number: u16, address: usize, bytes: usize) {
+        // What was cut off of the file meanwhile is not there to be held.
+        let _ = page_cache::hold(address, bytes);
+        let doomed = KEEPER.lock().and_then(|mut keeper| keeper.unpin(number));
+        if let Some(piece) = doomed {
+            unmap(self.plan, &piece);
+        }
+    }
+
+    /// Keeps the piece that begins there, whose number is reserved: whether it does. `None`: the descriptor means another file.
+    fn make(
+        &mut self,
+        rule: &PlanRule,
         (place, start): (usize, u64),
         descriptor: i32,
-    ) -> Option<()> {
+        since: u32,
+    ) -> Option<bool> {
+        let mapped = self.map(rule, (place, start), descriptor);
+        let Some(Some(piece)) = mapped else {
+            if let Some(mut keeper) = KEEPER.lock() {
+                keeper.give_up(place);
+            }
+            return mapped.map(|_| false);
+        };
+        let is_put = KEEPER
+            .lock()
+            .is_some_and(|mut keeper| keeper.put(piece, since));
+        if is_put {
+            self.file.has_kept = true;
+            self.plan.status.add_to_io(self.rule, OfIo::Hints, 1);
+        } else {
+            unmap(self.plan, &piece);
+        }
+        Some(is_put)
+    }
+
+    /// Maps and locks it, within the budget. The inner `None`: there is nothing, or no room.
+    fn map(
+        &self,
+        rule: &PlanRule,
+        (place, start): (usize, u64),
+        descriptor: i32,
+    ) -> Option<Option<Kept>> {
         let length = self.file.length_if_still(descriptor)?;
         let end = (start + PIECE).min(length.next_multiple_of(PAGE));
         let bytes = end.saturating_sub(start) as usize;
         if bytes == 0 {
-            return Some(());
+            return Some(None);
         }
         if !locks::take_whole(self.plan, rule, self.rule, bytes) {
-            keeper.is_full = true;
-            return Some(());
+            note_full();
+            return Some(None);
         }
-        match page_cache::keep(descriptor, start..end) {
-            Ok(mapped) => {
-                let piece = Kept {
-                    start: mapped,
-                    bytes: bytes as u32,
-                    place: place as u32,
-                    descriptor,
-                    rule: self.rule as u16,
-                    held: 0,
-                    is_used: true,
-                };
-                locks::note_taken(self.plan, self.rule, bytes);
-                if keeper.put(piece) {
-                    self.file.has_kept = true;
-                    self.plan.status.add_to_io(self.rule, OfIo::Hints, 1);
-                } else {
-                    page_cache::let_go(mapped, bytes);
-                    locks::account_for_less(self.plan, self.rule, bytes as u64);
-                }
-            }
+        let mapped = match page_cache::keep(descriptor, start..end) {
+            Ok(mapped) => mapped,
             Err(errno) => {
                 locks::give_back(self.plan, bytes);
                 self.plan.status.refused_io(self.rule, errno);
-                keeper.is_full = true;
+                note_full();
+                return Some(None);
             }
-        }
-        Some(())
+        };
+        locks::note_taken(self.plan, self.rule, bytes);
+        Some(Some(Kept {
+            start: mapped,
+            bytes: bytes as u32,
+            place: place as u32,
+            descriptor,
+            rule: self.rule as u16,
+            is_used: true,
+            ..Kept::NONE
+        }))
     }
 
-    fn compare(&self, keeper: &mut Keeper, (start, bytes): (u64, u64), cost: Cost) {
-        let trial = &mut keeper.trials[self.rule];
-        match lot(self.file.identity, start) {
-            Lot::Left => trial.left.add(cost, bytes),
-            Lot::Measured => trial.kept.add(cost, bytes),
-            Lot::Plain => {}
-        }
-        let Some(comparison) = trial.compare() else {
+    fn compare(&self, (start, bytes): (u64, u64), cost: Cost) {
+        let compared = KEEPER.lock().and_then(|mut keeper| {
+            let trial = &mut keeper.trials[self.rule];
+            match lot(self.file.identity, start) {
+                Lot::Left => trial.left.add(cost, bytes),
+                Lot::Measured => trial.kept.add(cost, bytes),
+                Lot::Plain => {}
+            }
+            Some((trial.compare()?, trial.in_vain))
+        });
+        let Some((comparison, in_vain)) = compared else {
             return;
         };
         let thousandths = (comparison.ratio * 1000.0).clamp(1.0, 1e9) as u64;
         let status = &self.plan.status;
         status.set_of_io(self.rule, OfIo::Ratio, thousandths);
-        if comparison.is_in_vain && trial.in_vain >= MOST_IN_VAIN {
-            keeper.let_go(self.plan, |piece| usize::from(piece.rule) == self.rule);
+        if comparison.is_in_vain && in_vain >= MOST_IN_VAIN {
             withdraw(self.plan, self.rule, WhyWithdrawn::NoGain);
+            clear(self.plan, |piece| usize::from(piece.rule) == self.rule);
         }
     }
 }
 
+/// There is no budget for more, or the kernel has refused it.
+fn note_full() {
+    if let Some(mut keeper) = KEEPER.lock() {
+        keeper.is_full = true;
+    }
+}
+
+/// Lets go of all pieces that are meant, those that are being made included.
+fn clear(plan: &Plan, is_meant: impl Fn(&Kept) -> bool) {
+    if let Some(mut keeper) = KEEPER.lock() {
+        keeper.clearings = keeper.clearings.wrapping_add(1);
+    }
+    // What was not reached by then goes with its round, or its descriptor.
+    let _ = let_go_all(plan, |piece| is_meant(piece));
+}
+
 /// A descriptor is closed, or the program has dropped what is cached of its file itself.
 pub(super) fn let_go_of(plan: &Plan, descriptor: i32) {
-    if let Some(mut keeper) = KEEPER.lock() {
-        keeper.let_go(plan, |piece| piece.descriptor == descriptor);
-    }
+    clear(plan, |piece| piece.descriptor == descriptor);
 }
 
 /// What is locked is the program's own to say, or it wants to lock more than it may beside ours. False: nothing was kept.
 pub(super) fn let_go_of_all(plan: &Plan) -> bool {
-    let Some(mut keeper) = KEEPER.lock() else {
-        return false;
-    };
-    let is_any = keeper.kept.iter().any(|piece| piece.start != 0);
+    let is_any = KEEPER
+        .lock()
+        .is_some_and(|keeper| keeper.kept.iter().any(|piece| piece.start != 0));
     if is_any {
-        keeper.let_go(plan, |_| true);
+        clear(plan, |_| true);
         // Not at once again.
-        keeper.is_full = true;
+        note_full();
     }
     is_any
 }
@@ -561,7 +739,13 @@ mod tests {
             place: place as u32,
             ..Kept::NONE
         };
-        assert!(keeper.put(kept));
+        assert_eq!(keeper.todo(place, 1, true), Todo::Make(0));
+        assert_eq!(
+            keeper.todo(place, 1, true),
+            Todo::Nothing,
+            "it is being made"
+        );
+        assert!(keeper.put(kept, 0));
         for number in 1..4 * PLACES as u64 {
             keeper.read(Piece::of(FILE, number * PIECE), 1);
         }
@@ -577,6 +761,96 @@ mod tests {
         let pieces = (0..PART / PIECE).map(|piece| is_measured(FILE, 5 * PART + piece * PIECE));
         let measured = pieces.filter(|is_measured| *is_measured).count() as u64;
         assert!(measured == 0 || measured == PART / PIECE);
+    }
+
+    #[test]
+    fn what_was_begun_before_all_was_let_go_is_not_kept() {
+        static KEEPER: Spin<Keeper> = Spin::new(Keeper::EMPTY);
+        let mut keeper = KEEPER.lock().expect("nobody else's");
+        let piece = Piece::of(FILE, 0);
+        assert!(keeper.read(piece, 1).is_none());
+        let place = keeper.read(piece, 1).expect("again");
+        let kept = Kept {
+            start: 4096,
+            place: place as u32,
+            ..Kept::NONE
+        };
+        assert_eq!(keeper.todo(place, 1, true), Todo::Make(0));
+        keeper.clearings += 1;
+        assert!(!keeper.put(kept, 0));
+        assert_eq!(
+            keeper.todo(place, 1, true),
+            Todo::Make(1),
+            "and may be then"
+        );
+    }
+
+    /// Mappings that there are, by address, as threads believe.
+    type Mapped = std::sync::Mutex<std::collections::HashSet<usize>>;
+
+    /// Reads of a thread at random places, as [`Hinted::keep_piece`] does them, with others' letting go between.
+    fn read_and_let_go(keeper: &Spin<Keeper>, mapped: &Mapped, thread: u64) {
+        let unmap = |piece: &LetGo| {
+            let was_there = mapped.lock().expect("held").remove(&piece.start);
+            assert!(was_there, "let go twice");
+        };
+        let held = || keeper.lock().expect("free soon");
+        for step in 0..20_000 {
+            let chance = mix(thread << 32 | step);
+            let piece = Piece::of(FILE, chance % 64 * PIECE);
+            let pages = 1 << (chance >> 8 & 15);
+            let todo = {
+                let mut keeper = held();
+                let place = keeper.read(piece, pages);
+                place.map(|place| (place, keeper.todo(place, pages, true)))
+            };
+            match todo {
+                Some((place, Todo::Make(since))) => {
+                    let start = ((thread << 32 | step) + 1) as usize * PAGE as usize;
+                    assert!(mapped.lock().expect("held").insert(start));
+                    let kept = Kept {
+                        start,
+                        place: place as u32,
+                        ..Kept::NONE
+                    };
+                    if !held().put(kept, since) {
+                        unmap(&kept);
+                    }
+                }
+                Some((_, Todo::Hold(number, address, _))) => {
+                    std::thread::yield_now();
+                    let start = held().kept[usize::from(number)].start;
+                    let is_there = mapped.lock().expect("held").contains(&start);
+                    assert!(is_there && address >= start, "read in after it was let go");
+                    let doomed = held().unpin(number);
+                    doomed.iter().for_each(unmap);
+                }
+                _ => {}
+            }
+            if chance >> 16 & 15 == 0 {
+                let mut taken = [Kept::NONE; STEP_LET_GO];
+                let is_meant = &mut |piece: &mut Kept| piece.place as u64 & 3 == chance >> 24 & 3;
+                let (count, _) = held().take_out_some(0, is_meant, &mut taken);
+                taken[..count].iter().for_each(unmap);
+            }
+        }
+    }
+
+    #[test]
+    fn threads_never_read_in_what_another_has_let_go_and_each_piece_goes_once() {
+        static KEEPER: Spin<Keeper> = Spin::new(Keeper::EMPTY);
+        static MAPPED: std::sync::LazyLock<Mapped> = std::sync::LazyLock::new(Mapped::default);
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                scope.spawn(move || read_and_let_go(&KEEPER, &MAPPED, thread));
+            }
+        });
+        let keeper = KEEPER.lock().expect("free");
+        let kept = keeper.kept.iter().filter(|piece| piece.start != 0);
+        let kept: std::collections::HashSet<usize> = kept.map(|piece| piece.start).collect();
+        assert_eq!(kept, *MAPPED.lock().expect("held"));
+        assert!(keeper.kept.iter().all(|piece| piece.pins == 0));
+        assert!(keeper.known.iter().all(|known| known.kept != RESERVED));
     }
 
     #[test]
