@@ -227,6 +227,23 @@ fn answer(connection: &OwnedFd, file: &File) -> Option<()> {
     Some(())
 }
 
+/// Lets the threads of a process that read ahead of it run before its others, if we may (CAP_SYS_NICE).
+fn give_precedence(process: Pid) -> Option<()> {
+    let threads = format!("/proc/{}/task", process.as_raw_nonzero());
+    for thread in std::fs::read_dir(threads).ok()?.flatten() {
+        let Ok(name) = std::fs::read_to_string(thread.path().join("comm")) else {
+            continue;
+        };
+        if name.trim_end() == abi::READING_AHEAD
+            && let Some(number) = thread.file_name().to_str()
+            && let Some(thread) = number.parse().ok().and_then(Pid::from_raw)
+        {
+            let _ = rustix::process::setpriority_process(Some(thread), PRECEDENCE);
+        }
+    }
+    Some(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -254,21 +271,34 @@ mod tests {
         assert!(connect(&socket).is_err());
         assert!(file.upgrade().is_none(), "a thread holds it");
     }
-}
 
-/// Lets the threads of a process that read ahead of it run before its others, if we may (CAP_SYS_NICE).
-fn give_precedence(process: Pid) -> Option<()> {
-    let threads = format!("/proc/{}/task", process.as_raw_nonzero());
-    for thread in std::fs::read_dir(threads).ok()?.flatten() {
-        let Ok(name) = std::fs::read_to_string(thread.path().join("comm")) else {
-            continue;
+    #[test]
+    fn who_reads_ahead_runs_first_and_nobody_else() {
+        let (told, heard) = std::sync::mpsc::channel();
+        let begin = |name: &str| {
+            let told = told.clone();
+            let (end, ended) = std::sync::mpsc::channel::<()>();
+            let body = move || {
+                told.send(rustix::thread::gettid()).unwrap();
+                let _ = ended.recv();
+            };
+            let named = std::thread::Builder::new().name(name.to_owned());
+            let thread = named.spawn(body).unwrap();
+            (heard.recv().unwrap(), end, thread)
         };
-        if name.trim_end() == abi::READING_AHEAD
-            && let Some(number) = thread.file_name().to_str()
-            && let Some(thread) = number.parse().ok().and_then(Pid::from_raw)
-        {
-            let _ = rustix::process::setpriority_process(Some(thread), PRECEDENCE);
+        let ahead = begin(abi::READING_AHEAD);
+        let other = begin("other");
+        let niceness = |thread| rustix::process::getpriority_process(Some(thread)).unwrap();
+        let before = niceness(other.0);
+        assert_eq!(give_precedence(rustix::process::getpid()), Some(()));
+        assert_eq!(niceness(other.0), before);
+        // Without the right to it nothing changes.
+        let may = rustix::process::geteuid().is_root();
+        let expected = if may { PRECEDENCE } else { before };
+        assert_eq!(niceness(ahead.0), expected);
+        for (_, end, thread) in [ahead, other] {
+            drop(end);
+            thread.join().unwrap();
         }
     }
-    Some(())
 }

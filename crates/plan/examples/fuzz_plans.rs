@@ -1,7 +1,7 @@
 //! Reads damaged plans for as long as it is let, and says what it found:
 //!
 //! ```text
-//! cargo run --release -p pagewise-plan --example fuzz -- SECONDS [SEED]
+//! cargo run --release -p pagewise-plan --example fuzz_plans -- SECONDS [SEED]
 //! ```
 //!
 //! A case that ends the process is the one after the seed printed last. What is read all the same must be written and read again as it was.
