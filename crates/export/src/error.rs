@@ -20,6 +20,9 @@ pub enum ExportError {
         "no fault in this recording has a call path: leave out --call-path fault, or record with call paths of faults"
     )]
     NoFaultPaths,
+    /// Calls on files were asked for and not recorded.
+    #[error("no calls on files in this recording: record with --io")]
+    NoIo,
 }
 
 impl ExportError {

@@ -26,12 +26,7 @@ pub(crate) fn write(
         if count == 0 {
             continue;
         }
-        let mut line = String::new();
-        for level in paths.levels(key.stack).iter().rev() {
-            for function in level.functions.iter().rev() {
-                push_frame(&mut line, &level.name_of(function));
-            }
-        }
+        let mut line = line_of(&paths, key.stack);
         if line.is_empty() && tally.call_path_of == CallPathOf::Fault {
             push_frame(&mut line, "(no call path)");
         }
@@ -41,8 +36,19 @@ pub(crate) fn write(
     Ok(())
 }
 
+/// The frames of a call path, outermost first; empty: none is known.
+pub(crate) fn line_of(paths: &CallPaths, stack: Option<u32>) -> String {
+    let mut line = String::new();
+    for level in paths.levels(stack).iter().rev() {
+        for function in level.functions.iter().rev() {
+            push_frame(&mut line, &level.name_of(function));
+        }
+    }
+    line
+}
+
 /// Adds a frame. The format has no escapes: what separates frames and lines is replaced.
-fn push_frame(line: &mut String, name: &str) {
+pub(crate) fn push_frame(line: &mut String, name: &str) {
     if !line.is_empty() {
         line.push(';');
     }

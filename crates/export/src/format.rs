@@ -86,6 +86,17 @@ named! {
         StallNs = "stall_ns",
         /// Pages that left memory.
         Evictions = "evictions",
+        /// Bytes that calls on files read or wrote.
+        IoBytes = "io_bytes",
+        /// Time that these calls took, ns.
+        IoNs = "io_ns",
+    }
+}
+
+impl Weight {
+    /// Whether it counts calls on files, which have no objects.
+    pub fn is_of_io(self) -> bool {
+        matches!(self, Self::IoBytes | Self::IoNs)
     }
 }
 

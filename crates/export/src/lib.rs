@@ -17,6 +17,7 @@ mod events;
 pub mod fleet;
 mod folded;
 mod format;
+mod io_folded;
 mod parquet;
 mod perfetto;
 mod pprof;
@@ -45,7 +46,7 @@ use tally::Tally;
 /// # Errors
 ///
 /// [`ExportError::Trace`] if a table cannot be read, [`ExportError::Output`] if `out` takes no more, and
-/// [`ExportError::NoFaultPaths`]. What was written before is then incomplete.
+/// [`ExportError::NoFaultPaths`] or [`ExportError::NoIo`]. What was written before is then incomplete.
 pub fn export(
     trace: &Trace,
     format: Format,
@@ -59,6 +60,9 @@ pub fn export(
         Format::Pprof => {
             let tally = Tally::of(trace, &mut events, options.call_path_of)?;
             pprof::write(trace, &events, &tally, &mut out)?;
+        }
+        Format::Folded if options.weight.is_of_io() => {
+            io_folded::write(trace, options.weight, &mut out)?;
         }
         Format::Folded => {
             let tally = Tally::of(trace, &mut events, options.call_path_of)?;

@@ -24,6 +24,8 @@ pub(crate) fn weighed(counts: &Counts, weight: Weight) -> u64 {
         Weight::SwapIns => counts.swap_ins,
         Weight::StallNs => counts.stall_ns,
         Weight::Evictions => counts.evictions,
+        // No object has any.
+        Weight::IoBytes | Weight::IoNs => 0,
     }
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct ExportArguments {
     /// Overwrite the file
     #[arg(short, long)]
     force: bool,
-    /// What the numbers of `folded` are: swap_ins, stall_ns or evictions
+    /// What the numbers of `folded` are: swap_ins, stall_ns or evictions; of calls on files io_bytes or io_ns
     #[arg(long, value_name = "WHAT", default_value = "swap_ins")]
     weight: Weight,
     /// Whose call paths `pprof` and `folded` show: of the allocation, or of the fault where those were recorded
@@ -82,6 +82,7 @@ const EXAMPLES: &str = "Examples:
   pagewise export perfetto                 then open pagewise.perfetto-trace in https://ui.perfetto.dev
   pagewise export pprof                    then go tool pprof -tagleaf=object -top pagewise.pb.gz
   pagewise export folded --weight stall_ns -o - | inferno-flamegraph > stalls.svg
+  pagewise export folded --weight io_ns -o - | inferno-flamegraph > files.svg
   pagewise export csv -o - | head
   pagewise export parquet run.data -o run.parquet
   pagewise export parquet run.data --append /srv/fleet --service solver --release 4.2";
@@ -94,6 +95,11 @@ pub(crate) fn run(arguments: &ExportArguments) -> Result<ExitCode, Failure> {
     };
     if options.weight != Weight::SwapIns && format != Format::Folded {
         return Err(Failure::new("--weight is for folded only: leave it out"));
+    }
+    if options.weight.is_of_io() && options.call_path_of != CallPathOf::Allocation {
+        return Err(Failure::new(
+            "calls on files have one call path each: leave out --call-path",
+        ));
     }
     if options.call_path_of != CallPathOf::Allocation
         && !matches!(format, Format::Folded | Format::Pprof)

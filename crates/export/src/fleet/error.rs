@@ -70,7 +70,7 @@ impl FleetError {
                 path: path.to_owned(),
                 source,
             },
-            error @ ExportError::NoFaultPaths => Self::Write {
+            error @ (ExportError::NoFaultPaths | ExportError::NoIo) => Self::Write {
                 path: path.to_owned(),
                 source: io::Error::other(error),
             },

@@ -122,7 +122,11 @@ fn what_cannot_be_is_refused_in_one_line() {
         ),
         (
             &["export", "folded", "--weight", "time"],
-            &["swap_ins, stall_ns, evictions"],
+            &["swap_ins, stall_ns, evictions, io_bytes, io_ns"],
+        ),
+        (
+            &["export", "folded", "--weight", "io_bytes", "-o", "-"],
+            &["no calls on files", "record with --io"],
         ),
         (
             &["export", "perfetto", "--call-path", "fault"],
