@@ -66,6 +66,7 @@ fn name(direction: IoDirection) -> &'static str {
         IoDirection::Read => "read",
         IoDirection::Write => "write",
         IoDirection::Sync => "sync",
+        IoDirection::Map => "map",
     }
 }
 
