@@ -35,23 +35,22 @@ __attribute__((noinline)) static void get_back(int file, int at)
 		exit(1);
 }
 
+/* Its two jobs come from one place of the code. */
 int main(void)
 {
-	for (int number = 0; number < LOGS; number++) {
-		int file = opened("log", number);
+	const char *const kinds[] = { "log", "table" };
+	const int numbers[] = { LOGS, TABLES }, pieces[] = { PIECES_OF_LOG, PIECES_OF_TABLE };
 
-		for (int at = 0; at < PIECES_OF_LOG; at++)
-			put(file, at);
-		close(file);
-	}
-	for (int number = 0; number < TABLES; number++) {
-		int file = opened("table", number);
+	for (volatile int kind = 0; kind < 2; kind++) {
+		for (int number = 0; number < numbers[kind]; number++) {
+			int file = opened(kinds[kind], number);
 
-		for (int at = 0; at < PIECES_OF_TABLE; at++)
-			put(file, at);
-		for (int at = 0; at < PIECES_OF_TABLE; at++)
-			get_back(file, at);
-		close(file);
+			for (int at = 0; at < pieces[kind]; at++)
+				put(file, at);
+			for (int at = 0; kind == 1 && at < pieces[kind]; at++)
+				get_back(file, at);
+			close(file);
+		}
 	}
 	return 0;
 }
