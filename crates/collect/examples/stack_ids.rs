@@ -59,8 +59,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let seen = Rc::new(RefCell::new(Seen::default()));
     let taker = seen.clone();
+    let calls = find("calls")?;
     let mut builder = RingBufferBuilder::new();
-    builder.add(&find("calls")?, move |call: &[u8]| {
+    builder.add(&calls, move |call: &[u8]| {
         taker.borrow_mut().take(call);
         0
     })?;
