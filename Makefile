@@ -19,10 +19,11 @@ EXAMPLES = build/examples/mincostflow build/examples/sweep build/examples/matmul
 # The paths below hold whatever the caller's environment says.
 export CARGO_TARGET_DIR = $(CURDIR)/target
 
-.PHONY: help setup build install examples demo demo-io gallery test test-kernels test-aarch64 bench bench-hugepages clean
+.PHONY: help setup setup-bench build install examples demo demo-io gallery test test-kernels test-aarch64 bench bench-hugepages clean
 
 help:
 	@echo 'make setup         install the system packages that are missing (Debian, Ubuntu)'
+	@echo 'make setup-bench   those that the measurements in bench/ run and compare with, too'
 	@echo 'make build         $(BINARY) and the preload libraries beside it'
 	@echo 'make install       all of it, with manual pages and completions, into PREFIX ($(PREFIX)), below DESTDIR'
 	@echo 'make examples      the example programs, into build/examples'
@@ -38,6 +39,9 @@ help:
 
 setup:
 	@$(STEP) setup scripts/setup
+
+setup-bench:
+	@$(STEP) setup scripts/setup --bench
 
 # The libraries apart: a build of the workspace would leak features of `std` into them, and they need panic=abort.
 build:

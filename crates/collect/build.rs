@@ -11,7 +11,7 @@ fn main() {
     let headers = env::var("DEP_BPF_INCLUDE").expect("libbpf-sys tells where its headers are");
     let architecture =
         env::var("CARGO_CFG_TARGET_ARCH").expect("cargo sets the target's processor");
-    for program in ["swap", "calibrate", "access"] {
+    for program in ["swap", "calibrate", "access", "stack_ids"] {
         compile(program, &headers, &architecture, &out);
     }
 }

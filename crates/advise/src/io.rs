@@ -220,6 +220,13 @@ impl IoAdvice {
     }
 }
 
+/// Most of it is asked for by io_uring: neither from inside nor from outside such requests are seen when a rule could do something for them.
+pub(crate) fn is_out_of_reach(context: &IoContext) -> bool {
+    context.requested_bytes > 0 && context.requested_bytes >= context.bytes / 2
+}
+
+const OUT_OF_REACH: &str = "by io_uring, whose requests no rule reaches";
+
 /// `None`: it is not worth a rule.
 pub(crate) fn action(does: Use, advice: Advice) -> Option<Action> {
     if !matches!(does, Use::Read | Use::Write) {
@@ -327,7 +334,8 @@ fn why(context: &IoContext) -> String {
     let unhooked = unhooked.map(|call| {
         format!("by {call}, which is seen from outside only: sudo pagewise apply PLAN --pid PID")
     });
-    let parts = [Some(moved), runs, again, cached, unhooked];
+    let requested = is_out_of_reach(context).then(|| OUT_OF_REACH.to_owned());
+    let parts = [Some(moved), runs, again, cached, unhooked, requested];
     let evidence: Vec<String> = parts.into_iter().flatten().collect();
     let evidence = evidence.join(", ");
     match classes.is_empty() {

@@ -6,6 +6,7 @@ use pagewise_plan::IoAction;
 use pagewise_plan::Prediction;
 use pagewise_plan::ReadAhead;
 use pagewise_plan::Rule;
+use pagewise_plan::Target;
 use pagewise_predict::Costs;
 use serde::Serialize;
 
@@ -29,6 +30,7 @@ struct Document<'advice> {
 struct JsonRule<'advice> {
     target: &'advice str,
     site: Option<String>,
+    files_pattern: Option<&'advice str>,
     file: Option<&'advice str>,
     line: Option<u32>,
     function: Option<&'advice str>,
@@ -171,6 +173,10 @@ impl Advice {
         JsonRule {
             target: &rule.name,
             site: rule.target.site().map(|site| site.to_string()),
+            files_pattern: match &rule.target {
+                Target::Io { files, .. } => files.as_deref(),
+                _ => None,
+            },
             file: rule.place.file.as_deref(),
             line: rule.place.line,
             function: rule.place.function.as_deref(),

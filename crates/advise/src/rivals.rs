@@ -12,6 +12,7 @@ use pagewise_plan::IoAction;
 
 use crate::contexts::ContextPath;
 use crate::io::action;
+use crate::io::is_out_of_reach;
 
 /// Of a context without a rule, so much must have been used again while it was cached for that to matter.
 const LEAST_USED_AGAIN: u64 = 1 << 20;
@@ -64,7 +65,10 @@ fn party<'a>(io: &'a FileIo, context: &IoContext, paths: &'a [ContextPath]) -> P
         _ => reuse.again_cached_bytes.unwrap_or(reuse.again_bytes),
     });
     Party {
-        action: action(context.does, context.advice),
+        action: action(context.does, context.advice).map(|action| match is_out_of_reach(context) {
+            true => Action::Nothing,
+            false => action,
+        }),
         used_again_bytes: reuse.unwrap_or(0),
         paths: known.filter(|_| takes_part).collect(),
         files: files.collect(),

@@ -605,3 +605,94 @@ fn without_a_look_at_the_page_cache_what_follows_from_it_is_unknown_and_the_rest
     assert_eq!(context(&seen, "scan").in_vain_bytes, Some(0));
     assert!(recorded("missing (static program)", None).is_none());
 }
+
+const LOG: u32 = 3;
+const TABLE: u32 = 4;
+
+/// Both written by one call path; the table, or both, read back by another.
+fn logs_and_tables(writer: &mut TraceWriter, pieces_of_table: u64, read_back: &[u32]) {
+    for (number, name) in [(LOG, "log.0"), (TABLE, "table.0")] {
+        let mut named = file(number, u64::from(number), "ext4");
+        named.path = Some(format!("/data/{name}"));
+        named.bytes = 0;
+        writer.io_files.push(named).expect("pushed");
+    }
+    let of = |number| if number == LOG { 1000 } else { pieces_of_table };
+    let mut time_ns = 0;
+    for piece in 0..1000 {
+        for number in [LOG, TABLE] {
+            time_ns += 100;
+            let mut call = read(time_ns, SCAN, number, piece * PIECE, PIECE);
+            (call.call, call.direction) = (IoCallKind::Write, IoDirection::Write);
+            if piece < of(number) {
+                writer.io_calls.push(call).expect("pushed");
+            }
+        }
+    }
+    for &number in read_back {
+        for piece in 0..of(number) {
+            time_ns += 100;
+            let call = read(time_ns, SERVE, number, piece * PIECE, PIECE);
+            writer.io_calls.push(call).expect("pushed");
+        }
+    }
+}
+
+#[test]
+fn a_call_path_that_does_two_jobs_has_a_context_for_each_kind_of_files() {
+    for pieces_of_table in [900, 90] {
+        let io = analyzed("on", |writer| {
+            logs_and_tables(writer, pieces_of_table, &[TABLE]);
+        });
+        let io = io.expect("recorded");
+        let writes = |context: &&IoContext| context.does == Use::Write;
+        let [logs, tables] = &io.contexts.iter().filter(writes).collect::<Vec<_>>()[..] else {
+            panic!("{:?}", io.contexts);
+        };
+        assert_eq!(logs.class().as_deref(), Some("SEQUENTIAL WRITE-ONCE"));
+        assert_eq!(logs.advice, Advice::DropWritten);
+        assert_eq!((logs.calls, logs.bytes), (1000, 1000 * PIECE));
+        let names: Vec<Option<&str>> = (logs.files.iter())
+            .map(|&(file, _)| io.files[file].path.as_deref())
+            .collect();
+        assert_eq!(names, [Some("/data/log.0")]);
+        assert_eq!(tables.class().as_deref(), Some("SEQUENTIAL"));
+        assert!(matches!(tables.advice, Advice::Nothing(_)));
+        assert_eq!(tables.bytes, pieces_of_table * PIECE);
+        assert!(logs.is_by_files && tables.is_by_files);
+        assert_eq!(logs.stacks, tables.stacks);
+        assert_eq!((io.call_paths, io.contexts.len()), (2, 3));
+        assert_eq!(io.written_bytes, (1000 + pieces_of_table) * PIECE);
+    }
+}
+
+#[test]
+fn a_call_path_that_uses_all_files_alike_is_one_context() {
+    for read_back in [&[][..], &[LOG, TABLE]] {
+        let io = analyzed("on", |writer| logs_and_tables(writer, 900, read_back));
+        let io = io.expect("recorded");
+        let writes = io.contexts.iter().filter(|one| one.does == Use::Write);
+        let [both] = &writes.collect::<Vec<_>>()[..] else {
+            panic!("{:?}", io.contexts);
+        };
+        assert_eq!((both.bytes, both.is_by_files), (1900 * PIECE, false));
+        assert_eq!(both.files.len(), 2);
+    }
+}
+
+#[test]
+fn what_is_asked_for_by_io_uring_is_told_apart() {
+    let io = analyzed("on", |writer| {
+        writer.io_files.push(file(BIG, 4, "ext4")).expect("pushed");
+        for (number, kind) in [IoCallKind::UringRead, IoCallKind::Pread, IoCallKind::Read]
+            .into_iter()
+            .enumerate()
+        {
+            let mut call = read(1000 + number as u64, SCAN, BIG, 0, 4096);
+            call.call = kind;
+            writer.io_calls.push(call).expect("pushed");
+        }
+    });
+    let scan = context(&io.expect("recorded"), "scan");
+    assert_eq!((scan.bytes, scan.requested_bytes), (3 * 4096, 4096));
+}

@@ -12,7 +12,7 @@ use super::class::Class;
 use super::pages::PAGE;
 use super::runs::Runs;
 
-/// All calls by one call path in one direction.
+/// All calls by one call path in one direction; or, where it wants something else for some of its files, those on files that it uses alike.
 #[derive(Clone, Debug)]
 pub struct IoContext {
     /// Its call paths in the trace: those that read alike.
@@ -23,6 +23,8 @@ pub struct IoContext {
     pub keys: Vec<String>,
     /// What it does.
     pub does: Use,
+    /// Its call path uses other files in another way: that is another context.
+    pub is_by_files: bool,
     /// System calls, or requests of io_uring. Of a mapping, faults that had to wait for a page; 0 where the kernel does not tell of them.
     pub calls: u64,
     /// Of these, those that failed.
@@ -33,6 +35,8 @@ pub struct IoContext {
     pub direct_bytes: u64,
     /// Of these, of files that are in memory anyway (tmpfs).
     pub in_memory_bytes: u64,
+    /// Of these, by requests of io_uring.
+    pub requested_bytes: u64,
     /// How long its calls took, ns.
     pub latency: Histogram,
     /// Together, ns.

@@ -6,6 +6,9 @@ use std::collections::HashSet;
 use foldhash::fast::RandomState;
 use pagewise_trace::IoFile;
 
+use super::alike::Kind;
+use super::alike::Kinds;
+use super::alike::UNNAMED;
 use super::heat::Heat;
 
 /// Files that need no device: hints about them mean nothing.
@@ -79,6 +82,7 @@ impl FileUse {
 #[derive(Default)]
 pub(crate) struct Files {
     pub(crate) files: Vec<FileUse>,
+    kinds: Vec<Kind>,
     index: HashMap<u32, u32, RandomState>,
     /// Numbers beyond a file's first, until they are met.
     later: HashSet<u32, RandomState>,
@@ -89,12 +93,14 @@ impl Files {
     pub(crate) fn new(rows: Vec<IoFile>) -> Self {
         let mut files = Self::default();
         let mut known: HashMap<(u32, u32, u64, u32), u32> = HashMap::new();
+        let mut kinds = Kinds::default();
         for row in rows {
             let number = row.file;
             let identity = (row.major, row.minor, row.inode, row.generation);
             let next = files.files.len() as u32;
             let index = *known.entry(identity).or_insert(next);
             if index == next {
+                files.kinds.push(kinds.of(row.path.as_deref()));
                 files.files.push(FileUse::new(row));
             } else {
                 files.later.insert(number);
@@ -109,6 +115,12 @@ impl Files {
         let index = *self.index.get(&number)?;
         let is_known_anew = !self.later.is_empty() && self.later.remove(&number);
         Some((index, is_known_anew))
+    }
+
+    /// Which others that file is like; of none, as of one without a name.
+    pub(crate) fn kind(&self, file: Option<u32>) -> Kind {
+        let kind = file.and_then(|file| self.kinds.get(file as usize));
+        kind.copied().unwrap_or(UNNAMED)
     }
 
     /// The index of the file of that number.

@@ -9,6 +9,7 @@
 //!
 //! The idea, and the classes, are those of program contexts (Y. Jin, M.S. thesis, Seoul National University 2019).
 
+mod alike;
 mod balance;
 mod class;
 mod context;
@@ -17,6 +18,7 @@ mod heat;
 mod pages;
 mod runs;
 mod tallies;
+mod who;
 
 use pagewise_trace::IoCache;
 use pagewise_trace::IoCall;
@@ -45,6 +47,8 @@ pub struct FileIo {
     pub contexts: Vec<IoContext>,
     /// Most bytes first.
     pub files: Vec<FileUse>,
+    /// Call paths, in each direction: fewer than contexts where one uses some of its files in another way than the rest.
+    pub call_paths: u64,
     /// Single calls are not there, at least in part: what needs them is unknown.
     pub summed: bool,
     /// What came into the page cache and left it was not seen: what needs that is unknown.

@@ -8,6 +8,7 @@ use foldhash::fast::RandomState;
 use pagewise_trace::IoCache;
 use pagewise_trace::IoCacheKind;
 use pagewise_trace::IoCall;
+use pagewise_trace::IoCallKind;
 use pagewise_trace::IoFile;
 use pagewise_trace::IoSum;
 use pagewise_trace::Trace;
@@ -17,6 +18,8 @@ use crate::frame_paths::FramePaths;
 use crate::histogram::Histogram;
 
 use super::FileIo;
+use super::alike::Kind;
+use super::alike::UNNAMED;
 use super::balance::drop_what_is_paid_for;
 use super::class::Advice;
 use super::class::Class;
@@ -37,12 +40,11 @@ use super::runs::Caller;
 use super::runs::ClosedRun;
 use super::runs::OpenRuns;
 use super::runs::Runs;
+use super::who::BEYOND;
+use super::who::Numbers;
 
 /// A context that moves less than this share of a file's bytes does not disagree with the others.
 const GOOD_PART: f64 = 0.05;
-
-/// All call paths for which there is no number of their own.
-const BEYOND: Who = Who::MAX;
 
 /// Sums of one context.
 #[derive(Clone, Default)]
@@ -52,6 +54,7 @@ struct Tally {
     bytes: u64,
     direct_bytes: u64,
     in_memory_bytes: u64,
+    requested_bytes: u64,
     latency: Histogram,
     latency_ns: u64,
     missed_bytes: u64,
@@ -65,6 +68,9 @@ struct Tally {
 /// Contexts, by who does what.
 type Tallied = HashMap<(Who, Use), u32, RandomState>;
 
+/// A call path and a direction, and the sums of each kind of files.
+type OfPath = ((Vec<u32>, Use), Vec<Tally>);
+
 pub(crate) struct Tallies {
     files: Files,
     pages: Pages,
@@ -73,8 +79,7 @@ pub(crate) struct Tallies {
     open_by_mapping: OpenRuns,
     /// and those that have ended.
     runs_by_mapping: HashMap<Who, Runs, RandomState>,
-    /// By call path; the one that is not known too.
-    who: HashMap<Option<u32>, Who, RandomState>,
+    who: Numbers,
     contexts: Tallied,
     tallies: Vec<Tally>,
     /// Bytes that came into the page cache, by who brought them in and by file.
@@ -92,7 +97,7 @@ impl Tallies {
             open: OpenRuns::default(),
             open_by_mapping: OpenRuns::default(),
             runs_by_mapping: HashMap::default(),
-            who: HashMap::default(),
+            who: Numbers::default(),
             contexts: HashMap::default(),
             tallies: Vec::new(),
             cached: HashMap::default(),
@@ -102,14 +107,13 @@ impl Tallies {
         }
     }
 
-    /// There may be more call paths than numbers: those beyond are one, which is none of them.
-    fn who(&mut self, stack: Option<u32>) -> Who {
-        let next = Who::try_from(self.who.len() + 1).unwrap_or(BEYOND);
-        *self.who.entry(stack).or_insert(next)
+    /// Whose sums a call by that path on such a file is among.
+    fn tally(&mut self, stack: Option<u32>, file: Option<u32>, does: Use) -> (Who, u32) {
+        let who = self.who.of(stack, self.files.kind(file));
+        (who, self.tally_of(who, stack, does))
     }
 
-    fn tally(&mut self, stack: Option<u32>, does: Use) -> (Who, u32) {
-        let who = self.who(stack);
+    fn tally_of(&mut self, who: Who, stack: Option<u32>, does: Use) -> u32 {
         let next = self.tallies.len() as u32;
         let context = *self.contexts.entry((who, does)).or_insert(next);
         if context == next {
@@ -119,7 +123,7 @@ impl Tallies {
                 ..Tally::default()
             });
         }
-        (who, context)
+        context
     }
 
     /// The index of the file of that number. One that was long unused gets a new number: what left the page cache until then was not told.
@@ -142,7 +146,7 @@ impl Tallies {
         };
         match row.kind {
             IoCacheKind::Added => {
-                let who = self.who(row.stack);
+                let who = self.who.of(row.stack, self.files.kind(Some(file)));
                 *self.cached.entry((who, file)).or_default() += row.bytes;
                 self.pages.added(who, file, row.offset, row.bytes);
                 self.add_to_run_by_mapping(who, file, row);
@@ -174,8 +178,8 @@ impl Tallies {
 
     pub(crate) fn call(&mut self, row: &IoCall) {
         let does = Use::from(row.direction);
-        let (who, context) = self.tally(row.stack, does);
         let file = self.file(row.file);
+        let (who, context) = self.tally(row.stack, file, does);
         let bytes = row.bytes.unwrap_or(0);
         self.cache_unseen |= row.cached_bytes.is_none() || row.ahead_bytes.is_none();
         let tally = &mut self.tallies[context as usize];
@@ -188,6 +192,9 @@ impl Tallies {
         tally.bytes += bytes;
         if row.direct {
             tally.direct_bytes += bytes;
+        }
+        if is_request(row.call) {
+            tally.requested_bytes += bytes;
         }
         let Some(file) = file else { return };
         self.add_to_file(context, file, 1, bytes, does);
@@ -226,7 +233,8 @@ impl Tallies {
     pub(crate) fn sum(&mut self, row: &IoSum) {
         self.summed = true;
         let does = Use::from(row.direction);
-        let (_, context) = self.tally(row.stack, does);
+        let file = self.files.index(row.file);
+        let (_, context) = self.tally(row.stack, file, does);
         self.cache_unseen |= row.cached_bytes.is_none() || row.ahead_bytes.is_none();
         let tally = &mut self.tallies[context as usize];
         tally.calls += row.calls;
@@ -245,7 +253,7 @@ impl Tallies {
             tally.runs.count += row.calls.saturating_sub(row.continued);
             tally.runs.bytes += row.bytes;
         }
-        if let Some(file) = self.files.index(row.file) {
+        if let Some(file) = file {
             self.add_to_file(context, file, row.calls, row.bytes, does);
         }
     }
@@ -273,24 +281,34 @@ impl Tallies {
         self.close();
         let (is_single, cache_unseen) = (!self.summed, self.cache_unseen);
         let beyond_bytes = self.pages.beyond_bytes();
-        let beyond = self.who.values().filter(|&&who| who == BEYOND).count();
+        let beyond = self.who.paths_beyond();
         let thresholds = &thresholds.for_memory_of(trace.meta());
         let stacks = self.tallies.iter().flat_map(|tally| &tally.stacks);
         let wanted: HashSet<u32, RandomState> = stacks.copied().collect();
         let frames = FramePaths::read(trace, &wanted)?;
-        let mut merged = self.merge(&frames);
-        merged.sort_by(|a, b| (b.1.bytes, b.1.calls, &a.0).cmp(&(a.1.bytes, a.1.calls, &b.0)));
-        let contexts = merged.into_iter().map(|((names, does), tally)| {
-            let known = Known {
-                reuse: is_single && tally.fate.beyond == 0,
-                cache: !cache_unseen,
+        let by_path = self.merge(&frames);
+        let call_paths = by_path.len() as u64;
+        let mut contexts = Vec::new();
+        for ((names, does), kinds) in by_path {
+            let make = |tally: Tally| {
+                let known = Known {
+                    reuse: is_single && tally.fate.beyond == 0,
+                    cache: !cache_unseen,
+                };
+                context(tally, does, &frames, &names, known, thresholds)
             };
-            context(tally, does, &frames, &names, known, thresholds)
+            let parts = parts_of_path(kinds, &make, thresholds.advise_bytes);
+            contexts.extend(parts.into_iter().map(|part| (names.clone(), part)));
+        }
+        contexts.sort_by(|(names, one), (other_names, other)| {
+            (other.bytes, other.calls, names).cmp(&(one.bytes, one.calls, other_names))
         });
+        let contexts = contexts.into_iter().map(|(_, context)| context);
         let mut contexts: Vec<IoContext> = contexts.collect();
         drop_what_is_paid_for(&mut contexts, thresholds);
         let mut io = FileIo {
             contexts,
+            call_paths,
             files: self.files.files,
             summed: self.summed,
             evicted_bytes: self.evicted_bytes.filter(|_| is_single),
@@ -320,14 +338,17 @@ impl Tallies {
                 file.read_again_bytes = known(shares.read_again);
             }
         }
-        let all: Vec<(Option<u32>, Who)> =
-            self.who.iter().map(|(&stack, &who)| (stack, who)).collect();
-        for (stack, who) in all {
+        let all = self.who.all();
+        let mut calling: HashMap<Option<u32>, u32, RandomState> = HashMap::default();
+        for &(who, stack) in &all {
+            for context in self.of_calls(who) {
+                calling.entry(stack).or_insert(context);
+            }
+        }
+        let mut orphans = Vec::new();
+        for (who, stack) in all {
             let fate = self.pages.fate(who);
-            let of_calls = [Use::Read, Use::Write]
-                .into_iter()
-                .filter_map(|does| self.contexts.get(&(who, does)));
-            let of_calls: Vec<u32> = of_calls.copied().collect();
+            let of_calls = self.of_calls(who);
             for (place, &context) in of_calls.iter().enumerate() {
                 // A transfer reads and writes: what it cached counts once.
                 let cached = if place == 0 {
@@ -337,8 +358,14 @@ impl Tallies {
                 };
                 self.tallies[context as usize].fate = cached;
             }
-            if of_calls.is_empty() && fate.cached + fate.beyond > 0 {
-                let (_, context) = self.tally(stack, Use::Map);
+            if !of_calls.is_empty() || fate.cached + fate.beyond == 0 {
+                continue;
+            }
+            if let Some(&context) = calling.get(&stack) {
+                // Pages of one file came with a call on another.
+                orphans.push((context, fate));
+            } else {
+                let context = self.tally_of(who, stack, Use::Map);
                 let tally = &mut self.tallies[context as usize];
                 tally.fate = fate;
                 tally.runs = self.runs_by_mapping.remove(&who).unwrap_or_default();
@@ -347,11 +374,21 @@ impl Tallies {
                 tally.files = files.map(|(&(_, file), &bytes)| (file, bytes)).collect();
             }
         }
+        for (context, fate) in orphans {
+            self.tallies[context as usize].fate.add(fate);
+        }
     }
 
-    /// Contexts that read alike are one, however deep a recursion was.
-    fn merge(&mut self, frames: &FramePaths) -> Vec<((Vec<u32>, Use), Tally)> {
-        let mut merged: BTreeMap<(Vec<u32>, Use), Tally> = BTreeMap::new();
+    /// What a path and kind of files has calls in, of each direction one.
+    fn of_calls(&self, who: Who) -> Vec<u32> {
+        let directions = [Use::Read, Use::Write].into_iter();
+        let found = directions.filter_map(|does| self.contexts.get(&(who, does)));
+        found.copied().collect()
+    }
+
+    /// Call paths that read alike are one, however deep a recursion was; what each does to files of each kind.
+    fn merge(&mut self, frames: &FramePaths) -> Vec<OfPath> {
+        let mut merged: BTreeMap<(Vec<u32>, Use), BTreeMap<Kind, Tally>> = BTreeMap::new();
         let is_same = |one, other| frames.are_of_one_function(one, other);
         for ((_, does), context) in std::mem::take(&mut self.contexts) {
             let tally = std::mem::take(&mut self.tallies[context as usize]);
@@ -359,14 +396,73 @@ impl Tallies {
                 .stacks
                 .first()
                 .map_or(&[][..], |stack| frames.numbers(*stack));
-            let entry = merged.entry((without_recursion(names, &is_same), does));
-            entry.or_default().add(tally);
+            let kinds = tally.files.keys().map(|&file| self.files.kind(Some(file)));
+            let kind = kinds.min().unwrap_or(UNNAMED);
+            let of_path = merged.entry((without_recursion(names, &is_same), does));
+            of_path.or_default().entry(kind).or_default().add(tally);
         }
-        for tally in merged.values_mut() {
-            tally.stacks.sort_unstable();
-        }
-        merged.into_iter().collect()
+        let merged = merged.into_iter();
+        merged
+            .map(|(path, kinds)| (path, kinds.into_values().collect()))
+            .collect()
     }
+}
+
+/// One context; or one for each class, where it would help some of the files that the path uses, and be wrong for others: `least` bytes of either.
+/// Kinds of files of fewer bytes are looked at together.
+fn parts_of_path(
+    kinds: Vec<Tally>,
+    make: &impl Fn(Tally) -> IoContext,
+    least: u64,
+) -> Vec<IoContext> {
+    let mut whole = Tally::default();
+    for kind in &kinds {
+        whole.add(kind.clone());
+    }
+    let whole = make(whole);
+    let is_few = kinds.iter().filter(|kind| kind.bytes >= least).count() == 0;
+    if kinds.len() == 1 || is_few || !matches!(whole.does, Use::Read | Use::Write) {
+        return vec![whole];
+    }
+    let (large, small): (Vec<Tally>, Vec<Tally>) =
+        kinds.into_iter().partition(|kind| kind.bytes >= least);
+    let rest = small.into_iter().reduce(|mut rest, kind| {
+        rest.add(kind);
+        rest
+    });
+    let mut parts: Vec<(Vec<Class>, Tally)> = Vec::new();
+    for kind in large.into_iter().chain(rest) {
+        let classes = make(kind.clone()).classes;
+        match parts.iter_mut().find(|(known, _)| *known == classes) {
+            Some((_, part)) => part.add(kind),
+            None => parts.push((classes, kind)),
+        }
+    }
+    let parts: Vec<IoContext> = parts.into_iter().map(|(_, part)| make(part)).collect();
+    let differs = |part: &IoContext| part.bytes >= least && is_acting(part) != is_acting(&whole);
+    if !parts.iter().any(differs) {
+        return vec![whole];
+    }
+    let by_files = |part| IoContext {
+        is_by_files: true,
+        ..part
+    };
+    parts.into_iter().map(by_files).collect()
+}
+
+/// Whether anything is said to the kernel for it.
+fn is_acting(context: &IoContext) -> bool {
+    !matches!(
+        context.advice,
+        Advice::Keep | Advice::KeepResident | Advice::Nothing(_)
+    )
+}
+
+fn is_request(call: IoCallKind) -> bool {
+    matches!(
+        call,
+        IoCallKind::UringRead | IoCallKind::UringWrite | IoCallKind::UringSync
+    )
 }
 
 /// Gives a run that has ended to the contexts that take part in it.
@@ -418,6 +514,7 @@ impl Tally {
         self.bytes += other.bytes;
         self.direct_bytes += other.direct_bytes;
         self.in_memory_bytes += other.in_memory_bytes;
+        self.requested_bytes += other.requested_bytes;
         self.latency.add_all(&other.latency);
         self.latency_ns += other.latency_ns;
         self.missed_bytes += other.missed_bytes;
@@ -428,6 +525,8 @@ impl Tally {
             *self.files.entry(file).or_default() += bytes;
         }
         self.stacks.extend(other.stacks);
+        self.stacks.sort_unstable();
+        self.stacks.dedup();
     }
 }
 
@@ -516,11 +615,13 @@ fn context(
         frames: frames.frames(names),
         keys: Vec::new(),
         does,
+        is_by_files: false,
         calls: tally.calls,
         failed: tally.failed,
         bytes: tally.bytes,
         direct_bytes: tally.direct_bytes,
         in_memory_bytes: tally.in_memory_bytes,
+        requested_bytes: tally.requested_bytes,
         latency: tally.latency,
         latency_ns: tally.latency_ns,
         missed_bytes: seen(tally.missed_bytes),

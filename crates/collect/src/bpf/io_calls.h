@@ -178,12 +178,8 @@ int BPF_PROG(io_begins, struct pt_regs *regs, long number)
 	if (!call)
 		return 0;
 	struct task_struct *task = bpf_get_current_task_btf();
-	__u64 mm = (__u64)task->mm;
-	__u32 id;
-	struct cpu_state *cpu = this_cpu(&id);
-	if (!cpu || !mm)
-		return 0;
-	__u32 space = space_of(cpu, mm);
+	struct cpu_state *cpu;
+	__u32 id, space = space_here(task, &cpu, &id);
 	if (!space)
 		return 0;
 	if (call == IO_MARK) {
@@ -257,6 +253,22 @@ static __always_inline __u32 at_most(__u32 number, __u32 most)
 	return number < most ? number : most;
 }
 
+/* `what`: the first word, without what all records of input and output have. */
+static __always_inline void emit_use(struct cpu_state *cpu, __u32 id, __u64 what, __u64 time, __u64 latency,
+				     __u64 path, __u64 offset, __u64 pages)
+{
+	__u64 record[6] = { (__u64)KIND_IO << 60 | HAS_PATH | what, time, latency, path, offset, pages };
+
+	emit_io(cpu, id, record, 6);
+}
+
+/* Pages that it has brought into the page cache, with the descriptor by which. */
+static __always_inline __u64 pages_word(__u32 descriptor, __u32 missed, __u32 ahead)
+{
+	return (__u64)at_most(descriptor, IO_MOST_DESCRIPTORS) << IO_DESCRIPTOR_SHIFT |
+	       (__u64)at_most(missed, IO_MOST_PAGES) << IO_MISSED_SHIFT | at_most(ahead, IO_MOST_PAGES);
+}
+
 static __always_inline void emit_call(struct cpu_state *cpu, __u32 id, struct io_call *io, struct task_struct *task,
 				      long result, __u64 latency, bool to_file)
 {
@@ -265,20 +277,14 @@ static __always_inline void emit_call(struct cpu_state *cpu, __u32 id, struct io
 	if (!side->inode || (io->wish == WISH_NOTHING && side->reads_ahead == READS_AHEAD_AS_USUAL))
 		return;
 	__u64 moved = result > 0 && !is_sync(io->call) ? result : 0;
-	__u64 record[6] = {
-		(__u64)KIND_IO << 60 | HAS_PATH | (to_file ? IO_TO_FILE : 0) | (__u64)io->call << IO_CALL_SHIFT |
-			(side->flags & O_DIRECT ? IO_DIRECT : 0) | (__u64)side->number << IO_FILE_SHIFT |
-			(__u32)result,
-		time_word(io->space, io->start),
-		latency << 24 | io->thread,
-		io->path,
-		offset_of(io, side, task, moved, to_file),
-		(__u64)at_most(side->descriptor, IO_MOST_DESCRIPTORS) << IO_DESCRIPTOR_SHIFT |
-			(__u64)side->reads_ahead << IO_READAHEAD_SHIFT |
-			(__u64)at_most(side->missed, IO_MOST_PAGES) << IO_MISSED_SHIFT |
-			at_most(side->ahead, IO_MOST_PAGES),
-	};
-	emit_io(cpu, id, record, 6);
+	emit_use(cpu, id,
+		 (to_file ? IO_TO_FILE : 0) | (__u64)io->call << IO_CALL_SHIFT |
+			 (side->flags & O_DIRECT ? IO_DIRECT : 0) | (__u64)side->number << IO_FILE_SHIFT |
+			 (__u32)result,
+		 time_word(io->space, io->start), latency_word(latency, io->thread), io->path,
+		 offset_of(io, side, task, moved, to_file),
+		 pages_word(side->descriptor, side->missed, side->ahead) |
+			 (__u64)side->reads_ahead << IO_READAHEAD_SHIFT);
 	if (config.enforces)
 		wake(id, moved, io->wish == WISH_NOTHING || io->wish == WISH_AT_ONCE);
 }
@@ -295,9 +301,7 @@ int BPF_PROG(io_ends, struct pt_regs *regs, long result)
 	struct cpu_state *cpu = this_cpu(&id);
 	if (!cpu)
 		return 0;
-	__u64 latency = now(cpu) - io->start;
-	if (latency >= LATENCY_UNKNOWN)
-		latency = LATENCY_UNKNOWN - 1;
+	__u64 latency = latency_of(io->start, now(cpu));
 	if (result > -RESTARTED_FIRST || result < -RESTARTED_LAST) {
 		emit_call(cpu, id, io, task, result, latency, false);
 		emit_call(cpu, id, io, task, result, latency, true);

@@ -55,22 +55,12 @@ static __always_inline __u64 path_of_fault(struct cpu_state *cpu, struct task_st
 
 static __always_inline void emit_file_fault(struct cpu_state *cpu, __u32 id, struct file_fault *fault, __u64 end)
 {
-	__u64 latency = end - fault->start;
 	__u32 file = number_of_file(id, fault->host, 0, fault->space);
 
-	if (latency >= LATENCY_UNKNOWN)
-		latency = LATENCY_UNKNOWN - 1;
-	__u64 record[6] = {
-		(__u64)KIND_IO << 60 | HAS_PATH | (__u64)IO_FAULT << IO_CALL_SHIFT | (__u64)file << IO_FILE_SHIFT | PAGE_SIZE,
-		time_word(fault->space, fault->start),
-		latency << 24 | fault->thread,
-		fault->path,
-		fault->index << PAGE_SHIFT,
-		(__u64)IO_MOST_DESCRIPTORS << IO_DESCRIPTOR_SHIFT |
-			(__u64)at_most(fault->missed, IO_MOST_PAGES) << IO_MISSED_SHIFT |
-			at_most(fault->ahead, IO_MOST_PAGES),
-	};
-	emit_io(cpu, id, record, 6);
+	emit_use(cpu, id, (__u64)IO_FAULT << IO_CALL_SHIFT | (__u64)file << IO_FILE_SHIFT | PAGE_SIZE,
+		 time_word(fault->space, fault->start),
+		 latency_word(latency_of(fault->start, end), fault->thread), fault->path, fault->index << PAGE_SHIFT,
+		 pages_word(IO_MOST_DESCRIPTORS, fault->missed, fault->ahead));
 	fault->start = 0;
 }
 
@@ -112,13 +102,9 @@ SEC("tp_btf/mm_filemap_fault")
 int BPF_PROG(file_fault_begins, struct address_space *mapping, unsigned long index)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	__u64 mm = (__u64)task->mm;
-	__u32 id;
-	struct cpu_state *cpu = this_cpu(&id);
+	struct cpu_state *cpu;
+	__u32 id, space = space_here(task, &cpu, &id);
 
-	if (!cpu || !mm)
-		return 0;
-	__u32 space = space_of(cpu, mm);
 	if (!space)
 		return 0;
 	__u64 host = LOAD(number_of(cpu, mapping), struct address_space, host);

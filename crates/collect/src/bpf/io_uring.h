@@ -159,13 +159,9 @@ static __always_inline void note_request(struct cpu_state *cpu, struct io_call *
 static __always_inline int request_begins(__u64 kiocb)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	__u64 mm = (__u64)task->mm;
-	__u32 id;
-	struct cpu_state *cpu = this_cpu(&id);
+	struct cpu_state *cpu;
+	__u32 id, space = space_here(task, &cpu, &id);
 
-	if (!cpu || !mm)
-		return 0;
-	__u32 space = space_of(cpu, mm);
 	if (!space)
 		return 0;
 	__u64 request = number_of(cpu, (void *)kiocb);
@@ -263,9 +259,7 @@ int BPF_PROG(request_completes, void *ring, void *kiocb)
 		return 0;
 	}
 	long result = (__s32)REQUEST(request, cqe.res);
-	__u64 latency = now(cpu) - io->start;
-	if (latency >= LATENCY_UNKNOWN)
-		latency = LATENCY_UNKNOWN - 1;
+	__u64 latency = latency_of(io->start, now(cpu));
 	take_file_of_request(io, id, request);
 	place_request(io, request, result);
 	emit_call(cpu, id, io, task, result, latency, io->call != IO_URING_READ);

@@ -34,14 +34,13 @@ static __always_inline bool is_swapping_in(struct task_struct *task, __u64 mm)
 static __always_inline int reclaim_begins(__u64 what)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	__u64 mm = (__u64)task->mm;
 	__u32 thread = task->pid;
+	struct cpu_state *cpu;
 	__u32 id;
-	struct cpu_state *cpu = this_cpu(&id);
 
-	if (!cpu || !mm || !space_of(cpu, mm))
+	if (!space_here(task, &cpu, &id))
 		return 0;
-	if (is_swapping_in(task, mm))
+	if (is_swapping_in(task, (__u64)task->mm))
 		what |= STALL_IN_SWAP_IN;
 	struct stall stall = { .start = now(cpu), .what = what };
 	if (bpf_map_update_elem(&stalls, &thread, &stall, BPF_ANY))
@@ -52,24 +51,17 @@ static __always_inline int reclaim_begins(__u64 what)
 static __always_inline int reclaim_ends(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	__u64 mm = (__u64)task->mm;
 	__u32 thread = task->pid;
-	__u32 id;
-	struct cpu_state *cpu = this_cpu(&id);
+	struct cpu_state *cpu;
+	__u32 id, space = space_here(task, &cpu, &id);
 
-	if (!cpu || !mm)
-		return 0;
-	__u32 space = space_of(cpu, mm);
 	if (!space)
 		return 0;
 	struct stall *stall = bpf_map_lookup_elem(&stalls, &thread);
 	if (!stall) // it began before we looked
 		return 0;
-	__u64 duration = now(cpu) - stall->start;
-	if (duration >= LATENCY_UNKNOWN)
-		duration = LATENCY_UNKNOWN - 1;
 	emit(cpu, id, kind_word(KIND_STALL, stall->what), time_word(space, stall->start),
-	     duration << 24 | thread, 0, 3);
+	     latency_word(latency_of(stall->start, now(cpu)), thread), 0, 3);
 	bpf_map_delete_elem(&stalls, &thread);
 	return 0;
 }

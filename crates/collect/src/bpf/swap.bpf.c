@@ -129,6 +129,15 @@ static __always_inline __u32 space_of(struct cpu_state *cpu, __u64 mm)
 	return cpu->last_space;
 }
 
+// The running thread's; 0: it is not recorded.
+static __always_inline __u32 space_here(struct task_struct *task, struct cpu_state **cpu, __u32 *id)
+{
+	__u64 mm = (__u64)task->mm;
+
+	*cpu = this_cpu(id);
+	return *cpu && mm ? space_of(*cpu, mm) : 0;
+}
+
 static __always_inline void emit(struct cpu_state *cpu, __u32 id, __u64 first, __u64 second, __u64 third,
 				 __u64 fourth, int words)
 {
@@ -165,14 +174,25 @@ static __always_inline __u64 time_word(__u32 space, __u64 ns)
 	return (__u64)space << 48 | ((ns - config.base_ns) & ((1ULL << 48) - 1));
 }
 
+// How long it took, as far as a record has room for it.
+static __always_inline __u64 latency_of(__u64 start, __u64 end)
+{
+	__u64 latency = end - start;
+
+	return latency < LATENCY_UNKNOWN ? latency : LATENCY_UNKNOWN - 1;
+}
+
+static __always_inline __u64 latency_word(__u64 latency, __u32 thread)
+{
+	return latency << 24 | thread;
+}
+
 static __always_inline void emit_fault(struct cpu_state *cpu, __u32 id, struct pending *fault, __u64 kind,
 				       __u64 latency)
 {
-	if (latency > LATENCY_UNKNOWN)
-		latency = LATENCY_UNKNOWN - 1;
 	__u64 has_path = config.call_paths ? HAS_PATH : 0;
 	emit(cpu, id, kind_word(kind, fault->address) | has_path, time_word(fault->space, fault->start),
-	     latency << 24 | fault->thread, fault->path, config.call_paths ? 4 : 3);
+	     latency_word(latency, fault->thread), fault->path, config.call_paths ? 4 : 3);
 }
 
 // The thread's slot; if it has none, one that it may take. Another one's fault is in there only if both are taken.
@@ -239,14 +259,10 @@ static __always_inline int fault_begins(unsigned long address, struct pt_regs *r
 	if (config.does_nothing)
 		return 0;
 	struct task_struct *task = bpf_get_current_task_btf();
-	__u64 mm = (__u64)task->mm;
-	__u32 id;
-	struct cpu_state *cpu = this_cpu(&id);
+	struct cpu_state *cpu;
+	__u32 id, space = space_here(task, &cpu, &id);
 
-	if (!cpu || !mm)
-		return 0;
-	__u32 space = space_of(cpu, mm);
-	if (!space || !is_swap_entry(page_table_entry(mm, address)))
+	if (!space || !is_swap_entry(page_table_entry((__u64)task->mm, address)))
 		return 0;
 
 	struct pending *fault = pending_of(task->pid);
@@ -297,7 +313,7 @@ int fault_ends(struct bpf_perf_event_data *event)
 	if (!cpu)
 		return 0;
 	if (fault->start && fault->address == event->addr && fault->thread == (__u32)task->pid) {
-		emit_fault(cpu, id, fault, KIND_SWAP_IN, now(cpu) - fault->start);
+		emit_fault(cpu, id, fault, KIND_SWAP_IN, latency_of(fault->start, now(cpu)));
 		if (!config.swap_is_slow)
 			cpu->pages_read += pages_read_for(task, fault);
 		fault->start = 0;

@@ -55,6 +55,8 @@ pub(super) struct Sensors {
     pub(super) faults: Option<SwapSensor>,
     /// The preloaded library and who hears it, of allocations or of calls on files.
     pub(super) allocations: Option<(AllocationServer, PathBuf)>,
+    /// Where that library tells of nothing else, it still tells on whose behalf threads read (`pagewise.h`): its path.
+    pub(super) marks: Option<PathBuf>,
     /// Of allocations it is to tell.
     pub(super) hears_allocations: bool,
     /// Of calls on files it is to tell, of those since that time (ns); `None`: it is not.
@@ -105,6 +107,7 @@ impl Sensors {
         let mut sensors = Self {
             faults: None,
             allocations: None,
+            marks: None,
             hears_allocations: false,
             calls_since: None,
             accesses: None,
@@ -176,6 +179,11 @@ impl Sensors {
             }
         } else {
             sensors.state("allocations", "off");
+        }
+        if arguments.io.is_some() && sensors.allocations.is_none() && !arguments.running.is_meant()
+        {
+            // Where it is missing, marks do nothing; whoever wants allocations has been told of that.
+            sensors.marks = runtime_library().ok();
         }
         sensors.start_residency(arguments.sensors.residency);
         Ok(sensors)

@@ -46,9 +46,15 @@ impl Subject {
                 sampling::tell_nothing(program)
             };
         }
+        if let Some(library) = &sensors.marks {
+            // Without a socket it tells nobody of allocations.
+            program = program.preload(library);
+        }
         if sensors.calls_since.is_some() {
             program = program.env(abi::file_calls::VARIABLE, "1");
-        } else if arguments.io.is_some() && sensors.allocations.is_some() {
+        } else if arguments.io.is_some()
+            && (sensors.allocations.is_some() || sensors.marks.is_some())
+        {
             program = program.env(abi::marks::VARIABLE, "1");
         }
         Ok(Self::Program(Box::new(program.start()?)))

@@ -8,6 +8,8 @@ use std::process::Command;
 use crate::common::command::run;
 use crate::common::machine::Machine;
 use crate::common::programs::compile_example;
+use crate::common::programs::compile_with;
+use pagewise_host::open_file::cached_pages;
 use serde_json::Value;
 
 /// Less than a third of the graph.
@@ -91,4 +93,122 @@ fn shards_that_leave_memory_before_they_are_read_again_are_dropped_and_the_ranks
         .sum();
     assert!(gone > 10_000, "{outcome}");
     machine.assert_restored();
+}
+
+/// What `jobs` writes: of all logs, and of one table.
+const LOG_BYTES: u64 = 128 << 20;
+const TABLE_BYTES: u64 = 56 << 20;
+
+#[test]
+fn what_one_function_does_to_two_kinds_of_files_has_a_rule_for_each() {
+    let Some(_machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let folder = folder.path();
+    compile_with(folder, "jobs.c", "jobs", &["-O1"]);
+    run(
+        folder,
+        &["record", "--io", "--sensors", "none", "--", "./jobs"],
+    )
+    .expect_code(0);
+
+    let report = document(folder, &["report", "--json"]);
+    let contexts = report["contexts"].as_array().expect("contexts").iter();
+    let writes = contexts.filter(|context| context["function"] == "put");
+    let told: Vec<_> = writes
+        .map(|context| {
+            let files = context["files"].as_array().expect("files").len();
+            (files, context["by_files"].as_bool().expect("a bool"))
+        })
+        .collect();
+    assert_eq!(told, [(8, true), (2, true)], "{report:#}");
+
+    let plan = document(folder, &["plan", "--json"]);
+    let rules = plan["rules"].as_array().expect("rules").iter();
+    let of_put = rules.filter(|rule| rule["function"] == "put");
+    let mut rules: Vec<_> = of_put
+        .map(|rule| (rule["action"].clone(), rule["files_pattern"].clone()))
+        .collect();
+    rules.sort_by_key(|(action, _)| action.to_string());
+    assert_eq!(
+        rules,
+        [
+            ("drop".into(), "log.*".into()),
+            ("nothing".into(), "table.*".into())
+        ],
+        "{plan:#}"
+    );
+
+    run(
+        folder,
+        &[
+            "apply",
+            "plan.toml",
+            "--json",
+            "outcome.json",
+            "--",
+            "./jobs",
+        ],
+    )
+    .expect_code(0);
+    let text = fs::read_to_string(folder.join("outcome.json")).expect("written");
+    let outcome: Value = serde_json::from_str(&text).expect("JSON");
+    let rules = outcome["io"].as_array().expect("rules").iter();
+    let is_of_put = |rule: &&Value| {
+        rule["target"]
+            .as_str()
+            .is_some_and(|name| name.starts_with("put "))
+    };
+    let drops: Vec<&Value> = rules
+        .filter(is_of_put)
+        .filter(|rule| rule["action"] == "drop")
+        .collect();
+    assert_eq!(drops.len(), 1, "{outcome:#}");
+    assert_eq!(drops[0]["files"], 8, "{outcome:#}");
+    assert_eq!(drops[0]["bytes"], LOG_BYTES, "{outcome:#}");
+    let gone = drops[0]["gone_pages"].as_u64().expect("a number");
+    assert!(gone > LOG_BYTES / 4096 / 2, "{outcome:#}");
+    let table = fs::File::open(folder.join("table.0")).expect("written");
+    let cached = cached_pages(&table, 0..TABLE_BYTES).expect("told");
+    assert!(
+        cached > TABLE_BYTES / 4096 * 9 / 10,
+        "tables stay: {cached}"
+    );
+}
+
+#[test]
+fn what_io_uring_reads_is_left_alone_and_told_why() {
+    let Some(_machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let folder = folder.path();
+    compile_with(folder, "uring.c", "uring", &["-O1"]);
+    fs::write(folder.join("data"), vec![1; 1 << 20]).expect("written");
+    let words = [
+        "record",
+        "--io",
+        "--sensors",
+        "none",
+        "--",
+        "./uring",
+        "data",
+    ];
+    if run(folder, &words).expect_code(0).stdout == "no io_uring\n" {
+        println!("skipped: this kernel refuses io_uring");
+        return;
+    }
+    let plan = document(folder, &["plan", "--min-io", "4K", "--json"]);
+    let rules = plan["rules"].as_array().expect("rules").iter();
+    let why = |rule: &Value| rule["why"].as_str().expect("text").to_owned();
+    let of_uring: Vec<&Value> = rules
+        .filter(|rule| why(rule).contains("io_uring"))
+        .collect();
+    assert!(!of_uring.is_empty(), "{plan:#}");
+    for rule in of_uring {
+        assert_eq!(rule["action"], "nothing", "{plan:#}");
+        let is_told = why(rule).ends_with("by io_uring, whose requests no rule reaches");
+        assert!(is_told, "{plan:#}");
+    }
 }

@@ -64,7 +64,7 @@ fn what_a_pool_reads_is_of_who_has_queued_it_if_the_program_says_so() {
     };
     let folder = folder();
     let folder = folder.path();
-    for options in ["--io", "--io --sensors allocations"] {
+    for options in ["--io", "--io --sensors allocations", "--io --sensors none"] {
         let report = recorded(folder, options, "marked");
         assert_eq!(
             readers(&report),
@@ -91,7 +91,7 @@ fn what_a_pool_reads_is_of_who_has_queued_it_if_the_program_says_so() {
     for (kind, options) in [
         ("plain", "--io"),
         ("sandboxed", "--io"),
-        ("marked", "--io --sensors none"),
+        ("plain", "--io --sensors none"),
     ] {
         let report = recorded(folder, options, kind);
         let readers = readers(&report);

@@ -45,7 +45,7 @@ pub(crate) fn sums(io: &FileIo) -> String {
         bytes(io.read_bytes),
         bytes(io.written_bytes),
         count(io.files.len() as u64),
-        count(io.contexts.len() as u64),
+        count(io.call_paths),
     );
     if io.summed {
         line.push_str("; recorded as sums: what needs single calls is not known");
@@ -159,6 +159,9 @@ pub(crate) fn grounds(context: &IoContext, io: &FileIo, style: Style) -> String 
             1 => name,
             several => format!("{name} and {} more files", count(several as u64 - 1)),
         });
+    }
+    if context.is_by_files {
+        parts.push("of this call path these files only: it uses others in another way".to_owned());
     }
     if let Some(mean) = context.runs.mean_calls() {
         let of = if context.does == Use::Map {

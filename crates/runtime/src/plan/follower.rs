@@ -19,10 +19,12 @@ use super::locks;
 use super::objects::Object;
 use super::objects::PAGE;
 use super::probes::Probes;
+use super::sweep::Progress;
 use super::sweep::Sizes;
 use super::sweep::Step;
 use super::sweep::Sweep;
 use super::trial::Trial;
+use super::watch::Watch;
 
 const FIRST_CHUNK: usize = 1 << 20;
 const SMALLEST_CHUNK: usize = 128 << 10;
@@ -50,6 +52,9 @@ pub(super) struct Follower {
     probes: Probes,
     gain: Gain,
     trial: Trial,
+    watch: Watch,
+    /// Only some pages are told of: how many raise faults is unknown.
+    is_coarse: bool,
     sizes: Sizes,
     chunk_is_given: bool,
     lead_is_given: bool,
@@ -132,6 +137,8 @@ impl Follower {
             rule: object.rule,
             sweep,
             trial: Trial::new((region.len() / PAGE) as u64),
+            watch: Watch::new((region.len() / PAGE) as u64),
+            is_coarse: false,
             probes: Probes::new(region),
             gain: Gain::new(),
             sizes: Sizes { chunk, lead },
@@ -156,6 +163,7 @@ impl Follower {
             return;
         }
         self.trial.set_round((region.len() / PAGE) as u64);
+        self.watch = Watch::new((region.len() / PAGE) as u64);
         self.probes = Probes::new(region.clone());
         self.sweep.reshape(region, object.grain);
     }
@@ -182,7 +190,7 @@ impl Follower {
             return;
         }
         if !self.makes_room {
-            self.is_wanted = true;
+            self.watch(plan, progress, fault.time_ns);
             return;
         }
         self.try_without(plan, progress.pages, fault.time_ns);
@@ -197,6 +205,21 @@ impl Follower {
                 self.makes_room = false;
                 self.stopped(plan, why);
             }
+            None => {}
+        }
+    }
+
+    /// Nothing is done yet: does the program wait for what it sweeps? What lies ahead may also be untouched, of a program that
+    /// needs a page here and there.
+    fn watch(&mut self, plan: &Plan, progress: Progress, now_ns: u64) {
+        if self.is_coarse {
+            self.is_wanted = true;
+            return;
+        }
+        let lead = self.sizes.lead;
+        match self.watch.note(progress) {
+            Some(true) if self.is_in_memory(lead / 4, lead) => self.rest(plan, now_ns),
+            Some(_) => self.is_wanted = true,
             None => {}
         }
     }
@@ -226,7 +249,10 @@ impl Follower {
         );
         match self.trial.seen(is_there) {
             Some(true) => self.rest(plan, now_ns),
-            Some(false) => self.sweep.begin(self.sizes),
+            Some(false) => {
+                self.gain.does_not_fit();
+                self.sweep.begin(self.sizes);
+            }
             None => {}
         }
     }
@@ -266,6 +292,7 @@ impl Follower {
         let mut probes = std::mem::replace(&mut self.probes, Probes::new(0..0));
         let mut newest_ns = None;
         self.sweep.be_coarse();
+        self.is_coarse = true;
         probes.look(map, &mut |fault| {
             newest_ns = Some(fault.time_ns);
             self.note(plan, fault);

@@ -14,7 +14,7 @@ const FIRST_REST_NS: u64 = 1_000_000_000;
 const MOST_DOUBLINGS: u32 = 6;
 /// Rest where what lies ahead has never been touched, ns.
 const FILLED_REST_NS: u64 = 20_000_000;
-/// Rest where all was in memory by itself, ns.
+/// Rest where the kernel keeps most of it by itself, doubled each time in a row, ns.
 const FITS_REST_NS: u64 = 100_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +40,8 @@ pub(super) struct Gain {
     skips: bool,
     short: u32,
     failures: u32,
+    /// So often in a row the kernel kept it.
+    fits: u32,
 }
 
 impl Gain {
@@ -51,6 +53,7 @@ impl Gain {
             skips: false,
             short: 0,
             failures: 0,
+            fits: 0,
         }
     }
 
@@ -122,9 +125,16 @@ impl Gain {
 
     /// It is not needed as long as the kernel keeps what is swept: then hardly any fault asks again.
     pub(super) fn rest_while_it_fits(&mut self, now_ns: u64) {
+        let rest = FITS_REST_NS << self.fits.min(MOST_DOUBLINGS);
+        self.fits += 1;
         self.measure_again(State::Resting {
-            until_ns: now_ns + FITS_REST_NS,
+            until_ns: now_ns + rest,
         });
+    }
+
+    /// The kernel does not keep it, as was seen without reading ahead.
+    pub(super) fn does_not_fit(&mut self) {
+        self.fits = 0;
     }
 
     /// There is nothing to read in yet.
@@ -191,6 +201,18 @@ mod tests {
         assert_eq!(feed(&mut gain, 4096, 15_000, &mut now), [None]);
         assert!(gain.is_active());
         assert_eq!(feed(&mut gain, 100_000, 9000, &mut now), []);
+    }
+
+    #[test]
+    fn what_fits_again_and_again_is_looked_at_ever_more_seldom() {
+        let mut gain = Gain::new();
+        gain.rest_while_it_fits(0);
+        assert!(gain.rests_at(99_999_999) && !gain.rests_at(100_000_000));
+        gain.rest_while_it_fits(0);
+        assert!(gain.rests_at(199_999_999) && !gain.rests_at(200_000_000));
+        gain.does_not_fit();
+        gain.rest_while_it_fits(0);
+        assert!(!gain.rests_at(100_000_000));
     }
 
     #[test]

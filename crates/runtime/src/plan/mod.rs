@@ -25,6 +25,7 @@ mod resize;
 mod status;
 mod sweep;
 mod trial;
+mod watch;
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;

@@ -3,7 +3,7 @@
 //! one so often that the kernel keeps it. So now and then nothing is done for a while, at most a round: if what the sweep
 //! leaves is still there when it comes around, it fits. Mostly it is gone long before, and the trial ends early.
 
-/// Rounds until the first trial; twice as many until each next one.
+/// Rounds until the first trial; twice as many until each next one while it is needed.
 const FIRST_ROUNDS: u64 = 4;
 const MOST_ROUNDS: u64 = 1 << 20;
 /// Looks in a round.
@@ -71,6 +71,10 @@ impl Trial {
         }
         self.is_on = false;
         self.swept = 0;
+        if is_in_memory {
+            // Helping it did harm: should it seem to need help again, that must not go on for long.
+            self.rounds = FIRST_ROUNDS;
+        }
         Some(is_in_memory)
     }
 }
@@ -110,6 +114,12 @@ mod tests {
         let mut trial = Trial::new(1000);
         let (_, found) = sweep(&mut trial, 5000, 1000);
         assert_eq!(found, [true]);
+    }
+
+    #[test]
+    fn what_fitted_is_tried_again_soon() {
+        let mut trial = Trial::new(1000);
+        assert_eq!(sweep(&mut trial, 13_000, 1000).1, [true; 2]);
     }
 
     #[test]
