@@ -16,6 +16,7 @@ use super::budget::Budget;
 use super::folder;
 use super::folder::Folder;
 use super::groups::Groups;
+use super::pause::Pause;
 use super::prometheus;
 use super::sensor::Sensor;
 use super::status;
@@ -64,7 +65,7 @@ pub(super) struct Manager<'arguments> {
     next_housekeeping: Instant,
     next_discovery: Instant,
     next_limits: Instant,
-    pub(super) paused_until: Option<Instant>,
+    pub(super) pause: Pause,
     pub(super) ended: super::target::Done,
     /// Promotions made, or in a dry run shown.
     pub(super) promotions: u64,
@@ -116,7 +117,7 @@ impl<'arguments> Manager<'arguments> {
             next_housekeeping: Instant::now(),
             next_discovery: Instant::now(),
             next_limits: Instant::now(),
-            paused_until: None,
+            pause: Pause::default(),
             ended: super::target::Done::default(),
             promotions: 0,
             nothing_left: false,

@@ -15,6 +15,7 @@ mod groups;
 mod launch;
 mod manager;
 mod map;
+mod pause;
 mod prometheus;
 mod scan;
 mod sensor;

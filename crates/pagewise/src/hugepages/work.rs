@@ -13,8 +13,6 @@ use super::manager::Manager;
 use crate::failure::Failure;
 use crate::output;
 
-/// After a refusal for want of huge pages, nothing is promoted for so long.
-const PAUSE: Duration = Duration::from_secs(1);
 /// In a dry run that looks once, so many promotions are shown at most.
 const SHOWN: u64 = 1000;
 /// In a dry run, what was shown is not shown again for so long.
@@ -82,9 +80,7 @@ impl Manager<'_> {
     pub(super) fn act(&mut self) -> Result<Acted, Failure> {
         let round = Instant::now();
         while round.elapsed() < HOUSEKEEPING {
-            let paused = self
-                .paused_until
-                .is_some_and(|until| Instant::now() < until);
+            let paused = self.pause.is_on(Instant::now());
             // What is only shown costs next to nothing; zeros are counted in any case.
             let cost = match self.arguments.dry_run {
                 true => Duration::ZERO,
@@ -199,7 +195,7 @@ impl Manager<'_> {
         };
         match outcome {
             Outcome::Done | Outcome::Refused => {}
-            Outcome::NoHugePage => self.paused_until = Some(Instant::now() + PAUSE),
+            Outcome::NoHugePage => self.pause.begin(Instant::now()),
             Outcome::Ended => self.let_go(pid),
             Outcome::NotPermitted => {
                 self.let_go(pid);

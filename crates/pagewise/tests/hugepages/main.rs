@@ -612,6 +612,39 @@ fn a_process_that_ends_meanwhile_ends_the_manager_and_nothing_else() {
     machine.assert_restored();
 }
 
+/// Starts a program as the process of that number, which must be free: the kernel hands out the number after the last one, unless
+/// another process starts at that moment.
+fn start_as(folder: &Path, pid: u32, words: &str) -> Option<Regions> {
+    (0..50).find_map(|_| {
+        std::fs::write("/proc/sys/kernel/ns_last_pid", (pid - 1).to_string()).expect("root may");
+        let program = Regions::start(folder, words);
+        (program.child.id() == pid).then_some(program)
+    })
+}
+
+#[test]
+fn who_has_the_number_of_a_process_that_was_managed_is_left_alone() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let mut program = Regions::start(folder.path(), "hot 8");
+    let pid = program.child.id();
+    let options = "--policy linux --duration 8s";
+    let manager = start(command(folder.path(), &arguments(options, &program.pid())));
+    assert!(
+        within(WITHIN, || program.huge_regions() > 0),
+        "it is managed"
+    );
+    program.child.kill().expect("killed");
+    program.child.wait().expect("waited");
+    let newcomer = start_as(folder.path(), pid, "hot 8").expect("the number is free");
+    manager.end().expect_code(0);
+    assert_eq!(newcomer.huge_regions(), 0);
+    newcomer.assert_unharmed();
+    machine.assert_restored();
+}
+
 #[test]
 fn a_program_that_is_still_small_is_waited_for() {
     let Some(machine) = Machine::reserve() else {
