@@ -525,8 +525,6 @@ impl Tally {
             *self.files.entry(file).or_default() += bytes;
         }
         self.stacks.extend(other.stacks);
-        self.stacks.sort_unstable();
-        self.stacks.dedup();
     }
 }
 
@@ -549,6 +547,10 @@ fn context(
 ) -> IoContext {
     let fate = tally.fate;
     let writes = does == Use::Write;
+    // Of a path that uses files of several kinds, each kind has it.
+    let mut stacks = tally.stacks;
+    stacks.sort_unstable();
+    stacks.dedup();
     let reuse = match does {
         Use::Read => Some(Reuse {
             bytes: fate.read * PAGE,
@@ -611,7 +613,7 @@ fn context(
         fate.unused + fate.used_once
     };
     IoContext {
-        stacks: tally.stacks,
+        stacks,
         frames: frames.frames(names),
         keys: Vec::new(),
         does,

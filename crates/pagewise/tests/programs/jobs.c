@@ -12,12 +12,13 @@
 
 static char piece[PIECE];
 
-static int opened(const char *kind, int number)
+/* Logs are on the disk when they are written: pages that are not stay in the page cache, however fast somebody would let them go. */
+static int opened(const char *kind, int number, int how)
 {
 	char name[32];
 
 	snprintf(name, sizeof(name), "%s.%d", kind, number);
-	int file = open(name, O_RDWR | O_CREAT | O_TRUNC, 0644);
+	int file = open(name, O_RDWR | O_CREAT | O_TRUNC | how, 0644);
 	if (file < 0)
 		exit(1);
 	return file;
@@ -39,11 +40,12 @@ __attribute__((noinline)) static void get_back(int file, int at)
 int main(void)
 {
 	const char *const kinds[] = { "log", "table" };
+	const int how[] = { O_DSYNC, 0 };
 	const int numbers[] = { LOGS, TABLES }, pieces[] = { PIECES_OF_LOG, PIECES_OF_TABLE };
 
 	for (volatile int kind = 0; kind < 2; kind++) {
 		for (int number = 0; number < numbers[kind]; number++) {
-			int file = opened(kinds[kind], number);
+			int file = opened(kinds[kind], number, how[kind]);
 
 			for (int at = 0; at < pieces[kind]; at++)
 				put(file, at);
