@@ -53,8 +53,6 @@ pub(super) struct Follower {
     gain: Gain,
     trial: Trial,
     watch: Watch,
-    /// Only some pages are told of: how many raise faults is unknown.
-    is_coarse: bool,
     sizes: Sizes,
     chunk_is_given: bool,
     lead_is_given: bool,
@@ -138,7 +136,6 @@ impl Follower {
             sweep,
             trial: Trial::new((region.len() / PAGE) as u64),
             watch: Watch::new((region.len() / PAGE) as u64),
-            is_coarse: false,
             probes: Probes::new(region),
             gain: Gain::new(),
             sizes: Sizes { chunk, lead },
@@ -163,7 +160,7 @@ impl Follower {
             return;
         }
         self.trial.set_round((region.len() / PAGE) as u64);
-        self.watch = Watch::new((region.len() / PAGE) as u64);
+        self.watch.set_object((region.len() / PAGE) as u64);
         self.probes = Probes::new(region.clone());
         self.sweep.reshape(region, object.grain);
     }
@@ -209,10 +206,11 @@ impl Follower {
         }
     }
 
-    /// Nothing is done yet: does the program wait for what it sweeps? What lies ahead may also be untouched, of a program that
-    /// needs a page here and there.
+    /// Nothing is done yet: does the program wait for what it sweeps? Few faults alone do not say no: one that needs a page here
+    /// and there waits for each of them, and what lies ahead is not in memory.
     fn watch(&mut self, plan: &Plan, progress: Progress, now_ns: u64) {
-        if self.is_coarse {
+        // How many pages raise faults is unknown then.
+        if self.sweep.is_coarse() {
             self.is_wanted = true;
             return;
         }
@@ -292,7 +290,6 @@ impl Follower {
         let mut probes = std::mem::replace(&mut self.probes, Probes::new(0..0));
         let mut newest_ns = None;
         self.sweep.be_coarse();
-        self.is_coarse = true;
         probes.look(map, &mut |fault| {
             newest_ns = Some(fault.time_ns);
             self.note(plan, fault);

@@ -140,6 +140,10 @@ impl Sweep {
         self.longest_step = usize::MAX;
     }
 
+    pub(super) fn is_coarse(&self) -> bool {
+        self.longest_step == usize::MAX
+    }
+
     /// The region is another from here on, made of blocks as large as that: some came, or went. What it has in common with the one
     /// before is where it was.
     pub(super) fn reshape(&mut self, region: Range<usize>, grain: usize) {

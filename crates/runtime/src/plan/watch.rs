@@ -19,11 +19,18 @@ pub(super) struct Watch {
 impl Watch {
     /// Of an object of so many pages.
     pub(super) fn new(pages: u64) -> Self {
-        Self {
-            wanted: (pages / SHARE).clamp(1, MOST_PAGES),
+        let mut watch = Self {
+            wanted: 0,
             pages: 0,
             faults: 0,
-        }
+        };
+        watch.set_object(pages);
+        watch
+    }
+
+    /// The object has so many pages from here on. What was seen counts: one that grows all the time would never be seen else.
+    pub(super) fn set_object(&mut self, pages: u64) {
+        self.wanted = (pages / SHARE).clamp(1, MOST_PAGES);
     }
 
     /// A fault, after so many pages. `Some`, once enough was seen: whether most pages raised none.
@@ -63,6 +70,17 @@ mod tests {
         assert_eq!(seen(&mut watch, 10), (103, true));
         assert_eq!(seen(&mut watch, 1), (1024, false));
         assert_eq!(seen(&mut watch, 2), (512, false));
+    }
+
+    #[test]
+    fn an_object_that_grows_with_each_fault_is_seen() {
+        let mut watch = Watch::new(400);
+        let step = Progress { pages: 1, ns: 1 };
+        let faults = (1..).find(|fault| {
+            watch.set_object(400 + fault);
+            watch.note(step).is_some()
+        });
+        assert_eq!(faults, Some(133));
     }
 
     #[test]
