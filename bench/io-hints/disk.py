@@ -4,6 +4,7 @@ import os
 import pathlib
 import subprocess
 
+DAMON = pathlib.Path("/sys/kernel/mm/damon/admin/kdamonds")
 BLKIO = pathlib.Path("/sys/fs/cgroup/blkio")
 
 
@@ -55,3 +56,16 @@ def throttled(path, bytes_a_second, operations_a_second):
         yield lambda: (group / "cgroup.procs").write_text(str(os.getpid()))
     finally:
         group.rmdir()
+
+
+@contextlib.contextmanager
+def damon_paused(wanted):
+    """Without the kernel's own eviction of what is idle, if wanted. Yields how many of its threads were paused."""
+    running = [state for state in DAMON.glob("*/state") if state.read_text().strip() == "on"] if wanted else []
+    try:
+        for state in running:
+            state.write_text("off")
+        yield len(running)
+    finally:
+        for state in running:
+            state.write_text("on")

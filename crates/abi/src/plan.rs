@@ -168,7 +168,7 @@ pub struct PlanRule {
     pub keep_bytes: u64,
     /// Read in at a time; of I/O: the length of a run.
     pub chunk_bytes: u64,
-    /// Read in ahead of the sweep.
+    /// Read in ahead of the sweep; of I/O that drops: so many percent of it were used again while still cached when it was recorded.
     pub lead_bytes: u64,
     /// Of a global: its address as stated in the file.
     pub address: u64,

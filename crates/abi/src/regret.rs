@@ -15,8 +15,8 @@ pub const GRANULE: u64 = CHUNK / 32;
 const PLACES: usize = 1 << 14;
 /// So many granules must have been missed to tell it from chance (16 MiB),
 const FEWEST: u64 = 256;
-/// and this part of all that were dropped.
-const SHARE: u64 = 20;
+/// and so many percent of all that were dropped, beyond those that were reckoned with.
+const SHARE: u64 = 5;
 /// What comes back before this part of memory was dropped by all rules together would have been in memory still; the rest is others'.
 const OF_MEMORY: u64 = 2;
 
@@ -34,6 +34,7 @@ struct Dropped {
 struct OfRule {
     dropped: u64,
     missed: u64,
+    again_percent: u64,
 }
 
 /// What a rule drops.
@@ -47,6 +48,8 @@ pub struct Drop {
     pub chunk: u64,
     /// What calls have brought in of it, a bit each.
     pub granules: u32,
+    /// So many percent of what the rule drops are known to be missed, and reckoned with.
+    pub again_percent: u64,
     /// It was written: that nothing is there to write over costs nothing.
     pub is_written: bool,
 }
@@ -87,6 +90,7 @@ impl Regret {
         rules: [OfRule {
             dropped: 0,
             missed: 0,
+            again_percent: 0,
         }; MOST_RULES],
     };
 
@@ -102,6 +106,7 @@ impl Regret {
         }
         if let Some(of_rule) = self.rules.get_mut(rule) {
             of_rule.dropped += count;
+            of_rule.again_percent = drop.again_percent;
         }
         let number = (key >> 32) as usize % PLACES;
         let last = self.chunks[number];
@@ -140,7 +145,8 @@ impl Regret {
     fn miss(&mut self, rule: usize, again: u64) -> Missed {
         let is_harm = self.rules.get_mut(rule).is_some_and(|of_rule| {
             of_rule.missed += again;
-            of_rule.missed >= FEWEST && of_rule.missed * SHARE > of_rule.dropped
+            let most = SHARE + of_rule.again_percent;
+            of_rule.missed >= FEWEST && of_rule.missed * 100 > of_rule.dropped * most
         });
         Missed {
             rule,
@@ -194,6 +200,7 @@ mod tests {
             file: FILE,
             chunk,
             granules: ALL,
+            again_percent: 0,
             is_written: false,
         }
     }
@@ -214,6 +221,23 @@ mod tests {
         let (bytes, is_harm) = pass(&mut regret, 100, GIB);
         // Some have the same place.
         assert!(is_harm && bytes > 90 * CHUNK, "{bytes}");
+    }
+
+    #[test]
+    fn what_was_reckoned_with_is_no_harm() {
+        let mut regret = none();
+        let mut drops = |chunk| {
+            let drop = Drop {
+                again_percent: 20,
+                ..whole(chunk)
+            };
+            regret.dropped(drop, 4 * GIB)
+        };
+        // A fifth of all again, then more than a fourth.
+        let again = (0..100).chain(0..25).filter_map(&mut drops);
+        assert!(again.inspect(|missed| assert!(!missed.is_harm)).count() > 20);
+        let more = (25..50).filter_map(drops);
+        assert!(more.fold(false, |harm, missed| harm | missed.is_harm));
     }
 
     #[test]
@@ -247,6 +271,7 @@ mod tests {
                 file,
                 chunk,
                 granules,
+                again_percent: 0,
                 is_written: false,
             };
             regret.dropped(drop, GIB)

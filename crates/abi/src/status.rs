@@ -8,7 +8,7 @@ pub const ROOM_LASTS_NS: u64 = 500_000_000;
 /// Bytes of the part for the program's words.
 pub const STATUS_BYTES: usize = 16 << 10;
 /// Words of each rule.
-pub const RULE_WORDS: usize = 16;
+pub const RULE_WORDS: usize = 17;
 /// First word of the first rule; before it are those of the whole program ([`Total`]).
 pub const FIRST_RULE_WORD: usize = 128;
 /// First of the words in which processes state what they have locked, two each: number and bytes.
@@ -118,7 +118,7 @@ pub enum OfIo {
     Errno,
     /// Pages that are gone from the page cache, as was wanted.
     Gone,
-    /// Pages that are there still, though they should be gone: in use, or not yet written.
+    /// Pages that are there still, though they should be gone: in use, or not yet written where the kernel does not tell.
     Stayed,
     /// Pages that were cached before the calls came to them: another's, and left alone.
     Theirs,
@@ -136,6 +136,8 @@ pub enum OfIo {
     ReadsAsUsual,
     /// Pages that were dropped and read again while they would have been cached still.
     Missed,
+    /// Pages that were written, and not on the disk yet when they should have gone: nothing can drop them then.
+    Unwritten,
 }
 
 /// Why a hint was withdrawn.
@@ -189,7 +191,7 @@ impl Why {
     }
 }
 
-const _: () = assert!((OfIo::Missed as usize) < RULE_WORDS);
+const _: () = assert!((OfIo::Unwritten as usize) < RULE_WORDS);
 
 /// The word of a rule about I/O, counted from the first of the part.
 pub const fn io_word(rule: usize, word: OfIo) -> usize {

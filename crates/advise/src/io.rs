@@ -232,7 +232,12 @@ pub(crate) fn action(does: Use, advice: Advice) -> Option<Action> {
     if !matches!(does, Use::Read | Use::Write) {
         return None;
     }
-    let drop = |readahead| Action::Io(IoAction::Drop { readahead });
+    let drop = |readahead| {
+        Action::Io(IoAction::Drop {
+            readahead,
+            again_percent: 0,
+        })
+    };
     Some(match advice {
         Advice::SequentialDropBehind => drop(Some(Readahead::Sequential)),
         Advice::RandomDropBehind => drop(Some(Readahead::Random)),
@@ -439,7 +444,12 @@ mod tests {
 
     #[test]
     fn rules_that_have_no_room_are_told() {
-        let drops = || Action::Io(IoAction::Drop { readahead: None });
+        let drops = || {
+            Action::Io(IoAction::Drop {
+                readahead: None,
+                again_percent: 0,
+            })
+        };
         let rules = [
             rule("idle", &[9], Action::Nothing),
             rule("walk", &[1], drops()),
@@ -467,7 +477,12 @@ mod tests {
 
     #[test]
     fn a_rule_does_not_take_over_calls_of_another_that_has_no_room() {
-        let drops = || Action::Io(IoAction::Drop { readahead: None });
+        let drops = || {
+            Action::Io(IoAction::Drop {
+                readahead: None,
+                again_percent: 0,
+            })
+        };
         let random = || Action::Io(IoAction::Readahead(Readahead::Random));
         let rules = [
             rule("walk", &[1], drops()),
@@ -501,7 +516,10 @@ mod tests {
 
     #[test]
     fn that_nothing_was_evicted_is_told_of_what_is_dropped() {
-        let drops = Action::Io(IoAction::Drop { readahead: None });
+        let drops = Action::Io(IoAction::Drop {
+            readahead: None,
+            again_percent: 0,
+        });
         let of = |evicted_bytes| FileIo {
             evicted_bytes,
             ..FileIo::default()
@@ -545,7 +563,10 @@ mod tests {
         ] {
             assert_eq!(of_read(advice), expected, "{advice:?}");
         }
-        let drops = Action::Io(IoAction::Drop { readahead: None });
+        let drops = Action::Io(IoAction::Drop {
+            readahead: None,
+            again_percent: 0,
+        });
         assert_eq!(action(Use::Write, Advice::DropWritten), Some(drops));
         assert_eq!(action(Use::Map, Advice::Sequential), None);
         assert_eq!(action(Use::Sync, Advice::DropBehind), None);

@@ -67,11 +67,23 @@ fn party<'a>(io: &'a FileIo, context: &IoContext, paths: &'a [ContextPath]) -> P
     Party {
         action: action(context.does, context.advice).map(|action| match is_out_of_reach(context) {
             true => Action::Nothing,
-            false => action,
+            false => with_what_is_reckoned(action, context),
         }),
         used_again_bytes: reuse.unwrap_or(0),
         paths: known.filter(|_| takes_part).collect(),
         files: files.collect(),
+    }
+}
+
+/// What a rule that drops will miss, as far as that was seen.
+fn with_what_is_reckoned(action: Action, context: &IoContext) -> Action {
+    let again = context.reuse.and_then(|reuse| reuse.again_cached_share());
+    match action {
+        Action::Io(IoAction::Drop { readahead, .. }) => Action::Io(IoAction::Drop {
+            readahead,
+            again_percent: (100.0 * again.unwrap_or(0.0)).ceil().clamp(0.0, 100.0) as u8,
+        }),
+        other => other,
     }
 }
 
@@ -153,8 +165,11 @@ impl Party<'_> {
             // What is read once is not kept, whoever reads it.
             (_, Action::Io(IoAction::Keep { .. })) | (None, _) => Some(wanted.clone()),
             // How the kernel reads ahead for it is right as it is.
-            (Some(_), Action::Io(IoAction::Drop { .. })) => {
-                Some(Action::Io(IoAction::Drop { readahead: None }))
+            (Some(_), &Action::Io(IoAction::Drop { again_percent, .. })) => {
+                Some(Action::Io(IoAction::Drop {
+                    readahead: None,
+                    again_percent,
+                }))
             }
             (Some(own), _) => common(wanted, own),
         }
@@ -172,9 +187,19 @@ fn is_drop(action: &Action) -> bool {
 fn common(one: &Action, other: &Action) -> Option<Action> {
     match (one, other) {
         _ if one == other => Some(one.clone()),
-        (Action::Io(IoAction::Drop { .. }), Action::Io(IoAction::Drop { .. })) => {
-            Some(Action::Io(IoAction::Drop { readahead: None }))
-        }
+        (
+            Action::Io(IoAction::Drop {
+                readahead,
+                again_percent,
+            }),
+            Action::Io(IoAction::Drop {
+                readahead: other_readahead,
+                again_percent: other_percent,
+            }),
+        ) => Some(Action::Io(IoAction::Drop {
+            readahead: readahead.filter(|_| readahead == other_readahead),
+            again_percent: *again_percent.max(other_percent),
+        })),
         (
             Action::Io(IoAction::Keep { keep_bytes }),
             Action::Io(IoAction::Keep { keep_bytes: also }),
@@ -273,7 +298,10 @@ mod tests {
     }
 
     fn drops(readahead: Option<Readahead>) -> Action {
-        Action::Io(IoAction::Drop { readahead })
+        Action::Io(IoAction::Drop {
+            readahead,
+            again_percent: 0,
+        })
     }
 
     fn random() -> Action {

@@ -4,6 +4,8 @@ use pagewise_trace::Access;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
+use crate::coverage::Coverage;
+use crate::coverage::CoverageSums;
 use crate::spaces::Spaces;
 
 const REGION_PAGES: u64 = 512;
@@ -27,6 +29,7 @@ pub struct WorkingSet {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Accesses {
     pub(crate) working_set: Vec<WorkingSet>,
+    pub(crate) coverage: Vec<Coverage>,
     /// By the objects' numbers.
     shares: Vec<Share>,
 }
@@ -48,12 +51,15 @@ impl Accesses {
         }
         let page_bytes = trace.meta().host.page_bytes.unwrap_or(4096);
         spaces.rewind();
+        let mut coverage = CoverageSums::default();
         for row in rows {
             let row = row?;
+            coverage.add(&row);
             spaces.advance(row.time_ns);
             accesses.add_to_working_set(&row, page_bytes);
             add_to_shares(&row, spaces, page_bytes, &mut accesses.shares);
         }
+        accesses.coverage = coverage.finish(trace)?;
         Ok(accesses)
     }
 

@@ -10,6 +10,7 @@ use pagewise_trace::TraceError;
 use crate::access::Accesses;
 use crate::access::WorkingSet;
 use crate::counts::Counts;
+use crate::coverage::Coverage;
 use crate::fault_paths::FaultPath;
 use crate::frame_paths::FramePaths;
 use crate::histogram::Histogram;
@@ -60,6 +61,8 @@ pub struct Findings {
     pub waits: Waits,
     /// Accessed memory over time; empty if not recorded.
     pub working_set: Vec<WorkingSet>,
+    /// Huge pages and accesses by 2 MiB of each process; empty if not recorded.
+    pub coverage: Vec<Coverage>,
     /// Events that were counted by region, since the recording had reached its size: they are in all counts and stall
     /// times, but not in latencies, patterns and distinct pages.
     pub counted_events: u64,
@@ -171,6 +174,7 @@ pub fn analyze(trace: &Trace) -> Result<Findings, TraceError> {
         write_latency: tallies.write_latency,
         waits: Waits::read(trace)?,
         working_set: accesses.working_set,
+        coverage: accesses.coverage,
         counted_events: tallies.counted_events,
         memory_need: tallies.need.need(page_bytes, meta.limit.bytes),
         sample: tallies.sampler.finish(&places(&order, extents.len())),

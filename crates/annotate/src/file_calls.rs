@@ -206,7 +206,7 @@ pub(crate) fn hint(action: &Action) -> Result<String, String> {
         Action::Io(IoAction::WillNeed { burst_bytes }) => {
             Ok(format!("PAGEWISE_BURST({burst_bytes})"))
         }
-        Action::Io(IoAction::Drop { readahead }) => Ok(with("PAGEWISE_DROP", *readahead)),
+        Action::Io(IoAction::Drop { readahead, .. }) => Ok(with("PAGEWISE_DROP", *readahead)),
         other => Err(format!(
             "{} has no call for the source: leave it to pagewise apply",
             other.name()

@@ -113,9 +113,11 @@ fn hint_of(
     let own = own_advice(source);
     match (own, action) {
         // How it reads ahead the program says itself; what is used again it does not.
-        (Some(_), Action::Io(IoAction::Drop { .. })) => {
-            hint(&Action::Io(IoAction::Drop { readahead: None })).map(Some)
-        }
+        (Some(_), Action::Io(IoAction::Drop { .. })) => hint(&Action::Io(IoAction::Drop {
+            readahead: None,
+            again_percent: 0,
+        }))
+        .map(Some),
         (Some(row), Action::Io(IoAction::Readahead(_) | IoAction::WillNeed { .. })) => {
             Err(format!(
                 "line {} says itself how the kernel reads ahead: choose one of both by hand",

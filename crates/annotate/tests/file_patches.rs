@@ -43,7 +43,10 @@ fn output_of(command: &mut Command) -> String {
 fn action(word: &str) -> Action {
     let sequential = Some(Readahead::Sequential);
     Action::Io(match word {
-        "drop" => IoAction::Drop { readahead: None },
+        "drop" => IoAction::Drop {
+            readahead: None,
+            again_percent: 0,
+        },
         "drop-sequential" => IoAction::Drop {
             readahead: sequential,
         },

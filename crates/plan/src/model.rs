@@ -250,6 +250,9 @@ pub enum IoAction {
     Drop {
         /// How the kernel reads ahead; `None`: as it does.
         readahead: Option<Readahead>,
+        /// Of what the calls brought in, so much was used again while still cached when it was recorded, percent: the plan has reckoned
+        /// with that, and only what is missed beyond it withdraws the hint.
+        again_percent: u8,
     },
     /// Never used again: the calls leave nothing in the page cache (`RWF_DONTCACHE`).
     DontCache {

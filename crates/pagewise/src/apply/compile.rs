@@ -287,7 +287,7 @@ fn of_io(io: IoAction) -> wire::PlanRule {
         IoAction::WillNeed { burst_bytes } => {
             (PlanAction::IoWillNeed, Some(Readahead::Random), burst_bytes)
         }
-        IoAction::Drop { readahead } => (PlanAction::IoDrop, readahead, 0),
+        IoAction::Drop { readahead, .. } => (PlanAction::IoDrop, readahead, 0),
         IoAction::DontCache { readahead } => (PlanAction::IoDontCache, readahead, 0),
         IoAction::Keep { .. } => (PlanAction::IoKeep, None, 0),
     };
@@ -295,8 +295,13 @@ fn of_io(io: IoAction) -> wire::PlanRule {
         IoAction::Keep { keep_bytes } => keep_bytes.unwrap_or(0),
         _ => 0,
     };
+    let again_percent = match io {
+        IoAction::Drop { again_percent, .. } => u64::from(again_percent),
+        _ => 0,
+    };
     wire::PlanRule {
         keep_bytes,
+        lead_bytes: again_percent,
         action: action as u32,
         readahead: readahead.map_or(0, mode),
         chunk_bytes: burst_bytes,
@@ -448,7 +453,12 @@ mod tests {
             why: String::new(),
             predicted: None,
         };
-        let drops = || Action::Io(IoAction::Drop { readahead: None });
+        let drops = || {
+            Action::Io(IoAction::Drop {
+                readahead: None,
+                again_percent: 0,
+            })
+        };
         let mut rules = vec![rule(&[1], Action::Nothing)];
         rules.extend((2..100).map(|offset| rule(&[offset], drops())));
         rules.push(rule(&[7, 1], Action::Nothing));

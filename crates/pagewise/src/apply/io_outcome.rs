@@ -33,6 +33,8 @@ pub(super) struct IoOutcome {
     errno: Option<u64>,
     gone_pages: u64,
     stayed_pages: u64,
+    /// Written, and not on the disk yet when they should have gone.
+    unwritten_pages: u64,
     /// Cached before the calls came to them, and left alone.
     others_pages: u64,
     /// Dropped, and read again while they would have been cached still.
@@ -87,6 +89,7 @@ impl IoOutcome {
             errno: Some(word(OfIo::Errno)).filter(|&errno| errno > 0),
             gone_pages: word(OfIo::Gone),
             stayed_pages: word(OfIo::Stayed),
+            unwritten_pages: word(OfIo::Unwritten),
             others_pages: word(OfIo::Theirs),
             missed_pages: word(OfIo::Missed),
             asked_pages: word(OfIo::Asked),
@@ -119,6 +122,12 @@ impl IoOutcome {
                 count(self.gone_pages),
                 count(self.stayed_pages),
                 count(self.others_pages)
+            ));
+        }
+        if self.unwritten_pages > 0 {
+            parts.push(format!(
+                "{} were not on the disk yet",
+                count(self.unwritten_pages)
             ));
         }
         if self.missed_pages > 0 {

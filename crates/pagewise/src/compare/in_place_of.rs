@@ -163,7 +163,10 @@ mod tests {
 
     #[test]
     fn hints_and_huge_pages_are_no_objects_to_lock() {
-        let hint = Action::Io(IoAction::Drop { readahead: None });
+        let hint = Action::Io(IoAction::Drop {
+            readahead: None,
+            again_percent: 0,
+        });
         let mut mixed = plan(&[stream(), hint, Action::Huge]);
         mixed.memory.fresh = Some(Fresh::Huge);
         let locked = mlock(&mixed);

@@ -29,7 +29,10 @@ use tempfile::TempDir;
 
 pub(crate) const MIB: usize = 1 << 20;
 pub(crate) const FILE_PAGES: i64 = 24 << 8;
-pub(crate) const DROP: IoAction = IoAction::Drop { readahead: None };
+pub(crate) const DROP: IoAction = IoAction::Drop {
+    readahead: None,
+    again_percent: 0,
+};
 
 /// On a disk: what is in memory anyway has no pages to drop.
 pub(crate) fn folder() -> TempDir {
@@ -323,7 +326,13 @@ fn a_file_that_is_cut_while_it_is_hinted_is_read_as_ever_and_not_hinted_beyond_i
     let first_part = sum_of(40 * 65536);
     for (action, leaves) in [
         (DROP, false),
-        (IoAction::Drop { readahead: random }, false),
+        (
+            IoAction::Drop {
+                readahead: random,
+                again_percent: 0,
+            },
+            false,
+        ),
         (IoAction::DontCache { readahead: None }, true),
         (IoAction::Readahead(Readahead::Sequential), true),
     ] {
@@ -372,7 +381,10 @@ fn a_file_that_is_cut_at_any_moment_harms_nobody() {
     let random = Some(Readahead::Random);
     let actions = [
         DROP,
-        IoAction::Drop { readahead: random },
+        IoAction::Drop {
+            readahead: random,
+            again_percent: 0,
+        },
         IoAction::DontCache { readahead: None },
         IoAction::WillNeed { burst_bytes },
         IoAction::Readahead(Readahead::Sequential),
@@ -622,7 +634,17 @@ fn who_says_how_to_read_ahead_has_said_nothing_of_what_is_used_again() {
     let folder = folder.path();
     let random = Some(Readahead::Random);
     for (readahead, taken_over) in [(None, 0), (random, 1)] {
-        plan_for(folder, &[("reads", IoAction::Drop { readahead }, None)]);
+        plan_for(
+            folder,
+            &[(
+                "reads",
+                IoAction::Drop {
+                    readahead,
+                    again_percent: 0,
+                },
+                None,
+            )],
+        );
         assert_eq!(printed(&apply(folder, "own")), [0]);
         let rule = first(folder);
         assert_eq!(number(&rule["gone_pages"]), FILE_PAGES, "{rule:#}");
@@ -650,7 +672,17 @@ fn reading_ahead_that_is_of_no_use_beside_dropping_ends_and_dropping_goes_on() {
     let folder = folder.path();
     // The worst that can be told to who reads in order.
     let readahead = Some(Readahead::Random);
-    plan_for(folder, &[("reads", IoAction::Drop { readahead }, None)]);
+    plan_for(
+        folder,
+        &[(
+            "reads",
+            IoAction::Drop {
+                readahead,
+                again_percent: 0,
+            },
+            None,
+        )],
+    );
     // With less memory than it would take to keep what is read again.
     let arguments = "apply plan.toml --memory 40M --json outcome.json -- ./hints again data other";
     let again = run(folder, &arguments.split(' ').collect::<Vec<_>>())
@@ -704,6 +736,26 @@ fn streams_writers_and_forked_children_are_hinted_too() {
     );
     apply(folder, "forked");
     assert_eq!(printed(&apply(folder, "written")), [0]);
+}
+
+#[test]
+fn what_the_disk_has_not_taken_yet_does_not_withdraw_a_hint() {
+    let folder = folder();
+    let folder = folder.path();
+    plan_for(folder, &[("writes", DROP, None)]);
+    let tells = printed(&apply(folder, "files")) == [1];
+    let rule = first(folder);
+    let (stayed, unwritten) = (
+        number(&rule["stayed_pages"]),
+        number(&rule["unwritten_pages"]),
+    );
+    // Before Linux 6.5 nobody can tell.
+    if tells {
+        assert!(unwritten > 4096 && stayed == 0, "{rule:#}");
+        assert!(rule["withdrawn"].is_null(), "{rule:#}");
+    } else {
+        assert_eq!(unwritten, 0, "{rule:#}");
+    }
 }
 
 /// So that a program that the test starts may have so many files open. Its own soft limit is left to it.
@@ -773,7 +825,17 @@ fn what_is_read_after_the_position_was_moved_is_dropped_where_it_is() {
     let folder = folder();
     let folder = folder.path();
     let readahead = Some(Readahead::Random);
-    plan_for(folder, &[("reads", IoAction::Drop { readahead }, None)]);
+    plan_for(
+        folder,
+        &[(
+            "reads",
+            IoAction::Drop {
+                readahead,
+                again_percent: 0,
+            },
+            None,
+        )],
+    );
     assert_eq!(printed(&apply(folder, "seeks")), [0]);
     assert_eq!(number(&first(folder)["gone_pages"]), 2 * 16);
 }

@@ -195,7 +195,14 @@ fn a_plans_hints_about_files_take_the_place_of_calls() {
                   int file = open(\"annotated.c\", O_RDONLY);\n    long all = 0, got;\n    \
                   while ((got = read(file, buffer, sizeof buffer)) > 0)\n        all += got;\n    return printf(\"%ld\\n\", all) < 0;\n}\n";
     fs::write(folder.join(SOURCE), source).expect("written");
-    let mut reads = rule("read", 9, Action::Io(IoAction::Drop { readahead: None }));
+    let mut reads = rule(
+        "read",
+        9,
+        Action::Io(IoAction::Drop {
+            readahead: None,
+            again_percent: 0,
+        }),
+    );
     let Target::Allocation(path) = reads.target else {
         panic!("not of an allocation");
     };

@@ -18,6 +18,7 @@ pub(super) fn action(table: &mut Table<'_>) -> Result<Action, PlanError> {
     let burst = table.get("burst_bytes");
     let readahead = table.get("readahead");
     let keep = table.get("keep_bytes");
+    let again = table.get("again_percent");
     let name = value.text()?;
     let is_known = ["nothing", "drop", "dontcache", "willneed", "keep"].contains(&name.as_str());
     if !is_known && mode_named(&name).is_none() {
@@ -32,6 +33,9 @@ pub(super) fn action(table: &mut Table<'_>) -> Result<Action, PlanError> {
     if let Some(value) = keep.as_ref().filter(|_| name != "keep") {
         return Err(not_of(value, &name));
     }
+    if let Some(value) = again.as_ref().filter(|_| name != "drop") {
+        return Err(not_of(value, &name));
+    }
     let is_dropped = matches!(name.as_str(), "drop" | "dontcache");
     if let Some(value) = readahead.as_ref().filter(|_| !is_dropped) {
         return Err(not_of(value, &name));
@@ -39,7 +43,10 @@ pub(super) fn action(table: &mut Table<'_>) -> Result<Action, PlanError> {
     let readahead = readahead.as_ref().map(mode).transpose()?;
     let action = match name.as_str() {
         "nothing" => return Ok(Action::Nothing),
-        "drop" => IoAction::Drop { readahead },
+        "drop" => IoAction::Drop {
+            readahead,
+            again_percent: again.as_ref().map_or(Ok(0), percent)?,
+        },
         "dontcache" => IoAction::DontCache { readahead },
         "keep" => IoAction::Keep {
             keep_bytes: keep.as_ref().map(Value::size).transpose()?,
@@ -58,6 +65,17 @@ pub(super) fn action(table: &mut Table<'_>) -> Result<Action, PlanError> {
         _ => IoAction::Readahead(mode(&value)?),
     };
     Ok(Action::Io(action))
+}
+
+fn percent(value: &Value<'_>) -> Result<u8, PlanError> {
+    let number = value.number()?;
+    let percent = u8::try_from(number).ok().filter(|&percent| percent <= 100);
+    percent.ok_or_else(|| {
+        value.error(
+            format!("{number} is more than all of it"),
+            "type a whole number from 0 to 100",
+        )
+    })
 }
 
 fn mode_named(name: &str) -> Option<Readahead> {

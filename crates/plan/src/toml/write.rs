@@ -149,7 +149,18 @@ fn write_io(out: &mut Text, action: IoAction) {
         IoAction::WillNeed { burst_bytes } => {
             out.line(&format!("burst_bytes = {burst_bytes} # length of a run"));
         }
-        IoAction::Drop { readahead } | IoAction::DontCache { readahead } => {
+        IoAction::Drop {
+            readahead,
+            again_percent,
+        } => {
+            out.optional_text("readahead", readahead.map(|mode| mode.name()));
+            if again_percent > 0 {
+                out.line(&format!(
+                    "again_percent = {again_percent} # of it was used again while still cached"
+                ));
+            }
+        }
+        IoAction::DontCache { readahead } => {
             out.optional_text("readahead", readahead.map(|mode| mode.name()));
         }
         IoAction::Keep { keep_bytes } => {

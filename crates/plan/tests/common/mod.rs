@@ -141,7 +141,12 @@ fn target_and_action() -> impl Strategy<Value = (Target, Action)> {
     let io = prop_oneof![
         readahead().prop_map(IoAction::Readahead),
         size().prop_map(|burst_bytes| IoAction::WillNeed { burst_bytes }),
-        option::of(readahead()).prop_map(|readahead| IoAction::Drop { readahead }),
+        (option::of(readahead()), 0..=100u8).prop_map(|(readahead, again_percent)| {
+            IoAction::Drop {
+                readahead,
+                again_percent,
+            }
+        }),
         option::of(readahead()).prop_map(|readahead| IoAction::DontCache { readahead }),
         option::of(size()).prop_map(|keep_bytes| IoAction::Keep { keep_bytes }),
     ];

@@ -10,6 +10,7 @@
 //! but its own, and nothing be fetched.
 
 mod bands;
+mod coverage;
 mod escape;
 mod events;
 mod file_io;

@@ -11,6 +11,7 @@ use sha2::Digest as _;
 use sha2::Sha256;
 
 use super::bands::Bands;
+use super::coverage;
 use super::escape;
 use super::events::Points;
 use super::file_io;
@@ -77,6 +78,7 @@ pub(super) fn write(
     let parts = [
         ("{{pictures}}", pictures.to_owned()),
         ("{{headline}}", summary::headline(findings)),
+        ("{{coverage}}", coverage::section(findings)),
         ("{{io}}", file_io::section(io)),
         ("{{objects}}", tables::objects(findings)),
         ("{{paths}}", tables::call_paths(findings)),

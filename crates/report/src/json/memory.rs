@@ -13,6 +13,22 @@ pub(super) struct JsonWorkingSet {
     resident_bytes: u64,
 }
 
+/// What of a process is in huge pages, and how much of the rest was accessed.
+#[derive(Debug, Serialize)]
+pub(super) struct JsonCoverage<'a> {
+    pid: Option<u32>,
+    command: &'a str,
+    resident_bytes: u64,
+    huge_bytes: u64,
+    buckets: Vec<JsonBucket>,
+}
+
+#[derive(Debug, Serialize)]
+struct JsonBucket {
+    regions: u64,
+    resident_bytes: u64,
+}
+
 /// What memory would have avoided the swap-ins.
 #[derive(Debug, Serialize)]
 pub(super) struct JsonMemoryNeed {
@@ -61,6 +77,24 @@ impl JsonWorkingSet {
             interval_ns: look.interval_ns,
             accessed_bytes: look.accessed_bytes,
             resident_bytes: look.resident_bytes,
+        }
+    }
+}
+
+impl<'a> JsonCoverage<'a> {
+    pub(super) fn new(process: &'a pagewise_analyze::Coverage, page_bytes: u64) -> Self {
+        let buckets = process.buckets(page_bytes).into_iter();
+        Self {
+            pid: process.pid,
+            command: &process.command,
+            resident_bytes: process.resident_bytes(page_bytes),
+            huge_bytes: process.huge_bytes(),
+            buckets: buckets
+                .map(|bucket| JsonBucket {
+                    regions: bucket.regions,
+                    resident_bytes: bucket.resident_bytes,
+                })
+                .collect(),
         }
     }
 }

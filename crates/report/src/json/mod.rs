@@ -19,6 +19,7 @@ use crate::what_if::WhatIf;
 use code::JsonFaultPath;
 use file_io::JsonContext;
 use file_io::JsonIoFile;
+use memory::JsonCoverage;
 use memory::JsonMemoryNeed;
 use memory::JsonWorkingSet;
 use object::Objects;
@@ -43,6 +44,7 @@ pub struct Report<'a> {
     memory_need: JsonMemoryNeed,
     what_if: Option<WhatIf>,
     working_set: Vec<JsonWorkingSet>,
+    coverage: Vec<JsonCoverage<'a>>,
     reconciliation: BTreeMap<String, Reconciled>,
     losses: BTreeMap<String, u64>,
     sampling: Sampling,
@@ -101,6 +103,11 @@ impl<'a> Report<'a> {
                 .working_set
                 .iter()
                 .map(JsonWorkingSet::new)
+                .collect(),
+            coverage: findings
+                .coverage
+                .iter()
+                .map(|process| JsonCoverage::new(process, findings.page_bytes()))
                 .collect(),
             reconciliation: reconciliation(findings),
             losses: meta.losses.clone(),

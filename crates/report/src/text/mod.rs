@@ -37,6 +37,7 @@ pub(crate) use objects::table_of;
 pub(crate) use remarks::page_out as page_out_remarks;
 pub(crate) use remarks::polled_rings;
 pub(crate) use remarks::unattributed_io;
+pub(crate) use waits::coverage_words;
 pub(crate) use waits::lines as waits_lines;
 
 /// What an object is called in a line of text.
@@ -50,7 +51,7 @@ pub fn render(findings: &Findings, style: Style) -> String {
     headline::headline(&mut text, findings, style);
     let mut facts = String::new();
     facts::facts(&mut facts, findings, style);
-    waits::lines(&mut facts, findings);
+    waits::lines(&mut facts, findings, style);
     style.add_wrapped(&mut text, &facts);
     objects::table(&mut text, findings, style);
     map::map(&mut text, findings, style);

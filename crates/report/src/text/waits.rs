@@ -2,16 +2,21 @@
 
 use std::fmt::Write as _;
 
+use pagewise_analyze::Coverage;
 use pagewise_analyze::Findings;
 use pagewise_analyze::PsiScope;
 use pagewise_analyze::WorkingSet;
 
+use super::style::Style;
 use crate::units::bytes;
+use crate::units::count;
 use crate::units::duration;
+use crate::units::percent;
 
-pub(crate) fn lines(text: &mut String, findings: &Findings) {
+pub(crate) fn lines(text: &mut String, findings: &Findings, style: Style) {
     stall(text, findings);
     working_set(text, &findings.working_set);
+    coverage(text, findings, style);
 }
 
 /// Only where there is more to say than the headline does.
@@ -75,4 +80,47 @@ fn working_set(text: &mut String, looks: &[WorkingSet]) {
             bytes(resident)
         );
     }
+}
+
+/// Processes that are named.
+const MOST_PROCESSES: usize = 5;
+
+fn coverage(text: &mut String, findings: &Findings, style: Style) {
+    let page_bytes = findings.page_bytes();
+    for process in findings.coverage.iter().take(MOST_PROCESSES) {
+        let words = coverage_words(process, page_bytes, style);
+        let _ = writeln!(text, "Huge pages: {words}");
+    }
+}
+
+/// What of a process is in huge pages, and how much of the rest would fill them.
+pub(crate) fn coverage_words(process: &Coverage, page_bytes: u64, style: Style) -> String {
+    let (resident, huge) = (process.resident_bytes(page_bytes), process.huge_bytes());
+    let name = match process.pid {
+        Some(pid) => format!("{} {pid}", style.clean(&process.command)),
+        None => "a process".to_owned(),
+    };
+    let buckets = process.buckets(page_bytes);
+    let (mut regions, mut half) = (0, 0);
+    for (number, bucket) in buckets.iter().enumerate() {
+        regions += bucket.regions;
+        if number >= buckets.len() / 2 {
+            half += bucket.regions;
+        }
+    }
+    let mut words = format!(
+        "{name}: {} of {} in memory ({})",
+        bytes(huge),
+        bytes(resident),
+        percent(huge, resident)
+    );
+    if regions > 0 {
+        let _ = write!(
+            words,
+            "; of {} regions of base pages, {} are accessed by half and more",
+            count(regions),
+            count(half)
+        );
+    }
+    words
 }

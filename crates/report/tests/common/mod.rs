@@ -121,6 +121,7 @@ pub(crate) fn findings() -> Findings {
         write_latency: Histogram::default(),
         waits: Waits::default(),
         working_set: Vec::new(),
+        coverage: Vec::new(),
         memory_need: MemoryNeed {
             extra_bytes: Some(92 << 20),
             limit_bytes: Some(348 << 20),

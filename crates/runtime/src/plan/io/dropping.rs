@@ -233,8 +233,14 @@ impl Hinted<'_> {
             if before == 0 || !self.advise(descriptor, part.clone(), page_cache::DONT_NEED) {
                 continue;
             }
-            let left = page_cache::cached_pages(descriptor, part).unwrap_or(0);
-            status.add_to_io(rule, OfIo::Stayed, left);
+            let left = page_cache::cached_pages(descriptor, part.clone()).unwrap_or(0);
+            // What the disk has not taken yet is no sign that the hint does nothing: a slow one gets there.
+            let unwritten = match is_write && left > 0 {
+                true => page_cache::unclean_pages(descriptor, part).unwrap_or(0),
+                false => 0,
+            };
+            status.add_to_io(rule, OfIo::Unwritten, unwritten.min(left));
+            status.add_to_io(rule, OfIo::Stayed, left.saturating_sub(unwritten));
             gone += before.saturating_sub(left);
         }
         status.add_to_io(rule, OfIo::Gone, gone);
@@ -245,6 +251,7 @@ impl Hinted<'_> {
                 file: self.file.identity,
                 chunk,
                 granules: behind.touched(chunk) & !others,
+                again_percent: self.plan.view.rule(rule).lead_bytes,
                 is_written: is_write,
             });
         }

@@ -252,6 +252,7 @@ impl Hints<'_> {
             file: (0, u64::from(file)),
             chunk,
             granules,
+            again_percent: self.view.rule(index).lead_bytes,
             is_written: passed.is_written,
         };
         let memory_bytes = self.view.sizes().limit_bytes;
