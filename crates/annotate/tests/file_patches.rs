@@ -49,6 +49,7 @@ fn action(word: &str) -> Action {
         },
         "drop-sequential" => IoAction::Drop {
             readahead: sequential,
+            again_percent: 0,
         },
         "random" => IoAction::Readahead(Readahead::Random),
         "sequential" => IoAction::Readahead(Readahead::Sequential),

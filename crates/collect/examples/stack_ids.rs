@@ -1,5 +1,6 @@
 //! What recording calls on files costs the usual way: runs a program and takes the number of the call path of each `pread` from the
-//! kernel's table of stacks (`src/bpf/stack_ids.bpf.c`). Needs root. usage: stack_ids COMMAND [ARGUMENT...]
+//! kernel's table of stacks (`src/bpf/stack_ids.bpf.c`). Needs root. usage: stack_ids [--whole] COMMAND [ARGUMENT...]
+//! By itself it tells of each call's begin only; with --whole of its file, place, result and latency, too.
 //! Tells on standard error, as one JSON line, how many calls and call paths there were, and what was lost.
 
 use std::cell::RefCell;
@@ -42,13 +43,16 @@ impl Seen {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let is_whole = arguments.first().is_some_and(|first| first == "--whole");
+    arguments.drain(..usize::from(is_whole));
     let (program, arguments) = arguments
         .split_first()
-        .ok_or("usage: stack_ids COMMAND [ARGUMENT...]")?;
+        .ok_or("usage: stack_ids [--whole] COMMAND [ARGUMENT...]")?;
     let mut open = ObjectBuilder::default().open_memory(STACK_IDS)?;
     for mut program in open.progs_mut() {
-        program.set_autoload(true);
+        let is_of_whole = program.name().to_string_lossy().starts_with("whole");
+        program.set_autoload(is_of_whole == is_whole);
     }
     let object = open.load()?;
     let find = |name: &str| {
@@ -67,7 +71,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     })?;
     let ring = builder.build()?;
     let mut links = Vec::new();
-    for program in object.progs_mut() {
+    for program in object.progs_mut().filter(|program| program.autoload()) {
         links.push(program.attach()?);
     }
     let mut child = Command::new(program)

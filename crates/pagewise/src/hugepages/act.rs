@@ -112,14 +112,25 @@ pub(super) fn count_zeros(
     now: Duration,
 ) -> Result<Outcome, Failure> {
     let locked = target.area_of(address).is_none_or(|area| area.locked);
-    let zeros = if locked || !target.pages.is_anonymous(address) {
-        None
-    } else {
-        sensor.count_zeros(target.pid(), &target.pages, address)?
+    let zeros = match locked {
+        true => None,
+        false => zeros_in(target, sensor, address)?,
     };
     // Not to be split, or none any more: nothing to gain there.
     known.counted(address, zeros.unwrap_or(0), now);
     Ok(Outcome::Done)
+}
+
+/// Base pages of zeros in the huge page at this address. `None`: there is none of anonymous memory, or it cannot be told.
+pub(super) fn zeros_in(
+    target: &Target,
+    sensor: &mut Sensor,
+    address: u64,
+) -> Result<Option<u16>, Failure> {
+    match target.pages.is_anonymous(address) {
+        true => Ok(sensor.count_zeros(target.pid(), &target.pages, address)?),
+        false => Ok(None),
+    }
 }
 
 /// Splits the huge page, so that the kernel frees its zeros.

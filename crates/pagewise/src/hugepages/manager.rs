@@ -18,6 +18,7 @@ use super::folder::Folder;
 use super::groups::Groups;
 use super::pause::Pause;
 use super::prometheus;
+use super::sample;
 use super::sensor::Sensor;
 use super::status;
 use super::target;
@@ -66,6 +67,7 @@ pub(super) struct Manager<'arguments> {
     next_discovery: Instant,
     next_limits: Instant,
     pub(super) pause: Pause,
+    pub(super) sampling: sample::Turn,
     pub(super) ended: super::target::Done,
     /// Promotions made, or in a dry run shown.
     pub(super) promotions: u64,
@@ -118,6 +120,7 @@ impl<'arguments> Manager<'arguments> {
             next_discovery: Instant::now(),
             next_limits: Instant::now(),
             pause: Pause::default(),
+            sampling: sample::Turn::default(),
             ended: super::target::Done::default(),
             promotions: 0,
             nothing_left: false,
@@ -178,6 +181,7 @@ impl<'arguments> Manager<'arguments> {
             let rest = self.time_to_earn(cost, SHARE_OF_DISCOVERY);
             self.next_discovery = Instant::now() + rest.max(DISCOVERY);
         }
+        self.sample_zeros();
         self.tell_status()
     }
 
@@ -216,7 +220,7 @@ impl<'arguments> Manager<'arguments> {
     }
 
     /// In how much time this part of the manager's share comes to such a cost.
-    fn time_to_earn(&self, cost: Duration, part: f64) -> Duration {
+    pub(super) fn time_to_earn(&self, cost: Duration, part: f64) -> Duration {
         cost.div_f64(self.arguments.cpu.share() * part)
     }
 

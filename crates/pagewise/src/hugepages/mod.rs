@@ -17,6 +17,7 @@ mod manager;
 mod map;
 mod pause;
 mod prometheus;
+mod sample;
 mod scan;
 mod sensor;
 mod status;

@@ -113,7 +113,7 @@ fn by_reason(process: &ProcessStatus) -> Vec<(String, f64)> {
         .collect()
 }
 
-const PER_PROCESS: [(&str, &str, &str, Values); 12] = [
+const PER_PROCESS: [(&str, &str, &str, Values); 13] = [
     (
         "resident_bytes",
         "gauge",
@@ -132,9 +132,18 @@ const PER_PROCESS: [(&str, &str, &str, Values); 12] = [
         |process| one(process.sizes.as_ref().map(|sizes| sizes.huge_bytes as f64)),
     ),
     (
+        "zeros_counted_in_bytes",
+        "gauge",
+        "Huge pages in which pages of zeros were counted.",
+        |process| {
+            let sizes = process.sizes.as_ref();
+            one(sizes.map(|sizes| sizes.zeros_counted_in_bytes as f64))
+        },
+    ),
+    (
         "zero_bytes_in_huge",
         "gauge",
-        "Pages of zeros in huge pages, as far as they were counted.",
+        "Pages of zeros in the huge pages in which they were counted.",
         |process| {
             let sizes = process.sizes.as_ref();
             one(sizes

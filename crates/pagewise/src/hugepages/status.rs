@@ -88,7 +88,10 @@ pub(super) struct ProcessStatus {
 pub(super) struct Sizes {
     pub(super) resident_bytes: u64,
     pub(super) huge_bytes: u64,
-    /// Pages of zeros inside huge pages, as far as they were counted; `null`: none was.
+    /// Huge pages in which pages of zeros were counted.
+    #[serde(default)]
+    pub(super) zeros_counted_in_bytes: u64,
+    /// Pages of zeros in these; `null`: none was counted.
     pub(super) zero_bytes_in_huge: Option<u64>,
     /// Regions of base pages by coverage: 0-49, 50-99, ... base pages; `null`: accessed bits are not cleared for this policy.
     pub(super) coverage_buckets: Option<[u64; BUCKETS]>,
@@ -108,7 +111,8 @@ impl Sizes {
         self.resident_bytes += resident;
         if region.seen.huge {
             self.huge_bytes += resident;
-            if let Some(zero) = region.zero {
+            if let Some(zero) = region.zero.or(region.sampled_zero) {
+                self.zeros_counted_in_bytes += resident;
                 *self.zero_bytes_in_huge.get_or_insert_default() += u64::from(zero) * page;
             }
         } else if let (Some(coverage), Some(buckets)) =

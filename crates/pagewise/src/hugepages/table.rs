@@ -79,7 +79,7 @@ fn line(name: &str, sizes: Option<&Sizes>, process: Option<&ProcessStatus>) -> V
         name.to_owned(),
         of(&|sizes| bytes(sizes.resident_bytes)),
         of(&share),
-        of(&|sizes| sizes.zero_bytes_in_huge.map_or("?".to_owned(), bytes)),
+        of(&zeros),
         buckets(5..10),
         buckets(1..5),
         buckets(0..1),
@@ -87,6 +87,18 @@ fn line(name: &str, sizes: Option<&Sizes>, process: Option<&ProcessStatus>) -> V
         process.map_or(String::new(), |process| process.promoted.to_string()),
         process.map_or(String::new(), |process| process.demoted.to_string()),
     ]
+}
+
+/// Their share of the huge pages in which they were counted.
+fn zeros(sizes: &Sizes) -> String {
+    match sizes.zero_bytes_in_huge {
+        Some(zeros) => {
+            let counted = sizes.zeros_counted_in_bytes.max(1);
+            format!("{:.0} %", zeros as f64 / counted as f64 * 100.0)
+        }
+        None if sizes.huge_bytes == 0 => "-".to_owned(),
+        None => "?".to_owned(),
+    }
 }
 
 /// As measured, or as estimated, which is marked.
@@ -101,7 +113,7 @@ fn overhead(process: &ProcessStatus) -> String {
 
 fn notes(status: &Status) -> String {
     let mut text = String::from(
-        "\nhuge: share of it in huge pages; zeros: in huge pages, ? not counted; busy, warm, idle: regions of 2 MiB of base pages of which\n250 and more, 50 and more, or fewer of 512 were accessed in a second; overhead: share of cycles in page walks where the processor counts them,\nelse, with ~, as a model of the TLB has it by what was accessed in a second\n",
+        "\nhuge: share of it in huge pages; zeros: pages of zeros in these, as far as they were counted, ? not yet; busy, warm, idle: regions of 2 MiB of base pages of which\n250 and more, 50 and more, or fewer of 512 were accessed in a second; overhead: share of cycles in page walks where the processor counts them,\nelse, with ~, as a model of the TLB has it by what was accessed in a second\n",
     );
     for process in &status.processes {
         if let Some(why) = &process.left_alone {

@@ -50,6 +50,8 @@ pub(super) struct Target {
     pub(super) left_alone: Option<&'static str>,
     pub(super) done: Done,
     pub(super) cost: Cost,
+    /// Where in its huge pages the look for zeros has come to.
+    pub(super) sampled_to: u64,
 }
 
 /// Processor time of the last look at it, in its two parts.
@@ -151,6 +153,7 @@ impl Target {
             left_alone: None,
             done: Done::default(),
             cost: Cost::default(),
+            sampled_to: 0,
         }))
     }
 

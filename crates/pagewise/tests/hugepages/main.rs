@@ -300,6 +300,37 @@ fn what_holds_little_but_zeros_is_kept_while_memory_is_ample() {
 }
 
 #[test]
+fn zeros_in_huge_pages_are_told_while_memory_is_ample_and_left_there() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let program = Regions::start(folder.path(), "sparse 8");
+    manage(&folder, PROMOTE_ALL, &program);
+    let pid = program.pid();
+    let options = "--policy none --high 99.9 --low 99.8";
+    let manager = start(command(folder.path(), &arguments(options, &pid)));
+    let status = || {
+        let words = ["hugepages", "status", "--state", "state", "--json"];
+        let ended = run(folder.path(), &words);
+        (ended.code == Some(0)).then(|| ended.json()["processes"][0].clone())
+    };
+    let all = 4 * REGION;
+    let told = within(WITHIN, || {
+        status().is_some_and(|process| process["zeros_counted_in_bytes"] == all)
+    });
+    let process = status().expect("it runs");
+    assert!(told, "{process:#}");
+    assert_eq!(process["zero_bytes_in_huge"], all / 8 * 7);
+    manager.signal(Signal::INT);
+    let ended = manager.end().expect_code(0);
+    assert!(ended.stderr.contains("0 split"), "{ended:#?}");
+    assert_eq!(program.huge_regions(), 4);
+    program.assert_unharmed();
+    machine.assert_restored();
+}
+
+#[test]
 fn shared_locked_and_moved_memory_is_unharmed() {
     let Some(machine) = Machine::reserve() else {
         return;

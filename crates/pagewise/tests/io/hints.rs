@@ -409,6 +409,7 @@ fn who_shares_a_descriptor_does_not_end_the_run_of_the_other() {
     // What is read ahead may still be on its way at the end.
     let drop = IoAction::Drop {
         readahead: Some(Readahead::Random),
+        again_percent: 0,
     };
     for kind in ["threads", "two-rules"] {
         let folder = folder();

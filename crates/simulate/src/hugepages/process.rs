@@ -26,6 +26,8 @@ pub struct Region {
     pub coverage: Option<f64>,
     /// Base pages of zeros in this huge page, when they were last counted.
     pub zero: Option<u16>,
+    /// The same by a look for people only, which no policy goes by.
+    pub sampled_zero: Option<u16>,
     /// How often it was demoted.
     pub demotions: u32,
     /// Someone else (khugepaged) made it a huge page again after it was demoted, so many times.
@@ -202,6 +204,7 @@ impl Process {
             region.refusals = 0;
             region.demoted = false;
             region.zero = None;
+            region.sampled_zero = None;
         }
     }
 
@@ -239,12 +242,20 @@ impl Process {
         }
     }
 
+    /// So many base pages of the huge page are zero, as somebody wanted to know.
+    pub fn sampled(&mut self, address: u64, zero: u16) {
+        if let Some(region) = self.regions.get_mut(&address) {
+            region.sampled_zero = Some(zero);
+        }
+    }
+
     /// It is no huge page any more; so many of its pages were freed.
     pub fn demoted(&mut self, address: u64, freed: u16, now: Duration) {
         if let Some(region) = self.regions.get_mut(&address) {
             region.seen.huge = false;
             region.seen.resident = region.seen.resident.saturating_sub(freed);
             region.zero = None;
+            region.sampled_zero = None;
             region.coverage = None;
             region.demoted = true;
             region.left_alone_until = now + back_off(BACK_OFF, region.demotions);
@@ -286,6 +297,7 @@ impl Region {
                     .map_or(accessed, |old| OLD * old + (1.0 - OLD) * accessed),
             );
             self.zero = None;
+            self.sampled_zero = None;
         }
         self.seen = *seen;
     }
