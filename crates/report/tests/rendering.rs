@@ -2,8 +2,10 @@
 
 mod common;
 
+use pagewise_analyze::Coverage;
 use pagewise_analyze::Findings;
 use pagewise_analyze::PsiScope;
+use pagewise_analyze::RegionCoverage;
 use pagewise_analyze::Waits;
 use pagewise_analyze::WorkingSet;
 use pagewise_report::json::Report;
@@ -268,4 +270,38 @@ fn the_working_set_is_told_where_it_was_looked_at() {
     let document = json(&findings);
     assert_eq!(document["working_set"][1]["accessed_bytes"], 90 << 20);
     assert_eq!(document["objects"][0]["accessed_share"], 0.25);
+}
+
+#[test]
+fn huge_pages_and_coverage_are_told_where_accesses_were_recorded() {
+    let mut findings = findings();
+    let document = json(&findings);
+    assert_eq!(document["coverage"], serde_json::json!([]));
+    let region = |number: u64, is_huge, accessed| RegionCoverage {
+        address: number << 21,
+        resident_pages: 512,
+        swapped_pages: 0,
+        is_huge,
+        accessed_pages: accessed,
+    };
+    findings.coverage = vec![Coverage {
+        pid: Some(7),
+        command: "a\u{1b}b".to_owned(),
+        regions: vec![
+            region(1, true, None),
+            region(2, false, Some(249.0)),
+            region(3, false, Some(250.0)),
+            region(4, false, None),
+        ],
+    }];
+    let text = render(&findings, style(300));
+    let expected = "a\\u{1b}b 7 has 2.0 MiB of its 8.0 MiB in huge pages (25 %); of its 3 other regions of 2 MiB, 1 are accessed by half or more";
+    assert!(text.lines().any(|line| line == expected), "{text}");
+    let process = &json(&findings)["coverage"][0];
+    assert_eq!(
+        (&process["pid"], &process["huge_bytes"]),
+        (&7.into(), &(2 << 20).into())
+    );
+    assert_eq!(process["buckets"][5]["regions"], 1);
+    assert_eq!(process["buckets"][0]["resident_bytes"], 2 << 20);
 }

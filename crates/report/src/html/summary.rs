@@ -173,7 +173,7 @@ fn remarks(findings: &Findings, events: u64, drawn: u64) -> Vec<(&'static str, S
         remarks.push(("", format!("Of {events} swap-ins and evictions, the pictures show {drawn}; headline and tables count all.")));
     }
     let mut lines = String::new();
-    waits_lines(&mut lines, findings, Style::PAGE);
+    waits_lines(&mut lines, findings);
     attribution_remarks(&mut lines, findings, Style::PAGE);
     remarks.extend(lines.lines().map(|line| ("", line.to_owned())));
     remarks

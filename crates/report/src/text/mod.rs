@@ -51,7 +51,8 @@ pub fn render(findings: &Findings, style: Style) -> String {
     headline::headline(&mut text, findings, style);
     let mut facts = String::new();
     facts::facts(&mut facts, findings, style);
-    waits::lines(&mut facts, findings, style);
+    waits::lines(&mut facts, findings);
+    waits::coverage(&mut facts, findings, style);
     style.add_wrapped(&mut text, &facts);
     objects::table(&mut text, findings, style);
     map::map(&mut text, findings, style);

@@ -13,10 +13,9 @@ use crate::units::count;
 use crate::units::duration;
 use crate::units::percent;
 
-pub(crate) fn lines(text: &mut String, findings: &Findings, style: Style) {
+pub(crate) fn lines(text: &mut String, findings: &Findings) {
     stall(text, findings);
     working_set(text, &findings.working_set);
-    coverage(text, findings, style);
 }
 
 /// Only where there is more to say than the headline does.
@@ -85,11 +84,12 @@ fn working_set(text: &mut String, looks: &[WorkingSet]) {
 /// Processes that are named.
 const MOST_PROCESSES: usize = 5;
 
-fn coverage(text: &mut String, findings: &Findings, style: Style) {
+/// Where accesses were recorded: who has huge pages, and who would fill them.
+pub(crate) fn coverage(text: &mut String, findings: &Findings, style: Style) {
     let page_bytes = findings.page_bytes();
     for process in findings.coverage.iter().take(MOST_PROCESSES) {
         let words = coverage_words(process, page_bytes, style);
-        let _ = writeln!(text, "Huge pages: {words}");
+        let _ = writeln!(text, "{words}");
     }
 }
 
@@ -109,7 +109,7 @@ pub(crate) fn coverage_words(process: &Coverage, page_bytes: u64, style: Style) 
         }
     }
     let mut words = format!(
-        "{name}: {} of {} in memory ({})",
+        "{name} has {} of its {} in huge pages ({})",
         bytes(huge),
         bytes(resident),
         percent(huge, resident)
@@ -117,7 +117,7 @@ pub(crate) fn coverage_words(process: &Coverage, page_bytes: u64, style: Style) 
     if regions > 0 {
         let _ = write!(
             words,
-            "; of {} regions of base pages, {} are accessed by half and more",
+            "; of its {} other regions of 2 MiB, {} are accessed by half or more",
             count(regions),
             count(half)
         );

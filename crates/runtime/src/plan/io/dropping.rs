@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
+use pagewise_abi::plan::MOST_RULES;
 use pagewise_abi::regret::Drop;
 use pagewise_abi::regret::Regret;
 use pagewise_abi::status::OfIo;
@@ -23,10 +24,17 @@ use super::hints::PAGE;
 use super::is_withdrawn;
 use super::runs::Run;
 use super::runs::Runs;
+use super::sending::Sending;
+use super::sending::Turn;
 use super::withdraw;
 
 /// Pages that must have been dropped in vain until a hint is withdrawn.
 const IN_VAIN: u64 = 8 * CHUNK / PAGE;
+
+/// At most so much of what waits is sent at once.
+const MOST_SENT: u64 = 4 * CHUNK;
+
+static SENDING: [Spin<Sending>; MOST_RULES] = [const { Spin::new(Sending::NONE) }; MOST_RULES];
 
 /// What was dropped of all files.
 static REGRET: Spin<Regret> = Spin::new(Regret::NONE);
@@ -34,6 +42,13 @@ static REGRET: Spin<Regret> = Spin::new(Regret::NONE);
 /// A forked child: another thread of the parent may have held it.
 pub(super) fn forget() {
     REGRET.break_open();
+    for sending in &SENDING {
+        sending.break_open();
+        // Nor does it come to its end, if one was under way there.
+        if let Some(mut sending) = sending.lock() {
+            *sending = Sending::NONE;
+        }
+    }
 }
 
 impl Hinted<'_> {
@@ -53,6 +68,9 @@ impl Hinted<'_> {
             self.look_at(descriptor, number, range);
         }
         call.run = Some(number);
+        if call.request.is_write && self.file.is_measured() {
+            call.writing_since_ns = interpose::now_ns();
+        }
         Some(())
     }
 
@@ -111,6 +129,12 @@ impl Hinted<'_> {
 
     pub(super) fn drop_behind(&mut self, call: &Call, bytes: u64) -> Option<()> {
         let descriptor = call.request.descriptor;
+        if call.writing_since_ns > 0
+            && bytes > 0
+            && let Some(mut sending) = SENDING[self.rule].lock()
+        {
+            sending.wrote(bytes, interpose::now_ns() - call.writing_since_ns);
+        }
         let Some((number, offset)) = call.run.zip(call.offset) else {
             return Some(());
         };
@@ -185,15 +209,31 @@ impl Hinted<'_> {
             }
     }
 
-    /// Begins to write what was just written, so that it is clean when it is dropped.
+    /// Sends what was just written to the disk, so that it is clean when it is dropped, if that holds up nobody.
     fn write_back(&mut self, descriptor: i32, number: usize) {
         let behind = &mut self.file.runs.at(number).behind;
         let end = behind.end() / CHUNK * CHUNK;
-        if behind.written < end {
-            let range = behind.written..end;
-            behind.written = end;
-            if let Err(errno) = page_cache::write_back(descriptor, range) {
-                self.plan.status.refused_io(self.rule, errno);
+        if behind.written >= end {
+            return;
+        }
+        let range = behind.written.max(end.saturating_sub(MOST_SENT))..end;
+        let bytes = range.end - range.start;
+        let turn = SENDING[self.rule].lock();
+        match turn.map_or(Turn::Wait, |mut sending| {
+            sending.turn(bytes.div_ceil(CHUNK))
+        }) {
+            Turn::Wait => {}
+            Turn::Leave => behind.written = end,
+            Turn::Send => {
+                behind.written = end;
+                let began_ns = interpose::now_ns();
+                if let Err(errno) = page_cache::write_back(descriptor, range) {
+                    self.plan.status.refused_io(self.rule, errno);
+                }
+                let ns = interpose::now_ns() - began_ns;
+                if let Some(mut sending) = SENDING[self.rule].lock() {
+                    sending.sent(bytes, ns);
+                }
             }
         }
     }
