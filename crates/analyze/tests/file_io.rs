@@ -136,7 +136,7 @@ fn a_scan_of_a_large_file_is_to_be_dropped_behind() {
     let io = io.expect("recorded");
     let scan = context(&io, "scan");
     assert_eq!(scan.class().as_deref(), Some("SEQUENTIAL DONTNEED"));
-    assert_eq!(scan.advice, Advice::SequentialDropBehind);
+    assert_eq!(scan.advice, Advice::DropBehind);
     assert_eq!((scan.calls, scan.bytes), (1000, 1000 * PIECE));
     assert_eq!(scan.in_vain_bytes, Some(1000 * PIECE));
     assert_eq!(scan.miss_ratio(), Some(1.0));
@@ -283,7 +283,7 @@ fn what_had_left_the_page_cache_is_dropped_where_something_pays_for_the_rest() {
         scan.advice
     };
     let limit = Some(64 << 20);
-    assert_eq!(advice(limit, 10), Advice::SequentialDropBehind);
+    assert_eq!(advice(limit, 10), Advice::DropBehind);
     assert_eq!(advice(limit, 150), Advice::DropBehind, "paid for");
     assert_eq!(advice(limit, 250), Advice::KeepResident, "used too often");
     assert_eq!(advice(None, 150), Advice::Keep, "nobody knows the memory");
@@ -373,7 +373,7 @@ fn two_places_of_the_code_read_a_file_in_order() {
     let io = io.expect("recorded");
     let body = context(&io, "serve");
     assert_eq!(body.class().as_deref(), Some("SEQUENTIAL DONTNEED"));
-    assert_eq!(body.advice, Advice::SequentialDropBehind);
+    assert_eq!(body.advice, Advice::DropBehind);
     let read_again = io.contexts.iter().filter_map(|context| context.reuse);
     assert_eq!(read_again.map(|reuse| reuse.again_bytes).sum::<u64>(), 0);
 }
@@ -588,7 +588,7 @@ fn without_a_look_at_the_page_cache_what_follows_from_it_is_unknown_and_the_rest
     assert!(io.cache_unseen);
     let (scan, serve) = (context(&io, "scan"), context(&io, "serve"));
     assert_eq!(scan.class().as_deref(), Some("SEQUENTIAL DONTNEED"));
-    assert_eq!(scan.advice, Advice::SequentialDropBehind);
+    assert_eq!(scan.advice, Advice::DropBehind);
     assert_eq!(serve.class().as_deref(), Some("RANDOM WILLNEED"));
     assert_eq!(serve.advice, Advice::Keep, "whether it reads ahead in vain");
     for context in [&scan, &serve] {

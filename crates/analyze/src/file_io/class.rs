@@ -317,7 +317,11 @@ impl Thresholds {
         if needs_no_ahead && (is(Class::DontNeed) || costs_nothing) {
             Advice::RandomDropBehind
         } else if is(Class::Sequential) && is(Class::DontNeed) {
-            Advice::SequentialDropBehind
+            // A longer window where the kernel's is long enough takes memory from others.
+            match self.lacks_ahead(means) {
+                true => Advice::SequentialDropBehind,
+                false => Advice::DropBehind,
+            }
         } else if costs_nothing {
             // What is read ahead then stays until it is used.
             Advice::DropBehind

@@ -66,7 +66,7 @@ fn advice_needs_bytes_and_a_reason() {
         Thresholds::default().advice(classes, &means(bytes, 4096, wasted, 0))
     };
     let scan = [Class::Sequential, Class::DontNeed];
-    assert_eq!(advice(&scan, 200 << 20, None), Advice::SequentialDropBehind);
+    assert_eq!(advice(&scan, 200 << 20, None), Advice::DropBehind);
     let few = Advice::Nothing(WhyNothing::FewBytes);
     assert_eq!(advice(&scan, 1 << 20, None), few);
     let nothing = Advice::Nothing(WhyNothing::NoUse);
@@ -111,6 +111,13 @@ fn more_is_read_ahead_only_where_calls_wait_for_what_was_not() {
     let nothing = Advice::Nothing(WhyNothing::NoUse);
     let all = Some(bytes);
     assert_eq!(advice(all, bytes, Some(0.0)), Advice::Sequential);
+    let waits = Means {
+        missed_bytes: all,
+        latency_ns: bytes,
+        ..means(bytes, 1 << 20, Some(0.0), 0)
+    };
+    let once = Thresholds::default().advice(&[Class::Sequential, Class::DontNeed], &waits);
+    assert_eq!(once, Advice::SequentialDropBehind);
     // A scan whose window is 8 MiB: it waits for a disk that is busy already.
     let few = Some(bytes / 100);
     assert_eq!(advice(few, bytes, Some(0.0)), nothing);
