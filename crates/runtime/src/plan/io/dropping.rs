@@ -270,17 +270,24 @@ impl Hinted<'_> {
                 // Of one that is open for writing only, where a mapping has to tell, that shows only once the file has grown.
                 Err(errno) => return self.cannot_look(rule, errno),
             };
-            if before == 0 || !self.advise(descriptor, part.clone(), page_cache::DONT_NEED) {
+            if before == 0 {
                 continue;
             }
-            let left = page_cache::cached_pages(descriptor, part.clone()).unwrap_or(0);
-            // What the disk has not taken yet is no sign that the hint does nothing: a slow one gets there.
-            let unwritten = match is_write && left > 0 {
-                true => page_cache::unclean_pages(descriptor, part).unwrap_or(0),
+            // To drop what the disk has not taken yet would only have it written at once, and the program wait for that (mm/fadvise.c,
+            // 6.12). Nor is it a sign that the hint does nothing: a slow disk gets there.
+            let unwritten = match is_write {
+                true => page_cache::unclean_pages(descriptor, part.clone()).unwrap_or(0),
                 false => 0,
             };
-            status.add_to_io(rule, OfIo::Unwritten, unwritten.min(left));
-            status.add_to_io(rule, OfIo::Stayed, left.saturating_sub(unwritten));
+            if unwritten > 0 {
+                status.add_to_io(rule, OfIo::Unwritten, unwritten);
+                continue;
+            }
+            if !self.advise(descriptor, part.clone(), page_cache::DONT_NEED) {
+                continue;
+            }
+            let left = page_cache::cached_pages(descriptor, part).unwrap_or(0);
+            status.add_to_io(rule, OfIo::Stayed, left);
             gone += before.saturating_sub(left);
         }
         status.add_to_io(rule, OfIo::Gone, gone);
