@@ -25,14 +25,15 @@ use super::is_withdrawn;
 use super::runs::Run;
 use super::runs::Runs;
 use super::sending::Sending;
-use super::sending::Turn;
 use super::withdraw;
 
 /// Pages that must have been dropped in vain until a hint is withdrawn.
 const IN_VAIN: u64 = 8 * CHUNK / PAGE;
 
-/// At most so much of what waits is sent at once.
+/// At most so much of what waits is sent at once, if the disk keeps up: else a chunk.
 const MOST_SENT: u64 = 4 * CHUNK;
+/// What was sent is in time if it is on the disk before so much more was written.
+const IN_TIME: u64 = 4 * CHUNK;
 
 static SENDING: [Spin<Sending>; MOST_RULES] = [const { Spin::new(Sending::NONE) }; MOST_RULES];
 
@@ -68,9 +69,6 @@ impl Hinted<'_> {
             self.look_at(descriptor, number, range);
         }
         call.run = Some(number);
-        if call.request.is_write && self.file.is_measured() {
-            call.writing_since_ns = interpose::now_ns();
-        }
         Some(())
     }
 
@@ -129,12 +127,6 @@ impl Hinted<'_> {
 
     pub(super) fn drop_behind(&mut self, call: &Call, bytes: u64) -> Option<()> {
         let descriptor = call.request.descriptor;
-        if call.writing_since_ns > 0
-            && bytes > 0
-            && let Some(mut sending) = SENDING[self.rule].lock()
-        {
-            sending.wrote(bytes, interpose::now_ns() - call.writing_since_ns);
-        }
         let Some((number, offset)) = call.run.zip(call.offset) else {
             return Some(());
         };
@@ -209,38 +201,56 @@ impl Hinted<'_> {
             }
     }
 
-    /// Sends what was just written to the disk, so that it is clean when it is dropped, if that holds up nobody.
+    /// Sends what was just written to the disk, so that it is clean when it is dropped, as fast as the disk takes it.
     fn write_back(&mut self, descriptor: i32, number: usize) {
-        let behind = &mut self.file.runs.at(number).behind;
-        let end = behind.end() / CHUNK * CHUNK;
-        if behind.written >= end {
+        let run = self.file.runs.at(number);
+        let end = run.behind.end() / CHUNK * CHUNK;
+        if run.behind.written >= end {
             return;
         }
-        let range = behind.written.max(end.saturating_sub(MOST_SENT))..end;
-        let bytes = range.end - range.start;
-        let turn = SENDING[self.rule].lock();
-        match turn.map_or(Turn::Wait, |mut sending| {
-            sending.turn(bytes.div_ceil(CHUNK))
-        }) {
-            Turn::Wait => {}
-            Turn::Leave => behind.written = end,
-            Turn::Send => {
-                behind.written = end;
-                let began_ns = interpose::now_ns();
-                if let Err(errno) = page_cache::write_back(descriptor, range) {
-                    self.plan.status.refused_io(self.rule, errno);
+        let Some(mut sending) = SENDING[self.rule].lock() else {
+            return;
+        };
+        if let Some(sent) = run.sent() {
+            // Where the kernel does not tell, it is taken to be there.
+            if page_cache::unclean_pages(descriptor, sent.clone()).unwrap_or(0) > 0 {
+                if !run.is_late && end.saturating_sub(sent.end) >= IN_TIME {
+                    run.is_late = true;
+                    sending.late();
                 }
-                let ns = interpose::now_ns() - began_ns;
-                if let Some(mut sending) = SENDING[self.rule].lock() {
-                    sending.sent(bytes, ns);
-                }
+                return;
             }
+            sending.clean(!run.is_late);
+            run.forget_sent();
+        }
+        let most = match sending.is_proven() {
+            true => MOST_SENT,
+            false => CHUNK,
+        };
+        if !sending.begins(interpose::now_ns()) {
+            return;
+        }
+        // The disk is not to be waited for with the lock held.
+        drop(sending);
+        // What lies further back is left to the kernel.
+        let range = run.behind.written.max(end.saturating_sub(most))..end;
+        run.behind.written = end;
+        run.has_sent(&range);
+        if let Err(errno) = page_cache::write_back(descriptor, range) {
+            self.plan.status.refused_io(self.rule, errno);
         }
     }
 
     /// The run is over: all that it brought in is dropped.
     pub(super) fn drop_rest(&mut self, descriptor: i32, number: usize) {
-        let is_write = self.file.runs.at(number).is_write;
+        let run = self.file.runs.at(number);
+        if run.sent().is_some()
+            && let Some(mut sending) = SENDING[run.rule].lock()
+        {
+            sending.given_up();
+        }
+        run.forget_sent();
+        let is_write = run.is_write;
         let reads_ahead = self.reads_ahead(is_write);
         while let Some((chunk, others)) = self.file.runs.at(number).behind.take_rest(reads_ahead) {
             self.drop_chunk(descriptor, number, (chunk, others));

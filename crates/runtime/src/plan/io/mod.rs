@@ -95,8 +95,6 @@ pub(crate) struct Call {
     pub(crate) leaves_nothing: bool,
     /// When it began, ns, and what had been read from devices; `None`: not measured.
     began: Option<(u64, u64)>,
-    /// When writing began, ns; 0: not measured.
-    writing_since_ns: u64,
 }
 
 /// Whether there are rules about I/O.
@@ -189,7 +187,6 @@ fn begin_call(plan: &Plan, request: Request, registers: Registers) -> Option<Cal
         run: None,
         leaves_nothing: false,
         began: None,
-        writing_since_ns: 0,
     };
     if is_left_alone {
         take_back(request.descriptor, place);

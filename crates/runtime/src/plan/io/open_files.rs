@@ -116,11 +116,6 @@ impl OpenFile {
         !self.is_still(descriptor)
     }
 
-    /// Whether the call is one of the few that are measured: a look at the clock costs some of a small call.
-    pub(super) fn is_measured(&self) -> bool {
-        self.calls % 8 == 1
-    }
-
     /// Whether the descriptor still means this file.
     pub(super) fn is_still(&self, descriptor: i32) -> bool {
         self.length_if_still(descriptor).is_some()

@@ -1,5 +1,7 @@
 //! The runs through one open file: each rule and each thread has its own, so that nobody drops what is read ahead for another.
 
+use std::ops::Range;
+
 use super::behind::Behind;
 
 /// Runs that are followed at once. What the calls beyond bring in stays: to take a run from another thread would drop what is read
@@ -20,6 +22,10 @@ pub(super) struct Run {
     pub(super) thread: u32,
     /// The call that it last went on with.
     call: u64,
+    /// What it has sent to the disk, and is not known to be there; of length 0: nothing.
+    sent: (u64, u64),
+    /// That was not there in time.
+    pub(super) is_late: bool,
 }
 
 impl Run {
@@ -30,6 +36,8 @@ impl Run {
         is_cursor: false,
         thread: 0,
         call: 0,
+        sent: (0, 0),
+        is_late: false,
     };
 
     /// One that begins there.
@@ -49,6 +57,20 @@ impl Run {
         };
         run.behind.start_at(offset);
         run
+    }
+
+    pub(super) fn sent(&self) -> Option<Range<u64>> {
+        let (start, end) = self.sent;
+        (start < end).then_some(start..end)
+    }
+
+    pub(super) fn has_sent(&mut self, range: &Range<u64>) {
+        self.sent = (range.start, range.end);
+        self.is_late = false;
+    }
+
+    pub(super) fn forget_sent(&mut self) {
+        self.sent = (0, 0);
     }
 
     fn is_of(&self, rule: usize) -> bool {
