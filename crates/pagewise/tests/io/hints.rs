@@ -29,10 +29,14 @@ use tempfile::TempDir;
 
 pub(crate) const MIB: usize = 1 << 20;
 pub(crate) const FILE_PAGES: i64 = 24 << 8;
-pub(crate) const DROP: IoAction = IoAction::Drop {
-    readahead: None,
-    again_percent: 0,
-};
+pub(crate) const DROP: IoAction = drop_with(None);
+
+const fn drop_with(readahead: Option<Readahead>) -> IoAction {
+    IoAction::Drop {
+        readahead,
+        again_percent: 0,
+    }
+}
 
 /// On a disk: what is in memory anyway has no pages to drop.
 pub(crate) fn folder() -> TempDir {
@@ -326,13 +330,7 @@ fn a_file_that_is_cut_while_it_is_hinted_is_read_as_ever_and_not_hinted_beyond_i
     let first_part = sum_of(40 * 65536);
     for (action, leaves) in [
         (DROP, false),
-        (
-            IoAction::Drop {
-                readahead: random,
-                again_percent: 0,
-            },
-            false,
-        ),
+        (drop_with(random), false),
         (IoAction::DontCache { readahead: None }, true),
         (IoAction::Readahead(Readahead::Sequential), true),
     ] {
@@ -381,10 +379,7 @@ fn a_file_that_is_cut_at_any_moment_harms_nobody() {
     let random = Some(Readahead::Random);
     let actions = [
         DROP,
-        IoAction::Drop {
-            readahead: random,
-            again_percent: 0,
-        },
+        drop_with(random),
         IoAction::DontCache { readahead: None },
         IoAction::WillNeed { burst_bytes },
         IoAction::Readahead(Readahead::Sequential),
@@ -407,10 +402,7 @@ fn a_file_that_is_cut_at_any_moment_harms_nobody() {
 #[test]
 fn who_shares_a_descriptor_does_not_end_the_run_of_the_other() {
     // What is read ahead may still be on its way at the end.
-    let drop = IoAction::Drop {
-        readahead: Some(Readahead::Random),
-        again_percent: 0,
-    };
+    let drop = drop_with(Some(Readahead::Random));
     for kind in ["threads", "two-rules"] {
         let folder = folder();
         let folder = folder.path();
@@ -635,17 +627,7 @@ fn who_says_how_to_read_ahead_has_said_nothing_of_what_is_used_again() {
     let folder = folder.path();
     let random = Some(Readahead::Random);
     for (readahead, taken_over) in [(None, 0), (random, 1)] {
-        plan_for(
-            folder,
-            &[(
-                "reads",
-                IoAction::Drop {
-                    readahead,
-                    again_percent: 0,
-                },
-                None,
-            )],
-        );
+        plan_for(folder, &[("reads", drop_with(readahead), None)]);
         assert_eq!(printed(&apply(folder, "own")), [0]);
         let rule = first(folder);
         assert_eq!(number(&rule["gone_pages"]), FILE_PAGES, "{rule:#}");
@@ -673,17 +655,7 @@ fn reading_ahead_that_is_of_no_use_beside_dropping_ends_and_dropping_goes_on() {
     let folder = folder.path();
     // The worst that can be told to who reads in order.
     let readahead = Some(Readahead::Random);
-    plan_for(
-        folder,
-        &[(
-            "reads",
-            IoAction::Drop {
-                readahead,
-                again_percent: 0,
-            },
-            None,
-        )],
-    );
+    plan_for(folder, &[("reads", drop_with(readahead), None)]);
     // With less memory than it would take to keep what is read again.
     let arguments = "apply plan.toml --memory 40M --json outcome.json -- ./hints again data other";
     let again = run(folder, &arguments.split(' ').collect::<Vec<_>>())
@@ -826,17 +798,7 @@ fn what_is_read_after_the_position_was_moved_is_dropped_where_it_is() {
     let folder = folder();
     let folder = folder.path();
     let readahead = Some(Readahead::Random);
-    plan_for(
-        folder,
-        &[(
-            "reads",
-            IoAction::Drop {
-                readahead,
-                again_percent: 0,
-            },
-            None,
-        )],
-    );
+    plan_for(folder, &[("reads", drop_with(readahead), None)]);
     assert_eq!(printed(&apply(folder, "seeks")), [0]);
     assert_eq!(number(&first(folder)["gone_pages"]), 2 * 16);
 }
