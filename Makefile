@@ -14,7 +14,7 @@ LIBRARIES = libpagewise_runtime.so libpagewise_guard.so
 EXAMPLES = build/examples/mincostflow build/examples/sweep build/examples/matmul build/examples/pattern \
 	build/examples/hotcold build/examples/churn build/examples/hinted build/examples/lattice build/examples/bugs \
 	build/examples/scanserve build/examples/probe build/examples/scan build/examples/graph \
-	build/examples/rows
+	build/examples/rows build/examples/list
 
 # The paths below hold whatever the caller's environment says.
 export CARGO_TARGET_DIR = $(CURDIR)/target
@@ -89,6 +89,10 @@ build/examples/pattern: examples/pattern.c
 build/examples/hotcold: examples/hotcold.c
 	@mkdir -p build/examples
 	@$(STEP) 'build $@' $(CC) -std=c11 -D_GNU_SOURCE $(EXAMPLE_FLAGS) -o $@ examples/hotcold.c
+
+build/examples/list: examples/list.c
+	@mkdir -p build/examples
+	@$(STEP) 'build $@' $(CC) -std=c11 -D_GNU_SOURCE $(EXAMPLE_FLAGS) -o $@ examples/list.c
 
 build/examples/rows: examples/rows.c
 	@mkdir -p build/examples

@@ -119,13 +119,17 @@ impl ObjectFacts {
         self.can_have_rule && self.is_one_block && can_be_told && !self.is_swept()
     }
 
-    /// Whether it is passed over in the order of its pages: a page's turn can be foreseen.
+    /// Whether it is passed over in an order that is the same each time, so that a page's turn can be foreseen: least-recently-used
+    /// order then keeps those that come last.
     pub(crate) fn is_swept(&self) -> bool {
         self.pattern.is_some_and(is_sweep)
     }
 
     /// Why a sweep over it cannot be read ahead of; `None`: it can.
     pub(crate) fn why_not_ahead(&self) -> Option<String> {
+        if self.pattern == Some(Pattern::UnorderedLoop) {
+            return Some("its pages come in no order of their addresses".to_owned());
+        }
         if let Some(pages) = self.stride_pages.filter(|&pages| pages > MOST_STRIDE) {
             // Of what is read, most would be in vain.
             return Some(format!(
@@ -174,7 +178,7 @@ impl ObjectFacts {
 fn is_sweep(pattern: Pattern) -> bool {
     matches!(
         pattern,
-        Pattern::Loop | Pattern::Sequential | Pattern::Strided
+        Pattern::Loop | Pattern::UnorderedLoop | Pattern::Sequential | Pattern::Strided
     )
 }
 

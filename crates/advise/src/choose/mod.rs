@@ -4,7 +4,8 @@
 //! - What is swept again and again and does not fit is **streamed**. The kernel's least-recently-used order then keeps
 //!   exactly the pages that come last; a fixed part that is kept saves a share of each round, and the rest is read ahead.
 //! - What is swept once is **prefetched**.
-//! - What is swept and cannot be read ahead of, as it goes in wide steps or is in many blocks: only the part is kept, by a **lock**.
+//! - What is swept and cannot be read ahead of, as it goes in wide steps or in no order of its addresses (a list that is followed
+//!   again and again), or is in many blocks: only the part is kept, by a **lock**.
 //! - What is not used again is left to the kernel, which has it leave as soon (docs/plan.md, Cold).
 //! - What is used in no order and does not fit has a hot part that is **locked**, or is left alone: whichever part is kept,
 //!   the others miss as often.

@@ -209,6 +209,28 @@ fn of_many_rows_no_more_is_promised_than_can_be_kept() {
 }
 
 #[test]
+fn of_a_list_that_is_followed_again_and_again_a_part_is_kept() {
+    let list = object("list", 512, 900, 5.0, Pattern::UnorderedLoop);
+    let choices = choose(
+        std::slice::from_ref(&list),
+        &run(std::slice::from_ref(&list), 1000),
+        256 * MIB,
+        Manner::Careful,
+    );
+    let Action::Lock {
+        keep_bytes: Some(keep),
+        ..
+    } = choices[0].action
+    else {
+        panic!("no lock: {choices:?}");
+    };
+    assert_eq!(keep, (224 - 16) * MIB);
+    assert!(choices[0].why.contains("no order"), "{choices:?}");
+    let random = object("table", 512, 900, 5.0, Pattern::Random);
+    assert_eq!(actions(&[random], 256), [Action::Nothing]);
+}
+
+#[test]
 fn many_threads_that_wait_a_little_each_are_not_thrashing() {
     let objects = [object("a", 512, 960, 3.0, Pattern::Loop)];
     let mut run = run(&objects, 1000);

@@ -30,6 +30,9 @@ pub enum Pattern {
     Loop,
     /// In equal steps of more than one page.
     Strided,
+    /// The same pages again and again, each about once a round, in no order of their addresses: a list that is followed from
+    /// its first node to its last.
+    UnorderedLoop,
     /// In no order.
     Random,
     /// A few pages again and again.
@@ -44,6 +47,7 @@ impl Pattern {
         match self {
             Self::Sequential => "sequential",
             Self::Loop => "loop",
+            Self::UnorderedLoop => "unordered-loop",
             Self::Strided => "strided",
             Self::Random => "random",
             Self::Hot => "hot",
@@ -60,12 +64,12 @@ pub struct PatternFacts {
     /// The step of a strided one, in pages.
     pub stride_pages: Option<u64>,
     /// How many swap-ins of the object lie between two of one page, in the median; `None` if no page came back twice. Of
-    /// a loop it is how many pages come back in a round.
+    /// a loop, unordered or not, it is how many pages come back in a round.
     pub reuse_pages: Option<u64>,
     /// The time between two of one page, in the median, ns: of a loop that of a round.
     pub reuse_ns: Option<u64>,
-    /// The share of what was seen that agrees with it, 0 to 1: of the steps from page to page, or of a hot one of the
-    /// swap-ins.
+    /// The share of what was seen that agrees with it, 0 to 1: of the steps from page to page, of a hot one of the
+    /// swap-ins, or of an unordered loop of the returns.
     pub agreement: f64,
     /// How many steps were seen.
     pub steps: u64,
@@ -94,6 +98,9 @@ const NEAR: u64 = 16;
 const MOST: f64 = 0.6;
 /// More rounds than this count as "again".
 const AGAIN: f64 = 1.5;
+/// Of the returns in a loop, so many are about as long as each other. Accesses at random have 0.25 where the memory is small beside
+/// the object, and 0.4 where it is about as large.
+const AS_LONG: f64 = 0.6;
 /// A hot set: its pages come back this often.
 const HOT_ROUNDS: f64 = 16.0;
 /// And are at most this many (1 MiB).
@@ -200,12 +207,13 @@ impl Stats {
             };
             (pattern, self.share(self.near))
         } else {
-            let pattern = if again {
-                Pattern::Random
-            } else {
-                Pattern::Once
-            };
-            (pattern, 1.0 - self.share(self.near.max(self.strided)))
+            let as_long = self.reuse.share_as_long();
+            let disorder = 1.0 - self.share(self.near.max(self.strided));
+            match again {
+                true if as_long > AS_LONG => (Pattern::UnorderedLoop, as_long),
+                true => (Pattern::Random, disorder),
+                false => (Pattern::Once, disorder),
+            }
         };
         Some(PatternFacts {
             pattern,

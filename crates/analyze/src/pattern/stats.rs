@@ -171,6 +171,18 @@ impl Reuses {
         })
     }
 
+    /// The share of those that are about as long as each other, 0 to 1: the most that lie within a doubling.
+    pub(super) fn share_as_long(&self) -> f64 {
+        let within_doubling = |at: usize| {
+            let first = &self.0[at];
+            let next = self.0.get(at + 1);
+            let next = next.filter(|next| next.number == first.number + 1);
+            first.count + next.map_or(0, |next| next.count)
+        };
+        let most = (0..self.0.len()).map(within_doubling).max();
+        most.unwrap_or(0) as f64 / self.count().max(1) as f64
+    }
+
     fn mean_pages(&self) -> Option<f64> {
         let pages: u64 = self.0.iter().map(|bucket| bucket.pages).sum();
         let count = self.count();

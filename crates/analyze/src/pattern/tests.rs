@@ -90,6 +90,51 @@ fn a_loop_tells_how_long_a_round_is() {
     assert_eq!(program.phases(1).len(), 1, "the first round is the loop's");
 }
 
+/// Each page once, in an order that has nothing to do with their places.
+fn shuffled(pages: u64) -> Vec<u64> {
+    let mut order: Vec<u64> = (0..pages).collect();
+    order.sort_by_key(|&page| mixed(page));
+    order
+}
+
+#[test]
+fn a_list_that_is_followed_again_and_again_is_a_loop_in_no_order() {
+    let round = shuffled(3000);
+    let program = Program::default().touch_all((0..5).flat_map(|_| round.clone()));
+    let facts = program.facts(1).expect("a pattern");
+    assert_eq!(facts.pattern, Pattern::UnorderedLoop);
+    assert_eq!(facts.reuse_pages, Some(3000));
+    assert!(facts.agreement > 0.99, "{facts:?}");
+    // Now and then a page was in memory still.
+    let with_hits = (0..12u64).flat_map(|round_number| {
+        let missed = |page: &u64| mixed(page + 7919 * round_number) % 4 > 0;
+        round.iter().copied().filter(missed).collect::<Vec<_>>()
+    });
+    assert_eq!(pattern_of(with_hits), Some(Pattern::UnorderedLoop));
+}
+
+#[test]
+fn accesses_at_random_in_a_memory_of_any_size_are_no_loop() {
+    const PAGES: u64 = 2048;
+    for memory in [200, 500, 1000, 1500, 1900] {
+        let mut cached: std::collections::VecDeque<u64> = (0..memory).collect();
+        let mut misses = Vec::new();
+        for page in scrambled(400_000, PAGES) {
+            match cached.iter().position(|&other| other == page) {
+                Some(at) => {
+                    cached.remove(at);
+                }
+                None => {
+                    cached.pop_front();
+                    misses.push(page);
+                }
+            }
+            cached.push_back(page);
+        }
+        assert_eq!(pattern_of(misses), Some(Pattern::Random), "{memory}");
+    }
+}
+
 #[test]
 fn a_stride_is_told_in_pages() {
     // Down the columns of a matrix of 40 rows, each 25 pages long.

@@ -25,6 +25,14 @@ pub(crate) fn in_words(facts: &PatternFacts, page_bytes: u64) -> String {
             }
             _ => "a loop".to_owned(),
         },
+        Pattern::UnorderedLoop => match (facts.reuse_pages, facts.reuse_ns) {
+            (Some(round), Some(ns)) => format!(
+                "a loop of {} in no order, {} a round",
+                pages(round),
+                duration(ns)
+            ),
+            _ => "a loop in no order".to_owned(),
+        },
         Pattern::Strided => match facts.stride_pages {
             Some(stride) => format!("in steps of {}", pages(stride)),
             None => "in equal steps".to_owned(),
@@ -38,8 +46,11 @@ pub(crate) fn in_words(facts: &PatternFacts, page_bytes: u64) -> String {
     }
 }
 
-/// How much of what was seen agrees: `97 % of 145,919 steps`.
+/// How much of what was seen agrees: `97 % of 145,919 steps`, or returns, of pages that come back in each round.
 pub(crate) fn how_sure(facts: &PatternFacts) -> String {
     let share = percent((facts.agreement * 1000.0).round() as u64, 1000);
-    format!("{share} of {} steps", count(facts.steps))
+    match facts.pattern {
+        Pattern::UnorderedLoop => format!("{share} of the returns"),
+        _ => format!("{share} of {} steps", count(facts.steps)),
+    }
 }
