@@ -4,6 +4,9 @@
 //! swap-ins do not. Locked pages leave the string and the memory, streamed ones the string, with some memory to be read ahead
 //! in; these come in once a round, of which only the recording knows how long it takes. What swaps then, against what
 //! swaps without a plan, is the plan's worth.
+//!
+//! Sweeps over what was all in memory are in neither ([`crate::unseen`]): they count against plans that drop behind them, or leave
+//! too little memory for what is swept.
 
 use std::collections::HashMap;
 
@@ -20,6 +23,8 @@ use crate::choose::RETURNS;
 use crate::facts::ObjectFacts;
 use crate::facts::RunFacts;
 use crate::subjects::Subject;
+use crate::unseen::OwnTime;
+use crate::unseen::Watch;
 
 /// A block of memory that belongs to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +45,8 @@ pub(crate) struct Judge<'a> {
     memory_bytes: u64,
     /// By address space and start.
     blocks: Vec<Block>,
+    /// Of each object, rounds that raised no faults as all of it was in memory, at most.
+    unseen_rounds: Vec<f64>,
     /// Swap-ins without a plan.
     nothing: u64,
 }
@@ -53,12 +60,14 @@ impl<'a> Judge<'a> {
         model: &'a Model,
         memory_bytes: u64,
     ) -> Result<Self, TraceError> {
+        let (blocks, unseen_rounds) = blocks_and_unseen_rounds(trace, subjects, objects)?;
         let mut judge = Self {
             model,
             objects,
             run,
             memory_bytes,
-            blocks: blocks(trace, subjects, objects)?,
+            blocks,
+            unseen_rounds,
             nothing: 0,
         };
         judge.nothing = judge.free(&[]);
@@ -72,8 +81,28 @@ impl<'a> Judge<'a> {
             return 1.0;
         }
         let streamed: f64 = choices.iter().map(|choice| self.streamed(choice)).sum();
-        let left = self.free(choices) as f64 + left_of_streamed * streamed;
+        let displaced = self.displaced(choices);
+        let left = self.free(choices) as f64 + left_of_streamed * streamed + displaced;
         left / self.nothing as f64
+    }
+
+    /// Pages that would be missed by sweeps which found all of their object in memory, as locks take that now.
+    fn displaced(&self, choices: &[Choice]) -> f64 {
+        let kept: u64 = choices.iter().map(|choice| choice.kept_bytes).sum();
+        let room = self.memory_bytes.saturating_sub(kept);
+        let missed = |(object, rounds): (usize, &f64)| {
+            let choice = choices.iter().find(|choice| choice.object == object);
+            if choice.is_some_and(is_read_ahead) {
+                return 0.0;
+            }
+            let own = choice.map_or(0, |choice| choice.kept_bytes);
+            let rest = self.objects[object].bytes.saturating_sub(own);
+            match rest > room && kept > own {
+                true => rounds * (rest / self.run.page_bytes) as f64,
+                false => 0.0,
+            }
+        };
+        self.unseen_rounds.iter().enumerate().map(missed).sum()
     }
 
     /// Pages read in ahead: all that is not kept, in each round.
@@ -81,7 +110,7 @@ impl<'a> Judge<'a> {
         let object = &self.objects[choice.object];
         let rounds = match choice.action {
             Action::Prefetch(_) if object.returns < RETURNS => 1.0,
-            Action::Stream { .. } | Action::Prefetch(_) => object.rounds(),
+            _ if is_read_ahead(choice) => object.rounds() + self.unseen_rounds[choice.object],
             _ => return 0.0,
         };
         let pages = object.bytes.saturating_sub(choice.kept_bytes) / self.run.page_bytes;
@@ -114,6 +143,10 @@ impl<'a> Judge<'a> {
     }
 }
 
+fn is_read_ahead(choice: &Choice) -> bool {
+    matches!(choice.action, Action::Stream { .. } | Action::Prefetch(_))
+}
+
 /// Of a page so far into its block, of whose object so many bytes lie before it.
 fn treatment(action: &Action, offset: u64, before: u64) -> Treatment {
     let is_kept =
@@ -133,12 +166,12 @@ fn treatment(action: &Action, offset: u64, before: u64) -> Treatment {
 }
 
 /// Where objects lie that can have a rule: their blocks as events show them, each as far as an event was seen in it; of an
-/// object of one block all of it.
-fn blocks(
+/// object of one block all of it. And of each object, how many rounds of sweeps raised no faults, at most.
+fn blocks_and_unseen_rounds(
     trace: &Trace,
     subjects: &[Subject<'_>],
     objects: &[ObjectFacts],
-) -> Result<Vec<Block>, TraceError> {
+) -> Result<(Vec<Block>, Vec<f64>), TraceError> {
     let with_rule = objects
         .iter()
         .enumerate()
@@ -153,8 +186,12 @@ fn blocks(
     let page_bytes = attribution.page_bytes();
     let mut known: Vec<Option<usize>> = Vec::new();
     let mut seen: HashMap<(u32, u64), (usize, u64)> = HashMap::new();
+    let mut own_time = OwnTime::default();
+    let watch = |facts: &ObjectFacts| Watch::new(facts.bytes / page_bytes);
+    let mut watches: Vec<Watch> = objects.iter().map(watch).collect();
     for event in trace.events()? {
         let event = event?;
+        let own_ns = own_time.at(&event);
         let located = attribution.locate(&event);
         while known.len() <= located.object {
             let identity = attribution.identity(known.len());
@@ -163,6 +200,7 @@ fn blocks(
         let (Some(object), Some(page)) = (known[located.object], located.page) else {
             continue;
         };
+        watches[object].note(event.kind, own_ns);
         let address = event.address / page_bytes * page_bytes;
         let Some(start) = address.checked_sub(page * page_bytes) else {
             continue;
@@ -195,7 +233,15 @@ fn blocks(
         block.before = *sum;
         *sum = sum.saturating_add(block.bytes);
     }
-    Ok(blocks)
+    let end_ns = own_time.of(trace.meta().end_monotonic_ns.unwrap_or(0));
+    let rounds = watches.iter_mut().zip(objects).map(|(watch, facts)| {
+        watch.end(end_ns);
+        match facts.is_swept() {
+            true => watch.rounds(),
+            false => 0.0,
+        }
+    });
+    Ok((blocks, rounds.collect()))
 }
 
 #[cfg(test)]

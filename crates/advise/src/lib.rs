@@ -21,6 +21,7 @@ mod predict;
 mod rivals;
 mod subjects;
 mod targets;
+mod unseen;
 mod whole;
 
 use std::collections::HashMap;

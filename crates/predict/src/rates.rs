@@ -12,6 +12,8 @@ use pagewise_trace::TraceError;
 use crate::history::History;
 use crate::history::What;
 use crate::history::key;
+use crate::periods;
+use crate::periods::Rounds;
 use crate::strings::Step;
 use crate::sweeps::Sweeps;
 
@@ -37,6 +39,8 @@ pub(crate) struct Rates {
     regions: Vec<u32>,
     seen: Vec<[Seen; WINDOWS as usize]>,
     whole: Vec<Seen>,
+    /// Of each region, if it is gone through in rounds.
+    rounds: Vec<Option<Rounds>>,
 }
 
 impl Rates {
@@ -56,10 +60,12 @@ impl Rates {
             let next = numbers.len() as u32;
             regions.push(*numbers.entry(key >> REGION_SHIFT).or_insert(next));
         }
+        let rounds = periods::find(history, sweeps, &regions);
         let mut rates = Rates {
             begin,
             window,
             regions,
+            rounds,
             seen: vec![[Seen::default(); WINDOWS as usize]; numbers.len()],
             whole: Vec::new(),
         };
@@ -161,6 +167,11 @@ impl Rates {
             }
             self.whole.push(whole);
         }
+    }
+
+    /// The rounds in each of which `page` is accessed once; `None`: its region is not gone through in rounds.
+    pub(crate) fn rounds(&self, page: u32) -> Option<Rounds> {
+        self.rounds[self.regions[page as usize] as usize]
     }
 
     /// Accesses to `page` at own time `at`, for each ns, by those to pages around it that were away. `None`: too few were.

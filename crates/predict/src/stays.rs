@@ -3,7 +3,7 @@
 //! Reclaim lets a page go that has not been accessed while it passed through the inactive list, half of the least time that
 //! pages stay. Before that it may have been accessed at any time, and was if it stayed for longer. Where accessed bits were
 //! looked at, each look says of each page whether it was accessed since they were cleared, by the program or the kernel, and
-//! how soon: that tells how often it is accessed.
+//! how soon: that tells how often it is accessed. Of what is gone through in rounds ([`crate::periods`]), all is known.
 
 use pagewise_trace::TraceError;
 
@@ -13,6 +13,7 @@ use crate::history::What;
 use crate::looks::First;
 use crate::looks::Look;
 use crate::looks::LookedRates;
+use crate::periods::Rounds;
 use crate::random::Random;
 use crate::rates::Rates;
 use crate::strings::Step;
@@ -149,7 +150,7 @@ impl Stays<'_> {
         let rates = look.rates(is_whole);
         for &(page, first) in &look.pages {
             let stay = self.stays[page as usize];
-            if !stay.here || stay.told >= look.at {
+            if !stay.here || stay.told >= look.at || self.rates.rounds(page).is_some() {
                 continue;
             }
             let is_whole = stay.since < look.cleared;
@@ -208,6 +209,11 @@ impl Stays<'_> {
             return self.end(page, left);
         };
         let quiet = pass.last.max(self.cleared.min(left)).max(stay.since);
+        if let Some(rounds) = self.rates.rounds(page) {
+            self.in_rounds(page, rounds, pass.last.max(stay.since));
+            self.stays[page as usize].here = false;
+            return;
+        }
         if self.unnoticed || pass.first > stay.since {
             self.at_random(page, quiet);
         }
@@ -225,9 +231,28 @@ impl Stays<'_> {
     fn end(&mut self, page: u32, at: u64) {
         if self.stays[page as usize].here {
             self.tell_burst(page, at);
-            self.at_random(page, at);
+            match self.rates.rounds(page) {
+                Some(rounds) => self.in_rounds(page, rounds, at),
+                None => self.at_random(page, at),
+            }
             self.stays[page as usize].here = false;
         }
+    }
+
+    /// One access in each round since the last one that is known, until then.
+    fn in_rounds(&mut self, page: u32, rounds: Rounds, until: u64) {
+        let stay = &mut self.stays[page as usize];
+        let mut at = match stay.last.checked_sub(rounds.begin) {
+            Some(_) => stay.last + rounds.length,
+            // It came before the first of them: its turn is not known.
+            None => rounds.begin + (rounds.length as f64 * self.random.uniform()) as u64,
+        };
+        while at < until.min(rounds.end) {
+            self.steps.push(Step::made_up(at, page));
+            stay.last = at;
+            at += rounds.length;
+        }
+        stay.told = until;
     }
 
     /// Accesses at random from when all is told until then.

@@ -161,6 +161,26 @@ fn a_loop_misses_at_any_size() {
 }
 
 #[test]
+fn a_loop_in_no_order_misses_at_any_size() {
+    let mut order: Vec<u64> = (0..PAGES).collect();
+    let mut state = 3;
+    for last in (1..order.len()).rev() {
+        order.swap(last, random(&mut state) as usize % (last + 1));
+    }
+    let list = string(40_000, |number| order[(number % PAGES) as usize]);
+    assert_near(&list, NEVER, 0.05);
+    assert_near(&list, 1500, 0.05);
+}
+
+#[test]
+fn down_the_columns_of_a_matrix_most_pages_miss() {
+    let columns = string(40_000, |number| number * 8 % PAGES + number * 8 / PAGES % 8);
+    // How many pages of so regular a loop the active list catches depends on single ones of them.
+    assert_near(&columns, NEVER, 0.25);
+    assert_near(&columns, 1500, 0.25);
+}
+
+#[test]
 fn random_accesses_are_as_likely_anywhere() {
     let mut state = 7;
     let string = string(60_000, |_| random(&mut state) % PAGES);

@@ -246,12 +246,14 @@ fn stream(
                 lock_swept(at, object)
             })
         } else if again {
-            let keep = budget
-                .left
-                .saturating_sub(STREAM_WINDOW.min(budget.left / 4))
-                .min(object.lockable_bytes());
+            let why_not_ahead = object.why_not_ahead();
+            let window = match why_not_ahead {
+                None => STREAM_WINDOW.min(budget.left / 4),
+                Some(_) => 0,
+            };
+            let keep = (budget.left - window).min(object.lockable_bytes());
             budget.take(keep);
-            match object.why_not_ahead() {
+            match why_not_ahead {
                 None => Some(stream_of(at, object, keep)),
                 Some(why) => (keep > 0).then(|| lock_part(at, object, keep, &why)),
             }

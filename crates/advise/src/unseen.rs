@@ -1,0 +1,208 @@
+//! Rounds of a sweep that left no trace: over what is all in memory it raises no faults. Who drops behind such a sweep, or takes
+//! its memory, has each of these rounds wait.
+//!
+//! How many there may have been is told by the program's own time, without what it waited: how long all of the object was in
+//! memory, by how long a round took where its pages were missing. That an object is in memory does not say that it is swept, so
+//! that this is the most there can have been: it speaks against plans, never for one.
+
+use pagewise_trace::Event;
+use pagewise_trace::EventKind;
+
+/// Of the pages of an object that is all in memory, at most one in so many is missing.
+const WHOLE: u64 = 64;
+/// Longer times between two swap-ins than so many times the one in the middle are pauses.
+const PAUSE: u64 = 8;
+
+/// What a fault takes of own time: the exception, the recorder's work, and what is lost of caches and TLB, ns. A sweep of 256 MiB on zram
+/// was so much longer for each swap-in than its stalls and itself without a limit.
+const UNCOUNTED_NS: f64 = 2500.0;
+/// Without that, a page takes at least so long, ns.
+const LEAST_NS: f64 = 100.0;
+
+/// Watches one object's pages leave and come back.
+#[derive(Clone, Debug)]
+pub(crate) struct Watch {
+    pages: u64,
+    missing: u64,
+    /// When the last one came back; in own time, as all that follows.
+    last: Option<u64>,
+    /// Since when all are in memory, after some were not.
+    whole_since: Option<u64>,
+    whole_ns: u64,
+    gaps: Gaps,
+}
+
+impl Watch {
+    /// Of an object of so many pages.
+    pub(crate) fn new(pages: u64) -> Self {
+        Self {
+            pages: pages.max(1),
+            missing: 0,
+            last: None,
+            whole_since: None,
+            whole_ns: 0,
+            gaps: Gaps::default(),
+        }
+    }
+
+    /// A page left or came back.
+    pub(crate) fn note(&mut self, kind: EventKind, own_ns: u64) {
+        match kind {
+            EventKind::Eviction => self.missing += 1,
+            EventKind::SwapIn | EventKind::SwapCacheHit => {
+                self.missing = self.missing.saturating_sub(1);
+                if let Some(last) = self.last.replace(own_ns) {
+                    self.gaps.add(own_ns.saturating_sub(last));
+                }
+            }
+            EventKind::PageWritten | EventKind::ZeroFilled => return,
+        }
+        match self.missing * WHOLE <= self.pages && self.last.is_some() {
+            true => self.whole_since = self.whole_since.or(Some(own_ns)),
+            false => self.end(own_ns),
+        }
+    }
+
+    /// It is no longer all in memory, or the program has ended.
+    pub(crate) fn end(&mut self, own_ns: u64) {
+        let since = self.whole_since.take().unwrap_or(own_ns);
+        self.whole_ns += own_ns.saturating_sub(since);
+    }
+
+    /// How many rounds there were time for while all of it was in memory.
+    pub(crate) fn rounds(&self) -> f64 {
+        match self.gaps.without_pauses() {
+            Some(gap_ns) => {
+                let page_ns = (gap_ns - UNCOUNTED_NS).max(LEAST_NS);
+                self.whole_ns as f64 / (page_ns * self.pages as f64)
+            }
+            None => 0.0,
+        }
+    }
+}
+
+/// Times from one swap-in to the next, by their logarithm.
+#[derive(Clone, Debug)]
+struct Gaps([Bucket; 64]);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Bucket {
+    count: u64,
+    ns: u64,
+}
+
+impl Default for Gaps {
+    fn default() -> Self {
+        Self([Bucket::default(); 64])
+    }
+}
+
+impl Gaps {
+    fn add(&mut self, ns: u64) {
+        let bucket = &mut self.0[ns.max(1).ilog2() as usize];
+        bucket.count += 1;
+        bucket.ns += ns;
+    }
+
+    /// The mean of those that are no pauses, ns.
+    fn without_pauses(&self) -> Option<f64> {
+        let all: u64 = self.0.iter().map(|bucket| bucket.count).sum();
+        let mut seen = 0;
+        let middle = self.0.iter().position(|bucket| {
+            seen += bucket.count;
+            2 * seen >= all.max(1)
+        })?;
+        let short = &self.0[..=(middle + PAUSE.ilog2() as usize).min(63)];
+        let count: u64 = short.iter().map(|bucket| bucket.count).sum();
+        let ns: u64 = short.iter().map(|bucket| bucket.ns).sum();
+        (count > 0).then(|| ns as f64 / count as f64)
+    }
+}
+
+/// The program's own time: without what it waited for swap-ins.
+#[derive(Debug, Default)]
+pub(crate) struct OwnTime {
+    waited_ns: u64,
+    until_ns: u64,
+}
+
+impl OwnTime {
+    /// At an event, of those that follow each other in time.
+    pub(crate) fn at(&mut self, event: &Event) -> u64 {
+        let end = event.time_ns;
+        // Nobody waits for a page to be written.
+        let is_fault = matches!(event.kind, EventKind::SwapIn | EventKind::SwapCacheHit);
+        let latency_ns = event.latency_ns.filter(|_| is_fault).unwrap_or(0);
+        let begin = end.saturating_sub(latency_ns);
+        // Where threads wait at the same time it counts once.
+        self.waited_ns += end.saturating_sub(begin.max(self.until_ns));
+        self.until_ns = self.until_ns.max(end);
+        self.of(end)
+    }
+
+    /// At a time after the last event.
+    pub(crate) fn of(&self, time_ns: u64) -> u64 {
+        time_ns.saturating_sub(self.waited_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGES: u64 = 640;
+
+    /// What the program does with a page, ns.
+    const WORK_NS: u64 = 500;
+
+    /// Goes once through all pages, all of which are missing.
+    fn sweep(watch: &mut Watch, now: &mut u64) {
+        for _ in 0..PAGES {
+            *now += WORK_NS + UNCOUNTED_NS as u64;
+            watch.note(EventKind::SwapIn, *now);
+        }
+    }
+
+    fn evict(watch: &mut Watch, now: u64, pages: u64) {
+        (0..pages).for_each(|_| watch.note(EventKind::Eviction, now));
+    }
+
+    #[test]
+    fn rounds_in_memory_are_told_by_how_long_those_took_that_were_not() {
+        let (mut watch, mut now) = (Watch::new(PAGES), 1000);
+        evict(&mut watch, now, PAGES);
+        sweep(&mut watch, &mut now);
+        // Five rounds of it raise no faults; then others take its memory, for long.
+        now += 5 * PAGES * WORK_NS;
+        evict(&mut watch, now, PAGES);
+        now += 1_000_000_000;
+        sweep(&mut watch, &mut now);
+        now += 2 * PAGES * WORK_NS;
+        watch.end(now);
+        let rounds = watch.rounds();
+        assert!((6.5..7.5).contains(&rounds), "{rounds}");
+    }
+
+    #[test]
+    fn what_is_never_all_in_memory_has_no_such_rounds() {
+        let (mut watch, mut now) = (Watch::new(PAGES), 1000);
+        evict(&mut watch, now, PAGES / 4);
+        for page in 0..10 * PAGES {
+            now += WORK_NS;
+            if page % 4 == 0 {
+                watch.note(EventKind::SwapIn, now);
+                watch.note(EventKind::Eviction, now);
+            }
+        }
+        watch.end(now);
+        assert_eq!(watch.rounds(), 0.0);
+    }
+
+    #[test]
+    fn before_the_first_swap_in_nothing_is_known_to_be_swept() {
+        let mut watch = Watch::new(PAGES);
+        watch.note(EventKind::Eviction, 1000);
+        watch.end(1_000_000_000);
+        assert_eq!(watch.rounds(), 0.0);
+    }
+}

@@ -1,0 +1,134 @@
+//! Pages that are accessed once a round, in whatever order: their accesses are known though they were in memory.
+//!
+//! Of a region in which most returns are about as long as each other, or a few times that, that is how long a round takes. Accesses at random are
+//! not: a page stays for as long as others need to drive it out, and then away for as long as chance has it.
+
+use crate::history::History;
+use crate::history::What;
+use crate::sweeps::Sweeps;
+
+/// Returns of a region that tell a period.
+const ENOUGH: usize = 128;
+/// Of all returns, so many take a round, or, of pages that were still in memory, some rounds.
+const MOST: f64 = 0.75;
+const MOST_ROUNDS: u64 = 3;
+/// By so large a part a round may be longer or shorter.
+const PRECISION: u64 = 8;
+
+/// How a region is gone through, in own time, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rounds {
+    /// How long one takes.
+    pub(crate) length: u64,
+    /// When the first began, and the last ended.
+    pub(crate) begin: u64,
+    pub(crate) end: u64,
+}
+
+/// What is known of a region's faults.
+#[derive(Clone, Debug, Default)]
+struct Faults {
+    first: Option<u64>,
+    last: u64,
+    /// From the fault of a page to its next.
+    returns: Vec<u64>,
+}
+
+/// Of each region; `None`: it is not gone through in rounds. `regions`: of each page, the number of its region. Faults of sweeps
+/// do not count, as these are known better.
+pub(crate) fn find(history: &History, sweeps: &Sweeps, regions: &[u32]) -> Vec<Option<Rounds>> {
+    let count = regions.iter().max().map_or(0, |&last| last as usize + 1);
+    let mut of_regions = vec![Faults::default(); count];
+    let mut last: Vec<Option<u64>> = vec![None; history.keys.len()];
+    for (moment, &swept) in history.moments.iter().zip(&sweeps.swept) {
+        let last = &mut last[moment.page as usize];
+        match moment.what {
+            What::Faulted => {
+                let before = last.replace(moment.at).filter(|_| !swept);
+                let faults = &mut of_regions[regions[moment.page as usize] as usize];
+                faults
+                    .returns
+                    .extend(before.map(|before| moment.at - before));
+                faults.first = faults.first.or(Some(moment.at));
+                faults.last = moment.at;
+            }
+            What::Touched | What::Gone => *last = None,
+            What::Evicted => {}
+        }
+    }
+    of_regions.into_iter().map(Faults::rounds).collect()
+}
+
+impl Faults {
+    fn rounds(self) -> Option<Rounds> {
+        let length = period(self.returns)?;
+        Some(Rounds {
+            length,
+            begin: self.first?,
+            end: self.last.saturating_add(length),
+        })
+    }
+}
+
+/// What most of these are about, or a few times that, if most are.
+fn period(mut returns: Vec<u64>) -> Option<u64> {
+    if returns.len() < ENOUGH {
+        return None;
+    }
+    returns.sort_unstable();
+    let round = densest(&returns);
+    let agree = agreement(&returns, round);
+    (agree as f64 > MOST * returns.len() as f64).then_some(round)
+}
+
+/// How many of these are about a round, or a few.
+fn agreement(returns: &[u64], round: u64) -> usize {
+    let takes_rounds = |&&time: &&u64| {
+        let rounds = (time + round / 2) / round;
+        let nearest = rounds * round;
+        (1..=MOST_ROUNDS).contains(&rounds) && time.abs_diff(nearest) * PRECISION <= nearest
+    };
+    match round {
+        0 => 0,
+        _ => returns.iter().filter(takes_rounds).count(),
+    }
+}
+
+/// The middle of where most of these lie beside each other; ascending.
+fn densest(returns: &[u64]) -> u64 {
+    let (mut most, mut end) = (0..0, 0);
+    for (begin, &shortest) in returns.iter().enumerate() {
+        let longest = shortest + 2 * shortest / PRECISION;
+        while end < returns.len() && returns[end] <= longest {
+            end += 1;
+        }
+        if end - begin > most.len() {
+            most = begin..end;
+        }
+    }
+    returns[(most.start + most.end) / 2]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_period_is_what_most_returns_are_about_or_a_few_times_that() {
+        let round = |number: u64| 1000 + number % 100;
+        assert_eq!(period((0..100).map(round).collect()), None, "too few");
+        let found = period((0..1000).map(round).collect()).expect("all are alike");
+        assert!((1040..=1060).contains(&found), "{found}");
+        // A quarter was in memory for a round.
+        let skipped = |number: u64| round(number) * if number % 4 == 0 { 2 } else { 1 };
+        let found = period((0..1000).map(skipped).collect()).expect("most are alike");
+        assert!((1000..=1150).contains(&found), "{found}");
+        // As long as it takes to leave, and then as chance has it.
+        let mut random = crate::random::Random::new(5);
+        for stay in [0, 500, 1000, 2000] {
+            let by_chance = (0..10_000).map(|_| stay + (1000.0 * random.exponential()) as u64);
+            assert_eq!(period(by_chance.collect()), None, "{stay}");
+        }
+        assert_eq!(period(vec![0; 1000]), None);
+    }
+}
