@@ -44,6 +44,8 @@ pub(crate) struct ObjectFacts {
     pub(crate) stride_pages: Option<u64>,
     /// How often it was passed over while it was swept, by how long its pages stayed away; 0: not known.
     pub(crate) swept_rounds: f64,
+    /// How often a page of it is wanted, for each ns that it is out of memory; `None`: not known.
+    pub(crate) wanted_rate: Option<f64>,
     /// Mean share in memory, 0 to 1.
     pub(crate) resident_share: Option<f64>,
     /// How large a block is on average.
@@ -85,6 +87,7 @@ impl ObjectFacts {
                 .as_ref()
                 .and_then(|facts| facts.stride_pages),
             swept_rounds: swept_rounds(first),
+            wanted_rate: swept_rate(first),
             resident_share: subject.mean(|object| object.resident_share),
             block_bytes,
             pieces: pieces.max(1),
@@ -180,6 +183,13 @@ fn is_sweep(pattern: Pattern) -> bool {
         pattern,
         Pattern::Loop | Pattern::UnorderedLoop | Pattern::Sequential | Pattern::Strided
     )
+}
+
+/// Of what is swept, once a round.
+fn swept_rate(object: &Object) -> Option<f64> {
+    let facts = object.pattern_facts.as_ref()?;
+    let reuse_ns = facts.reuse_ns.filter(|&reuse_ns| reuse_ns > 0)?;
+    is_sweep(facts.pattern).then(|| 1.0 / reuse_ns as f64)
 }
 
 /// Of a program with phases, only those count in which the object is swept, each by how long a page was away in it.

@@ -70,6 +70,13 @@ pub(crate) struct HotPart {
 }
 
 impl Heat {
+    /// How often a page is wanted, on average, for each ns that it is out; `None`: too few came back to tell.
+    pub(crate) fn rate(&self) -> Option<f64> {
+        let mut sum = Cell::default();
+        self.cells.iter().for_each(|cell| sum.add(cell));
+        (sum.swap_ins >= SWAP_INS_OF_CELL).then(|| sum.rate())
+    }
+
     /// The part of at most so many bytes that saves most; `None`: no part is hotter than the rest.
     pub(crate) fn hot_part(&self, budget: u64) -> Option<HotPart> {
         let mut hottest: Vec<usize> = (0..self.cells.len()).collect();

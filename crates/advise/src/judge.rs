@@ -23,8 +23,8 @@ use crate::choose::RETURNS;
 use crate::facts::ObjectFacts;
 use crate::facts::RunFacts;
 use crate::subjects::Subject;
-use crate::unseen::OwnTime;
-use crate::unseen::Watch;
+use crate::unseen;
+use crate::unseen::Moment;
 
 /// A block of memory that belongs to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,21 +186,18 @@ fn blocks_and_unseen_rounds(
     let page_bytes = attribution.page_bytes();
     let mut known: Vec<Option<usize>> = Vec::new();
     let mut seen: HashMap<(u32, u64), (usize, u64)> = HashMap::new();
-    let mut own_time = OwnTime::default();
-    let watch = |facts: &ObjectFacts| Watch::new(facts.bytes / page_bytes);
-    let mut watches: Vec<Watch> = objects.iter().map(watch).collect();
+    let mut moments = Vec::new();
     for event in trace.events()? {
         let event = event?;
-        let own_ns = own_time.at(&event);
         let located = attribution.locate(&event);
         while known.len() <= located.object {
             let identity = attribution.identity(known.len());
             known.push(wanted.get(identity).copied());
         }
+        moments.push(Moment::of(&event, known[located.object]));
         let (Some(object), Some(page)) = (known[located.object], located.page) else {
             continue;
         };
-        watches[object].note(event.kind, own_ns);
         let address = event.address / page_bytes * page_bytes;
         let Some(start) = address.checked_sub(page * page_bytes) else {
             continue;
@@ -233,15 +230,13 @@ fn blocks_and_unseen_rounds(
         block.before = *sum;
         *sum = sum.saturating_add(block.bytes);
     }
-    let end_ns = own_time.of(trace.meta().end_monotonic_ns.unwrap_or(0));
-    let rounds = watches.iter_mut().zip(objects).map(|(watch, facts)| {
-        watch.end(end_ns);
-        match facts.is_swept() {
-            true => watch.rounds(),
-            false => 0.0,
-        }
-    });
-    Ok((blocks, rounds.collect()))
+    let pages = objects.iter().map(|facts| facts.bytes / page_bytes);
+    let end_ns = trace.meta().end_monotonic_ns.unwrap_or(0);
+    let rounds = unseen::rounds(moments, end_ns, pages);
+    // What is in no order is simulated.
+    let of_sweeps = rounds.into_iter().zip(objects);
+    let of_sweeps = of_sweeps.map(|(rounds, facts)| if facts.is_swept() { rounds } else { 0.0 });
+    Ok((blocks, of_sweeps.collect()))
 }
 
 #[cfg(test)]

@@ -459,6 +459,7 @@ fn facts(trace: &Trace, subjects: &[Subject<'_>]) -> Result<Vec<ObjectFacts>, Tr
         })
         .collect();
     for (heat, at) in heat::read(trace, &wanted)?.into_iter().zip(looked_at) {
+        facts[at].wanted_rate = heat.rate();
         facts[at].heat = Some(heat);
     }
     Ok(facts)

@@ -248,6 +248,7 @@ mod tests {
             pattern: Some(Pattern::Loop),
             stride_pages: None,
             swept_rounds: 0.0,
+            wanted_rate: None,
             resident_share: Some(0.5),
             block_bytes: 512 << 20,
             pieces: 1,

@@ -13,17 +13,68 @@ const WHOLE: u64 = 64;
 /// Longer times between two swap-ins than so many times the one in the middle are pauses.
 const PAUSE: u64 = 8;
 
-/// What a fault takes of own time: the exception, the recorder's work, and what is lost of caches and TLB, ns. A sweep of 256 MiB on zram
-/// was so much longer for each swap-in than its stalls and itself without a limit.
-const UNCOUNTED_NS: f64 = 2500.0;
-/// Without that, a page takes at least so long, ns.
-const LEAST_NS: f64 = 100.0;
+/// Of its pages, at least one in so many came back before it is known to be in use.
+const IN_USE: u64 = 8;
+/// What a fault takes of own time: the exception, the recorder's work, and what is lost of caches and TLB, ns; at most so large a part
+/// of the time from one swap-in to the next.
+const UNCOUNTED_NS: f64 = 500.0;
+const MOST_UNCOUNTED: f64 = 0.75;
+
+/// A page left or came back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    /// Of a fault when it ended, ns.
+    time_ns: u64,
+    waited_ns: u64,
+    kind: EventKind,
+    object: Option<u32>,
+}
+
+impl Moment {
+    /// `object`: the index of that whose page it is, if it is one that is asked about.
+    pub(crate) fn of(event: &Event, object: Option<usize>) -> Self {
+        // Nobody waits for a page to be written.
+        let is_fault = matches!(event.kind, EventKind::SwapIn | EventKind::SwapCacheHit);
+        Self {
+            time_ns: event.time_ns,
+            waited_ns: event.latency_ns.filter(|_| is_fault).unwrap_or(0),
+            kind: event.kind,
+            object: object.and_then(|object| u32::try_from(object).ok()),
+        }
+    }
+}
+
+/// Of each object, of so many pages, how many rounds there were time for while all of it was in memory. `end_ns`: when the program
+/// ended.
+pub(crate) fn rounds(
+    mut moments: Vec<Moment>,
+    end_ns: u64,
+    pages: impl Iterator<Item = u64>,
+) -> Vec<f64> {
+    // Recordings hold them nearly in order.
+    moments.sort_by_key(|moment| moment.time_ns);
+    let mut watches: Vec<Watch> = pages.map(Watch::new).collect();
+    let mut own_time = OwnTime::default();
+    for moment in &moments {
+        let own_ns = own_time.at(moment);
+        if let Some(object) = moment.object {
+            watches[object as usize].note(moment.kind, own_ns);
+        }
+    }
+    let end_ns = own_time.of(end_ns);
+    let rounds = watches.iter_mut().map(|watch| {
+        watch.end(end_ns);
+        watch.rounds()
+    });
+    rounds.collect()
+}
 
 /// Watches one object's pages leave and come back.
 #[derive(Clone, Debug)]
-pub(crate) struct Watch {
+struct Watch {
     pages: u64,
     missing: u64,
+    came_back: u64,
     /// When the last one came back; in own time, as all that follows.
     last: Option<u64>,
     /// Since when all are in memory, after some were not.
@@ -34,10 +85,11 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// Of an object of so many pages.
-    pub(crate) fn new(pages: u64) -> Self {
+    fn new(pages: u64) -> Self {
         Self {
             pages: pages.max(1),
             missing: 0,
+            came_back: 0,
             last: None,
             whole_since: None,
             whole_ns: 0,
@@ -46,35 +98,37 @@ impl Watch {
     }
 
     /// A page left or came back.
-    pub(crate) fn note(&mut self, kind: EventKind, own_ns: u64) {
+    fn note(&mut self, kind: EventKind, own_ns: u64) {
         match kind {
             EventKind::Eviction => self.missing += 1,
             EventKind::SwapIn | EventKind::SwapCacheHit => {
                 self.missing = self.missing.saturating_sub(1);
+                self.came_back += 1;
                 if let Some(last) = self.last.replace(own_ns) {
                     self.gaps.add(own_ns.saturating_sub(last));
                 }
             }
             EventKind::PageWritten | EventKind::ZeroFilled => return,
         }
-        match self.missing * WHOLE <= self.pages && self.last.is_some() {
+        let is_in_use = self.came_back * IN_USE >= self.pages;
+        match self.missing * WHOLE <= self.pages && is_in_use {
             true => self.whole_since = self.whole_since.or(Some(own_ns)),
             false => self.end(own_ns),
         }
     }
 
     /// It is no longer all in memory, or the program has ended.
-    pub(crate) fn end(&mut self, own_ns: u64) {
+    fn end(&mut self, own_ns: u64) {
         let since = self.whole_since.take().unwrap_or(own_ns);
         self.whole_ns += own_ns.saturating_sub(since);
     }
 
     /// How many rounds there were time for while all of it was in memory.
-    pub(crate) fn rounds(&self) -> f64 {
+    fn rounds(&self) -> f64 {
         match self.gaps.without_pauses() {
             Some(gap_ns) => {
-                let page_ns = (gap_ns - UNCOUNTED_NS).max(LEAST_NS);
-                self.whole_ns as f64 / (page_ns * self.pages as f64)
+                let page_ns = gap_ns - UNCOUNTED_NS.min(MOST_UNCOUNTED * gap_ns);
+                self.whole_ns as f64 / (page_ns * self.pages as f64).max(1.0)
             }
             None => 0.0,
         }
@@ -121,27 +175,24 @@ impl Gaps {
 
 /// The program's own time: without what it waited for swap-ins.
 #[derive(Debug, Default)]
-pub(crate) struct OwnTime {
+struct OwnTime {
     waited_ns: u64,
     until_ns: u64,
 }
 
 impl OwnTime {
-    /// At an event, of those that follow each other in time.
-    pub(crate) fn at(&mut self, event: &Event) -> u64 {
-        let end = event.time_ns;
-        // Nobody waits for a page to be written.
-        let is_fault = matches!(event.kind, EventKind::SwapIn | EventKind::SwapCacheHit);
-        let latency_ns = event.latency_ns.filter(|_| is_fault).unwrap_or(0);
-        let begin = end.saturating_sub(latency_ns);
+    /// At one of the moments, which follow each other in time.
+    fn at(&mut self, moment: &Moment) -> u64 {
+        let end = moment.time_ns;
+        let begin = end.saturating_sub(moment.waited_ns);
         // Where threads wait at the same time it counts once.
         self.waited_ns += end.saturating_sub(begin.max(self.until_ns));
         self.until_ns = self.until_ns.max(end);
         self.of(end)
     }
 
-    /// At a time after the last event.
-    pub(crate) fn of(&self, time_ns: u64) -> u64 {
+    /// At a time after the last of them.
+    fn of(&self, time_ns: u64) -> u64 {
         time_ns.saturating_sub(self.waited_ns)
     }
 }
@@ -199,9 +250,12 @@ mod tests {
     }
 
     #[test]
-    fn before_the_first_swap_in_nothing_is_known_to_be_swept() {
+    fn before_some_of_it_came_back_nothing_is_known_to_be_swept() {
         let mut watch = Watch::new(PAGES);
-        watch.note(EventKind::Eviction, 1000);
+        // While it is filled, its first page leaves and comes back.
+        evict(&mut watch, 1000, 1);
+        watch.note(EventKind::SwapIn, 2000);
+        watch.note(EventKind::SwapIn, 3000);
         watch.end(1_000_000_000);
         assert_eq!(watch.rounds(), 0.0);
     }

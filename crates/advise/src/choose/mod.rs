@@ -49,6 +49,8 @@ const MOSTLY_RESIDENT: f64 = 0.85;
 const PAGE: u64 = 4096;
 /// What is used again and again and is not mostly in memory does not fit for sure if it is so many times what is left for it.
 const CLEARLY: f64 = 1.2;
+/// What is wanted again so many times as soon once it is out has more use for memory.
+const MORE_WANTED: f64 = 2.0;
 /// Who waits for so much of the time does not fit, whatever else is known.
 const THRASHING: f64 = 0.4;
 
@@ -96,14 +98,16 @@ pub(crate) fn choose(
         return chosen.into_iter().map(|at| nothing(at, why)).collect();
     }
     // Others that are in memory although it is short are in use.
-    let others: u64 = (0..objects.len())
-        .filter(|at| !chosen.contains(at))
-        .map(|at| objects[at].resident_bytes())
+    let others: u64 = objects
+        .iter()
+        .enumerate()
+        .filter(|(at, object)| !chosen.contains(at) && bytes_that_stay(object) == 0)
+        .map(|(_, object)| object.resident_bytes())
         .sum();
     let mut budget = Budget {
-        left: lock_budget(memory_bytes)
-            .saturating_sub(others.min(memory_bytes / 2))
-            .min(run.lockable_bytes.unwrap_or(u64::MAX)),
+        free: lock_budget(memory_bytes).saturating_sub(others.min(memory_bytes / 2)),
+        lockable: run.lockable_bytes.unwrap_or(u64::MAX),
+        without_lock: (0..objects.len()).collect(),
         unlocked: memory_bytes,
         may_harm: manner != Manner::Careful || run.stalled_share() >= THRASHING,
     };
@@ -140,16 +144,50 @@ pub(crate) fn choose(
 
 /// What may still be locked, and what is not.
 struct Budget {
-    left: u64,
+    /// Not locked, but for what is left to the kernel and to what no rule is about.
+    free: u64,
+    /// What the user may lock.
+    lockable: u64,
+    /// Objects of which nothing is locked.
+    without_lock: Vec<usize>,
     unlocked: u64,
     /// Whatever others lose by it, it is worth a try.
     may_harm: bool,
 }
 
 impl Budget {
-    fn take(&mut self, bytes: u64) {
-        self.left -= bytes;
+    /// How much may be locked of an object: not what others have more use for.
+    fn left_for(&self, at: usize, objects: &[ObjectFacts]) -> u64 {
+        let others = self.without_lock.iter().filter(|&&other| other != at);
+        let in_use: u64 = others
+            .map(|&other| bytes_in_use(&objects[other], &objects[at]))
+            .sum();
+        self.free.saturating_sub(in_use).min(self.lockable)
+    }
+
+    fn take(&mut self, at: usize, bytes: u64) {
+        self.without_lock.retain(|&other| other != at);
+        self.free = self.free.saturating_sub(bytes);
+        self.lockable -= bytes;
         self.unlocked -= bytes;
+    }
+}
+
+/// What an object has more use for than one that is to be locked. How often pages are accessed while they are in memory leaves no trace
+/// in swap-ins, so that no gain of the other's is known to make up for it.
+fn bytes_in_use(object: &ObjectFacts, locked: &ObjectFacts) -> u64 {
+    let rates = object.wanted_rate.zip(locked.wanted_rate);
+    match rates.is_some_and(|(rate, of_locked)| rate >= MORE_WANTED * of_locked) {
+        true => object.bytes,
+        false => bytes_that_stay(object),
+    }
+}
+
+/// What an object has of memory that is short, if it is mostly there: the kernel keeps what is used.
+fn bytes_that_stay(object: &ObjectFacts) -> u64 {
+    match object.resident_share {
+        Some(share) if share > MOSTLY_RESIDENT => object.resident_bytes(),
+        _ => 0,
     }
 }
 
@@ -163,10 +201,10 @@ fn lock_what_fits(
     for at in by_density(objects, unordered) {
         let object = &objects[at];
         if object.returns >= RETURNS
-            && object.bytes <= budget.left.min(object.lockable_bytes())
+            && object.bytes <= budget.left_for(at, objects).min(object.lockable_bytes())
             && is_thrashing_beside(objects, at, budget)
         {
-            budget.take(object.bytes);
+            budget.take(at, object.bytes);
             choices[at] = Some(lock(at, object));
         }
     }
@@ -181,8 +219,8 @@ fn lock_hot_parts(
 ) {
     for at in by_density(objects, unordered) {
         let heat = objects[at].heat.as_ref().filter(|_| choices[at].is_none());
-        if let Some(hot) = heat.and_then(|heat| heat.hot_part(budget.left)) {
-            budget.take(hot.bytes);
+        if let Some(hot) = heat.and_then(|heat| heat.hot_part(budget.left_for(at, objects))) {
+            budget.take(at, hot.bytes);
             choices[at] = Some(lock_hot(at, hot));
         }
     }
@@ -240,19 +278,20 @@ fn stream(
     for at in by_density(objects, swept) {
         let object = &objects[at];
         let again = object.returns >= RETURNS;
-        choices[at] = if again && object.bytes <= budget.left.min(object.lockable_bytes()) {
+        let left = budget.left_for(at, objects);
+        choices[at] = if again && object.bytes <= left.min(object.lockable_bytes()) {
             is_thrashing_beside(objects, at, budget).then(|| {
-                budget.take(object.bytes);
+                budget.take(at, object.bytes);
                 lock_swept(at, object)
             })
         } else if again {
             let why_not_ahead = object.why_not_ahead();
             let window = match why_not_ahead {
-                None => STREAM_WINDOW.min(budget.left / 4),
+                None => STREAM_WINDOW.min(left / 4),
                 Some(_) => 0,
             };
-            let keep = (budget.left - window).min(object.lockable_bytes());
-            budget.take(keep);
+            let keep = (left - window).min(object.lockable_bytes());
+            budget.take(at, keep);
             match why_not_ahead {
                 None => Some(stream_of(at, object, keep)),
                 Some(why) => (keep > 0).then(|| lock_part(at, object, keep, &why)),

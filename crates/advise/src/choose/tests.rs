@@ -16,6 +16,7 @@ fn object(name: &str, mib: u64, stall_ms: u64, returns: f64, pattern: Pattern) -
         pattern: Some(pattern),
         stride_pages: None,
         swept_rounds: 0.0,
+        wanted_rate: None,
         resident_share: Some(0.5),
         block_bytes: mib * MIB,
         pieces: 1,
@@ -134,7 +135,7 @@ fn who_hardly_waits_needs_no_plan() {
 fn of_what_just_fits_together_nothing_is_locked() {
     let used = |name, pattern| ObjectFacts {
         resident_share: Some(0.9),
-        ..object(name, 64, 50, 3.0, pattern)
+        ..object(name, 48, 50, 3.0, pattern)
     };
     let mut objects = vec![
         used("a", Pattern::Random),
@@ -206,6 +207,42 @@ fn of_many_rows_no_more_is_promised_than_can_be_kept() {
     );
     let few = actions(&[rows(Pattern::Random, 60)], 256);
     assert!(matches!(few[..], [Action::Lock { .. }]), "{few:?}");
+}
+
+#[test]
+fn what_is_mostly_in_memory_keeps_its_memory_beside_a_sweep() {
+    // A table that is looked up all the time: it hardly ever leaves, and comes back about once.
+    let mut table = object("table", 64, 20, 1.2, Pattern::Once);
+    table.resident_share = Some(0.95);
+    let sweep = object("sweep", 512, 900, 4.0, Pattern::Loop);
+    let objects = [table, sweep];
+    let run = run(&objects, 1000);
+    for manner in [
+        Manner::Careful,
+        Manner::UnorderedFirst,
+        Manner::DensestFirst,
+    ] {
+        let choices = choose(&objects, &run, 256 * MIB, manner);
+        let kept: u64 = choices.iter().map(|choice| choice.kept_bytes).sum();
+        assert!(kept <= (224 - 60) * MIB, "{manner:?}: {choices:?}");
+        assert!(kept >= 128 * MIB, "{manner:?}: {choices:?}");
+    }
+}
+
+#[test]
+fn what_is_wanted_again_sooner_has_memory_before_a_sweep() {
+    // It leaves now and then, and is back at once.
+    let mut table = object("table", 64, 20, 1.2, Pattern::Once);
+    let mut sweep = object("sweep", 512, 900, 4.0, Pattern::Loop);
+    (table.wanted_rate, sweep.wanted_rate) = (Some(1e-6), Some(1e-9));
+    let kept = |table: &ObjectFacts| {
+        let objects = [table.clone(), sweep.clone()];
+        let choices = choose(&objects, &run(&objects, 1000), 256 * MIB, Manner::Careful);
+        choices.iter().map(|choice| choice.kept_bytes).sum::<u64>() / MIB
+    };
+    assert_eq!(kept(&table), 224 - 64 - 16);
+    table.wanted_rate = Some(1e-9);
+    assert_eq!(kept(&table), 224 - 16);
 }
 
 #[test]
