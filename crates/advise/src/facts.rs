@@ -4,6 +4,7 @@ use pagewise_analyze::Findings;
 use pagewise_analyze::Object;
 use pagewise_analyze::ObjectKind;
 use pagewise_analyze::Pattern;
+use pagewise_analyze::Phase;
 use pagewise_report::bytes as bytes_text;
 
 use crate::heat::Heat;
@@ -25,6 +26,8 @@ const LEAST_FOLLOWED: u64 = 1 << 20;
 const MOST_OBJECTS: u64 = 512;
 /// Of a sweep in wider steps, pages, too little is used of what is read ahead.
 const MOST_STRIDE: u64 = 4;
+/// A phase counts if it has this share of an object's swap-ins.
+const LEAST_PHASE: f64 = 0.1;
 /// Who waits all the time does something now and then all the same.
 const MOST_STALLED: f64 = 0.99;
 
@@ -54,6 +57,8 @@ pub(crate) struct ObjectFacts {
     pub(crate) pieces: u64,
     /// Whether a rule can be made for it at all.
     pub(crate) can_have_rule: bool,
+    /// Whether it is gone through in wide steps or in no order in a part of the run that counts.
+    pub(crate) has_other_phases: bool,
     /// Whether it is one block, so that a part of it is the same part all the time.
     pub(crate) is_one_block: bool,
     /// Which parts of it are accessed most; `None`: that was not looked at.
@@ -95,6 +100,10 @@ impl ObjectFacts {
             can_have_rule: is_named
                 && bytes >= SMALLEST_OBJECT
                 && (block_bytes >= SMALLEST_BLOCK || kind == ObjectKind::Global),
+            has_other_phases: subject
+                .objects
+                .iter()
+                .any(|object| has_other_phases(object)),
             is_one_block: subject.objects.len() == 1 && most_alive <= 1,
             heat: None,
         }
@@ -138,6 +147,12 @@ impl ObjectFacts {
             return Some(format!(
                 "its steps are of {pages} pages, and reading ahead goes page by page"
             ));
+        }
+        if self.has_other_phases {
+            return Some(
+                "in another part of the run it is gone through in wide steps or in no order"
+                    .to_owned(),
+            );
         }
         if self.pieces > MOST_FOLLOWED {
             return Some(format!(
@@ -185,6 +200,22 @@ fn is_sweep(pattern: Pattern) -> bool {
     )
 }
 
+/// Whether an object that is swept in one part of the run is not in another, which has its share of the swap-ins.
+fn has_other_phases(object: &Object) -> bool {
+    let swap_ins: u64 = object.phases.iter().map(|phase| phase.swap_ins).sum();
+    let counts = |phase: &&Phase| phase.swap_ins as f64 >= LEAST_PHASE * swap_ins as f64;
+    object.phases.iter().filter(counts).any(|phase| {
+        phase.facts.is_some_and(|facts| {
+            let is_wide = facts.stride_pages.is_some_and(|pages| pages > MOST_STRIDE);
+            is_wide
+                || !matches!(
+                    facts.pattern,
+                    Pattern::Loop | Pattern::Sequential | Pattern::Strided
+                )
+        })
+    })
+}
+
 /// Of what is swept, once a round.
 fn swept_rate(object: &Object) -> Option<f64> {
     let facts = object.pattern_facts.as_ref()?;
@@ -219,6 +250,8 @@ pub(crate) struct RunFacts {
     pub(crate) reclaim_scale: f64,
     /// Swap-in faults, of all threads.
     pub(crate) swap_ins: u64,
+    /// What comes back in a burst, after which the program goes on without waiting, bytes; `None`: it makes no such pauses.
+    pub(crate) burst_bytes: Option<u64>,
     /// What the user may lock; `None`: as much as there is.
     pub(crate) lockable_bytes: Option<u64>,
     pub(crate) page_bytes: u64,
@@ -243,6 +276,7 @@ impl RunFacts {
             }),
             reclaim_scale: 1.0,
             swap_ins: findings.totals.swap_ins,
+            burst_bytes: None,
             lockable_bytes: None,
             page_bytes: findings.page_bytes(),
             cpus: meta.host.cpus.unwrap_or(1),
@@ -296,7 +330,6 @@ pub(crate) struct Time {
 #[cfg(test)]
 mod tests {
     use pagewise_analyze::PatternFacts;
-    use pagewise_analyze::Phase;
 
     use super::*;
     use crate::subjects::tests::object;
@@ -327,6 +360,7 @@ mod tests {
             reclaim_ns: None,
             reclaim_scale: 1.0,
             swap_ins: 100,
+            burst_bytes: None,
             lockable_bytes: None,
             page_bytes: 4096,
             cpus: 2,

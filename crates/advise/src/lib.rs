@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bursts;
 mod choose;
 mod contexts;
 mod facts;
@@ -241,6 +242,7 @@ pub(crate) fn advise(
     let other = OtherSize::of(findings, memory.bytes, model);
     let mut run = RunFacts::of(findings);
     run.lockable_bytes = request.lockable_bytes;
+    run.burst_bytes = bursts::read(trace)?.map(|pages| pages * run.page_bytes);
     run.stall_scale = other.as_ref().map_or(1.0, OtherSize::stall_scale);
     run.reclaim_scale = other.as_ref().map_or(1.0, |other| other.reclaim_scale);
     let subjects = Subject::all(findings, &targets);

@@ -253,6 +253,7 @@ mod tests {
             block_bytes: 512 << 20,
             pieces: 1,
             can_have_rule: true,
+            has_other_phases: false,
             is_one_block: true,
             heat: None,
         };
@@ -264,6 +265,7 @@ mod tests {
             reclaim_ns: None,
             reclaim_scale: 1.0,
             swap_ins: 0,
+            burst_bytes: None,
             lockable_bytes: None,
             page_bytes: 4096,
             cpus: 2,

@@ -42,6 +42,15 @@ impl Moment {
             object: object.and_then(|object| u32::try_from(object).ok()),
         }
     }
+
+    /// Whether a page came back.
+    pub(crate) fn is_swap_in(&self) -> bool {
+        matches!(self.kind, EventKind::SwapIn | EventKind::SwapCacheHit)
+    }
+
+    pub(crate) fn time_ns(&self) -> u64 {
+        self.time_ns
+    }
 }
 
 /// Of each object, of so many pages, how many rounds there were time for while all of it was in memory. `end_ns`: when the program
@@ -175,14 +184,14 @@ impl Gaps {
 
 /// The program's own time: without what it waited for swap-ins.
 #[derive(Debug, Default)]
-struct OwnTime {
+pub(crate) struct OwnTime {
     waited_ns: u64,
     until_ns: u64,
 }
 
 impl OwnTime {
     /// At one of the moments, which follow each other in time.
-    fn at(&mut self, moment: &Moment) -> u64 {
+    pub(crate) fn at(&mut self, moment: &Moment) -> u64 {
         let end = moment.time_ns;
         let begin = end.saturating_sub(moment.waited_ns);
         // Where threads wait at the same time it counts once.

@@ -129,12 +129,11 @@ pub(super) fn prefetch(at: usize) -> Choice {
     }
 }
 
+pub(super) fn not_ahead(why: &str) -> String {
+    format!("it cannot be read ahead of ({why}), and there is nothing to keep")
+}
+
 pub(super) fn why_nothing(object: &ObjectFacts) -> String {
-    if object.is_swept()
-        && let Some(why) = object.why_not_ahead()
-    {
-        return format!("it cannot be read ahead of ({why}), and there is nothing to keep");
-    }
     if object.lockable_bytes() < object.bytes {
         return format!(
             "used in no order, in {} pieces, more than can be kept account of",

@@ -19,6 +19,7 @@ use self::choice::lock;
 use self::choice::lock_hot;
 use self::choice::lock_part;
 use self::choice::lock_swept;
+use self::choice::not_ahead;
 use self::choice::nothing;
 use self::choice::prefetch;
 use self::choice::stream_of;
@@ -49,6 +50,11 @@ const MOSTLY_RESIDENT: f64 = 0.85;
 const PAGE: u64 = 4096;
 /// What is used again and again and is not mostly in memory does not fit for sure if it is so many times what is left for it.
 const CLEARLY: f64 = 1.2;
+/// What comes back in a burst, after which the program goes on without waiting, is used again meanwhile. It must stay, with as much of
+/// what comes next:
+const ROOM_FOR_BURSTS: u64 = 2;
+/// and where it is more than this share of memory, a sweep that is dropped behind would lose it.
+const SMALL_BURST: u64 = 16;
 /// What is wanted again so many times as soon once it is out has more use for memory.
 const MORE_WANTED: f64 = 2.0;
 /// Who waits for so much of the time does not fit, whatever else is known.
@@ -104,8 +110,12 @@ pub(crate) fn choose(
         .filter(|(at, object)| !chosen.contains(at) && bytes_that_stay(object) == 0)
         .map(|(_, object)| object.resident_bytes())
         .sum();
+    let burst_bytes = run.burst_bytes.unwrap_or(0);
     let mut budget = Budget {
-        free: lock_budget(memory_bytes).saturating_sub(others.min(memory_bytes / 2)),
+        free: lock_budget(memory_bytes)
+            .saturating_sub(others.min(memory_bytes / 2))
+            .min(memory_bytes.saturating_sub(ROOM_FOR_BURSTS * burst_bytes)),
+        may_be_dropped_behind: burst_bytes <= memory_bytes / SMALL_BURST,
         lockable: run.lockable_bytes.unwrap_or(u64::MAX),
         without_lock: (0..objects.len()).collect(),
         unlocked: memory_bytes,
@@ -137,7 +147,10 @@ pub(crate) fn choose(
         stream(objects, &swept, &mut budget, &mut choices);
     }
     for &at in &chosen {
-        choices[at].get_or_insert_with(|| nothing(at, &why_nothing(&objects[at])));
+        choices[at].get_or_insert_with(|| match budget.why_not_ahead(&objects[at]) {
+            Some(why) if objects[at].is_swept() => nothing(at, &not_ahead(&why)),
+            _ => nothing(at, &why_nothing(&objects[at])),
+        });
     }
     choices.into_iter().flatten().collect()
 }
@@ -148,6 +161,8 @@ struct Budget {
     free: u64,
     /// What the user may lock.
     lockable: u64,
+    /// Sweeps do not come by the same pages again before long.
+    may_be_dropped_behind: bool,
     /// Objects of which nothing is locked.
     without_lock: Vec<usize>,
     unlocked: u64,
@@ -163,6 +178,17 @@ impl Budget {
             .map(|&other| bytes_in_use(&objects[other], &objects[at]))
             .sum();
         self.free.saturating_sub(in_use).min(self.lockable)
+    }
+
+    /// Why a sweep over an object cannot be read ahead of; `None`: it can.
+    fn why_not_ahead(&self, object: &ObjectFacts) -> Option<String> {
+        if !self.may_be_dropped_behind {
+            return Some(
+                "the program goes on for long between bursts of swap-ins, and uses what came back again meanwhile"
+                    .to_owned(),
+            );
+        }
+        object.why_not_ahead()
     }
 
     fn take(&mut self, at: usize, bytes: u64) {
@@ -285,7 +311,7 @@ fn stream(
                 lock_swept(at, object)
             })
         } else if again {
-            let why_not_ahead = object.why_not_ahead();
+            let why_not_ahead = budget.why_not_ahead(object);
             let window = match why_not_ahead {
                 None => STREAM_WINDOW.min(left / 4),
                 Some(_) => 0,
@@ -297,7 +323,7 @@ fn stream(
                 Some(why) => (keep > 0).then(|| lock_part(at, object, keep, &why)),
             }
         } else {
-            let can_be = object.why_not_ahead().is_none();
+            let can_be = budget.why_not_ahead(object).is_none();
             can_be.then(|| prefetch(at))
         };
     }

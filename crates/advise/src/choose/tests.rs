@@ -21,6 +21,7 @@ fn object(name: &str, mib: u64, stall_ms: u64, returns: f64, pattern: Pattern) -
         block_bytes: mib * MIB,
         pieces: 1,
         can_have_rule: true,
+        has_other_phases: false,
         is_one_block: true,
         heat: None,
     }
@@ -35,6 +36,7 @@ fn run(objects: &[ObjectFacts], wall_ms: u64) -> RunFacts {
         reclaim_ns: None,
         reclaim_scale: 1.0,
         swap_ins: 0,
+        burst_bytes: None,
         lockable_bytes: None,
         page_bytes: 4096,
         cpus: 2,
@@ -243,6 +245,26 @@ fn what_is_wanted_again_sooner_has_memory_before_a_sweep() {
     assert_eq!(kept(&table), 224 - 64 - 16);
     table.wanted_rate = Some(1e-9);
     assert_eq!(kept(&table), 224 - 16);
+}
+
+#[test]
+fn what_came_back_before_a_pause_stays() {
+    let objects = [object("matrix", 512, 900, 4.0, Pattern::Loop)];
+    let mut run = run(&objects, 1000);
+    let mut choice = |burst_mib| {
+        run.burst_bytes = Some(burst_mib * MIB);
+        let choices = choose(&objects, &run, 256 * MIB, Manner::UnorderedFirst);
+        choices[0].clone()
+    };
+    // A block is worked on for a while: it is left behind only then.
+    let small = choice(4);
+    assert!(matches!(small.action, Action::Stream { .. }), "{small:?}");
+    let column = choice(32);
+    assert!(matches!(column.action, Action::Lock { .. }), "{column:?}");
+    assert_eq!(column.kept_bytes, (256 - 2 * 32) * MIB);
+    let all = choice(200);
+    assert_eq!(all.action, Action::Nothing);
+    assert!(all.why.contains("between bursts"), "{all:?}");
 }
 
 #[test]
