@@ -14,6 +14,8 @@ const PAUSE: u64 = 64;
 const LEAST_PAUSE_NS: u64 = 1_000_000;
 /// Pauses matter if they are so large a part of the program's own time.
 const LEAST_PAUSED: f64 = 0.4;
+/// A pause counts after so large a part of all swap-ins: some pages come back long before a program does what it is for.
+const LEAST_BURST: f64 = 0.01;
 /// Of the swap-ins, so many are in bursts of at most the size that is told.
 const MOST: f64 = 0.9;
 
@@ -46,7 +48,9 @@ fn pages_of_burst(times: &[u64]) -> Option<u64> {
             worked += gap;
             continue;
         }
-        paused += gap;
+        if pages as f64 >= LEAST_BURST * times.len() as f64 {
+            paused += gap;
+        }
         worked = 0;
         bursts.push(std::mem::replace(&mut pages, 1));
     }
@@ -85,6 +89,13 @@ mod tests {
         // Interruptions, and none.
         assert_eq!(pages_of_burst(&times(3000, 2_000_000)), None);
         assert_eq!(pages_of_burst(&times(3000, 1000)), None);
+        // A page that comes back while all is filled.
+        let mut filled = times(100_000, 1000);
+        filled
+            .iter_mut()
+            .skip(1)
+            .for_each(|time| *time += 1_000_000_000_000);
+        assert_eq!(pages_of_burst(&filled), None);
         assert_eq!(pages_of_burst(&[]), None);
         assert_eq!(pages_of_burst(&[5]), None);
     }
