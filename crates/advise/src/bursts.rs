@@ -77,7 +77,11 @@ mod tests {
         let mut now = 0;
         let mut times = Vec::new();
         for number in 0..20 * burst {
-            now += if number % burst == 0 { pause_ns } else { 1000 };
+            now += if number.is_multiple_of(burst) {
+                pause_ns
+            } else {
+                1000
+            };
             times.push(now);
         }
         times

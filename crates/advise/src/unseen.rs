@@ -249,7 +249,7 @@ mod tests {
         evict(&mut watch, now, PAGES / 4);
         for page in 0..10 * PAGES {
             now += WORK_NS;
-            if page % 4 == 0 {
+            if page.is_multiple_of(4) {
                 watch.note(EventKind::SwapIn, now);
                 watch.note(EventKind::Eviction, now);
             }

@@ -120,7 +120,7 @@ mod tests {
         let found = period((0..1000).map(round).collect()).expect("all are alike");
         assert!((1040..=1060).contains(&found), "{found}");
         // A quarter was in memory for a round.
-        let skipped = |number: u64| round(number) * if number % 4 == 0 { 2 } else { 1 };
+        let skipped = |number: u64| round(number) * if number.is_multiple_of(4) { 2 } else { 1 };
         let found = period((0..1000).map(skipped).collect()).expect("most are alike");
         assert!((1000..=1150).contains(&found), "{found}");
         // As long as it takes to leave, and then as chance has it.
