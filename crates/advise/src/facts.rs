@@ -92,7 +92,7 @@ impl ObjectFacts {
                 .as_ref()
                 .and_then(|facts| facts.stride_pages),
             swept_rounds: swept_rounds(first),
-            wanted_rate: swept_rate(first),
+            wanted_rate: None,
             resident_share: subject.mean(|object| object.resident_share),
             block_bytes,
             pieces: pieces.max(1),
@@ -187,6 +187,13 @@ impl ObjectFacts {
         self.swept_rounds.max(self.returns)
     }
 
+    /// How often a page of it is wanted, for each ns that it is out, by how much of it was out on average in a run of so many ns.
+    pub(crate) fn mean_wanted_rate(&self, wall_ns: u64, page_bytes: u64) -> Option<f64> {
+        let out = 1.0 - self.resident_share?;
+        let out_ns = out * (self.bytes / page_bytes) as f64 * wall_ns as f64;
+        (out_ns > 0.0).then(|| self.swap_ins as f64 / out_ns)
+    }
+
     /// Bytes of it that are in memory on average; of an object that was never looked at, none.
     pub(crate) fn resident_bytes(&self) -> u64 {
         (self.resident_share.unwrap_or(0.0) * self.bytes as f64) as u64
@@ -214,13 +221,6 @@ fn has_other_phases(object: &Object) -> bool {
                 )
         })
     })
-}
-
-/// Of what is swept, once a round.
-fn swept_rate(object: &Object) -> Option<f64> {
-    let facts = object.pattern_facts.as_ref()?;
-    let reuse_ns = facts.reuse_ns.filter(|&reuse_ns| reuse_ns > 0)?;
-    is_sweep(facts.pattern).then(|| 1.0 / reuse_ns as f64)
 }
 
 /// Of a program with phases, only those count in which the object is swept, each by how long a page was away in it.

@@ -246,7 +246,7 @@ pub(crate) fn advise(
     run.stall_scale = other.as_ref().map_or(1.0, OtherSize::stall_scale);
     run.reclaim_scale = other.as_ref().map_or(1.0, |other| other.reclaim_scale);
     let subjects = Subject::all(findings, &targets);
-    let facts = facts(trace, &subjects)?;
+    let facts = facts(trace, &subjects, &run)?;
     let choices = best(trace, &subjects, (&facts, &run), memory.bytes, model)?;
     let mut rules = Vec::new();
     let mut unnamed = Vec::new();
@@ -447,8 +447,15 @@ fn without_harm(judge: &Judge<'_>, choices: &mut [Choice], left_of_streamed: f64
 }
 
 /// Of all objects; where accesses go is looked at only where that may matter.
-fn facts(trace: &Trace, subjects: &[Subject<'_>]) -> Result<Vec<ObjectFacts>, TraceError> {
+fn facts(
+    trace: &Trace,
+    subjects: &[Subject<'_>],
+    run: &RunFacts,
+) -> Result<Vec<ObjectFacts>, TraceError> {
     let mut facts: Vec<ObjectFacts> = subjects.iter().map(ObjectFacts::of).collect();
+    for one in &mut facts {
+        one.wanted_rate = one.mean_wanted_rate(run.wall_ns, run.page_bytes);
+    }
     let looked_at: Vec<usize> = (0..facts.len())
         .filter(|&at| facts[at].may_have_hot_part())
         .collect();
@@ -461,7 +468,8 @@ fn facts(trace: &Trace, subjects: &[Subject<'_>]) -> Result<Vec<ObjectFacts>, Tr
         })
         .collect();
     for (heat, at) in heat::read(trace, &wanted)?.into_iter().zip(looked_at) {
-        facts[at].wanted_rate = heat.rate();
+        // The mean counts what is not filled yet as out.
+        facts[at].wanted_rate = heat.rate().or(facts[at].wanted_rate);
         facts[at].heat = Some(heat);
     }
     Ok(facts)
