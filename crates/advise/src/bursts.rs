@@ -1,12 +1,12 @@
 //! Bursts of swap-ins with pauses between them: a program that waits for some pages, and then goes on for long without waiting, uses
-//! these again and again meanwhile (down a column of a matrix, which is 500 columns wide to a page). Nothing shows how often. Who
+//! these again and again meanwhile (down a column of a matrix, of which 512 lie in a page). Nothing shows how often. Who
 //! takes so much memory that they no longer stay, or drops them behind a sweep, has it wait for them each time.
 
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
+use crate::unseen;
 use crate::unseen::Moment;
-use crate::unseen::OwnTime;
 
 /// A pause is as long as the burst before it, so many times as long as the time between two swap-ins in the middle,
 const PAUSE: u64 = 64;
@@ -27,8 +27,9 @@ pub(crate) fn read(trace: &Trace) -> Result<Option<u64>, TraceError> {
         moments.extend(moment.is_swap_in().then_some(moment));
     }
     moments.sort_by_key(Moment::time_ns);
-    let mut own_time = OwnTime::default();
-    let times: Vec<u64> = moments.iter().map(|moment| own_time.at(moment)).collect();
+    let clock = unseen::clock(&moments);
+    let times = moments.iter().map(|moment| clock.own(moment.time_ns()));
+    let times: Vec<u64> = times.collect();
     Ok(pages_of_burst(&times))
 }
 

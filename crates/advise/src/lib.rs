@@ -242,9 +242,11 @@ pub(crate) fn advise(
     let other = OtherSize::of(findings, memory.bytes, model);
     let mut run = RunFacts::of(findings);
     run.lockable_bytes = request.lockable_bytes;
-    run.burst_bytes = bursts::read(trace)?.map(|pages| pages * run.page_bytes);
     run.stall_scale = other.as_ref().map_or(1.0, OtherSize::stall_scale);
     run.reclaim_scale = other.as_ref().map_or(1.0, |other| other.reclaim_scale);
+    if choose::is_any_worth_it(&run) {
+        run.burst_bytes = bursts::read(trace)?.map(|pages| pages * run.page_bytes);
+    }
     let subjects = Subject::all(findings, &targets);
     let facts = facts(trace, &subjects, &run)?;
     let choices = best(trace, &subjects, (&facts, &run), memory.bytes, model)?;

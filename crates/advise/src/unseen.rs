@@ -5,6 +5,7 @@
 //! memory, by how long a round took where its pages were missing. That an object is in memory does not say that it is swept, so
 //! that this is the most there can have been: it speaks against plans, never for one.
 
+use pagewise_predict::Clock;
 use pagewise_trace::Event;
 use pagewise_trace::EventKind;
 
@@ -12,7 +13,6 @@ use pagewise_trace::EventKind;
 const WHOLE: u64 = 64;
 /// Longer times between two swap-ins than so many times the one in the middle are pauses.
 const PAUSE: u64 = 8;
-
 /// Of its pages, at least one in so many came back before it is known to be in use.
 const IN_USE: u64 = 8;
 /// What a fault takes of own time: the exception, the recorder's work, and what is lost of caches and TLB, ns; at most so large a part
@@ -63,15 +63,14 @@ pub(crate) fn rounds(
     // Recordings hold them nearly in order.
     moments.sort_by_key(|moment| moment.time_ns);
     let mut watches: Vec<Watch> = pages.map(Watch::new).collect();
-    let mut own_time = OwnTime::default();
+    let clock = clock(&moments);
     for moment in &moments {
-        let own_ns = own_time.at(moment);
         if let Some(object) = moment.object {
-            watches[object as usize].note(moment.kind, own_ns);
+            watches[object as usize].note(moment.kind, clock.own(moment.time_ns));
         }
     }
-    let end_ns = own_time.of(end_ns);
-    let rounds = watches.iter_mut().map(|watch| {
+    let end_ns = clock.own(end_ns);
+    let rounds = watches.into_iter().map(|mut watch| {
         watch.end(end_ns);
         watch.rounds()
     });
@@ -89,7 +88,8 @@ struct Watch {
     /// Since when all are in memory, after some were not.
     whole_since: Option<u64>,
     whole_ns: u64,
-    gaps: Gaps,
+    /// From one swap-in to the next, ns.
+    gaps: Vec<u64>,
 }
 
 impl Watch {
@@ -102,7 +102,7 @@ impl Watch {
             last: None,
             whole_since: None,
             whole_ns: 0,
-            gaps: Gaps::default(),
+            gaps: Vec::new(),
         }
     }
 
@@ -114,7 +114,7 @@ impl Watch {
                 self.missing = self.missing.saturating_sub(1);
                 self.came_back += 1;
                 if let Some(last) = self.last.replace(own_ns) {
-                    self.gaps.add(own_ns.saturating_sub(last));
+                    self.gaps.push(own_ns.saturating_sub(last));
                 }
             }
             EventKind::PageWritten | EventKind::ZeroFilled => return,
@@ -133,8 +133,8 @@ impl Watch {
     }
 
     /// How many rounds there were time for while all of it was in memory.
-    fn rounds(&self) -> f64 {
-        match self.gaps.without_pauses() {
+    fn rounds(self) -> f64 {
+        match without_pauses(self.gaps) {
             Some(gap_ns) => {
                 let page_ns = gap_ns - UNCOUNTED_NS.min(MOST_UNCOUNTED * gap_ns);
                 self.whole_ns as f64 / (page_ns * self.pages as f64).max(1.0)
@@ -144,66 +144,18 @@ impl Watch {
     }
 }
 
-/// Times from one swap-in to the next, by their logarithm.
-#[derive(Clone, Debug)]
-struct Gaps([Bucket; 64]);
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Bucket {
-    count: u64,
-    ns: u64,
+/// The mean of times from one swap-in to the next that are no pauses, ns.
+fn without_pauses(mut gaps: Vec<u64>) -> Option<f64> {
+    gaps.sort_unstable();
+    let longest = gaps.get(gaps.len() / 2)?.saturating_mul(PAUSE);
+    let short = &gaps[..gaps.partition_point(|&gap| gap <= longest)];
+    Some(short.iter().sum::<u64>() as f64 / short.len() as f64)
 }
 
-impl Default for Gaps {
-    fn default() -> Self {
-        Self([Bucket::default(); 64])
-    }
-}
-
-impl Gaps {
-    fn add(&mut self, ns: u64) {
-        let bucket = &mut self.0[ns.max(1).ilog2() as usize];
-        bucket.count += 1;
-        bucket.ns += ns;
-    }
-
-    /// The mean of those that are no pauses, ns.
-    fn without_pauses(&self) -> Option<f64> {
-        let all: u64 = self.0.iter().map(|bucket| bucket.count).sum();
-        let mut seen = 0;
-        let middle = self.0.iter().position(|bucket| {
-            seen += bucket.count;
-            2 * seen >= all.max(1)
-        })?;
-        let short = &self.0[..=(middle + PAUSE.ilog2() as usize).min(63)];
-        let count: u64 = short.iter().map(|bucket| bucket.count).sum();
-        let ns: u64 = short.iter().map(|bucket| bucket.ns).sum();
-        (count > 0).then(|| ns as f64 / count as f64)
-    }
-}
-
-/// The program's own time: without what it waited for swap-ins.
-#[derive(Debug, Default)]
-pub(crate) struct OwnTime {
-    waited_ns: u64,
-    until_ns: u64,
-}
-
-impl OwnTime {
-    /// At one of the moments, which follow each other in time.
-    pub(crate) fn at(&mut self, moment: &Moment) -> u64 {
-        let end = moment.time_ns;
-        let begin = end.saturating_sub(moment.waited_ns);
-        // Where threads wait at the same time it counts once.
-        self.waited_ns += end.saturating_sub(begin.max(self.until_ns));
-        self.until_ns = self.until_ns.max(end);
-        self.of(end)
-    }
-
-    /// At a time after the last of them.
-    fn of(&self, time_ns: u64) -> u64 {
-        time_ns.saturating_sub(self.waited_ns)
-    }
+/// The program's own time, by moments in order of time.
+pub(crate) fn clock(moments: &[Moment]) -> Clock {
+    let faults = moments.iter().filter(|moment| moment.is_swap_in());
+    Clock::new(faults.map(|moment| (moment.time_ns, moment.waited_ns)))
 }
 
 #[cfg(test)]

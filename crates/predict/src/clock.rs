@@ -2,15 +2,16 @@
 //! accesses happen at the same own time, and only the waiting grows.
 
 /// Translates times of a recording into own time.
-pub(crate) struct Clock {
+#[derive(Debug)]
+pub struct Clock {
     /// Ends of faults, and how long had been waited until then; both in ns, ascending.
     ends: Vec<(u64, u64)>,
 }
 
 impl Clock {
-    /// `faults`: the end and the length of each, in order of their ends. Where threads wait at the same time it counts
+    /// `faults`: the end and the length of each, ns, in order of their ends. Where threads wait at the same time it counts
     /// once.
-    pub(crate) fn new(faults: impl Iterator<Item = (u64, u64)>) -> Clock {
+    pub fn new(faults: impl Iterator<Item = (u64, u64)>) -> Clock {
         let mut ends: Vec<(u64, u64)> = Vec::new();
         let mut waited = 0;
         let mut until = 0;
@@ -24,7 +25,7 @@ impl Clock {
     }
 
     /// Own time at `time`, in ns since the same origin.
-    pub(crate) fn own(&self, time: u64) -> u64 {
+    pub fn own(&self, time: u64) -> u64 {
         let after = self.ends.partition_point(|&(end, _)| end <= time);
         let waited = after.checked_sub(1).map_or(0, |last| self.ends[last].1);
         time - waited.min(time)

@@ -9,8 +9,8 @@
 //! between two looks. What happened to pages in memory is made up to fit that: sweeps passed over the pages between those
 //! that were missing; a page that left had not been accessed since it was last looked at by the kernel or by us; one that
 //! stayed for longer than pages do that are not accessed was accessed; what comes back at equal times is accessed once a
-//! round; and else they are accessed as often as looks say, or pages of the same 2 MiB when they were away. The string then runs through the simulator's `linux` policy at each
-//! size. How well that does: docs/results-simulate.md.
+//! round; and else they are accessed as often as looks say, or pages of the same 2 MiB when they were away. The string then
+//! runs through the simulator's `linux` policy at each size. How well that does: docs/results-simulate.md.
 
 #![forbid(unsafe_code)]
 
@@ -34,6 +34,7 @@ mod sweeps;
 mod tests;
 mod touches;
 
+pub use clock::Clock;
 pub use costs::Costs;
 pub use curve::Device;
 pub use curve::ENOUGH_SHARE;

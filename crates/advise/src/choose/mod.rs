@@ -9,6 +9,8 @@
 //! - What is not used again is left to the kernel, which has it leave as soon (docs/plan.md, Cold).
 //! - What is used in no order and does not fit has a hot part that is **locked**, or is left alone: whichever part is kept,
 //!   the others miss as often.
+//! - What others have more use for is left to them ([`Budget::left_for`]), and so is what the program uses again between bursts of
+//!   swap-ins.
 
 mod choice;
 #[cfg(test)]
@@ -78,9 +80,14 @@ pub(crate) enum Manner {
     DensestFirst,
 }
 
+/// Whether the program waits enough for a plan to be worth anything.
+pub(crate) fn is_any_worth_it(run: &RunFacts) -> bool {
+    run.stalled_share() >= LEAST_STALLED
+}
+
 /// Whether so much is waited for an object that something should be done about it.
 pub(crate) fn is_costly(object: &ObjectFacts, run: &RunFacts) -> bool {
-    run.stalled_share() >= LEAST_STALLED
+    is_any_worth_it(run)
         && object.stall_ns > 0
         && object.stall_ns as f64 >= LEAST_STALL_SHARE * run.stall_ns as f64
 }
@@ -92,7 +99,7 @@ pub(crate) fn choose(
     memory_bytes: u64,
     manner: Manner,
 ) -> Vec<Choice> {
-    if run.stalled_share() < LEAST_STALLED {
+    if !is_any_worth_it(run) {
         return Vec::new();
     }
     let is_chosen = |object: &ObjectFacts| object.can_have_rule && is_costly(object, run);
