@@ -4,6 +4,7 @@ use pagewise_analyze::Findings;
 use pagewise_analyze::Object;
 use pagewise_analyze::ObjectKind;
 use pagewise_analyze::Pattern;
+use pagewise_analyze::PatternFacts;
 use pagewise_analyze::Phase;
 use pagewise_report::bytes as bytes_text;
 
@@ -207,20 +208,21 @@ fn is_sweep(pattern: Pattern) -> bool {
     )
 }
 
-/// Whether an object that is swept in one part of the run is not in another, which has its share of the swap-ins.
+/// Whether an object cannot be read ahead of in a part of the run that has its share of the swap-ins, whatever it is in others.
 fn has_other_phases(object: &Object) -> bool {
     let swap_ins: u64 = object.phases.iter().map(|phase| phase.swap_ins).sum();
     let counts = |phase: &&Phase| phase.swap_ins as f64 >= LEAST_PHASE * swap_ins as f64;
-    object.phases.iter().filter(counts).any(|phase| {
-        phase.facts.is_some_and(|facts| {
-            let is_wide = facts.stride_pages.is_some_and(|pages| pages > MOST_STRIDE);
-            is_wide
-                || !matches!(
-                    facts.pattern,
-                    Pattern::Loop | Pattern::Sequential | Pattern::Strided
-                )
-        })
-    })
+    let mut known = object
+        .phases
+        .iter()
+        .filter(counts)
+        .filter_map(|phase| phase.facts);
+    known.any(|facts| !goes_page_by_page(&facts))
+}
+
+fn goes_page_by_page(facts: &PatternFacts) -> bool {
+    let is_wide = facts.stride_pages.is_some_and(|pages| pages > MOST_STRIDE);
+    is_sweep(facts.pattern) && facts.pattern != Pattern::UnorderedLoop && !is_wide
 }
 
 /// Of a program with phases, only those count in which the object is swept, each by how long a page was away in it.
@@ -328,13 +330,11 @@ pub(crate) struct Time {
 }
 
 #[cfg(test)]
-mod tests {
-    use pagewise_analyze::PatternFacts;
-
+pub(crate) mod tests {
     use super::*;
     use crate::subjects::tests::object;
 
-    fn facts_of(objects: &[Object]) -> ObjectFacts {
+    pub(crate) fn facts_of(objects: &[Object]) -> ObjectFacts {
         ObjectFacts::of(&Subject {
             objects: objects.iter().collect(),
             target: Err(String::new()),
@@ -469,6 +469,48 @@ mod tests {
         assert_eq!(facts_of(&[swept.clone()]).rounds(), 10.0);
         swept.phases.push(phase(400, 500, Pattern::Sequential, 20));
         assert_eq!(facts_of(&[swept]).rounds(), 15.0);
+    }
+
+    #[test]
+    fn what_is_no_sweep_in_another_part_of_the_run_is_not_read_ahead_of() {
+        let phase = |swap_ins, pattern, stride_pages| Phase {
+            begin_ns: 0,
+            end_ns: 100,
+            swap_ins,
+            stall_ns: 100,
+            facts: Some(PatternFacts {
+                pattern,
+                stride_pages,
+                reuse_pages: None,
+                reuse_ns: None,
+                agreement: 1.0,
+                steps: swap_ins,
+            }),
+        };
+        let why = |other| {
+            let mut swept = object("swept", 1 << 30, 0);
+            swept.phases = vec![phase(900, Pattern::Loop, None), other];
+            facts_of(&[swept]).why_not_ahead()
+        };
+        assert!(why(phase(900, Pattern::Strided, Some(6))).is_some());
+        assert!(why(phase(900, Pattern::Random, None)).is_some());
+        assert!(why(phase(900, Pattern::Strided, Some(2))).is_none());
+        assert!(why(phase(90, Pattern::Random, None)).is_none(), "too short");
+    }
+
+    #[test]
+    fn what_was_out_for_half_of_the_time_is_wanted_as_often_as_it_came_back_in_that() {
+        let mut half = object("half", 100 * 4096, 0);
+        half.counts.swap_ins = 200;
+        assert_eq!(facts_of(&[half.clone()]).mean_wanted_rate(1000, 4096), None);
+        half.resident_share = Some(0.5);
+        // Twice a page, in 500 ns.
+        assert_eq!(
+            facts_of(&[half.clone()]).mean_wanted_rate(1000, 4096),
+            Some(0.004)
+        );
+        half.resident_share = Some(1.0);
+        assert_eq!(facts_of(&[half]).mean_wanted_rate(1000, 4096), None);
     }
 
     #[test]

@@ -81,28 +81,15 @@ impl<'a> Judge<'a> {
             return 1.0;
         }
         let streamed: f64 = choices.iter().map(|choice| self.streamed(choice)).sum();
-        let displaced = self.displaced(choices);
+        let displaced = displaced_bytes(
+            choices,
+            self.objects,
+            &self.unseen_rounds,
+            self.memory_bytes,
+        );
+        let displaced = displaced / self.run.page_bytes as f64;
         let left = self.free(choices) as f64 + left_of_streamed * streamed + displaced;
         left / self.nothing as f64
-    }
-
-    /// Pages that would be missed by sweeps which found all of their object in memory, as locks take that now.
-    fn displaced(&self, choices: &[Choice]) -> f64 {
-        let kept: u64 = choices.iter().map(|choice| choice.kept_bytes).sum();
-        let room = self.memory_bytes.saturating_sub(kept);
-        let missed = |(object, rounds): (usize, &f64)| {
-            let choice = choices.iter().find(|choice| choice.object == object);
-            if choice.is_some_and(is_read_ahead) {
-                return 0.0;
-            }
-            let own = choice.map_or(0, |choice| choice.kept_bytes);
-            let rest = self.objects[object].bytes.saturating_sub(own);
-            match rest > room && kept > own {
-                true => rounds * (rest / self.run.page_bytes) as f64,
-                false => 0.0,
-            }
-        };
-        self.unseen_rounds.iter().enumerate().map(missed).sum()
     }
 
     /// Pages read in ahead: all that is not kept, in each round.
@@ -141,6 +128,30 @@ impl<'a> Judge<'a> {
         let block = self.blocks[..after].last()?;
         (block.space == space && address < block.start.saturating_add(block.bytes)).then_some(block)
     }
+}
+
+/// What would be missed, in all rounds, by sweeps which found all of their object in memory, as locks take that now.
+fn displaced_bytes(
+    choices: &[Choice],
+    objects: &[ObjectFacts],
+    unseen_rounds: &[f64],
+    memory_bytes: u64,
+) -> f64 {
+    let kept: u64 = choices.iter().map(|choice| choice.kept_bytes).sum();
+    let room = memory_bytes.saturating_sub(kept);
+    let missed = |(at, rounds): (usize, &f64)| {
+        let choice = choices.iter().find(|choice| choice.object == at);
+        let own = choice.map_or(0, |choice| choice.kept_bytes);
+        let rest = objects[at].bytes.saturating_sub(own);
+        // What is read ahead counts by what is not kept.
+        let is_displaced = kept > own && rest > room && !choice.is_some_and(is_read_ahead);
+        if is_displaced {
+            rounds * rest as f64
+        } else {
+            0.0
+        }
+    };
+    unseen_rounds.iter().enumerate().map(missed).sum()
 }
 
 fn is_read_ahead(choice: &Choice) -> bool {
@@ -242,7 +253,43 @@ fn blocks_and_unseen_rounds(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::tests::facts_of;
+    use crate::subjects::tests::object;
     use pagewise_plan::ReadAhead;
+
+    #[test]
+    fn rounds_in_memory_count_against_what_takes_that_memory() {
+        const MIB: u64 = 1 << 20;
+        let objects = ["phase", "other"].map(|name| facts_of(&[object(name, 96 * MIB, 0)]));
+        let choice = |object, action, kept_bytes| Choice {
+            object,
+            action,
+            why: String::new(),
+            kept_bytes,
+            hot: None,
+        };
+        let lock = |object, mib| {
+            let action = Action::Lock {
+                keep_bytes: None,
+                ranges: Vec::new(),
+            };
+            choice(object, action, mib * MIB)
+        };
+        let displaced = |choices: &[Choice]| {
+            displaced_bytes(choices, &objects, &[5.0, 0.0], 116 * MIB) / MIB as f64
+        };
+        assert_eq!(displaced(&[]), 0.0);
+        assert_eq!(displaced(&[lock(1, 20)]), 0.0);
+        assert_eq!(displaced(&[lock(1, 96)]), 5.0 * 96.0);
+        // What it has itself nobody takes from it.
+        assert_eq!(displaced(&[lock(0, 96)]), 0.0);
+        let ahead = choice(0, Action::Prefetch(ReadAhead::default()), 0);
+        assert_eq!(
+            displaced(&[ahead, lock(1, 96)]),
+            0.0,
+            "counted as read ahead"
+        );
+    }
 
     #[test]
     fn pages_are_treated_as_rules_say() {
