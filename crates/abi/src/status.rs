@@ -98,6 +98,8 @@ pub enum OfRule {
     Readied,
     /// Of these, bytes that were given back untouched.
     Returned,
+    /// Objects whose locks were ended, as more had to come back elsewhere than they saved.
+    GivenUp,
 }
 
 /// Words of a rule about I/O, in place of [`OfRule`].
@@ -180,18 +182,27 @@ pub enum Why {
     NoMemory = 3,
     /// What lies ahead is in memory without it.
     Fits = 4,
+    /// What was dropped behind was wanted again too soon.
+    Missed = 5,
 }
 
 impl Why {
     /// From its number.
     pub fn from_number(number: u64) -> Option<Self> {
-        [Self::NoGain, Self::NoSweep, Self::NoMemory, Self::Fits]
-            .into_iter()
-            .find(|why| *why as u64 == number)
+        [
+            Self::NoGain,
+            Self::NoSweep,
+            Self::NoMemory,
+            Self::Fits,
+            Self::Missed,
+        ]
+        .into_iter()
+        .find(|why| *why as u64 == number)
     }
 }
 
 const _: () = assert!((OfIo::Unwritten as usize) < RULE_WORDS);
+const _: () = assert!((OfRule::GivenUp as usize) < RULE_WORDS);
 
 /// The word of a rule about I/O, counted from the first of the part.
 pub const fn io_word(rule: usize, word: OfIo) -> usize {

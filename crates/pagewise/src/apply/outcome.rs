@@ -129,6 +129,7 @@ struct RuleOutcome {
     prezeroed_bytes: u64,
     returned_bytes: u64,
     taken_over: u64,
+    given_up: u64,
 }
 
 impl Outcome {
@@ -360,6 +361,7 @@ fn of_rule(rule: &Rule, sent: &Result<usize, String>, words: &Words) -> RuleOutc
         Why::NoSweep => "the accesses were no sweep",
         Why::NoMemory => "too little memory was left",
         Why::Fits => "what lay ahead was in memory by itself",
+        Why::Missed => "what was dropped was wanted again too soon",
     });
     RuleOutcome {
         target: rule.name.clone(),
@@ -381,6 +383,7 @@ fn of_rule(rule: &Rule, sent: &Result<usize, String>, words: &Words) -> RuleOutc
         prezeroed_bytes: word(OfRule::Readied),
         returned_bytes: word(OfRule::Returned),
         taken_over: word(OfRule::TakenOver),
+        given_up: word(OfRule::GivenUp),
     }
 }
 
@@ -417,6 +420,9 @@ impl RuleOutcome {
                 self.prezeroed_bytes,
                 self.returned_bytes,
             ));
+        }
+        if self.given_up > 0 {
+            parts.push("locks ended, as more had to come back elsewhere".to_owned());
         }
         if self.taken_over > 0 {
             parts.push("the program's own mlock or madvise won".to_owned());

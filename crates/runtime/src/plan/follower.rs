@@ -19,6 +19,9 @@ use super::locks;
 use super::objects::Object;
 use super::objects::PAGE;
 use super::probes::Probes;
+use super::regret::Arrivals;
+use super::regret::Drops;
+use super::regret::Worth;
 use super::sweep::Progress;
 use super::sweep::Sizes;
 use super::sweep::Step;
@@ -39,11 +42,29 @@ const LEAD_WITHOUT_LIMIT: usize = 16 << 20;
 const LOOKED_AT: usize = 32;
 /// Of these, so many may be elsewhere where a whole object is kept by the kernel.
 const MOST_ELSEWHERE: usize = 2;
-/// Of the object, what is looked at in a trial.
-const TRIAL_SHARE: usize = 16;
 
 /// Without faults for so long, nothing is read in.
 const STANDS_STILL_NS: u64 = 5_000_000;
+
+/// Of the program's memory, at some time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Memory {
+    /// Pages that came into it so far.
+    pub(super) now: u64,
+    /// Pages that there is room for beside what is locked; `None`: unknown.
+    pub(super) room: Option<u64>,
+}
+
+impl Memory {
+    const UNKNOWN: Self = Self { now: 0, room: None };
+
+    pub(super) fn new(arrivals: &Arrivals, room: Option<u64>) -> Self {
+        Self {
+            now: arrivals.now(),
+            room,
+        }
+    }
+}
 
 pub(super) struct Follower {
     of: Followed,
@@ -53,6 +74,8 @@ pub(super) struct Follower {
     gain: Gain,
     trial: Trial,
     watch: Watch,
+    drops: Drops,
+    worth: Worth,
     sizes: Sizes,
     chunk_is_given: bool,
     lead_is_given: bool,
@@ -114,6 +137,15 @@ fn look_at(ranges: [Range<usize>; 2], bytes: usize) -> Option<Seen> {
     Some(seen)
 }
 
+/// Whether more than half of these pages are in memory; unknown is no.
+fn are_mostly_mapped(addresses: &[usize]) -> bool {
+    let Some(map) = PageMap::open() else {
+        return false;
+    };
+    let is_mapped = |&&address: &&usize| map.place(address / PAGE) == Some(Place::Mapped);
+    2 * addresses.iter().filter(is_mapped).count() > addresses.len()
+}
+
 impl Follower {
     pub(super) fn new(plan: &Plan, object: &Object) -> Self {
         let rule = plan.view.rule(object.rule);
@@ -136,6 +168,8 @@ impl Follower {
             sweep,
             trial: Trial::new((region.len() / PAGE) as u64),
             watch: Watch::new((region.len() / PAGE) as u64),
+            drops: Drops::new(&region),
+            worth: Worth::new(object.locked / PAGE as u64, (region.len() / PAGE) as u64),
             probes: Probes::new(region),
             gain: Gain::new(),
             sizes: Sizes { chunk, lead },
@@ -161,6 +195,8 @@ impl Follower {
         }
         self.trial.set_round((region.len() / PAGE) as u64);
         self.watch.set_object((region.len() / PAGE) as u64);
+        self.worth.set_round((region.len() / PAGE) as u64);
+        self.drops = Drops::new(&region);
         self.probes = Probes::new(region.clone());
         self.sweep.reshape(region, object.grain);
     }
@@ -170,16 +206,19 @@ impl Follower {
     }
 
     /// A page was touched that had to be brought in or mapped.
-    pub(super) fn note(&mut self, plan: &Plan, fault: Fault) {
+    pub(super) fn note(&mut self, plan: &Plan, fault: Fault, memory: Memory) {
         if self.phase != calls::phase() {
             // What did not help before may help now.
             self.phase = calls::phase();
             self.gain = Gain::new();
         }
         self.newest_ns = self.newest_ns.max(fault.time_ns);
+        let page = fault.address..fault.address + 1;
+        self.miss(plan, [page, 0..0], memory, fault.time_ns);
         let Some(progress) = self.sweep.note(fault) else {
             return;
         };
+        self.worth.note_swept(progress.pages, memory.now);
         if !self.sweep.is_any() {
             return;
         }
@@ -190,7 +229,7 @@ impl Follower {
             self.watch(plan, progress, fault.time_ns);
             return;
         }
-        self.try_without(plan, progress.pages, fault.time_ns);
+        self.try_without(plan, progress.pages, fault);
         if self.trial.is_on() || !self.makes_room {
             return;
         }
@@ -204,6 +243,32 @@ impl Follower {
             }
             None => {}
         }
+    }
+
+    /// Pages are wanted, of which some may have been dropped too soon.
+    fn miss(&mut self, plan: &Plan, ranges: [Range<usize>; 2], memory: Memory, now_ns: u64) {
+        let Some(room) = memory.room else {
+            return;
+        };
+        for address in ranges.iter().cloned().flat_map(|range| range.step_by(PAGE)) {
+            self.drops.note_wanted(address, 1, memory.now, room);
+        }
+        if self.makes_room && self.drops.is_harm() {
+            self.makes_room = false;
+            self.gain.rest(now_ns);
+            self.drops = Drops::new(self.sweep.region());
+            self.stopped(plan, Why::Missed);
+        }
+    }
+
+    /// A page elsewhere came back that last came then. True: the locks of this object are to blame, and cost more than they save.
+    pub(super) fn blames_lock(&mut self, when: u64, weight: u64, memory: Memory) -> bool {
+        let room = memory.room;
+        room.is_some_and(|room| self.worth.note_comeback(when, memory.now, room, weight))
+    }
+
+    pub(super) fn number(&self) -> usize {
+        self.of.number
     }
 
     /// Nothing is done yet: does the program wait for what it sweeps? Few faults alone do not say no: one that needs a page here
@@ -236,17 +301,13 @@ impl Follower {
         }
     }
 
-    fn try_without(&mut self, plan: &Plan, pages: u64, now_ns: u64) {
-        let Some(ago) = self.trial.note(pages) else {
+    fn try_without(&mut self, plan: &Plan, pages: u64, fault: Fault) {
+        if !self.trial.note(fault.address, pages) {
             return;
-        };
-        let length = self.region().len();
-        let is_there = self.is_in_memory(
-            length.saturating_sub(ago as usize * PAGE),
-            length / TRIAL_SHARE,
-        );
+        }
+        let is_there = are_mostly_mapped(self.trial.marks());
         match self.trial.seen(is_there) {
-            Some(true) => self.rest(plan, now_ns),
+            Some(true) => self.rest(plan, fault.time_ns),
             Some(false) => {
                 self.gain.does_not_fit();
                 self.sweep.begin(self.sizes);
@@ -287,12 +348,14 @@ impl Follower {
 
     /// Where faults are not told: looks for pages that have come. The time of the newest.
     pub(super) fn look(&mut self, plan: &Plan, map: &PageMap) -> Option<u64> {
+        // Which other pages came is unknown then.
+        let memory = Memory::UNKNOWN;
         let mut probes = std::mem::replace(&mut self.probes, Probes::new(0..0));
         let mut newest_ns = None;
         self.sweep.be_coarse();
         probes.look(map, &mut |fault| {
             newest_ns = Some(fault.time_ns);
-            self.note(plan, fault);
+            self.note(plan, fault, memory);
         });
         self.probes = probes;
         newest_ns
@@ -316,29 +379,42 @@ impl Follower {
         }
     }
 
-    /// Does the next thing that is due, if any; `active`: how many may read ahead; `hears`: faults are told.
-    pub(super) fn act(&mut self, plan: &Plan, active: usize, hears: bool) -> bool {
+    /// Does the next thing that is due, if any, and says what that was; `active`: how many may read ahead; `hears`: faults are told.
+    pub(super) fn act(
+        &mut self,
+        plan: &Plan,
+        active: usize,
+        hears: bool,
+        memory: Memory,
+    ) -> Option<Step> {
         if std::mem::take(&mut self.is_wanted) {
             self.begin_if_needed(plan);
         }
         if !self.makes_room || self.gain.is_resting() || self.trial.is_on() {
-            return false;
+            return None;
         }
         // A program that stands still may wait for memory: it must not be taken from it (on cgroup v1, that ends in its being
         // killed).
-        if interpose::now_ns().saturating_sub(self.newest_ns) > STANDS_STILL_NS {
-            return false;
+        let now_ns = interpose::now_ns();
+        if now_ns.saturating_sub(self.newest_ns) > STANDS_STILL_NS {
+            return None;
         }
         let step = match self.gain.is_active() {
             true => self.sweep.next(self.shared_sizes(active)),
             false => self.sweep.next_drop(self.sizes),
         };
-        let Some(step) = step else {
-            return false;
-        };
-        let (ranges, advice, counts) = match step {
-            Step::Read(ranges) => (ranges, system::WILL_NEED, OfRule::ReadAhead),
-            Step::Drop(ranges) => (ranges, system::PAGE_OUT, OfRule::Dropped),
+        let step = step?;
+        let (ranges, advice, counts) = match step.clone() {
+            Step::Read(ranges) => {
+                self.miss(plan, ranges.clone(), memory, now_ns);
+                (ranges, system::WILL_NEED, OfRule::ReadAhead)
+            }
+            Step::Drop(ranges) => {
+                for range in &ranges {
+                    self.drops.note_dropped(range, memory.now);
+                }
+                (ranges, system::PAGE_OUT, OfRule::Dropped)
+            }
         };
         let work = Work {
             rule: self.rule,
@@ -356,7 +432,7 @@ impl Follower {
                 self.fit_chunk(interpose::now_ns().saturating_sub(began_ns));
             }
         }
-        true
+        Some(step)
     }
 
     fn fit_chunk(&mut self, took_ns: u64) {

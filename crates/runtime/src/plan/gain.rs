@@ -144,8 +144,8 @@ impl Gain {
         });
     }
 
-    /// It is not needed: it is tried again after a while, ever longer.
-    fn rest(&mut self, now_ns: u64) {
+    /// It is not needed, or does harm: it is tried again after a while, ever longer.
+    pub(super) fn rest(&mut self, now_ns: u64) {
         let rest = FIRST_REST_NS << self.failures.min(MOST_DOUBLINGS);
         self.failures += 1;
         self.measure_again(State::Resting {

@@ -10,6 +10,7 @@ use pagewise_abi::plan::PlanAction;
 use pagewise_abi::status::OfRule;
 use pagewise_abi::status::Total;
 use pagewise_interpose as interpose;
+use pagewise_interpose::Fault;
 use pagewise_interpose::FaultEvents;
 use pagewise_interpose::Leftover;
 use pagewise_interpose::system;
@@ -18,11 +19,16 @@ use pagewise_interpose::system::PageMap;
 use super::Hook;
 use super::follower;
 use super::follower::Follower;
+use super::follower::Memory;
 use super::loaded;
 use super::loaded::Plan;
+use super::locks;
 use super::objects;
 use super::objects::Object;
+use super::objects::PAGE;
 use super::prezero;
+use super::regret::Arrivals;
+use super::sweep::Step;
 
 /// Objects that are followed at once, at most.
 const MOST_FOLLOWED: usize = 64;
@@ -70,21 +76,26 @@ fn run() {
     let Some(plan) = loaded::plan() else {
         return;
     };
-    match places() {
-        Some(followers) => Helper::new(plan, followers).run(),
+    match places(plan) {
+        Some(places) => Helper::new(plan, places).run(),
         None => plan.status.set(Total::ThreadErrno, libc::ENOMEM as u64),
     }
 }
 
-/// Places for followers, which the stack of a thread has no room for. Once in a process.
-fn places() -> Option<&'static mut [Option<Follower>]> {
-    let bytes = MOST_FOLLOWED * size_of::<Option<Follower>>();
+/// What the stack of a thread has no room for.
+struct Places {
+    followers: [Option<Follower>; MOST_FOLLOWED],
+    arrivals: Arrivals,
+}
+
+/// Places for followers. Once in a process.
+fn places(plan: &Plan) -> Option<&'static mut Places> {
     // SAFETY: a new mapping; nobody is told of it.
     let start = unsafe {
         libc::syscall(
             libc::SYS_mmap,
             0 as libc::c_long,
-            bytes,
+            size_of::<Places>(),
             libc::c_long::from(libc::PROT_READ | libc::PROT_WRITE),
             libc::c_long::from(libc::MAP_PRIVATE | libc::MAP_ANONYMOUS),
             -1 as libc::c_long,
@@ -94,13 +105,16 @@ fn places() -> Option<&'static mut [Option<Follower>]> {
     if start <= 0 {
         return None;
     }
-    let first = start as *mut Option<Follower>;
+    let places = start as *mut Places;
     for index in 0..MOST_FOLLOWED {
         // SAFETY: within the mapping, which is aligned to pages.
-        unsafe { first.add(index).write(None) };
+        unsafe { (&raw mut (*places).followers[index]).write(None) };
     }
-    // SAFETY: all are initialized; the mapping is never unmapped, and nobody else has it.
-    Some(unsafe { std::slice::from_raw_parts_mut(first, MOST_FOLLOWED) })
+    let memory = locks::memory_bytes(plan).unwrap_or(0) as usize;
+    // SAFETY: as before; a mapping is zeros, which is what new ones hold but for how many are followed.
+    unsafe { (&raw mut (*places).arrivals).write(Arrivals::new(memory)) };
+    // SAFETY: all is initialized; the mapping is never unmapped, and nobody else has it.
+    Some(unsafe { &mut *places })
 }
 
 struct Helper {
@@ -112,6 +126,9 @@ struct Helper {
     /// The kernel refused to tell of faults.
     is_blind: bool,
     followers: &'static mut [Option<Follower>],
+    arrivals: &'static mut Arrivals,
+    /// Pages that there is room for beside what is locked; `None`: unknown.
+    room: Option<u64>,
     /// The objects were those that are followed when they had changed so often.
     changes: Option<usize>,
     /// Major faults at the beginning of a window in time, and when that was.
@@ -128,14 +145,16 @@ struct Helper {
 }
 
 impl Helper {
-    fn new(plan: &'static Plan, followers: &'static mut [Option<Follower>]) -> Self {
+    fn new(plan: &'static Plan, places: &'static mut Places) -> Self {
         Self {
             plan,
             events: FaultEvents::new(),
             is_following: false,
             has_precedence: false,
             is_blind: false,
-            followers,
+            followers: &mut places.followers,
+            arrivals: &mut places.arrivals,
+            room: None,
             changes: None,
             majors: system::major_faults(),
             majors_ns: 0,
@@ -300,15 +319,12 @@ impl Helper {
         if self.is_blind {
             self.look_at_pages();
         } else {
+            self.room = locks::room(self.plan).map(|bytes| bytes / PAGE as u64);
             self.hear_of_faults();
         }
-        let mut worked = false;
-        let followers = || self.followers.iter().flatten();
-        let active = followers().filter(|follower| follower.is_active()).count();
-        let hears = !self.is_blind;
-        for follower in self.followers.iter_mut().flatten() {
-            worked |= follower.act(self.plan, active, hears);
-        }
+        let active = self.followers.iter().flatten();
+        let active = active.filter(|follower| follower.is_active()).count();
+        let worked = self.act(active);
         let calm_ns = now_ns.saturating_sub(self.newest_ns);
         if calm_ns > CALM_NS || self.followers.iter().all(Option::is_none) {
             self.events.stop();
@@ -324,19 +340,65 @@ impl Helper {
         }
     }
 
-    fn hear_of_faults(&mut self) {
-        let (followers, plan) = (&mut self.followers, self.plan);
-        let mut newest_ns = self.newest_ns;
-        self.events.drain(&mut |fault| {
-            newest_ns = newest_ns.max(fault.time_ns);
-            let mut followers = followers.iter_mut().flatten();
-            if let Some(follower) =
-                followers.find(|follower| follower.region().contains(&fault.address))
-            {
-                follower.note(plan, fault);
+    /// Does what is due. Whether anything was.
+    fn act(&mut self, active: usize) -> bool {
+        let (mut worked, hears) = (false, !self.is_blind);
+        for index in 0..self.followers.len() {
+            let memory = Memory::new(self.arrivals, self.room);
+            let Some(follower) = &mut self.followers[index] else {
+                continue;
+            };
+            let step = follower.act(self.plan, active, hears, memory);
+            worked |= step.is_some();
+            if let Some(Step::Read(ranges)) = step {
+                let pages = ranges.into_iter().flat_map(|range| range.step_by(PAGE));
+                for address in pages {
+                    self.note_arrival(address, Some(index));
+                }
             }
-        });
-        self.newest_ns = newest_ns;
+        }
+        worked
+    }
+
+    /// A page has come, of the object that this follower follows, or of none. Locks elsewhere may be to blame for it.
+    fn note_arrival(&mut self, address: usize, of: Option<usize>) {
+        let Some(when) = self.arrivals.note(address) else {
+            return;
+        };
+        let memory = Memory::new(self.arrivals, self.room);
+        let weight = self.arrivals.weight();
+        for (index, follower) in self.followers.iter_mut().enumerate() {
+            if let Some(follower) = follower
+                && Some(index) != of
+                && follower.blames_lock(when, weight, memory)
+            {
+                locks::give_up(self.plan, follower.number());
+            }
+        }
+    }
+
+    fn hear_of_faults(&mut self) {
+        let mut events = std::mem::take(&mut self.events);
+        events.drain(&mut |fault| self.hear_of(fault));
+        self.events = events;
+    }
+
+    fn hear_of(&mut self, fault: Fault) {
+        self.newest_ns = self.newest_ns.max(fault.time_ns);
+        let is_there = |place: &Option<Follower>| {
+            let follower = place.as_ref();
+            follower.is_some_and(|follower| follower.region().contains(&fault.address))
+        };
+        let of = self.followers.iter().position(is_there);
+        let memory = Memory::new(self.arrivals, self.room);
+        let mut came_ahead = false;
+        if let Some(follower) = of.and_then(|index| self.followers[index].as_mut()) {
+            follower.note(self.plan, fault, memory);
+            came_ahead = follower.is_active();
+        }
+        if !came_ahead {
+            self.note_arrival(fault.address, of);
+        }
     }
 
     /// A look costs some 100 us: in rounds, as long as it sees something.

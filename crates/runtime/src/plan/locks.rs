@@ -348,7 +348,7 @@ pub(super) fn give_way(plan: &Plan, bytes: usize) -> bool {
     let wanted = bytes.saturating_add(2 * PAGE) as u64;
     let mut given = 0;
     while given < wanted
-        && let Some(object) = objects::give_up_lock(|object| end_locks(plan, object))
+        && let Some(object) = objects::give_up_lock(|_| true, |object| end_locks(plan, object))
     {
         given += object.locked;
         if object.rule != CALLS {
@@ -356,6 +356,22 @@ pub(super) fn give_way(plan: &Plan, bytes: usize) -> bool {
         }
     }
     given > 0 || io::let_go_of_files(plan)
+}
+
+/// The object of this number is locked no more, as that costs more than it saves.
+pub(super) fn give_up(plan: &Plan, number: usize) {
+    let is_meant = |object: &Object| object.number == number;
+    if let Some(object) = objects::give_up_lock(is_meant, |object| end_locks(plan, object))
+        && object.rule != CALLS
+    {
+        plan.status.add_to_rule(object.rule, OfRule::GivenUp, 1);
+    }
+}
+
+/// How much of a limit is left beside what all processes have locked, bytes; `None`: there is no limit.
+pub(super) fn room(plan: &Plan) -> Option<u64> {
+    let limit = plan.view.sizes().limit_bytes;
+    (limit > 0).then(|| limit.saturating_sub(limit / FREE_SHARE + taken(plan)))
 }
 
 /// Takes at most so many bytes of the budget, whole pages.

@@ -21,6 +21,7 @@ mod locks;
 mod objects;
 mod prezero;
 mod probes;
+mod regret;
 mod resize;
 mod status;
 mod sweep;

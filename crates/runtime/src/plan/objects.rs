@@ -413,11 +413,15 @@ pub(super) fn remove_called_in(address: usize, bytes: usize) -> Option<Object> {
     remove(|object| object.rule == CALLS && block.contains(&object.start))
 }
 
-/// Has the locks of one that has some ended, by `unlock`; returns it as it was before. The object lives on without. Until
+/// Has the locks of one that has some, and is meant, ended by `unlock`; returns it as it was before. The object lives on without. Until
 /// that is done no object ends: its memory could be another's by then, with locks of its own.
-pub(super) fn give_up_lock(unlock: impl FnOnce(&Object)) -> Option<Object> {
+pub(super) fn give_up_lock(
+    is_meant: impl Fn(&Object) -> bool,
+    unlock: impl FnOnce(&Object),
+) -> Option<Object> {
     let mut table = TABLE.lock()?;
-    let object = table.alive_mut().find(|object| object.locked > 0)?;
+    let mut alive = table.alive_mut();
+    let object = alive.find(|object| object.locked > 0 && is_meant(object))?;
     let before = *object;
     unlock(&before);
     object.locked = 0;
@@ -680,12 +684,13 @@ mod tests {
         assert!(insert(locked) && insert(Object::new(base + 200_000, 100_000, 6)));
         let is_ours = |object: &Object| object.rule == 6;
         let mut unlocked = 0;
-        let given = give_up_lock(|object| unlocked += object.locked);
+        assert!(give_up_lock(|object| object.rule == 7, |_| unreachable!("another's")).is_none());
+        let given = give_up_lock(is_ours, |object| unlocked += object.locked);
         assert_eq!(
             (given.map(|object| object.locked), unlocked),
             (Some(4096), 4096)
         );
-        assert!(give_up_lock(|_| unreachable!("none has locks")).is_none());
+        assert!(give_up_lock(is_ours, |_| unreachable!("none has locks")).is_none());
         assert_eq!(count(is_ours), 2);
         let first = next_after(0, is_ours).expect("the first");
         let second = next_after(first.number, is_ours).expect("the second");

@@ -1,0 +1,300 @@
+//! Whether what is done to memory does harm: pages that come back so soon that they would have stayed if nothing had been done. Pure.
+//!
+//! Time is counted in pages that came into memory. Where the kernel evicts what was used longest ago, a page that is not used stays
+//! until as many others have come as there is room for: the reuse distance of Mattson et al. (1970), as the kernel reckons it of refaults (`mm/workingset.c`, 6.1).
+
+use std::ops::Range;
+
+use super::objects::PAGE;
+
+/// Parts of a region of which is known when they were dropped.
+const PARTS: usize = 256;
+/// Of the pages that were dropped, one in so many may come back too soon,
+const MOST_MISSED: u64 = 4;
+/// as soon as so many were dropped,
+const LEAST_DROPPED: u64 = 2048;
+/// and what was is halved when there are so many, as programs change.
+const MOST_DROPPED: u64 = 16 * LEAST_DROPPED;
+
+/// Pages that are followed, of all that come.
+const FOLLOWED: usize = 4096;
+
+/// In a round, the lock saves as many swap-ins as it has pages; in eighths it is told how long ago a round began.
+const EIGHTHS: usize = 8;
+
+/// Pages that came into memory, and when some of them last did.
+pub(super) struct Arrivals {
+    now: u64,
+    /// One page in so many is followed.
+    every: usize,
+    pages: [(usize, u64); FOLLOWED],
+}
+
+impl Arrivals {
+    /// With so many bytes of memory, the pages that are followed find a place each.
+    pub(super) fn new(memory_bytes: usize) -> Self {
+        Self {
+            now: 0,
+            every: (2 * memory_bytes / PAGE / FOLLOWED).max(1),
+            pages: [(0, 0); FOLLOWED],
+        }
+    }
+
+    /// Pages that came so far.
+    pub(super) fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// For how many pages one that is followed stands.
+    pub(super) fn weight(&self) -> u64 {
+        self.every as u64
+    }
+
+    /// A page came. `Some`: it is followed, and came before; when.
+    pub(super) fn note(&mut self, address: usize) -> Option<u64> {
+        self.now += 1;
+        let page = address / PAGE;
+        // Neighbours get places far apart (Knuth's multiplicative hashing).
+        let hash = (page as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let hash = (hash >> 24) as usize;
+        if !hash.is_multiple_of(self.every) {
+            return None;
+        }
+        let place = &mut self.pages[hash / self.every % FOLLOWED];
+        let (before, when) = std::mem::replace(place, (page, self.now));
+        (before == page && when > 0).then_some(when)
+    }
+}
+
+/// When parts of a region were dropped, and how much of that came back too soon.
+pub(super) struct Drops {
+    start: usize,
+    part_bytes: usize,
+    /// 0: it was not.
+    when: [u64; PARTS],
+    dropped: u64,
+    missed: u64,
+}
+
+impl Drops {
+    pub(super) fn new(region: &Range<usize>) -> Self {
+        Self {
+            start: region.start,
+            part_bytes: (region.len() / PARTS).next_multiple_of(PAGE).max(PAGE),
+            when: [0; PARTS],
+            dropped: 0,
+            missed: 0,
+        }
+    }
+
+    fn part(&self, address: usize) -> Option<usize> {
+        let part = address.checked_sub(self.start)? / self.part_bytes;
+        (part < PARTS).then_some(part)
+    }
+
+    /// These pages are dropped.
+    pub(super) fn note_dropped(&mut self, range: &Range<usize>, now: u64) {
+        for address in range.clone().step_by(self.part_bytes) {
+            if let Some(part) = self.part(address) {
+                self.when[part] = now.max(1);
+            }
+        }
+        self.dropped += (range.len() / PAGE) as u64;
+        if self.dropped > MOST_DROPPED {
+            self.dropped /= 2;
+            self.missed /= 2;
+        }
+    }
+
+    /// So many pages at an address are wanted; there is room for so many.
+    pub(super) fn note_wanted(&mut self, address: usize, pages: u64, now: u64, room: u64) {
+        let when = self.part(address).map_or(0, |part| self.when[part]);
+        if when > 0 && now.saturating_sub(when) < room {
+            self.missed += pages;
+        }
+    }
+
+    /// Too much of what was dropped was wanted too soon.
+    pub(super) fn is_harm(&self) -> bool {
+        self.dropped >= LEAST_DROPPED && self.missed * MOST_MISSED > self.dropped
+    }
+}
+
+/// Whether the lock of a part of an object that is swept saves more swap-ins, by rounds of the sweep, than it costs elsewhere.
+pub(super) struct Worth {
+    locked: u64,
+    /// Pages that are swept in a round.
+    round: u64,
+    /// Of these, how many were since the last eighth.
+    swept: u64,
+    /// When the last eighths of a round began, the newest first.
+    eighths: [u64; EIGHTHS],
+    in_round: usize,
+    /// Pages that had to come for it, in this round.
+    missed: u64,
+}
+
+impl Worth {
+    /// Of so many pages that are locked, and so many that are swept besides.
+    pub(super) fn new(locked: u64, round: u64) -> Self {
+        Self {
+            locked,
+            round: round.max(EIGHTHS as u64),
+            swept: 0,
+            eighths: [0; EIGHTHS],
+            in_round: 0,
+            missed: 0,
+        }
+    }
+
+    pub(super) fn set_round(&mut self, round: u64) {
+        self.round = round.max(EIGHTHS as u64);
+    }
+
+    /// The sweep got on: after a round, the lock was worth what it cost.
+    pub(super) fn note_swept(&mut self, pages: u64, now: u64) {
+        self.swept += pages;
+        let eighth = self.round / EIGHTHS as u64;
+        while self.swept >= eighth {
+            self.swept -= eighth;
+            self.eighths.rotate_right(1);
+            self.eighths[0] = now;
+            self.in_round += 1;
+            if self.in_round == EIGHTHS {
+                (self.in_round, self.missed) = (0, 0);
+            }
+        }
+    }
+
+    /// A page elsewhere, which stands for so many, came back that last came then; beside the lock there is room for so many. True:
+    /// since the last round more of them had to come than the lock saves in one.
+    pub(super) fn note_comeback(&mut self, when: u64, now: u64, room: u64, weight: u64) -> bool {
+        let distance = now.saturating_sub(when);
+        // What comes twice at once, to be read and to be written, was not evicted in between.
+        let was_out = distance > room / 4;
+        let would_have_stayed = distance < room + self.locked;
+        // In a round, what is locked was wanted, too, and would have pushed it out.
+        let is_within_round = when > self.eighths[EIGHTHS - 1];
+        if self.locked > 0 && was_out && would_have_stayed && is_within_round {
+            self.missed += weight;
+        }
+        self.missed > self.locked
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: usize = 0x7000_0000_0000;
+    const ROOM: u64 = 4000;
+
+    /// Of a sweep through so many pages that drops all behind it: whether that is harm.
+    fn sweep_and_drop(pages: usize, rounds: usize) -> bool {
+        let mut drops = Drops::new(&(BASE..BASE + pages * PAGE));
+        let mut now = 0;
+        for page in (0..rounds * pages).map(|page| page % pages) {
+            now += 1;
+            let address = BASE + page * PAGE;
+            drops.note_wanted(address, 1, now, ROOM);
+            if page % 64 == 63 {
+                drops.note_dropped(&(address - 63 * PAGE..address + PAGE), now);
+            }
+            if drops.is_harm() {
+                return true;
+            }
+        }
+        false
+    }
+
+    #[test]
+    fn what_is_dropped_and_would_not_have_stayed_is_no_harm() {
+        assert!(!sweep_and_drop(10_000, 5));
+        assert!(!sweep_and_drop(4200, 5));
+    }
+
+    #[test]
+    fn what_is_dropped_and_wanted_at_once_is_harm() {
+        assert!(sweep_and_drop(3000, 2));
+        // Too little to tell.
+        assert!(!sweep_and_drop(600, 3));
+    }
+
+    #[test]
+    fn pages_of_a_region_of_any_size_have_a_part() {
+        for pages in [1, 7, 255, 256, 257, 1000, 1_000_000] {
+            let drops = Drops::new(&(BASE..BASE + pages * PAGE));
+            assert_eq!(drops.part(BASE), Some(0));
+            assert!(drops.part(BASE + (pages - 1) * PAGE).is_some(), "{pages}");
+            assert_eq!(drops.part(BASE - 1), None);
+        }
+    }
+
+    #[test]
+    fn a_page_that_comes_again_is_known_by_the_pages_in_between() {
+        let mut arrivals = Arrivals::new(0);
+        assert_eq!(arrivals.weight(), 1);
+        let known = |arrivals: &mut Arrivals| -> Vec<u64> {
+            let comes = |page| arrivals.note(BASE + page * PAGE);
+            (0..1000).filter_map(comes).collect()
+        };
+        assert_eq!(known(&mut arrivals), []);
+        let again = known(&mut arrivals);
+        // Some have a place together.
+        assert!(again.len() > 700, "{}", again.len());
+        assert!(again.is_sorted() && again.iter().all(|&when| when <= 1000));
+        assert_eq!(arrivals.now(), 2000);
+    }
+
+    #[test]
+    fn of_much_memory_a_part_is_followed() {
+        let pages = 100_000;
+        let mut arrivals = Arrivals::new(pages * PAGE);
+        let mut known = 0;
+        for page in (0..2).flat_map(|_| 0..pages) {
+            known += u64::from(arrivals.note(BASE + page * PAGE).is_some());
+        }
+        let all = known * arrivals.weight();
+        assert!((70_000..110_000).contains(&all), "{all}");
+    }
+
+    /// A table of so many pages is looked up while a sweep, of which 2,000 pages are locked, makes so much of a round for each page of it that
+    /// comes back. After how many of these the lock is given up.
+    fn give_up(table: u64, rounds_a_page: f64) -> Option<u64> {
+        let mut worth = Worth::new(2000, 8000);
+        let (mut now, mut swept) = (0, 0.0);
+        for number in 0..100_000 {
+            now += 1;
+            swept += rounds_a_page * 8000.0;
+            let pages = swept as u64;
+            swept -= pages as f64;
+            now += pages;
+            worth.note_swept(pages, now);
+            if number < table {
+                continue;
+            }
+            let since = table + (table as f64 * rounds_a_page * 8000.0) as u64;
+            if worth.note_comeback(now.saturating_sub(since).max(1), now, 1000, 1) {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    #[test]
+    fn a_lock_that_costs_more_than_it_saves_is_given_up() {
+        // No round at all: as soon as it has cost what it saved in one.
+        assert_eq!(give_up(1500, 0.0), Some(1500 + 2000));
+        assert!(give_up(1500, 1.0 / 100_000.0).is_some());
+    }
+
+    #[test]
+    fn a_lock_that_saves_more_stays() {
+        // Few come back in a round,
+        assert_eq!(give_up(1000, 1.0 / 1500.0), None);
+        // or would not have stayed in its place either,
+        assert_eq!(give_up(3500, 0.0), None);
+        // or the locked part was wanted in between.
+        assert_eq!(give_up(2900, 1.0 / 2000.0), None);
+    }
+}
