@@ -8,7 +8,7 @@ use pagewise_trace::TraceError;
 use crate::unseen;
 use crate::unseen::Moment;
 
-/// A pause is as long as the burst before it, so many times as long as the time between two swap-ins in the middle,
+/// A pause is as long as the work on what came since the last, so many times as long as the time between two swap-ins in the middle,
 const PAUSE: u64 = 64;
 /// and at least so long, in own time, ns. (A program that is interrupted makes none.)
 const LEAST_PAUSE_NS: u64 = 1_000_000;
@@ -42,21 +42,26 @@ fn pages_of_burst(times: &[u64]) -> Option<u64> {
     let mut sorted = gaps.clone();
     sorted.sort_unstable();
     let pause = (PAUSE * sorted.get(sorted.len() / 2)?).max(LEAST_PAUSE_NS);
-    let (mut paused, mut bursts, mut pages, mut worked) = (0, Vec::new(), 1, 0);
-    for &gap in &gaps {
-        if gap < pause.max(worked) {
+    let least = LEAST_BURST * times.len() as f64;
+    let (mut paused, mut all) = (0, 0);
+    let (mut bursts, mut pages, mut worked) = (Vec::new(), 1, 0);
+    for (number, &gap) in gaps.iter().enumerate() {
+        // What few pages come back before is the filling.
+        if number as f64 >= least {
+            all += gap;
+        }
+        if gap < pause {
             pages += 1;
             worked += gap;
             continue;
         }
-        if pages as f64 >= LEAST_BURST * times.len() as f64 {
+        if gap >= worked && pages as f64 >= least {
             paused += gap;
         }
         worked = 0;
         bursts.push(std::mem::replace(&mut pages, 1));
     }
     bursts.push(pages);
-    let all: u64 = gaps.iter().sum();
     if (paused as f64) < LEAST_PAUSED * all as f64 {
         return None;
     }
@@ -86,6 +91,22 @@ mod tests {
             times.push(now);
         }
         times
+    }
+
+    /// A window of so many pages, gone through twice, moves on by a sixth: what it comes to is a burst each time.
+    #[test]
+    fn a_window_that_moves_on_makes_pauses() {
+        let (mut now, mut times) = (0, vec![0]);
+        // The first window comes while the last pages of the array are filled.
+        now += 250_000_000;
+        for burst in [16_000; 1].into_iter().chain([2700; 12]) {
+            for _ in 0..burst {
+                now += 1000;
+                times.push(now);
+            }
+            now += 9_000_000;
+        }
+        assert_eq!(pages_of_burst(&times), Some(16_000));
     }
 
     #[test]

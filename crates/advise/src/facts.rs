@@ -128,8 +128,12 @@ impl ObjectFacts {
 
     /// Whether a part of it may be used again and again while the rest is not, in no order, and could be told from it.
     pub(crate) fn may_have_hot_part(&self) -> bool {
-        let can_be_told = self.swap_ins >= 2 * SWAP_INS_OF_CELL;
-        self.can_have_rule && self.is_one_block && can_be_told && !self.is_swept()
+        self.shows_heat() && !self.is_swept()
+    }
+
+    /// Whether enough came back to tell its parts apart, and a rule may.
+    pub(crate) fn shows_heat(&self) -> bool {
+        self.can_have_rule && self.is_one_block && self.swap_ins >= 2 * SWAP_INS_OF_CELL
     }
 
     /// Whether it is passed over in an order that is the same each time, so that a page's turn can be foreseen: least-recently-used

@@ -77,6 +77,16 @@ impl Heat {
         (sum.swap_ins >= SWAP_INS_OF_CELL).then(|| sum.rate())
     }
 
+    /// How often a page of the first so many bytes came back, in terms of one of the whole; `None`: too few did to tell.
+    pub(crate) fn returns_at_start(&self, bytes: u64) -> Option<f64> {
+        let cells = usize::try_from(bytes / self.cell_bytes.max(1)).ok()?;
+        let start = self.cells.get(..cells).filter(|start| !start.is_empty())?;
+        let sum = |cells: &[Cell]| -> u64 { cells.iter().map(|cell| cell.swap_ins).sum() };
+        let all = sum(&self.cells);
+        let mean = |sum: u64, cells: usize| sum as f64 / cells as f64;
+        (all >= SWAP_INS_OF_CELL).then(|| mean(sum(start), cells) / mean(all, self.cells.len()))
+    }
+
     /// The part of at most so many bytes that saves most; `None`: no part is hotter than the rest.
     pub(crate) fn hot_part(&self, budget: u64) -> Option<HotPart> {
         let mut hottest: Vec<usize> = (0..self.cells.len()).collect();
@@ -231,6 +241,24 @@ impl Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_comes_back_seldom_at_the_start_is_known() {
+        let cell = |swap_ins| Cell {
+            swap_ins,
+            ..Cell::default()
+        };
+        // Each sweep begins further on.
+        let heat = Heat {
+            cells: [100, 200, 300, 400].map(cell).to_vec(),
+            cell_bytes: 4096,
+        };
+        assert_eq!(heat.returns_at_start(8192), Some(0.6));
+        assert_eq!(heat.returns_at_start(4 * 4096), Some(1.0));
+        assert_eq!(heat.returns_at_start(4095), None);
+        assert_eq!(heat.returns_at_start(1 << 40), None);
+        assert_eq!(Heat::default().returns_at_start(4096), None);
+    }
 
     const CELL: u64 = 1 << 20;
 

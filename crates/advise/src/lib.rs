@@ -459,7 +459,7 @@ fn facts(
         one.wanted_rate = one.mean_wanted_rate(run.wall_ns, run.page_bytes);
     }
     let looked_at: Vec<usize> = (0..facts.len())
-        .filter(|&at| facts[at].may_have_hot_part())
+        .filter(|&at| facts[at].shows_heat())
         .collect();
     let wanted: Vec<heat::Wanted<'_>> = looked_at
         .iter()
@@ -470,8 +470,10 @@ fn facts(
         })
         .collect();
     for (heat, at) in heat::read(trace, &wanted)?.into_iter().zip(looked_at) {
-        // The mean counts what is not filled yet as out.
-        facts[at].wanted_rate = heat.rate().or(facts[at].wanted_rate);
+        // The mean counts what is not filled yet as out. Of a sweep, pages are wanted by turns.
+        if facts[at].may_have_hot_part() {
+            facts[at].wanted_rate = heat.rate().or(facts[at].wanted_rate);
+        }
         facts[at].heat = Some(heat);
     }
     Ok(facts)

@@ -41,6 +41,8 @@ pub(crate) const LEAST_STALLED: f64 = 0.02;
 const LEAST_RESERVE: u64 = 6 << 20;
 /// In less memory, what is not reserved is too little to keep anything or to read ahead.
 const LEAST_MEMORY: u64 = 12 << 20;
+/// Of an object that is swept, the start is kept if its pages come back so often at least, in terms of all of them.
+const AT_START: f64 = 0.75;
 /// What a stream needs beside what it keeps: read ahead and not yet dropped.
 const STREAM_WINDOW: u64 = 16 << 20;
 /// A page that comes back this often on average is used again and again.
@@ -251,7 +253,8 @@ fn lock_hot_parts(
     choices: &mut [Option<Choice>],
 ) {
     for at in by_density(objects, unordered) {
-        let heat = objects[at].heat.as_ref().filter(|_| choices[at].is_none());
+        let may_be = choices[at].is_none() && objects[at].may_have_hot_part();
+        let heat = objects[at].heat.as_ref().filter(|_| may_be);
         if let Some(hot) = heat.and_then(|heat| heat.hot_part(budget.left_for(at, objects))) {
             budget.take(at, hot.bytes);
             choices[at] = Some(lock_hot(at, hot));
@@ -300,6 +303,17 @@ fn by_density(objects: &[ObjectFacts], chosen: &[usize]) -> Vec<usize> {
     sorted
 }
 
+/// What is kept of a sweep is its start, of so many bytes: nothing, where that comes back more seldom than the rest (a triangle of a matrix,
+/// of which less is left each time).
+fn worth_keeping(object: &ObjectFacts, keep: u64) -> u64 {
+    let heat = object.heat.as_ref().filter(|_| object.is_one_block);
+    let returns = heat.and_then(|heat| heat.returns_at_start(keep));
+    match returns.is_some_and(|returns| returns < AT_START) {
+        true => 0,
+        false => keep,
+    }
+}
+
 /// Shares what is left among the swept objects: a byte kept saves a page per round wherever it is, so those of most
 /// stall per byte get theirs first.
 fn stream(
@@ -323,7 +337,7 @@ fn stream(
                 None => STREAM_WINDOW.min(left / 4),
                 Some(_) => 0,
             };
-            let keep = (left - window).min(object.lockable_bytes());
+            let keep = worth_keeping(object, (left - window).min(object.lockable_bytes()));
             budget.take(at, keep);
             match why_not_ahead {
                 None => Some(stream_of(at, object, keep)),

@@ -311,6 +311,31 @@ fn what_is_swept_once_is_only_read_ahead() {
 }
 
 #[test]
+fn of_a_triangle_whose_start_is_seldom_used_nothing_is_kept() {
+    let of_cells = |first: u64, step: u64| {
+        let cells = (0..64).map(|cell| Cell {
+            swap_ins: first + step * cell,
+            ..Cell::default()
+        });
+        let heat = Heat {
+            cells: cells.collect(),
+            cell_bytes: 8 * MIB,
+        };
+        ObjectFacts {
+            heat: Some(heat),
+            ..object("a", 512, 900, 6.0, Pattern::Loop)
+        }
+    };
+    let even = actions(&[of_cells(1000, 0)], 256);
+    assert!(matches!(even[..], [Action::Stream { .. }]), "{even:?}");
+    let triangle = actions(&[of_cells(100, 100)], 256);
+    assert!(
+        matches!(triangle[..], [Action::Prefetch(_)]),
+        "{triangle:?}"
+    );
+}
+
+#[test]
 fn what_nothing_is_left_for_is_read_ahead_and_keeps_nothing() {
     let objects = [
         object("first", 512, 900, 9.0, Pattern::Loop),
