@@ -352,15 +352,16 @@ impl Helper {
             worked |= step.is_some();
             if let Some(Step::Read(ranges)) = step {
                 let pages = ranges.into_iter().flat_map(|range| range.step_by(PAGE));
+                // Nobody waits for them: that is no reason to blame a lock.
                 for address in pages {
-                    self.note_arrival(address, Some(index));
+                    self.arrivals.note(address);
                 }
             }
         }
         worked
     }
 
-    /// A page has come, of the object that this follower follows, or of none. Locks elsewhere may be to blame for it.
+    /// The program had to wait for a page, of the object that this follower follows, or of none. Locks elsewhere may be to blame for it.
     fn note_arrival(&mut self, address: usize, of: Option<usize>) {
         let Some(when) = self.arrivals.note(address) else {
             return;
