@@ -1,50 +1,11 @@
 /* Ways to go through memory, one for each word: what plans have to tell apart, and where they could do harm. Each has MIB MiB (192) in
  * all, does the same work in each run, and prints a checksum. */
 
-#include <inttypes.h>
 #include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-enum { PAGE_WORDS = 512, LINE_WORDS = 8, THREADS = 4 };
+#include "words.h"
 
-static uint64_t state = 88172645463325252;
-
-/* xorshift64*: the same order in every run. */
-static uint64_t next_random(void) {
-    state ^= state >> 12;
-    state ^= state << 25;
-    state ^= state >> 27;
-    return state * UINT64_C(0x2545f4914f6cdd1d) >> 16;
-}
-
-/* Half of each page is random: it compresses by about half. */
-static void fill(uint64_t *words, size_t count) {
-    for (size_t word = 0; word < count; word++) {
-        words[word] = word % PAGE_WORDS < PAGE_WORDS / 2 ? next_random() : 0;
-    }
-}
-
-static uint64_t *allocate(size_t count) {
-    uint64_t *words = malloc(count * sizeof *words);
-    if (words == NULL) {
-        perror("shapes: malloc");
-        exit(EXIT_FAILURE);
-    }
-    return words;
-}
-
-/* One word of each line of the cache. */
-static uint64_t sweep(const uint64_t *words, size_t count) {
-    const volatile uint64_t *from = words;
-    uint64_t sum = 0;
-    for (size_t word = 0; word < count; word += LINE_WORDS) {
-        sum = sum * 31 + from[word];
-    }
-    return sum;
-}
+enum { THREADS = 4 };
 
 /* A large array in order, and for each page of it look-ups at random in a small one, which then is as good as always in use. */
 static uint64_t look_up_beside_sweep(size_t count, size_t small, int look_ups) {
@@ -233,10 +194,7 @@ static uint64_t binary_search(size_t count) {
     return sum;
 }
 
-static const struct shape {
-    const char *name;
-    uint64_t (*run)(size_t);
-} SHAPES[] = {
+static const struct shape SHAPES[] = {
     {"join", join},           {"hot-table", hot_table}, {"columns", columns},
     {"transpose", transpose}, {"phases", phases},       {"two-sizes", two_sizes},
     {"stencil", stencil},     {"queue", queue},         {"threads", threads},
@@ -244,13 +202,5 @@ static const struct shape {
 };
 
 int main(int count, char **values) {
-    size_t mebibytes = count > 2 ? strtoul(values[2], NULL, 10) : 192;
-    for (size_t at = 0; count > 1 && mebibytes >= 16 && at < sizeof SHAPES / sizeof *SHAPES; at++) {
-        if (strcmp(values[1], SHAPES[at].name) == 0) {
-            printf("%016" PRIx64 "\n", SHAPES[at].run((mebibytes << 20) / sizeof(uint64_t)));
-            return EXIT_SUCCESS;
-        }
-    }
-    fputs("usage: shapes WORD [MIB]\n", stderr);
-    return 2;
+    return run_shape(SHAPES, sizeof SHAPES / sizeof *SHAPES, count, values);
 }
