@@ -2,72 +2,101 @@
 //! these again and again meanwhile (down a column of a matrix, of which 512 lie in a page). Nothing shows how often. Who
 //! takes so much memory that they no longer stay, or drops them behind a sweep, has it wait for them each time.
 
+use pagewise_predict::Clock;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
-use crate::unseen;
 use crate::unseen::Moment;
 
-/// A pause is as long as the work on what came since the last, so many times as long as the time between two swap-ins in the middle,
+/// A pause is as long as the work since the last one, so many times as long as the time between two swap-ins in the middle,
 const PAUSE: u64 = 64;
 /// and at least so long, in own time, ns. (A program that is interrupted makes none.)
 const LEAST_PAUSE_NS: u64 = 1_000_000;
 /// Pauses matter if they are so large a part of the program's own time.
 const LEAST_PAUSED: f64 = 0.4;
-/// A pause counts after so large a part of all swap-ins: some pages come back long before a program does what it is for.
-const LEAST_BURST: f64 = 0.01;
+/// Of the swap-ins, those before so large a part are not looked at: some pages come back while memory is filled.
+const FILLING: f64 = 0.01;
 /// Of the swap-ins, so many are in bursts of at most the size that is told.
 const MOST: f64 = 0.9;
 
-/// How many pages come back in a burst before a pause; `None`: the program makes no pauses to speak of.
-pub(crate) fn read(trace: &Trace) -> Result<Option<u64>, TraceError> {
+/// How many pages come back in a burst before a pause, of a program in a memory of so many; `None`: the program makes no pauses to speak of.
+pub(crate) fn read(trace: &Trace, memory: u64) -> Result<Option<u64>, TraceError> {
     let mut moments = Vec::new();
     for event in trace.events()? {
         let moment = Moment::of(&event?, None);
         moments.extend(moment.is_swap_in().then_some(moment));
     }
     moments.sort_by_key(Moment::time_ns);
-    let clock = unseen::clock(&moments);
-    let times = moments.iter().map(|moment| clock.own(moment.time_ns()));
-    let times: Vec<u64> = times.collect();
-    Ok(pages_of_burst(&times))
+    let clock = clock(trace, &moments)?;
+    let longest = moments.iter().map(|moment| moment.wait().1).max();
+    let gaps = moments.windows(2).map(|pair| {
+        let own = |at: usize| clock.own(pair[at].time_ns());
+        let all_ns = own(1).saturating_sub(own(0));
+        let is_timed = pair.iter().all(Moment::is_timed);
+        Gap {
+            all_ns,
+            worked_ns: match is_timed {
+                true => all_ns,
+                // It may have waited for a page that another had asked for.
+                false => all_ns.saturating_sub(longest.unwrap_or(0)),
+            },
+        }
+    });
+    Ok(pages_of_burst(&gaps.collect::<Vec<_>>(), memory))
 }
 
-/// By the times of swap-ins, in own time and in order.
-fn pages_of_burst(times: &[u64]) -> Option<u64> {
-    let gaps: Vec<u64> = times
-        .windows(2)
-        .map(|pair| pair[1].saturating_sub(pair[0]))
-        .collect();
-    let mut sorted = gaps.clone();
+/// From one swap-in to the next.
+#[derive(Clone, Copy, Debug)]
+struct Gap {
+    /// Own time, ns, and waiting that was not timed.
+    all_ns: u64,
+    /// Of that, what is own time for sure.
+    worked_ns: u64,
+}
+
+/// The program's own time, without what it waited for pages and for reclaim.
+fn clock(trace: &Trace, swap_ins: &[Moment]) -> Result<Clock, TraceError> {
+    let mut waits: Vec<(u64, u64)> = swap_ins.iter().map(Moment::wait).collect();
+    for stall in trace.stalls()? {
+        let stall = stall?;
+        if !stall.in_fault {
+            waits.push((stall.time_ns, stall.duration_ns));
+        }
+    }
+    waits.sort_unstable();
+    Ok(Clock::new(waits.into_iter()))
+}
+
+/// By the own time from each swap-in to the next, ns; `memory`: how many pages memory holds.
+fn pages_of_burst(gaps: &[Gap], memory: u64) -> Option<u64> {
+    let mut sorted: Vec<u64> = gaps.iter().map(|gap| gap.worked_ns).collect();
     sorted.sort_unstable();
     let pause = (PAUSE * sorted.get(sorted.len() / 2)?).max(LEAST_PAUSE_NS);
-    let least = LEAST_BURST * times.len() as f64;
+    let filled = (FILLING * gaps.len() as f64) as usize;
     let (mut paused, mut all) = (0, 0);
     let (mut bursts, mut pages, mut worked) = (Vec::new(), 1, 0);
-    for (number, &gap) in gaps.iter().enumerate() {
-        // What few pages come back before is the filling.
-        if number as f64 >= least {
-            all += gap;
-        }
-        if gap < pause {
+    for gap in &gaps[filled..] {
+        all += gap.all_ns;
+        if gap.worked_ns < pause {
             pages += 1;
-            worked += gap;
+            worked += gap.worked_ns;
             continue;
         }
-        if gap >= worked && pages as f64 >= least {
-            paused += gap;
+        if gap.worked_ns >= worked {
+            paused += gap.worked_ns;
         }
         worked = 0;
         bursts.push(std::mem::replace(&mut pages, 1));
     }
     bursts.push(pages);
-    if (paused as f64) < LEAST_PAUSED * all as f64 {
+    if paused == 0 || (paused as f64) < LEAST_PAUSED * all as f64 {
         return None;
     }
+    // What is more than memory holds is not there to be used in a pause.
+    bursts.retain(|&pages| pages <= memory);
     bursts.sort_unstable();
+    let most = MOST * bursts.iter().sum::<u64>() as f64;
     let mut seen = 0;
-    let most = MOST * times.len() as f64;
     bursts.into_iter().find(|pages| {
         seen += pages;
         seen as f64 >= most
@@ -78,51 +107,66 @@ fn pages_of_burst(times: &[u64]) -> Option<u64> {
 mod tests {
     use super::*;
 
+    const MEMORY: u64 = 25_000;
+
+    fn found(gaps: &[u64]) -> Option<u64> {
+        let gaps = gaps.iter().map(|&ns| Gap {
+            all_ns: ns,
+            worked_ns: ns,
+        });
+        pages_of_burst(&gaps.collect::<Vec<_>>(), MEMORY)
+    }
+
     /// Swap-ins a microsecond apart, and a pause after each so many.
-    fn times(burst: u64, pause_ns: u64) -> Vec<u64> {
-        let mut now = 0;
-        let mut times = Vec::new();
-        for number in 0..20 * burst {
-            now += if number.is_multiple_of(burst) {
-                pause_ns
-            } else {
-                1000
-            };
-            times.push(now);
-        }
-        times
+    fn gaps(burst: usize, pause_ns: u64) -> Vec<u64> {
+        let one = std::iter::repeat_n(1000, burst - 1).chain([pause_ns]);
+        std::iter::repeat_n(one, 20).flatten().collect()
     }
 
     /// A window of so many pages, gone through twice, moves on by a sixth: what it comes to is a burst each time.
     #[test]
     fn a_window_that_moves_on_makes_pauses() {
-        let (mut now, mut times) = (0, vec![0]);
         // The first window comes while the last pages of the array are filled.
-        now += 250_000_000;
-        for burst in [16_000; 1].into_iter().chain([2700; 12]) {
-            for _ in 0..burst {
-                now += 1000;
-                times.push(now);
-            }
-            now += 9_000_000;
+        let mut gaps = vec![250_000_000];
+        for burst in std::iter::once(16_000).chain([2700; 12]) {
+            gaps.extend(std::iter::repeat_n(1000, burst - 1));
+            gaps.push(9_000_000);
         }
-        assert_eq!(pages_of_burst(&times), Some(16_000));
+        assert!(found(&gaps).is_some_and(|pages| (15_000..=16_000).contains(&pages)));
+    }
+
+    /// Down the columns of one matrix, whose pages come in a burst and stay for many rows of the other, which come a few pages at a time.
+    #[test]
+    fn what_stays_while_little_else_comes_is_a_burst() {
+        let mut gaps = Vec::new();
+        for _ in 0..6 {
+            gaps.extend([1000; 3072]);
+            for _ in 0..512 {
+                gaps.extend([1000, 1000, 1000, 1000, 1000, 1_800_000]);
+            }
+        }
+        assert!(found(&gaps).is_some_and(|pages| pages >= 3072));
+    }
+
+    #[test]
+    fn what_memory_does_not_hold_is_not_used_in_a_pause() {
+        // Two sweeps, then work on a few pages.
+        let mut gaps = vec![1000; 2 * 50_000];
+        gaps.extend([50_000_000; 10]);
+        assert_eq!(found(&gaps), Some(1));
     }
 
     #[test]
     fn a_burst_is_what_comes_back_before_a_pause() {
-        assert_eq!(pages_of_burst(&times(3000, 30_000_000)), Some(3000));
+        assert_eq!(found(&gaps(3000, 30_000_000)), Some(3000));
         // Interruptions, and none.
-        assert_eq!(pages_of_burst(&times(3000, 2_000_000)), None);
-        assert_eq!(pages_of_burst(&times(3000, 1000)), None);
+        assert_eq!(found(&gaps(3000, 2_000_000)), None);
+        assert_eq!(found(&gaps(3000, 1000)), None);
         // A page that comes back while all is filled.
-        let mut filled = times(100_000, 1000);
-        filled
-            .iter_mut()
-            .skip(1)
-            .for_each(|time| *time += 1_000_000_000_000);
-        assert_eq!(pages_of_burst(&filled), None);
-        assert_eq!(pages_of_burst(&[]), None);
-        assert_eq!(pages_of_burst(&[5]), None);
+        let mut filled = gaps(5000, 1000);
+        filled[0] = 1_000_000_000_000;
+        assert_eq!(found(&filled), None);
+        assert_eq!(found(&[]), None);
+        assert_eq!(found(&[5]), None);
     }
 }

@@ -60,6 +60,8 @@ pub(crate) struct ObjectFacts {
     pub(crate) can_have_rule: bool,
     /// Whether it is gone through in wide steps or in no order in a part of the run that counts.
     pub(crate) has_other_phases: bool,
+    /// What is touched of it in one pass in wide steps, bytes; 0: there are none.
+    pub(crate) pass_bytes: u64,
     /// Whether it is one block, so that a part of it is the same part all the time.
     pub(crate) is_one_block: bool,
     /// Which parts of it are accessed most; `None`: that was not looked at.
@@ -105,6 +107,11 @@ impl ObjectFacts {
                 .objects
                 .iter()
                 .any(|object| has_other_phases(object)),
+            pass_bytes: subject
+                .objects
+                .iter()
+                .map(|object| (share_of_pass(object) * block_bytes as f64) as u64)
+                .sum(),
             is_one_block: subject.objects.len() == 1 && most_alive <= 1,
             heat: None,
         }
@@ -214,19 +221,29 @@ fn is_sweep(pattern: Pattern) -> bool {
 
 /// Whether an object cannot be read ahead of in a part of the run that has its share of the swap-ins, whatever it is in others.
 fn has_other_phases(object: &Object) -> bool {
+    phases_that_count(object).any(|facts| !goes_page_by_page(&facts))
+}
+
+fn phases_that_count(object: &Object) -> impl Iterator<Item = PatternFacts> {
     let swap_ins: u64 = object.phases.iter().map(|phase| phase.swap_ins).sum();
-    let counts = |phase: &&Phase| phase.swap_ins as f64 >= LEAST_PHASE * swap_ins as f64;
-    let mut known = object
-        .phases
-        .iter()
-        .filter(counts)
-        .filter_map(|phase| phase.facts);
-    known.any(|facts| !goes_page_by_page(&facts))
+    let counts = move |phase: &&Phase| phase.swap_ins as f64 >= LEAST_PHASE * swap_ins as f64;
+    let counting = object.phases.iter().filter(counts);
+    counting.filter_map(|phase| phase.facts)
 }
 
 fn goes_page_by_page(facts: &PatternFacts) -> bool {
-    let is_wide = facts.stride_pages.is_some_and(|pages| pages > MOST_STRIDE);
-    is_sweep(facts.pattern) && facts.pattern != Pattern::UnorderedLoop && !is_wide
+    is_sweep(facts.pattern) && facts.pattern != Pattern::UnorderedLoop && wide_step(facts).is_none()
+}
+
+/// How many pages on it goes at a time, where that is too many to read ahead.
+fn wide_step(facts: &PatternFacts) -> Option<u64> {
+    facts.stride_pages.filter(|&pages| pages > MOST_STRIDE)
+}
+
+/// Which share of its pages one pass in wide steps touches, the largest of all parts of the run that count.
+fn share_of_pass(object: &Object) -> f64 {
+    let steps = phases_that_count(object).filter_map(|facts| wide_step(&facts));
+    steps.min().map_or(0.0, |pages| 1.0 / pages as f64)
 }
 
 /// Of a program with phases, only those count in which the object is swept, each by how long a page was away in it.

@@ -245,7 +245,8 @@ pub(crate) fn advise(
     run.stall_scale = other.as_ref().map_or(1.0, OtherSize::stall_scale);
     run.reclaim_scale = other.as_ref().map_or(1.0, |other| other.reclaim_scale);
     if choose::is_any_worth_it(&run) {
-        run.burst_bytes = bursts::read(trace)?.map(|pages| pages * run.page_bytes);
+        run.burst_bytes =
+            bursts::read(trace, memory.bytes / run.page_bytes)?.map(|pages| pages * run.page_bytes);
     }
     let subjects = Subject::all(findings, &targets);
     let facts = facts(trace, &subjects, &run)?;

@@ -254,6 +254,7 @@ mod tests {
             pieces: 1,
             can_have_rule: true,
             has_other_phases: false,
+            pass_bytes: 0,
             is_one_block: true,
             heat: None,
         };

@@ -23,9 +23,10 @@ const MOST_UNCOUNTED: f64 = 0.75;
 /// A page left or came back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
-    /// Of a fault when it ended, ns.
+    /// Of a fault when it ended, ns, if that is known.
     time_ns: u64,
-    waited_ns: u64,
+    /// `None`: it was not timed, or nobody waited.
+    waited_ns: Option<u64>,
     kind: EventKind,
     object: Option<u32>,
 }
@@ -37,7 +38,7 @@ impl Moment {
         let is_fault = matches!(event.kind, EventKind::SwapIn | EventKind::SwapCacheHit);
         Self {
             time_ns: event.time_ns,
-            waited_ns: event.latency_ns.filter(|_| is_fault).unwrap_or(0),
+            waited_ns: event.latency_ns.filter(|_| is_fault),
             kind: event.kind,
             object: object.and_then(|object| u32::try_from(object).ok()),
         }
@@ -46,6 +47,16 @@ impl Moment {
     /// Whether a page came back.
     pub(crate) fn is_swap_in(&self) -> bool {
         matches!(self.kind, EventKind::SwapIn | EventKind::SwapCacheHit)
+    }
+
+    /// Whether it is known how long the program waited, and so when it went on.
+    pub(crate) fn is_timed(&self) -> bool {
+        self.waited_ns.is_some()
+    }
+
+    /// When a wait ended, and how long it was as far as is known, ns.
+    pub(crate) fn wait(&self) -> (u64, u64) {
+        (self.time_ns, self.waited_ns.unwrap_or(0))
     }
 
     pub(crate) fn time_ns(&self) -> u64 {
@@ -153,9 +164,9 @@ fn without_pauses(mut gaps: Vec<u64>) -> Option<f64> {
 }
 
 /// The program's own time, by moments in order of time.
-pub(crate) fn clock(moments: &[Moment]) -> Clock {
+fn clock(moments: &[Moment]) -> Clock {
     let faults = moments.iter().filter(|moment| moment.is_swap_in());
-    Clock::new(faults.map(|moment| (moment.time_ns, moment.waited_ns)))
+    Clock::new(faults.map(Moment::wait))
 }
 
 #[cfg(test)]

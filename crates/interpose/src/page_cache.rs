@@ -152,23 +152,23 @@ fn by_mapping(file: i32, range: Range<u64>) -> Result<u64, i32> {
 pub struct FileFacts {
     /// Its device and inode: no other file has both while it is open.
     pub identity: (u64, u64),
+    /// As [`Identity::generation`].
+    pub generation: u32,
     /// Its length.
     pub bytes: u64,
     /// Neither folder, pipe, socket nor device.
     pub is_regular: bool,
 }
 
-/// What `fstat` says of a descriptor; `None`: nothing is open there.
+/// What `statx` says of a descriptor; `None`: nothing is open there.
 pub fn facts(file: i32) -> Option<FileFacts> {
-    let mut stat = std::mem::MaybeUninit::<libc::stat>::zeroed();
-    // SAFETY: a valid place for the answer.
-    let told = unsafe { libc::syscall(libc::SYS_fstat, c_long::from(file), stat.as_mut_ptr()) };
-    // SAFETY: zeroed, which is a valid stat, or filled in.
-    let stat = unsafe { stat.assume_init() };
-    (told == 0).then_some(FileFacts {
-        identity: (stat.st_dev, stat.st_ino),
-        bytes: stat.st_size.unsigned_abs(),
-        is_regular: stat.st_mode & libc::S_IFMT == libc::S_IFREG,
+    let stat = statx(file)?;
+    let device = libc::makedev(stat.stx_dev_major, stat.stx_dev_minor);
+    Some(FileFacts {
+        identity: (device, stat.stx_ino),
+        generation: generation(&stat),
+        bytes: stat.stx_size,
+        is_regular: is_regular(&stat),
     })
 }
 
@@ -179,8 +179,8 @@ pub struct Identity {
     pub device: (u32, u32),
     /// The inode on that device.
     pub inode: u64,
-    /// A number by the time when it was made, so that the next file of this inode has another, unless it was made within the same few ms; 0: the
-    /// file system does not tell.
+    /// A number by the time when it was made, so that the next file of this inode has another, unless it was made within the same few ms. Of
+    /// file systems that do not tell the time, that of all files is the same.
     pub generation: u32,
     /// Its length.
     pub bytes: u64,
@@ -190,6 +190,17 @@ pub struct Identity {
 
 /// Which regular file is open; `None`: something else, or nothing.
 pub fn identity(file: i32) -> Option<Identity> {
+    let stat = statx(file).filter(is_regular)?;
+    Some(Identity {
+        device: (stat.stx_dev_major, stat.stx_dev_minor),
+        inode: stat.stx_ino,
+        generation: generation(&stat),
+        bytes: stat.stx_size,
+        is_unlinked: stat.stx_nlink == 0,
+    })
+}
+
+fn statx(file: i32) -> Option<libc::statx> {
     let mut stat = std::mem::MaybeUninit::<libc::statx>::zeroed();
     // SAFETY: an empty path, and a valid place for the answer.
     let told = unsafe {
@@ -204,21 +215,19 @@ pub fn identity(file: i32) -> Option<Identity> {
     };
     // SAFETY: zeroed, which is a valid statx, or filled in.
     let stat = unsafe { stat.assume_init() };
-    let is_regular = u32::from(stat.stx_mode) & libc::S_IFMT == libc::S_IFREG;
-    if told != 0 || !is_regular {
-        return None;
-    }
+    (told == 0).then_some(stat)
+}
+
+fn is_regular(stat: &libc::statx) -> bool {
+    u32::from(stat.stx_mode) & libc::S_IFMT == libc::S_IFREG
+}
+
+fn generation(stat: &libc::statx) -> u32 {
     let made = stat.stx_btime;
     let made_ns = (made.tv_sec as u64)
         .wrapping_mul(1_000_000_000)
         .wrapping_add(made.tv_nsec.into());
-    Some(Identity {
-        device: (stat.stx_dev_major, stat.stx_dev_minor),
-        inode: stat.stx_ino,
-        generation: (made_ns.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32,
-        bytes: stat.stx_size,
-        is_unlinked: stat.stx_nlink == 0,
-    })
+    (made_ns.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
 }
 
 /// The flags of an open file; `None`: nothing is open.
@@ -410,6 +419,9 @@ mod tests {
             let identity = identity(file.as_raw_fd()).expect("a regular file");
             assert_eq!(super::identity(file.as_raw_fd()), Some(identity));
             assert!(identity.is_unlinked);
+            let facts = facts(file.as_raw_fd()).expect("open");
+            assert_eq!(facts.generation, identity.generation);
+            assert_eq!(facts.identity.1, identity.inode);
             identity
         };
         let first = make();

@@ -59,6 +59,9 @@ const CLEARLY: f64 = 1.2;
 const ROOM_FOR_BURSTS: u64 = 2;
 /// and where it is more than this share of memory, a sweep that is dropped behind would lose it.
 const SMALL_BURST: u64 = 16;
+/// What a pass in wide steps touches stays free of locks, too, and so large a part of that besides: it takes little of each page, and the next
+/// takes what lies beside that (down the columns of a matrix, of which 512 lie in a page).
+const ROOM_BESIDE_PASS: u64 = 4;
 /// What is wanted again so many times as soon once it is out has more use for memory.
 const MORE_WANTED: f64 = 2.0;
 /// Who waits for so much of the time does not fit, whatever else is known.
@@ -120,10 +123,13 @@ pub(crate) fn choose(
         .map(|(_, object)| object.resident_bytes())
         .sum();
     let burst_bytes = run.burst_bytes.unwrap_or(0);
+    let pass_bytes: u64 = objects.iter().map(|object| object.pass_bytes).sum();
+    let used_again =
+        (ROOM_FOR_BURSTS * burst_bytes).max(pass_bytes + pass_bytes / ROOM_BESIDE_PASS);
     let mut budget = Budget {
         free: lock_budget(memory_bytes)
             .saturating_sub(others.min(memory_bytes / 2))
-            .min(memory_bytes.saturating_sub(ROOM_FOR_BURSTS * burst_bytes)),
+            .min(memory_bytes.saturating_sub(used_again)),
         may_be_dropped_behind: burst_bytes <= memory_bytes / SMALL_BURST,
         lockable: run.lockable_bytes.unwrap_or(u64::MAX),
         without_lock: (0..objects.len()).collect(),
@@ -306,7 +312,7 @@ fn by_density(objects: &[ObjectFacts], chosen: &[usize]) -> Vec<usize> {
 /// What is kept of a sweep is its start, of so many bytes: nothing, where that comes back more seldom than the rest (a triangle of a matrix,
 /// of which less is left each time).
 fn worth_keeping(object: &ObjectFacts, keep: u64) -> u64 {
-    let heat = object.heat.as_ref().filter(|_| object.is_one_block);
+    let heat = object.heat.as_ref();
     let returns = heat.and_then(|heat| heat.returns_at_start(keep));
     match returns.is_some_and(|returns| returns < AT_START) {
         true => 0,

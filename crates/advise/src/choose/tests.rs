@@ -22,6 +22,7 @@ fn object(name: &str, mib: u64, stall_ms: u64, returns: f64, pattern: Pattern) -
         pieces: 1,
         can_have_rule: true,
         has_other_phases: false,
+        pass_bytes: 0,
         is_one_block: true,
         heat: None,
     }
@@ -308,6 +309,28 @@ fn many_threads_that_wait_a_little_each_are_not_thrashing() {
 fn what_is_swept_once_is_only_read_ahead() {
     let actions = actions(&[object("a", 512, 900, 1.0, Pattern::Sequential)], 256);
     assert!(matches!(actions[..], [Action::Prefetch(_)]), "{actions:?}");
+}
+
+#[test]
+fn what_a_pass_in_wide_steps_touches_stays_free_of_locks() {
+    let of_pass = |mib: u64| {
+        let strided = ObjectFacts {
+            has_other_phases: true,
+            pass_bytes: mib * MIB,
+            ..object("a", 512, 900, 6.0, Pattern::Strided)
+        };
+        match actions(&[strided], 256)[..] {
+            [
+                Action::Lock {
+                    keep_bytes: Some(keep),
+                    ..
+                },
+            ] => keep / MIB,
+            ref other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(of_pass(100), 256 - 125);
+    assert!(of_pass(0) > 200);
 }
 
 #[test]

@@ -404,12 +404,13 @@ impl RuleOutcome {
                 count(self.dropped_pages)
             ));
         } else if matches!(self.action, "stream" | "prefetch") {
-            parts.push("nothing read ahead: no sweep that swapped".to_owned());
+            let why = self.stopped_as.unwrap_or("no sweep that swapped");
+            parts.push(format!("nothing read ahead: {why}"));
         }
-        if let Some(why) = self.stopped_as {
+        if let Some(why) = self.stopped_as.filter(|_| self.read_ahead_pages > 0) {
             parts.push(format!(
-                "reading ahead stopped {} of {} times: {why}",
-                self.read_ahead_stopped, self.read_ahead_began
+                "left alone {} times: {why}",
+                self.read_ahead_stopped
             ));
         }
         if self.advised_bytes > 0 {

@@ -665,6 +665,57 @@ fn rules_are_found_when_the_table_of_call_paths_is_full() {
 }
 
 #[test]
+fn a_program_that_is_killed_while_hints_are_in_force_is_told_with_what_was_done() {
+    let Some(_machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let folder = folder.path();
+    plan_for(folder, &[("reads", DROP, None)]);
+    let words = ["for-ever", "data", "other"];
+    // From outside.
+    let program = waiting(folder, &words);
+    let enforcer = Enforcer::start(folder, &[pid(&program)]);
+    fs::write(folder.join("go"), "").expect("written");
+    std::thread::sleep(Duration::from_secs(1));
+    program.signal(Signal::KILL);
+    let said = enforcer.end();
+    assert_eq!(program.end().code, None);
+    assert!(
+        number(&outcome(folder)["io"][0]["gone_pages"]) > 0,
+        "{said:#?}"
+    );
+    // From inside.
+    let arguments = [
+        "apply",
+        "plan.toml",
+        "--json",
+        "outcome.json",
+        "--",
+        "./hints",
+    ];
+    let arguments: Vec<&str> = arguments.into_iter().chain(words).collect();
+    let applied = start(command(folder, &arguments));
+    let children = format!("/proc/{0}/task/{0}/children", applied.pid());
+    let mut child = String::new();
+    assert!(within(Duration::from_secs(20), || {
+        child = fs::read_to_string(&children).unwrap_or_default();
+        let name = format!("/proc/{}/comm", child.trim());
+        fs::read_to_string(name).is_ok_and(|name| name == "hints\n")
+    }));
+    std::thread::sleep(Duration::from_secs(1));
+    let child = child.trim().parse().expect("one process");
+    let child = rustix::process::Pid::from_raw(child).expect("its number");
+    rustix::process::kill_process(child, Signal::KILL).expect("sent");
+    let ended = applied.end();
+    assert_eq!(ended.code, Some(137), "{ended:#?}");
+    assert!(
+        number(&outcome(folder)["io"][0]["gone_pages"]) > 0,
+        "{ended:#?}"
+    );
+}
+
+#[test]
 fn what_cannot_be_enforced_is_refused_or_told() {
     let Some(_machine) = Machine::reserve() else {
         return;

@@ -19,7 +19,6 @@ use super::locks;
 use super::objects::Object;
 use super::objects::PAGE;
 use super::probes::Probes;
-use super::regret::Arrivals;
 use super::regret::Drops;
 use super::regret::Worth;
 use super::sweep::Progress;
@@ -57,13 +56,6 @@ pub(super) struct Memory {
 
 impl Memory {
     const UNKNOWN: Self = Self { now: 0, room: None };
-
-    pub(super) fn new(arrivals: &Arrivals, room: Option<u64>) -> Self {
-        Self {
-            now: arrivals.now(),
-            room,
-        }
-    }
 }
 
 pub(super) struct Follower {
@@ -250,8 +242,8 @@ impl Follower {
         let Some(room) = memory.room else {
             return;
         };
-        for address in ranges.iter().cloned().flat_map(|range| range.step_by(PAGE)) {
-            self.drops.note_wanted(address, 1, memory.now, room);
+        for address in ranges.into_iter().flat_map(|range| range.step_by(PAGE)) {
+            self.drops.note_wanted(address, memory.now, room);
         }
         if self.makes_room && self.drops.is_harm() {
             self.makes_room = false;
@@ -371,6 +363,11 @@ impl Follower {
         self.makes_room
     }
 
+    /// Whether it reads ahead now, and does not only make room.
+    pub(super) fn reads_ahead(&self) -> bool {
+        self.makes_room && self.gain.is_active() && !self.trial.is_on()
+    }
+
     /// What it may read ahead beside others. A lead that the plan gives is its own.
     fn shared_sizes(&self, active: usize) -> Sizes {
         match self.lead_is_given {
@@ -407,6 +404,9 @@ impl Follower {
         let (ranges, advice, counts) = match step.clone() {
             Step::Read(ranges) => {
                 self.miss(plan, ranges.clone(), memory, now_ns);
+                if !self.makes_room {
+                    return None;
+                }
                 (ranges, system::WILL_NEED, OfRule::ReadAhead)
             }
             Step::Drop(ranges) => {

@@ -10,28 +10,18 @@ use pagewise_abi::plan::PlanAction;
 use pagewise_abi::status::OfRule;
 use pagewise_abi::status::Total;
 use pagewise_interpose as interpose;
-use pagewise_interpose::Fault;
 use pagewise_interpose::FaultEvents;
 use pagewise_interpose::Leftover;
 use pagewise_interpose::system;
-use pagewise_interpose::system::PageMap;
 
 use super::Hook;
-use super::follower;
-use super::follower::Follower;
-use super::follower::Memory;
+use super::followers::Followers;
 use super::loaded;
 use super::loaded::Plan;
-use super::locks;
 use super::objects;
 use super::objects::Object;
-use super::objects::PAGE;
 use super::prezero;
-use super::regret::Arrivals;
-use super::sweep::Step;
 
-/// Objects that are followed at once, at most.
-const MOST_FOLLOWED: usize = 64;
 /// So many major faults within so long mean swapping: from a disk, or of a program that computes much with each page, few come.
 const SWAPPING: u64 = 32;
 const SWAPPING_NS: u64 = 1_000_000_000;
@@ -76,45 +66,10 @@ fn run() {
     let Some(plan) = loaded::plan() else {
         return;
     };
-    match places(plan) {
-        Some(places) => Helper::new(plan, places).run(),
+    match Followers::map(plan) {
+        Some(followers) => Helper::new(plan, followers).run(),
         None => plan.status.set(Total::ThreadErrno, libc::ENOMEM as u64),
     }
-}
-
-/// What the stack of a thread has no room for.
-struct Places {
-    followers: [Option<Follower>; MOST_FOLLOWED],
-    arrivals: Arrivals,
-}
-
-/// Places for followers. Once in a process.
-fn places(plan: &Plan) -> Option<&'static mut Places> {
-    // SAFETY: a new mapping; nobody is told of it.
-    let start = unsafe {
-        libc::syscall(
-            libc::SYS_mmap,
-            0 as libc::c_long,
-            size_of::<Places>(),
-            libc::c_long::from(libc::PROT_READ | libc::PROT_WRITE),
-            libc::c_long::from(libc::MAP_PRIVATE | libc::MAP_ANONYMOUS),
-            -1 as libc::c_long,
-            0 as libc::c_long,
-        )
-    };
-    if start <= 0 {
-        return None;
-    }
-    let places = start as *mut Places;
-    for index in 0..MOST_FOLLOWED {
-        // SAFETY: within the mapping, which is aligned to pages.
-        unsafe { (&raw mut (*places).followers[index]).write(None) };
-    }
-    let memory = locks::memory_bytes(plan).unwrap_or(0) as usize;
-    // SAFETY: as before; a mapping is zeros, which is what new ones hold but for how many are followed.
-    unsafe { (&raw mut (*places).arrivals).write(Arrivals::new(memory)) };
-    // SAFETY: all is initialized; the mapping is never unmapped, and nobody else has it.
-    Some(unsafe { &mut *places })
 }
 
 struct Helper {
@@ -125,12 +80,7 @@ struct Helper {
     has_precedence: bool,
     /// The kernel refused to tell of faults.
     is_blind: bool,
-    followers: &'static mut [Option<Follower>],
-    arrivals: &'static mut Arrivals,
-    /// Pages that there is room for beside what is locked; `None`: unknown.
-    room: Option<u64>,
-    /// The objects were those that are followed when they had changed so often.
-    changes: Option<usize>,
+    followers: &'static mut Followers,
     /// Major faults at the beginning of a window in time, and when that was.
     majors: u64,
     majors_ns: u64,
@@ -145,17 +95,14 @@ struct Helper {
 }
 
 impl Helper {
-    fn new(plan: &'static Plan, places: &'static mut Places) -> Self {
+    fn new(plan: &'static Plan, followers: &'static mut Followers) -> Self {
         Self {
             plan,
             events: FaultEvents::new(),
             is_following: false,
             has_precedence: false,
             is_blind: false,
-            followers: &mut places.followers,
-            arrivals: &mut places.arrivals,
-            room: None,
-            changes: None,
+            followers,
             majors: system::major_faults(),
             majors_ns: 0,
             is_swap_seen: false,
@@ -171,7 +118,7 @@ impl Helper {
     fn run(mut self) {
         loop {
             let now_ns = interpose::now_ns();
-            self.look_at_objects();
+            self.followers.keep_up(self.plan);
             let pause_ns = if self.is_following {
                 self.follow(now_ns)
             } else {
@@ -200,51 +147,11 @@ impl Helper {
         self.plan.action_of(object.rule)
     }
 
-    /// Followers for objects that have come, none for those that have gone.
-    fn look_at_objects(&mut self) {
-        let changes = objects::changes();
-        if self.changes.replace(changes) == Some(changes) {
-            return;
-        }
-        let mut alive = [Object::new(0, 0, 0); MOST_FOLLOWED];
-        let is_swept = |object: &Object| {
-            let action = self.action(object);
-            let is_meant =
-                object.streamed || matches!(action, PlanAction::Stream | PlanAction::Prefetch);
-            is_meant && !follower::swept(object).is_empty()
-        };
-        let count = objects::list(&mut alive, is_swept);
-        if count == MOST_FOLLOWED {
-            let beyond = objects::count(is_swept).saturating_sub(count) as u64;
-            self.plan.status.at_least(Total::UnfollowedSweeps, beyond);
-        }
-        let alive = &alive[..count];
-        for place in self.followers.iter_mut() {
-            let Some(follower) = place else {
-                continue;
-            };
-            match alive.iter().find(|object| follower.is_of(object)) {
-                Some(object) => follower.keep_up(object),
-                None => *place = None,
-            }
-        }
-        for object in alive {
-            let mut known = self.followers.iter().flatten();
-            if known.any(|follower| follower.is_of(object)) {
-                continue;
-            }
-            if let Some(free) = self.followers.iter_mut().find(|place| place.is_none()) {
-                *free = Some(Follower::new(self.plan, object));
-            }
-        }
-    }
-
     /// Not while memory is filled, however much of it goes to swap: each page that another thread takes from the program then
     /// interrupts it, and nothing has to come back yet.
     fn wait_for_swapping(&mut self, now_ns: u64) {
         let is_swapping = self.look_for_swapping(now_ns);
-        let is_any = self.followers.iter().any(Option::is_some);
-        if is_any && is_swapping {
+        if is_swapping && !self.followers.is_empty() {
             if !std::mem::replace(&mut self.has_precedence, true) {
                 self.plan.take_precedence();
             }
@@ -316,17 +223,22 @@ impl Helper {
             self.look_for_threads(now_ns);
             self.look_for_swapping(now_ns);
         }
+        let followers = &mut *self.followers;
         if self.is_blind {
-            self.look_at_pages();
+            let seen_ns = followers.look_at_pages(self.plan);
+            self.newest_ns = seen_ns.unwrap_or(self.newest_ns);
         } else {
-            self.room = locks::room(self.plan).map(|bytes| bytes / PAGE as u64);
-            self.hear_of_faults();
+            followers.look_at_room(self.plan);
+            let newest_ns = &mut self.newest_ns;
+            self.events.drain(&mut |fault| {
+                *newest_ns = fault.time_ns.max(*newest_ns);
+                followers.hear_of(self.plan, fault);
+            });
         }
-        let active = self.followers.iter().flatten();
-        let active = active.filter(|follower| follower.is_active()).count();
-        let worked = self.act(active);
+        let active = followers.active();
+        let worked = followers.act(self.plan, active, !self.is_blind);
         let calm_ns = now_ns.saturating_sub(self.newest_ns);
-        if calm_ns > CALM_NS || self.followers.iter().all(Option::is_none) {
+        if calm_ns > CALM_NS || self.followers.is_empty() {
             self.events.stop();
             self.is_following = false;
             self.begin_window(system::major_faults(), now_ns);
@@ -337,80 +249,6 @@ impl Helper {
             _ if active == 0 => WITHOUT_WORK_NS,
             (false, false) => BETWEEN_FAULTS_NS,
             (false, true) => WITHOUT_FAULTS_NS,
-        }
-    }
-
-    /// Does what is due. Whether anything was.
-    fn act(&mut self, active: usize) -> bool {
-        let (mut worked, hears) = (false, !self.is_blind);
-        for index in 0..self.followers.len() {
-            let memory = Memory::new(self.arrivals, self.room);
-            let Some(follower) = &mut self.followers[index] else {
-                continue;
-            };
-            let step = follower.act(self.plan, active, hears, memory);
-            worked |= step.is_some();
-            if let Some(Step::Read(ranges)) = step {
-                let pages = ranges.into_iter().flat_map(|range| range.step_by(PAGE));
-                // Nobody waits for them: that is no reason to blame a lock.
-                for address in pages {
-                    self.arrivals.note(address);
-                }
-            }
-        }
-        worked
-    }
-
-    /// The program had to wait for a page, of the object that this follower follows, or of none. Locks elsewhere may be to blame for it.
-    fn note_arrival(&mut self, address: usize, of: Option<usize>) {
-        let Some(when) = self.arrivals.note(address) else {
-            return;
-        };
-        let memory = Memory::new(self.arrivals, self.room);
-        let weight = self.arrivals.weight();
-        for (index, follower) in self.followers.iter_mut().enumerate() {
-            if let Some(follower) = follower
-                && Some(index) != of
-                && follower.blames_lock(when, weight, memory)
-            {
-                locks::give_up(self.plan, follower.number());
-            }
-        }
-    }
-
-    fn hear_of_faults(&mut self) {
-        let mut events = std::mem::take(&mut self.events);
-        events.drain(&mut |fault| self.hear_of(fault));
-        self.events = events;
-    }
-
-    fn hear_of(&mut self, fault: Fault) {
-        self.newest_ns = self.newest_ns.max(fault.time_ns);
-        let is_there = |place: &Option<Follower>| {
-            let follower = place.as_ref();
-            follower.is_some_and(|follower| follower.region().contains(&fault.address))
-        };
-        let of = self.followers.iter().position(is_there);
-        let memory = Memory::new(self.arrivals, self.room);
-        let mut came_ahead = false;
-        if let Some(follower) = of.and_then(|index| self.followers[index].as_mut()) {
-            follower.note(self.plan, fault, memory);
-            came_ahead = follower.is_active();
-        }
-        if !came_ahead {
-            self.note_arrival(fault.address, of);
-        }
-    }
-
-    /// A look costs some 100 us: in rounds, as long as it sees something.
-    fn look_at_pages(&mut self) {
-        let Some(map) = PageMap::open() else {
-            return;
-        };
-        for follower in self.followers.iter_mut().flatten() {
-            if let Some(newest_ns) = follower.look(self.plan, &map) {
-                self.newest_ns = newest_ns;
-            }
         }
     }
 

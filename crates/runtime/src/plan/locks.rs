@@ -371,7 +371,7 @@ pub(super) fn give_up(plan: &Plan, number: usize) {
 /// How much of a limit is left beside what all processes have locked, bytes; `None`: there is no limit.
 pub(super) fn room(plan: &Plan) -> Option<u64> {
     let limit = plan.view.sizes().limit_bytes;
-    (limit > 0).then(|| limit.saturating_sub(limit / FREE_SHARE + taken(plan)))
+    (limit > 0).then(|| limit.saturating_sub(reserve(limit) + taken(plan)))
 }
 
 /// Takes at most so many bytes of the budget, whole pages.

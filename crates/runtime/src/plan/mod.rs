@@ -10,6 +10,7 @@
 mod call_path;
 pub(crate) mod calls;
 mod follower;
+mod followers;
 mod gain;
 mod globals;
 mod hand;

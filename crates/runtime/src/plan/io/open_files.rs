@@ -45,6 +45,8 @@ pub(crate) enum Own {
 /// A regular file that is open.
 pub(super) struct OpenFile {
     pub(super) identity: (u64, u64),
+    /// The next file of that inode has another.
+    generation: u32,
     /// It has a page cache.
     pub(super) takes_hints: bool,
     /// Why the kernel does not tell what is cached of it, so that nothing of it is dropped: an errno. 0: it does, or was not asked.
@@ -82,6 +84,7 @@ impl OpenFile {
         };
         Some(Self {
             identity: facts.identity,
+            generation: facts.generation,
             takes_hints,
             cache_errno,
             always_leaves: false,
@@ -124,7 +127,8 @@ impl OpenFile {
     /// How long the file is now, bytes; `None`: the descriptor means another one.
     pub(super) fn length_if_still(&self, descriptor: i32) -> Option<u64> {
         let facts = page_cache::facts(descriptor)?;
-        (facts.identity == self.identity).then_some(facts.bytes)
+        let is_same = facts.identity == self.identity && facts.generation == self.generation;
+        is_same.then_some(facts.bytes)
     }
 }
 

@@ -1,0 +1,190 @@
+//! The objects that are swept, each with its follower, and what came into memory: what is done for one may do harm elsewhere.
+
+use pagewise_abi::plan::PlanAction;
+use pagewise_abi::status::Total;
+use pagewise_interpose::Fault;
+use pagewise_interpose::system::PageMap;
+
+use super::follower;
+use super::follower::Follower;
+use super::follower::Memory;
+use super::loaded::Plan;
+use super::locks;
+use super::objects;
+use super::objects::Object;
+use super::objects::PAGE;
+use super::regret::Arrivals;
+use super::sweep::Step;
+
+/// Objects that are followed at once, at most.
+const MOST_FOLLOWED: usize = 64;
+
+pub(super) struct Followers {
+    places: [Option<Follower>; MOST_FOLLOWED],
+    arrivals: Arrivals,
+    /// Pages that there is room for beside what is locked; `None`: unknown.
+    room: Option<u64>,
+    /// The objects were those that are followed when they had changed so often.
+    changes: Option<usize>,
+}
+
+impl Followers {
+    /// In memory of its own, for which the stack of a thread has no room. Once in a process.
+    pub(super) fn map(plan: &Plan) -> Option<&'static mut Self> {
+        // SAFETY: a new mapping; nobody is told of it.
+        let start = unsafe {
+            libc::syscall(
+                libc::SYS_mmap,
+                0 as libc::c_long,
+                size_of::<Self>(),
+                libc::c_long::from(libc::PROT_READ | libc::PROT_WRITE),
+                libc::c_long::from(libc::MAP_PRIVATE | libc::MAP_ANONYMOUS),
+                -1 as libc::c_long,
+                0 as libc::c_long,
+            )
+        };
+        if start <= 0 {
+            return None;
+        }
+        let followers = start as *mut Self;
+        for index in 0..MOST_FOLLOWED {
+            // SAFETY: within the mapping, which is aligned to pages.
+            unsafe { (&raw mut (*followers).places[index]).write(None) };
+        }
+        // SAFETY: as before.
+        unsafe {
+            (&raw mut (*followers).room).write(None);
+            (&raw mut (*followers).changes).write(None);
+        }
+        // SAFETY: all is initialized, the arrivals by the kernel: they are numbers, all 0. The mapping is never unmapped, and nobody else
+        // has it.
+        let followers = unsafe { &mut *followers };
+        let memory = locks::memory_bytes(plan).unwrap_or(0) as usize;
+        followers.arrivals.begin(memory);
+        Some(followers)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.places.iter().all(Option::is_none)
+    }
+
+    /// How many may read ahead.
+    pub(super) fn active(&self) -> usize {
+        let followers = self.places.iter().flatten();
+        followers.filter(|follower| follower.is_active()).count()
+    }
+
+    /// Followers for objects that have come, none for those that have gone.
+    pub(super) fn keep_up(&mut self, plan: &Plan) {
+        let changes = objects::changes();
+        if self.changes.replace(changes) == Some(changes) {
+            return;
+        }
+        let mut alive = [Object::new(0, 0, 0); MOST_FOLLOWED];
+        let is_swept = |object: &Object| {
+            let action = plan.action_of(object.rule);
+            let is_meant =
+                object.streamed || matches!(action, PlanAction::Stream | PlanAction::Prefetch);
+            is_meant && !follower::swept(object).is_empty()
+        };
+        let count = objects::list(&mut alive, is_swept);
+        if count == MOST_FOLLOWED {
+            let beyond = objects::count(is_swept).saturating_sub(count) as u64;
+            plan.status.at_least(Total::UnfollowedSweeps, beyond);
+        }
+        let alive = &alive[..count];
+        for place in self.places.iter_mut() {
+            let Some(follower) = place else {
+                continue;
+            };
+            match alive.iter().find(|object| follower.is_of(object)) {
+                Some(object) => follower.keep_up(object),
+                None => *place = None,
+            }
+        }
+        for object in alive {
+            let mut known = self.places.iter().flatten();
+            if known.any(|follower| follower.is_of(object)) {
+                continue;
+            }
+            if let Some(free) = self.places.iter_mut().find(|place| place.is_none()) {
+                *free = Some(Follower::new(plan, object));
+            }
+        }
+    }
+
+    /// Looks how much room there is now.
+    pub(super) fn look_at_room(&mut self, plan: &Plan) {
+        self.room = locks::room(plan).map(|bytes| bytes / PAGE as u64);
+    }
+
+    fn memory(&self) -> Memory {
+        Memory {
+            now: self.arrivals.now(),
+            room: self.room,
+        }
+    }
+
+    /// The program touched a page that had to be brought in or mapped.
+    pub(super) fn hear_of(&mut self, plan: &Plan, fault: Fault) {
+        let memory = self.memory();
+        let of = self.places.iter().position(|place| {
+            let follower = place.as_ref();
+            follower.is_some_and(|follower| follower.region().contains(&fault.address))
+        });
+        if let Some(follower) = of.and_then(|index| self.places[index].as_mut()) {
+            // What is read ahead has come before.
+            let came_ahead = follower.reads_ahead();
+            follower.note(plan, fault, memory);
+            if came_ahead {
+                return;
+            }
+        }
+        if let Some(when) = self.arrivals.note(fault.address) {
+            self.blame_locks(plan, when, of);
+        }
+    }
+
+    /// The program had to wait for a page that had come before then, of the object that this follower follows, or of none. Locks elsewhere
+    /// may be to blame for it.
+    fn blame_locks(&mut self, plan: &Plan, when: u64, of: Option<usize>) {
+        let (memory, weight) = (self.memory(), self.arrivals.weight());
+        for (index, place) in self.places.iter_mut().enumerate() {
+            if let Some(follower) = place
+                && Some(index) != of
+                && follower.blames_lock(when, weight, memory)
+            {
+                locks::give_up(plan, follower.number());
+            }
+        }
+    }
+
+    /// Where faults are not told: looks for pages that have come. A look costs some 100 us: in rounds, as long as it sees something. The time
+    /// of the newest; `None`: there is none.
+    pub(super) fn look_at_pages(&mut self, plan: &Plan) -> Option<u64> {
+        let map = PageMap::open()?;
+        let followers = self.places.iter_mut().flatten();
+        let seen = followers.filter_map(|follower| follower.look(plan, &map));
+        seen.last()
+    }
+
+    /// Does what is due, where so many may read ahead; `hears`: faults are told. Whether anything was.
+    pub(super) fn act(&mut self, plan: &Plan, active: usize, hears: bool) -> bool {
+        let mut worked = false;
+        for index in 0..self.places.len() {
+            let memory = self.memory();
+            let Some(follower) = &mut self.places[index] else {
+                continue;
+            };
+            let step = follower.act(plan, active, hears, memory);
+            worked |= step.is_some();
+            if let Some(Step::Read(ranges)) = step {
+                // Nobody waits for them: that is no reason to blame a lock.
+                for address in ranges.into_iter().flat_map(|range| range.step_by(PAGE)) {
+                    self.arrivals.note(address);
+                }
+            }
+        }
+        worked
+    }
+}
