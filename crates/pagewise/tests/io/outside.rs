@@ -673,7 +673,12 @@ fn a_program_that_is_killed_while_hints_are_in_force_is_told_with_what_was_done(
     let folder = folder.path();
     plan_for(folder, &[("reads", DROP, None)]);
     let words = ["for-ever", "data", "other"];
+    let evict = || {
+        let file = fs::File::open(folder.join("data")).expect("open");
+        rustix::fs::fadvise(&file, 0, None, Advice::DontNeed).expect("evicted");
+    };
     // From outside.
+    evict();
     let program = waiting(folder, &words);
     let enforcer = Enforcer::start(folder, &[pid(&program)]);
     fs::write(folder.join("go"), "").expect("written");
@@ -686,6 +691,7 @@ fn a_program_that_is_killed_while_hints_are_in_force_is_told_with_what_was_done(
         "{said:#?}"
     );
     // From inside.
+    evict();
     let arguments = [
         "apply",
         "plan.toml",

@@ -655,6 +655,45 @@ fn what_a_child_leaves_in_shared_memory_is_ours_to_release() {
 }
 
 #[test]
+fn what_is_wanted_again_too_soon_is_dropped_no_more() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = planned(&[], &STREAM);
+    let ended = apply_limited(folder.path(), "64M", "./planned window");
+    assert_eq!(ended.expect_code(0).stdout, "ok\n");
+    let rule = &outcome(folder.path())["rules"][0];
+    let why = rule["stopped_as"].as_str().unwrap_or_default();
+    // Or it was seen before that all is there.
+    let is_left = why.contains("wanted again too soon") || why.contains("in memory by itself");
+    assert!(is_left, "{rule}");
+    machine.assert_restored();
+}
+
+#[test]
+fn a_lock_that_costs_more_than_it_saves_is_given_up() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let keep = Action::Stream {
+        keep_bytes: Some(40 << 20),
+        ahead: ReadAhead::default(),
+    };
+    let folder = planned(&[], &keep);
+    let ended = apply_limited(folder.path(), "64M", "./planned lookups").expect_code(0);
+    assert_eq!(ended.stdout, "ok\n");
+    let rule = &outcome(folder.path())["rules"][0];
+    assert_eq!(number(&rule["given_up"]), 1, "{rule}");
+    assert!(ended.stderr.contains("locks ended"), "{ended:#?}");
+    // The same sweep without the look-ups keeps its lock.
+    let ended = apply_limited(folder.path(), "64M", "./planned sweep").expect_code(0);
+    let rule = &outcome(folder.path())["rules"][0];
+    assert_eq!(number(&rule["given_up"]), 0, "{rule}: {ended:#?}");
+    assert!(number(&rule["locked_bytes"]) > 30 << 20, "{rule}");
+    machine.assert_restored();
+}
+
+#[test]
 fn threads_and_what_has_grown_are_followed() {
     let Some(machine) = Machine::reserve() else {
         return;

@@ -73,12 +73,16 @@ static void fill(uint64_t *words, size_t bytes) {
         words[i] = i * 0x9e3779b97f4a7c15u;
 }
 
-static void check(const uint64_t *words, size_t bytes) {
-    for (size_t i = 0; i < bytes / 8; i++)
+static void check_part(const uint64_t *words, size_t start, size_t bytes) {
+    for (size_t i = start / 8; i < (start + bytes) / 8; i++)
         if (words[i] != i * 0x9e3779b97f4a7c15u) {
             fprintf(stderr, "planned: word %zu is wrong\n", i);
             exit(1);
         }
+}
+
+static void check(const uint64_t *words, size_t bytes) {
+    check_part(words, 0, bytes);
 }
 
 static void plain(size_t bytes) {
@@ -321,6 +325,35 @@ static void sweep(void) {
     fill(words, bytes);
     for (int pass = 0; pass < 3; pass++)
         check(words, bytes);
+    free(words);
+}
+
+// A part of it, again and again, then the part that begins a little further on: each fits, and is wanted soon after it was left.
+static void sweep_in_a_window(void) {
+    const size_t bytes = 96 * MIB, width = 36 * MIB, step = 6 * MIB;
+    uint64_t *words = make(bytes);
+    fill(words, bytes);
+    for (size_t start = 0; start + width <= bytes; start += step)
+        for (int pass = 0; pass < 4; pass++)
+            check_part(words, start, width);
+    free(words);
+}
+
+// What was swept is needed no more, and its lock leaves too little for a table that is looked up from here on.
+static void sweep_then_look_up(void) {
+    const size_t bytes = 96 * MIB, table_bytes = 40 * MIB;
+    uint64_t *words = make(bytes), *table = malloc(table_bytes);
+    fill(words, bytes);
+    for (int pass = 0; pass < 3; pass++)
+        check(words, bytes);
+    fill(table, table_bytes);
+    volatile uint64_t *looked_up = table;
+    uint64_t place = 1;
+    for (int look_up = 0; look_up < 400000; look_up++) {
+        place = place * 6364136223846793005u + 1442695040888963407u;
+        looked_up[(place >> 20) % (table_bytes / sizeof *table)]++;
+    }
+    free(table);
     free(words);
 }
 
@@ -764,6 +797,10 @@ int main(int count, char **values) {
         sweep_in_threads();
     else if (strcmp(kind, "advise") == 0)
         advise();
+    else if (strcmp(kind, "window") == 0)
+        sweep_in_a_window();
+    else if (strcmp(kind, "lookups") == 0)
+        sweep_then_look_up();
     else if (strcmp(kind, "sweep") == 0)
         sweep();
     else if (strcmp(kind, "blind") == 0) {
