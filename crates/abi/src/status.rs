@@ -176,28 +176,18 @@ impl WhyWithdrawn {
 pub enum Why {
     /// It was not faster.
     NoGain = 1,
-    /// The accesses are no sweep.
-    NoSweep = 2,
-    /// Too little memory was left to read ahead into.
-    NoMemory = 3,
     /// What lies ahead is in memory without it.
-    Fits = 4,
+    Fits = 2,
     /// What was dropped behind was wanted again too soon.
-    Missed = 5,
+    Missed = 3,
 }
 
 impl Why {
     /// From its number.
     pub fn from_number(number: u64) -> Option<Self> {
-        [
-            Self::NoGain,
-            Self::NoSweep,
-            Self::NoMemory,
-            Self::Fits,
-            Self::Missed,
-        ]
-        .into_iter()
-        .find(|why| *why as u64 == number)
+        [Self::NoGain, Self::Fits, Self::Missed]
+            .into_iter()
+            .find(|why| *why as u64 == number)
     }
 }
 

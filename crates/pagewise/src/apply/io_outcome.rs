@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::outcome::error_text;
 use super::server::Words;
 
+const NOTHING_DONE: &str = "nothing was read or written there";
 const NO_GAIN: &str = "the calls were no faster with it";
 
 #[derive(Debug, Serialize)]
@@ -57,7 +58,7 @@ impl IoOutcome {
         let calls = word(OfIo::Calls);
         let unmatched = match sent {
             Err(why) => Some(why.clone()),
-            Ok(_) if calls == 0 => Some("nothing was read or written there".to_owned()),
+            Ok(_) if calls == 0 => Some(NOTHING_DONE.to_owned()),
             Ok(_) => None,
         };
         let files_pattern = match &rule.target {
@@ -100,6 +101,15 @@ impl IoOutcome {
             readahead_withdrawn,
             taken_over: word(OfIo::TakenOver),
             time_ratio: (ratio > 0).then_some(ratio as f64 / 1000.0),
+        }
+    }
+
+    /// From outside only calls on regular files are seen.
+    pub(super) fn seen_from_outside(&mut self) {
+        if self.calls == 0 && self.unmatched.as_deref() == Some(NOTHING_DONE) {
+            self.unmatched = Some(format!(
+                "{NOTHING_DONE} in regular files (pipes, sockets and devices have no hints, and are not looked at from outside)"
+            ));
         }
     }
 

@@ -18,6 +18,7 @@ use super::io_outcome::IoOutcome;
 use super::server::Words;
 
 const SCHEMA: &str = "pagewise.apply/1";
+const ENOMEM: u64 = 12;
 
 /// About the run as a whole.
 #[derive(Debug, Default)]
@@ -184,12 +185,11 @@ impl Outcome {
     }
 
     /// The plan was put into force from outside.
-    pub(super) fn enforced_outside(self, outside: FromOutside) -> Self {
-        Self {
-            outside: Some(outside),
-            exit_code: None,
-            ..self
-        }
+    pub(super) fn enforced_outside(mut self, outside: FromOutside) -> Self {
+        self.outside = Some(outside);
+        self.exit_code = None;
+        self.io.iter_mut().for_each(IoOutcome::seen_from_outside);
+        self
     }
 
     pub(super) fn json(&self) -> String {
@@ -269,10 +269,7 @@ impl Outcome {
             );
         }
         if let Some(errno) = self.faults_errno {
-            lines.push(format!(
-                "faults were not told ({}), sweeps were followed by looking at page tables, which is coarser; type: sysctl kernel.perf_event_paranoid=2",
-                error_text(errno)
-            ));
+            lines.push(not_told_of_faults(errno));
         }
         if let Some(errno) = self.thread_errno {
             lines.push(format!(
@@ -348,6 +345,19 @@ impl FromOutside {
     }
 }
 
+/// Why the program's faults could not be followed, and what that meant.
+fn not_told_of_faults(errno: u64) -> String {
+    let why = error_text(errno);
+    match errno == ENOMEM {
+        true => format!(
+            "faults were not told: there was no memory for the rings that they are told in ({why}), nothing was read ahead; with a larger limit it would be"
+        ),
+        false => format!(
+            "faults were not told ({why}), sweeps were followed by looking at page tables, which is coarser; type: sysctl kernel.perf_event_paranoid=2"
+        ),
+    }
+}
+
 fn of_rule(rule: &Rule, sent: &Result<usize, String>, words: &Words) -> RuleOutcome {
     let word = |word| sent.as_ref().map_or(0, |&index| words.of_rule(index, word));
     let objects = word(OfRule::Objects);
@@ -358,8 +368,6 @@ fn of_rule(rule: &Rule, sent: &Result<usize, String>, words: &Words) -> RuleOutc
     };
     let why = Why::from_number(word(OfRule::Why)).map(|why| match why {
         Why::NoGain => "it was not faster",
-        Why::NoSweep => "the accesses were no sweep",
-        Why::NoMemory => "too little memory was left",
         Why::Fits => "what lay ahead was in memory by itself",
         Why::Missed => "what was dropped was wanted again too soon",
     });

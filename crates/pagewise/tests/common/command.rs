@@ -13,6 +13,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use std::time::Instant;
 
+use pagewise_host::family;
 use rustix::process::Pid;
 use rustix::process::Signal;
 
@@ -100,6 +101,21 @@ impl Running {
 
     pub(crate) fn pid(&self) -> Pid {
         Pid::from_child(&self.child)
+    }
+
+    /// What it has started, once that is so far that it bears this name.
+    pub(crate) fn child_named(&self, name: &str) -> Pid {
+        let mut found = None;
+        within(LIMIT, || {
+            let own = self.pid().as_raw_nonzero().get().unsigned_abs();
+            found = family::descendants(own).into_iter().find(|pid| {
+                fs::read_to_string(format!("/proc/{pid}/comm"))
+                    .is_ok_and(|comm| comm.trim_end() == name)
+            });
+            found.is_some()
+        });
+        let found = found.and_then(|pid| Pid::from_raw(pid.cast_signed()));
+        found.unwrap_or_else(|| panic!("{:?} has started no {name}", self.child))
     }
 
     /// Waits for the end of it, not of what it left running.

@@ -1,12 +1,14 @@
 //! The machine as the tests share it: one test at a time, and afterwards as before.
 
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fs;
 use std::fs::File;
 use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use libbpf_rs::query::LinkInfoIter;
 use rustix::fs::FlockOperation;
 
 use super::within;
@@ -26,6 +28,8 @@ const RESTORED_WITHIN: Duration = Duration::from_secs(10);
 /// This test has the machine's swap to itself, as long as it holds this.
 pub(crate) struct Machine {
     before: State,
+    /// Numbers of what was attached to the kernel; they are not given twice.
+    attached: BTreeSet<u32>,
     _lock: File,
 }
 
@@ -54,6 +58,7 @@ impl Machine {
         pagewise_host::undo_log::take_up();
         Some(Self {
             before: State::now(),
+            attached: attached(),
             _lock: lock,
         })
     }
@@ -65,6 +70,13 @@ impl Machine {
         if !within(RESTORED_WITHIN, || State::now() == self.before) {
             assert_eq!(State::now(), self.before, "the machine is not as it was");
         }
+        let none_is_left = within(RESTORED_WITHIN, || !self.has_more_attached());
+        assert!(none_is_left, "sensors are still attached to the kernel");
+    }
+
+    /// Programs (BPF) are attached to the kernel that were not before.
+    pub(crate) fn has_more_attached(&self) -> bool {
+        !attached().is_subset(&self.attached)
     }
 }
 
@@ -99,6 +111,10 @@ impl State {
             settings,
         }
     }
+}
+
+fn attached() -> BTreeSet<u32> {
+    LinkInfoIter::default().map(|link| link.id).collect()
 }
 
 fn read(path: PathBuf) -> Option<(PathBuf, String)> {

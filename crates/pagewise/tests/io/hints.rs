@@ -6,6 +6,7 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use crate::common::command::Ended;
 use crate::common::command::command;
@@ -15,7 +16,9 @@ use crate::common::command::start;
 use crate::common::machine::Machine;
 use crate::common::plans::call_in;
 use crate::common::plans::write_plan;
+use crate::common::programs::compile;
 use crate::common::programs::compile_with;
+use crate::common::within;
 use pagewise_host::open_file::cached_pages;
 use pagewise_plan::Action;
 use pagewise_plan::IoAction;
@@ -281,6 +284,31 @@ fn each_run_reads_the_file_anew(folder: &Path) {
     // The last run, without plan and limit, finds what the one before it has left.
     let (_, reads) = compare(&["--warm"]);
     assert!(reads[5] < 24 * MIB as i64, "{reads:?}");
+}
+
+#[test]
+fn a_program_with_a_debugger_is_hinted_too() {
+    let folder = folder();
+    let folder = folder.path();
+    compile(folder, "tracer.c");
+    plan_for(folder, &[("reads", DROP, None)]);
+    let arguments = ["apply", "plan.toml", "--json", "outcome.json", "--"];
+    let words = ["./hints", "whole", "data", "other"];
+    let mut applied = command(folder, &[&arguments[..], &words].concat());
+    applied.env("HINTS_WAIT", "go");
+    let applied = start(applied);
+    let program = applied.child_named("hints");
+    let mut tracer = Command::new(folder.join("tracer"));
+    tracer.arg(program.to_string());
+    let tracer = start(tracer);
+    let raw = program.as_raw_nonzero().get().unsigned_abs();
+    let is_traced = || pagewise_host::process::is_traced(raw) == Some(true);
+    assert!(within(Duration::from_secs(10), is_traced));
+    fs::write(folder.join("go"), "").expect("written");
+    assert_eq!(printed(&applied.end().expect_code(0)), [0]);
+    tracer.end().expect_code(0);
+    let rule = first(folder);
+    assert_eq!(number(&rule["gone_pages"]), FILE_PAGES, "{rule:#}");
 }
 
 #[test]

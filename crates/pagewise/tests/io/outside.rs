@@ -46,16 +46,45 @@ use serde_json::Value;
 
 /// `./hints KIND FILE OTHER`, which begins once the file `go` is there.
 fn waiting(folder: &Path, words: &[&str]) -> Running {
+    start(that_waits(folder, words))
+}
+
+fn that_waits(folder: &Path, words: &[&str]) -> Command {
     let mut program = Command::new(folder.join("hints"));
     program
         .args(words)
         .current_dir(folder)
         .env("HINTS_WAIT", "go");
-    start(program)
+    program
 }
 
 fn pid(program: &Running) -> String {
     program.pid().to_string()
+}
+
+fn enforcing(folder: &Path, pids: &[String]) -> Command {
+    let pids = pids.join(",");
+    let arguments = [
+        "apply",
+        "plan.toml",
+        "--json",
+        "outcome.json",
+        "--pid",
+        &pids,
+    ];
+    command(folder, &arguments)
+}
+
+/// The same by root without the capability to trace any process.
+fn without_tracing(command: &Command) -> Command {
+    let mut limited = Command::new("setpriv");
+    limited.args(["--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace", "--"]);
+    limited.arg(command.get_program()).args(command.get_args());
+    limited.current_dir(command.get_current_dir().expect("a folder"));
+    for (name, value) in command.get_envs() {
+        value.map(|value| limited.env(name, value));
+    }
+    limited
 }
 
 /// `pagewise apply plan.toml --pid ...`, in force.
@@ -67,16 +96,11 @@ struct Enforcer {
 
 impl Enforcer {
     fn start(folder: &Path, pids: &[String]) -> Self {
-        let pids = pids.join(",");
-        let arguments = [
-            "apply",
-            "plan.toml",
-            "--json",
-            "outcome.json",
-            "--pid",
-            &pids,
-        ];
-        let mut child = command(folder, &arguments)
+        Self::started_by(enforcing(folder, pids))
+    }
+
+    fn started_by(mut command: Command) -> Self {
+        let mut child = command
             .stdin(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -535,6 +559,49 @@ fn what_has_no_page_cache_gets_no_hint_and_ten_thousand_files_are_followed() {
 }
 
 #[test]
+fn what_reads_pipes_and_sockets_only_is_told_to_be_none_of_ours() {
+    let Some(_machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let folder = folder.path();
+    plan_for(folder, &[("reads", DROP, None)]);
+    enforce(
+        folder,
+        &[&["pipe", "data", "other"], &["socket", "data", "other"]],
+    );
+    let told = outcome(folder);
+    let why = told["io"][0]["unmatched"].as_str().expect("a reason");
+    assert!(why.contains("pipes, sockets"), "{why}");
+}
+
+#[test]
+fn open_files_that_are_refused_in_the_middle_are_counted_and_the_program_goes_on() {
+    let Some(_machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let folder = folder.path();
+    plan_for(folder, &[("reads", DROP, None)]);
+    // Who could do more than us would be none of ours from the beginning.
+    let program = that_waits(folder, &["shuts-itself", "data", "other"]);
+    let program = start(without_tracing(&program));
+    let enforcer = Enforcer::started_by(without_tracing(&enforcing(folder, &[pid(&program)])));
+    fs::write(folder.join("go"), "").expect("written");
+    assert_eq!(sum(&program.end().expect_code(0)), 2 * 24 * MIB as u64);
+    let said = enforcer.end();
+    let told = outcome(folder);
+    let rule = &told["io"][0];
+    assert!(number(&rule["gone_pages"]) > 0, "before: {told:#}");
+    assert!(number(&rule["refusals"]) > 0, "{told:#}");
+    assert_eq!(number(&rule["errno"]), 1, "{told:#}");
+    assert!(
+        said.iter().any(|line| line.contains("refused")),
+        "{said:#?}"
+    );
+}
+
+#[test]
 fn static_programs_are_recorded_planned_and_enforced() {
     let Some(_machine) = Machine::reserve() else {
         return;
@@ -702,16 +769,8 @@ fn a_program_that_is_killed_while_hints_are_in_force_is_told_with_what_was_done(
     ];
     let arguments: Vec<&str> = arguments.into_iter().chain(words).collect();
     let applied = start(command(folder, &arguments));
-    let children = format!("/proc/{0}/task/{0}/children", applied.pid());
-    let mut child = String::new();
-    assert!(within(Duration::from_secs(20), || {
-        child = fs::read_to_string(&children).unwrap_or_default();
-        let name = format!("/proc/{}/comm", child.trim());
-        fs::read_to_string(name).is_ok_and(|name| name == "hints\n")
-    }));
+    let child = applied.child_named("hints");
     std::thread::sleep(Duration::from_secs(1));
-    let child = child.trim().parse().expect("one process");
-    let child = rustix::process::Pid::from_raw(child).expect("its number");
     rustix::process::kill_process(child, Signal::KILL).expect("sent");
     let ended = applied.end();
     assert_eq!(ended.code, Some(137), "{ended:#?}");
@@ -758,13 +817,7 @@ fn what_cannot_be_enforced_is_refused_or_told() {
         fs::read_to_string(format!("/proc/{}/comm", stranger.id()))
             .is_ok_and(|name| name == "sleep\n")
     }));
-    let mut untraceable = Command::new("setpriv");
-    untraceable.args(["--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace", "--"]);
-    untraceable
-        .arg(pagewise.get_program())
-        .args(pagewise.get_args())
-        .current_dir(folder);
-    let refused = start(untraceable).end();
+    let refused = start(without_tracing(&pagewise)).end();
     stranger.kill().expect("killed");
     stranger.wait().expect("waited");
     assert_eq!(refused.code, Some(125));

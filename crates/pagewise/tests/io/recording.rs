@@ -467,6 +467,64 @@ fn a_scanner_and_a_server_are_told_apart() {
     assert_eq!(serve_sum["class"], "RANDOM");
 }
 
+/// One function that the compiler has put into two others is a context in each.
+#[test]
+fn what_is_inlined_is_told_with_who_it_was_put_into() {
+    let Some(_machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder_with("inlined.c");
+    fs::write(folder.path().join("data"), vec![1; 1 << 20]).expect("written");
+    record_all_paths(
+        folder.path(),
+        "--io --sensors none",
+        "./inlined data",
+        || {},
+    );
+    let report = report(folder.path());
+    let contexts = report["contexts"].as_array().expect("contexts");
+    let ours: Vec<&Value> = contexts
+        .iter()
+        .filter(|context| context["function"] == "read_block")
+        .collect();
+    let [one, other] = ours[..] else {
+        panic!("{contexts:#?}");
+    };
+    assert_ne!(one["keys"], other["keys"]);
+    let mut told = [one, other].map(|context| {
+        assert_eq!(context["calls"], 256, "{context:#}");
+        let frames = context["path"].as_array().expect("frames");
+        let names: Vec<&str> = frames
+            .iter()
+            .filter_map(|frame| frame["function"].as_str())
+            .collect();
+        let at = names
+            .iter()
+            .position(|&name| name == "read_block")
+            .expect("it");
+        let place = frames[at]["file"].as_str().expect("a file");
+        assert!(place.ends_with("inlined.c"), "{context:#}");
+        assert_eq!(frames[at]["inlined"], true, "{context:#}");
+        (names[at + 1].to_owned(), context["class"].clone())
+    });
+    told.sort_by(|one, other| one.0.cmp(&other.0));
+    assert_eq!(told[0].0, "look_up");
+    assert_eq!(told[1].0, "scan");
+    assert!(
+        told[0]
+            .1
+            .as_str()
+            .is_some_and(|class| class.starts_with("RANDOM"))
+            && told[1]
+                .1
+                .as_str()
+                .is_some_and(|class| class.starts_with("SEQUENTIAL")),
+        "{told:?}"
+    );
+    let text = run(folder.path(), &["report"]).expect_code(0).stdout;
+    assert!(text.contains("read_block (inlined.c:"), "{text}");
+}
+
 #[test]
 fn what_is_read_ahead_of_vectors_and_of_an_offset_in_memory_is_no_miss() {
     let Some(machine) = Machine::reserve() else {
@@ -767,6 +825,7 @@ fn a_running_program_is_joined_and_may_be_killed_meanwhile() {
     let journal = folder.path().join("pagewise.data/journal");
     let began = within(Duration::from_secs(30), || journal.exists());
     std::thread::sleep(Duration::from_millis(300));
+    assert!(machine.has_more_attached(), "to the calls of all programs");
     reader.kill().expect("killed");
     reader.wait().expect("reaped");
     assert!(began);

@@ -328,6 +328,30 @@ static void sweep(void) {
     free(words);
 }
 
+// Children of all kinds come and go while it is under way, and sweep a part themselves.
+static void sweep_with_family(const char *self) {
+    const size_t bytes = 96 * MIB, part = bytes / 4;
+    uint64_t *words = make(bytes);
+    fill(words, bytes);
+    for (int pass = 0; pass < 3; pass++) {
+        for (size_t start = 0; start < bytes; start += part) {
+            check_part(words, start, part);
+            const int how = (int)(start / part) % 3;
+            const pid_t child = how == 0 ? fork() : how == 1 ? vfork() : (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+            if (child == 0 && how == 1) {
+                execl(self, self, "plain", NULL);
+                _exit(127);
+            }
+            if (child == 0) {
+                check_part(words, start, part / 2);
+                _exit(0);
+            }
+            wait_for(child);
+        }
+    }
+    free(words);
+}
+
 // A part of it, again and again, then the part that begins a little further on: each fits, and is wanted soon after it was left.
 static void sweep_in_a_window(void) {
     const size_t bytes = 96 * MIB, width = 36 * MIB, step = 6 * MIB;
@@ -803,6 +827,8 @@ int main(int count, char **values) {
         sweep_then_look_up();
     else if (strcmp(kind, "sweep") == 0)
         sweep();
+    else if (strcmp(kind, "family") == 0)
+        sweep_with_family(values[0]);
     else if (strcmp(kind, "blind") == 0) {
         forbid_perf_events();
         execl(values[0], values[0], "sweep", NULL);

@@ -80,6 +80,8 @@ struct Helper {
     has_precedence: bool,
     /// The kernel refused to tell of faults.
     is_blind: bool,
+    /// There was no memory for any ring at the last look.
+    is_ringless: bool,
     followers: &'static mut Followers,
     /// Major faults at the beginning of a window in time, and when that was.
     majors: u64,
@@ -102,6 +104,7 @@ impl Helper {
             is_following: false,
             has_precedence: false,
             is_blind: false,
+            is_ringless: false,
             followers,
             majors: system::major_faults(),
             majors_ns: 0,
@@ -205,13 +208,22 @@ impl Helper {
         if self.is_blind {
             return;
         }
-        // At the limit there may be no memory for a ring just now: asked again with the next look.
-        if let Err(errno) = self.events.look_for_threads()
-            && errno != libc::ENOMEM
-        {
-            self.plan.status.set(Total::PerfErrno, errno as u64);
-            self.is_blind = true;
-            return;
+        match self.events.look_for_threads() {
+            // At the limit there may be none just now: asked again with the next look.
+            Err(libc::ENOMEM) => {
+                self.is_ringless = true;
+                self.plan.status.set(Total::PerfErrno, libc::ENOMEM as u64);
+            }
+            Err(errno) => {
+                self.plan.status.set(Total::PerfErrno, errno as u64);
+                self.is_blind = true;
+                return;
+            }
+            Ok(()) => {
+                if std::mem::take(&mut self.is_ringless) {
+                    self.plan.status.set(Total::PerfErrno, 0);
+                }
+            }
         }
         let beyond = self.events.unfollowed() as u64;
         self.plan.status.at_least(Total::UnfollowedThreads, beyond);
