@@ -27,6 +27,10 @@ const LEAST_FOLLOWED: u64 = 1 << 20;
 const MOST_OBJECTS: u64 = 512;
 /// Of a sweep in wider steps, pages, too little is used of what is read ahead.
 const MOST_STRIDE: u64 = 4;
+/// Whether sweeps begin ever later shows in so small a part of an object.
+const FIRST_PART: u64 = 8;
+/// What comes back less than so many times as often as all of an object comes back seldom.
+const SELDOM: f64 = 0.75;
 /// A phase counts if it has this share of an object's swap-ins.
 const LEAST_PHASE: f64 = 0.1;
 /// Who waits all the time does something now and then all the same.
@@ -147,6 +151,18 @@ impl ObjectFacts {
     /// order then keeps those that come last.
     pub(crate) fn is_swept(&self) -> bool {
         self.pattern.is_some_and(is_sweep)
+    }
+
+    /// Whether its first so many bytes came back more seldom than the rest.
+    pub(crate) fn starts_seldom(&self, bytes: u64) -> bool {
+        let returns = |heat: &Heat| heat.returns_at_start(bytes);
+        let returns = self.heat.as_ref().and_then(returns);
+        returns.is_some_and(|returns| returns < SELDOM)
+    }
+
+    /// Whether its sweeps begin ever later.
+    pub(crate) fn begins_ever_later(&self) -> bool {
+        self.starts_seldom(self.bytes / FIRST_PART)
     }
 
     /// Why a sweep over it cannot be read ahead of; `None`: it can.

@@ -25,6 +25,7 @@ use crate::facts::RunFacts;
 use crate::subjects::Subject;
 use crate::unseen;
 use crate::unseen::Moment;
+use crate::unseen::Swept;
 
 /// A block of memory that belongs to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,7 +206,8 @@ fn blocks_and_unseen_rounds(
             let identity = attribution.identity(known.len());
             known.push(wanted.get(identity).copied());
         }
-        moments.push(Moment::of(&event, known[located.object]));
+        let of = known[located.object].map(|object| (object, located.page.unwrap_or(0)));
+        moments.push(Moment::of(&event, of));
         let (Some(object), Some(page)) = (known[located.object], located.page) else {
             continue;
         };
@@ -241,9 +243,12 @@ fn blocks_and_unseen_rounds(
         block.before = *sum;
         *sum = sum.saturating_add(block.bytes);
     }
-    let pages = objects.iter().map(|facts| facts.bytes / page_bytes);
+    let swept = objects.iter().map(|facts| Swept {
+        pages: facts.bytes / page_bytes,
+        shrinks: facts.begins_ever_later(),
+    });
     let end_ns = trace.meta().end_monotonic_ns.unwrap_or(0);
-    let rounds = unseen::rounds(moments, end_ns, pages);
+    let rounds = unseen::rounds(moments, end_ns, swept);
     // What is in no order is simulated.
     let of_sweeps = rounds.into_iter().zip(objects);
     let of_sweeps = of_sweeps.map(|(rounds, facts)| if facts.is_swept() { rounds } else { 0.0 });

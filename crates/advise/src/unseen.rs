@@ -4,6 +4,11 @@
 //! How many there may have been is told by the program's own time, without what it waited: how long all of the object was in
 //! memory, by how long a round took where its pages were missing. That an object is in memory does not say that it is swept, so
 //! that this is the most there can have been: it speaks against plans, never for one.
+//!
+//! Of an object whose sweeps begin ever later (a factorization, a selection sort), what lies before is done with: once that has left, the
+//! rest may be all in memory. Of others, what leaves for good and what stays says nothing: the program may do something else.
+
+use std::collections::HashSet;
 
 use pagewise_predict::Clock;
 use pagewise_trace::Event;
@@ -29,18 +34,29 @@ pub(crate) struct Moment {
     waited_ns: Option<u64>,
     kind: EventKind,
     object: Option<u32>,
+    /// Of the object, or of several of its blocks.
+    page: u32,
+}
+
+/// An object that is asked about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Swept {
+    pub(crate) pages: u64,
+    /// Its sweeps begin ever later.
+    pub(crate) shrinks: bool,
 }
 
 impl Moment {
-    /// `object`: the index of that whose page it is, if it is one that is asked about.
-    pub(crate) fn of(event: &Event, object: Option<usize>) -> Self {
+    /// `of`: the index of the object whose page it is, if it is one that is asked about, and which of its pages.
+    pub(crate) fn of(event: &Event, of: Option<(usize, u64)>) -> Self {
         // Nobody waits for a page to be written.
         let is_fault = matches!(event.kind, EventKind::SwapIn | EventKind::SwapCacheHit);
         Self {
             time_ns: event.time_ns,
             waited_ns: event.latency_ns.filter(|_| is_fault),
             kind: event.kind,
-            object: object.and_then(|object| u32::try_from(object).ok()),
+            object: of.and_then(|(object, _)| u32::try_from(object).ok()),
+            page: of.map_or(0, |(_, page)| page as u32),
         }
     }
 
@@ -64,20 +80,26 @@ impl Moment {
     }
 }
 
-/// Of each object, of so many pages, how many rounds there were time for while all of it was in memory. `end_ns`: when the program
+/// Of each object, how many rounds there were time for while all of it was in memory. `end_ns`: when the program
 /// ended.
 pub(crate) fn rounds(
     mut moments: Vec<Moment>,
     end_ns: u64,
-    pages: impl Iterator<Item = u64>,
+    objects: impl Iterator<Item = Swept>,
 ) -> Vec<f64> {
     // Recordings hold them nearly in order.
     moments.sort_by_key(|moment| moment.time_ns);
-    let mut watches: Vec<Watch> = pages.map(Watch::new).collect();
+    let mut watches: Vec<Watch> = objects.map(Watch::new).collect();
     let clock = clock(&moments);
-    for moment in &moments {
-        if let Some(object) = moment.object {
-            watches[object as usize].note(moment.kind, clock.own(moment.time_ns));
+    let for_good = leave_for_good(&moments, |object| watches[object as usize].of.shrinks);
+    for (moment, for_good) in moments.iter().zip(for_good) {
+        let Some(object) = moment.object else {
+            continue;
+        };
+        let watch = &mut watches[object as usize];
+        match for_good {
+            true => watch.left_for_good += 1,
+            false => watch.note(moment.kind, clock.own(moment.time_ns)),
         }
     }
     let end_ns = clock.own(end_ns);
@@ -88,11 +110,34 @@ pub(crate) fn rounds(
     rounds.collect()
 }
 
+/// Which moments, in order of time, are those of pages that do not come back any more; asked of some objects only.
+fn leave_for_good(moments: &[Moment], is_asked: impl Fn(u32) -> bool) -> Vec<bool> {
+    let mut come_back = HashSet::new();
+    let mut found: Vec<bool> = moments
+        .iter()
+        .rev()
+        .map(|moment| {
+            let Some(object) = moment.object.filter(|&object| is_asked(object)) else {
+                return false;
+            };
+            let page = (object, moment.page);
+            if moment.is_swap_in() {
+                come_back.insert(page);
+            }
+            moment.kind == EventKind::Eviction && !come_back.contains(&page)
+        })
+        .collect();
+    found.reverse();
+    found
+}
+
 /// Watches one object's pages leave and come back.
 #[derive(Clone, Debug)]
 struct Watch {
-    pages: u64,
+    of: Swept,
     missing: u64,
+    /// Pages that did not come back; counted only where sweeps begin ever later.
+    left_for_good: u64,
     came_back: u64,
     /// When the last one came back; in own time, as all that follows.
     last: Option<u64>,
@@ -104,11 +149,14 @@ struct Watch {
 }
 
 impl Watch {
-    /// Of an object of so many pages.
-    fn new(pages: u64) -> Self {
+    fn new(of: Swept) -> Self {
         Self {
-            pages: pages.max(1),
+            of: Swept {
+                pages: of.pages.max(1),
+                ..of
+            },
             missing: 0,
+            left_for_good: 0,
             came_back: 0,
             last: None,
             whole_since: None,
@@ -130,8 +178,10 @@ impl Watch {
             }
             EventKind::PageWritten | EventKind::ZeroFilled => return,
         }
-        let is_in_use = self.came_back * IN_USE >= self.pages;
-        match self.missing * WHOLE <= self.pages && is_in_use {
+        let pages = self.of.pages;
+        let left = pages.saturating_sub(self.left_for_good);
+        let is_in_use = self.came_back * IN_USE >= pages && left * IN_USE >= pages;
+        match self.missing * WHOLE <= left && is_in_use {
             true => self.whole_since = self.whole_since.or(Some(own_ns)),
             false => self.end(own_ns),
         }
@@ -148,7 +198,7 @@ impl Watch {
         match without_pauses(self.gaps) {
             Some(gap_ns) => {
                 let page_ns = gap_ns - UNCOUNTED_NS.min(MOST_UNCOUNTED * gap_ns);
-                self.whole_ns as f64 / (page_ns * self.pages as f64).max(1.0)
+                self.whole_ns as f64 / (page_ns * self.of.pages as f64).max(1.0)
             }
             None => 0.0,
         }
@@ -174,6 +224,10 @@ mod tests {
     use super::*;
 
     const PAGES: u64 = 640;
+    const ALL: Swept = Swept {
+        pages: PAGES,
+        shrinks: false,
+    };
 
     /// What the program does with a page, ns.
     const WORK_NS: u64 = 500;
@@ -192,7 +246,7 @@ mod tests {
 
     #[test]
     fn rounds_in_memory_are_told_by_how_long_those_took_that_were_not() {
-        let (mut watch, mut now) = (Watch::new(PAGES), 1000);
+        let (mut watch, mut now) = (Watch::new(ALL), 1000);
         evict(&mut watch, now, PAGES);
         sweep(&mut watch, &mut now);
         // Five rounds of it raise no faults; then others take its memory, for long.
@@ -208,7 +262,7 @@ mod tests {
 
     #[test]
     fn what_is_never_all_in_memory_has_no_such_rounds() {
-        let (mut watch, mut now) = (Watch::new(PAGES), 1000);
+        let (mut watch, mut now) = (Watch::new(ALL), 1000);
         evict(&mut watch, now, PAGES / 4);
         for page in 0..10 * PAGES {
             now += WORK_NS;
@@ -223,12 +277,50 @@ mod tests {
 
     #[test]
     fn before_some_of_it_came_back_nothing_is_known_to_be_swept() {
-        let mut watch = Watch::new(PAGES);
+        let mut watch = Watch::new(ALL);
         // While it is filled, its first page leaves and comes back.
         evict(&mut watch, 1000, 1);
         watch.note(EventKind::SwapIn, 2000);
         watch.note(EventKind::SwapIn, 3000);
         watch.end(1_000_000_000);
         assert_eq!(watch.rounds(), 0.0);
+    }
+
+    /// Sweeps of ever less of it, of which the last six raise no faults.
+    #[test]
+    fn of_sweeps_that_begin_ever_later_what_is_left_may_be_all_in_memory() {
+        let rounds = |shrinks| {
+            let mut moments = Vec::new();
+            let mut now = 1000;
+            let mut note = |kind, page, now| {
+                moments.push(Moment {
+                    time_ns: now,
+                    waited_ns: Some(0),
+                    kind,
+                    object: Some(0),
+                    page,
+                });
+            };
+            let all = PAGES as u32;
+            (0..all).for_each(|page| note(EventKind::Eviction, page, 0));
+            for sweep in 0..4 {
+                for page in all / 10 * sweep..all {
+                    now += WORK_NS + UNCOUNTED_NS as u64;
+                    note(EventKind::SwapIn, page, now);
+                    if sweep < 3 || page < all / 10 * 4 {
+                        note(EventKind::Eviction, page, now);
+                    }
+                }
+            }
+            now += 6 * PAGES * WORK_NS / 3;
+            let of = Swept {
+                pages: PAGES,
+                shrinks,
+            };
+            super::rounds(moments, now, [of].into_iter())[0]
+        };
+        assert_eq!(rounds(false), 0.0);
+        let found = rounds(true);
+        assert!((1.5..2.5).contains(&found), "{found}");
     }
 }

@@ -41,8 +41,6 @@ pub(crate) const LEAST_STALLED: f64 = 0.02;
 const LEAST_RESERVE: u64 = 6 << 20;
 /// In less memory, what is not reserved is too little to keep anything or to read ahead.
 const LEAST_MEMORY: u64 = 12 << 20;
-/// Of an object that is swept, the start is kept if its pages come back so often at least, in terms of all of them.
-const AT_START: f64 = 0.75;
 /// What a stream needs beside what it keeps: read ahead and not yet dropped.
 const STREAM_WINDOW: u64 = 16 << 20;
 /// A page that comes back this often on average is used again and again.
@@ -312,9 +310,7 @@ fn by_density(objects: &[ObjectFacts], chosen: &[usize]) -> Vec<usize> {
 /// What is kept of a sweep is its start, of so many bytes: nothing, where that comes back more seldom than the rest (a triangle of a matrix,
 /// of which less is left each time).
 fn worth_keeping(object: &ObjectFacts, keep: u64) -> u64 {
-    let heat = object.heat.as_ref();
-    let returns = heat.and_then(|heat| heat.returns_at_start(keep));
-    match returns.is_some_and(|returns| returns < AT_START) {
+    match object.starts_seldom(keep) {
         true => 0,
         false => keep,
     }
