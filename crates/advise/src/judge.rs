@@ -98,6 +98,8 @@ impl<'a> Judge<'a> {
         let object = &self.objects[choice.object];
         let rounds = match choice.action {
             Action::Prefetch(_) if object.returns < RETURNS => 1.0,
+            // Of those that begin ever later, what is kept is done with by then: all is missed ([`displaced_bytes`]).
+            _ if is_read_ahead(choice) && object.begins_ever_later() => object.rounds(),
             _ if is_read_ahead(choice) => object.rounds() + self.unseen_rounds[choice.object],
             _ => return 0.0,
         };
@@ -144,12 +146,11 @@ fn displaced_bytes(
         let choice = choices.iter().find(|choice| choice.object == at);
         let own = choice.map_or(0, |choice| choice.kept_bytes);
         let rest = objects[at].bytes.saturating_sub(own);
-        // What is read ahead counts by what is not kept.
-        let is_displaced = kept > own && rest > room && !choice.is_some_and(is_read_ahead);
-        if is_displaced {
-            rounds * rest as f64
-        } else {
-            0.0
+        match choice.is_some_and(is_read_ahead) {
+            // What is read ahead counts by what is not kept: but for a start that later rounds leave out.
+            true if objects[at].begins_ever_later() => rounds * objects[at].bytes as f64,
+            false if kept > own && rest > room => rounds * rest as f64,
+            _ => 0.0,
         }
     };
     unseen_rounds.iter().enumerate().map(missed).sum()
@@ -259,6 +260,8 @@ fn blocks_and_unseen_rounds(
 mod tests {
     use super::*;
     use crate::facts::tests::facts_of;
+    use crate::heat::Cell;
+    use crate::heat::Heat;
     use crate::subjects::tests::object;
     use pagewise_plan::ReadAhead;
 
@@ -294,6 +297,19 @@ mod tests {
             0.0,
             "counted as read ahead"
         );
+        // Unless its sweeps begin ever later: those that raised no faults leave out what is kept.
+        let mut shrinking = objects.clone();
+        let cell = |swap_ins| Cell {
+            swap_ins,
+            ..Cell::default()
+        };
+        shrinking[0].heat = Some(Heat {
+            cells: [100, 200, 300, 300, 300, 300, 300, 300].map(cell).to_vec(),
+            cell_bytes: 12 * MIB,
+        });
+        let ahead = choice(0, Action::Prefetch(ReadAhead::default()), 0);
+        let missed = displaced_bytes(&[ahead], &shrinking, &[5.0, 0.0], 116 * MIB);
+        assert_eq!(missed / MIB as f64, 5.0 * 96.0);
     }
 
     #[test]
