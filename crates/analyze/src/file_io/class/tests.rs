@@ -63,7 +63,7 @@ fn few_calls_tell_nothing_but_a_whole_file_does() {
 #[test]
 fn advice_needs_bytes_and_a_reason() {
     let advice = |classes: &[Class], bytes, wasted: Option<f64>| {
-        Thresholds::default().advice(classes, &means(bytes, 4096, wasted, 0))
+        Thresholds::default().advice(classes, &means(bytes, 16 << 10, wasted, 0))
     };
     let scan = [Class::Sequential, Class::DontNeed];
     assert_eq!(advice(&scan, 200 << 20, None), Advice::DropBehind);
@@ -77,6 +77,23 @@ fn advice_needs_bytes_and_a_reason() {
     );
     let burst = advice(&[Class::Burst], 200 << 20, Some(0.5));
     assert_eq!(burst, Advice::RandomWithBursts(65_536));
+}
+
+/// The pages of a database's table, scanned twice: to follow each call costs as much as the call.
+#[test]
+fn small_calls_on_what_is_read_again_in_order_are_left_alone() {
+    let bytes = 200 << 20;
+    let advice = |call_bytes, again_bytes| {
+        let mut means = means(bytes, call_bytes, None, 0);
+        means.reuse = means.reuse.map(|reuse| Reuse {
+            again_bytes,
+            ..reuse
+        });
+        Thresholds::default().advice(&[Class::Sequential, Class::DontNeed], &means)
+    };
+    assert_eq!(advice(4096, bytes / 2), Advice::Keep);
+    assert_eq!(advice(4096, 0), Advice::DropBehind, "a scanner");
+    assert_eq!(advice(64 << 10, bytes / 2), Advice::DropBehind);
 }
 
 fn means(bytes: u64, call_bytes: u64, wasted: Option<f64>, again_cached_bytes: u64) -> Means {
@@ -185,7 +202,7 @@ fn what_is_read_ahead_in_vain_may_pay_for_what_is_dropped() {
         "no fewer bytes"
     );
     assert_eq!(
-        advice(4096, 0.5, 0),
+        advice(16 << 10, 0.5, 0),
         Advice::KeepResident,
         "small calls need it"
     );
