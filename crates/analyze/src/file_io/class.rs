@@ -38,8 +38,8 @@ pub struct Thresholds {
     pub paid_for_share: f64,
     /// Reading ahead is told to stop only where at least this share of what was read ahead was in vain.
     pub wasted_ahead_share: f64,
-    /// To follow calls of less than so many bytes on average takes as long as they do; a database's pages of 4 KiB, in order and read again,
-    /// took 1.6 times as long.
+    /// What is read in order and again is not dropped, nor kept, by calls of less than so many bytes on average: to follow them took as long
+    /// as the calls, and the scan of a database 1.6 times as long.
     pub small_call_bytes: u64,
     /// Calls of at least so many bytes on average read from the disk as well without reading ahead; to drop what shorter runs at places
     /// that do not follow each other have read costs more system calls than it spares,
