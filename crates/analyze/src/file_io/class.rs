@@ -38,8 +38,8 @@ pub struct Thresholds {
     pub paid_for_share: f64,
     /// Reading ahead is told to stop only where at least this share of what was read ahead was in vain.
     pub wasted_ahead_share: f64,
-    /// What is read in order and again is not dropped, nor kept, by calls of less than so many bytes on average: to follow them took as long
-    /// as the calls, and the scan of a database 1.6 times as long.
+    /// What is read in order and again is neither dropped nor kept where calls are of less than so many bytes on average: the scans of a
+    /// database took 1.6 times as long.
     pub small_call_bytes: u64,
     /// Calls of at least so many bytes on average read from the disk as well without reading ahead; to drop what shorter runs at places
     /// that do not follow each other have read costs more system calls than it spares,
@@ -223,8 +223,8 @@ impl Thresholds {
             && means.latency_ns as f64 >= bytes * self.waiting_ns_a_byte
     }
 
-    /// Whether it reads in small calls what it reads again: to follow each call takes as long as to make it, and what that spares is for
-    /// others, at the cost of reading it once more.
+    /// Whether it reads in small calls what it reads again: to follow them cost a database as much as to make them, and what dropping spares
+    /// is for others, at the cost of reading it once more.
     fn is_dear_to_follow(&self, means: &Means) -> bool {
         let again = means.reuse.and_then(Reuse::again_share);
         means.call_bytes < self.small_call_bytes
