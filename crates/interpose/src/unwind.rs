@@ -18,6 +18,7 @@ mod rules;
 
 pub use memo::MOST as MOST_REMEMBERED;
 pub use memo::Memo;
+pub use memo::is_again;
 pub use memo::walk_again;
 
 /// Bytes of a stack that is not the thread's own that are looked at.
@@ -122,6 +123,12 @@ impl Place {
             before: 0,
         }
     }
+
+    /// Whether it is the same but for the frame pointer.
+    fn meets(&self, other: &Self) -> bool {
+        (self.pointer, self.instruction, self.before)
+            == (other.pointer, other.instruction, other.before)
+    }
 }
 
 /// What a frame was called from.
@@ -132,6 +139,8 @@ enum Above {
         /// Where its instruction and its frame pointer were found; 0: elsewhere, and not at all.
         return_slot: usize,
         frame_slot: usize,
+        /// The frame pointer was needed to find these.
+        by_frame: bool,
     },
 }
 
@@ -144,7 +153,7 @@ fn above(place: Place, word: &impl Fn(usize) -> Option<usize>) -> Option<Above> 
         frame,
         before,
     } = place;
-    let (place, return_slot, frame_slot) = match rules::at(instruction - before)? {
+    let (place, return_slot, frame_slot, by_frame) = match rules::at(instruction - before)? {
         Rule::End => return Some(Above::End),
         Rule::Signal => {
             let (instruction, pointer, frame) = interrupted(pointer, word)?;
@@ -154,7 +163,7 @@ fn above(place: Place, word: &impl Fn(usize) -> Option<usize>) -> Option<Above> 
                 frame,
                 before: 0,
             };
-            (place, 0, 0)
+            (place, 0, 0, false)
         }
         Rule::Frame {
             base,
@@ -183,7 +192,7 @@ fn above(place: Place, word: &impl Fn(usize) -> Option<usize>) -> Option<Above> 
                 },
                 before: 1,
             };
-            (place, return_slot, frame_slot)
+            (place, return_slot, frame_slot, base != Base::Stack)
         }
     };
     if place.instruction == 0 {
@@ -193,6 +202,7 @@ fn above(place: Place, word: &impl Fn(usize) -> Option<usize>) -> Option<Above> 
         place,
         return_slot,
         frame_slot,
+        by_frame,
     })
 }
 

@@ -23,6 +23,9 @@ struct Step {
     return_slot: usize,
     /// 0: it is this one's.
     frame_slot: usize,
+    /// Where these are depends on this one's frame pointer: else that register may hold anything, as it does where code is compiled
+    /// without frame pointers, and differ from call to call.
+    by_frame: bool,
 }
 
 const NONE: Step = Step {
@@ -34,6 +37,7 @@ const NONE: Step = Step {
     },
     return_slot: 0,
     frame_slot: 0,
+    by_frame: false,
 };
 
 /// Steps of a path, innermost first.
@@ -79,8 +83,10 @@ impl Steps {
                 place,
                 return_slot,
                 frame_slot,
+                by_frame,
             }) => {
                 (last.return_slot, last.frame_slot) = (return_slot, frame_slot);
+                last.by_frame = by_frame;
                 Ok(place)
             }
             None => Err(false),
@@ -97,16 +103,31 @@ impl Steps {
         }
     }
 
-    /// Of steps from `from` on, which hold if the first does, how many hold.
-    fn still_hold(&self, from: usize, word: &impl Fn(usize) -> Option<usize>) -> usize {
-        let is_next = |pair: &[Step]| {
-            let (step, next) = (&pair[0], &pair[1].place);
-            step.return_slot != 0
-                && word(step.return_slot) == Some(next.instruction)
-                && (step.frame_slot == 0 || word(step.frame_slot) == Some(next.frame))
-        };
-        let pairs = self.all[from..self.count].windows(2);
-        1 + pairs.take_while(|pair| is_next(pair)).count()
+    /// Of steps from `from` on, which hold if the first does, how many hold. The first has this frame pointer now; the others get
+    /// what theirs are now.
+    fn still_hold(
+        &mut self,
+        from: usize,
+        mut frame: usize,
+        word: &impl Fn(usize) -> Option<usize>,
+    ) -> usize {
+        let steps = &mut self.all[from..self.count];
+        for at in 0..steps.len() {
+            let instruction = steps.get(at + 1).map(|next| next.place.instruction);
+            let step = &mut steps[at];
+            let before = std::mem::replace(&mut step.place.frame, frame);
+            let is_where_it_was = step.return_slot != 0 && (before == frame || !step.by_frame);
+            if !is_where_it_was || instruction.is_none() || word(step.return_slot) != instruction {
+                return at + 1;
+            }
+            if step.frame_slot != 0 {
+                match word(step.frame_slot) {
+                    Some(now) => frame = now,
+                    None => return at + 1,
+                }
+            }
+        }
+        steps.len()
     }
 
     /// Puts new steps in front of those from `old` on, of which so many are kept.
@@ -141,13 +162,13 @@ impl Memo {
         }
     }
 
-    /// Walks until a frame of the last path is met: `Ok`, its index. Else whether the path ended.
+    /// Walks until a frame of the last path is met: `Ok`, its index, and its frame pointer now. Else whether the path ended.
     fn walk_to_meeting(
         &mut self,
         from: Place,
         most: usize,
         word: &impl Fn(usize) -> Option<usize>,
-    ) -> Result<usize, bool> {
+    ) -> Result<(usize, usize), bool> {
         self.new.count = 0;
         let last = self.last.as_slice();
         let mut old = 0;
@@ -159,8 +180,8 @@ impl Memo {
             {
                 old += 1;
             }
-            if last.get(old).is_some_and(|step| step.place == place) {
-                return Ok(old);
+            if last.get(old).is_some_and(|step| step.place.meets(&place)) {
+                return Ok((old, place.frame));
             }
             self.new.push(place);
             place = self.new.step_up(most, word)?;
@@ -172,6 +193,29 @@ impl Default for Memo {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// Whether the call path that begins here is that of the last [`walk_again`], told by a look at the words of the stack. False: perhaps.
+pub fn is_again(from: Registers, memo: &mut Memo) -> bool {
+    let Some(stack) = own_stack(from) else {
+        return false;
+    };
+    let place = Place::of(from);
+    let begins = memo.last.as_slice().first().map(|step| &step.place);
+    if memo.generation != GENERATION.load(Ordering::Relaxed)
+        || !begins.is_some_and(|begins| begins.meets(&place))
+    {
+        return false;
+    }
+    let all = memo.last.count;
+    let word = word_of(from.stack, stack);
+    let hold = memo.last.still_hold(0, place.frame, &word);
+    if hold < all {
+        // Where the next one's words are may depend on what has changed.
+        memo.last.count = hold;
+        memo.is_end = false;
+    }
+    hold == all && (memo.is_end || all == MOST)
 }
 
 /// As [`walk`], with what is remembered of the last path of this thread. Also whether all callers are those of the last path.
@@ -195,8 +239,8 @@ pub fn walk_again(from: Registers, path: &mut [usize], memo: &mut Memo) -> (Walk
             last.join(new, 0, 0);
             is_end
         }
-        Ok(old) => {
-            let kept = last.still_hold(old, &word);
+        Ok((old, frame)) => {
+            let kept = last.still_hold(old, frame, &word);
             let all_hold = old + kept == before;
             let is_whole = all_hold && was_end && new.len() + kept <= most;
             let mut pairs = new.iter().zip(&last.all).skip(1);
@@ -231,10 +275,14 @@ mod tests {
         let registers = capture();
         let (mut plain, mut again) = ([0; MOST], [0; MOST]);
         let expected = walk(registers, &mut plain[..room]);
-        let (walked, is_same) =
-            LAST.with_borrow_mut(|memo| walk_again(registers, &mut again[..room], memo));
+        let (walked, is_same, is_again) = LAST.with_borrow_mut(|memo| {
+            let is_again = registers.stack % 3 == 0 && is_again(registers, memo);
+            let (walked, is_same) = walk_again(registers, &mut again[..room], memo);
+            (walked, is_same, is_again)
+        });
         assert_eq!(walked, expected);
         assert_eq!(plain, again);
+        assert!(is_same || !is_again);
         (walked.frames, is_same)
     }
 
@@ -291,5 +339,56 @@ mod tests {
         }
         assert_eq!(told[1..3], [true; 2]);
         assert_eq!(told[3..], [false; 3]);
+    }
+
+    /// Of three frames, the second saved by the first and found by its own frame pointer, or not.
+    fn three(by_frame: bool) -> Steps {
+        let step = |at: usize, frame, frame_slot, by_frame| Step {
+            place: Place {
+                instruction: 100 + at,
+                pointer: 1000 + 10 * at,
+                frame,
+                before: usize::from(at > 0),
+            },
+            return_slot: 1008 + 10 * at,
+            frame_slot,
+            by_frame,
+        };
+        let mut steps = Steps::new();
+        steps.all[..3].copy_from_slice(&[
+            step(0, 7, 1000, false),
+            step(1, 8, 0, by_frame),
+            step(2, 8, 0, false),
+        ]);
+        steps.count = 3;
+        steps
+    }
+
+    #[test]
+    fn a_frame_pointer_counts_where_something_is_found_by_it_and_is_kept_up() {
+        let word = |saved: usize, above: usize| {
+            move |address| match address {
+                1000 => Some(saved),
+                1008 => Some(101),
+                1018 => Some(above),
+                _ => None,
+            }
+        };
+        let frames = |steps: &Steps| steps.all.map(|step| step.place.frame)[..3].to_vec();
+        let mut steps = three(false);
+        assert_eq!(steps.still_hold(0, 7, &word(8, 102)), 3);
+        assert_eq!(steps.still_hold(0, 70, &word(80, 102)), 3);
+        assert_eq!(frames(&steps), [70, 80, 80], "it is handed on as it is now");
+        assert_eq!(steps.still_hold(1, 81, &word(0, 102)), 2);
+        assert_eq!(frames(&steps), [70, 81, 81]);
+        let mut steps = three(true);
+        assert_eq!(steps.still_hold(0, 70, &word(8, 102)), 3);
+        assert_eq!(
+            steps.still_hold(0, 70, &word(80, 102)),
+            2,
+            "its caller is elsewhere"
+        );
+        assert_eq!(frames(&steps)[..2], [70, 80]);
+        assert_eq!(three(true).still_hold(0, 7, &word(8, 103)), 2);
     }
 }

@@ -79,21 +79,23 @@ fn advice_needs_bytes_and_a_reason() {
     assert_eq!(burst, Advice::RandomWithBursts(65_536));
 }
 
-/// The pages of a database's table, scanned twice: to follow each call costs as much as the call.
+/// The pages of a database's table, scanned twice.
 #[test]
-fn small_calls_on_what_is_read_again_in_order_are_left_alone() {
+fn small_calls_in_order_are_not_kept_but_dropped_as_others() {
     let bytes = 200 << 20;
-    let advice = |call_bytes, again_bytes| {
-        let mut means = means(bytes, call_bytes, None, 0);
-        means.reuse = means.reuse.map(|reuse| Reuse {
-            again_bytes,
-            ..reuse
-        });
-        Thresholds::default().advice(&[Class::Sequential, Class::DontNeed], &means)
+    let advice = |classes: &[Class], call_bytes| {
+        Thresholds {
+            memory_bytes: Some(1 << 30),
+            ..Thresholds::default()
+        }
+        .advice(classes, &means(bytes, call_bytes, None, 0))
     };
-    assert_eq!(advice(4096, bytes / 2), Advice::Keep);
-    assert_eq!(advice(4096, 0), Advice::DropBehind, "a scanner");
-    assert_eq!(advice(64 << 10, bytes / 2), Advice::DropBehind);
+    let (scan, again) = (Class::Sequential, Class::WillNeed);
+    assert_eq!(advice(&[scan, again], 4096), Advice::Keep);
+    assert_eq!(advice(&[scan, again], 64 << 10), Advice::KeepResident);
+    assert_eq!(advice(&[Class::Random, again], 4096), Advice::KeepResident);
+    let scanner = [scan, Class::DontNeed];
+    assert_eq!(advice(&scanner, 4096), Advice::DropBehind);
 }
 
 fn means(bytes: u64, call_bytes: u64, wasted: Option<f64>, again_cached_bytes: u64) -> Means {

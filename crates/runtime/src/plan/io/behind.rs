@@ -17,9 +17,15 @@ pub(super) const CHUNK: u64 = regret::CHUNK;
 pub(super) const GRANULE: u64 = regret::GRANULE;
 /// Chunks that are known at once.
 const KNOWN: u64 = 64;
-/// How far the kernel may read ahead when a run begins, and later.
-const FIRST_REACH: u64 = 16 << 20;
+/// How far the kernel may read ahead at most, of which there is also so much of what was read (`get_init_ra_size()` and
+/// `get_next_ra_size()`, mm/readahead.c, 6.12: a window is at most four times as large as the one before, and is read when the reader is
+/// at the beginning of that).
 const REACH: u64 = 64 << 20;
+const REACH_OF_READ: u64 = 16;
+/// A call of unknown length is taken for one of this.
+const UNKNOWN_CALL: u64 = 512 << 10;
+/// Behind the end of a run so much that was read ahead is dropped.
+const REST: u64 = 16 << 20;
 /// A run goes on if no more than this is left out, or read again.
 const SLACK: u64 = 256 << 10;
 /// What was just written is dropped so much later where the kernel does not tell whether it has been written back.
@@ -82,14 +88,16 @@ impl Behind {
         self.end = self.end.max(end);
     }
 
-    /// What is to be looked at before the next call, of so many bytes, `reads_ahead` if the kernel does for it. Empty: nothing yet.
+    /// What is to be looked at before the next call, of so many bytes (0: unknown), `reads_ahead` if the kernel does for it. Empty: nothing
+    /// yet.
     pub(super) fn unseen_before(&self, bytes: u64, reads_ahead: bool) -> Range<u64> {
-        let run = self.end - self.start;
-        let ahead = match (reads_ahead, run) {
-            (false, _) => 0,
-            (true, 0) => FIRST_REACH,
-            (true, _) => (4 * run).clamp(FIRST_REACH, REACH),
+        let call = if bytes == 0 { UNKNOWN_CALL } else { bytes };
+        let ahead = match reads_ahead {
+            false => 0,
+            // Twice as far as needed, so that there are few looks.
+            true => (2 * REACH_OF_READ * (self.end - self.start + call)).min(REACH),
         };
+        let bytes = bytes.max(1);
         let wanted = (self.end + bytes + ahead).next_multiple_of(CHUNK);
         // A look costs a system call: many chunks at a time, but the first ones in time.
         let is_due = self.looked < (self.end + bytes + ahead / 2).next_multiple_of(CHUNK);
@@ -131,6 +139,13 @@ impl Behind {
         self.looked = (chunk + 1) * CHUNK;
     }
 
+    /// What is cached of these granules is the run's own.
+    pub(super) fn set_own(&mut self, range: &Range<u64>) {
+        for chunk in self.numbers(range) {
+            self.others[(chunk % KNOWN) as usize] &= !regret::granules_within(chunk, range);
+        }
+    }
+
     /// Where the next chunk is that lies behind the run by so much.
     pub(super) fn passed(&self, lag: u64) -> Option<Range<u64>> {
         let end = self.end.checked_sub(lag)?;
@@ -157,7 +172,7 @@ impl Behind {
     pub(super) fn take_rest(&mut self, reads_ahead: bool) -> Option<(u64, u32)> {
         let run = self.end - self.start;
         let ahead = if reads_ahead && run > 0 {
-            (4 * run).min(FIRST_REACH)
+            (4 * run).min(REST)
         } else {
             0
         };

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use pagewise_abi::plan::MOST_RULES;
+use pagewise_abi::regret;
 use pagewise_abi::regret::Drop;
 use pagewise_abi::regret::Regret;
 use pagewise_abi::status::OfIo;
@@ -22,6 +23,7 @@ use super::behind::WRITE_LAG;
 use super::hints::Hinted;
 use super::hints::PAGE;
 use super::is_withdrawn;
+use super::runs::Aside;
 use super::runs::Run;
 use super::runs::Runs;
 use super::sending::Sending;
@@ -59,37 +61,80 @@ impl Hinted<'_> {
         let reads_ahead = self.reads_ahead(call.request.is_write);
         // A cursor is asked each time: the program may have moved it, and what its calls never touch is not theirs to drop.
         let offset = self.offset(call)?;
-        let Some(number) = self.run_at(offset, &call.request)? else {
+        let Some((number, first)) = self.run_at(offset, &call.request)? else {
             return Some(());
         };
         let behind = &self.file.runs.at(number).behind;
-        let range = behind.unseen_before(call.request.bytes.max(1), reads_ahead);
+        let range = behind.unseen_before(call.request.bytes, reads_ahead);
         if !range.is_empty() {
             self.require_same(descriptor)?;
             self.look_at(descriptor, number, range);
+        }
+        if let Some(first) = first.filter(|first| first.is_clear) {
+            let behind = &mut self.file.runs.at(number).behind;
+            behind.set_own(&first.granules());
         }
         call.run = Some(number);
         Some(())
     }
 
-    /// The run that a call goes on with, or begins; none if too many are under way.
-    fn run_at(&mut self, offset: u64, request: &Request) -> Option<Option<usize>> {
+    /// The run that a call goes on with, or begins; none if it goes elsewhere for the moment, or too many are under way. Of one that
+    /// begins, also the small call before.
+    fn run_at(&mut self, offset: u64, request: &Request) -> Option<Option<(usize, Option<Aside>)>> {
         let is_cursor = !matches!(request.at, At::Offset(_));
         if let Some(number) = self.file.runs.going_on_at(offset, self.rule) {
             if is_cursor {
                 self.file.runs.has_cursor(number);
             }
-            return Some(Some(number));
+            return Some(Some((number, None)));
         }
         let thread = interpose::thread_id();
         let Some(number) = self.file.runs.place_for(self.rule, thread, is_cursor) else {
             return Some(None);
         };
+        let run = self.file.runs.at(number);
+        let is_small = (1..GRANULE).contains(&request.bytes);
+        let mut first = None;
+        if is_small && run.is_own(self.rule, thread, is_cursor) {
+            first = run.aside_before(offset);
+            if first.is_none() {
+                self.go_aside(number, offset, request)?;
+                return Some(None);
+            }
+        }
         self.require_same(request.descriptor)?;
+        if first.is_some() {
+            // It is the new run's from now on.
+            self.file.runs.at(number).take_aside();
+        }
         self.drop_rest(request.descriptor, number);
-        let run = Run::new(offset, self.rule, thread, request.is_write, is_cursor);
+        let begin = first.map_or(offset, |first| first.start);
+        let mut run = Run::new(begin, self.rule, thread, request.is_write, is_cursor);
+        run.behind.reach(offset);
         self.file.runs.begin(number, run);
-        Some(Some(number))
+        Some(Some((number, first)))
+    }
+
+    /// A small call goes elsewhere: the run is waited for still. What the one before it brought in is dropped.
+    fn go_aside(&mut self, number: usize, offset: u64, request: &Request) -> Option<()> {
+        let mut aside = Aside {
+            start: offset,
+            end: offset.saturating_add(request.bytes),
+            is_clear: false,
+        };
+        aside.is_clear = match page_cache::cached_pages(request.descriptor, aside.granules()) {
+            Ok(cached) => cached == 0,
+            Err(errno) => {
+                self.cannot_look(self.rule, errno);
+                return Some(());
+            }
+        };
+        let before = self.file.runs.at(number).put_aside(aside);
+        if let Some(before) = before.filter(|before| before.is_clear) {
+            self.require_same(request.descriptor)?;
+            self.drop_aside(request.descriptor, number, before);
+        }
+        Some(())
     }
 
     fn look_at(&mut self, descriptor: i32, number: usize, range: Range<u64>) {
@@ -251,29 +296,49 @@ impl Hinted<'_> {
         }
         run.forget_sent();
         let is_write = run.is_write;
+        if let Some(aside) = run.take_aside().filter(|aside| aside.is_clear) {
+            self.drop_aside(descriptor, number, aside);
+        }
         let reads_ahead = self.reads_ahead(is_write);
         while let Some((chunk, others)) = self.file.runs.at(number).behind.take_rest(reads_ahead) {
             self.drop_chunk(descriptor, number, (chunk, others));
         }
     }
 
+    /// What the small call brought in that went elsewhere.
+    fn drop_aside(&mut self, descriptor: i32, number: usize, aside: Aside) {
+        let granules = aside.granules();
+        for chunk in granules.start / CHUNK..granules.end.div_ceil(CHUNK) {
+            let others = !regret::granules_within(chunk, &granules);
+            self.drop_parts(descriptor, number, (chunk, others), 0);
+        }
+    }
+
     fn drop_chunk(&mut self, descriptor: i32, number: usize, (chunk, others): (u64, u32)) {
-        let Run {
-            rule,
-            is_write,
-            behind,
-            ..
-        } = *self.file.runs.at(number);
+        let run = *self.file.runs.at(number);
+        if is_withdrawn(run.rule) {
+            return;
+        }
+        let theirs = u64::from(others.count_ones()) * (GRANULE / PAGE);
+        self.plan.status.add_to_io(run.rule, OfIo::Theirs, theirs);
+        let touched = run.behind.touched(chunk) & !others;
+        self.drop_parts(descriptor, number, (chunk, others), touched);
+    }
+
+    /// Drops what is not others' of a chunk, of which the program has read or written these granules as a whole.
+    fn drop_parts(
+        &mut self,
+        descriptor: i32,
+        number: usize,
+        (chunk, others): (u64, u32),
+        touched: u32,
+    ) {
+        let &mut Run { rule, is_write, .. } = self.file.runs.at(number);
         if is_withdrawn(rule) {
             return;
         }
         let mut gone = 0;
         let status = &self.plan.status;
-        status.add_to_io(
-            rule,
-            OfIo::Theirs,
-            u64::from(others.count_ones()) * (GRANULE / PAGE),
-        );
         for part in behind::own_parts(chunk, others) {
             let before = match page_cache::cached_pages(descriptor, part.clone()) {
                 Ok(before) => before,
@@ -307,7 +372,7 @@ impl Hinted<'_> {
                 rule,
                 file: self.file.identity,
                 chunk,
-                granules: behind.touched(chunk) & !others,
+                granules: touched,
                 again_percent: self.plan.view.rule(rule).lead_bytes,
                 is_written: is_write,
             });

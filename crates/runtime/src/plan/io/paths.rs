@@ -1,21 +1,44 @@
 //! Which rules the call path of an I/O call begins with: a set of their numbers, as each may be for other files.
+//!
+//! Mostly who called the hook decides. Where the path goes on by that rule, it is walked with what is remembered of the thread's last one:
+//! a loop's calls, however deep, cost a look at the words of the stack, and nothing is decided again.
 
+use std::cell::RefCell;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering;
 
 use pagewise_interpose::Registers;
 use pagewise_interpose::unwind;
+use pagewise_interpose::unwind::MOST_REMEMBERED;
+use pagewise_interpose::unwind::Memo;
 
 use crate::plan::call_path;
 use crate::plan::loaded::Plan;
 
-/// Addresses that nearly always decide, and all that are looked at. The first is the hook's own.
-const FEW: usize = 6;
+/// All addresses that are looked at. The first is the hook's own.
 const MANY: usize = 96;
 /// Calls between two looks whether libraries have come or gone.
 const LOOK_EVERY: u32 = 64;
 
 static CALLS: AtomicU32 = AtomicU32::new(0);
+
+/// A thread's last path that its caller did not decide, and what it matched.
+struct Last {
+    memo: Memo,
+    decided: Option<Decided>,
+}
+
+/// What was decided, and what of.
+#[derive(Clone, Copy)]
+struct Decided {
+    rules: u64,
+    /// Of [`call_path::libraries`].
+    libraries: u64,
+    matching: u64,
+}
+
+// Without a destructor: what it is asked for last is destructors' I/O.
+thread_local!(static LAST: RefCell<Last> = const { RefCell::new(Last { memo: Memo::new(), decided: None }) });
 
 /// The rules whose path this is, a bit each.
 pub(super) fn matching(plan: &Plan, rules: u64, registers: Registers) -> u64 {
@@ -25,11 +48,26 @@ pub(super) fn matching(plan: &Plan, rules: u64, registers: Registers) -> u64 {
     {
         call_path::look_at_modules(plan);
     }
-    // Mostly who called the hook decides.
+    if let Some(matching) = again(rules, registers) {
+        return matching;
+    }
     walked::<2>(plan, rules, registers)
-        .or_else(|_| walked::<FEW>(plan, rules, registers))
+        .or_else(|_| remembered(plan, rules, registers))
         .or_else(|_| walked::<MANY>(plan, rules, registers))
         .unwrap_or_else(|so_far| so_far)
+}
+
+/// What the thread's last path that its caller did not decide has matched, if this is the same.
+fn again(rules: u64, registers: Registers) -> Option<u64> {
+    let matching = LAST.try_with(|last| {
+        // Not where a handler interrupted the walk.
+        let mut last = last.try_borrow_mut().ok()?;
+        let libraries = call_path::libraries();
+        let decided = last.decided?;
+        let is_of_these = decided.rules == rules && decided.libraries == libraries;
+        (is_of_these && unwind::is_again(registers, &mut last.memo)).then_some(decided.matching)
+    });
+    matching.ok().flatten()
 }
 
 /// Decides by so many addresses. `Err`: those that match so far, and there are more.
@@ -45,6 +83,26 @@ fn walked<const ADDRESSES: usize>(
         Err(so_far) if walked.frames < ADDRESSES => Ok(so_far),
         decided => decided,
     }
+}
+
+/// Decides by as many addresses as are remembered.
+fn remembered(plan: &Plan, rules: u64, registers: Registers) -> Result<u64, u64> {
+    let result = LAST.try_with(|last| {
+        let mut last = last.try_borrow_mut().ok()?;
+        let mut addresses = [0; MOST_REMEMBERED];
+        let (walked, _) = unwind::walk_again(registers, &mut addresses, &mut last.memo);
+        let result = match decide(plan, rules, &addresses[..walked.frames]) {
+            Err(so_far) if walked.frames < MOST_REMEMBERED => Ok(so_far),
+            result => result,
+        };
+        last.decided = result.ok().map(|matching| Decided {
+            rules,
+            libraries: call_path::libraries(),
+            matching,
+        });
+        Some(result)
+    });
+    result.ok().flatten().unwrap_or(Err(0))
 }
 
 /// `Err`: those that match so far, and more may if the path is longer.

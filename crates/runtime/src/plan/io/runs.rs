@@ -3,12 +3,30 @@
 use std::ops::Range;
 
 use super::behind::Behind;
+use super::behind::GRANULE;
 
 /// Runs that are followed at once. What the calls beyond bring in stays: to take a run from another thread would drop what is read
 /// ahead for it, again and again.
 const MOST: usize = 4;
 /// Calls on the file during which a run did not go on, until another one may have its place.
 const PATIENCE: u64 = 1024;
+
+/// A small call that went elsewhere, as those do which read an inner page of a tree between its leaves: what is read ahead for the run
+/// is waited for still, and a call that goes on behind this one begins another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Aside {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// Nothing was cached there before.
+    pub(super) is_clear: bool,
+}
+
+impl Aside {
+    /// The granules that it touched, as a range of the file.
+    pub(super) fn granules(&self) -> Range<u64> {
+        self.start / GRANULE * GRANULE..self.end.next_multiple_of(GRANULE)
+    }
+}
 
 /// A run through a file.
 #[derive(Clone, Copy)]
@@ -22,6 +40,8 @@ pub(super) struct Run {
     pub(super) thread: u32,
     /// The call that it last went on with.
     call: u64,
+    /// The last small call of its thread that went elsewhere meanwhile.
+    aside: Option<Aside>,
     /// What it has sent to the disk, and is not known to be there; of length 0: nothing.
     sent: (u64, u64),
     /// That was not there in time.
@@ -36,6 +56,7 @@ impl Run {
         is_cursor: false,
         thread: 0,
         call: 0,
+        aside: None,
         sent: (0, 0),
         is_late: false,
     };
@@ -59,6 +80,20 @@ impl Run {
         run
     }
 
+    /// The small call behind which one at this place goes on.
+    pub(super) fn aside_before(&self, offset: u64) -> Option<Aside> {
+        self.aside.filter(|aside| aside.end == offset)
+    }
+
+    /// A small call went elsewhere; the one before it.
+    pub(super) fn put_aside(&mut self, aside: Aside) -> Option<Aside> {
+        self.aside.replace(aside)
+    }
+
+    pub(super) fn take_aside(&mut self) -> Option<Aside> {
+        self.aside.take()
+    }
+
     pub(super) fn sent(&self) -> Option<Range<u64>> {
         let (start, end) = self.sent;
         (start < end).then_some(start..end)
@@ -75,6 +110,11 @@ impl Run {
 
     fn is_of(&self, rule: usize) -> bool {
         self.behind.is_any() && self.rule == rule
+    }
+
+    /// Whether a thread's call of this rule that does not go on with it would take its place.
+    pub(super) fn is_own(&self, rule: usize, thread: u32, is_cursor: bool) -> bool {
+        self.is_of(rule) && (self.thread == thread || is_cursor && self.is_cursor)
     }
 }
 
@@ -113,8 +153,7 @@ impl Runs {
 
     /// A place for one that begins: that of the thread's last one; a free one; or that of one which nobody goes on with.
     pub(super) fn place_for(&self, rule: usize, thread: u32, is_cursor: bool) -> Option<usize> {
-        let is_own =
-            |run: &Run| run.is_of(rule) && (run.thread == thread || is_cursor && run.is_cursor);
+        let is_own = |run: &Run| run.is_own(rule, thread, is_cursor);
         let is_free = |run: &Run| !run.behind.is_any();
         let is_left = |run: &Run| self.calls.saturating_sub(run.call) > PATIENCE;
         let runs = || self.runs.iter();
