@@ -150,6 +150,21 @@ fn a_scan_leaves_nothing_behind_but_what_was_there() {
     );
 }
 
+#[test]
+fn a_scan_goes_on_behind_the_inner_pages_of_a_tree() {
+    let folder = folder();
+    let folder = folder.path();
+    plan_for(folder, &[("reads_at", DROP, None)]);
+    let ended = apply(folder, "tree").expect_told(&["of reads_at: drop ("]);
+    assert_eq!(printed(&ended), [0, 512]);
+    let rule = first(folder);
+    // The leaves' chunks, inner pages, and what was read ahead: an inner page ends nothing.
+    let hints = number(&rule["hints"]);
+    assert!((5..=60).contains(&hints), "{hints}");
+    assert!(number(&rule["gone_pages"]) >= 2048 + 32 + 4);
+    assert!(rule["withdrawn"].is_null());
+}
+
 const KEEP: IoAction = IoAction::Keep { keep_bytes: None };
 
 #[test]

@@ -348,6 +348,28 @@ int main(int count, char **values) {
         pthread_join(later_part, NULL);
         close(shared_file);
         tell_all(path);
+    } else if (IS("tree")) {
+        // Leaves in order, and between them inner pages, of which some are another's. At last a short run elsewhere.
+        evict(path);
+        warm(path, 20 * MIB, 22 * MIB);
+        int file = opened(path, 0);
+        for (int leaf = 0; leaf < 2048; leaf++) {
+            reads_at(file, (off_t)leaf * PAGE);
+            if (leaf % 50 == 49) {
+                reads_at(file, 16 * MIB + (off_t)(leaf / 50) * (2 * PIECE));
+            }
+            if (leaf % 100 == 99) {
+                reads_at(file, 20 * MIB + (off_t)(leaf / 100) * PIECE);
+            }
+        }
+        for (int page = 0; page < 4; page++) {
+            reads_at(file, 12 * MIB + page * PAGE);
+        }
+        // What is just being read ahead cannot go.
+        usleep(100000);
+        close(file);
+        tell(path, 0, 20 * MIB);
+        tell_kept(path, 20 * MIB, 22 * MIB);
     } else if (IS("two-rules")) {
         // The same by calls of two kinds.
         evict(path);

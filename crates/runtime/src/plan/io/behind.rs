@@ -141,7 +141,8 @@ impl Behind {
 
     /// What is cached of these granules is the run's own.
     pub(super) fn set_own(&mut self, range: &Range<u64>) {
-        for chunk in self.numbers(range) {
+        let looked = self.begin / CHUNK..self.looked / CHUNK;
+        for chunk in self.numbers(range).filter(|chunk| looked.contains(chunk)) {
             self.others[(chunk % KNOWN) as usize] &= !regret::granules_within(chunk, range);
         }
     }
@@ -331,6 +332,27 @@ mod tests {
         assert!(!behind.goes_on_at(8 << 20) && !behind.goes_on_at(0));
         // Where nothing is read ahead, nothing more is looked at nor dropped.
         assert_eq!(behind.unseen_before(4096, false), 4 << 20..8 << 20);
+    }
+
+    #[test]
+    fn a_short_run_is_looked_at_as_far_as_the_kernel_can_have_read_ahead() {
+        let mut behind = Behind::NONE;
+        behind.start_at(6 << 20);
+        assert_eq!(behind.unseen_before(4096, true), 6 << 20..8 << 20);
+        assert_eq!(behind.unseen_before(0, true), 6 << 20..24 << 20);
+        assert_eq!(behind.unseen_before(1 << 20, true), 6 << 20..40 << 20);
+        behind.reach(7 << 20);
+        assert_eq!(behind.unseen_before(64 << 20, true).end, 136 << 20);
+        // What a small call before it has brought in is its own, though it is there already.
+        look(&mut behind, 4096, |at| at < 7 << 20);
+        behind.set_own(&((6 << 20) + GRANULE..(6 << 20) + 3 * GRANULE));
+        behind.reach(8 << 20);
+        let (chunk, others) = behind.take_passed(0).expect("passed");
+        assert_eq!(
+            (chunk, others),
+            (3, 0xfff9),
+            "half of it but for two granules"
+        );
     }
 
     #[test]

@@ -70,9 +70,10 @@ impl Hinted<'_> {
             self.require_same(descriptor)?;
             self.look_at(descriptor, number, range);
         }
-        if let Some(first) = first.filter(|first| first.is_clear) {
-            let behind = &mut self.file.runs.at(number).behind;
-            behind.set_own(&first.granules());
+        let run = self.file.runs.at(number);
+        // Already there, but by a call of this rule.
+        if let Some(own) = first.or(run.aside()).filter(|own| own.is_clear) {
+            run.behind.set_own(&own.granules());
         }
         call.run = Some(number);
         Some(())

@@ -90,6 +90,10 @@ impl Run {
         self.aside.replace(aside)
     }
 
+    pub(super) fn aside(&self) -> Option<Aside> {
+        self.aside
+    }
+
     pub(super) fn take_aside(&mut self) -> Option<Aside> {
         self.aside.take()
     }
@@ -226,6 +230,23 @@ mod tests {
             }
         }
         assert_eq!(begin(&mut runs, 9), Some(0));
+    }
+
+    #[test]
+    fn a_small_call_elsewhere_is_remembered_until_the_next() {
+        let mut run = Run::new(0, 0, 1, false, false);
+        let aside = |start| Aside {
+            start,
+            end: start + 4096,
+            is_clear: true,
+        };
+        assert_eq!(run.put_aside(aside(2 * GRANULE - 4096)), None);
+        assert_eq!(run.aside_before(2 * GRANULE - 4096), None);
+        let before = run.aside_before(2 * GRANULE).expect("it goes on there");
+        assert_eq!(before.granules(), GRANULE..2 * GRANULE);
+        assert_eq!(run.put_aside(aside(2 * GRANULE - 8)), Some(before));
+        assert_eq!(aside(2 * GRANULE - 8).granules(), GRANULE..3 * GRANULE);
+        assert!(run.take_aside().is_some() && run.take_aside().is_none());
     }
 
     #[test]
