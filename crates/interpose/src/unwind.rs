@@ -13,12 +13,15 @@ use crate::cfi::Base;
 use crate::cfi::Rule;
 use crate::stack_bytes_above;
 
+mod fingerprint;
 mod memo;
 mod rules;
 
+pub use fingerprint::Fingerprint;
+pub use fingerprint::Fingerprints;
+pub use fingerprint::MOST_CALLERS;
 pub use memo::MOST as MOST_REMEMBERED;
 pub use memo::Memo;
-pub use memo::is_again;
 pub use memo::walk_again;
 
 /// Bytes of a stack that is not the thread's own that are looked at.

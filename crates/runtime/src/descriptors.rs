@@ -172,6 +172,27 @@ starts_another! {
     c"popen": extern "C" fn popen(command: *const libc::c_char, mode: *const libc::c_char) -> *mut libc::FILE = std::ptr::null_mut();
 }
 
+/// The functions that move a descriptor.
+macro_rules! seeks {
+    ($(fn $name:ident;)+) => {$(
+        /// # Safety
+        /// As lseek(2).
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        pub unsafe extern "C" fn $name(descriptor: i32, offset: i64, whence: i32) -> i64 {
+            io::seeking(descriptor);
+            // SAFETY: the same call as our caller's.
+            unsafe {
+                libc::syscall(libc::SYS_lseek, libc::c_long::from(descriptor), offset, libc::c_long::from(whence))
+            }
+        }
+    )+};
+}
+
+seeks! {
+    fn lseek;
+    fn lseek64;
+}
+
 /// # Safety
 /// As dup(2).
 #[cfg_attr(not(test), unsafe(no_mangle))]

@@ -195,29 +195,6 @@ impl Default for Memo {
     }
 }
 
-/// Whether the call path that begins here is that of the last [`walk_again`], told by a look at the words of the stack. False: perhaps.
-pub fn is_again(from: Registers, memo: &mut Memo) -> bool {
-    let Some(stack) = own_stack(from) else {
-        return false;
-    };
-    let place = Place::of(from);
-    let begins = memo.last.as_slice().first().map(|step| &step.place);
-    if memo.generation != GENERATION.load(Ordering::Relaxed)
-        || !begins.is_some_and(|begins| begins.meets(&place))
-    {
-        return false;
-    }
-    let all = memo.last.count;
-    let word = word_of(from.stack, stack);
-    let hold = memo.last.still_hold(0, place.frame, &word);
-    if hold < all {
-        // Where the next one's words are may depend on what has changed.
-        memo.last.count = hold;
-        memo.is_end = false;
-    }
-    hold == all && (memo.is_end || all == MOST)
-}
-
 /// As [`walk`], with what is remembered of the last path of this thread. Also whether all callers are those of the last path.
 pub fn walk_again(from: Registers, path: &mut [usize], memo: &mut Memo) -> (Walked, bool) {
     let most = path.len();
@@ -275,14 +252,10 @@ mod tests {
         let registers = capture();
         let (mut plain, mut again) = ([0; MOST], [0; MOST]);
         let expected = walk(registers, &mut plain[..room]);
-        let (walked, is_same, is_again) = LAST.with_borrow_mut(|memo| {
-            let is_again = registers.stack % 3 == 0 && is_again(registers, memo);
-            let (walked, is_same) = walk_again(registers, &mut again[..room], memo);
-            (walked, is_same, is_again)
-        });
+        let (walked, is_same) =
+            LAST.with_borrow_mut(|memo| walk_again(registers, &mut again[..room], memo));
         assert_eq!(walked, expected);
         assert_eq!(plain, again);
-        assert!(is_same || !is_again);
         (walked.frames, is_same)
     }
 

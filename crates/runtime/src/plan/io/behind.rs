@@ -147,6 +147,16 @@ impl Behind {
         }
     }
 
+    /// Nothing of the run is its own, as all of it was cached before.
+    pub(super) fn is_others(&self) -> bool {
+        let chunks = self.begin / CHUNK..self.looked / CHUNK;
+        self.looked >= self.end
+            && chunks.end - chunks.start <= KNOWN
+            && chunks
+                .into_iter()
+                .all(|chunk| self.others[(chunk % KNOWN) as usize] == u32::MAX)
+    }
+
     /// Where the next chunk is that lies behind the run by so much.
     pub(super) fn passed(&self, lag: u64) -> Option<Range<u64>> {
         let end = self.end.checked_sub(lag)?;

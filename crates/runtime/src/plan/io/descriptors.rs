@@ -74,11 +74,10 @@ fn close(descriptor: i32, goes: Goes) {
 }
 
 fn finish(plan: &Plan, descriptor: i32, place: &Place, file: &mut OpenFile) {
-    let mut runs = file.runs.under_way().peekable();
-    if runs.peek().is_none() || !file.is_still(descriptor) {
+    if !file.runs.leave_nothing() && !file.is_still(descriptor) {
         return;
     }
-    for number in runs {
+    for number in file.runs.under_way() {
         let rule = file.runs.at(number).rule;
         Hinted {
             plan,

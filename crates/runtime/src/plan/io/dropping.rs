@@ -59,16 +59,22 @@ impl Hinted<'_> {
     pub(super) fn look_ahead(&mut self, call: &mut Call) -> Option<()> {
         let descriptor = call.request.descriptor;
         let reads_ahead = self.reads_ahead(call.request.is_write);
-        // A cursor is asked each time: the program may have moved it, and what its calls never touch is not theirs to drop.
         let offset = self.offset(call)?;
         let Some((number, first)) = self.run_at(offset, &call.request)? else {
             return Some(());
         };
-        let behind = &self.file.runs.at(number).behind;
-        let range = behind.unseen_before(call.request.bytes, reads_ahead);
+        let run = self.file.runs.at(number);
+        let end = run.behind.end();
+        let mut range = run.behind.unseen_before(call.request.bytes, reads_ahead);
+        // Nothing is read behind the end of a file, as long as it has not grown.
+        if !run.is_write && end < self.file.known_bytes {
+            let whole = self.file.known_bytes.next_multiple_of(CHUNK);
+            range.end = range.end.min(whole);
+        }
         if !range.is_empty() {
-            self.require_same(descriptor)?;
-            self.look_at(descriptor, number, range);
+            let length = self.file.length_if_still(descriptor)?;
+            self.file.known_bytes = length;
+            self.look_at(descriptor, number, range, length);
         }
         let run = self.file.runs.at(number);
         // Already there, but by a call of this rule.
@@ -138,28 +144,40 @@ impl Hinted<'_> {
         Some(())
     }
 
-    fn look_at(&mut self, descriptor: i32, number: usize, range: Range<u64>) {
+    /// Looks which granules of a range are cached, of a file of so many bytes.
+    fn look_at(&mut self, descriptor: i32, number: usize, range: Range<u64>, length: u64) {
         let cached = |range: Range<u64>| page_cache::cached_pages(descriptor, range);
-        let behind = &mut self.file.runs.at(number).behind;
-        match cached(range.clone()) {
+        let Run {
+            behind, is_write, ..
+        } = self.file.runs.at(number);
+        let is_write = *is_write;
+        let in_range = match cached(range.clone()) {
             Ok(0) => return behind.is_clear(&range),
-            Ok(_) => {}
+            Ok(pages) => pages,
             // It may have come to be another user's.
             Err(errno) => return self.cannot_look(self.rule, errno),
-        }
+        };
         for chunk in behind.numbers(&range) {
             let start = chunk * CHUNK;
-            let all = cached(start..start + CHUNK).unwrap_or(u64::MAX);
-            let granules = match all {
+            let within = start..(start + CHUNK).min(length).max(start);
+            let all = match range == (start..start + CHUNK) {
+                true => in_range,
+                false => cached(start..start + CHUNK).unwrap_or(u64::MAX),
+            };
+            let granules = (within.end - start).div_ceil(GRANULE);
+            let is_all = all >= (within.end - start).div_ceil(PAGE);
+            let bits = match all {
                 0 => 0,
-                _ if all >= CHUNK / PAGE => u32::MAX,
-                _ => (0..32).fold(0, |bits, granule| {
+                _ if is_all && !is_write => u32::MAX,
+                // What it will write behind the file's end is its own.
+                _ if is_all => ((1u64 << granules) - 1) as u32,
+                _ => (0..granules).fold(0, |bits, granule| {
                     let at = start + granule * GRANULE;
                     let is_cached = cached(at..at + GRANULE).unwrap_or(1) > 0;
                     bits | u32::from(is_cached) << granule
                 }),
             };
-            behind.set_others(chunk, granules);
+            behind.set_others(chunk, bits);
         }
     }
 
@@ -181,7 +199,9 @@ impl Hinted<'_> {
         }
         if bytes == 0 && !call.request.is_write {
             // Its end: whoever goes on reading begins anew.
-            self.require_same(descriptor)?;
+            if !self.file.runs.at(number).leaves_nothing() {
+                self.require_same(descriptor)?;
+            }
             self.drop_rest(descriptor, number);
             return Some(());
         }
@@ -192,6 +212,7 @@ impl Hinted<'_> {
             let behind = &self.file.runs.at(number).behind;
             if !behind.goes_on_at(real.saturating_sub(bytes)) {
                 // The cursor was moved meanwhile.
+                self.place.is_moved.store(true, Ordering::Relaxed);
                 self.require_same(descriptor)?;
                 self.drop_rest(descriptor, number);
                 self.file.runs.at(number).behind.start_at(real);

@@ -18,6 +18,7 @@ use pagewise_interpose::page_cache;
 
 use super::At;
 use super::Call;
+use super::Request;
 use super::advice;
 use super::keeping;
 use super::open_files::OpenFile;
@@ -201,10 +202,17 @@ impl Hinted<'_> {
     }
 
     /// Where the call begins.
-    pub(super) fn offset(&self, call: &mut Call) -> Option<u64> {
-        let offset = match call.request.at {
+    pub(super) fn offset(&mut self, call: &mut Call) -> Option<u64> {
+        let Request {
+            descriptor,
+            at,
+            is_write,
+            ..
+        } = call.request;
+        let offset = match at {
             At::Offset(offset) => Some(offset),
-            At::Cursor | At::Buffer => page_cache::position(call.request.descriptor),
+            At::Cursor if !is_write => self.file.position(descriptor, self.place),
+            At::Cursor | At::Buffer => page_cache::position(descriptor),
         };
         call.offset = offset;
         offset

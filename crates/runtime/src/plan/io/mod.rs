@@ -132,6 +132,7 @@ pub(crate) fn matching(registers: Registers) -> u64 {
 /// A forked child has its own descriptors.
 pub(super) fn forget() {
     PROCESS.store(interpose::process_id(), Ordering::Relaxed);
+    paths::forget();
     dropping::forget();
     keeping::forget();
     open_files::forget();
@@ -152,7 +153,7 @@ fn begin_call(plan: &Plan, request: Request, registers: Registers) -> Option<Cal
         None => paths::matching(plan, rules, registers),
     };
     if matching == 0 {
-        give_back(request.descriptor);
+        leave(&request);
         return None;
     }
     let place = open_files::place(request.descriptor)?;
@@ -166,8 +167,9 @@ fn begin_call(plan: &Plan, request: Request, registers: Registers) -> Option<Cal
         (rule.frames, rule.pattern > 0)
     });
     let Some(index) = rule else {
+        file.let_age();
         drop(held);
-        give_back(request.descriptor);
+        leave(&request);
         return None;
     };
     let rule = plan.view.rule(index);
@@ -189,6 +191,8 @@ fn begin_call(plan: &Plan, request: Request, registers: Registers) -> Option<Cal
         began: None,
     };
     if is_left_alone {
+        file.let_age();
+        place.is_moved.store(true, Ordering::Relaxed);
         take_back(request.descriptor, place);
         return Some(call);
     }
@@ -198,7 +202,9 @@ fn begin_call(plan: &Plan, request: Request, registers: Registers) -> Option<Cal
         file,
         rule: index,
     };
-    if hinted.before(&rule, &mut call).is_none() {
+    let is_same = hinted.before(&rule, &mut call).is_some();
+    hinted.file.let_age();
+    if !is_same {
         forget_file(plan, request.descriptor, place, &mut held);
     }
     Some(call)
@@ -253,6 +259,12 @@ fn end_call(plan: &Plan, call: &Call, bytes: u64, ended_ns: Option<u64>) -> Opti
         });
     if let Some(cost) = cost {
         hints::note_cost(plan, call.rule, cost, bytes);
+    }
+    if call.request.at == At::Cursor
+        && !call.request.is_write
+        && let Some(offset) = call.offset
+    {
+        file.left_at(offset.saturating_add(bytes));
     }
     let rule = plan.view.rule(call.rule);
     let is_same = Hinted {
@@ -315,6 +327,24 @@ fn give_back(descriptor: i32) {
         && held.as_ref().is_some_and(|file| file.is_still(descriptor))
     {
         take_back(descriptor, place);
+    }
+}
+
+/// A call that is not followed uses a descriptor, and may move it.
+fn leave(request: &Request) {
+    if !matches!(request.at, At::Offset(_)) {
+        seeking(request.descriptor);
+    }
+    give_back(request.descriptor);
+}
+
+/// The program moves a descriptor.
+#[inline(always)]
+pub(crate) fn seeking(descriptor: i32) {
+    if is_any()
+        && let Some(place) = open_files::known(descriptor)
+    {
+        place.is_moved.store(true, Ordering::Relaxed);
     }
 }
 

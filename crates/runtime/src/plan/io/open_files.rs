@@ -4,6 +4,7 @@
 //! place, waiting while a hint is under way; for those that bypass the hooks, device and inode are compared before each hint, and now
 //! and then where none is given.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::AtomicU8;
 use std::sync::atomic::Ordering;
@@ -17,6 +18,7 @@ use pagewise_interpose::page_cache;
 use super::forget_file;
 use super::paths::bits;
 use super::runs::Runs;
+use super::shared;
 use crate::plan::loaded::Plan;
 
 /// Descriptors of a block, and blocks: a million descriptors; who has more goes without hints.
@@ -24,11 +26,15 @@ const IN_BLOCK: usize = 64;
 const BLOCKS: usize = 1 << 14;
 /// Calls between two looks whether the descriptor still means this file.
 const LOOK_EVERY: u32 = 64;
+/// Calls between two questions where a descriptor is that is read in one go: those that bypass the hooks may have moved it.
+const BELIEVED: u8 = 15;
 
 /// What is known of one descriptor.
 pub(super) struct Place {
     /// The advice that the open file has from us; 0: none, as [`page_cache::NORMAL`] is.
     pub(super) told: AtomicU8,
+    /// Its position may be another than what is known.
+    pub(super) is_moved: AtomicBool,
     pub(super) file: Spin<Option<OpenFile>>,
 }
 
@@ -64,8 +70,28 @@ pub(super) struct OpenFile {
     pub(super) unlooked: u64,
     /// Calls since it was last looked whether it is still this one.
     calls: u32,
+    /// How long it was when that was last looked at.
+    pub(super) known_bytes: u64,
+    /// How long it is, if that was looked at for the call that is just beginning.
+    fresh_bytes: Option<u64>,
     pub(super) runs: Runs,
     pub(super) bursts: Bursts,
+    cursor: Option<Cursor>,
+}
+
+/// Where a thread's read has left the descriptor.
+#[derive(Clone, Copy)]
+struct Cursor {
+    at: u64,
+    thread: usize,
+    /// Calls for which that is believed.
+    left: u8,
+}
+
+/// This thread, by a number that costs nothing.
+fn this_thread() -> usize {
+    // SAFETY: no preconditions.
+    unsafe { libc::pthread_self() as usize }
 }
 
 impl OpenFile {
@@ -94,9 +120,47 @@ impl OpenFile {
             counted: 0,
             unlooked: 0,
             calls: 0,
+            known_bytes: facts.bytes,
+            fresh_bytes: Some(facts.bytes),
             runs: Runs::NONE,
             bursts: Bursts::NONE,
+            cursor: None,
         })
+    }
+
+    /// The call begins: from now on the descriptor may mean another file.
+    pub(super) fn let_age(&mut self) {
+        self.fresh_bytes = None;
+    }
+
+    /// Where the descriptor is: as this thread has left it, if nobody is known to have moved it since, or by a system call.
+    pub(super) fn position(&mut self, descriptor: i32, place: &Place) -> Option<u64> {
+        let cursor = self.cursor.take();
+        let is_moved =
+            place.is_moved.load(Ordering::Relaxed) && place.is_moved.swap(false, Ordering::Relaxed);
+        if let Some(cursor) = cursor
+            && !is_moved
+            && cursor.left > 0
+            && cursor.thread == this_thread()
+            && !shared::is(descriptor)
+        {
+            self.cursor = Some(Cursor {
+                left: cursor.left - 1,
+                ..cursor
+            });
+            return Some(cursor.at);
+        }
+        page_cache::position(descriptor)
+    }
+
+    /// A read by the descriptor's own position has left it there.
+    pub(super) fn left_at(&mut self, position: u64) {
+        let left = self.cursor.map_or(BELIEVED, |cursor| cursor.left);
+        self.cursor = Some(Cursor {
+            at: position,
+            thread: this_thread(),
+            left,
+        });
     }
 
     /// Whether what a rule does has a meaning for it.
@@ -126,6 +190,9 @@ impl OpenFile {
 
     /// How long the file is now, bytes; `None`: the descriptor means another one.
     pub(super) fn length_if_still(&self, descriptor: i32) -> Option<u64> {
+        if self.fresh_bytes.is_some() {
+            return self.fresh_bytes;
+        }
         let facts = page_cache::facts(descriptor)?;
         let is_same = facts.identity == self.identity && facts.generation == self.generation;
         is_same.then_some(facts.bytes)
@@ -211,6 +278,7 @@ fn make(number: usize) -> Option<()> {
     for index in 0..IN_BLOCK {
         let place = Place {
             told: AtomicU8::new(0),
+            is_moved: AtomicBool::new(false),
             file: Spin::new(None),
         };
         // SAFETY: within the mapping, which is aligned to pages.

@@ -1,44 +1,31 @@
 //! Which rules the call path of an I/O call begins with: a set of their numbers, as each may be for other files.
 //!
-//! Mostly who called the hook decides. Where the path goes on by that rule, it is walked with what is remembered of the thread's last one:
-//! a loop's calls, however deep, cost a look at the words of the stack, and nothing is decided again.
+//! A path is walked once, as far as decides, and known again by the words of the stack: a loop's calls, however deep, cost a look at these.
 
-use std::cell::RefCell;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering;
 
 use pagewise_interpose::Registers;
 use pagewise_interpose::unwind;
-use pagewise_interpose::unwind::MOST_REMEMBERED;
-use pagewise_interpose::unwind::Memo;
+use pagewise_interpose::unwind::Fingerprint;
+use pagewise_interpose::unwind::Fingerprints;
+use pagewise_interpose::unwind::MOST_CALLERS;
 
 use crate::plan::call_path;
 use crate::plan::loaded::Plan;
 
-/// All addresses that are looked at. The first is the hook's own.
+/// All callers that are looked at, of paths that cannot be known again.
 const MANY: usize = 96;
 /// Calls between two looks whether libraries have come or gone.
 const LOOK_EVERY: u32 = 64;
 
 static CALLS: AtomicU32 = AtomicU32::new(0);
+static KNOWN: Fingerprints = Fingerprints::new();
 
-/// A thread's last path that its caller did not decide, and what it matched.
-struct Last {
-    memo: Memo,
-    decided: Option<Decided>,
+/// A forked child.
+pub(super) fn forget() {
+    KNOWN.break_open();
 }
-
-/// What was decided, and what of.
-#[derive(Clone, Copy)]
-struct Decided {
-    rules: u64,
-    /// Of [`call_path::libraries`].
-    libraries: u64,
-    matching: u64,
-}
-
-// Without a destructor: what it is asked for last is destructors' I/O.
-thread_local!(static LAST: RefCell<Last> = const { RefCell::new(Last { memo: Memo::new(), decided: None }) });
 
 /// The rules whose path this is, a bit each.
 pub(super) fn matching(plan: &Plan, rules: u64, registers: Registers) -> u64 {
@@ -48,67 +35,58 @@ pub(super) fn matching(plan: &Plan, rules: u64, registers: Registers) -> u64 {
     {
         call_path::look_at_modules(plan);
     }
-    if let Some(matching) = again(rules, registers) {
-        return matching;
-    }
-    walked::<2>(plan, rules, registers)
-        .or_else(|_| remembered(plan, rules, registers))
-        .or_else(|_| walked::<MANY>(plan, rules, registers))
-        .unwrap_or_else(|so_far| so_far)
+    // The rules are always the same.
+    let epoch = call_path::libraries();
+    KNOWN.find(registers, epoch).unwrap_or_else(|| {
+        // Mostly who called the hook decides.
+        learned(plan, rules, (registers, 1), epoch)
+            .or_else(|| learned(plan, rules, (registers, MOST_CALLERS), epoch))
+            .unwrap_or_else(|| walked(plan, rules, registers))
+    })
 }
 
-/// What the thread's last path that its caller did not decide has matched, if this is the same.
-fn again(rules: u64, registers: Registers) -> Option<u64> {
-    let matching = LAST.try_with(|last| {
-        // Not where a handler interrupted the walk.
-        let mut last = last.try_borrow_mut().ok()?;
-        let libraries = call_path::libraries();
-        let decided = last.decided?;
-        let is_of_these = decided.rules == rules && decided.libraries == libraries;
-        (is_of_these && unwind::is_again(registers, &mut last.memo)).then_some(decided.matching)
-    });
-    matching.ok().flatten()
-}
-
-/// Decides by so many addresses. `Err`: those that match so far, and there are more.
-fn walked<const ADDRESSES: usize>(
+/// Walks so many callers. `None`: these do not decide; else the path is known from now on.
+#[cold]
+fn learned(
     plan: &Plan,
     rules: u64,
-    registers: Registers,
-) -> Result<u64, u64> {
-    let mut addresses = [0; ADDRESSES];
-    let walked = unwind::walk(registers, &mut addresses);
-    let decided = decide(plan, rules, &addresses[..walked.frames]);
-    match decided {
-        Err(so_far) if walked.frames < ADDRESSES => Ok(so_far),
-        decided => decided,
+    (registers, callers): (Registers, usize),
+    epoch: u64,
+) -> Option<u64> {
+    let mut print = Fingerprint::of(registers, callers)?;
+    let decision = decide(plan, rules, print.callers());
+    match decision.callers {
+        Some(callers) => print.cut(callers),
+        None if print.is_whole() => {}
+        None => return None,
     }
+    KNOWN.add(&print, epoch, decision.matching);
+    Some(decision.matching)
 }
 
-/// Decides by as many addresses as are remembered.
-fn remembered(plan: &Plan, rules: u64, registers: Registers) -> Result<u64, u64> {
-    let result = LAST.try_with(|last| {
-        let mut last = last.try_borrow_mut().ok()?;
-        let mut addresses = [0; MOST_REMEMBERED];
-        let (walked, _) = unwind::walk_again(registers, &mut addresses, &mut last.memo);
-        let result = match decide(plan, rules, &addresses[..walked.frames]) {
-            Err(so_far) if walked.frames < MOST_REMEMBERED => Ok(so_far),
-            result => result,
-        };
-        last.decided = result.ok().map(|matching| Decided {
-            rules,
-            libraries: call_path::libraries(),
-            matching,
-        });
-        Some(result)
-    });
-    result.ok().flatten().unwrap_or(Err(0))
+#[cold]
+fn walked(plan: &Plan, rules: u64, registers: Registers) -> u64 {
+    let mut addresses = [0; MANY];
+    let walked = unwind::walk(registers, &mut addresses);
+    // The first is the hook's own.
+    decide(
+        plan,
+        rules,
+        addresses[..walked.frames].get(1..).unwrap_or_default(),
+    )
+    .matching
 }
 
-/// `Err`: those that match so far, and more may if the path is longer.
-fn decide(plan: &Plan, rules: u64, addresses: &[usize]) -> Result<u64, u64> {
+/// What the callers so far say.
+struct Decision {
+    matching: u64,
+    /// So many of them decide; `None`: others may match if there are more callers.
+    callers: Option<usize>,
+}
+
+fn decide(plan: &Plan, rules: u64, callers: &[usize]) -> Decision {
     let (mut open, mut matching, mut depth) = (rules, 0, 0);
-    for &address in addresses.iter().skip(1) {
+    for (index, &address) in callers.iter().enumerate() {
         let Some(frame) = call_path::frame_at(address) else {
             continue;
         };
@@ -122,11 +100,17 @@ fn decide(plan: &Plan, rules: u64, addresses: &[usize]) -> Result<u64, u64> {
             }
         }
         if open == 0 {
-            return Ok(matching);
+            return Decision {
+                matching,
+                callers: Some(index + 1),
+            };
         }
         depth += 1;
     }
-    Err(matching)
+    Decision {
+        matching,
+        callers: None,
+    }
 }
 
 /// Numbers of the bits that are set.

@@ -98,6 +98,11 @@ impl Run {
         self.aside.take()
     }
 
+    /// There is nothing to drop of it.
+    pub(super) fn leaves_nothing(&self) -> bool {
+        self.aside.is_none() && self.behind.is_others()
+    }
+
     pub(super) fn sent(&self) -> Option<Range<u64>> {
         let (start, end) = self.sent;
         (start < end).then_some(start..end)
@@ -142,6 +147,12 @@ impl Runs {
     pub(super) fn under_way(&self) -> impl Iterator<Item = usize> + use<> {
         let is_any = self.runs.map(|run| run.behind.is_any());
         (0..MOST).filter(move |&number| is_any[number])
+    }
+
+    /// There is nothing to drop of those that are under way.
+    pub(super) fn leave_nothing(&self) -> bool {
+        let mut under_way = self.runs.iter().filter(|run| run.behind.is_any());
+        under_way.all(Run::leaves_nothing)
     }
 
     /// The run that a call goes on with: where two come together, the one that ends next to it.
