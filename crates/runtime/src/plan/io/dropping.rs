@@ -341,7 +341,15 @@ impl Hinted<'_> {
         if is_withdrawn(run.rule) {
             return;
         }
+        // Not what would follow the file's end.
+        let start = chunk * CHUNK;
+        let there = self
+            .file
+            .known_bytes
+            .max(run.behind.end())
+            .saturating_sub(start);
         let theirs = u64::from(others.count_ones()) * (GRANULE / PAGE);
+        let theirs = theirs.min(there.div_ceil(PAGE));
         self.plan.status.add_to_io(run.rule, OfIo::Theirs, theirs);
         let touched = run.behind.touched(chunk) & !others;
         self.drop_parts(descriptor, number, (chunk, others), touched);
