@@ -12,8 +12,12 @@ use crate::unseen::Moment;
 const PAUSE: u64 = 64;
 /// and at least so long, in own time, ns. (A program that is interrupted makes none.)
 const LEAST_PAUSE_NS: u64 = 1_000_000;
-/// Pauses matter if they are so large a part of the program's own time.
+/// Pauses matter if they are so large a part of the program's own time,
 const LEAST_PAUSED: f64 = 0.4;
+/// or those in which it could have gone through so large a part of what memory holds, and may have done so more than once, are so large a
+/// part of it: the inner levels of a sort by halves.
+const MOST_OF_MEMORY: f64 = 0.75;
+const LEAST_IN_MEMORY: f64 = 0.1;
 /// Of the swap-ins, those before so large a part are not looked at: some pages come back while memory is filled.
 const FILLING: f64 = 0.01;
 /// Of the swap-ins, so many are in bursts of at most the size that is told.
@@ -72,8 +76,10 @@ fn pages_of_burst(gaps: &[Gap], memory: u64) -> Option<u64> {
     let mut sorted: Vec<u64> = gaps.iter().map(|gap| gap.worked_ns).collect();
     sorted.sort_unstable();
     let pause = (PAUSE * sorted.get(sorted.len() / 2)?).max(LEAST_PAUSE_NS);
+    // As long as to go through the pages that memory holds takes where each raises a fault.
+    let round_ns = memory as f64 * sorted[sorted.len() / 2] as f64;
     let filled = (FILLING * gaps.len() as f64) as usize;
-    let (mut paused, mut all) = (0, 0);
+    let (mut paused, mut in_memory, mut all) = (0, 0, 0);
     let (mut bursts, mut pages, mut worked) = (Vec::new(), 1, 0);
     for gap in &gaps[filled..] {
         all += gap.all_ns;
@@ -85,11 +91,15 @@ fn pages_of_burst(gaps: &[Gap], memory: u64) -> Option<u64> {
         if gap.worked_ns >= worked {
             paused += gap.worked_ns;
         }
+        if gap.worked_ns as f64 >= MOST_OF_MEMORY * round_ns {
+            in_memory += gap.worked_ns;
+        }
         worked = 0;
         bursts.push(std::mem::replace(&mut pages, 1));
     }
     bursts.push(pages);
-    if paused == 0 || (paused as f64) < LEAST_PAUSED * all as f64 {
+    let is_part = |ns: u64, least: f64| ns > 0 && ns as f64 >= least * all as f64;
+    if !is_part(paused, LEAST_PAUSED) && !is_part(in_memory, LEAST_IN_MEMORY) {
         return None;
     }
     // What is more than memory holds is not there to be used in a pause.
@@ -133,6 +143,24 @@ mod tests {
             gaps.push(9_000_000);
         }
         assert!(found(&gaps).is_some_and(|pages| (15_000..=16_000).contains(&pages)));
+    }
+
+    /// Much swaps all the time, but for a few levels of a sort by halves that fit in memory.
+    #[test]
+    fn pauses_as_long_as_a_round_through_memory_count_though_they_are_few() {
+        let round_ns = MEMORY * 1000;
+        let found_with = |pause_ns| {
+            let mut gaps = vec![1000; 300_000];
+            (1..=3).for_each(|number| gaps[number * 80_000 - 60_000] = pause_ns);
+            found(&gaps)
+        };
+        assert_eq!(found_with(round_ns / 2), None);
+        let found = found_with(round_ns);
+        let is_first = |pages: u64| (15_000..=20_000).contains(&pages);
+        assert!(
+            found.is_some_and(is_first),
+            "{found:?}: the burst before the first"
+        );
     }
 
     /// Down the columns of one matrix, whose pages come in a burst and stay for many rows of the other, which come a few pages at a time.
