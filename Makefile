@@ -19,7 +19,7 @@ EXAMPLES = build/examples/mincostflow build/examples/sweep build/examples/matmul
 # The paths below hold whatever the caller's environment says.
 export CARGO_TARGET_DIR = $(CURDIR)/target
 
-.PHONY: help setup setup-bench build install examples demo demo-io gallery test test-kernels test-aarch64 bench bench-hugepages clean
+.PHONY: help setup setup-bench build install examples demo demo-io gallery test test-kernels test-aarch64 bench bench-io bench-hugepages clean
 
 help:
 	@echo 'make setup         install the system packages that are missing (Debian, Ubuntu)'
@@ -34,6 +34,7 @@ help:
 	@echo 'make test-kernels  the recorder on other kernels, emulated'
 	@echo 'make test-aarch64  the guard on another processor, emulated'
 	@echo 'make bench         what recording costs'
+	@echo 'make bench-io      what calls on files cost to record, and what hints for them bring: some two hours'
 	@echo 'make bench-hugepages  how soon programs recover, how fairly, and bloat: some seven hours'
 	@echo 'make clean         remove target and build'
 
@@ -157,6 +158,12 @@ test-aarch64:
 bench: build examples
 	@$(STEP) 'build the storm' $(CARGO) build --release -p pagewise-collect --example storm_cost
 	@$(STEP) bench bench/run
+
+# With as much reading ahead as this machine does, and with what Linux does by default.
+bench-io: build examples
+	bench/io/run && bench/io/exact
+	for kib in '' '--read-ahead 128'; do \
+	    bench/io-hints/run $$kib && bench/io-hints/programs --fresh --pause-damon $$kib && bench/io-hints/graph $$kib || exit; done
 
 # The first round of each is discarded. Rows go to a folder of their own, so that a summary is of this machine only.
 bench_rows = build/bench-hugepages

@@ -8,7 +8,7 @@ pub const ROOM_LASTS_NS: u64 = 500_000_000;
 /// Bytes of the part for the program's words.
 pub const STATUS_BYTES: usize = 16 << 10;
 /// Words of each rule.
-pub const RULE_WORDS: usize = 17;
+pub const RULE_WORDS: usize = 19;
 /// First word of the first rule; before it are those of the whole program ([`Total`]).
 pub const FIRST_RULE_WORD: usize = 128;
 /// First of the words in which processes state what they have locked, two each: number and bytes.
@@ -140,6 +140,10 @@ pub enum OfIo {
     Missed,
     /// Pages that were written, and not on the disk yet when they should have gone: nothing can drop them then.
     Unwritten,
+    /// Of what `keep` keeps and is read again, how much came from a device in the last comparison, thousandths.
+    KeptMissed,
+    /// The same of the parts that are left as they are.
+    LeftMissed,
 }
 
 /// Why a hint was withdrawn.
@@ -191,7 +195,7 @@ impl Why {
     }
 }
 
-const _: () = assert!((OfIo::Unwritten as usize) < RULE_WORDS);
+const _: () = assert!((OfIo::LeftMissed as usize) < RULE_WORDS);
 const _: () = assert!((OfRule::GivenUp as usize) < RULE_WORDS);
 
 /// The word of a rule about I/O, counted from the first of the part.

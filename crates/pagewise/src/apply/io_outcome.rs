@@ -50,6 +50,8 @@ pub(super) struct IoOutcome {
     taken_over: u64,
     /// Time with the hint by time without it; `null`: it was not measured.
     time_ratio: Option<f64>,
+    kept_missed_share: Option<f64>,
+    left_missed_share: Option<f64>,
 }
 
 impl IoOutcome {
@@ -74,6 +76,8 @@ impl IoOutcome {
             }
         });
         let ratio = word(OfIo::Ratio);
+        let is_kept = rule.action.name() == "keep" && ratio > 0;
+        let missed = |of: OfIo| is_kept.then(|| word(of) as f64 / 1000.0);
         let readahead_withdrawn = (word(OfIo::ReadsAsUsual) > 0).then_some(NO_GAIN);
         Self {
             target: rule.name.clone(),
@@ -100,6 +104,8 @@ impl IoOutcome {
             withdrawn,
             readahead_withdrawn,
             taken_over: word(OfIo::TakenOver),
+            kept_missed_share: missed(OfIo::KeptMissed),
+            left_missed_share: missed(OfIo::LeftMissed),
             time_ratio: (ratio > 0).then_some(ratio as f64 / 1000.0),
         }
     }
@@ -154,6 +160,13 @@ impl IoOutcome {
         }
         if let Some(ratio) = self.time_ratio {
             parts.push(format!("calls take {ratio:.2} of their time without it"));
+        }
+        if let Some((kept, left)) = self.kept_missed_share.zip(self.left_missed_share) {
+            parts.push(format!(
+                "of what is read again {:.0} % came from the disk, and {:.0} % where it is not kept",
+                100.0 * kept,
+                100.0 * left
+            ));
         }
         if let Some(why) = self.withdrawn {
             parts.push(format!("withdrawn: {why}"));

@@ -732,6 +732,29 @@ fn rules_are_found_when_the_table_of_call_paths_is_full() {
 }
 
 #[test]
+fn hints_that_do_nothing_or_harm_are_withdrawn() {
+    let Some(_machine) = Machine::reserve() else {
+        return;
+    };
+    for (kind, why) in [
+        ("twice", "what it dropped was read again"),
+        ("mapped-too", "the pages stayed in the page cache"),
+    ] {
+        let folder = folder();
+        let folder = folder.path();
+        plan_for(folder, &[("reads", DROP, None)]);
+        let program = waiting(folder, &[kind, "data", "other"]);
+        let enforcer = Enforcer::start(folder, &[pid(&program)]);
+        fs::write(folder.join("go"), "").expect("written");
+        program.end().expect_code(0);
+        let said = enforcer.end();
+        let rule = &outcome(folder)["io"][0];
+        let withdrawn = rule["withdrawn"].as_str().unwrap_or_default();
+        assert!(withdrawn.starts_with(why), "{kind}: {rule:#} {said:#?}");
+    }
+}
+
+#[test]
 fn a_program_that_is_killed_while_hints_are_in_force_is_told_with_what_was_done() {
     let Some(_machine) = Machine::reserve() else {
         return;

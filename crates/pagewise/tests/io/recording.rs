@@ -641,6 +641,31 @@ fn calls_of_threads_that_have_one_place_are_lost_and_counted() {
     assert!(told + lost >= made * 9 / 10, "{told} and {lost} of {made}");
 }
 
+#[test]
+fn a_file_that_is_replaced_while_it_is_read_is_told_from_its_successor() {
+    let Some(_machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = hints::folder();
+    hints::write_file(&folder.path().join("other"), 3);
+    let program = "./hints replaced data other";
+    let (_, report) = record_all_paths(folder.path(), "--io --sensors none", program, || {});
+    assert_nothing_lost(&report);
+    let recorded = Recorded::read(folder.path(), "/hints");
+    let (first, successor) = (recorded.file_of("reads"), recorded.file_of("other"));
+    assert_ne!(first.inode, successor.inode);
+    assert_eq!(
+        [
+            recorded.name_of_file("reads"),
+            recorded.name_of_file("other")
+        ],
+        ["data", "other"]
+    );
+    // By its descriptor it is the first one to the end.
+    let calls = &recorded.calls["reads"];
+    assert!(calls.len() > 384 && calls.iter().all(|call| call.file == Some(first.file)));
+}
+
 /// The whole file is read there, which lies on another file system than the recording.
 fn assert_told_of_whole_file(path: &Path) {
     let folder = hints::folder();

@@ -348,6 +348,22 @@ int main(int count, char **values) {
         pthread_join(later_part, NULL);
         close(shared_file);
         tell_all(path);
+    } else if (IS("mapped-too")) {
+        // What is mapped cannot be dropped.
+        evict(path);
+        int file = opened(path, 0);
+        const volatile char *map = mmap(NULL, 24 * MIB, PROT_READ, MAP_SHARED, file, 0);
+        if (map == MAP_FAILED) {
+            return 3;
+        }
+        for (off_t at = 0; reads(file) > 0; at += PIECE) {
+            for (off_t page = at; page < at + PIECE; page += PAGE) {
+                (void)map[page];
+            }
+        }
+        let_hints_come();
+        close(file);
+        tell_kept(path, 0, 1 << 30);
     } else if (IS("tree")) {
         // Leaves in order, and between them inner pages, of which some are another's. At last a short run elsewhere.
         evict(path);

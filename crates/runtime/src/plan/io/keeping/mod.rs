@@ -267,6 +267,10 @@ impl Hinted<'_> {
         let thousandths = (comparison.ratio * 1000.0).clamp(1.0, 1e9) as u64;
         let status = &self.plan.status;
         status.set_of_io(self.rule, OfIo::Ratio, thousandths);
+        let (kept, left) = comparison.missed;
+        for (word, share) in [(OfIo::KeptMissed, kept), (OfIo::LeftMissed, left)] {
+            status.set_of_io(self.rule, word, (1000.0 * share) as u64);
+        }
         if comparison.is_in_vain && in_vain >= MOST_IN_VAIN {
             withdraw(self.plan, self.rule, WhyWithdrawn::NoGain);
             clear(self.plan, |piece| usize::from(piece.rule) == self.rule);

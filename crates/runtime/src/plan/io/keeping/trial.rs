@@ -55,6 +55,8 @@ impl Sum {
 pub(super) struct Comparison {
     /// Time of a byte that is kept by that of one that is not.
     pub(super) ratio: f64,
+    /// How much came from a device of what was read again, where it is kept and where it is not.
+    pub(super) missed: (f64, f64),
     pub(super) is_in_vain: bool,
 }
 
@@ -79,7 +81,11 @@ impl Trial {
         let ratio = kept.ns_a_byte() / left.ns_a_byte().max(f64::MIN_POSITIVE);
         let is_in_vain = ratio > 0.97 && kept.missed() > 0.9 * left.missed();
         self.in_vain = if is_in_vain { self.in_vain + 1 } else { 0 };
-        Some(Comparison { ratio, is_in_vain })
+        Some(Comparison {
+            ratio,
+            missed: (kept.missed(), left.missed()),
+            is_in_vain,
+        })
     }
 }
 
