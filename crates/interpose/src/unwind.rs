@@ -144,6 +144,8 @@ enum Above {
         frame_slot: usize,
         /// The frame pointer was needed to find these.
         by_frame: bool,
+        /// Where the word is that says where the caller's frame begins; 0: it is reckoned.
+        base_slot: usize,
     },
 }
 
@@ -156,48 +158,50 @@ fn above(place: Place, word: &impl Fn(usize) -> Option<usize>) -> Option<Above> 
         frame,
         before,
     } = place;
-    let (place, return_slot, frame_slot, by_frame) = match rules::at(instruction - before)? {
-        Rule::End => return Some(Above::End),
-        Rule::Signal => {
-            let (instruction, pointer, frame) = interrupted(pointer, word)?;
-            let place = Place {
-                instruction,
-                pointer,
-                frame,
-                before: 0,
-            };
-            (place, 0, 0, false)
-        }
-        Rule::Frame {
-            base,
-            offset,
-            return_address,
-            frame_pointer,
-        } => {
-            let at = |from: usize, offset: i32| from.wrapping_add_signed(offset as isize);
-            let address = match base {
-                Base::Stack => at(pointer, offset),
-                Base::Frame => at(frame, offset),
-                Base::AtFrame => word(at(frame, offset))?,
-            };
-            // Callers are further up; else this would go on for ever.
-            if address <= pointer {
-                return None;
+    let (place, return_slot, frame_slot, (by_frame, base_slot)) =
+        match rules::at(instruction - before)? {
+            Rule::End => return Some(Above::End),
+            Rule::Signal => {
+                let (instruction, pointer, frame) = interrupted(pointer, word)?;
+                let place = Place {
+                    instruction,
+                    pointer,
+                    frame,
+                    before: 0,
+                };
+                (place, 0, 0, (false, 0))
             }
-            let return_slot = at(address, return_address?);
-            let frame_slot = frame_pointer.map_or(0, |offset| at(address, offset));
-            let place = Place {
-                instruction: word(return_slot)?,
-                pointer: address,
-                frame: match frame_slot {
-                    0 => frame,
-                    slot => word(slot)?,
-                },
-                before: 1,
-            };
-            (place, return_slot, frame_slot, base != Base::Stack)
-        }
-    };
+            Rule::Frame {
+                base,
+                offset,
+                return_address,
+                frame_pointer,
+            } => {
+                let at = |from: usize, offset: i32| from.wrapping_add_signed(offset as isize);
+                let (address, base_slot) = match base {
+                    Base::Stack => (at(pointer, offset), 0),
+                    Base::Frame => (at(frame, offset), 0),
+                    Base::AtFrame => (word(at(frame, offset))?, at(frame, offset)),
+                };
+                // Callers are further up; else this would go on for ever.
+                if address <= pointer {
+                    return None;
+                }
+                let return_slot = at(address, return_address?);
+                let frame_slot = frame_pointer.map_or(0, |offset| at(address, offset));
+                let place = Place {
+                    instruction: word(return_slot)?,
+                    pointer: address,
+                    frame: match frame_slot {
+                        0 => frame,
+                        slot => word(slot)?,
+                    },
+                    before: 1,
+                };
+                let by_frame = base != Base::Stack;
+                (place, return_slot, frame_slot, (by_frame, base_slot))
+            }
+        };
     if place.instruction == 0 {
         return Some(Above::End);
     }
@@ -206,6 +210,7 @@ fn above(place: Place, word: &impl Fn(usize) -> Option<usize>) -> Option<Above> 
         return_slot,
         frame_slot,
         by_frame,
+        base_slot,
     })
 }
 

@@ -92,13 +92,14 @@ impl Fingerprint {
         // Where the frame pointer was saved that counts in this frame; 0: it is in the register.
         let mut saved_at = 0;
         while self.depth < callers {
-            let (next, return_slot, frame_slot, by_frame) = match above(place, word) {
+            let (next, return_slot, frame_slot, by_frame, base_slot) = match above(place, word) {
                 Some(Above::Caller {
                     place,
                     return_slot,
                     frame_slot,
                     by_frame,
-                }) => (place, return_slot, frame_slot, by_frame),
+                    base_slot,
+                }) => (place, return_slot, frame_slot, by_frame, base_slot),
                 Some(Above::End) => {
                     self.is_whole = true;
                     return;
@@ -119,6 +120,12 @@ impl Fingerprint {
                     slot => self.push(slot - from.stack, true, up),
                 };
                 if !has_room {
+                    return;
+                }
+            }
+            if base_slot != 0 {
+                let up = next.pointer.wrapping_sub(from.stack);
+                if !self.push(base_slot.wrapping_sub(from.stack), true, up) {
                     return;
                 }
             }

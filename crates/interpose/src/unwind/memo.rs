@@ -26,6 +26,8 @@ struct Step {
     /// Where these are depends on this one's frame pointer: else that register may hold anything, as it does where code is compiled
     /// without frame pointers, and differ from call to call.
     by_frame: bool,
+    /// Where the word is that says where the next one begins; 0: that is reckoned.
+    base_slot: usize,
 }
 
 const NONE: Step = Step {
@@ -38,6 +40,7 @@ const NONE: Step = Step {
     return_slot: 0,
     frame_slot: 0,
     by_frame: false,
+    base_slot: 0,
 };
 
 /// Steps of a path, innermost first.
@@ -84,9 +87,10 @@ impl Steps {
                 return_slot,
                 frame_slot,
                 by_frame,
+                base_slot,
             }) => {
                 (last.return_slot, last.frame_slot) = (return_slot, frame_slot);
-                last.by_frame = by_frame;
+                (last.by_frame, last.base_slot) = (by_frame, base_slot);
                 Ok(place)
             }
             None => Err(false),
@@ -113,10 +117,14 @@ impl Steps {
     ) -> usize {
         let steps = &mut self.all[from..self.count];
         for at in 0..steps.len() {
-            let instruction = steps.get(at + 1).map(|next| next.place.instruction);
+            let next = steps.get(at + 1).map(|next| next.place);
+            let instruction = next.map(|next| next.instruction);
             let step = &mut steps[at];
             let before = std::mem::replace(&mut step.place.frame, frame);
-            let is_where_it_was = step.return_slot != 0 && (before == frame || !step.by_frame);
+            let begins = next.map(|next| next.pointer);
+            let is_where_it_was = step.return_slot != 0
+                && (before == frame || !step.by_frame)
+                && (step.base_slot == 0 || word(step.base_slot) == begins);
             if !is_where_it_was || instruction.is_none() || word(step.return_slot) != instruction {
                 return at + 1;
             }
@@ -326,6 +334,7 @@ mod tests {
             return_slot: 1008 + 10 * at,
             frame_slot,
             by_frame,
+            base_slot: 0,
         };
         let mut steps = Steps::new();
         steps.all[..3].copy_from_slice(&[

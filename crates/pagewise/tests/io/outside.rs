@@ -29,6 +29,7 @@ use crate::common::command::command;
 use crate::common::command::record;
 use crate::common::command::run;
 use crate::common::command::start;
+use crate::common::limited::Limited;
 use crate::common::machine::Machine;
 use crate::common::programs::compile;
 use crate::common::programs::compile_go;
@@ -729,6 +730,37 @@ fn rules_are_found_when_the_table_of_call_paths_is_full() {
     assert_eq!(sum(&scanned), 2 * 24 * MIB as u64);
     let gone = number(&outcome(folder)["io"][0]["gone_pages"]);
     assert!(gone > FILE_PAGES * 9 / 10, "{said:#?}: {gone}");
+}
+
+#[test]
+fn all_processes_of_a_cgroup_are_hinted() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let folder = folder.path();
+    write_file(&folder.join("second"), 2);
+    plan_for(folder, &[("reads", DROP, None)]);
+    let mut limited = Limited::create("hinted");
+    let name = limited.cgroup.path().file_name().expect("a name");
+    let name = name.to_str().expect("text").to_owned();
+    // One is there already, and one comes.
+    limited.run(folder, "env HINTS_WAIT=go ./hints whole data other");
+    let arguments = ["apply", "plan.toml", "--json", "outcome.json", "--cgroup"];
+    let enforcer = Enforcer::started_by(command(
+        folder,
+        &[&arguments[..], &[name.as_str()]].concat(),
+    ));
+    limited.run(folder, "env HINTS_WAIT=go ./hints whole second other");
+    // It is looked for now and then who has come.
+    std::thread::sleep(Duration::from_secs(2));
+    fs::write(folder.join("go"), "").expect("written");
+    let said = enforcer.end();
+    limited.end();
+    machine.assert_restored();
+    let told = outcome(folder);
+    let gone = number(&told["io"][0]["gone_pages"]);
+    assert!(gone > 2 * FILE_PAGES * 9 / 10, "{told:#} {said:#?}");
 }
 
 #[test]
