@@ -17,11 +17,14 @@ pub(super) const CHUNK: u64 = regret::CHUNK;
 pub(super) const GRANULE: u64 = regret::GRANULE;
 /// Chunks that are known at once.
 const KNOWN: u64 = 64;
-/// How far the kernel may read ahead at most, of which there is also so much of what was read (`get_init_ra_size()` and
-/// `get_next_ra_size()`, mm/readahead.c, 6.12: a window is at most four times as large as the one before, and is read when the reader is
-/// at the beginning of that).
-const REACH: u64 = 64 << 20;
-const REACH_OF_READ: u64 = 16;
+/// How far the kernel may read ahead at most: two windows, of twice 8 MiB.
+const REACH: u64 = 32 << 20;
+/// A window is at most four times as large as the one before while it is small, twice later, and is read when the reader is at the
+/// beginning of that (`get_init_ra_size()` and `get_next_ra_size()`, mm/readahead.c, 6.12): so many times what was read at first, and so
+/// many times and so much later.
+const AT_FIRST: u64 = 16;
+const LATER: u64 = 4;
+const AND: u64 = 4 << 20;
 /// A call of unknown length is taken for one of this.
 const UNKNOWN_CALL: u64 = 512 << 10;
 /// Behind the end of a run so much that was read ahead is dropped.
@@ -92,15 +95,16 @@ impl Behind {
     /// yet.
     pub(super) fn unseen_before(&self, bytes: u64, reads_ahead: bool) -> Range<u64> {
         let call = if bytes == 0 { UNKNOWN_CALL } else { bytes };
+        let read = self.end - self.start + call;
         let ahead = match reads_ahead {
             false => 0,
-            // Twice as far as needed, so that there are few looks.
-            true => (2 * REACH_OF_READ * (self.end - self.start + call)).min(REACH),
+            true => (AT_FIRST * read).min(LATER * read + AND).min(REACH),
         };
         let bytes = bytes.max(1);
-        let wanted = (self.end + bytes + ahead).next_multiple_of(CHUNK);
+        // Further than needed, so that there are few looks.
+        let wanted = (self.end + bytes + ahead + ahead / 2).next_multiple_of(CHUNK);
         // A look costs a system call: many chunks at a time, but the first ones in time.
-        let is_due = self.looked < (self.end + bytes + ahead / 2).next_multiple_of(CHUNK);
+        let is_due = self.looked < (self.end + bytes + ahead).next_multiple_of(CHUNK);
         // A range that begins where nothing is known yet may be as long as it likes, should nothing of it be cached.
         let most = if self.looked == self.begin {
             u64::MAX
@@ -349,10 +353,10 @@ mod tests {
         let mut behind = Behind::NONE;
         behind.start_at(6 << 20);
         assert_eq!(behind.unseen_before(4096, true), 6 << 20..8 << 20);
-        assert_eq!(behind.unseen_before(0, true), 6 << 20..24 << 20);
-        assert_eq!(behind.unseen_before(1 << 20, true), 6 << 20..40 << 20);
+        assert_eq!(behind.unseen_before(0, true), 6 << 20..16 << 20);
+        assert_eq!(behind.unseen_before(1 << 20, true), 6 << 20..20 << 20);
         behind.reach(7 << 20);
-        assert_eq!(behind.unseen_before(64 << 20, true).end, 136 << 20);
+        assert_eq!(behind.unseen_before(64 << 20, true).end, 120 << 20);
         // What a small call before it has brought in is its own, though it is there already.
         look(&mut behind, 4096, |at| at < 7 << 20);
         behind.set_own(&((6 << 20) + GRANULE..(6 << 20) + 3 * GRANULE));
