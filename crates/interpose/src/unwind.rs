@@ -16,6 +16,8 @@ use crate::stack_bytes_above;
 mod fingerprint;
 mod memo;
 mod rules;
+#[cfg(test)]
+mod test_calls;
 
 pub use fingerprint::Fingerprint;
 pub use fingerprint::Fingerprints;

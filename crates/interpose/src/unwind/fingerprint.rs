@@ -342,6 +342,8 @@ impl Default for Fingerprints {
 mod tests {
     use super::*;
     use crate::capture;
+    use crate::unwind::test_calls::deeper;
+    use crate::unwind::test_calls::other;
     use crate::unwind::walk;
     use std::hint::black_box;
 
@@ -370,21 +372,6 @@ mod tests {
             known.add(&print, epoch, expected);
         }
         found.map(|found| found == expected)
-    }
-
-    #[inline(never)]
-    fn deeper(calls: usize, then: &mut dyn FnMut()) -> usize {
-        if calls == 0 {
-            then();
-            return 0;
-        }
-        black_box(deeper(calls - 1, then)) + 1
-    }
-
-    #[inline(never)]
-    fn other(calls: usize, then: &mut dyn FnMut()) -> usize {
-        let room = black_box([calls; 9]);
-        black_box(deeper(calls, then)) + room[3]
     }
 
     #[test]

@@ -249,6 +249,8 @@ pub fn walk_again(from: Registers, path: &mut [usize], memo: &mut Memo) -> (Walk
 mod tests {
     use super::*;
     use crate::capture;
+    use crate::unwind::test_calls::deeper;
+    use crate::unwind::test_calls::other;
     use std::cell::RefCell;
     use std::hint::black_box;
 
@@ -265,21 +267,6 @@ mod tests {
         assert_eq!(walked, expected);
         assert_eq!(plain, again);
         (walked.frames, is_same)
-    }
-
-    #[inline(never)]
-    fn deeper(calls: usize, then: &mut dyn FnMut()) -> usize {
-        if calls == 0 {
-            then();
-            return 0;
-        }
-        black_box(deeper(calls - 1, then)) + 1
-    }
-
-    #[inline(never)]
-    fn other(calls: usize, then: &mut dyn FnMut()) -> usize {
-        let room = black_box([calls; 9]);
-        black_box(deeper(calls, then)) + room[3]
     }
 
     #[test]

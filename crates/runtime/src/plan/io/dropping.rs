@@ -4,7 +4,6 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use pagewise_abi::plan::MOST_RULES;
-use pagewise_abi::regret;
 use pagewise_abi::regret::Drop;
 use pagewise_abi::regret::Regret;
 use pagewise_abi::status::OfIo;
@@ -327,13 +326,11 @@ impl Hinted<'_> {
         }
     }
 
-    /// What the small call brought in that went elsewhere.
+    /// The pages of a small call that went elsewhere: what is next to them may have come to be others' since.
     fn drop_aside(&mut self, descriptor: i32, number: usize, aside: Aside) {
-        let granules = aside.granules();
-        for chunk in granules.start / CHUNK..granules.end.div_ceil(CHUNK) {
-            let others = !regret::granules_within(chunk, &granules);
-            self.drop_parts(descriptor, number, (chunk, others), 0);
-        }
+        let pages = aside.start / PAGE * PAGE..aside.end.next_multiple_of(PAGE);
+        let chunk = aside.start / CHUNK;
+        self.drop_parts(descriptor, number, std::iter::once(pages), (chunk, 0));
     }
 
     fn drop_chunk(&mut self, descriptor: i32, number: usize, (chunk, others): (u64, u32)) {
@@ -352,16 +349,17 @@ impl Hinted<'_> {
         let theirs = theirs.min(there.div_ceil(PAGE));
         self.plan.status.add_to_io(run.rule, OfIo::Theirs, theirs);
         let touched = run.behind.touched(chunk) & !others;
-        self.drop_parts(descriptor, number, (chunk, others), touched);
+        let parts = behind::own_parts(chunk, others);
+        self.drop_parts(descriptor, number, parts, (chunk, touched));
     }
 
-    /// Drops what is not others' of a chunk, of which the program has read or written these granules as a whole.
+    /// Drops parts of a chunk, of which the program has read or written these granules as a whole.
     fn drop_parts(
         &mut self,
         descriptor: i32,
         number: usize,
-        (chunk, others): (u64, u32),
-        touched: u32,
+        parts: impl Iterator<Item = Range<u64>>,
+        (chunk, touched): (u64, u32),
     ) {
         let &mut Run { rule, is_write, .. } = self.file.runs.at(number);
         if is_withdrawn(rule) {
@@ -369,7 +367,7 @@ impl Hinted<'_> {
         }
         let mut gone = 0;
         let status = &self.plan.status;
-        for part in behind::own_parts(chunk, others) {
+        for part in parts {
             let before = match page_cache::cached_pages(descriptor, part.clone()) {
                 Ok(before) => before,
                 // Of one that is open for writing only, where a mapping has to tell, that shows only once the file has grown.

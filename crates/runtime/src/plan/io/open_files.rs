@@ -72,8 +72,8 @@ pub(super) struct OpenFile {
     calls: u32,
     /// How long it was when that was last looked at.
     pub(super) known_bytes: u64,
-    /// How long it is, if that was looked at for the call that is just beginning.
-    fresh_bytes: Option<u64>,
+    /// That was for the call that is just beginning.
+    is_fresh: bool,
     pub(super) runs: Runs,
     pub(super) bursts: Bursts,
     cursor: Option<Cursor>,
@@ -121,7 +121,7 @@ impl OpenFile {
             unlooked: 0,
             calls: 0,
             known_bytes: facts.bytes,
-            fresh_bytes: Some(facts.bytes),
+            is_fresh: true,
             runs: Runs::NONE,
             bursts: Bursts::NONE,
             cursor: None,
@@ -130,7 +130,7 @@ impl OpenFile {
 
     /// The call begins: from now on the descriptor may mean another file.
     pub(super) fn let_age(&mut self) {
-        self.fresh_bytes = None;
+        self.is_fresh = false;
     }
 
     /// Where the descriptor is: as this thread has left it, if nobody is known to have moved it since, or by a system call.
@@ -190,8 +190,8 @@ impl OpenFile {
 
     /// How long the file is now, bytes; `None`: the descriptor means another one.
     pub(super) fn length_if_still(&self, descriptor: i32) -> Option<u64> {
-        if self.fresh_bytes.is_some() {
-            return self.fresh_bytes;
+        if self.is_fresh {
+            return Some(self.known_bytes);
         }
         let facts = page_cache::facts(descriptor)?;
         let is_same = facts.identity == self.identity && facts.generation == self.generation;
