@@ -100,6 +100,8 @@ pub enum OfRule {
     Returned,
     /// Objects whose locks were ended, as more had to come back elsewhere than they saved.
     GivenUp,
+    /// Times that locks rested, as the sweep stood still and other pages had to come back.
+    Rests,
 }
 
 /// Words of a rule about I/O, in place of [`OfRule`].
@@ -196,7 +198,7 @@ impl Why {
 }
 
 const _: () = assert!((OfIo::LeftMissed as usize) < RULE_WORDS);
-const _: () = assert!((OfRule::GivenUp as usize) < RULE_WORDS);
+const _: () = assert!((OfRule::Rests as usize) < RULE_WORDS);
 
 /// The word of a rule about I/O, counted from the first of the part.
 pub const fn io_word(rule: usize, word: OfIo) -> usize {

@@ -131,6 +131,7 @@ struct RuleOutcome {
     returned_bytes: u64,
     taken_over: u64,
     given_up: u64,
+    rested: u64,
 }
 
 impl Outcome {
@@ -392,6 +393,7 @@ fn of_rule(rule: &Rule, sent: &Result<usize, String>, words: &Words) -> RuleOutc
         returned_bytes: word(OfRule::Returned),
         taken_over: word(OfRule::TakenOver),
         given_up: word(OfRule::GivenUp),
+        rested: word(OfRule::Rests),
     }
 }
 
@@ -432,6 +434,12 @@ impl RuleOutcome {
         }
         if self.given_up > 0 {
             parts.push("locks ended, as more had to come back elsewhere".to_owned());
+        }
+        if self.rested > 0 {
+            parts.push(format!(
+                "unlocked {} times while its sweep stood still",
+                count(self.rested)
+            ));
         }
         if self.taken_over > 0 {
             parts.push("the program's own mlock or madvise won".to_owned());

@@ -751,6 +751,32 @@ fn dropping_what_stays_ends() {
 }
 
 /// More call paths than can be known again: each through a function that is made at run time.
+/// What makes each of the runs of `evicted-bursts` cost more: nothing is read ahead of them, or far too much.
+pub(crate) const HARMFUL: [IoAction; 2] = [
+    IoAction::Readahead(Readahead::Random),
+    IoAction::WillNeed {
+        burst_bytes: 16 << 20,
+    },
+];
+
+#[test]
+fn hints_that_make_calls_slower_end() {
+    let folder = folder();
+    let folder = folder.path();
+    for action in HARMFUL {
+        plan_for(folder, &[("reads_at", action, None)]);
+        let told = apply(folder, "evicted-bursts").expect_told(&["withdrawn: the calls"]);
+        assert_eq!(sum(&told), 2 * 400 * 16 * 4096, "{action:?}");
+        let rule = first(folder);
+        let calls = number(&rule["calls"]);
+        let hints = number(&rule["hints"]);
+        assert!(
+            calls == 400 * 16 && (1..calls / 16).contains(&hints),
+            "{action:?}: {rule:#}"
+        );
+    }
+}
+
 #[test]
 fn a_flood_of_generated_code_is_followed_and_unharmed() {
     const PATHS: i64 = 20_000;

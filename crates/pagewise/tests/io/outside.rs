@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use super::hints::DROP;
 use super::hints::FILE_PAGES;
+use super::hints::HARMFUL;
 use super::hints::MIB;
 use super::hints::Overlay;
 use super::hints::UserSpace;
@@ -768,13 +769,31 @@ fn hints_that_do_nothing_or_harm_are_withdrawn() {
     let Some(_machine) = Machine::reserve() else {
         return;
     };
-    for (kind, why) in [
-        ("twice", "what it dropped was read again"),
-        ("mapped-too", "the pages stayed in the page cache"),
+    let [random, willneed] = HARMFUL;
+    for (function, action, kind, why) in [
+        ("reads", DROP, "twice", "what it dropped was read again"),
+        (
+            "reads",
+            DROP,
+            "mapped-too",
+            "the pages stayed in the page cache",
+        ),
+        (
+            "reads_at",
+            random,
+            "evicted-bursts",
+            "the calls were no faster",
+        ),
+        (
+            "reads_at",
+            willneed,
+            "evicted-bursts",
+            "the calls were no faster",
+        ),
     ] {
         let folder = folder();
         let folder = folder.path();
-        plan_for(folder, &[("reads", DROP, None)]);
+        plan_for(folder, &[(function, action, None)]);
         let program = waiting(folder, &[kind, "data", "other"]);
         let enforcer = Enforcer::start(folder, &[pid(&program)]);
         fs::write(folder.join("go"), "").expect("written");

@@ -189,6 +189,16 @@ static void read_pages(int file, off_t from, off_t to) {
     }
 }
 
+// Runs of 16 pages, far from each other, and each time from the disk.
+static void read_bursts(const char *path, int file, int bursts) {
+    const int slots = 96;
+    for (int burst = 0; burst < bursts; burst++) {
+        evict(path);
+        const off_t slot = (off_t)(burst * 37 % slots) * 64 * PAGE;
+        read_pages(file, slot, slot + 16 * PAGE);
+    }
+}
+
 static int silent[2];
 
 static void *waits_for_ever(void *unused) {
@@ -297,6 +307,8 @@ int main(int count, char **values) {
             reads_at(file, (off_t)((random >> 33) % (24 * MIB / PAGE)) * PAGE);
         }
         sum = 0;
+    } else if (IS("evicted-bursts")) {
+        read_bursts(path, opened(path, 0), 400);
     } else if (IS("direct")) {
         int file = opened(path, O_DIRECT);
         read_all(file);

@@ -363,20 +363,34 @@ static void sweep_in_a_window(void) {
     free(words);
 }
 
-// What was swept is needed no more, and its lock leaves too little for a table that is looked up from here on.
-static void sweep_then_look_up(void) {
-    const size_t bytes = 96 * MIB, table_bytes = 40 * MIB;
+// So often, anywhere in a table.
+static void look_up(volatile uint64_t *table, size_t bytes, int times) {
+    static uint64_t place = 1;
+    for (; times > 0; times--) {
+        place = place * 6364136223846793005u + 1442695040888963407u;
+        table[(place >> 20) % (bytes / sizeof *table)]++;
+    }
+}
+
+// A sweep, whose lock leaves too little for a table that is looked up: after it, and before it goes on, or while it is under way.
+static void sweep_and_look_up(int is_beside) {
+    const size_t bytes = 96 * MIB, table_bytes = 40 * MIB, parts = 64;
     uint64_t *words = make(bytes), *table = malloc(table_bytes);
     fill(words, bytes);
     for (int pass = 0; pass < 3; pass++)
         check(words, bytes);
     fill(table, table_bytes);
-    volatile uint64_t *looked_up = table;
-    uint64_t place = 1;
-    for (int look_up = 0; look_up < 400000; look_up++) {
-        place = place * 6364136223846793005u + 1442695040888963407u;
-        looked_up[(place >> 20) % (table_bytes / sizeof *table)]++;
+    printf("before %zu\n", locked_kib());
+    if (!is_beside) {
+        look_up(table, table_bytes, 400000);
+        printf("still %zu\n", locked_kib());
     }
+    for (size_t part = 0; part < 3 * parts; part++) {
+        check_part(words, part % parts * (bytes / parts), bytes / parts);
+        if (is_beside)
+            look_up(table, table_bytes, 400000 / (int)parts);
+    }
+    printf("after %zu\n", locked_kib());
     free(table);
     free(words);
 }
@@ -824,7 +838,9 @@ int main(int count, char **values) {
     else if (strcmp(kind, "window") == 0)
         sweep_in_a_window();
     else if (strcmp(kind, "lookups") == 0)
-        sweep_then_look_up();
+        sweep_and_look_up(0);
+    else if (strcmp(kind, "lookups-beside") == 0)
+        sweep_and_look_up(1);
     else if (strcmp(kind, "sweep") == 0)
         sweep();
     else if (strcmp(kind, "family") == 0)

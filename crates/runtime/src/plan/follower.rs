@@ -20,6 +20,7 @@ use super::objects::Object;
 use super::objects::PAGE;
 use super::probes::Probes;
 use super::regret::Drops;
+use super::regret::Verdict;
 use super::regret::Worth;
 use super::sweep::Progress;
 use super::sweep::Sizes;
@@ -56,6 +57,16 @@ pub(super) struct Memory {
 
 impl Memory {
     const UNKNOWN: Self = Self { now: 0, room: None };
+}
+
+/// A page that came before, and had to come again.
+#[derive(Clone, Copy)]
+pub(super) struct Comeback {
+    pub(super) address: usize,
+    /// When it last came, in pages that came.
+    pub(super) when: u64,
+    /// Pages that it stands for.
+    pub(super) weight: u64,
 }
 
 pub(super) struct Follower {
@@ -154,6 +165,11 @@ impl Follower {
         };
         let mut sweep = Sweep::new(region.clone());
         sweep.reshape(region.clone(), object.grain);
+        let pages = |bytes: u64| bytes / PAGE as u64;
+        let mut worth = Worth::new(pages(object.locked), pages(region.len() as u64));
+        if object.lock_rests {
+            worth.let_rest();
+        }
         Self {
             of: Followed::of(object),
             rule: object.rule,
@@ -161,7 +177,7 @@ impl Follower {
             trial: Trial::new((region.len() / PAGE) as u64),
             watch: Watch::new((region.len() / PAGE) as u64),
             drops: Drops::new(&region),
-            worth: Worth::new(object.locked / PAGE as u64, (region.len() / PAGE) as u64),
+            worth,
             probes: Probes::new(region),
             gain: Gain::new(),
             sizes: Sizes { chunk, lead },
@@ -210,7 +226,9 @@ impl Follower {
         let Some(progress) = self.sweep.note(fault) else {
             return;
         };
-        self.worth.note_swept(progress.pages, memory.now);
+        if self.worth.note_swept(progress.pages, memory.now) {
+            locks::resume(plan, self.of.number);
+        }
         if !self.sweep.is_any() {
             return;
         }
@@ -253,14 +271,31 @@ impl Follower {
         }
     }
 
-    /// A page elsewhere came back that last came then. True: the locks of this object are to blame, and cost more than they save.
-    pub(super) fn blames_lock(&mut self, when: u64, weight: u64, memory: Memory) -> bool {
-        let room = memory.room;
-        room.is_some_and(|room| self.worth.note_comeback(when, memory.now, room, weight))
+    /// A page elsewhere came back that last came then: the locks of this object may be to blame.
+    pub(super) fn note_comeback(&mut self, plan: &Plan, came: Comeback, memory: Memory) {
+        let Some(room) = memory.room else {
+            return;
+        };
+        let verdict = match self.kept_part().contains(&came.address) {
+            true => self.worth.note_lost(came.weight),
+            false => self
+                .worth
+                .note_comeback(came.when, memory.now, room, came.weight),
+        };
+        match verdict {
+            Verdict::Stays => {}
+            Verdict::Rests => {
+                self.worth.let_rest();
+                locks::let_rest(plan, self.of.number);
+            }
+            Verdict::GivenUp => locks::give_up(plan, self.of.number),
+        }
     }
 
-    pub(super) fn number(&self) -> usize {
-        self.of.number
+    /// What is locked of the object, or would be.
+    fn kept_part(&self) -> Range<usize> {
+        let end = self.region().start;
+        end.saturating_sub(self.of.locked as usize)..end
     }
 
     /// Nothing is done yet: does the program wait for what it sweeps? Few faults alone do not say no: one that needs a page here

@@ -6,6 +6,7 @@ use pagewise_interpose::Fault;
 use pagewise_interpose::system::PageMap;
 
 use super::follower;
+use super::follower::Comeback;
 use super::follower::Follower;
 use super::follower::Memory;
 use super::loaded::Plan;
@@ -141,20 +142,24 @@ impl Followers {
             }
         }
         if let Some(when) = self.arrivals.note(fault.address) {
-            self.blame_locks(plan, when, of);
+            let came = Comeback {
+                address: fault.address,
+                when,
+                weight: self.arrivals.weight(),
+            };
+            self.blame_locks(plan, came, of);
         }
     }
 
-    /// The program had to wait for a page that had come before then, of the object that this follower follows, or of none. Locks elsewhere
-    /// may be to blame for it.
-    fn blame_locks(&mut self, plan: &Plan, when: u64, of: Option<usize>) {
-        let (memory, weight) = (self.memory(), self.arrivals.weight());
+    /// The program had to wait for a page that had come before, of the object that this follower follows, or of none. Locks elsewhere may
+    /// be to blame for it.
+    fn blame_locks(&mut self, plan: &Plan, came: Comeback, of: Option<usize>) {
+        let memory = self.memory();
         for (index, place) in self.places.iter_mut().enumerate() {
             if let Some(follower) = place
                 && Some(index) != of
-                && follower.blames_lock(when, weight, memory)
             {
-                locks::give_up(plan, follower.number());
+                follower.note_comeback(plan, came, memory);
             }
         }
     }

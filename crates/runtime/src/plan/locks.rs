@@ -194,6 +194,7 @@ pub(super) fn cancel_growth(plan: &Plan, reserved: usize) {
 /// is locked, too, and what was reserved for that is used up.
 pub(super) fn carry_on(plan: &Plan, object: &mut Object, reserved: usize) {
     let pages = object.pages();
+    object.lock_rests = false;
     let had = (object.locked as usize).min(pages.len());
     let grown = pages.len() - had;
     give_back(plan, reserved.saturating_sub(grown));
@@ -366,6 +367,30 @@ pub(super) fn give_up(plan: &Plan, number: usize) {
     {
         plan.status.add_to_rule(object.rule, OfRule::GivenUp, 1);
     }
+}
+
+/// The sweep of this object stands still, and pages elsewhere are in need of what it holds: what is locked of it may leave, until
+/// [`resume`]. It still counts against the budget.
+pub(super) fn let_rest(plan: &Plan, number: usize) {
+    objects::change(number, |object| {
+        let _ = system::unlock(object.pages().start, object.locked as usize);
+        object.lock_rests = true;
+        if object.rule != CALLS {
+            plan.status.add_to_rule(object.rule, OfRule::Rests, 1);
+        }
+    });
+}
+
+/// The sweep goes on: what was locked is so again, as it comes.
+pub(super) fn resume(plan: &Plan, number: usize) {
+    objects::change(number, |object| {
+        if std::mem::take(&mut object.lock_rests)
+            && object.locked > 0
+            && let Err(errno) = system::lock_on_fault(object.pages().start, object.locked as usize)
+        {
+            plan.status.refused(object.rule, errno);
+        }
+    });
 }
 
 /// How much of a limit is left beside what all processes have locked, bytes; `None`: there is no limit.

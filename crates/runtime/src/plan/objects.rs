@@ -45,6 +45,8 @@ pub(super) struct Object {
     pub(super) due_ns: u64,
     /// Whether it may become one with those beside it.
     pub(super) may_be_joined: bool,
+    /// Its locks rest: what counts as locked may leave memory.
+    pub(super) lock_rests: bool,
     /// Of one that is joined of blocks, how large the largest of them was, bytes; 0: it is one allocation, or a piece of one.
     pub(super) grain: usize,
 }
@@ -122,6 +124,7 @@ impl Object {
             is_done: false,
             due_ns: 0,
             may_be_joined: false,
+            lock_rests: false,
             grain: 0,
         }
     }
@@ -166,6 +169,7 @@ impl Object {
             bytes: self.end().max(other.end()) - start,
             locked: self.locked + other.locked,
             beyond: self.beyond + other.beyond,
+            lock_rests: self.lock_rests || other.lock_rests,
             grain: self.block_bytes().max(other.block_bytes()),
             ..*larger
         }
@@ -429,6 +433,17 @@ pub(super) fn give_up_lock(
     Some(before)
 }
 
+/// Does something to the object of this number, which neither ends nor is another's meanwhile, nor is followed anew therefore. False: it
+/// has ended.
+pub(super) fn change(number: usize, work: impl FnOnce(&mut Object)) -> bool {
+    let Some(mut table) = TABLE.lock() else {
+        return false;
+    };
+    let mut alive = table.alive_mut();
+    let object = alive.find(|object| object.number == number);
+    object.map(work).is_some()
+}
+
 /// One of those that have a byte in this range; joined ones are [`cut`].
 pub(super) fn remove_overlapping(start: usize, bytes: usize) -> Option<Object> {
     let end = start.saturating_add(bytes);
@@ -561,11 +576,7 @@ pub(super) fn next_after(number: usize, is_meant: impl Fn(&Object) -> bool) -> O
 
 /// The helper has nothing more to do to an object.
 pub(super) fn retire(number: usize) {
-    if let Some(mut table) = TABLE.lock()
-        && let Some(object) = table.alive_mut().find(|object| object.number == number)
-    {
-        object.is_done = true;
-    }
+    change(number, |object| object.is_done = true);
 }
 
 /// Does something to an object that is alive, and until that is done stays so. False: it has ended. By one thread only, and

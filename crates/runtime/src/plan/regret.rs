@@ -124,6 +124,20 @@ impl Drops {
     }
 }
 
+/// While a sweep stands still, its lock saves nothing: once so many of its pages had to come back elsewhere, the lock rests,
+const STANDS_STILL: u64 = 4;
+/// until the sweep has got on by one in so many of the pages of a round.
+const GOES_ON: u64 = 64;
+
+/// What is to become of a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Stays,
+    /// It is of no use while the sweep stands still.
+    Rests,
+    GivenUp,
+}
+
 /// Whether the lock of a part of an object that is swept saves more swap-ins, by rounds of the sweep, than it costs elsewhere.
 pub(super) struct Worth {
     locked: u64,
@@ -134,8 +148,14 @@ pub(super) struct Worth {
     /// When the last eighths of a round began, the newest first.
     eighths: [u64; EIGHTHS],
     in_round: usize,
-    /// Pages that had to come for it, in this round.
+    /// Pages that had to come for it, in this round,
     missed: u64,
+    /// and since the last eighth of one began.
+    missed_still: u64,
+    /// Pages that are to be swept until a resting lock is back; 0: it does not rest.
+    until_back: u64,
+    /// Of its pages, how many may have left while it rested.
+    lost: u64,
 }
 
 impl Worth {
@@ -148,6 +168,9 @@ impl Worth {
             eighths: [0; EIGHTHS],
             in_round: 0,
             missed: 0,
+            missed_still: 0,
+            until_back: 0,
+            lost: 0,
         }
     }
 
@@ -155,34 +178,67 @@ impl Worth {
         self.round = round.max(EIGHTHS as u64);
     }
 
-    /// The sweep got on: after a round, the lock was worth what it cost.
-    pub(super) fn note_swept(&mut self, pages: u64, now: u64) {
+    /// The sweep got on: after a round, the lock was worth what it cost. True: a lock that rested is to be back.
+    pub(super) fn note_swept(&mut self, pages: u64, now: u64) -> bool {
         self.swept += pages;
         let eighth = self.round / EIGHTHS as u64;
         while self.swept >= eighth {
             self.swept -= eighth;
             self.eighths.rotate_right(1);
             self.eighths[0] = now;
+            self.missed_still = 0;
             self.in_round += 1;
             if self.in_round == EIGHTHS {
                 (self.in_round, self.missed) = (0, 0);
             }
         }
+        let was_resting = self.is_resting();
+        self.until_back = self.until_back.saturating_sub(pages);
+        was_resting && !self.is_resting()
     }
 
-    /// A page elsewhere, which stands for so many, came back that last came then; beside the lock there is room for so many. True:
-    /// since the last round more of them had to come than the lock saves in one.
-    pub(super) fn note_comeback(&mut self, when: u64, now: u64, room: u64, weight: u64) -> bool {
+    pub(super) fn is_resting(&self) -> bool {
+        self.until_back > 0
+    }
+
+    /// The lock rests, or did when this began.
+    pub(super) fn let_rest(&mut self) {
+        self.until_back = (self.round / GOES_ON).max(1);
+        self.lost = self.locked;
+    }
+
+    /// A page elsewhere, which stands for so many, came back that last came then; beside the lock there is room for so many. It is given
+    /// up if since the last round more of them had to come than the lock saves in one.
+    pub(super) fn note_comeback(&mut self, when: u64, now: u64, room: u64, weight: u64) -> Verdict {
         let distance = now.saturating_sub(when);
         // What comes twice at once, to be read and to be written, was not evicted in between.
         let was_out = distance > room / 4;
         let would_have_stayed = distance < room + self.locked;
         // In a round, what is locked was wanted, too, and would have pushed it out.
         let is_within_round = when > self.eighths[EIGHTHS - 1];
-        if self.locked > 0 && was_out && would_have_stayed && is_within_round {
+        let is_to_blame = self.locked > 0 && !self.is_resting();
+        if is_to_blame && was_out && would_have_stayed && is_within_round {
             self.missed += weight;
+            self.missed_still += weight;
         }
-        self.missed > self.locked
+        if self.missed > self.locked {
+            Verdict::GivenUp
+        } else if is_to_blame && self.missed_still * STANDS_STILL > self.locked {
+            Verdict::Rests
+        } else {
+            Verdict::Stays
+        }
+    }
+
+    /// A page of what is locked had to come back, which stands for so many: it left while the lock rested.
+    pub(super) fn note_lost(&mut self, weight: u64) -> Verdict {
+        let lost = weight.min(self.lost);
+        self.lost -= lost;
+        self.missed += lost;
+        match self.missed > self.locked {
+            true => Verdict::GivenUp,
+            false => Verdict::Stays,
+        }
     }
 }
 
@@ -284,8 +340,8 @@ mod tests {
     }
 
     /// A table of so many pages is looked up while a sweep, of which 2,000 pages are locked, makes so much of a round for each page of it that
-    /// comes back. After how many of these the lock is given up.
-    fn give_up(table: u64, rounds_a_page: f64) -> Option<u64> {
+    /// comes back. After how many of these the lock is no more, and how it ended.
+    fn ends(table: u64, rounds_a_page: f64) -> Option<(u64, Verdict)> {
         let mut worth = Worth::new(2000, 8000);
         let (mut now, mut swept) = (0, 0.0);
         for number in 0..100_000 {
@@ -299,8 +355,10 @@ mod tests {
                 continue;
             }
             let since = table + (table as f64 * rounds_a_page * 8000.0) as u64;
-            if worth.note_comeback(now.saturating_sub(since).max(1), now, 1000, 1) {
-                return Some(number);
+            let when = now.saturating_sub(since).max(1);
+            let verdict = worth.note_comeback(when, now, 1000, 1);
+            if verdict != Verdict::Stays {
+                return Some((number, verdict));
             }
         }
         None
@@ -308,18 +366,37 @@ mod tests {
 
     #[test]
     fn a_lock_that_costs_more_than_it_saves_is_given_up() {
-        // No round at all: as soon as it has cost what it saved in one.
-        assert_eq!(give_up(1500, 0.0), Some(1500 + 2000));
-        assert!(give_up(1500, 1.0 / 100_000.0).is_some());
+        let ended = ends(800, 1.0 / 3500.0);
+        assert!(matches!(ended, Some((_, Verdict::GivenUp))), "{ended:?}");
+    }
+
+    #[test]
+    fn a_lock_whose_sweep_stands_still_rests_soon() {
+        assert_eq!(ends(1500, 0.0), Some((1500 + 500, Verdict::Rests)));
     }
 
     #[test]
     fn a_lock_that_saves_more_stays() {
         // Few come back in a round,
-        assert_eq!(give_up(1000, 1.0 / 1500.0), None);
+        assert_eq!(ends(1000, 1.0 / 1500.0), None);
         // or would not have stayed in its place either,
-        assert_eq!(give_up(3500, 0.0), None);
+        assert_eq!(ends(3500, 0.0), None);
         // or the locked part was wanted in between.
-        assert_eq!(give_up(2900, 1.0 / 2000.0), None);
+        assert_eq!(ends(2900, 1.0 / 2000.0), None);
+    }
+
+    #[test]
+    fn a_resting_lock_is_back_when_its_sweep_goes_on() {
+        let mut worth = Worth::new(2000, 8000);
+        worth.let_rest();
+        assert_eq!(worth.note_comeback(1, 1200, 1000, 5000), Verdict::Stays);
+        assert!(!worth.note_swept(100, 2000) && worth.is_resting());
+        assert!(worth.note_swept(100, 2100) && !worth.is_resting());
+        assert!(!worth.note_swept(100, 2200));
+        // That costs what has left meanwhile, besides what was missed elsewhere.
+        assert_eq!(worth.note_lost(2000), Verdict::Stays);
+        assert_eq!(worth.note_lost(1), Verdict::Stays, "no more could leave");
+        worth.let_rest();
+        assert_eq!(worth.note_lost(1), Verdict::GivenUp);
     }
 }

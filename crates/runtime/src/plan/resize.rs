@@ -126,6 +126,7 @@ pub(super) fn settle(plan: &Plan, kept: &Kept, now: &mut Object) -> bool {
         return false;
     };
     (now.locked, now.beyond) = (object.locked, object.beyond);
+    now.lock_rests = object.lock_rests;
     if kept.is_mapping && !is_mapping(now) {
         // It was copied after all, and the mapping is gone with its locks.
         locks::cancel_growth(plan, kept.reserved);
