@@ -165,9 +165,16 @@ def kilobytes(pid, key):
     raise KeyError(key)
 
 
+def processor():
+    """Its model, as figures differ by it."""
+    lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+    models = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    return next(models, platform.machine())
+
+
 def new_row(**values):
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
-    return {**values, "commit": commit, "kernel": platform.release(), "date": datetime.date.today().isoformat(), "load": os.getloadavg()[0]}
+    return {**values, "commit": commit, "kernel": platform.release(), "processor": processor(), "date": datetime.date.today().isoformat(), "load": os.getloadavg()[0]}
 
 
 def append(raw, row):

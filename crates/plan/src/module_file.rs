@@ -128,6 +128,11 @@ impl ModuleFile {
         self.build_id.as_deref()
     }
 
+    /// Whether it has a function of this name itself.
+    pub fn defines(&self, function: &str) -> bool {
+        self.functions.iter().any(|symbol| symbol.name == function)
+    }
+
     /// The frame of a return address (SVMA); `None` where neither function nor build id is known.
     pub fn frame(&self, address: u64) -> Option<Frame> {
         // The call is before the return address: of a function that ends with one, this is the next function's start.

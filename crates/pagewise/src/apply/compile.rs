@@ -21,6 +21,8 @@ pub(super) struct Compiled {
     pub(super) bytes: Vec<u8>,
     /// For each rule of the plan its number on the wire, or why it matches nothing.
     pub(super) rules: Vec<Result<usize, String>>,
+    /// Allocations go to the program itself, and the library does not hear of them.
+    pub(super) has_own_malloc: bool,
 }
 
 /// `executable`: what will be run; `limit_bytes`: the limit it will have.
@@ -40,9 +42,13 @@ pub(super) fn compile(plan: &Plan, executable: &Path, limit_bytes: Option<u64>) 
         lock_bytes: plan.memory.lock_bytes.unwrap_or(0),
         fresh: plan.memory.fresh.map_or(0, of_fresh),
     };
+    let allocates = |rule: &Rule| matches!(rule.target, Target::Allocation(_));
+    let has_own_malloc =
+        plan.rules.iter().any(allocates) && wire.modules.defines(executable, "malloc");
     Compiled {
         bytes: wire.encode(sizes),
         rules,
+        has_own_malloc,
     }
 }
 
@@ -74,6 +80,7 @@ pub(super) fn compile_from_outside(plan: &Plan, files: BTreeMap<String, PathBuf>
             ..wire::PlanSizes::default()
         }),
         rules,
+        has_own_malloc: false,
     }
 }
 
@@ -373,6 +380,13 @@ impl Modules {
             || name.to_owned(),
             |name| name.to_string_lossy().into_owned(),
         )
+    }
+
+    /// Whether the program has the function itself.
+    fn defines(&mut self, executable: &Path, function: &str) -> bool {
+        let name = file_of(executable).map(|(name, _)| name);
+        let file = name.and_then(|name| self.file(&name).ok());
+        file.is_some_and(|file| file.defines(function))
     }
 
     fn file(&mut self, name: &str) -> Result<&ModuleFile, String> {

@@ -13,6 +13,7 @@ use pagewise_report::count;
 use pagewise_report::duration;
 use serde::Serialize;
 
+use super::compile::Compiled;
 use super::fresh::FreshOutcome;
 use super::io_outcome::IoOutcome;
 use super::server::Words;
@@ -135,13 +136,17 @@ struct RuleOutcome {
 }
 
 impl Outcome {
-    pub(super) fn new(plan: &Plan, sent: &[Result<usize, String>], words: Words, run: Run) -> Self {
+    pub(super) fn new(plan: &Plan, compiled: &Compiled, words: Words, run: Run) -> Self {
         let total = |word| words.total(word);
         let positive = |number: u64| (number > 0).then_some(number);
         let is_io = |rule: &Rule| matches!(rule.target, Target::Io { .. });
-        let all = || plan.rules.iter().zip(sent);
+        let all = || plan.rules.iter().zip(&compiled.rules);
         let rules = all().filter(|(rule, _)| !is_io(rule));
-        let rules = rules.map(|(rule, sent)| of_rule(rule, sent, &words));
+        let nothing_there = match compiled.has_own_malloc {
+            true => NOTHING_HEARD,
+            false => "nothing was allocated there",
+        };
+        let rules = rules.map(|(rule, sent)| of_rule(rule, sent, &words, nothing_there));
         let rules = rules.collect();
         let io = all().filter(|(rule, _)| is_io(rule));
         let io = io.map(|(rule, sent)| IoOutcome::of(rule, sent, &words));
@@ -359,12 +364,21 @@ fn not_told_of_faults(errno: u64) -> String {
     }
 }
 
-fn of_rule(rule: &Rule, sent: &Result<usize, String>, words: &Words) -> RuleOutcome {
+const NOTHING_HEARD: &str =
+    "the program has a malloc of its own, and what that hands out is not heard of";
+
+/// `nothing_there`: why it may be that nothing was allocated there.
+fn of_rule(
+    rule: &Rule,
+    sent: &Result<usize, String>,
+    words: &Words,
+    nothing_there: &str,
+) -> RuleOutcome {
     let word = |word| sent.as_ref().map_or(0, |&index| words.of_rule(index, word));
     let objects = word(OfRule::Objects);
     let unmatched = match sent {
         Err(why) => Some(why.clone()),
-        Ok(_) if objects == 0 => Some("nothing was allocated there".to_owned()),
+        Ok(_) if objects == 0 => Some(nothing_there.to_owned()),
         Ok(_) => None,
     };
     let why = Why::from_number(word(OfRule::Why)).map(|why| match why {

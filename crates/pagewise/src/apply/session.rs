@@ -79,7 +79,7 @@ impl<'plan> InForce<'plan> {
     /// What became of it in a run that has ended.
     pub(crate) fn outcome(&self, mut run: Run) -> Outcome {
         run.limit_bytes = self.limit_bytes;
-        Outcome::new(self.plan, &self.compiled.rules, self.server.words(), run)
+        Outcome::new(self.plan, &self.compiled, self.server.words(), run)
     }
 }
 

@@ -1,17 +1,24 @@
 //! What can be done here.
 
+use pagewise_collect::page_walks::WalkEvents;
 use pagewise_host::HostFacts;
 
 use super::AS_ROOT;
 use super::Item;
 
-pub(super) fn items(facts: &HostFacts) -> Vec<Item> {
+/// `sensors`: the items of what can be observed, on which some depend.
+pub(super) fn items(facts: &HostFacts, sensors: &[Item]) -> Vec<Item> {
+    let works = |name: &str| {
+        sensors
+            .iter()
+            .any(|sensor| sensor.name == name && sensor.works)
+    };
     vec![
         limit(facts),
         swap(facts),
         remote_advice(facts),
         io_hints(facts),
-        hugepages(facts),
+        hugepages(facts, works("access")),
         guard(facts),
     ]
 }
@@ -98,11 +105,10 @@ fn io_hints(facts: &HostFacts) -> Item {
     }
 }
 
-/// Tried with a huge page of our own. What it needs of BPF is the item `access`.
-fn hugepages(facts: &HostFacts) -> Item {
+/// Tried with a huge page of our own.
+fn hugepages(facts: &HostFacts, tells_accesses: bool) -> Item {
     let features = &facts.huge_page_actions;
-    let works = features.collapse == Some(true);
-    let detail = match (features.collapse, features.split, features.frees_zeros) {
+    let acts = match (features.collapse, features.split, features.frees_zeros) {
         (None, _, _) => "no huge page was free to try it with",
         (Some(false), _, _) => {
             "no promotion on request: MADV_COLLAPSE needs Linux 6.1 with huge pages that are not switched off for this process (PR_SET_THP_DISABLE)"
@@ -113,6 +119,24 @@ fn hugepages(facts: &HostFacts) -> Item {
         }
         _ => "promotion; huge pages are not split on request, so bloat stays",
     };
+    let lacks_counters = WalkEvents::find().is_err();
+    let (looks, policies) = match (tells_accesses, facts.pagemap_scan) {
+        (true, _) if lacks_counters => (
+            true,
+            "; all policies but hawkeye-pmu, whose counters are missing",
+        ),
+        (true, _) => (true, ""),
+        (false, true) => (
+            true,
+            "; what is accessed is not told (access), so only --policy linux, freebsd and none",
+        ),
+        (false, false) => (
+            false,
+            "; nothing looks at other processes' memory: that needs access, or PAGEMAP_SCAN (Linux 6.7)",
+        ),
+    };
+    let detail = format!("{acts}{policies}");
+    let works = features.collapse == Some(true) && looks;
     // Root of a container may lack them, too.
     let missing = facts.capabilities.map_or(Vec::new(), |capabilities| {
         capabilities.missing_for_huge_pages()
@@ -128,7 +152,7 @@ fn hugepages(facts: &HostFacts) -> Item {
                 "{detail}; other processes only with the capabilities that are missing: {missing}"
             )
         } else {
-            detail.to_owned()
+            detail
         },
         hint: lacks_rights.then(|| AS_ROOT.to_owned()),
     }

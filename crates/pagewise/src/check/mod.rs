@@ -36,7 +36,8 @@ struct Document<'facts> {
 pub(crate) fn run(arguments: &CheckArguments) -> Result<ExitCode, Failure> {
     let facts = HostFacts::gather();
     let mut items = sensors::items();
-    items.extend(actions::items(&facts));
+    let actions = actions::items(&facts, &items);
+    items.extend(actions);
     if arguments.json {
         let document = Document {
             schema: "pagewise.check/1",

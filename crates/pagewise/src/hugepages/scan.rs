@@ -3,7 +3,6 @@
 use std::time::Duration;
 use std::time::Instant;
 
-use pagewise_collect::AccessSensor;
 use pagewise_simulate::hugepages::Processes;
 use serde::Serialize;
 
@@ -32,7 +31,8 @@ struct Document<'scan> {
     comm: &'scan str,
     /// Why the manager leaves it alone, if it does.
     left_alone: Option<&'static str>,
-    window_s: f64,
+    /// `null`: what is accessed is not known.
+    window_s: Option<f64>,
     #[serde(flatten)]
     sizes: &'scan Sizes,
     regions: Vec<RegionRow>,
@@ -44,7 +44,7 @@ struct RegionRow {
     resident_pages: u16,
     swapped_pages: u16,
     huge: bool,
-    /// `null`: a huge page, which has one bit for all its base pages.
+    /// `null`: a huge page, which has one bit for all its base pages; or it is not known.
     accessed_pages: Option<u16>,
     /// `null`: not a huge page.
     zero_pages: Option<u16>,
@@ -56,14 +56,14 @@ pub(super) fn run(arguments: &ScanArguments) -> Result<(), Failure> {
     let pid = arguments.pid;
     let gone = || Failure::new(format!("process {pid} ended before it could be looked at"));
     let mut target = Target::hold(pid, None)?.ok_or_else(gone)?;
-    let walk = AccessSensor::with_zeros(pagewise_collect::calibrate()?)?;
-    let mut sensor = Sensor::Walk(walk);
+    let mut sensor = Sensor::find_any()?;
+    let tells_accesses = sensor.tells_accesses();
     sensor.leave_out_zero_page();
     let mut processes = Processes::default();
     let known = processes.entry(pid);
     let pace = Pace {
         interval: Duration::MAX / 4,
-        window: Some(arguments.window.0),
+        window: tells_accesses.then_some(arguments.window.0),
         looks_at_all: true,
     };
     let begun = Instant::now();
@@ -95,12 +95,12 @@ pub(super) fn run(arguments: &ScanArguments) -> Result<(), Failure> {
             known.counted(address, zero, Duration::ZERO);
         }
     }
-    let mut sizes = Sizes::default();
+    let mut sizes = Sizes::new(tells_accesses);
     known
         .regions()
         .values()
         .for_each(|region| sizes.add(region));
-    let document = || json(arguments, &target, known, &sizes);
+    let document = || json(pace, &target, known, &sizes);
     if let Some(path) = &arguments.html {
         page::write(path, &page::render(TEMPLATE, &document()?), arguments.force)?;
     }
@@ -119,13 +119,13 @@ pub(super) fn run(arguments: &ScanArguments) -> Result<(), Failure> {
         target.comm,
         table::bytes(sizes.resident_bytes),
         table::bytes(sizes.huge_bytes),
-        map::draw(known.regions()),
-        map::LEGEND,
+        map::draw(known.regions(), tells_accesses),
+        map::legend(tells_accesses),
     ))
 }
 
 fn json(
-    arguments: &ScanArguments,
+    pace: Pace,
     target: &Target,
     known: &pagewise_simulate::hugepages::Process,
     sizes: &Sizes,
@@ -135,15 +135,16 @@ fn json(
         resident_pages: region.seen.resident,
         swapped_pages: region.seen.swapped,
         huge: region.seen.huge,
-        accessed_pages: (!region.seen.huge).then_some(region.seen.accessed),
+        accessed_pages: (pace.window.is_some() && !region.seen.huge)
+            .then_some(region.seen.accessed),
         zero_pages: region.zero,
     });
     let document = Document {
         schema: "pagewise.hugepages-scan/1",
-        pid: arguments.pid,
+        pid: target.pid(),
         comm: &target.comm,
         left_alone: target.left_alone,
-        window_s: arguments.window.0.as_secs_f64(),
+        window_s: pace.window.map(|window| window.as_secs_f64()),
         sizes,
         regions: regions.collect(),
     };

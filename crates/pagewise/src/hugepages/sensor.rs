@@ -20,25 +20,40 @@ pub(super) enum Sensor {
 }
 
 impl Sensor {
-    /// The first that works; the second is enough for policies that do not go by accesses.
+    /// The first that works, and if it is the second, why. That one is enough for policies that do not go by accesses.
     pub(super) fn find(policy: HugePolicy) -> Result<Self, Failure> {
-        let loaded = pagewise_collect::calibrate().and_then(AccessSensor::with_zeros);
-        let error = match loaded {
-            Ok(walk) => return Ok(Sensor::Walk(walk)),
-            Err(error) => error,
-        };
-        let Ok(pages) = PageRegions::find() else {
-            return Err(Failure::new(format!(
-                "{error}; in its place there is PAGEMAP_SCAN, since Linux 6.7"
-            )));
+        let (sensor, lacking) = Self::first_that_works()?;
+        let Some(error) = lacking else {
+            return Ok(sensor);
         };
         if policy.needs_accesses() && policy != HugePolicy::Nothing {
             return Err(Failure::new(format!(
                 "{error}; --policy {policy} goes by what is accessed, which is not told without that: there are --policy linux, freebsd and none"
             )));
         }
-        tell!("pagewise: what is accessed is not known: {error}");
-        Ok(Sensor::PageMap(pages))
+        tell_unknown(&error);
+        Ok(sensor)
+    }
+
+    /// The first that works, for who takes what is told.
+    pub(super) fn find_any() -> Result<Self, Failure> {
+        let (sensor, lacking) = Self::first_that_works()?;
+        lacking.iter().for_each(tell_unknown);
+        Ok(sensor)
+    }
+
+    fn first_that_works() -> Result<(Self, Option<CollectError>), Failure> {
+        let loaded = pagewise_collect::calibrate().and_then(AccessSensor::with_zeros);
+        let error = match loaded {
+            Ok(walk) => return Ok((Sensor::Walk(walk), None)),
+            Err(error) => error,
+        };
+        match PageRegions::find() {
+            Ok(pages) => Ok((Sensor::PageMap(pages), Some(error))),
+            Err(_) => Err(Failure::new(format!(
+                "{error}; in its place there is PAGEMAP_SCAN, since Linux 6.7"
+            ))),
+        }
     }
 
     /// Whether it tells what was accessed since the accessed bits were cleared.
@@ -94,4 +109,8 @@ impl Sensor {
             }
         }
     }
+}
+
+fn tell_unknown(error: &CollectError) {
+    tell!("pagewise: what is accessed is not known: {error}");
 }

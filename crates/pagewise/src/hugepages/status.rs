@@ -98,7 +98,7 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    fn new(tells_coverage: bool) -> Self {
+    pub(super) fn new(tells_coverage: bool) -> Self {
         Self {
             coverage_buckets: tells_coverage.then_some([0; BUCKETS]),
             ..Self::default()

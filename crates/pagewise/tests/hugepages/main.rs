@@ -8,6 +8,7 @@ mod many;
 use std::io::BufRead;
 use std::io::BufReader;
 use std::io::Read;
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::Child;
 use std::process::Command;
@@ -231,9 +232,8 @@ fn zeros_in_huge_pages_are_found_and_given_back_and_no_byte_changes() {
 }
 
 /// As on a kernel whose BPF programs may not be loaded.
-fn manage_without_bpf(folder: &TempDir, options: &str, program: &Regions) -> Ended {
-    let pid = program.pid();
-    let plain = command(folder.path(), &arguments(options, &pid));
+fn without_bpf(folder: &TempDir, arguments: &[&str]) -> Ended {
+    let plain = command(folder.path(), arguments);
     let mut words = std::process::Command::new("setpriv");
     words
         .args(["--bounding-set", "-sys_admin,-bpf,-perfmon"])
@@ -242,6 +242,52 @@ fn manage_without_bpf(folder: &TempDir, options: &str, program: &Regions) -> End
         .args(plain.get_args())
         .current_dir(folder.path());
     start(words).end()
+}
+
+fn manage_without_bpf(folder: &TempDir, options: &str, program: &Regions) -> Ended {
+    without_bpf(folder, &arguments(options, &program.pid()))
+}
+
+#[test]
+fn without_bpf_a_scan_tells_what_is_in_memory_and_that_accesses_are_not_known() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let program = Regions::start(folder.path(), "sparse 32");
+    let pid = program.pid();
+    let words = ["hugepages", "scan", "--html", "map.html", "--pid", &pid];
+    let map = without_bpf(&folder, &words);
+    if map.stderr.contains("PAGEMAP_SCAN") {
+        map.expect_code(125);
+        return program.assert_unharmed();
+    }
+    let map = map.expect_code(0).expect_told(&["not known"]);
+    assert!(
+        map.stdout.contains("in memory: which are accessed"),
+        "{map:#?}"
+    );
+    let page = std::fs::read_to_string(folder.path().join("map.html")).expect("written");
+    assert!(page.contains("\"window_s\":null") || page.contains("\"window_s\": null"));
+    let told = without_bpf(&folder, &["hugepages", "scan", "--json", "--pid", &pid]);
+    let told = told.expect_code(0).json();
+    assert!(
+        told["window_s"].is_null() && told["coverage_buckets"].is_null(),
+        "{told:#}"
+    );
+    let regions = told["regions"].as_array().expect("regions");
+    let ours = regions.iter().filter(|region| {
+        let address = region["address"].as_u64().expect("an address");
+        (program.address..program.address + 16 * REGION).contains(&address)
+    });
+    let ours: Vec<&Value> = ours.collect();
+    assert_eq!(ours.len(), 16, "{told:#}");
+    for region in ours {
+        assert_eq!(region["resident_pages"], 512, "{region}");
+        assert!(region["accessed_pages"].is_null(), "{region}");
+    }
+    program.assert_unharmed();
+    machine.assert_restored();
 }
 
 #[test]
@@ -326,6 +372,82 @@ fn zeros_in_huge_pages_are_told_while_memory_is_ample_and_left_there() {
     let ended = manager.end().expect_code(0);
     assert!(ended.stderr.contains("0 split"), "{ended:#?}");
     assert_eq!(program.huge_regions(), 4);
+    program.assert_unharmed();
+    machine.assert_restored();
+}
+
+#[test]
+fn huge_pages_that_a_child_has_too_or_a_pipe_holds_stay_and_that_is_told() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    // The child has a try of its own.
+    for (mode, tries) in [("twins 8", 8), ("gripped 8", 4)] {
+        let program = Regions::start(folder.path(), mode);
+        assert_eq!(program.huge_regions(), 4, "{mode}");
+        let ended = manage(&folder, SPLIT_BLOAT, &program);
+        let told =
+            format!("0 split, 0 MiB freed, {tries} refused (not split (shared or pinned) {tries})");
+        assert!(ended.stderr.contains(&told), "{mode}: {ended:#?}");
+        assert_eq!(program.huge_regions(), 4, "{mode}");
+        program.assert_unharmed();
+    }
+    machine.assert_restored();
+}
+
+/// As khugepaged does, whatever it was split for.
+#[test]
+fn what_others_make_huge_again_after_a_split_is_counted_and_left_alone_for_a_while() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let program = Regions::start(folder.path(), "huge 32");
+    let options = "--policy none --high 0.2 --low 0.1";
+    let manager = start(command(folder.path(), &arguments(options, &program.pid())));
+    assert!(within(WITHIN, || program.huge_regions() == 0));
+    let pid = rustix::process::Pid::from_raw(program.child.id() as i32).expect("a pid");
+    let held = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty());
+    let held = held.expect("it runs");
+    for region in 0..16 {
+        let address = program.address + region * REGION;
+        pagewise_host::huge_pages::collapse(held.as_fd(), address).expect("collapsed");
+    }
+    let status = || {
+        let status = ["hugepages", "status", "--json", "--state", "state"];
+        run(folder.path(), &status).expect_code(0).json()
+    };
+    let is_told = within(WITHIN, || status()["processes"][0]["undone"] == 16);
+    assert!(is_told, "{:#}", status());
+    // Several looks later, too.
+    std::thread::sleep(Duration::from_secs(1));
+    assert_eq!(program.huge_regions(), 16);
+    let table = run(folder.path(), &["hugepages", "status", "--state", "state"]);
+    table.expect_code(0);
+    manager.signal(Signal::INT);
+    let ended = manager.end().expect_code(0);
+    assert!(ended.stderr.contains("16 split"), "{ended:#?}");
+    program.assert_unharmed();
+    machine.assert_restored();
+}
+
+/// Of every other one a page is gone: what is left of it is no huge page any more, nor can become one.
+#[test]
+fn huge_pages_that_were_moved_and_punched_give_back_zeros_and_are_unharmed() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let program = Regions::start(folder.path(), "remade 16");
+    assert_eq!(program.huge_regions(), 4);
+    let seen = scan(&folder, &program);
+    assert_eq!(huge(&seen, &program), [1, 3, 5, 7], "{seen:#}");
+    let ended = manage(&folder, PROMOTE_ALL, &program);
+    assert!(ended.stderr.contains("0 promoted"), "{ended:#?}");
+    let ended = manage(&folder, SPLIT_BLOAT, &program);
+    assert!(ended.stderr.contains("4 split, 7 MiB freed"), "{ended:#?}");
+    assert_eq!(program.huge_regions(), 0);
     program.assert_unharmed();
     machine.assert_restored();
 }
@@ -527,6 +649,119 @@ fn a_manager_tells_how_it_is_refuses_a_second_and_ends_cleanly() {
     manage(&folder, "--once", &program);
     program.assert_unharmed();
     machine.assert_restored();
+}
+
+#[test]
+fn a_status_that_is_watched_is_told_again_and_again_and_ends_with_the_manager() {
+    let Some(_machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let program = Regions::start(folder.path(), "hot 16");
+    let manager = start(command(folder.path(), &arguments("", &program.pid())));
+    let status = ["hugepages", "status", "--state", "state"];
+    assert!(within(WITHIN, || run(folder.path(), &status).code == Some(0)));
+    let watch = || {
+        let words = [&status[..], &["--json", "--watch", "100ms"]].concat();
+        start(command(folder.path(), &words))
+    };
+    let (first, second) = (watch(), watch());
+    std::thread::sleep(Duration::from_secs(2));
+    // Who looks on may stop that,
+    first.signal(Signal::INT);
+    let seen = first.end().expect_code(0);
+    let times = seen.stdout.matches("pagewise.hugepages/1").count();
+    assert!((2..=25).contains(&times), "{times}: {seen:#?}");
+    // or there is no manager any more.
+    manager.signal(Signal::INT);
+    manager.end().expect_code(0);
+    second
+        .end()
+        .expect_refusal(125, &["no huge page manager runs"]);
+    program.assert_unharmed();
+}
+
+/// Bytes of memory that the machine has.
+fn memory_of_machine() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").expect("read");
+    let line = text.lines().next().expect("a line");
+    let kilobytes = line.split_whitespace().nth(1).expect("MemTotal");
+    kilobytes.parse::<u64>().expect("a number") << 10
+}
+
+#[test]
+fn adaptive_watermarks_go_down_when_memory_fills_fast() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let program = Regions::start(folder.path(), "hot 16");
+    let options = "--adaptive --high 98 --low 90";
+    let manager = start(command(folder.path(), &arguments(options, &program.pid())));
+    let high = || {
+        let status = ["hugepages", "status", "--json", "--state", "state"];
+        let status = run(folder.path(), &status);
+        (status.code == Some(0)).then(|| status.json()["high_percent"].as_f64().expect("a number"))
+    };
+    assert!(
+        within(WITHIN, || high().is_some_and(|high| high > 96.5)),
+        "{:?}",
+        high()
+    );
+    // A twentieth of all memory; of two looks, one sees half of the rise.
+    let mebibytes = memory_of_machine() / 20 >> 20;
+    let grown = Regions::start(folder.path(), &format!("sparse {mebibytes}"));
+    assert!(
+        within(WITHIN, || high().is_some_and(|high| high < 96.0)),
+        "{:?}",
+        high()
+    );
+    grown.assert_unharmed();
+    manager.signal(Signal::INT);
+    manager.end().expect_code(0);
+    program.assert_unharmed();
+    machine.assert_restored();
+}
+
+/// Settings that come with Pagewise, from the root of the repository.
+fn shipped(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../etc")
+        .join(name);
+    std::fs::read_to_string(path).expect("it is there")
+}
+
+#[test]
+fn the_service_that_is_shipped_starts_with_the_settings_that_are() {
+    let Some(_machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let unit = shipped("pagewise-hugepages.service");
+    let command = unit
+        .lines()
+        .find_map(|line| line.strip_prefix("ExecStart="));
+    let command = command.expect("it starts something");
+    let words: Vec<&str> = command.split_whitespace().skip(1).collect();
+    let [.., "--config", settings] = words[..] else {
+        panic!("{command}");
+    };
+    let name = Path::new(settings).file_name().expect("a file");
+    let text = shipped(name.to_str().expect("text"));
+    std::fs::write(folder.path().join(name), text).expect("written");
+    let mut words: Vec<&str> = words[..words.len() - 1].to_vec();
+    words.extend([
+        name.to_str().expect("text"),
+        "--dry-run",
+        "--once",
+        "--state",
+        "state",
+    ]);
+    run(folder.path(), &words)
+        .expect_code(0)
+        .expect_told(&["nothing changed"]);
+    // Its own folder for what it keeps, which the unit makes.
+    assert!(unit.contains("RuntimeDirectory=pagewise"), "{unit}");
 }
 
 #[test]
@@ -825,6 +1060,61 @@ fn mistakes_are_told_in_one_line() {
             &["counters of page walks: ", "hawkeye-g"],
         );
     }
+}
+
+#[test]
+fn capabilities_are_enough_to_promote_what_is_used() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let program = Regions::start(folder.path(), "hot 16");
+    let plain = command(folder.path(), &arguments("", &program.pid()));
+    let capabilities = "+bpf,+perfmon,+sys_ptrace,+sys_nice,+dac_override";
+    let mut words = std::process::Command::new("setpriv");
+    words
+        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
+        .args(["--inh-caps", capabilities, "--ambient-caps", capabilities])
+        .arg(plain.get_program())
+        .args(plain.get_args())
+        .current_dir(folder.path());
+    let manager = start(words);
+    let is_done = within(WITHIN, || program.huge_regions() == 8);
+    manager.signal(Signal::INT);
+    let ended = manager.end();
+    assert!(is_done, "{ended:#?}");
+    ended.expect_code(0);
+    program.assert_unharmed();
+    machine.assert_restored();
+}
+
+#[test]
+fn what_the_manager_can_do_here_is_told_by_check() {
+    let Some(_machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let item = |ended: Ended| {
+        let told = ended.expect_code(0).json();
+        let items = told["items"].as_array().expect("items").clone();
+        let mut of = items.into_iter().filter(|item| item["name"] == "hugepages");
+        of.next().expect("an item")
+    };
+    let with = item(run(folder.path(), &["check", "--json"]));
+    let detail = with["detail"].as_str().expect("text");
+    assert!(
+        with["works"] == true && detail.contains("promotion"),
+        "{with:#}"
+    );
+    let without = item(without_bpf(&folder, &["check", "--json"]));
+    let detail = without["detail"].as_str().expect("text");
+    let says_what_is_left =
+        detail.contains("linux, freebsd and none") || detail.contains("PAGEMAP_SCAN");
+    assert!(
+        says_what_is_left && detail.contains("missing: bpf"),
+        "{without:#}"
+    );
+    assert_eq!(without["works"], false, "{without:#}");
 }
 
 #[test]

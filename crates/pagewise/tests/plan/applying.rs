@@ -210,8 +210,22 @@ fn an_allocator_of_the_programs_own_is_left_alone() {
         for kind in ["plain", "grow", "advise"] {
             let ended = apply(folder.path(), "", &format!("./planned {kind}")).expect_code(0);
             assert_eq!(ended.stdout, "ok\n", "{kind}");
+            ended.expect_told(&["of make: rule unmatched", "a malloc of its own"]);
         }
     }
+}
+
+/// What was built anew elsewhere lies elsewhere, and what a rule is about is found by its function.
+#[test]
+fn a_rule_finds_its_place_in_a_program_of_which_another_part_was_rebuilt() {
+    let folder = planned(&[], &LOCK);
+    compile_with(folder.path(), "planned.c", "planned", &["-DMORE_CODE"]);
+    let ended = apply(folder.path(), "", "./planned plain").expect_code(0);
+    ended.expect_told(&["planned was built anew"]);
+    let rule = &outcome(folder.path())["rules"][0];
+    assert!(rule["unmatched"].is_null(), "{rule}");
+    assert_eq!(number(&rule["objects"]), 1, "{rule}");
+    assert!(number(&rule["locked_bytes"]) > 0, "{rule}");
 }
 
 #[test]
@@ -254,6 +268,19 @@ fn a_sweep_beyond_memory_is_followed_and_nothing_is_lost() {
     assert!(number(&rule["read_ahead_began"]) > 0, "{rule}");
     assert!(number(&rule["read_ahead_pages"]) > 0, "{rule}");
     machine.assert_restored();
+}
+
+#[test]
+fn nothing_is_read_ahead_before_anything_swaps() {
+    let folder = planned(&[], &STREAM);
+    let ended = apply(folder.path(), "", "./planned sweep").expect_code(0);
+    assert_eq!(ended.stdout, "ok\n");
+    let rule = &outcome(folder.path())["rules"][0];
+    assert_eq!(number(&rule["objects"]), 1, "{rule}");
+    for key in ["read_ahead_began", "read_ahead_pages", "dropped_pages"] {
+        assert_eq!(number(&rule[key]), 0, "{rule}");
+    }
+    ended.expect_told(&["nothing read ahead: no sweep that swapped"]);
 }
 
 #[test]

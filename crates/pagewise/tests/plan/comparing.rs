@@ -15,6 +15,7 @@ use crate::common::plans::write_plan;
 use crate::common::programs::compile;
 use pagewise_plan::Action;
 use pagewise_plan::ModuleFile;
+use pagewise_plan::ReadAhead;
 use pagewise_plan::Rule;
 use pagewise_plan::SourcePlace;
 use pagewise_plan::Target;
@@ -23,8 +24,18 @@ use tempfile::tempdir;
 
 const LIMIT: &str = "--memory 64M --swap zram --swap-size 128M --no-unlimited";
 
+const LOCK: Action = Action::Lock {
+    keep_bytes: None,
+    ranges: Vec::new(),
+};
+
 /// The program in a folder, with a plan that keeps what it allocates at one place.
 fn planned() -> TempDir {
+    planned_to(LOCK)
+}
+
+/// With a plan that does this to what it allocates at one place.
+fn planned_to(action: Action) -> TempDir {
     let folder = tempdir().expect("a folder");
     compile(folder.path(), "planned.c");
     let path = folder.path().join("planned");
@@ -33,10 +44,7 @@ fn planned() -> TempDir {
         name: "of make".to_owned(),
         place: SourcePlace::default(),
         target: Target::Allocation(vec![call_in(&file, "make")]),
-        action: Action::Lock {
-            keep_bytes: None,
-            ranges: Vec::new(),
-        },
+        action,
         why: "a test".to_owned(),
         predicted: None,
     };
@@ -189,6 +197,32 @@ fn another_output_is_told_and_warm_up_runs_do_not_count() {
     assert_eq!(arms[2]["same_as"], "plan");
     let warm_up = ended.stderr.lines().filter(|line| line.contains("warm-up"));
     assert_eq!(warm_up.count(), 2, "{ended:#?}");
+    machine.assert_restored();
+}
+
+/// More than fits is written, and zram holds what does not.
+#[test]
+fn madvise_is_an_arm_of_its_own_and_what_zram_holds_is_memory_too() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = planned_to(Action::Stream {
+        keep_bytes: None,
+        ahead: ReadAhead::default(),
+    });
+    let options = "compare plan.toml --json --memory 40M --swap zram --swap-size 512M --no-unlimited --runs 1 --warm-up 0 --arms madvise -- ./planned sweep";
+    let arguments: Vec<&str> = options.split(' ').collect();
+    let compared = run(folder.path(), &arguments).json();
+    let arms = compared["arms"].as_array().expect("arms");
+    let names: Vec<&str> = arms.iter().filter_map(|arm| arm["name"].as_str()).collect();
+    assert_eq!(names, ["baseline", "plan", "madvise"]);
+    // It advises what the plan locks.
+    assert!(arms[2]["same_as"].is_null(), "{compared:#}");
+    for arm in arms {
+        let held = arm["memory_bytes"][0].as_u64().expect("a number");
+        assert!(held > 44 << 20, "{arm:#}: more than the limit");
+        assert_eq!(arm["exit_codes"][0], 0, "{arm:#}");
+    }
     machine.assert_restored();
 }
 

@@ -55,6 +55,14 @@ void *realloc(void *old, size_t bytes) {
 }
 #endif
 
+#ifdef MORE_CODE
+// As if another source file had got more in it: what follows lies elsewhere.
+__attribute__((noinline, used)) static void more(volatile int *count) {
+    for (int i = 0; i < 100; i++)
+        *count += i;
+}
+#endif
+
 // The plan's rules name the one call in each of these.
 __attribute__((noinline)) static uint64_t *make(size_t bytes) {
     uint64_t *made = malloc(bytes);

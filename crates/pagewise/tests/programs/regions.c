@@ -3,9 +3,13 @@
  * usage: regions MODE MIB...
  *   hot MIB HOT     MIB of base pages, of which the last HOT are read all the time
  *   sparse MIB      as MIB of base pages, of which every eighth holds something and the others zeros
+ *   huge MIB        as sparse, in huge pages
+ *   twins MIB       as huge, and the memory belongs to a child too
+ *   gripped MIB     as huge, and pinned
  *   shared MIB      as sparse, and half of the memory belongs to a child too
  *   locked MIB      as sparse, locked
  *   moved MIB       as sparse, and moved by mremap, with a hole in each region
+ *   remade MIB      as moved, and in huge pages before that
  *   pinned MIB      as sparse, and a pipe holds a page of each region, whose later writes must be seen through it
  *   watched MIB     as sparse in huge pages, watched by a userfaultfd that nobody answers
  *   interleaved MIB as sparse, with a policy that spreads it over the nodes of memory
@@ -134,7 +138,6 @@ static size_t share(void)
 	return bad + (status != 0);
 }
 
-/* The hole is a page of zeros, so that it reads as one again when it is mapped anew. */
 /* Children end with their parent. */
 static size_t multiply(size_t number)
 {
@@ -169,6 +172,7 @@ static size_t multiply(size_t number)
 	return bad;
 }
 
+/* The hole is a page of zeros, so that it reads as one again when it is mapped anew. */
 static size_t move_with_holes(void)
 {
 	unsigned char *target = reserve(bytes);
@@ -290,27 +294,31 @@ int main(int count, char **words)
 		fail("prctl");
 	if (!strcmp(mode, "interleaved"))
 		interleave();
-	if (!strcmp(mode, "watched") && madvise(memory, bytes, MADV_HUGEPAGE))
+	const char *in_huge_pages[] = { "huge", "twins", "gripped", "watched", "remade" };
+	int is_huge = 0;
+	for (size_t at = 0; at < sizeof in_huge_pages / sizeof *in_huge_pages; at++)
+		is_huge |= !strcmp(mode, in_huge_pages[at]);
+	if (is_huge && madvise(memory, bytes, MADV_HUGEPAGE))
 		fail("madvise");
 	if (strcmp(mode, "writers") && strcmp(mode, "storm"))
 		fill();
 	if (!strcmp(mode, "hot") || !strcmp(mode, "forbidden"))
 		bad = read_hot(count > 3 ? strtoul(words[3], NULL, 10) << 20 : bytes);
-	else if (!strcmp(mode, "sparse") || !strcmp(mode, "interleaved"))
+	else if (!strcmp(mode, "sparse") || !strcmp(mode, "interleaved") || !strcmp(mode, "huge"))
 		bad = hold();
-	else if (!strcmp(mode, "pinned"))
+	else if (!strcmp(mode, "pinned") || !strcmp(mode, "gripped"))
 		bad = pin();
 	else if (!strcmp(mode, "watched"))
 		bad = watch();
 	else if (!strcmp(mode, "many") && count > 3)
 		bad = multiply(strtoul(words[3], NULL, 10));
-	else if (!strcmp(mode, "shared"))
+	else if (!strcmp(mode, "shared") || !strcmp(mode, "twins"))
 		bad = share();
 	else if (!strcmp(mode, "locked")) {
 		if (mlock(memory, bytes))
 			fail("mlock");
 		bad = hold();
-	} else if (!strcmp(mode, "moved"))
+	} else if (!strcmp(mode, "moved") || !strcmp(mode, "remade"))
 		bad = move_with_holes();
 	else
 		bad = write_and_check(!strcmp(mode, "storm"));

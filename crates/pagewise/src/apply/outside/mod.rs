@@ -170,7 +170,7 @@ fn outcome(
         lost_processes: totals.lost_notices
             + totals.lost_processes.max(listener.unfollowed.len() as u64),
     };
-    Ok(Outcome::new(plan, &compiled.rules, words, run).enforced_outside(outside))
+    Ok(Outcome::new(plan, compiled, words, run).enforced_outside(outside))
 }
 
 /// Marks the processes as ours, and makes sure that their open files can be had.
