@@ -709,7 +709,7 @@ fn adaptive_watermarks_go_down_when_memory_fills_fast() {
         high()
     );
     // A twentieth of all memory; of two looks, one sees half of the rise.
-    let mebibytes = memory_of_machine() / 20 >> 20;
+    let mebibytes = (memory_of_machine() / 20) >> 20;
     let grown = Regions::start(folder.path(), &format!("sparse {mebibytes}"));
     assert!(
         within(WITHIN, || high().is_some_and(|high| high < 96.0)),
