@@ -21,8 +21,10 @@ use crate::history::History;
 use crate::history::page_bytes;
 use crate::history::page_shift;
 use crate::looks;
+use crate::looks::Hot;
 use crate::objects::Objects;
 use crate::rates::Rates;
+use crate::sampling::Sampling;
 use crate::stays;
 use crate::strings;
 use crate::strings::Step;
@@ -71,9 +73,40 @@ pub enum Treatment {
     Streamed,
 }
 
+/// A string of references to pages, each of which stands for so many.
+struct References {
+    steps: Vec<Step>,
+    one_in: u64,
+}
+
+/// What happens with some memory.
+#[derive(Clone, Copy, Debug)]
+struct Counts {
+    swap_ins: u64,
+    evictions: u64,
+}
+
+impl References {
+    /// In memory of so many pages.
+    fn simulate(&self, pages: u64) -> Counts {
+        let outcome = simulate(&self.steps, pages / self.one_in);
+        Counts {
+            swap_ins: outcome.swap_reads * self.one_in,
+            evictions: outcome.evictions * self.one_in,
+        }
+    }
+}
+
+impl Counts {
+    /// Evictions that made room for a first touch.
+    fn reclaimed(&self) -> u64 {
+        self.evictions.saturating_sub(self.swap_ins)
+    }
+}
+
 /// A recorded program, ready to be asked.
 pub struct Model {
-    strings: Vec<Vec<Step>>,
+    strings: Vec<References>,
     /// The address space and page number of each page.
     keys: Vec<u64>,
     page_bytes: u64,
@@ -114,21 +147,26 @@ impl Model {
             let (accesses, glances) = (trace.accesses()?, trace.glances()?);
             Ok(looks::read(accesses, glances, page_shift(trace), &history))
         };
-        let hot_time = looks::hot_time(read_looks()?)?;
-        let build = |(share, unnoticed)| -> Result<Vec<Step>, PredictError> {
+        let hot = Hot::sum(read_looks()?)?;
+        let sampling = Sampling::of(hot.accesses, history.keys.len(), stays::MOST);
+        let build = |(share, unnoticed)| -> Result<References, PredictError> {
             let ages = Ages::new(&history, share);
             let looks = read_looks()?;
-            let mut steps = known.clone();
+            let is_sampled = |step: &&Step| sampling.takes(history.keys[step.page as usize]);
+            let mut steps = known.iter().filter(is_sampled).copied().collect();
             stays::add(
                 &history,
                 looks,
-                (&rates, &ages, hot_time),
+                (&rates, &ages, hot, sampling),
                 unnoticed,
                 SEED,
                 &mut steps,
             )?;
             steps.sort_unstable();
-            Ok(steps)
+            Ok(References {
+                steps,
+                one_in: sampling.one_in(),
+            })
         };
         let strings = ASSUMPTIONS
             .into_iter()
@@ -155,9 +193,9 @@ impl Model {
             off: 0.0,
             keys: history.keys,
         };
-        let outcome = simulate(&model.strings[0], account.fit);
-        model.simulated = outcome.swap_reads;
-        model.simulated_reclaimed = reclaimed(&outcome);
+        let outcome = model.strings[0].simulate(account.fit);
+        model.simulated = outcome.swap_ins;
+        model.simulated_reclaimed = outcome.reclaimed();
         model.off = (model.swap_ins as f64 / model.simulated.max(1) as f64 - 1.0).abs();
         Ok(model)
     }
@@ -190,14 +228,14 @@ impl Model {
     /// With this much memory; on another `device` if given, else swap-ins take as long as they did.
     pub fn at(&self, memory_bytes: u64, device: Option<&Device>) -> Point {
         let pages = self.pages_in(memory_bytes);
-        let outcomes: Vec<Outcome> = self
+        let outcomes: Vec<Counts> = self
             .strings
             .iter()
-            .map(|steps| simulate(steps, pages))
+            .map(|references| references.simulate(pages))
             .collect();
         let counts = outcomes
             .iter()
-            .map(|outcome| self.corrected(memory_bytes, outcome.swap_reads));
+            .map(|outcome| self.corrected(memory_bytes, outcome.swap_ins));
         let best = self.timed(memory_bytes, &outcomes[0], device);
         let low = counts.clone().min().unwrap_or(best.swap_ins) as f64 * (1.0 - self.off);
         let high = counts.max().unwrap_or(best.swap_ins) as f64 * (1.0 + self.off);
@@ -209,13 +247,13 @@ impl Model {
     }
 
     /// How long it takes, by what is the best guess alone.
-    fn timed(&self, memory_bytes: u64, outcome: &Outcome, device: Option<&Device>) -> Point {
-        let swap_ins = self.corrected(memory_bytes, outcome.swap_reads);
+    fn timed(&self, memory_bytes: u64, outcome: &Counts, device: Option<&Device>) -> Point {
+        let swap_ins = self.corrected(memory_bytes, outcome.swap_ins);
         let of_device = device.map(|device| device.swap_in_ns as f64);
         let each = of_device.or(self.swap_in_ns);
         let stall_ns = each.map(|each| (each * swap_ins as f64) as u64);
         let reclaim_ns = self.reclaim_ns.map(|recorded| {
-            (recorded as f64 * self.reclaim_ratio(reclaimed(outcome), swap_ins)) as u64
+            (recorded as f64 * self.reclaim_ratio(outcome.reclaimed(), swap_ins)) as u64
         });
         let waited = stall_ns.map(|stall| stall.saturating_add(reclaim_ns.unwrap_or(0)));
         Point {
@@ -244,14 +282,14 @@ impl Model {
 
     /// Time of direct reclaim outside of swap-in faults with this much memory by that of the recording.
     pub fn reclaim_scale(&self, memory_bytes: u64) -> f64 {
-        let outcome = simulate(&self.strings[0], self.pages_in(memory_bytes));
-        let swap_ins = self.corrected(memory_bytes, outcome.swap_reads);
-        self.reclaim_ratio(reclaimed(&outcome), swap_ins)
+        let outcome = self.strings[0].simulate(self.pages_in(memory_bytes));
+        let swap_ins = self.corrected(memory_bytes, outcome.swap_ins);
+        self.reclaim_ratio(outcome.reclaimed(), swap_ins)
     }
 
     /// The share of the time that is waiting, for swap-ins and in reclaim, with this much memory; `None`: no latency is known.
     fn waiting_share(&self, memory_bytes: u64) -> Option<f64> {
-        let outcome = simulate(&self.strings[0], self.pages_in(memory_bytes));
+        let outcome = self.strings[0].simulate(self.pages_in(memory_bytes));
         let point = self.timed(memory_bytes, &outcome, None);
         let waited = point.stall_ns? + point.reclaim_ns.unwrap_or(0);
         Some(waited as f64 / point.wall_ns?.max(1) as f64)
@@ -311,15 +349,16 @@ impl Model {
                 treatment(space, page * self.page_bytes)
             })
             .collect();
-        let steps = &self.strings[0];
-        let locked = most_at_once(steps, &of_pages);
+        let References { steps, one_in } = &self.strings[0];
+        let locked = most_at_once(steps, &of_pages) * one_in;
         let pages = self.pages_in(memory_bytes).saturating_sub(locked).max(1);
         let window = match of_pages.contains(&Treatment::Streamed) {
             true => pages / 4,
             false => 0,
         };
         let is_free = |step: &&Step| of_pages[step.page as usize] == Treatment::Free;
-        swap_ins(steps.iter().filter(is_free), pages - window)
+        let free = steps.iter().filter(is_free);
+        swap_ins(free, (pages - window) / one_in) * one_in
     }
 
     /// The curve at 10, 20, ... 100 % of the [peak](Self::peak_bytes).
@@ -381,11 +420,6 @@ pub(crate) fn swap_ins<'a>(steps: impl IntoIterator<Item = &'a Step>, pages: u64
     simulate(steps, pages).swap_reads
 }
 
-/// Evictions that made room for a first touch.
-fn reclaimed(outcome: &Outcome) -> u64 {
-    outcome.evictions.saturating_sub(outcome.swap_reads)
-}
-
 /// What a string of references does in so many pages of memory.
 fn simulate<'a>(steps: impl IntoIterator<Item = &'a Step>, pages: u64) -> Outcome {
     // Costs do not matter to what is counted here.
@@ -423,7 +457,10 @@ mod tests {
     fn model_of(pages: u64) -> Model {
         let steps = (0..100 * pages).map(|at| Step::access(at, (at % pages) as u32));
         Model {
-            strings: vec![steps.collect()],
+            strings: vec![References {
+                steps: steps.collect(),
+                one_in: 1,
+            }],
             keys: (0..pages).map(|page| history::key(0, page)).collect(),
             page_bytes: 4096,
             overhead_pages: 0,
@@ -444,9 +481,9 @@ mod tests {
     /// many.
     fn timed() -> Model {
         let mut model = model_of(2000);
-        let outcome = simulate(&model.strings[0], 1500);
-        (model.limit_bytes, model.swap_ins) = (Some(1500 * 4096), outcome.swap_reads);
-        (model.simulated, model.simulated_reclaimed) = (outcome.swap_reads, reclaimed(&outcome));
+        let outcome = model.strings[0].simulate(1500);
+        (model.limit_bytes, model.swap_ins) = (Some(1500 * 4096), outcome.swap_ins);
+        (model.simulated, model.simulated_reclaimed) = (outcome.swap_ins, outcome.reclaimed());
         (model.own_ns, model.swap_in_ns) = (Some(4000), Some(3.0));
         model.reclaim_ns = Some(50);
         model
@@ -487,6 +524,39 @@ mod tests {
         assert_eq!(model.enough_bytes(2500 * 4096), Some(2500 * 4096));
         model.swap_in_ns = None;
         assert_eq!(model.enough_bytes(1500 * 4096), None);
+    }
+
+    #[test]
+    fn some_pages_in_some_memory_stand_for_all_in_all() {
+        const PAGES: u64 = 1 << 16;
+        let mut random = crate::random::Random::new(5);
+        // Some are accessed far more often than others.
+        let page = |at: u64| match at {
+            ..PAGES => at,
+            _ => ((PAGES as f64 * random.uniform() * random.uniform()) as u64 * 40_503) % PAGES,
+        };
+        let steps: Vec<Step> = (0..10 * PAGES)
+            .map(page)
+            .enumerate()
+            .map(|(at, page)| Step::access(at as u64, page as u32))
+            .collect();
+        let sampling = Sampling::of(4e6, PAGES as usize, 1e6);
+        assert_eq!(sampling.one_in(), 4);
+        let is_sampled = |step: &&Step| sampling.takes(step.page.into());
+        let some = References {
+            steps: steps.iter().filter(is_sampled).copied().collect(),
+            one_in: 4,
+        };
+        let all = References { steps, one_in: 1 };
+        for pages in [PAGES / 8, PAGES / 2, PAGES / 4 * 3] {
+            let (some, all) = (some.simulate(pages), all.simulate(pages));
+            for (some, all) in [
+                (some.swap_ins, all.swap_ins),
+                (some.reclaimed(), all.reclaimed()),
+            ] {
+                assert!(some.abs_diff(all) * 20 < all, "{pages}: {some} {all}");
+            }
+        }
     }
 
     #[test]

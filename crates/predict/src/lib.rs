@@ -10,7 +10,7 @@
 //! that were missing; a page that left had not been accessed since it was last looked at by the kernel or by us; one that
 //! stayed for longer than pages do that are not accessed was accessed; what comes back at equal times is accessed once a
 //! round; and else they are accessed as often as looks say, or pages of the same 2 MiB when they were away. The string then
-//! runs through the simulator's `linux` policy at each size. How well that does: docs/results-simulate.md.
+//! runs through the simulator's `linux` policy at each size; where it would be too long, that of a share of the pages. How well that does: docs/results-simulate.md.
 
 #![forbid(unsafe_code)]
 
@@ -26,6 +26,7 @@ mod objects;
 mod periods;
 mod random;
 mod rates;
+mod sampling;
 mod scans;
 mod stays;
 mod strings;

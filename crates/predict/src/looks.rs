@@ -20,6 +20,10 @@ const HOT: f64 = 16.0;
 const MOST_TOLD: f64 = 1000.0;
 /// By how much likelier, as a logarithm, a rate must be than none to be believed.
 const SURE: f64 = 3.0;
+/// Of pages that are gone through in rounds, so many come at some other time.
+const ASTRAY: f64 = 0.01;
+/// Lengths of a round that are tried.
+const LENGTHS: usize = 128;
 
 /// What a look saw of some neighbouring pages; times are own times.
 #[derive(Clone)]
@@ -72,29 +76,45 @@ impl Look {
             .map(|waits| waits.pages * (waits.from + waits.to) / 2.0)
             .sum();
         let any = accessed / (waited + (pages - accessed) * interval).max(1.0);
-        let rate = rate_of_accessed(&waits, interval);
+        let (rate, likelihood) = rate_of_accessed(&waits, interval);
+        let round = round(&waits, interval);
+        let round = round.filter(|(_, of_round)| *of_round > likelihood + SURE);
         Some(LookedRates {
             any,
-            accessed: any.max(rate),
+            accessed: round.map_or(any.max(rate), |(length, _)| 1.0 / length),
+            in_rounds: round.is_some(),
         })
     }
 }
 
-/// For how long pages were hot, all their times together, in page-ns.
-pub(crate) fn hot_time(
-    looks: impl Iterator<Item = Result<Look, TraceError>>,
-) -> Result<f64, TraceError> {
-    let mut sum = 0.0;
-    for look in looks {
-        let look = look?;
-        let interval = (look.at - look.cleared) as f64;
-        let is_hot = |rates: LookedRates| rates.accessed * interval > HOT;
-        if look.rates(|_| true).is_some_and(is_hot) {
-            let accessed = look.pages.iter().filter(|(_, first)| first.is_some());
-            sum += accessed.count() as f64 * interval;
+/// Of pages that are hot, together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Hot {
+    /// For how long they were, page-ns.
+    pub(crate) time: f64,
+    /// How often they were accessed, as far as that is told.
+    pub(crate) accesses: f64,
+}
+
+impl Hot {
+    pub(crate) fn sum(
+        looks: impl Iterator<Item = Result<Look, TraceError>>,
+    ) -> Result<Self, TraceError> {
+        let mut hot = Self::default();
+        for look in looks {
+            let look = look?;
+            let interval = (look.at - look.cleared) as f64;
+            let rates = look.rates(|_| true);
+            let times = rates.map_or(0.0, |rates| rates.accessed * interval);
+            if times > HOT {
+                let accessed = look.pages.iter().filter(|(_, first)| first.is_some());
+                let accessed = accessed.count() as f64;
+                hot.time += accessed * interval;
+                hot.accesses += accessed * times.min(MOST_TOLD);
+            }
         }
+        Ok(hot)
     }
-    Ok(sum)
 }
 
 /// Pages that waited for their first access so long, ns.
@@ -104,11 +124,11 @@ struct Waits {
     pages: f64,
 }
 
-/// The rate of the exponentially distributed waits of which only those up to the look are seen that makes these likeliest, per ns. 0 if
-/// waits that are evenly spread are nearly as likely.
-fn rate_of_accessed(waits: &[Waits], interval: f64) -> f64 {
+/// The rate of the exponentially distributed waits of which only those up to the look are seen that makes these likeliest, per ns, and
+/// the logarithm of how likely they are. The rate is 0 if waits that are evenly spread are nearly as likely.
+fn rate_of_accessed(waits: &[Waits], interval: f64) -> (f64, f64) {
     if waits.is_empty() {
-        return 0.0;
+        return (0.0, 0.0);
     }
     // ln(exp(-x) - exp(-y)), given that it is at most the interval.
     let likelihood = |rate: f64| -> f64 {
@@ -132,9 +152,33 @@ fn rate_of_accessed(waits: &[Waits], interval: f64) -> f64 {
     }
     let rate = low.exp();
     match likelihood(rate) > likelihood(evenly) + SURE {
-        true => rate,
-        false => 0.0,
+        true => (rate, likelihood(rate)),
+        false => (0.0, likelihood(evenly)),
     }
+}
+
+/// Pages that are accessed once a round, in whatever order, wait for no longer than one takes, and for any time up to that alike: the
+/// length of a round that makes their waits likeliest, ns, and the logarithm of how likely they are. `None`: all came before the first
+/// glance, so that it may be any shorter time.
+fn round(waits: &[Waits], interval: f64) -> Option<(f64, f64)> {
+    let soonest = waits.iter().filter(|waits| waits.from == 0.0);
+    let soonest = soonest.map(|waits| waits.to).next()?;
+    if waits.iter().all(|waits| waits.from == 0.0) {
+        return None;
+    }
+    let likelihood = |length: f64| -> f64 {
+        let of = |waits: &Waits| {
+            let within = (waits.to.min(length) - waits.from).max(0.0) / length;
+            let astray = (waits.to - waits.from).max(1.0) / interval;
+            waits.pages * ((1.0 - ASTRAY) * within + ASTRAY * astray).ln()
+        };
+        waits.iter().map(of).sum()
+    };
+    let ratio = (interval / soonest).max(1.0).powf(1.0 / LENGTHS as f64);
+    let lengths = (0..=LENGTHS).map(|step| soonest * ratio.powi(step as i32));
+    lengths
+        .map(|length| (length, likelihood(length)))
+        .max_by(|one, other| one.1.total_cmp(&other.1))
 }
 
 /// How often pages are accessed, per ns. Of times at random the first comes after exponentially distributed waits.
@@ -144,6 +188,8 @@ pub(crate) struct LookedRates {
     pub(crate) any: f64,
     /// Those that were: the rate that makes likeliest how soon they were. Pages that are never accessed have no part in it.
     pub(crate) accessed: f64,
+    /// They are accessed once a round.
+    pub(crate) in_rounds: bool,
 }
 
 /// The looks of a recording, in order of time, with the glances before them; pages of `1 << page_shift` bytes.
@@ -405,6 +451,40 @@ mod tests {
         };
         let rates = none.rates(|_| true).unwrap();
         assert_eq!((rates.any, rates.accessed), (0.0, 0.0));
+    }
+
+    /// What looks of 600 ms with glances at 18 and 45 see of waits, ns.
+    fn seen_of(waits: impl Iterator<Item = f64>) -> Look {
+        const MS: f64 = 1e6;
+        let ends = [0.0, 18.0 * MS, 45.0 * MS, 600.0 * MS];
+        let first = |wait: f64| {
+            let after = ends.iter().rposition(|&end| end <= wait)?;
+            Some(First {
+                after: ends[after] as u64,
+                by: *ends.get(after + 1)? as u64,
+            })
+        };
+        Look {
+            cleared: 0,
+            at: ends[3] as u64,
+            pages: waits.map(|wait| (0, first(wait))).collect(),
+        }
+    }
+
+    #[test]
+    fn rounds_are_told_from_accesses_at_random() {
+        const MS: f64 = 1e6;
+        let places = (0..512).map(|number| (f64::from(number) + 0.5) / 512.0);
+        // All within 28 ms, but for a few pages of something else.
+        let rounds = places.clone().map(|place| match place < 0.005 {
+            true => 300.0 * MS,
+            false => place * 28.0 * MS,
+        });
+        let length = 1.0 / seen_of(rounds).rates(|_| true).unwrap().accessed;
+        assert!((length / MS - 28.0).abs() < 2.0, "{length}");
+        let random = places.map(|place| -28.0 * MS * place.ln());
+        let mean = 1.0 / seen_of(random).rates(|_| true).unwrap().accessed;
+        assert!((mean / MS - 28.0).abs() < 2.0, "{mean}");
     }
 
     #[test]

@@ -11,11 +11,13 @@ use crate::ages::Ages;
 use crate::history::History;
 use crate::history::What;
 use crate::looks::First;
+use crate::looks::Hot;
 use crate::looks::Look;
 use crate::looks::LookedRates;
 use crate::periods::Rounds;
 use crate::random::Random;
 use crate::rates::Rates;
+use crate::sampling::Sampling;
 use crate::strings::Step;
 
 #[cfg(test)]
@@ -24,7 +26,7 @@ mod tests;
 /// Parts of the run in which a page's accesses may count once.
 const FINEST: u64 = 4096;
 /// Accesses at random that are made up at most.
-const MOST: f64 = 4e6;
+pub(crate) const MOST: f64 = 4e6;
 /// How much more what the region's pages say of how often a page is accessed counts than when it was itself first.
 const REGION_COUNTS: f64 = 8.0;
 /// The share of looks that tells that a page is accessed all the time: how often is to be told by glances.
@@ -45,8 +47,10 @@ struct Stay {
     /// The last of them, or when it came.
     last: u64,
     here: bool,
-    /// How often it is accessed, per ns, by the last look since it came.
+    /// How often it is accessed, per ns, by the last look since it came,
     rate: Option<f64>,
+    /// and whether that is once a round.
+    in_rounds: bool,
     /// The share of looks that saw it accessed, in this stay and before: half by the last of them.
     share: Option<f64>,
     /// What the last look saw: told when it is known whether it went on until then.
@@ -61,6 +65,7 @@ struct Burst {
     from: f64,
     until: u64,
     rate: f64,
+    in_rounds: bool,
 }
 
 pub(crate) struct Stays<'a> {
@@ -69,6 +74,8 @@ pub(crate) struct Stays<'a> {
     /// Whether accesses that left no mark are made up.
     unnoticed: bool,
     stays: Vec<Stay>,
+    /// Of each page, whether accesses to it are made up.
+    is_sampled: Vec<bool>,
     /// When bits were last cleared.
     cleared: u64,
     random: Random,
@@ -77,21 +84,24 @@ pub(crate) struct Stays<'a> {
     steps: &'a mut Vec<Step>,
 }
 
-/// Adds to `steps` accesses while pages were in memory.
+/// Adds to `steps` accesses while pages were in memory: those that stand for all by `sampling`.
 pub(crate) fn add(
     history: &History,
     looks: impl Iterator<Item = Result<Look, TraceError>>,
-    (rates, ages, hot_time): (&Rates, &Ages, f64),
+    (rates, ages, hot, sampling): (&Rates, &Ages, Hot, Sampling),
     unnoticed: bool,
     seed: u64,
     steps: &mut Vec<Step>,
 ) -> Result<(), TraceError> {
+    let one_in = sampling.one_in() as f64;
+    let is_sampled = history.keys.iter().map(|&key| sampling.takes(key));
     let nowhere = Stay {
         since: 0,
         told: 0,
         last: 0,
         here: false,
         rate: None,
+        in_rounds: false,
         share: None,
         burst: None,
         used: None,
@@ -101,9 +111,10 @@ pub(crate) fn add(
         rates,
         unnoticed,
         stays: vec![nowhere; history.keys.len()],
+        is_sampled: is_sampled.collect(),
         cleared: 0,
         random: Random::new(seed),
-        tick: tick(history, rates).max((hot_time / MOST) as u64),
+        tick: tick(history, rates, one_in).max((hot.time / one_in / MOST) as u64),
         steps,
     };
     let mut looks = looks.peekable();
@@ -123,6 +134,7 @@ pub(crate) fn add(
                     last: moment.at,
                     here: true,
                     rate: None,
+                    in_rounds: false,
                     share: stay.share,
                     burst: None,
                     used: Some(moment.at),
@@ -150,7 +162,8 @@ impl Stays<'_> {
         let rates = look.rates(is_whole);
         for &(page, first) in &look.pages {
             let stay = self.stays[page as usize];
-            if !stay.here || stay.told >= look.at || self.rates.rounds(page).is_some() {
+            let is_known = !stay.here || stay.told >= look.at || self.rates.rounds(page).is_some();
+            if is_known || !self.is_sampled[page as usize] {
                 continue;
             }
             let is_whole = stay.since < look.cleared;
@@ -161,13 +174,18 @@ impl Stays<'_> {
                     self.at_random(page, look.cleared);
                     let by_faults = self.rates.by_faults(page, look.at);
                     let by_looks = rates.map(|rates| rates.any);
-                    self.stays[page as usize].rate = by_faults.or(by_looks);
+                    self.set_rate(page, by_faults.or(by_looks), false);
                     self.at_random(page, look.at);
                 }
             }
             self.stays[page as usize].told = look.at;
         }
         self.cleared = look.at;
+    }
+
+    fn set_rate(&mut self, page: u32, rate: Option<f64>, in_rounds: bool) {
+        let stay = &mut self.stays[page as usize];
+        (stay.rate, stay.in_rounds) = (rate, in_rounds);
     }
 
     /// No access was seen; nor is one made up, though the kernel may have cleared a bit that no glance had seen.
@@ -182,8 +200,8 @@ impl Stays<'_> {
         let interval = (look.at - look.cleared).max(1) as f64;
         let stay = &mut self.stays[page as usize];
         stay.share = stay.share.map(|share| share / 2.0);
-        stay.rate = Some(UNSEEN / interval);
         stay.used = None;
+        self.set_rate(page, Some(UNSEEN / interval), false);
     }
 
     /// When a use ended that was seen and that `look` sees no more: not so early that the page would have left memory by the
@@ -201,7 +219,10 @@ impl Stays<'_> {
     /// The page left: it had not been accessed in its last pass through the inactive list.
     fn evict(&mut self, page: u32, left: u64) {
         let stay = self.stays[page as usize];
-        if !stay.here {
+        if !self.is_sampled[page as usize] {
+            self.stays[page as usize].here = false;
+        }
+        if !self.stays[page as usize].here {
             return;
         }
         self.tell_burst(page, left);
@@ -229,14 +250,14 @@ impl Stays<'_> {
     }
 
     fn end(&mut self, page: u32, at: u64) {
-        if self.stays[page as usize].here {
+        if self.stays[page as usize].here && self.is_sampled[page as usize] {
             self.tell_burst(page, at);
             match self.rates.rounds(page) {
                 Some(rounds) => self.in_rounds(page, rounds, at),
                 None => self.at_random(page, at),
             }
-            self.stays[page as usize].here = false;
         }
+        self.stays[page as usize].here = false;
     }
 
     /// One access in each round since the last one that is known, until then.
@@ -270,9 +291,11 @@ impl Stays<'_> {
             let longest = self.ages.longest(at);
             let finest = self.tick;
             // It would hardly have stayed otherwise.
-            let gap = (self.random.exponential() / rate)
-                .min(longest as f64 * 2.0)
-                .max(finest as f64);
+            let wait = match stay.in_rounds {
+                true => 1.0,
+                false => self.random.exponential(),
+            };
+            let gap = (wait / rate).min(longest as f64 * 2.0).max(finest as f64);
             let next = at.saturating_add(gap as u64);
             if next >= holds.min(until) {
                 // Memoryless: from the end of the window on it is another rate.
@@ -302,7 +325,7 @@ impl Stays<'_> {
         let told = self.stays[page as usize].told.min(look.cleared);
         let turn = told + ((look.cleared - told) as f64 * self.random.uniform()) as u64;
         self.at_random(page, turn);
-        self.stays[page as usize].rate = Some(rate);
+        self.set_rate(page, Some(rate), rates.in_rounds);
         self.at_random(page, look.cleared);
         let stay = &mut self.stays[page as usize];
         stay.used = stay.used.or(Some(turn));
@@ -310,6 +333,7 @@ impl Stays<'_> {
             from: at,
             until: look.at,
             rate,
+            in_rounds: rates.in_rounds,
         });
     }
 
@@ -322,7 +346,11 @@ impl Stays<'_> {
         loop {
             self.stays[page as usize].last = at as u64;
             self.steps.push(Step::made_up(at as u64, page));
-            at += ((0.5 + self.random.uniform()) / burst.rate).max(self.tick as f64);
+            let wait = match burst.in_rounds {
+                true => 1.0,
+                false => 0.5 + self.random.uniform(),
+            };
+            at += (wait / burst.rate).max(self.tick as f64);
             if at >= burst.until.min(end) as f64 {
                 return;
             }
@@ -330,8 +358,11 @@ impl Stays<'_> {
     }
 
     /// How often a page is accessed that was first after `waited` ns: as looks before say, if they do and it did not come much
-    /// sooner than that; else as often as this was soon, and others' of the region were.
+    /// sooner than that; else as often as this was soon, and others' of the region were. In rounds, once in each.
     fn rate_from(&mut self, page: u32, waited: f64, look: &Look, rates: LookedRates) -> f64 {
+        if rates.in_rounds {
+            return rates.accessed;
+        }
         let around = self.rates.by_faults(page, look.at).unwrap_or(rates.any);
         let stay = &mut self.stays[page as usize];
         let interval = (look.at - look.cleared).max(1) as f64;
@@ -347,7 +378,7 @@ impl Stays<'_> {
 }
 
 /// A time between two accesses of a page, ns: short, and so long that there are at most [`MOST`].
-fn tick(history: &History, rates: &Rates) -> u64 {
+fn tick(history: &History, rates: &Rates, one_in: f64) -> u64 {
     let begin = history.moments.first().map_or(0, |moment| moment.at);
     let run = history.end.saturating_sub(begin).max(1);
     let sampled = history
@@ -371,7 +402,7 @@ fn tick(history: &History, rates: &Rates) -> u64 {
             .filter_map(|(page, since)| Some((page, since?, history.end))),
     );
     let mut finest = FINEST;
-    while finest > 16 && expected(&stays, rates, (run / finest).max(1)) > MOST {
+    while finest > 16 && expected(&stays, rates, (run / finest).max(1)) > MOST * one_in {
         finest /= 2;
     }
     (run / finest).max(1)

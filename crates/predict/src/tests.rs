@@ -14,9 +14,10 @@ use crate::history::History;
 use crate::history::Known;
 use crate::history::What;
 use crate::looks::First;
+use crate::looks::Hot;
 use crate::looks::Look;
-use crate::looks::hot_time;
 use crate::rates::Rates;
+use crate::sampling::Sampling;
 use crate::stays;
 use crate::strings;
 use crate::strings::Step;
@@ -112,8 +113,8 @@ fn predicted_and_true(string: &[u64], look_each: usize, percent: u64) -> (f64, f
     let ages = Ages::new(&history, 10);
     // The iterator of looks is gone through twice, as a recording is read twice.
     let all = || looks.iter().cloned().map(Ok);
-    let hot_time = hot_time(all()).expect("nothing is read");
-    let known_of_pages = (&rates, &ages, hot_time);
+    let hot = Hot::sum(all()).expect("nothing is read");
+    let known_of_pages = (&rates, &ages, hot, Sampling::ALL);
     stays::add(&history, all(), known_of_pages, true, 1, &mut steps).expect("nothing is read");
     steps.sort_unstable();
     let whole: Vec<Step> = (0..)
@@ -207,6 +208,19 @@ fn hot_pages_stay_though_others_pass() {
         _ => random(&mut state) % PAGES,
     });
     assert_near(&string, 7_000, 0.15);
+}
+
+#[test]
+fn what_fits_and_is_gone_through_in_rounds_is_missed_where_it_does_not_fit() {
+    let hot = PAGES * 55 / 100;
+    let mut order: Vec<u64> = (0..hot).collect();
+    let mut state = 3;
+    for last in (1..order.len()).rev() {
+        order.swap(last, random(&mut state) as usize % (last + 1));
+    }
+    // 20 rounds between two looks; the first glance comes within the first of them.
+    let rounds = string(200 * hot, |number| order[(number % hot) as usize]);
+    assert_near(&rounds, 20 * hot as usize, 0.15);
 }
 
 #[test]

@@ -43,7 +43,8 @@ fn accesses(looks: &[Look], stay: Option<u64>) -> Vec<Vec<u64>> {
     let rates = Rates::new(&history, &found, &steps, std::iter::empty(), 12).expect("no looks");
     let ages = Ages::new(&history, 10);
     let looks = looks.iter().cloned().map(Ok);
-    add(&history, looks, (&rates, &ages, 0.0), true, 1, &mut steps).expect("nothing is read");
+    let of_all = (&rates, &ages, Hot::default(), Sampling::ALL);
+    add(&history, looks, of_all, true, 1, &mut steps).expect("nothing is read");
     steps.sort_unstable();
     let mut accesses = vec![Vec::new(); PAGES as usize];
     for step in steps.iter().filter(|step| step.page < PAGES && step.at > 0) {

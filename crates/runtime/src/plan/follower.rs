@@ -30,11 +30,6 @@ use super::trial::Trial;
 use super::watch::Watch;
 
 const FIRST_CHUNK: usize = 1 << 20;
-const SMALLEST_CHUNK: usize = 128 << 10;
-const LARGEST_CHUNK: usize = 4 << 20;
-/// A chunk takes between these times: shorter ones cost calls, longer ones come too late.
-const SHORT_NS: u64 = 300_000;
-const LONG_NS: u64 = 3_000_000;
 /// Where no limit is known.
 const LEAD_WITHOUT_LIMIT: usize = 16 << 20;
 
@@ -474,14 +469,7 @@ impl Follower {
         if self.chunk_is_given {
             return;
         }
-        let chunk = match took_ns {
-            ..SHORT_NS => self.sizes.chunk * 2,
-            LONG_NS.. => self.sizes.chunk / 2,
-            _ => return,
-        };
-        let most = LARGEST_CHUNK.min(self.sizes.lead / 4);
-        let chunk = chunk.clamp(SMALLEST_CHUNK.min(most), most) / PAGE * PAGE;
-        self.sizes.chunk = chunk.max(PAGE);
+        self.sizes = self.sizes.fitted(took_ns);
     }
 }
 

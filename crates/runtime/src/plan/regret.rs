@@ -65,13 +65,50 @@ impl Arrivals {
     }
 }
 
+/// Pages beside each other that were dropped one after the other.
+#[derive(Clone, Copy)]
+struct Span {
+    start: usize,
+    end: usize,
+    when: u64,
+    /// How many of them were not wanted since: one that is read ahead and then touched counts once, in about.
+    out: u64,
+}
+
+impl Span {
+    const NONE: Self = Self {
+        start: 0,
+        end: 0,
+        when: 0,
+        out: 0,
+    };
+
+    /// These pages are dropped, which go on where it ends. False: they do not.
+    fn go_on(&mut self, range: &Range<usize>, now: u64) -> bool {
+        if range.start == self.end {
+            self.end = range.end;
+        } else if range.end == self.start {
+            self.start = range.start;
+        } else {
+            return false;
+        }
+        self.out += (range.len() / PAGE) as u64;
+        self.when = now;
+        true
+    }
+
+    fn has(&self, address: usize) -> bool {
+        self.out > 0 && (self.start..self.end).contains(&address)
+    }
+}
+
 /// When parts of a region were dropped, and how much of that came back too soon.
 pub(super) struct Drops {
     start: usize,
     part_bytes: usize,
-    when: [u64; PARTS],
-    /// Of each part, how many dropped pages were not wanted since: one that is read ahead and then touched counts once, in about.
-    out: [u64; PARTS],
+    /// Of each part what is being dropped, and what was before: a part of a large region is larger than what lies between the place
+    /// where pages are wanted and that where they are dropped.
+    spans: [[Span; 2]; PARTS],
     dropped: u64,
     missed: u64,
 }
@@ -81,8 +118,7 @@ impl Drops {
         Self {
             start: region.start,
             part_bytes: (region.len() / PARTS).next_multiple_of(PAGE).max(PAGE),
-            when: [0; PARTS],
-            out: [0; PARTS],
+            spans: [[Span::NONE; 2]; PARTS],
             dropped: 0,
             missed: 0,
         }
@@ -95,11 +131,23 @@ impl Drops {
 
     /// These pages are dropped.
     pub(super) fn note_dropped(&mut self, range: &Range<usize>, now: u64) {
-        for address in range.clone().step_by(PAGE) {
-            if let Some(part) = self.part(address) {
-                self.when[part] = now;
-                self.out[part] = (self.out[part] + 1).min((self.part_bytes / PAGE) as u64);
+        let mut from = range.start;
+        while from < range.end {
+            let Some(part) = self.part(from) else {
+                break;
+            };
+            let end = range.end.min(self.start + (part + 1) * self.part_bytes);
+            let [now_dropped, before] = &mut self.spans[part];
+            if !now_dropped.go_on(&(from..end), now) {
+                *before = *now_dropped;
+                *now_dropped = Span {
+                    start: from,
+                    end,
+                    when: now,
+                    out: ((end - from) / PAGE) as u64,
+                };
             }
+            from = end;
         }
         self.dropped += (range.len() / PAGE) as u64;
         if self.dropped > MOST_DROPPED {
@@ -110,12 +158,15 @@ impl Drops {
 
     /// A page is wanted; there is room for so many.
     pub(super) fn note_wanted(&mut self, address: usize, now: u64, room: u64) {
-        let Some(part) = self.part(address).filter(|&part| self.out[part] > 0) else {
+        let Some(part) = self.part(address) else {
             return;
         };
-        self.out[part] -= 1;
-        let is_soon = now.saturating_sub(self.when[part]) < room / 4 * SOON;
-        self.missed += u64::from(is_soon);
+        let mut spans = self.spans[part].iter_mut();
+        if let Some(span) = spans.find(|span| span.has(address)) {
+            span.out -= 1;
+            let is_soon = now.saturating_sub(span.when) < room / 4 * SOON;
+            self.missed += u64::from(is_soon);
+        }
     }
 
     /// Too much of what was dropped was wanted too soon.
@@ -281,6 +332,24 @@ mod tests {
     fn what_is_dropped_and_would_not_have_stayed_is_no_harm() {
         assert!(!sweep_and_drop(10_000, 5));
         assert!(!sweep_and_drop(3200, 5));
+    }
+
+    /// Of 12 GiB, a part is as large as what many chunks behind the sweep have.
+    #[test]
+    fn in_a_large_region_what_lies_behind_is_not_what_is_wanted_beside_it() {
+        let pages = 3 << 20;
+        assert!(!sweep_and_drop(pages, 2));
+        let mut drops = Drops::new(&(BASE..BASE + pages * PAGE));
+        let mut now = 0;
+        for page in (0..4).flat_map(|_| 0..3200) {
+            now += 1;
+            let address = BASE + page * PAGE;
+            drops.note_wanted(address, now, 180_000);
+            if page % 64 == 63 {
+                drops.note_dropped(&(address - 63 * PAGE..address + PAGE), now);
+            }
+        }
+        assert!(drops.is_harm(), "a few of them are swept again and again");
     }
 
     #[test]

@@ -42,6 +42,12 @@ const MOST_DEBT: usize = 16;
 /// A place without faults for so long is left.
 const FORGOTTEN_NS: u64 = 1_000_000_000;
 
+const SMALLEST_CHUNK: usize = 128 << 10;
+const LARGEST_CHUNK: usize = 4 << 20;
+/// To read a chunk takes between these times: shorter ones cost calls, longer ones come too late.
+const SHORT_NS: u64 = 300_000;
+const LONG_NS: u64 = 3_000_000;
+
 /// How far to read ahead, bytes, multiples of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sizes {
@@ -55,6 +61,21 @@ impl Sizes {
         let most = whole_pages(length / REGION_CHUNKS).max(PAGE);
         Self {
             chunk: self.chunk.min(most),
+            ..self
+        }
+    }
+
+    /// After it took so long to read a chunk: the next is larger, or smaller.
+    pub(super) fn fitted(self, took_ns: u64) -> Self {
+        let chunk = match took_ns {
+            ..SHORT_NS => self.chunk * 2,
+            LONG_NS.. => self.chunk / 2,
+            _ => return self,
+        };
+        let most = LARGEST_CHUNK.min(self.lead / 4);
+        let chunk = whole_pages(chunk.clamp(SMALLEST_CHUNK.min(most), most));
+        Self {
+            chunk: chunk.max(PAGE),
             ..self
         }
     }
@@ -445,6 +466,29 @@ mod tests {
             assert!(each.lead * active <= alone.lead && each.chunk <= each.lead / 4);
             assert_eq!((each.lead % PAGE, each.chunk % PAGE), (0, 0));
         }
+    }
+
+    #[test]
+    fn a_chunk_takes_neither_too_long_nor_too_short_a_time() {
+        // A device takes so long for each page, of which a program with so far a lead is ahead.
+        let settled = |ns_a_page: u64, lead: usize| {
+            let mut sizes = Sizes {
+                chunk: 1 << 20,
+                lead,
+            };
+            for _ in 0..10 {
+                sizes = sizes.fitted((sizes.chunk / PAGE) as u64 * ns_a_page);
+            }
+            sizes.chunk
+        };
+        let far = 64 << 20;
+        assert_eq!(settled(5000, far), 1 << 20, "1.3 ms");
+        assert_eq!(settled(100, far), LARGEST_CHUNK);
+        assert_eq!(settled(40_000, far), 256 << 10, "2.6 ms");
+        assert_eq!(settled(1_000_000, far), SMALLEST_CHUNK);
+        // In little memory, a quarter of what is read ahead, and a page at least.
+        assert_eq!(settled(100, 400 << 10), 100 << 10);
+        assert_eq!(settled(100, PAGE), PAGE);
     }
 
     const BASE: usize = 0x7000_0000_0000;
