@@ -22,10 +22,12 @@ use crate::history::page_bytes;
 use crate::history::page_shift;
 use crate::looks;
 use crate::looks::Hot;
+use crate::looks::RoundsOfRegions;
 use crate::objects::Objects;
 use crate::rates::Rates;
 use crate::sampling::Sampling;
 use crate::stays;
+use crate::stays::Told;
 use crate::strings;
 use crate::strings::Step;
 use crate::sweeps;
@@ -147,20 +149,21 @@ impl Model {
             let (accesses, glances) = (trace.accesses()?, trace.glances()?);
             Ok(looks::read(accesses, glances, page_shift(trace), &history))
         };
-        let hot = Hot::sum(read_looks()?)?;
+        let rounds = RoundsOfRegions::find(read_looks()?)?;
+        let hot = Hot::sum(read_looks()?, &rounds)?;
         let sampling = Sampling::of(hot.accesses, history.keys.len(), stays::MOST);
         let build = |(share, unnoticed)| -> Result<References, PredictError> {
-            let ages = Ages::new(&history, share);
+            let told = Told {
+                rates: &rates,
+                ages: &Ages::new(&history, share),
+                rounds: &rounds,
+                hot,
+            };
             let looks = read_looks()?;
             let is_sampled = |step: &&Step| sampling.takes(history.keys[step.page as usize]);
             let mut steps = known.iter().filter(is_sampled).copied().collect();
             stays::add(
-                &history,
-                looks,
-                (&rates, &ages, hot, sampling),
-                unnoticed,
-                SEED,
-                &mut steps,
+                &history, looks, &told, sampling, unnoticed, SEED, &mut steps,
             )?;
             steps.sort_unstable();
             Ok(References {

@@ -21,13 +21,20 @@ const MOST_TOLD: f64 = 1000.0;
 /// By how much likelier, as a logarithm, a rate must be than none to be believed.
 const SURE: f64 = 3.0;
 /// Of pages that are gone through in rounds, so many come at some other time.
-const ASTRAY: f64 = 0.01;
+const ASTRAY: f64 = 0.05;
+/// Of a region's pages, so many are accessed where all are.
+const MOSTLY: f64 = 0.9;
+/// Looks that tell that a region is gone through in order, and how many of them saw its pages together.
+const LEAST_LOOKS: f64 = 4.0;
+const MOSTLY_TOGETHER: f64 = 0.5;
 /// Lengths of a round that are tried.
 const LENGTHS: usize = 128;
 
 /// What a look saw of some neighbouring pages; times are own times.
 #[derive(Clone)]
 pub(crate) struct Look {
+    /// Which 2 MiB.
+    pub(crate) region: u64,
     /// When the bits had been cleared, and when it was looked.
     pub(crate) cleared: u64,
     pub(crate) at: u64,
@@ -44,46 +51,137 @@ pub(crate) struct First {
 
 impl Look {
     /// How often its pages are accessed; of those for which `is_whole`: in memory all the time. `None`: there are none.
-    pub(crate) fn rates(&self, is_whole: impl Fn(u32) -> bool) -> Option<LookedRates> {
-        let interval = (self.at - self.cleared).max(1) as f64;
+    pub(crate) fn rates(
+        &self,
+        rounds: &RoundsOfRegions,
+        is_whole: impl Fn(u32) -> bool,
+    ) -> Option<LookedRates> {
+        let interval = self.interval();
         let (mut pages, mut accessed) = (0.0, 0.0);
-        let mut waits: Vec<Waits> = Vec::new();
+        let mut waits = Waits::default();
         for &(_, first) in self.pages.iter().filter(|&&(page, _)| is_whole(page)) {
             pages += 1.0;
-            let Some(First { after, by }) = first else {
-                continue;
-            };
-            accessed += 1.0;
-            let from = after.saturating_sub(self.cleared) as f64;
-            let to = by.saturating_sub(self.cleared) as f64;
-            match waits
-                .iter_mut()
-                .find(|waits| (waits.from, waits.to) == (from, to))
-            {
-                Some(waits) => waits.pages += 1.0,
-                None => waits.push(Waits {
-                    from,
-                    to,
-                    pages: 1.0,
-                }),
+            if let Some(first) = first {
+                accessed += 1.0;
+                waits.add(self.wait_of(first), 1.0);
             }
         }
         if pages == 0.0 {
             return None;
         }
-        let waited: f64 = waits
-            .iter()
-            .map(|waits| waits.pages * (waits.from + waits.to) / 2.0)
-            .sum();
-        let any = accessed / (waited + (pages - accessed) * interval).max(1.0);
-        let (rate, likelihood) = rate_of_accessed(&waits, interval);
-        let round = round(&waits, interval);
-        let round = round.filter(|(_, of_round)| *of_round > likelihood + SURE);
+        let any = accessed / (waits.sum() + (pages - accessed) * interval).max(1.0);
+        let length = rounds.of(self.region);
+        let length = length.filter(|&length| accessed >= pages * MOSTLY && waits.fit(length));
         Some(LookedRates {
             any,
-            accessed: round.map_or(any.max(rate), |(length, _)| 1.0 / length),
-            in_rounds: round.is_some(),
+            accessed: match length {
+                Some(length) => 1.0 / length,
+                None => any.max(waits.rate(interval).0),
+            },
+            in_rounds: length.is_some(),
         })
+    }
+
+    /// From clearing to looking, ns.
+    fn interval(&self) -> f64 {
+        (self.at - self.cleared).max(1) as f64
+    }
+
+    /// Between which times after the clearing a page was first accessed, ns.
+    fn wait_of(&self, first: First) -> (f64, f64) {
+        let since = |at: u64| at.saturating_sub(self.cleared) as f64;
+        (since(first.after), since(first.by))
+    }
+}
+
+/// Of each region of 2 MiB that is gone through in rounds while in memory, how long one takes, ns.
+#[derive(Default)]
+pub(crate) struct RoundsOfRegions(HashMap<u64, f64, RandomState>);
+
+/// What all looks at a region say together.
+#[derive(Default)]
+struct Told {
+    /// Those that saw it all accessed, and of these, those that saw nearly all pages between the same two glances.
+    looks: f64,
+    together: f64,
+    longest: f64,
+    /// Of all pages, and of each look as a whole.
+    of_pages: Waits,
+    of_looks: Waits,
+}
+
+impl Told {
+    fn add(&mut self, look: &Look) {
+        let firsts = look.pages.iter().filter_map(|&(_, first)| first);
+        let accessed = firsts.clone().count() as f64;
+        // Of a region that is hardly used in this part of the run it tells nothing.
+        if accessed == 0.0 || accessed < look.pages.len() as f64 * MOSTLY {
+            return;
+        }
+        let mut waits = Waits::default();
+        firsts.for_each(|first| waits.add(look.wait_of(first), 1.0 / accessed));
+        self.looks += 1.0;
+        self.together += f64::from(u8::from(waits.0.iter().any(|wait| wait.2 > MOSTLY)));
+        self.longest = self.longest.max(look.interval());
+        for &(from, to, share) in &waits.0 {
+            self.of_looks.add((from, to), share);
+            self.of_pages.add((from, to), share * accessed);
+        }
+    }
+
+    /// Its pages are accessed one soon after the other: each look finds them together, and not all between the same glances.
+    fn is_in_order(&self) -> bool {
+        let first = |&&(from, ..): &&(f64, f64, f64)| from == 0.0;
+        let before_first = self.of_looks.0.iter().filter(first);
+        let before_first: f64 = before_first.map(|wait| wait.2).sum();
+        let at_times = (1.0 - MOSTLY)..MOSTLY;
+        self.looks >= LEAST_LOOKS
+            && self.together >= self.looks * MOSTLY_TOGETHER
+            && at_times.contains(&(before_first / self.looks))
+    }
+
+    /// Rounds, in no order, are likelier than accesses at random.
+    fn is_in_no_order(&self) -> bool {
+        let round = self.of_pages.round(self.longest);
+        round.is_some_and(|(_, likelihood)| likelihood > self.of_pages.rate(self.longest).1 + SURE)
+    }
+
+    /// How long its rounds are: as long as most, if that may be.
+    fn length(&self, common: Option<f64>) -> Option<f64> {
+        let (own, likelihood) = self.of_looks.round(self.longest)?;
+        let may_be = |&length: &f64| {
+            self.of_looks.likelihood_of_round(length, self.longest) > likelihood - SURE
+        };
+        Some(common.filter(may_be).unwrap_or(own))
+    }
+}
+
+impl RoundsOfRegions {
+    pub(crate) fn find(
+        looks: impl Iterator<Item = Result<Look, TraceError>>,
+    ) -> Result<Self, TraceError> {
+        let mut regions: HashMap<u64, Told, RandomState> = HashMap::default();
+        for look in looks {
+            let look = look?;
+            regions.entry(look.region).or_default().add(&look);
+        }
+        regions.retain(|_, told| told.is_in_order() || told.is_in_no_order());
+        // Few looks tell little of how long the rounds of one region are, but most are gone through in the same.
+        let mut all = Told::default();
+        for told in regions.values() {
+            all.longest = all.longest.max(told.longest);
+            let waits = told.of_looks.0.iter();
+            waits.for_each(|&(from, to, looks)| all.of_looks.add((from, to), looks));
+        }
+        let common = all.of_looks.round(all.longest).map(|(length, _)| length);
+        let rounds = regions
+            .into_iter()
+            .filter_map(|(region, told)| Some((region, told.length(common)?)));
+        Ok(Self(rounds.collect()))
+    }
+
+    fn of(&self, region: u64) -> Option<f64> {
+        self.0.get(&region).copied()
     }
 }
 
@@ -99,12 +197,13 @@ pub(crate) struct Hot {
 impl Hot {
     pub(crate) fn sum(
         looks: impl Iterator<Item = Result<Look, TraceError>>,
+        rounds: &RoundsOfRegions,
     ) -> Result<Self, TraceError> {
         let mut hot = Self::default();
         for look in looks {
             let look = look?;
-            let interval = (look.at - look.cleared) as f64;
-            let rates = look.rates(|_| true);
+            let interval = look.interval();
+            let rates = look.rates(rounds, |_| true);
             let times = rates.map_or(0.0, |rates| rates.accessed * interval);
             if times > HOT {
                 let accessed = look.pages.iter().filter(|(_, first)| first.is_some());
@@ -117,68 +216,91 @@ impl Hot {
     }
 }
 
-/// Pages that waited for their first access so long, ns.
-struct Waits {
-    from: f64,
-    to: f64,
-    pages: f64,
-}
+/// How long pages waited for their first access: between which times, ns, and how many did.
+#[derive(Default)]
+struct Waits(Vec<(f64, f64, f64)>);
 
-/// The rate of the exponentially distributed waits of which only those up to the look are seen that makes these likeliest, per ns, and
-/// the logarithm of how likely they are. The rate is 0 if waits that are evenly spread are nearly as likely.
-fn rate_of_accessed(waits: &[Waits], interval: f64) -> (f64, f64) {
-    if waits.is_empty() {
-        return (0.0, 0.0);
-    }
-    // ln(exp(-x) - exp(-y)), given that it is at most the interval.
-    let likelihood = |rate: f64| -> f64 {
-        let below = |x: f64| (-(-x).exp_m1()).ln();
-        let of = |waits: &Waits| {
-            let length = (waits.to - waits.from).max(1.0);
-            waits.pages * (below(rate * length) - rate * waits.from - below(rate * interval))
-        };
-        waits.iter().map(of).sum()
-    };
-    // By logarithms: from evenly spread to all at the first of a thousand parts.
-    let (evenly, most) = (1e-3 / interval, 1e4 / interval);
-    let (mut low, mut high) = (evenly.ln(), most.ln());
-    // To a thousandth.
-    for _ in 0..24 {
-        let third = (high - low) / 3.0;
-        match likelihood((low + third).exp()) < likelihood((high - third).exp()) {
-            true => low += third,
-            false => high -= third,
+impl Waits {
+    fn add(&mut self, (from, to): (f64, f64), pages: f64) {
+        let same = |wait: &&mut (f64, f64, f64)| (wait.0, wait.1) == (from, to);
+        match self.0.iter_mut().find(same) {
+            Some(wait) => wait.2 += pages,
+            None => self.0.push((from, to, pages)),
         }
     }
-    let rate = low.exp();
-    match likelihood(rate) > likelihood(evenly) + SURE {
-        true => (rate, likelihood(rate)),
-        false => (0.0, likelihood(evenly)),
-    }
-}
 
-/// Pages that are accessed once a round, in whatever order, wait for no longer than one takes, and for any time up to that alike: the
-/// length of a round that makes their waits likeliest, ns, and the logarithm of how likely they are. `None`: all came before the first
-/// glance, so that it may be any shorter time.
-fn round(waits: &[Waits], interval: f64) -> Option<(f64, f64)> {
-    let soonest = waits.iter().filter(|waits| waits.from == 0.0);
-    let soonest = soonest.map(|waits| waits.to).next()?;
-    if waits.iter().all(|waits| waits.from == 0.0) {
-        return None;
+    /// All times together.
+    fn sum(&self) -> f64 {
+        let waits = self.0.iter();
+        waits
+            .map(|(from, to, pages)| pages * (from + to) / 2.0)
+            .sum()
     }
-    let likelihood = |length: f64| -> f64 {
-        let of = |waits: &Waits| {
-            let within = (waits.to.min(length) - waits.from).max(0.0) / length;
-            let astray = (waits.to - waits.from).max(1.0) / interval;
-            waits.pages * ((1.0 - ASTRAY) * within + ASTRAY * astray).ln()
+
+    /// Whether all may have come within a round of this length, but for a few.
+    fn fit(&self, length: f64) -> bool {
+        let all: f64 = self.0.iter().map(|wait| wait.2).sum();
+        let later = self.0.iter().filter(|wait| wait.0 >= length);
+        later.map(|wait| wait.2).sum::<f64>() <= all * (1.0 - MOSTLY)
+    }
+
+    /// The rate of the exponentially distributed waits of which only those up to the look are seen that makes these likeliest, per ns, and
+    /// the logarithm of how likely they are. The rate is 0 if waits that are evenly spread are nearly as likely.
+    fn rate(&self, interval: f64) -> (f64, f64) {
+        if self.0.is_empty() {
+            return (0.0, 0.0);
+        }
+        // ln(exp(-x) - exp(-y)), given that it is at most the interval.
+        let likelihood = |rate: f64| -> f64 {
+            let below = |x: f64| (-(-x).exp_m1()).ln();
+            let of = |&(from, to, pages): &(f64, f64, f64)| {
+                let length = (to - from).max(1.0);
+                pages * (below(rate * length) - rate * from - below(rate * interval))
+            };
+            self.0.iter().map(of).sum()
         };
-        waits.iter().map(of).sum()
-    };
-    let ratio = (interval / soonest).max(1.0).powf(1.0 / LENGTHS as f64);
-    let lengths = (0..=LENGTHS).map(|step| soonest * ratio.powi(step as i32));
-    lengths
-        .map(|length| (length, likelihood(length)))
-        .max_by(|one, other| one.1.total_cmp(&other.1))
+        // By logarithms: from evenly spread to all at the first of a thousand parts.
+        let (evenly, most) = (1e-3 / interval, 1e4 / interval);
+        let (mut low, mut high) = (evenly.ln(), most.ln());
+        // To a thousandth.
+        for _ in 0..24 {
+            let third = (high - low) / 3.0;
+            match likelihood((low + third).exp()) < likelihood((high - third).exp()) {
+                true => low += third,
+                false => high -= third,
+            }
+        }
+        let rate = low.exp();
+        match likelihood(rate) > likelihood(evenly) + SURE {
+            true => (rate, likelihood(rate)),
+            false => (0.0, likelihood(evenly)),
+        }
+    }
+
+    /// Pages that are accessed once a round, in whatever order, wait for no longer than one takes, and for any time up to that alike: the
+    /// length of a round that makes their waits likeliest, ns, and the logarithm of how likely they are. `None`: all came before the
+    /// first glance, so that it may be any shorter time.
+    fn round(&self, interval: f64) -> Option<(f64, f64)> {
+        let ends = self.0.iter().filter(|wait| wait.0 == 0.0);
+        let soonest = ends.map(|wait| wait.1).min_by(f64::total_cmp)?;
+        if self.0.iter().all(|wait| wait.0 == 0.0) {
+            return None;
+        }
+        let ratio = (interval / soonest).max(1.0).powf(1.0 / LENGTHS as f64);
+        let lengths = (0..=LENGTHS).map(|step| soonest * ratio.powi(step as i32));
+        lengths
+            .map(|length| (length, self.likelihood_of_round(length, interval)))
+            .max_by(|one, other| one.1.total_cmp(&other.1))
+    }
+
+    fn likelihood_of_round(&self, length: f64, interval: f64) -> f64 {
+        let of = |&(from, to, pages): &(f64, f64, f64)| {
+            let within = (to.min(length) - from).max(0.0) / length;
+            let astray = (to - from).max(1.0) / interval;
+            pages * ((1.0 - ASTRAY) * within + ASTRAY * astray).ln()
+        };
+        self.0.iter().map(of).sum()
+    }
 }
 
 /// How often pages are accessed, per ns. Of times at random the first comes after exponentially distributed waits.
@@ -212,6 +334,7 @@ pub(crate) fn read(
         };
         let pages = look.pages.into_iter();
         Ok(Look {
+            region: first / PAGES as u64,
             cleared: history.clock.own(look.cleared),
             at: history.clock.own(look.at),
             pages: pages
@@ -260,6 +383,7 @@ fn see(
             .map(|at| (at, is_set(&accessed, at.into()).then(|| first_of(at))))
             .collect();
         let look = Look {
+            region: row.address / (PAGES as u64 * 4096),
             cleared,
             at: row.time_ns,
             pages,
@@ -313,7 +437,7 @@ impl LookupSum {
         self.time += (interval - of_this).max(0.0);
         self.last = Some((look.at, interval.max(of_this)));
         let accessed = look.pages.iter().filter(|(_, first)| first.is_some());
-        let Some(rates) = look.rates(|_| true) else {
+        let Some(rates) = look.rates(&RoundsOfRegions::default(), |_| true) else {
             return;
         };
         // Where no rate is believed, each of them was accessed once.
@@ -438,24 +562,30 @@ mod tests {
         };
         let pages = seen.map(|wait| (0, Some(first(wait))));
         let all = Look {
+            region: 0,
             cleared: 100,
             at: 600,
             pages: pages.chain((0..100_000).map(|_| (0, None))).collect(),
         };
-        let rate = all.rates(|_| true).unwrap().accessed;
+        let rate = all.rates(&none_known(), |_| true).unwrap().accessed;
         assert!((rate - 1e-3).abs() < 5e-5, "{rate}");
-        assert_eq!(all.rates(|_| false), None);
+        assert_eq!(all.rates(&none_known(), |_| false), None);
         let none = Look {
             pages: vec![(0, None)],
             ..all
         };
-        let rates = none.rates(|_| true).unwrap();
+        let rates = none.rates(&none_known(), |_| true).unwrap();
         assert_eq!((rates.any, rates.accessed), (0.0, 0.0));
     }
 
-    /// What looks of 600 ms with glances at 18 and 45 see of waits, ns.
+    const MS: f64 = 1e6;
+
+    fn none_known() -> RoundsOfRegions {
+        RoundsOfRegions::default()
+    }
+
+    /// What a look of 600 ms with glances at 18 and 45 sees of waits, ns.
     fn seen_of(waits: impl Iterator<Item = f64>) -> Look {
-        const MS: f64 = 1e6;
         let ends = [0.0, 18.0 * MS, 45.0 * MS, 600.0 * MS];
         let first = |wait: f64| {
             let after = ends.iter().rposition(|&end| end <= wait)?;
@@ -465,26 +595,44 @@ mod tests {
             })
         };
         Look {
+            region: 7,
             cleared: 0,
             at: ends[3] as u64,
             pages: waits.map(|wait| (0, first(wait))).collect(),
         }
     }
 
+    /// What ten such looks tell of their region: whether it is gone through in rounds, and how long pages wait for each other on average, or
+    /// how long a round is, ms.
+    fn told_by(looks: [Look; 10]) -> (bool, f64) {
+        let rounds = RoundsOfRegions::find(looks.iter().cloned().map(Ok)).expect("nothing is read");
+        let rates = looks[0].rates(&rounds, |_| true).expect("there are pages");
+        (rates.in_rounds, 1.0 / rates.accessed / MS)
+    }
+
     #[test]
     fn rounds_are_told_from_accesses_at_random() {
-        const MS: f64 = 1e6;
-        let places = (0..512).map(|number| (f64::from(number) + 0.5) / 512.0);
-        // All within 28 ms, but for a few pages of something else.
-        let rounds = places.clone().map(|place| match place < 0.005 {
-            true => 300.0 * MS,
-            false => place * 28.0 * MS,
+        let places = || (0..512).map(|number| (f64::from(number) + 0.5) / 512.0);
+        // In no order, all within 28 ms but for a few pages of something else; and in order, so that each look finds the sweep elsewhere.
+        let permuted = [(); 10].map(|()| {
+            seen_of(places().map(|place| match place < 0.005 {
+                true => 300.0 * MS,
+                false => place * 28.0 * MS,
+            }))
         });
-        let length = 1.0 / seen_of(rounds).rates(|_| true).unwrap().accessed;
-        assert!((length / MS - 28.0).abs() < 2.0, "{length}");
-        let random = places.map(|place| -28.0 * MS * place.ln());
-        let mean = 1.0 / seen_of(random).rates(|_| true).unwrap().accessed;
-        assert!((mean / MS - 28.0).abs() < 2.0, "{mean}");
+        let mut place = 0.0;
+        let ordered = [(); 10].map(|()| {
+            place = (place + 0.382) % 1.0;
+            let wait = place * 28.0 * MS;
+            seen_of(places().map(move |place| wait + place * MS / 10.0))
+        });
+        for looks in [permuted, ordered] {
+            let (in_rounds, length) = told_by(looks);
+            assert!(in_rounds && (length - 28.0).abs() < 4.0, "{length}");
+        }
+        let random = [(); 10].map(|()| seen_of(places().map(|place| -28.0 * MS * place.ln())));
+        let (in_rounds, mean) = told_by(random);
+        assert!(!in_rounds && (mean - 28.0).abs() < 2.0, "{mean}");
     }
 
     #[test]
@@ -534,6 +682,7 @@ mod tests {
             }
         };
         let look = |at: u64| Look {
+            region: 0,
             cleared: at,
             at: at + interval,
             pages: (0..100)
@@ -561,6 +710,7 @@ mod tests {
         let mut sum = LookupSum::default();
         let pages = (0..512).map(|page| (page, Some(First { after: 0, by: 4000 })));
         sum.add(&Look {
+            region: 0,
             cleared: 0,
             at: 1_024_000,
             pages: pages.collect(),

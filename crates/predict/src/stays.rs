@@ -14,6 +14,7 @@ use crate::looks::First;
 use crate::looks::Hot;
 use crate::looks::Look;
 use crate::looks::LookedRates;
+use crate::looks::RoundsOfRegions;
 use crate::periods::Rounds;
 use crate::random::Random;
 use crate::rates::Rates;
@@ -71,6 +72,7 @@ struct Burst {
 pub(crate) struct Stays<'a> {
     ages: &'a Ages,
     rates: &'a Rates,
+    rounds: &'a RoundsOfRegions,
     /// Whether accesses that left no mark are made up.
     unnoticed: bool,
     stays: Vec<Stay>,
@@ -84,15 +86,30 @@ pub(crate) struct Stays<'a> {
     steps: &'a mut Vec<Step>,
 }
 
+/// What a recording says of how pages are used.
+pub(crate) struct Told<'a> {
+    pub(crate) rates: &'a Rates,
+    pub(crate) ages: &'a Ages,
+    pub(crate) rounds: &'a RoundsOfRegions,
+    pub(crate) hot: Hot,
+}
+
 /// Adds to `steps` accesses while pages were in memory: those that stand for all by `sampling`.
 pub(crate) fn add(
     history: &History,
     looks: impl Iterator<Item = Result<Look, TraceError>>,
-    (rates, ages, hot, sampling): (&Rates, &Ages, Hot, Sampling),
+    told: &Told<'_>,
+    sampling: Sampling,
     unnoticed: bool,
     seed: u64,
     steps: &mut Vec<Step>,
 ) -> Result<(), TraceError> {
+    let Told {
+        rates,
+        ages,
+        rounds,
+        hot,
+    } = *told;
     let one_in = sampling.one_in() as f64;
     let is_sampled = history.keys.iter().map(|&key| sampling.takes(key));
     let nowhere = Stay {
@@ -109,6 +126,7 @@ pub(crate) fn add(
     let mut stays = Stays {
         ages,
         rates,
+        rounds,
         unnoticed,
         stays: vec![nowhere; history.keys.len()],
         is_sampled: is_sampled.collect(),
@@ -159,7 +177,7 @@ impl Stays<'_> {
             let stay = &self.stays[page as usize];
             stay.here && stay.since < look.cleared
         };
-        let rates = look.rates(is_whole);
+        let rates = look.rates(self.rounds, is_whole);
         for &(page, first) in &look.pages {
             let stay = self.stays[page as usize];
             let is_known = !stay.here || stay.told >= look.at || self.rates.rounds(page).is_some();

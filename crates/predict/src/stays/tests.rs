@@ -18,6 +18,7 @@ fn look(cleared: u64, at: u64, accessed: bool) -> Look {
         by: cleared + MS / 250,
     });
     Look {
+        region: 0,
         cleared,
         at,
         pages: (0..PAGES).map(|page| (page, first)).collect(),
@@ -43,8 +44,14 @@ fn accesses(looks: &[Look], stay: Option<u64>) -> Vec<Vec<u64>> {
     let rates = Rates::new(&history, &found, &steps, std::iter::empty(), 12).expect("no looks");
     let ages = Ages::new(&history, 10);
     let looks = looks.iter().cloned().map(Ok);
-    let of_all = (&rates, &ages, Hot::default(), Sampling::ALL);
-    add(&history, looks, of_all, true, 1, &mut steps).expect("nothing is read");
+    let told = Told {
+        rates: &rates,
+        ages: &ages,
+        rounds: &RoundsOfRegions::default(),
+        hot: Hot::default(),
+    };
+    let all = Sampling::ALL;
+    add(&history, looks, &told, all, true, 1, &mut steps).expect("nothing is read");
     steps.sort_unstable();
     let mut accesses = vec![Vec::new(); PAGES as usize];
     for step in steps.iter().filter(|step| step.page < PAGES && step.at > 0) {
