@@ -10,25 +10,18 @@ use pagewise_trace::TraceError;
 
 use crate::history::History;
 use crate::history::key;
+use crate::looked_rounds::RoundsOfRegions;
+use crate::waits::Waits;
 
 /// Pages of 2 MiB.
 const PAGES: usize = 512;
 
+/// Of a region's pages, so many are accessed where all are.
+pub(crate) const MOSTLY: f64 = 0.9;
 /// Pages are hot that are accessed more often than this in an interval.
 const HOT: f64 = 16.0;
 /// Of pages that are accessed more often in an interval, nearly all were before the first glance, and how often is not told any more.
 const MOST_TOLD: f64 = 1000.0;
-/// By how much likelier, as a logarithm, a rate must be than none to be believed.
-const SURE: f64 = 3.0;
-/// Of pages that are gone through in rounds, so many come at some other time.
-const ASTRAY: f64 = 0.05;
-/// Of a region's pages, so many are accessed where all are.
-const MOSTLY: f64 = 0.9;
-/// Looks that tell that a region is gone through in order, and how many of them saw its pages together.
-const LEAST_LOOKS: f64 = 4.0;
-const MOSTLY_TOGETHER: f64 = 0.5;
-/// Lengths of a round that are tried.
-const LENGTHS: usize = 128;
 
 /// What a look saw of some neighbouring pages; times are own times.
 #[derive(Clone)]
@@ -83,105 +76,14 @@ impl Look {
     }
 
     /// From clearing to looking, ns.
-    fn interval(&self) -> f64 {
+    pub(crate) fn interval(&self) -> f64 {
         (self.at - self.cleared).max(1) as f64
     }
 
     /// Between which times after the clearing a page was first accessed, ns.
-    fn wait_of(&self, first: First) -> (f64, f64) {
+    pub(crate) fn wait_of(&self, first: First) -> (f64, f64) {
         let since = |at: u64| at.saturating_sub(self.cleared) as f64;
         (since(first.after), since(first.by))
-    }
-}
-
-/// Of each region of 2 MiB that is gone through in rounds while in memory, how long one takes, ns.
-#[derive(Default)]
-pub(crate) struct RoundsOfRegions(HashMap<u64, f64, RandomState>);
-
-/// What all looks at a region say together.
-#[derive(Default)]
-struct Told {
-    /// Those that saw it all accessed, and of these, those that saw nearly all pages between the same two glances.
-    looks: f64,
-    together: f64,
-    longest: f64,
-    /// Of all pages, and of each look as a whole.
-    of_pages: Waits,
-    of_looks: Waits,
-}
-
-impl Told {
-    fn add(&mut self, look: &Look) {
-        let firsts = look.pages.iter().filter_map(|&(_, first)| first);
-        let accessed = firsts.clone().count() as f64;
-        // Of a region that is hardly used in this part of the run it tells nothing.
-        if accessed == 0.0 || accessed < look.pages.len() as f64 * MOSTLY {
-            return;
-        }
-        let mut waits = Waits::default();
-        firsts.for_each(|first| waits.add(look.wait_of(first), 1.0 / accessed));
-        self.looks += 1.0;
-        self.together += f64::from(u8::from(waits.0.iter().any(|wait| wait.2 > MOSTLY)));
-        self.longest = self.longest.max(look.interval());
-        for &(from, to, share) in &waits.0 {
-            self.of_looks.add((from, to), share);
-            self.of_pages.add((from, to), share * accessed);
-        }
-    }
-
-    /// Its pages are accessed one soon after the other: each look finds them together, and not all between the same glances.
-    fn is_in_order(&self) -> bool {
-        let first = |&&(from, ..): &&(f64, f64, f64)| from == 0.0;
-        let before_first = self.of_looks.0.iter().filter(first);
-        let before_first: f64 = before_first.map(|wait| wait.2).sum();
-        let at_times = (1.0 - MOSTLY)..MOSTLY;
-        self.looks >= LEAST_LOOKS
-            && self.together >= self.looks * MOSTLY_TOGETHER
-            && at_times.contains(&(before_first / self.looks))
-    }
-
-    /// Rounds, in no order, are likelier than accesses at random.
-    fn is_in_no_order(&self) -> bool {
-        let round = self.of_pages.round(self.longest);
-        round.is_some_and(|(_, likelihood)| likelihood > self.of_pages.rate(self.longest).1 + SURE)
-    }
-
-    /// How long its rounds are: as long as most, if that may be.
-    fn length(&self, common: Option<f64>) -> Option<f64> {
-        let (own, likelihood) = self.of_looks.round(self.longest)?;
-        let may_be = |&length: &f64| {
-            self.of_looks.likelihood_of_round(length, self.longest) > likelihood - SURE
-        };
-        Some(common.filter(may_be).unwrap_or(own))
-    }
-}
-
-impl RoundsOfRegions {
-    pub(crate) fn find(
-        looks: impl Iterator<Item = Result<Look, TraceError>>,
-    ) -> Result<Self, TraceError> {
-        let mut regions: HashMap<u64, Told, RandomState> = HashMap::default();
-        for look in looks {
-            let look = look?;
-            regions.entry(look.region).or_default().add(&look);
-        }
-        regions.retain(|_, told| told.is_in_order() || told.is_in_no_order());
-        // Few looks tell little of how long the rounds of one region are, but most are gone through in the same.
-        let mut all = Told::default();
-        for told in regions.values() {
-            all.longest = all.longest.max(told.longest);
-            let waits = told.of_looks.0.iter();
-            waits.for_each(|&(from, to, looks)| all.of_looks.add((from, to), looks));
-        }
-        let common = all.of_looks.round(all.longest).map(|(length, _)| length);
-        let rounds = regions
-            .into_iter()
-            .filter_map(|(region, told)| Some((region, told.length(common)?)));
-        Ok(Self(rounds.collect()))
-    }
-
-    fn of(&self, region: u64) -> Option<f64> {
-        self.0.get(&region).copied()
     }
 }
 
@@ -213,93 +115,6 @@ impl Hot {
             }
         }
         Ok(hot)
-    }
-}
-
-/// How long pages waited for their first access: between which times, ns, and how many did.
-#[derive(Default)]
-struct Waits(Vec<(f64, f64, f64)>);
-
-impl Waits {
-    fn add(&mut self, (from, to): (f64, f64), pages: f64) {
-        let same = |wait: &&mut (f64, f64, f64)| (wait.0, wait.1) == (from, to);
-        match self.0.iter_mut().find(same) {
-            Some(wait) => wait.2 += pages,
-            None => self.0.push((from, to, pages)),
-        }
-    }
-
-    /// All times together.
-    fn sum(&self) -> f64 {
-        let waits = self.0.iter();
-        waits
-            .map(|(from, to, pages)| pages * (from + to) / 2.0)
-            .sum()
-    }
-
-    /// Whether all may have come within a round of this length, but for a few.
-    fn fit(&self, length: f64) -> bool {
-        let all: f64 = self.0.iter().map(|wait| wait.2).sum();
-        let later = self.0.iter().filter(|wait| wait.0 >= length);
-        later.map(|wait| wait.2).sum::<f64>() <= all * (1.0 - MOSTLY)
-    }
-
-    /// The rate of the exponentially distributed waits of which only those up to the look are seen that makes these likeliest, per ns, and
-    /// the logarithm of how likely they are. The rate is 0 if waits that are evenly spread are nearly as likely.
-    fn rate(&self, interval: f64) -> (f64, f64) {
-        if self.0.is_empty() {
-            return (0.0, 0.0);
-        }
-        // ln(exp(-x) - exp(-y)), given that it is at most the interval.
-        let likelihood = |rate: f64| -> f64 {
-            let below = |x: f64| (-(-x).exp_m1()).ln();
-            let of = |&(from, to, pages): &(f64, f64, f64)| {
-                let length = (to - from).max(1.0);
-                pages * (below(rate * length) - rate * from - below(rate * interval))
-            };
-            self.0.iter().map(of).sum()
-        };
-        // By logarithms: from evenly spread to all at the first of a thousand parts.
-        let (evenly, most) = (1e-3 / interval, 1e4 / interval);
-        let (mut low, mut high) = (evenly.ln(), most.ln());
-        // To a thousandth.
-        for _ in 0..24 {
-            let third = (high - low) / 3.0;
-            match likelihood((low + third).exp()) < likelihood((high - third).exp()) {
-                true => low += third,
-                false => high -= third,
-            }
-        }
-        let rate = low.exp();
-        match likelihood(rate) > likelihood(evenly) + SURE {
-            true => (rate, likelihood(rate)),
-            false => (0.0, likelihood(evenly)),
-        }
-    }
-
-    /// Pages that are accessed once a round, in whatever order, wait for no longer than one takes, and for any time up to that alike: the
-    /// length of a round that makes their waits likeliest, ns, and the logarithm of how likely they are. `None`: all came before the
-    /// first glance, so that it may be any shorter time.
-    fn round(&self, interval: f64) -> Option<(f64, f64)> {
-        let ends = self.0.iter().filter(|wait| wait.0 == 0.0);
-        let soonest = ends.map(|wait| wait.1).min_by(f64::total_cmp)?;
-        if self.0.iter().all(|wait| wait.0 == 0.0) {
-            return None;
-        }
-        let ratio = (interval / soonest).max(1.0).powf(1.0 / LENGTHS as f64);
-        let lengths = (0..=LENGTHS).map(|step| soonest * ratio.powi(step as i32));
-        lengths
-            .map(|length| (length, self.likelihood_of_round(length, interval)))
-            .max_by(|one, other| one.1.total_cmp(&other.1))
-    }
-
-    fn likelihood_of_round(&self, length: f64, interval: f64) -> f64 {
-        let of = |&(from, to, pages): &(f64, f64, f64)| {
-            let within = (to.min(length) - from).max(0.0) / length;
-            let astray = (to - from).max(1.0) / interval;
-            pages * ((1.0 - ASTRAY) * within + ASTRAY * astray).ln()
-        };
-        self.0.iter().map(of).sum()
     }
 }
 
@@ -578,61 +393,8 @@ mod tests {
         assert_eq!((rates.any, rates.accessed), (0.0, 0.0));
     }
 
-    const MS: f64 = 1e6;
-
     fn none_known() -> RoundsOfRegions {
         RoundsOfRegions::default()
-    }
-
-    /// What a look of 600 ms with glances at 18 and 45 sees of waits, ns.
-    fn seen_of(waits: impl Iterator<Item = f64>) -> Look {
-        let ends = [0.0, 18.0 * MS, 45.0 * MS, 600.0 * MS];
-        let first = |wait: f64| {
-            let after = ends.iter().rposition(|&end| end <= wait)?;
-            Some(First {
-                after: ends[after] as u64,
-                by: *ends.get(after + 1)? as u64,
-            })
-        };
-        Look {
-            region: 7,
-            cleared: 0,
-            at: ends[3] as u64,
-            pages: waits.map(|wait| (0, first(wait))).collect(),
-        }
-    }
-
-    /// What ten such looks tell of their region: whether it is gone through in rounds, and how long pages wait for each other on average, or
-    /// how long a round is, ms.
-    fn told_by(looks: [Look; 10]) -> (bool, f64) {
-        let rounds = RoundsOfRegions::find(looks.iter().cloned().map(Ok)).expect("nothing is read");
-        let rates = looks[0].rates(&rounds, |_| true).expect("there are pages");
-        (rates.in_rounds, 1.0 / rates.accessed / MS)
-    }
-
-    #[test]
-    fn rounds_are_told_from_accesses_at_random() {
-        let places = || (0..512).map(|number| (f64::from(number) + 0.5) / 512.0);
-        // In no order, all within 28 ms but for a few pages of something else; and in order, so that each look finds the sweep elsewhere.
-        let permuted = [(); 10].map(|()| {
-            seen_of(places().map(|place| match place < 0.005 {
-                true => 300.0 * MS,
-                false => place * 28.0 * MS,
-            }))
-        });
-        let mut place = 0.0;
-        let ordered = [(); 10].map(|()| {
-            place = (place + 0.382) % 1.0;
-            let wait = place * 28.0 * MS;
-            seen_of(places().map(move |place| wait + place * MS / 10.0))
-        });
-        for looks in [permuted, ordered] {
-            let (in_rounds, length) = told_by(looks);
-            assert!(in_rounds && (length - 28.0).abs() < 4.0, "{length}");
-        }
-        let random = [(); 10].map(|()| seen_of(places().map(|place| -28.0 * MS * place.ln())));
-        let (in_rounds, mean) = told_by(random);
-        assert!(!in_rounds && (mean - 28.0).abs() < 2.0, "{mean}");
     }
 
     #[test]

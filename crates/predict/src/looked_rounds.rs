@@ -1,0 +1,167 @@
+//! What is gone through in rounds while it is in memory, in order of addresses or in none: all looks at a region together tell, as one
+//! that is gone through in order is accessed all at once, wherever the round is just then.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use pagewise_trace::TraceError;
+
+use crate::looks::Look;
+use crate::looks::MOSTLY;
+use crate::waits::SURE;
+use crate::waits::Waits;
+
+/// Looks that tell that a region is gone through in order, and how many of them saw its pages together.
+const LEAST_LOOKS: f64 = 4.0;
+const MOSTLY_TOGETHER: f64 = 0.5;
+
+/// Of each region of 2 MiB that is gone through in rounds while in memory, how long one takes, ns.
+#[derive(Default)]
+pub(crate) struct RoundsOfRegions(HashMap<u64, f64, RandomState>);
+
+/// What all looks at a region say together.
+#[derive(Default)]
+struct Told {
+    /// Those that saw it all accessed, and of these, those that saw nearly all pages between the same two glances.
+    looks: f64,
+    together: f64,
+    longest: f64,
+    /// Of all pages, and of each look as a whole.
+    of_pages: Waits,
+    of_looks: Waits,
+}
+
+impl Told {
+    fn add(&mut self, look: &Look) {
+        let firsts = look.pages.iter().filter_map(|&(_, first)| first);
+        let accessed = firsts.clone().count() as f64;
+        // Of a region that is hardly used in this part of the run it tells nothing.
+        if accessed == 0.0 || accessed < look.pages.len() as f64 * MOSTLY {
+            return;
+        }
+        let mut waits = Waits::default();
+        firsts.for_each(|first| waits.add(look.wait_of(first), 1.0 / accessed));
+        self.looks += 1.0;
+        self.together += f64::from(u8::from(waits.iter().any(|wait| wait.2 > MOSTLY)));
+        self.longest = self.longest.max(look.interval());
+        for &(from, to, share) in waits.iter() {
+            self.of_looks.add((from, to), share);
+            self.of_pages.add((from, to), share * accessed);
+        }
+    }
+
+    /// Its pages are accessed one soon after the other: each look finds them together, and not all between the same glances.
+    fn is_in_order(&self) -> bool {
+        let first = |&&(from, ..): &&(f64, f64, f64)| from == 0.0;
+        let before_first = self.of_looks.iter().filter(first);
+        let before_first: f64 = before_first.map(|wait| wait.2).sum();
+        let at_times = (1.0 - MOSTLY)..MOSTLY;
+        self.looks >= LEAST_LOOKS
+            && self.together >= self.looks * MOSTLY_TOGETHER
+            && at_times.contains(&(before_first / self.looks))
+    }
+
+    /// Rounds, in no order, are likelier than accesses at random.
+    fn is_in_no_order(&self) -> bool {
+        let round = self.of_pages.round(self.longest);
+        round.is_some_and(|(_, likelihood)| likelihood > self.of_pages.rate(self.longest).1 + SURE)
+    }
+
+    /// How long its rounds are: as long as most, if that may be.
+    fn length(&self, common: Option<f64>) -> Option<f64> {
+        let (own, likelihood) = self.of_looks.round(self.longest)?;
+        let may_be = |&length: &f64| {
+            self.of_looks.likelihood_of_round(length, self.longest) > likelihood - SURE
+        };
+        Some(common.filter(may_be).unwrap_or(own))
+    }
+}
+
+impl RoundsOfRegions {
+    pub(crate) fn find(
+        looks: impl Iterator<Item = Result<Look, TraceError>>,
+    ) -> Result<Self, TraceError> {
+        let mut regions: HashMap<u64, Told, RandomState> = HashMap::default();
+        for look in looks {
+            let look = look?;
+            regions.entry(look.region).or_default().add(&look);
+        }
+        regions.retain(|_, told| told.is_in_order() || told.is_in_no_order());
+        // Few looks tell little of how long the rounds of one region are, but most are gone through in the same.
+        let mut all = Told::default();
+        for told in regions.values() {
+            all.longest = all.longest.max(told.longest);
+            let waits = told.of_looks.iter();
+            waits.for_each(|&(from, to, looks)| all.of_looks.add((from, to), looks));
+        }
+        let common = all.of_looks.round(all.longest).map(|(length, _)| length);
+        let rounds = regions
+            .into_iter()
+            .filter_map(|(region, told)| Some((region, told.length(common)?)));
+        Ok(Self(rounds.collect()))
+    }
+
+    /// How long a round of this region takes, ns; `None`: it is not gone through in rounds, as far as is known.
+    pub(crate) fn of(&self, region: u64) -> Option<f64> {
+        self.0.get(&region).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::looks::First;
+
+    const MS: f64 = 1e6;
+
+    /// What a look of 600 ms with glances at 18 and 45 sees of waits, ns.
+    fn seen_of(waits: impl Iterator<Item = f64>) -> Look {
+        let ends = [0.0, 18.0 * MS, 45.0 * MS, 600.0 * MS];
+        let first = |wait: f64| {
+            let after = ends.iter().rposition(|&end| end <= wait)?;
+            Some(First {
+                after: ends[after] as u64,
+                by: *ends.get(after + 1)? as u64,
+            })
+        };
+        Look {
+            region: 7,
+            cleared: 0,
+            at: ends[3] as u64,
+            pages: waits.map(|wait| (0, first(wait))).collect(),
+        }
+    }
+
+    /// What ten such looks tell of their region: whether it is gone through in rounds, and how long pages wait for each other on average, or
+    /// how long a round is, ms.
+    fn told_by(looks: [Look; 10]) -> (bool, f64) {
+        let rounds = RoundsOfRegions::find(looks.iter().cloned().map(Ok)).expect("nothing is read");
+        let rates = looks[0].rates(&rounds, |_| true).expect("there are pages");
+        (rates.in_rounds, 1.0 / rates.accessed / MS)
+    }
+
+    #[test]
+    fn rounds_are_told_from_accesses_at_random() {
+        let places = || (0..512).map(|number| (f64::from(number) + 0.5) / 512.0);
+        // In no order, all within 28 ms but for a few pages of something else; and in order, so that each look finds the sweep elsewhere.
+        let permuted = [(); 10].map(|()| {
+            seen_of(places().map(|place| match place < 0.005 {
+                true => 300.0 * MS,
+                false => place * 28.0 * MS,
+            }))
+        });
+        let mut place = 0.0;
+        let ordered = [(); 10].map(|()| {
+            place = (place + 0.382) % 1.0;
+            let wait = place * 28.0 * MS;
+            seen_of(places().map(move |place| wait + place * MS / 10.0))
+        });
+        for looks in [permuted, ordered] {
+            let (in_rounds, length) = told_by(looks);
+            assert!(in_rounds && (length - 28.0).abs() < 4.0, "{length}");
+        }
+        let random = [(); 10].map(|()| seen_of(places().map(|place| -28.0 * MS * place.ln())));
+        let (in_rounds, mean) = told_by(random);
+        assert!(!in_rounds && (mean - 28.0).abs() < 2.0, "{mean}");
+    }
+}

@@ -1,0 +1,103 @@
+//! How long pages waited for their first access after their bits had been cleared, as far as glances tell; and what that says: that they are
+//! accessed at random, or once a round.
+
+/// By how much likelier, as a logarithm, a rate must be than none to be believed.
+pub(crate) const SURE: f64 = 3.0;
+/// Of pages that are gone through in rounds, so many come at some other time.
+const ASTRAY: f64 = 0.05;
+/// Lengths of a round that are tried.
+const LENGTHS: usize = 128;
+/// Where all come within a round, at most so many come later.
+const MOST_LATER: f64 = 0.1;
+
+/// How long pages waited for their first access: between which times, ns, and how many did.
+#[derive(Default)]
+pub(crate) struct Waits(Vec<(f64, f64, f64)>);
+
+impl Waits {
+    pub(crate) fn add(&mut self, (from, to): (f64, f64), pages: f64) {
+        let same = |wait: &&mut (f64, f64, f64)| (wait.0, wait.1) == (from, to);
+        match self.0.iter_mut().find(same) {
+            Some(wait) => wait.2 += pages,
+            None => self.0.push((from, to, pages)),
+        }
+    }
+
+    /// All times together.
+    pub(crate) fn sum(&self) -> f64 {
+        let waits = self.0.iter();
+        waits
+            .map(|(from, to, pages)| pages * (from + to) / 2.0)
+            .sum()
+    }
+
+    /// So many of them waited between these times.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &(f64, f64, f64)> {
+        self.0.iter()
+    }
+
+    /// Whether all may have come within a round of this length, but for a few.
+    pub(crate) fn fit(&self, length: f64) -> bool {
+        let all: f64 = self.0.iter().map(|wait| wait.2).sum();
+        let later = self.0.iter().filter(|wait| wait.0 >= length);
+        later.map(|wait| wait.2).sum::<f64>() <= all * MOST_LATER
+    }
+
+    /// The rate of the exponentially distributed waits of which only those up to the look are seen that makes these likeliest, per ns, and
+    /// the logarithm of how likely they are. The rate is 0 if waits that are evenly spread are nearly as likely.
+    pub(crate) fn rate(&self, interval: f64) -> (f64, f64) {
+        if self.0.is_empty() {
+            return (0.0, 0.0);
+        }
+        // ln(exp(-x) - exp(-y)), given that it is at most the interval.
+        let likelihood = |rate: f64| -> f64 {
+            let below = |x: f64| (-(-x).exp_m1()).ln();
+            let of = |&(from, to, pages): &(f64, f64, f64)| {
+                let length = (to - from).max(1.0);
+                pages * (below(rate * length) - rate * from - below(rate * interval))
+            };
+            self.0.iter().map(of).sum()
+        };
+        // By logarithms: from evenly spread to all at the first of a thousand parts.
+        let (evenly, most) = (1e-3 / interval, 1e4 / interval);
+        let (mut low, mut high) = (evenly.ln(), most.ln());
+        // To a thousandth.
+        for _ in 0..24 {
+            let third = (high - low) / 3.0;
+            match likelihood((low + third).exp()) < likelihood((high - third).exp()) {
+                true => low += third,
+                false => high -= third,
+            }
+        }
+        let rate = low.exp();
+        match likelihood(rate) > likelihood(evenly) + SURE {
+            true => (rate, likelihood(rate)),
+            false => (0.0, likelihood(evenly)),
+        }
+    }
+
+    /// Pages that are accessed once a round, in whatever order, wait for no longer than one takes, and for any time up to that alike: the
+    /// length of a round that makes their waits likeliest, ns, and the logarithm of how likely they are. `None`: all came before the
+    /// first glance, so that it may be any shorter time.
+    pub(crate) fn round(&self, interval: f64) -> Option<(f64, f64)> {
+        let ends = self.0.iter().filter(|wait| wait.0 == 0.0);
+        let soonest = ends.map(|wait| wait.1).min_by(f64::total_cmp)?;
+        if self.0.iter().all(|wait| wait.0 == 0.0) {
+            return None;
+        }
+        let ratio = (interval / soonest).max(1.0).powf(1.0 / LENGTHS as f64);
+        let lengths = (0..=LENGTHS).map(|step| soonest * ratio.powi(step as i32));
+        lengths
+            .map(|length| (length, self.likelihood_of_round(length, interval)))
+            .max_by(|one, other| one.1.total_cmp(&other.1))
+    }
+
+    pub(crate) fn likelihood_of_round(&self, length: f64, interval: f64) -> f64 {
+        let of = |&(from, to, pages): &(f64, f64, f64)| {
+            let within = (to.min(length) - from).max(0.0) / length;
+            let astray = (to - from).max(1.0) / interval;
+            pages * ((1.0 - ASTRAY) * within + ASTRAY * astray).ln()
+        };
+        self.0.iter().map(of).sum()
+    }
+}
