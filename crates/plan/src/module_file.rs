@@ -28,6 +28,7 @@ struct Symbol {
     address: u64,
     bytes: u64,
     name: String,
+    is_global: bool,
 }
 
 /// A global variable in a file.
@@ -128,9 +129,10 @@ impl ModuleFile {
         self.build_id.as_deref()
     }
 
-    /// Whether it has a function of this name itself.
+    /// Whether it has a function of this name itself, for others to call, too.
     pub fn defines(&self, function: &str) -> bool {
-        self.functions.iter().any(|symbol| symbol.name == function)
+        let mut functions = self.functions.iter();
+        functions.any(|symbol| symbol.is_global && symbol.name == function)
     }
 
     /// The frame of a return address (SVMA); `None` where neither function nor build id is known.
@@ -299,6 +301,7 @@ fn as_symbol<'data>(symbol: &impl ObjectSymbol<'data>, kind: SymbolKind) -> Opti
         address: symbol.address(),
         bytes: symbol.size(),
         name: symbol.name().ok()?.to_owned(),
+        is_global: symbol.is_global(),
     })
 }
 

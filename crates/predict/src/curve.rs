@@ -78,7 +78,7 @@ pub enum Treatment {
 /// A string of references to pages, each of which stands for so many.
 struct References {
     steps: Vec<Step>,
-    one_in: u64,
+    pages_each: f64,
 }
 
 /// What happens with some memory.
@@ -91,15 +91,25 @@ struct Counts {
 impl References {
     /// In memory of so many pages.
     fn simulate(&self, pages: u64) -> Counts {
-        let outcome = simulate(&self.steps, pages / self.one_in);
+        let outcome = simulate(&self.steps, scaled(pages, 1.0 / self.pages_each));
         Counts {
-            swap_ins: outcome.swap_reads * self.one_in,
-            evictions: outcome.evictions * self.one_in,
+            swap_ins: scaled(outcome.swap_reads, self.pages_each),
+            evictions: scaled(outcome.evictions, self.pages_each),
         }
     }
 }
 
+/// So many times as many.
+fn scaled(count: u64, times: f64) -> u64 {
+    (count as f64 * times).round() as u64
+}
+
 impl Counts {
+    const NONE: Self = Self {
+        swap_ins: 0,
+        evictions: 0,
+    };
+
     /// Evictions that made room for a first touch.
     fn reclaimed(&self) -> u64 {
         self.evictions.saturating_sub(self.swap_ins)
@@ -152,6 +162,9 @@ impl Model {
         let rounds = RoundsOfRegions::find(read_looks()?)?;
         let hot = Hot::sum(read_looks()?, &rounds)?;
         let sampling = Sampling::of(hot.accesses, history.keys.len(), stays::MOST);
+        // How many there are for each that was chosen, not how many there should be.
+        let sampled = history.keys.iter().filter(|&&key| sampling.takes(key));
+        let pages_each = history.keys.len() as f64 / sampled.count().max(1) as f64;
         let build = |(share, unnoticed)| -> Result<References, PredictError> {
             let told = Told {
                 rates: &rates,
@@ -166,10 +179,7 @@ impl Model {
                 &history, looks, &told, sampling, unnoticed, SEED, &mut steps,
             )?;
             steps.sort_unstable();
-            Ok(References {
-                steps,
-                one_in: sampling.one_in(),
-            })
+            Ok(References { steps, pages_each })
         };
         let strings = ASSUMPTIONS
             .into_iter()
@@ -234,7 +244,7 @@ impl Model {
         let outcomes: Vec<Counts> = self
             .strings
             .iter()
-            .map(|references| references.simulate(pages))
+            .map(|references| self.simulate(references, pages))
             .collect();
         let counts = outcomes
             .iter()
@@ -246,6 +256,14 @@ impl Model {
             swap_ins_low: low.max(0.0) as u64,
             swap_ins_high: high as u64,
             ..best
+        }
+    }
+
+    /// With all that it ever had nothing is swapped, whatever share of its pages stands for the others.
+    fn simulate(&self, references: &References, pages: u64) -> Counts {
+        match pages >= self.most_pages {
+            true => Counts::NONE,
+            false => references.simulate(pages),
         }
     }
 
@@ -285,14 +303,14 @@ impl Model {
 
     /// Time of direct reclaim outside of swap-in faults with this much memory by that of the recording.
     pub fn reclaim_scale(&self, memory_bytes: u64) -> f64 {
-        let outcome = self.strings[0].simulate(self.pages_in(memory_bytes));
+        let outcome = self.simulate(&self.strings[0], self.pages_in(memory_bytes));
         let swap_ins = self.corrected(memory_bytes, outcome.swap_ins);
         self.reclaim_ratio(outcome.reclaimed(), swap_ins)
     }
 
     /// The share of the time that is waiting, for swap-ins and in reclaim, with this much memory; `None`: no latency is known.
     fn waiting_share(&self, memory_bytes: u64) -> Option<f64> {
-        let outcome = self.strings[0].simulate(self.pages_in(memory_bytes));
+        let outcome = self.simulate(&self.strings[0], self.pages_in(memory_bytes));
         let point = self.timed(memory_bytes, &outcome, None);
         let waited = point.stall_ns? + point.reclaim_ns.unwrap_or(0);
         Some(waited as f64 / point.wall_ns?.max(1) as f64)
@@ -352,8 +370,8 @@ impl Model {
                 treatment(space, page * self.page_bytes)
             })
             .collect();
-        let References { steps, one_in } = &self.strings[0];
-        let locked = most_at_once(steps, &of_pages) * one_in;
+        let References { steps, pages_each } = &self.strings[0];
+        let locked = scaled(most_at_once(steps, &of_pages), *pages_each);
         let pages = self.pages_in(memory_bytes).saturating_sub(locked).max(1);
         let window = match of_pages.contains(&Treatment::Streamed) {
             true => pages / 4,
@@ -361,7 +379,8 @@ impl Model {
         };
         let is_free = |step: &&Step| of_pages[step.page as usize] == Treatment::Free;
         let free = steps.iter().filter(is_free);
-        swap_ins(free, (pages - window) / one_in) * one_in
+        let found = swap_ins(free, scaled(pages - window, 1.0 / pages_each));
+        scaled(found, *pages_each)
     }
 
     /// The curve at 10, 20, ... 100 % of the [peak](Self::peak_bytes).
@@ -462,7 +481,7 @@ mod tests {
         Model {
             strings: vec![References {
                 steps: steps.collect(),
-                one_in: 1,
+                pages_each: 1.0,
             }],
             keys: (0..pages).map(|page| history::key(0, page)).collect(),
             page_bytes: 4096,
@@ -548,9 +567,12 @@ mod tests {
         let is_sampled = |step: &&Step| sampling.takes(step.page.into());
         let some = References {
             steps: steps.iter().filter(is_sampled).copied().collect(),
-            one_in: 4,
+            pages_each: 4.0,
         };
-        let all = References { steps, one_in: 1 };
+        let all = References {
+            steps,
+            pages_each: 1.0,
+        };
         for pages in [PAGES / 8, PAGES / 2, PAGES / 4 * 3] {
             let (some, all) = (some.simulate(pages), all.simulate(pages));
             for (some, all) in [

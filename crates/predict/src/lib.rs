@@ -8,9 +8,10 @@
 //! A recording sees an access only where the page was missing, and, with `--access`, for each page whether it was accessed
 //! between two looks. What happened to pages in memory is made up to fit that: sweeps passed over the pages between those
 //! that were missing; a page that left had not been accessed since it was last looked at by the kernel or by us; one that
-//! stayed for longer than pages do that are not accessed was accessed; what comes back at equal times, or looks tell
-//! to be gone through in rounds, is accessed once a round; and else they are accessed as often as looks say, or pages of the same 2 MiB when they were away. The string then
-//! runs through the simulator's `linux` policy at each size; where it would be too long, that of a share of the pages. How well that does: docs/results-simulate.md.
+//! stayed for longer than pages do that are not accessed was accessed; what comes back at equal times, or looks tell to be
+//! gone through in rounds, is accessed once a round; and else they are accessed as often as looks say, or pages of the same
+//! 2 MiB when they were away. The string then runs through the simulator's `linux` policy at each size; where it would be too
+//! long, that of a share of the pages. How well that does: docs/results-simulate.md.
 
 #![forbid(unsafe_code)]
 

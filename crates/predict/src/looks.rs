@@ -83,7 +83,9 @@ impl Look {
     /// Between which times after the clearing a page was first accessed, ns.
     pub(crate) fn wait_of(&self, first: First) -> (f64, f64) {
         let since = |at: u64| at.saturating_sub(self.cleared) as f64;
-        (since(first.after), since(first.by))
+        let (from, to) = (since(first.after), since(first.by));
+        // Own time stands still in a wait for a page.
+        (from, to.max(from + 1.0))
     }
 }
 

@@ -3,7 +3,8 @@
 //! Reclaim lets a page go that has not been accessed while it passed through the inactive list, half of the least time that
 //! pages stay. Before that it may have been accessed at any time, and was if it stayed for longer. Where accessed bits were
 //! looked at, each look says of each page whether it was accessed since they were cleared, by the program or the kernel, and
-//! how soon: that tells how often it is accessed. Of what is gone through in rounds ([`crate::periods`]), all is known.
+//! how soon: that tells how often it is accessed. Of what is gone through in rounds ([`crate::periods`] tells by faults,
+//! [`crate::looked_rounds`] by looks), all is known.
 
 use pagewise_trace::TraceError;
 
@@ -301,6 +302,10 @@ impl Stays<'_> {
         if at >= until {
             return;
         }
+        if let (true, Some(rate)) = (stay.in_rounds, stay.rate) {
+            // The round that it is in goes on.
+            at = stay.last.max(at.saturating_sub((1.0 / rate) as u64));
+        }
         while at < until {
             let (rate, holds) = match stay.rate {
                 Some(rate) => (rate, u64::MAX),
@@ -336,7 +341,11 @@ impl Stays<'_> {
     fn seen_first(&mut self, page: u32, first: First, look: &Look, rates: LookedRates) {
         let after = first.after.max(look.cleared);
         let uncertain = first.by.saturating_sub(after) as f64;
-        let at = after as f64 + self.random.exponential_below(rates.accessed, uncertain);
+        let waited = match rates.in_rounds {
+            true => self.random.uniform() * uncertain.min(1.0 / rates.accessed),
+            false => self.random.exponential_below(rates.accessed, uncertain),
+        };
+        let at = after as f64 + waited;
         let rate = self.rate_from(page, at - look.cleared as f64, look, rates);
         // Between the looks it went over to this rate from that of the look before, at some time.
         self.tell_burst(page, u64::MAX);

@@ -7,6 +7,8 @@ pub(crate) const SURE: f64 = 3.0;
 const ASTRAY: f64 = 0.05;
 /// Lengths of a round that are tried.
 const LENGTHS: usize = 128;
+/// Times count as equal that differ by less than this part of a doubling.
+const NEAR: f64 = 32.0;
 /// Where all come within a round, at most so many come later.
 const MOST_LATER: f64 = 0.1;
 
@@ -16,6 +18,12 @@ pub(crate) struct Waits(Vec<(f64, f64, f64)>);
 
 impl Waits {
     pub(crate) fn add(&mut self, (from, to): (f64, f64), pages: f64) {
+        // Glances of many looks are about as far from the clearing as each other.
+        let about = |time: f64| match time {
+            ..1.0 => 0.0,
+            _ => ((time.log2() * NEAR).round() / NEAR).exp2(),
+        };
+        let (from, to) = (about(from), about(to));
         let same = |wait: &&mut (f64, f64, f64)| (wait.0, wait.1) == (from, to);
         match self.0.iter_mut().find(same) {
             Some(wait) => wait.2 += pages,
@@ -86,7 +94,7 @@ impl Waits {
             return None;
         }
         let ratio = (interval / soonest).max(1.0).powf(1.0 / LENGTHS as f64);
-        let lengths = (0..=LENGTHS).map(|step| soonest * ratio.powi(step as i32));
+        let lengths = (0..=LENGTHS).map(|step| (soonest * ratio.powi(step as i32)).max(1.0));
         lengths
             .map(|length| (length, self.likelihood_of_round(length, interval)))
             .max_by(|one, other| one.1.total_cmp(&other.1))

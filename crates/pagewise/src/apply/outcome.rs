@@ -142,11 +142,11 @@ impl Outcome {
         let is_io = |rule: &Rule| matches!(rule.target, Target::Io { .. });
         let all = || plan.rules.iter().zip(&compiled.rules);
         let rules = all().filter(|(rule, _)| !is_io(rule));
-        let nothing_there = match compiled.has_own_malloc {
-            true => NOTHING_HEARD,
-            false => "nothing was allocated there",
+        let nothing_there = |rule: &Rule| match &rule.target {
+            Target::Allocation(_) if compiled.has_own_malloc => NOTHING_HEARD,
+            _ => "nothing was allocated there",
         };
-        let rules = rules.map(|(rule, sent)| of_rule(rule, sent, &words, nothing_there));
+        let rules = rules.map(|(rule, sent)| of_rule(rule, sent, &words, nothing_there(rule)));
         let rules = rules.collect();
         let io = all().filter(|(rule, _)| is_io(rule));
         let io = io.map(|(rule, sent)| IoOutcome::of(rule, sent, &words));
@@ -451,7 +451,7 @@ impl RuleOutcome {
         }
         if self.rested > 0 {
             parts.push(format!(
-                "unlocked {} times while its sweep stood still",
+                "unlocked while its sweep stood still (times: {})",
                 count(self.rested)
             ));
         }

@@ -135,8 +135,9 @@ fn hugepages(facts: &HostFacts, tells_accesses: bool) -> Item {
             "; nothing looks at other processes' memory: that needs access, or PAGEMAP_SCAN (Linux 6.7)",
         ),
     };
-    let detail = format!("{acts}{policies}");
-    let works = features.collapse == Some(true) && looks;
+    let promotes = features.collapse == Some(true);
+    let detail = format!("{acts}{}", if promotes || !looks { policies } else { "" });
+    let works = promotes && looks;
     // Root of a container may lack them, too.
     let missing = facts.capabilities.map_or(Vec::new(), |capabilities| {
         capabilities.missing_for_huge_pages()

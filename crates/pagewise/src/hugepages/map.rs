@@ -17,7 +17,7 @@ pub(super) fn legend(tells_accesses: bool) -> &'static str {
             "# huge page, z more than an eighth of it zeros; 0-9 base pages, by tenths of them accessed in the window; . none accessed"
         }
         false => {
-            "# huge page, z more than an eighth of it zeros; 0-9 base pages, by tenths of them in memory: which are accessed is not known"
+            "# huge page, z more than an eighth of it zeros; 0-9 base pages, by tenths of them in memory, . none: which are accessed is not known"
         }
     }
 }

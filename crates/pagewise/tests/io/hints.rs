@@ -750,7 +750,6 @@ fn dropping_what_stays_ends() {
     assert!(gone < 256 && (4096..=4608).contains(&stayed), "{rule:#}");
 }
 
-/// More call paths than can be known again: each through a function that is made at run time.
 /// What makes each of the runs of `evicted-bursts` cost more: nothing is read ahead of them, or far too much.
 pub(crate) const HARMFUL: [IoAction; 2] = [
     IoAction::Readahead(Readahead::Random),
@@ -761,6 +760,9 @@ pub(crate) const HARMFUL: [IoAction; 2] = [
 
 #[test]
 fn hints_that_make_calls_slower_end() {
+    let Some(_machine) = Machine::reserve() else {
+        return;
+    };
     let folder = folder();
     let folder = folder.path();
     for action in HARMFUL {
@@ -777,6 +779,7 @@ fn hints_that_make_calls_slower_end() {
     }
 }
 
+/// More call paths than can be known again: each through a function that is made at run time.
 #[test]
 fn a_flood_of_generated_code_is_followed_and_unharmed() {
     const PATHS: i64 = 20_000;

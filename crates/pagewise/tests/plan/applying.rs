@@ -756,7 +756,7 @@ fn a_lock_rests_while_its_sweep_stands_still() {
     let folder = planned(&[], &keeps_a_part());
     let ended = apply_limited(folder.path(), "64M", "./planned lookups").expect_code(0);
     let rule = &outcome(folder.path())["rules"][0];
-    assert_eq!(number(&rule["rested"]), 1, "{rule}");
+    assert!(number(&rule["rested"]) >= 1, "{rule}");
     assert!(ended.stderr.contains("stood still"), "{ended:#?}");
     let before = told(&ended, "before");
     assert!(before > 30 << 10, "{ended:#?}");

@@ -24,6 +24,8 @@ use super::objects::PAGE;
 const FREE_SHARE: u64 = 8;
 /// and so many bytes at least.
 const FREE_AT_LEAST: u64 = 6 << 20;
+/// Locked or unlocked again at once, about a millisecond.
+const AT_ONCE: usize = 4 << 20;
 /// After a refusal, half is tried, down to so many bytes.
 const LEAST: usize = 1 << 20;
 
@@ -351,7 +353,8 @@ pub(super) fn give_way(plan: &Plan, bytes: usize) -> bool {
     while given < wanted
         && let Some(object) = objects::give_up_lock(|_| true, |object| end_locks(plan, object))
     {
-        given += object.locked;
+        // What rests, the kernel does not count.
+        given += if object.lock_rests { 0 } else { object.locked };
         if object.rule != CALLS {
             plan.status.add_to_rule(object.rule, OfRule::TakenOver, 1);
         }
@@ -372,25 +375,57 @@ pub(super) fn give_up(plan: &Plan, number: usize) {
 /// The sweep of this object stands still, and pages elsewhere are in need of what it holds: what is locked of it may leave, until
 /// [`resume`]. It still counts against the budget.
 pub(super) fn let_rest(plan: &Plan, number: usize) {
-    objects::change(number, |object| {
-        let _ = system::unlock(object.pages().start, object.locked as usize);
-        object.lock_rests = true;
-        if object.rule != CALLS {
+    in_pieces(number, |object, piece| {
+        if !std::mem::replace(&mut object.lock_rests, true) && object.rule != CALLS {
             plan.status.add_to_rule(object.rule, OfRule::Rests, 1);
         }
+        let _ = system::unlock(piece.start, piece.len());
+        true
     });
 }
 
 /// The sweep goes on: what was locked is so again, as it comes.
 pub(super) fn resume(plan: &Plan, number: usize) {
-    objects::change(number, |object| {
-        if std::mem::take(&mut object.lock_rests)
-            && object.locked > 0
-            && let Err(errno) = system::lock_on_fault(object.pages().start, object.locked as usize)
-        {
-            plan.status.refused(object.rule, errno);
-        }
+    in_pieces(number, |object, piece| {
+        object.lock_rests = false;
+        lock_again(plan, object, piece)
     });
+}
+
+/// Locks what counts as locked of an object. False: the kernel refuses, and the object has no locks any more.
+fn lock_again(plan: &Plan, object: &mut Object, piece: Range<usize>) -> bool {
+    let Err(errno) = system::lock_on_fault(piece.start, piece.len()) else {
+        return true;
+    };
+    plan.status.refused(object.rule, errno);
+    end_locks(plan, object);
+    object.locked = 0;
+    objects::note_change();
+    false
+}
+
+/// A piece of an object whose lock rests goes on with the part of the lock that it has.
+pub(super) fn resume_piece(plan: &Plan, piece: &mut Object) {
+    if std::mem::take(&mut piece.lock_rests) && piece.locked > 0 {
+        let start = piece.pages().start;
+        lock_again(plan, piece, start..start + piece.locked as usize);
+    }
+}
+
+/// Does something to what is locked of the object of this number, some at a time, as the program's allocations wait meanwhile; until
+/// that says no.
+fn in_pieces(number: usize, mut work: impl FnMut(&mut Object, Range<usize>) -> bool) {
+    let (mut done, mut goes_on) = (0, true);
+    while std::mem::take(&mut goes_on) {
+        objects::change(number, |object| {
+            let end = (done + AT_ONCE).min(object.locked as usize);
+            if done < end {
+                let start = object.pages().start;
+                goes_on = work(object, start + done..start + end);
+                done = end;
+            }
+        });
+    }
 }
 
 /// How much of a limit is left beside what all processes have locked, bytes; `None`: there is no limit.

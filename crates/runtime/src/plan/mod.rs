@@ -455,7 +455,10 @@ fn trim(plan: &Plan, object: &Object, start: usize, bytes: usize) {
         }
         match &ranged {
             Some(rule) => locks::lock(plan, rule, &mut rest),
-            None => rest.locked = locks::within(object, &rest),
+            None => {
+                rest.locked = locks::within(object, &rest);
+                locks::resume_piece(plan, &mut rest);
+            }
         }
         stays_locked += rest.locked;
         if !objects::insert(rest) {

@@ -247,7 +247,7 @@ pub(super) fn changes() -> usize {
     CHANGES.load(Ordering::Acquire)
 }
 
-fn note_change() {
+pub(super) fn note_change() {
     CHANGES.fetch_add(1, Ordering::Release);
 }
 
@@ -428,7 +428,7 @@ pub(super) fn give_up_lock(
     let object = alive.find(|object| object.locked > 0 && is_meant(object))?;
     let before = *object;
     unlock(&before);
-    object.locked = 0;
+    (object.locked, object.lock_rests) = (0, false);
     note_change();
     Some(before)
 }

@@ -252,8 +252,10 @@ impl Worth {
         self.until_back > 0
     }
 
-    /// The lock rests, or did when this began.
+    /// The lock rests, or did when this began. What that had cost is no reason to give it up.
     pub(super) fn let_rest(&mut self) {
+        self.missed = self.missed.saturating_sub(self.missed_still);
+        self.missed_still = 0;
         self.until_back = (self.round / GOES_ON).max(1);
         self.lost = self.locked;
     }
@@ -267,8 +269,9 @@ impl Worth {
         let would_have_stayed = distance < room + self.locked;
         // In a round, what is locked was wanted, too, and would have pushed it out.
         let is_within_round = when > self.eighths[EIGHTHS - 1];
-        let is_to_blame = self.locked > 0 && !self.is_resting();
-        if is_to_blame && was_out && would_have_stayed && is_within_round {
+        let is_locked = self.locked > 0 && !self.is_resting();
+        let is_to_blame = is_locked && was_out && would_have_stayed && is_within_round;
+        if is_to_blame {
             self.missed += weight;
             self.missed_still += weight;
         }
