@@ -3,6 +3,7 @@
 //! takes so much memory that they no longer stay, or drops them behind a sweep, has it wait for them each time.
 
 use pagewise_predict::Clock;
+use pagewise_trace::EventKind;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
@@ -18,26 +19,36 @@ const LEAST_PAUSED: f64 = 0.4;
 /// part of it: the inner levels of a sort by halves.
 const MOST_OF_MEMORY: f64 = 0.75;
 const LEAST_IN_MEMORY: f64 = 0.1;
-/// Of the swap-ins, those before so large a part are not looked at: some pages come back while memory is filled.
+/// Of the swap-ins, those before so large a part are not looked at, nor those after as large a one at the end: some pages come back while
+/// memory is filled, and some when the program has given it back.
 const FILLING: f64 = 0.01;
+/// Who goes on without waiting, but for so large a part of the time has pages evicted that often, goes through new ones.
+const FILLS: f64 = 0.25;
 /// Of the swap-ins, so many are in bursts of at most the size that is told.
 const MOST: f64 = 0.9;
 
 /// How many pages come back in a burst before a pause, of a program in a memory of so many; `None`: the program makes no pauses to speak of.
 pub(crate) fn read(trace: &Trace, memory: u64) -> Result<Option<u64>, TraceError> {
-    let mut moments = Vec::new();
+    let (mut moments, mut evicted) = (Vec::new(), Vec::new());
     for event in trace.events()? {
-        let moment = Moment::of(&event?, None);
+        let event = event?;
+        let moment = Moment::of(&event, None);
         moments.extend(moment.is_swap_in().then_some(moment));
+        evicted.extend((event.kind == EventKind::Eviction).then_some(event.time_ns));
     }
     moments.sort_by_key(Moment::time_ns);
+    evicted.sort_unstable();
+    let mut evicted = evicted.into_iter().peekable();
     let clock = clock(trace, &moments)?;
     let longest = moments.iter().map(|moment| moment.wait().1).max();
     let gaps = moments.windows(2).map(|pair| {
         let own = |at: usize| clock.own(pair[at].time_ns());
         let all_ns = own(1).saturating_sub(own(0));
         let is_timed = pair.iter().all(Moment::is_timed);
+        while evicted.next_if(|&at| at <= pair[0].time_ns()).is_some() {}
+        let in_gap = std::iter::from_fn(|| evicted.next_if(|&at| at <= pair[1].time_ns()));
         Gap {
+            evictions: in_gap.count() as u64,
             all_ns,
             worked_ns: match is_timed {
                 true => all_ns,
@@ -52,6 +63,7 @@ pub(crate) fn read(trace: &Trace, memory: u64) -> Result<Option<u64>, TraceError
 /// From one swap-in to the next.
 #[derive(Clone, Copy, Debug)]
 struct Gap {
+    evictions: u64,
     /// Own time, ns, and waiting that was not timed.
     all_ns: u64,
     /// Of that, what is own time for sure.
@@ -77,13 +89,15 @@ fn pages_of_burst(gaps: &[Gap], memory: u64) -> Option<u64> {
     sorted.sort_unstable();
     let pause = (PAUSE * sorted.get(sorted.len() / 2)?).max(LEAST_PAUSE_NS);
     // As long as to go through the pages that memory holds takes where each raises a fault.
-    let round_ns = memory as f64 * sorted[sorted.len() / 2] as f64;
+    let page_ns = sorted[sorted.len() / 2] as f64;
+    let round_ns = memory as f64 * page_ns;
     let filled = (FILLING * gaps.len() as f64) as usize;
     let (mut paused, mut in_memory, mut all) = (0, 0, 0);
     let (mut bursts, mut pages, mut worked) = (Vec::new(), 1, 0);
-    for gap in &gaps[filled..] {
+    for gap in &gaps[filled..gaps.len() - filled] {
         all += gap.all_ns;
-        if gap.worked_ns < pause {
+        let fills = gap.evictions as f64 * page_ns >= FILLS * gap.worked_ns as f64;
+        if gap.worked_ns < pause || fills {
             pages += 1;
             worked += gap.worked_ns;
             continue;
@@ -120,11 +134,34 @@ mod tests {
     const MEMORY: u64 = 25_000;
 
     fn found(gaps: &[u64]) -> Option<u64> {
+        found_with(gaps, 0)
+    }
+
+    /// With so many evictions in each pause.
+    fn found_with(gaps: &[u64], evictions: u64) -> Option<u64> {
         let gaps = gaps.iter().map(|&ns| Gap {
+            evictions: if ns > 1000 { evictions } else { 1 },
             all_ns: ns,
             worked_ns: ns,
         });
         pages_of_burst(&gaps.collect::<Vec<_>>(), MEMORY)
+    }
+
+    /// New pages push out others, and come without a swap-in.
+    #[test]
+    fn who_goes_through_new_pages_makes_no_pause() {
+        let gaps = gaps(3000, 30_000_000);
+        assert_eq!(found_with(&gaps, 100), Some(3000));
+        assert_eq!(found_with(&gaps, 20_000), None);
+    }
+
+    #[test]
+    fn what_comes_when_memory_was_given_back_ends_no_pause() {
+        let mut gaps = vec![1000; 300_000];
+        gaps[299_990] = 60_000_000;
+        assert_eq!(found(&gaps), None);
+        (gaps[140_000], gaps[150_000]) = (60_000_000, 60_000_000);
+        assert_eq!(found(&gaps), Some(10_000));
     }
 
     /// Swap-ins a microsecond apart, and a pause after each so many.
@@ -178,9 +215,10 @@ mod tests {
 
     #[test]
     fn what_memory_does_not_hold_is_not_used_in_a_pause() {
-        // Two sweeps, then work on a few pages.
+        // Two sweeps, then work on a few pages, and a sweep.
         let mut gaps = vec![1000; 2 * 50_000];
         gaps.extend([50_000_000; 10]);
+        gaps.extend(std::iter::repeat_n(1000, 50_000));
         assert_eq!(found(&gaps), Some(1));
     }
 
