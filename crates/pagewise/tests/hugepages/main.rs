@@ -264,7 +264,7 @@ fn without_bpf_a_scan_tells_what_is_in_memory_and_that_accesses_are_not_known() 
     }
     let map = map.expect_code(0).expect_told(&["not known"]);
     assert!(
-        map.stdout.contains("in memory: which are accessed"),
+        map.stdout.contains("which are accessed is not known"),
         "{map:#?}"
     );
     let page = std::fs::read_to_string(folder.path().join("map.html")).expect("written");

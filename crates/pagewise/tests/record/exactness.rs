@@ -28,17 +28,24 @@ impl Measured {
         let machine = Machine::reserve()?;
         let folder = tempdir().expect("a folder");
         compile_pattern(folder.path());
-        let ended = record(folder.path(), options, program).expect_code(0);
-        machine.assert_restored();
-        let measured = Self {
-            own: ended.json(),
-            report: report(folder.path()),
-        };
-        measured.assert_nothing_lost();
-        measured.assert_reconciled(unseen);
-        measured.assert_own_faults();
-        measured.assert_named();
-        Some(measured)
+        let mut disturbed = Vec::new();
+        for _ in 0..3 {
+            let options = format!("{options} -f");
+            let ended = record(folder.path(), &options, program).expect_code(0);
+            machine.assert_restored();
+            let measured = Self {
+                own: ended.json(),
+                report: report(folder.path()),
+            };
+            measured.assert_nothing_lost();
+            measured.assert_own_faults();
+            measured.assert_named();
+            match measured.reconciled(unseen) {
+                Ok(()) => return Some(measured),
+                Err(what) => disturbed.push(what),
+            }
+        }
+        panic!("{disturbed:#?}");
     }
 
     fn total(&self, name: &str) -> u64 {
@@ -52,8 +59,9 @@ impl Measured {
         assert_nothing_lost(&self.report);
     }
 
-    /// Within 1 % of the kernel's own counters over the same time, which are those of the whole machine.
-    fn assert_reconciled(&self, unseen_reads: u64) {
+    /// Within 1 % of the kernel's own counters over the same time. These are those of the whole machine: once in a while the kernel writes
+    /// idle pages of others just then, where something pages them out (DAMON), and counts more.
+    fn reconciled(&self, unseen_reads: u64) -> Result<(), String> {
         for name in ["pages_read", "pages_written", "evictions", "zero_filled"] {
             let pair = &self.report["reconciliation"][name];
             let (Some(recorded), Some(kernel)) =
@@ -67,9 +75,12 @@ impl Measured {
             } else {
                 0
             };
-            let range = kernel.saturating_sub(most + unseen)..=kernel + most;
-            assert!(range.contains(&recorded), "{name}: {pair}");
+            assert!(recorded <= kernel + most, "{name}: {pair}");
+            if recorded + most + unseen < kernel {
+                return Err(format!("{name}: {pair}"));
+            }
         }
+        Ok(())
     }
 
     /// Within 0.1 % of the major faults that the program counted.
