@@ -22,7 +22,8 @@ const LEAST_IN_MEMORY: f64 = 0.1;
 /// Of the swap-ins, those before so large a part are not looked at, nor those after as large a one at the end: some pages come back while
 /// memory is filled, and some when the program has given it back.
 const FILLING: f64 = 0.01;
-/// Who goes on without waiting, but for so large a part of the time has pages evicted that often, goes through new ones.
+/// Evictions between two swap-ins, at the time between two in the middle each, that make up so large a part of the time in between make room
+/// for new pages: the program goes through these, and not again through what it has.
 const FILLS: f64 = 0.25;
 /// Of the swap-ins, so many are in bursts of at most the size that is told.
 const MOST: f64 = 0.9;
@@ -63,6 +64,7 @@ pub(crate) fn read(trace: &Trace, memory: u64) -> Result<Option<u64>, TraceError
 /// From one swap-in to the next.
 #[derive(Clone, Copy, Debug)]
 struct Gap {
+    /// In between.
     evictions: u64,
     /// Own time, ns, and waiting that was not timed.
     all_ns: u64,

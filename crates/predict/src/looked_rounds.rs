@@ -21,7 +21,7 @@ pub(crate) struct RoundsOfRegions(HashMap<u64, f64, RandomState>);
 
 /// What all looks at a region say together.
 #[derive(Default)]
-struct Told {
+struct Region {
     /// Those that saw it all accessed, and of these, those that saw nearly all pages between the same two glances.
     looks: f64,
     together: f64,
@@ -31,7 +31,7 @@ struct Told {
     of_looks: Waits,
 }
 
-impl Told {
+impl Region {
     fn add(&mut self, look: &Look) {
         let firsts = look.pages.iter().filter_map(|&(_, first)| first);
         let accessed = firsts.clone().count() as f64;
@@ -81,23 +81,23 @@ impl RoundsOfRegions {
     pub(crate) fn find(
         looks: impl Iterator<Item = Result<Look, TraceError>>,
     ) -> Result<Self, TraceError> {
-        let mut regions: HashMap<u64, Told, RandomState> = HashMap::default();
+        let mut regions: HashMap<u64, Region, RandomState> = HashMap::default();
         for look in looks {
             let look = look?;
             regions.entry(look.region).or_default().add(&look);
         }
-        regions.retain(|_, told| told.is_in_order() || told.is_in_no_order());
+        regions.retain(|_, region| region.is_in_order() || region.is_in_no_order());
         // Few looks tell little of how long the rounds of one region are, but most are gone through in the same.
-        let mut all = Told::default();
-        for told in regions.values() {
-            all.longest = all.longest.max(told.longest);
-            let waits = told.of_looks.iter();
+        let mut all = Region::default();
+        for region in regions.values() {
+            all.longest = all.longest.max(region.longest);
+            let waits = region.of_looks.iter();
             waits.for_each(|&(from, to, looks)| all.of_looks.add((from, to), looks));
         }
         let common = all.of_looks.round(all.longest).map(|(length, _)| length);
         let rounds = regions
             .into_iter()
-            .filter_map(|(region, told)| Some((region, told.length(common)?)));
+            .filter_map(|(number, region)| Some((number, region.length(common)?)));
         Ok(Self(rounds.collect()))
     }
 

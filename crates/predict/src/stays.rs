@@ -238,10 +238,8 @@ impl Stays<'_> {
     /// The page left: it had not been accessed in its last pass through the inactive list.
     fn evict(&mut self, page: u32, left: u64) {
         let stay = self.stays[page as usize];
-        if !self.is_sampled[page as usize] {
+        if !stay.here || !self.is_sampled[page as usize] {
             self.stays[page as usize].here = false;
-        }
-        if !self.stays[page as usize].here {
             return;
         }
         self.tell_burst(page, left);

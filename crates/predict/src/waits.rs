@@ -1,7 +1,7 @@
 //! How long pages waited for their first access after their bits had been cleared, as far as glances tell; and what that says: that they are
 //! accessed at random, or once a round.
 
-/// By how much likelier, as a logarithm, a rate must be than none to be believed.
+/// By how much likelier, as a natural logarithm, a rate must be than none to be believed, and rounds than accesses at random.
 pub(crate) const SURE: f64 = 3.0;
 /// Of pages that are gone through in rounds, so many come at some other time.
 const ASTRAY: f64 = 0.05;
@@ -100,6 +100,7 @@ impl Waits {
             .max_by(|one, other| one.1.total_cmp(&other.1))
     }
 
+    /// The logarithm of how likely these waits are where a round takes so long, ns.
     pub(crate) fn likelihood_of_round(&self, length: f64, interval: f64) -> f64 {
         let of = |&(from, to, pages): &(f64, f64, f64)| {
             let within = (to.min(length) - from).max(0.0) / length;
