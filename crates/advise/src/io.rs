@@ -9,6 +9,7 @@ use pagewise_analyze::file_io::Advice;
 use pagewise_analyze::file_io::Class;
 use pagewise_analyze::file_io::FileIo;
 use pagewise_analyze::file_io::IoContext;
+use pagewise_analyze::file_io::Reuse;
 use pagewise_analyze::file_io::Use;
 use pagewise_analyze::file_io::WhyNothing;
 use pagewise_plan::Action;
@@ -91,6 +92,9 @@ pub(crate) fn io_advice(
             let mut why = why(context);
             if is_untried(&action, io) {
                 why.push_str(UNTRIED);
+            }
+            if action == Action::Nothing && was_cached_before(context) {
+                why.push_str(CACHED_BEFORE);
             }
             advice.add((&name, &place), target, action, why);
         }
@@ -317,6 +321,29 @@ fn is_untried(action: &Action, io: &FileIo) -> bool {
     is_drop && io.evicted_bytes == Some(0)
 }
 
+const CACHED_BEFORE: &str = "; its files were in the page cache before it was recorded, so that what the kernel reads ahead in vain was not seen: record it \
+     after echo 1 | sudo tee /proc/sys/vm/drop_caches";
+
+/// Of what was read for the first time, so small a share was brought in meanwhile, at most: the rest was there.
+const BROUGHT_IN_SHARE: f64 = 0.01;
+
+/// Whether it read from the page cache what nobody had brought in while it was recorded: then there is no telling what reading ahead
+/// does for it.
+fn was_cached_before(context: &IoContext) -> bool {
+    let brought_in = context.missed_bytes.zip(context.ahead_bytes);
+    let brought_in = brought_in.map(|(missed, ahead)| missed.saturating_add(ahead));
+    context.does == Use::Read && was_there(brought_in, context.reuse)
+}
+
+fn was_there(brought_in_bytes: Option<u64>, reuse: Option<Reuse>) -> bool {
+    brought_in_bytes
+        .zip(reuse)
+        .is_some_and(|(brought_in, reuse)| {
+            let first = reuse.bytes.saturating_sub(reuse.again_bytes) as f64;
+            (brought_in as f64) < first * BROUGHT_IN_SHARE
+        })
+}
+
 fn why(context: &IoContext) -> String {
     let moved = format!(
         "{} {} in {} calls",
@@ -527,6 +554,21 @@ mod tests {
         assert!(is_untried(&drops, &of(Some(0))));
         assert!(!is_untried(&drops, &of(Some(4096))) && !is_untried(&drops, &of(None)));
         assert!(!is_untried(&Action::Nothing, &of(Some(0))));
+    }
+
+    #[test]
+    fn what_was_cached_before_tells_nothing_of_reading_ahead() {
+        let of = |again_bytes| {
+            Some(Reuse {
+                bytes: 200 << 20,
+                again_bytes,
+                again_cached_bytes: Some(again_bytes),
+            })
+        };
+        assert!(was_there(Some(0), of(0)) && was_there(Some(1 << 20), of(40 << 20)));
+        assert!(!was_there(Some(150 << 20), of(0)), "brought in meanwhile");
+        assert!(!was_there(Some(0), of(200 << 20)), "nothing was new to it");
+        assert!(!was_there(None, of(0)) && !was_there(Some(0), None));
     }
 
     #[test]
