@@ -329,6 +329,7 @@ pub(crate) fn without_memory(trace: &Trace, memory_bytes: Option<u64>) -> Result
                 peak_bytes,
                 lock_bytes: None,
                 fresh: None,
+                prezero_rate: None,
             },
             rules: Vec::new(),
             curve: Vec::new(),
@@ -403,7 +404,11 @@ fn best(
         return Ok(careful);
     };
     let mut ways = vec![careful];
-    for manner in [Manner::UnorderedFirst, Manner::DensestFirst] {
+    for manner in [
+        Manner::UnorderedFirst,
+        Manner::DensestFirst,
+        Manner::SmallestFirst,
+    ] {
         let choices = choose(manner);
         if !ways.contains(&choices) {
             ways.push(choices);
@@ -500,6 +505,7 @@ fn memory(trace: &Trace, findings: &Findings, request: &Request) -> Result<Memor
             most.min(lock_budget(bytes)).max(1)
         })),
         fresh: None,
+        prezero_rate: None,
     })
 }
 

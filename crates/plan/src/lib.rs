@@ -22,6 +22,7 @@ pub use model::CurvePoint;
 pub use model::Frame;
 pub use model::Fresh;
 pub use model::IoAction;
+pub use model::LEAST_PREZERO_RATE;
 pub use model::Memory;
 pub use model::Plan;
 pub use model::Prediction;

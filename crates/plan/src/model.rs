@@ -58,7 +58,12 @@ pub struct Memory {
     pub lock_bytes: Option<u64>,
     /// What is done to all fresh memory that no rule is about, the heap and large mappings; `None`: nothing.
     pub fresh: Option<Fresh>,
+    /// How much is made ready ahead of the program at most, bytes a second; `None`: as the command chooses.
+    pub prezero_rate: Option<u64>,
 }
+
+/// No [`Memory::prezero_rate`] may be less: one huge page each 20 ms.
+pub const LEAST_PREZERO_RATE: u64 = 100 << 20;
 
 /// How fresh memory comes to the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

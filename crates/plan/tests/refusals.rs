@@ -172,6 +172,11 @@ fn each_mistake_names_its_line_and_key_and_what_to_type() {
             "memory.lock_bytes: is too large",
         ),
         (
+            "lock_bytes = 500000",
+            "prezero_rate = 104857599",
+            "memory.prezero_rate: 104857599 bytes a second are less than one huge page each time that there is a look; type: prezero_rate = 104857600",
+        ),
+        (
             "cb8fd3dd44a0a9d2",
             "0123456789abcdef",
             "plan.toml:13: rule.site: \"0123456789abcdef\" is not the key of the path below; type: site = \"cb8fd3dd44a0a9d2\"",

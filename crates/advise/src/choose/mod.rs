@@ -81,6 +81,23 @@ pub(crate) enum Manner {
     UnorderedFirst,
     /// Most stall per byte first, swept or not, likewise.
     DensestFirst,
+    /// The smallest first, likewise: what mostly fits misses far more often than it did, once its memory is taken.
+    SmallestFirst,
+}
+
+impl Manner {
+    /// In what order rooms are given out, whatever is swept; `None`: what is not comes first.
+    fn order(self, objects: &[ObjectFacts], chosen: &[usize]) -> Option<Vec<usize>> {
+        match self {
+            Self::Careful | Self::UnorderedFirst => None,
+            Self::DensestFirst => Some(by_density(objects, chosen)),
+            Self::SmallestFirst => {
+                let mut sorted = chosen.to_vec();
+                sorted.sort_by_key(|&at| objects[at].bytes);
+                Some(sorted)
+            }
+        }
+    }
 }
 
 /// Whether the program waits enough for a plan to be worth anything.
@@ -145,8 +162,9 @@ pub(crate) fn choose(
     let mut choices: Vec<Option<Choice>> = vec![None; objects.len()];
     let unordered = |at: &usize| !objects[*at].is_swept();
     let unordered: Vec<usize> = chosen.iter().copied().filter(unordered).collect();
-    if manner == Manner::DensestFirst {
-        for at in by_density(objects, &chosen) {
+    let order = manner.order(objects, &chosen);
+    if let Some(order) = &order {
+        for &at in order {
             match objects[at].is_swept() {
                 true => stream(objects, &[at], &mut budget, &mut choices),
                 false => lock_what_fits(objects, &[at], &mut budget, &mut choices),
@@ -156,7 +174,7 @@ pub(crate) fn choose(
         lock_what_fits(objects, &unordered, &mut budget, &mut choices);
     }
     lock_hot_parts(objects, &unordered, &mut budget, &mut choices);
-    if manner != Manner::DensestFirst {
+    if order.is_none() {
         stream(objects, &swept, &mut budget, &mut choices);
     }
     for &at in &chosen {

@@ -20,8 +20,8 @@ use super::server::Writer;
 use crate::failure::Failure;
 
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// Between two looks no more than this is made ready: 12.5 GiB a second.
-const MOST: u64 = 256 << 20;
+/// What is made ready in a second, unless the plan says less: more than memory can be zeroed.
+const MOST_A_SECOND: u64 = 12_800 << 20;
 /// This part of the machine's memory stays available: above its high watermark the manager of huge pages recovers, too.
 const FREE_PERCENT: u64 = 15;
 /// This part of each limit stays free,
@@ -51,11 +51,24 @@ impl Drop for Watch {
     }
 }
 
-/// Begins to look; the program takes what it was told half a second ago for nothing. `cgroup`: the program's; `None`: ours.
-pub(super) fn watch(words: Writer, cgroup: Option<&Path>) -> Result<Watch, Failure> {
+/// What may be made ready between two looks.
+fn most_at_once(rate: Option<u64>) -> u64 {
+    let rate = rate.unwrap_or(MOST_A_SECOND);
+    let looks_a_second = (Duration::from_secs(1).as_millis() / LOOK_EVERY.as_millis()) as u64;
+    rate / looks_a_second
+}
+
+/// Begins to look; the program takes what it was told half a second ago for nothing. `cgroup`: the program's; `None`: ours. `rate`: bytes a
+/// second at most.
+pub(super) fn watch(
+    words: Writer,
+    cgroup: Option<&Path>,
+    rate: Option<u64>,
+) -> Result<Watch, Failure> {
     let (going_on, ended) = channel();
     let own = || CgroupHost::detect().ok().map(|host| host.own);
     let cgroup = cgroup.map(PathBuf::from).or_else(own);
+    let most = most_at_once(rate);
     let looking = move || {
         let mut is_short = false;
         loop {
@@ -64,7 +77,7 @@ pub(super) fn watch(words: Writer, cgroup: Option<&Path>) -> Result<Watch, Failu
                 is_short = memory
                     .as_ref()
                     .is_some_and(|memory| memory.is_short(is_short));
-                let room = memory.map_or(0, |memory| memory.room());
+                let room = memory.map_or(0, |memory| memory.room().min(most));
                 words.set(Total::Room, room);
                 words.set(Total::Short, u64::from(is_short));
                 words.set(Total::RoomSeen, now_ns);
@@ -109,7 +122,7 @@ impl Memory {
 
     /// Half of what is left beyond the part that stays free, as the program needs memory meanwhile, too.
     fn room(&self) -> u64 {
-        (self.beyond(1) / 2).min(MOST)
+        self.beyond(1) / 2
     }
 
     /// Once it is short, it is until twice as much is free: what is taken back then makes room, and would be given out again.
@@ -147,7 +160,7 @@ mod tests {
             };
             memory.room()
         };
-        assert_eq!(spare(16 * GIB, 8 * GIB, &[]), MOST);
+        assert_eq!(spare(100 * GIB, 25 * GIB, &[]), 5 * GIB);
         assert_eq!(spare(100 * GIB, 15 * GIB, &[]), 0);
         assert_eq!(spare(0, 0, &[]), 0);
         let limit = |limit_bytes, used_bytes| CgroupRoom {

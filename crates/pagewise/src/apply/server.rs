@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn a_run_that_is_over_leaves_nothing_behind() {
         let server = PlanServer::start(b"a plan").expect("started");
-        let watch = room::watch(server.writer(), None).expect("started");
+        let watch = room::watch(server.writer(), None, None).expect("started");
         let (socket, file) = (server.socket().to_owned(), Arc::downgrade(&server.file));
         assert!(connect(&socket).is_ok() && file.upgrade().is_some());
         drop(watch);

@@ -53,7 +53,8 @@ impl<'plan> InForce<'plan> {
         let compiled = compile(plan, &executable, limit_bytes);
         let server = PlanServer::start(&compiled.bytes)?;
         let cgroup = setting.cgroup.as_ref().map(MemoryCgroup::path);
-        let room = room::is_wanted(plan).then(|| room::watch(server.writer(), cgroup));
+        let room = room::is_wanted(plan)
+            .then(|| room::watch(server.writer(), cgroup, plan.memory.prezero_rate));
         let room = room.transpose()?;
         Ok(Self {
             plan,

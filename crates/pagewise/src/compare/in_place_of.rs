@@ -115,6 +115,7 @@ mod tests {
                 peak_bytes: None,
                 lock_bytes: None,
                 fresh: None,
+                prezero_rate: None,
             },
             rules: rules.collect(),
             curve: Vec::new(),

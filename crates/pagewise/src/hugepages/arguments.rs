@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::Subcommand;
+use pagewise_host::MemorySize;
 use pagewise_host::huge_pages;
+use pagewise_plan::LEAST_PREZERO_RATE;
 use pagewise_simulate::hugepages::HugePolicy;
 use pagewise_simulate::hugepages::REGION_PAGES;
 use pagewise_simulate::hugepages::Settings;
@@ -164,6 +166,10 @@ pub(crate) struct LaunchArguments {
     /// With --launch: a thread beside the program makes the huge pages ready before it touches them
     #[arg(long, requires = "launch")]
     pub(crate) prezero: bool,
+    /// With --prezero: make no more than so much ready in a second, from 100M on [default: 12.5G, which is
+    /// more than memory can be zeroed]
+    #[arg(long, value_name = "SIZE", requires = "prezero", value_parser = prezero_rate, allow_hyphen_values = true)]
+    pub(crate) prezero_rate: Option<u64>,
     /// With --launch: write what became of it as JSON (schema pagewise.apply/1)
     #[arg(long, value_name = "FILE", requires = "launch")]
     pub(crate) json: Option<PathBuf>,
@@ -266,6 +272,14 @@ impl FromStr for Rate {
             .ok_or_else(|| {
                 format!("{text:?} is no number of promotions a second from 0.001 to 10000")
             })
+    }
+}
+
+/// Bytes a second.
+fn prezero_rate(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(MemorySize::Bytes(bytes)) if bytes >= LEAST_PREZERO_RATE => Ok(bytes),
+        _ => Err("it is a size such as 100M or more".to_owned()),
     }
 }
 

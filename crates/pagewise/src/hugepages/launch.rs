@@ -73,6 +73,7 @@ fn plan(arguments: &LaunchArguments) -> Plan {
             peak_bytes: None,
             lock_bytes: None,
             fresh: Some(fresh),
+            prezero_rate: arguments.prezero_rate,
         },
         rules: Vec::new(),
         curve: Vec::new(),

@@ -28,6 +28,7 @@ pub(crate) fn write_plan(program: &Path, rules: Vec<Rule>) {
             peak_bytes: None,
             lock_bytes: None,
             fresh: None,
+            prezero_rate: None,
         },
         rules,
         curve: Vec::new(),

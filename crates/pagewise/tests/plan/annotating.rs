@@ -98,6 +98,7 @@ fn write_plan(folder: &Path, name: &str, rules: Vec<Rule>) {
             peak_bytes: None,
             lock_bytes: None,
             fresh: None,
+            prezero_rate: None,
         },
         rules,
         curve: Vec::new(),

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Instant;
 
 use crate::common::command::Ended;
 use crate::common::command::run;
@@ -67,6 +68,28 @@ fn memory_is_ready_before_it_is_touched_in_order() {
         assert!(ready <= 128 * MIB + 64 * MIB, "{mode}: {ready}");
         assert!(faults < 16384, "{mode}: {faults}");
     }
+}
+
+#[test]
+fn no_more_is_made_ready_in_a_second_than_was_said() {
+    let folder = folder();
+    let begin = Instant::now();
+    let ended = launch(
+        folder.path(),
+        "--prezero --prezero-rate 100M",
+        "./fresh map 512",
+    );
+    let (fresh, _) = outcome(folder.path(), &ended.expect_code(0));
+    // What is not taken at a look is not saved up for the next.
+    let most = begin.elapsed().as_secs() + 1;
+    let ready = number(&fresh["prezeroed_bytes"]);
+    assert!((REGION..most * 100 * MIB).contains(&ready), "{ready}");
+    let little = launch(
+        folder.path(),
+        "--prezero --prezero-rate 99M",
+        "./fresh map 4",
+    );
+    little.expect_refusal(125, &["99M", "a size such as 100M"]);
 }
 
 #[test]

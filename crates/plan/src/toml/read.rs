@@ -13,6 +13,7 @@ use crate::SCHEMA;
 use crate::error::PlanError;
 use crate::model::CurvePoint;
 use crate::model::Fresh;
+use crate::model::LEAST_PREZERO_RATE;
 use crate::model::Memory;
 use crate::model::Plan;
 use crate::model::Program;
@@ -118,6 +119,10 @@ fn memory(mut table: Table<'_>) -> Result<Memory, PlanError> {
         .transpose()?;
     let lock = table.get("lock_bytes");
     let fresh = table.get("fresh").map(|value| fresh(&value)).transpose()?;
+    let prezero_rate = table
+        .get("prezero_rate")
+        .map(|value| prezero_rate(&value))
+        .transpose()?;
     table.finish()?;
     let lock_bytes = lock.as_ref().map(Value::size).transpose()?;
     if let Some((value, _)) = lock
@@ -135,7 +140,21 @@ fn memory(mut table: Table<'_>) -> Result<Memory, PlanError> {
         peak_bytes,
         lock_bytes,
         fresh,
+        prezero_rate,
     })
+}
+
+fn prezero_rate(value: &Value<'_>) -> Result<u64, PlanError> {
+    let rate = value.size()?;
+    match rate >= LEAST_PREZERO_RATE {
+        true => Ok(rate),
+        false => Err(value.error(
+            format!(
+                "{rate} bytes a second are less than one huge page each time that there is a look"
+            ),
+            format!("type: prezero_rate = {LEAST_PREZERO_RATE}"),
+        )),
+    }
 }
 
 fn fresh(value: &Value<'_>) -> Result<Fresh, PlanError> {

@@ -30,6 +30,11 @@ pub(super) fn text(plan: &Plan) -> String {
     if let Some(fresh) = plan.memory.fresh {
         out.text("fresh", fresh.name());
     }
+    out.optional_size(
+        "prezero_rate",
+        plan.memory.prezero_rate,
+        "made ready in a second, at most",
+    );
     if !plan.files.is_empty() {
         out.section("[io]");
         out.line("files = [ # those that the recorded calls read and wrote");

@@ -7,6 +7,7 @@ use pagewise_plan::CurvePoint;
 use pagewise_plan::Frame;
 use pagewise_plan::Fresh;
 use pagewise_plan::IoAction;
+use pagewise_plan::LEAST_PREZERO_RATE;
 use pagewise_plan::Memory;
 use pagewise_plan::Plan;
 use pagewise_plan::Prediction;
@@ -201,12 +202,14 @@ pub(crate) fn plan() -> impl Strategy<Value = Plan> {
             arguments,
             modules,
         });
-    let memory = (2..=MOST, option::of(size()), any::<bool>(), fresh()).prop_map(
-        |(bytes, peak_bytes, locks, fresh)| Memory {
+    let rate = || option::of(LEAST_PREZERO_RATE..=MOST);
+    let memory = (2..=MOST, option::of(size()), any::<bool>(), fresh(), rate()).prop_map(
+        |(bytes, peak_bytes, locks, fresh, prezero_rate)| Memory {
             bytes,
             peak_bytes,
             lock_bytes: locks.then_some(bytes / 2),
             fresh,
+            prezero_rate,
         },
     );
     let number = || option::of(0..=MOST);
