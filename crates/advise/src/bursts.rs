@@ -19,6 +19,13 @@ const LEAST_PAUSED: f64 = 0.4;
 /// part of it: the inner levels of a sort by halves.
 const MOST_OF_MEMORY: f64 = 0.75;
 const LEAST_IN_MEMORY: f64 = 0.1;
+/// There is no telling what it uses in those: all that is in memory, it may be (whatever was locked of that sort's, it was slower). But where
+/// fewer pages than one in so many came back before them, it works on a few pages.
+const SMALL: u64 = 16;
+/// Nor where pauses so many times as long as the one in the middle are so large a part of them all: who uses the same pages in each, as many
+/// times, makes pauses of one length; a sort by halves makes one twice as long, of twice as many pages, for each two.
+const UNEVEN: u64 = 4;
+const MUCH_UNEVEN: f64 = 0.33;
 /// Of the swap-ins, those before so large a part are not looked at, nor those after as large a one at the end: some pages come back while
 /// memory is filled, and some when the program has given it back.
 const FILLING: f64 = 0.01;
@@ -28,7 +35,7 @@ const FILLS: f64 = 0.25;
 /// Of the swap-ins, so many are in bursts of at most the size that is told.
 const MOST: f64 = 0.9;
 
-/// How many pages come back in a burst before a pause, of a program in a memory of so many; `None`: the program makes no pauses to speak of.
+/// How many pages a program in a memory of so many uses in a pause: those that came back in the burst before it, or all; `None`: the program makes no pauses to speak of.
 pub(crate) fn read(trace: &Trace, memory: u64) -> Result<Option<u64>, TraceError> {
     let (mut moments, mut evicted) = (Vec::new(), Vec::new());
     for event in trace.events()? {
@@ -96,6 +103,9 @@ fn pages_of_burst(gaps: &[Gap], memory: u64) -> Option<u64> {
     let filled = (FILLING * gaps.len() as f64) as usize;
     let (mut paused, mut in_memory, mut all) = (0, 0, 0);
     let (mut bursts, mut pages, mut worked) = (Vec::new(), 1, 0);
+    let mut pauses = Vec::new();
+    // The largest burst before one in which it could have gone through memory.
+    let mut before_long = 0;
     for gap in &gaps[filled..gaps.len() - filled] {
         all += gap.all_ns;
         let fills = gap.evictions as f64 * page_ns >= FILLS * gap.worked_ns as f64;
@@ -109,14 +119,25 @@ fn pages_of_burst(gaps: &[Gap], memory: u64) -> Option<u64> {
         }
         if gap.worked_ns as f64 >= MOST_OF_MEMORY * round_ns {
             in_memory += gap.worked_ns;
+            if pages <= memory {
+                before_long = pages.max(before_long);
+            }
         }
         worked = 0;
+        pauses.push(gap.worked_ns);
         bursts.push(std::mem::replace(&mut pages, 1));
     }
     bursts.push(pages);
     let is_part = |ns: u64, least: f64| ns > 0 && ns as f64 >= least * all as f64;
-    if !is_part(paused, LEAST_PAUSED) && !is_part(in_memory, LEAST_IN_MEMORY) {
+    let is_long_in_memory = is_part(in_memory, LEAST_IN_MEMORY);
+    if is_long_in_memory && before_long * SMALL >= memory {
+        return Some(memory);
+    }
+    if !is_long_in_memory && !is_part(paused, LEAST_PAUSED) {
         return None;
+    }
+    if are_uneven(pauses) {
+        return Some(memory);
     }
     // What is more than memory holds is not there to be used in a pause.
     bursts.retain(|&pages| pages <= memory);
@@ -127,6 +148,17 @@ fn pages_of_burst(gaps: &[Gap], memory: u64) -> Option<u64> {
         seen += pages;
         seen as f64 >= most
     })
+}
+
+/// Whether long ones are much of all pauses, ns.
+fn are_uneven(mut pauses: Vec<u64>) -> bool {
+    pauses.sort_unstable();
+    let Some(middle) = pauses.get(pauses.len() / 2) else {
+        return false;
+    };
+    let is_long = |ns: &&u64| **ns >= UNEVEN * middle;
+    let long: u64 = pauses.iter().filter(is_long).sum();
+    long as f64 >= MUCH_UNEVEN * pauses.iter().sum::<u64>() as f64
 }
 
 #[cfg(test)]
@@ -152,7 +184,7 @@ mod tests {
     /// New pages push out others, and come without a swap-in.
     #[test]
     fn who_goes_through_new_pages_makes_no_pause() {
-        let gaps = gaps(3000, 30_000_000);
+        let gaps = gaps(3000, 15_000_000);
         assert_eq!(found_with(&gaps, 100), Some(3000));
         assert_eq!(found_with(&gaps, 20_000), None);
     }
@@ -163,7 +195,7 @@ mod tests {
         gaps[299_990] = 60_000_000;
         assert_eq!(found(&gaps), None);
         (gaps[140_000], gaps[150_000]) = (60_000_000, 60_000_000);
-        assert_eq!(found(&gaps), Some(10_000));
+        assert_eq!(found(&gaps), Some(MEMORY));
     }
 
     /// Swap-ins a microsecond apart, and a pause after each so many.
@@ -194,12 +226,20 @@ mod tests {
             found(&gaps)
         };
         assert_eq!(found_with(round_ns / 2), None);
-        let found = found_with(round_ns);
-        let is_first = |pages: u64| (15_000..=20_000).contains(&pages);
-        assert!(
-            found.is_some_and(is_first),
-            "{found:?}: the burst before the first"
+        assert_eq!(
+            found_with(round_ns),
+            Some(MEMORY),
+            "all of it may be in use"
         );
+    }
+
+    /// The levels of a sort by halves that fit in memory: bursts of the leaves, and each second pause is one of merging, too.
+    #[test]
+    fn pauses_of_very_different_lengths_may_use_all_of_memory() {
+        let pauses = (1..=64_u64).map(|leaf| 1_500_000 << leaf.trailing_zeros());
+        let gaps = pauses.flat_map(|pause| std::iter::repeat_n(1000, 383).chain([pause]));
+        let gaps: Vec<u64> = gaps.collect();
+        assert_eq!(found(&gaps), Some(MEMORY));
     }
 
     /// Down the columns of one matrix, whose pages come in a burst and stay for many rows of the other, which come a few pages at a time.
@@ -226,7 +266,9 @@ mod tests {
 
     #[test]
     fn a_burst_is_what_comes_back_before_a_pause() {
-        assert_eq!(found(&gaps(3000, 30_000_000)), Some(3000));
+        assert_eq!(found(&gaps(3000, 15_000_000)), Some(3000));
+        assert_eq!(found(&gaps(3000, 30_000_000)), Some(MEMORY), "time for all");
+        assert_eq!(found(&gaps(1000, 30_000_000)), Some(1000), "of few pages");
         // Interruptions, and none.
         assert_eq!(found(&gaps(3000, 2_000_000)), None);
         assert_eq!(found(&gaps(3000, 1000)), None);

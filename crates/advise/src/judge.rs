@@ -96,11 +96,12 @@ impl<'a> Judge<'a> {
     /// Pages read in ahead: all that is not kept, in each round.
     fn streamed(&self, choice: &Choice) -> f64 {
         let object = &self.objects[choice.object];
+        let unseen = self.unseen_rounds[choice.object];
         let rounds = match choice.action {
-            Action::Prefetch(_) if object.returns < RETURNS => 1.0,
+            Action::Prefetch(_) if object.returns < RETURNS => 1.0 + unseen,
             // Of those that begin ever later, what is kept is done with by then: all is missed ([`displaced_bytes`]).
             _ if is_read_ahead(choice) && object.begins_ever_later() => object.rounds(),
-            _ if is_read_ahead(choice) => object.rounds() + self.unseen_rounds[choice.object],
+            _ if is_read_ahead(choice) => object.rounds() + unseen,
             _ => return 0.0,
         };
         let pages = object.bytes.saturating_sub(choice.kept_bytes) / self.run.page_bytes;
