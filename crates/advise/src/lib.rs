@@ -436,7 +436,7 @@ fn best(
     Ok(best.1)
 }
 
-/// Drops the rules without which the program swaps less. What is left of the swap-ins.
+/// Drops the rules without which the program swaps no more. What is left of the swap-ins.
 fn without_harm(judge: &Judge<'_>, choices: &mut [Choice], left_of_streamed: f64) -> f64 {
     let mut share = judge.share_left(choices, left_of_streamed);
     for at in 0..choices.len() {
@@ -446,12 +446,24 @@ fn without_harm(judge: &Judge<'_>, choices: &mut [Choice], left_of_streamed: f64
         let kept = choices[at].clone();
         choices[at].give_up("by simulation the others would lose more than it gained");
         let without = judge.share_left(choices, left_of_streamed);
-        match without <= share {
+        let is_dropped = match tells_how_much_room_there_is(&kept, choices) {
+            true => without < share,
+            false => without <= share,
+        };
+        match is_dropped {
             true => share = without,
             false => choices[at] = kept,
         }
     }
     share
+}
+
+/// Whether it locks something beside what is read ahead of. What fits beside a sweep that is dropped behind stays without a lock, too; but then
+/// the library, to which it raises no faults, takes all of memory for the sweep's own, and what it drops for what would have stayed.
+fn tells_how_much_room_there_is(choice: &Choice, choices: &[Choice]) -> bool {
+    let is_read_ahead =
+        |other: &Choice| matches!(other.action, Action::Stream { .. } | Action::Prefetch(_));
+    matches!(choice.action, Action::Lock { .. }) && choices.iter().any(is_read_ahead)
 }
 
 /// Of all objects; where accesses go is looked at only where that may matter.

@@ -1,6 +1,7 @@
 //! How an object of a recording is known again in another run: by the call path that all its allocations begin with, or
 //! by its symbol.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::collections::HashMap;
@@ -29,12 +30,17 @@ type Place = (Option<String>, Option<String>, Option<u32>, Option<String>);
 
 /// Modules are loaded at multiples of a page: so far, addresses in a process are those that the file states.
 const MODULE_ALIGNMENT: u64 = 4096;
+/// Where the call paths of an object have nothing in common, those that made no more than one in so many of its bytes are left out: the row
+/// of which a vector of vectors is filled with copies.
+const FEW: u64 = 16;
 
 /// The call paths and symbols of a recording.
 pub(crate) struct Targets {
     /// By place: the call paths of its allocations, each as its program's return addresses, innermost first.
     paths: HashMap<Place, Vec<u32>>,
     frames: HashMap<u32, Vec<StackFrame>>,
+    /// What was allocated by each call path, together.
+    bytes: HashMap<u32, u64>,
     globals: Vec<Global>,
     build_ids: BTreeMap<String, String>,
     modules: HashMap<String, Result<ModuleFile, String>>,
@@ -43,11 +49,20 @@ pub(crate) struct Targets {
 
 impl Targets {
     pub(crate) fn read(trace: &Trace) -> Result<Self, TraceError> {
-        let mut used = HashSet::new();
+        let mut bytes: HashMap<u32, u64> = HashMap::new();
         for allocation in trace.rows::<Allocation>()? {
-            used.extend(allocation?.stack);
+            let allocation = allocation?;
+            if let Some(stack) = allocation.stack {
+                let stands_for = allocation.estimated_bytes.unwrap_or(allocation.bytes);
+                let sum = bytes.entry(stack).or_default();
+                *sum = sum.saturating_add(stands_for);
+            }
         }
-        Self::of_stacks(trace, &used)
+        let used = bytes.keys().copied().collect();
+        Ok(Self {
+            bytes,
+            ..Self::of_stacks(trace, &used)?
+        })
     }
 
     /// Of these call paths only.
@@ -85,6 +100,7 @@ impl Targets {
         Ok(Self {
             paths,
             frames,
+            bytes: HashMap::new(),
             globals,
             build_ids: trace.meta().build_ids.clone(),
             modules: modules.collect(),
@@ -167,19 +183,20 @@ impl Targets {
                 paths.unwrap_or_else(|| self.of_line(identity))
             }
         };
-        let mut paths = stacks
-            .iter()
-            .map(|stack| self.path(*stack, &BTreeSet::new()));
-        let mut common = paths.next().ok_or("its call path was not recorded")??;
-        for path in paths {
-            let path = path?;
-            let same = common.iter().zip(&path).take_while(|(a, b)| a == b).count();
-            common.truncate(same);
+        let paths = stacks.iter().map(|stack| {
+            let bytes = self.bytes.get(stack).copied().unwrap_or(0);
+            Ok((self.path(*stack, &BTreeSet::new())?, bytes))
+        });
+        let paths = paths.collect::<Result<Vec<_>, String>>()?;
+        if paths.is_empty() {
+            return Err("its call path was not recorded".to_owned());
         }
-        if common.is_empty() {
-            return Err("its allocations have no call path in common".to_owned());
+        match in_common(&paths) {
+            path if path.is_empty() => {
+                Err("its allocations have no call path in common".to_owned())
+            }
+            path => Ok(Target::Allocation(path)),
         }
-        Ok(Target::Allocation(common))
     }
 
     /// Where the program itself has named the object, its line tells its call paths.
@@ -275,6 +292,34 @@ impl Targets {
     }
 }
 
+/// What these call paths begin with, each with the bytes that it has made: all of them, or else all but those of few bytes.
+fn in_common(paths: &[(Vec<Frame>, u64)]) -> Vec<Frame> {
+    let of = |chosen: &[&Vec<Frame>]| -> Vec<Frame> {
+        let Some((first, rest)) = chosen.split_first() else {
+            return Vec::new();
+        };
+        let same = |path: &Vec<Frame>| first.iter().zip(path).take_while(|(a, b)| a == b).count();
+        let same = rest.iter().map(|path| same(path)).min();
+        first[..same.unwrap_or(first.len())].to_vec()
+    };
+    let all = of(&paths.iter().map(|(path, _)| path).collect::<Vec<_>>());
+    if !all.is_empty() {
+        return all;
+    }
+    let mut most_first: Vec<&(Vec<Frame>, u64)> = paths.iter().collect();
+    most_first.sort_by_key(|(_, bytes)| Reverse(*bytes));
+    let bytes: u64 = paths.iter().map(|(_, bytes)| bytes).sum();
+    let mut few = bytes / FEW;
+    while let Some((_, bytes)) = most_first.last().filter(|(_, bytes)| *bytes <= few) {
+        few -= bytes;
+        most_first.pop();
+    }
+    of(&most_first
+        .into_iter()
+        .map(|(path, _)| path)
+        .collect::<Vec<_>>())
+}
+
 /// Writes into a plan where the libraries that its rules name lay: those that the program loads itself cannot be told from its
 /// file.
 pub(crate) fn name_modules(trace: &Trace, plan: &mut Plan) -> Result<(), TraceError> {
@@ -364,6 +409,7 @@ mod tests {
             let file = ModuleFile::read(Path::new(&library));
             let targets = Targets {
                 paths: HashMap::new(),
+                bytes: HashMap::new(),
                 frames: [(1, frames)].into(),
                 globals: Vec::new(),
                 build_ids: BTreeMap::new(),
@@ -374,6 +420,31 @@ mod tests {
             assert_eq!(path.len(), 1, "{names}");
             assert!(path[0].module.starts_with("libgcc_s"), "{names}");
         }
+    }
+
+    #[test]
+    fn what_few_bytes_come_by_does_not_keep_an_object_from_having_a_rule() {
+        let frame = |module_offset| Frame {
+            module: "program".to_owned(),
+            build_id: None,
+            function: None,
+            module_offset,
+        };
+        let path = |offsets: &[u64]| offsets.iter().copied().map(frame).collect::<Vec<_>>();
+        let (copies, first, other) = (path(&[1, 2, 9]), path(&[5, 9]), path(&[1, 3, 9]));
+        let with = |bytes_of_first| {
+            let of_copies = (copies.clone(), 1000);
+            in_common(&[
+                (first.clone(), bytes_of_first),
+                of_copies,
+                (other.clone(), 500),
+            ])
+        };
+        assert_eq!(with(90), path(&[1]));
+        assert_eq!(with(200), [], "of which much is in no rule");
+        assert_eq!(in_common(&[(copies.clone(), 0)]), copies);
+        let alike = [(path(&[1, 2, 9]), 1), (path(&[1, 2, 8]), 1000)];
+        assert_eq!(in_common(&alike), path(&[1, 2]), "nothing is left out");
     }
 
     #[test]
@@ -400,6 +471,7 @@ mod tests {
         });
         let targets = Targets {
             paths: HashMap::new(),
+            bytes: HashMap::new(),
             frames: [(1, stack(1, 0x5000)), (2, stack(2, 0x6000))].into(),
             globals: Vec::new(),
             build_ids: BTreeMap::new(),

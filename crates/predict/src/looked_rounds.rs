@@ -42,19 +42,19 @@ impl Region {
         let mut waits = Waits::default();
         firsts.for_each(|first| waits.add(look.wait_of(first), 1.0 / accessed));
         self.looks += 1.0;
-        self.together += f64::from(u8::from(waits.iter().any(|wait| wait.2 > MOSTLY)));
+        self.together += f64::from(u8::from(waits.iter().any(|wait| wait.pages > MOSTLY)));
         self.longest = self.longest.max(look.interval());
-        for &(from, to, share) in waits.iter() {
-            self.of_looks.add((from, to), share);
-            self.of_pages.add((from, to), share * accessed);
+        for wait in waits.iter() {
+            let share = wait.pages;
+            self.of_looks.add((wait.from, wait.to), share);
+            self.of_pages.add((wait.from, wait.to), share * accessed);
         }
     }
 
     /// Its pages are accessed one soon after the other: each look finds them together, and not all between the same glances.
     fn is_in_order(&self) -> bool {
-        let first = |&&(from, ..): &&(f64, f64, f64)| from == 0.0;
-        let before_first = self.of_looks.iter().filter(first);
-        let before_first: f64 = before_first.map(|wait| wait.2).sum();
+        let before_first = self.of_looks.iter().filter(|wait| wait.from == 0.0);
+        let before_first: f64 = before_first.map(|wait| wait.pages).sum();
         let at_times = (1.0 - MOSTLY)..MOSTLY;
         self.looks >= LEAST_LOOKS
             && self.together >= self.looks * MOSTLY_TOGETHER
@@ -92,7 +92,7 @@ impl RoundsOfRegions {
         for region in regions.values() {
             all.longest = all.longest.max(region.longest);
             let waits = region.of_looks.iter();
-            waits.for_each(|&(from, to, looks)| all.of_looks.add((from, to), looks));
+            waits.for_each(|wait| all.of_looks.add((wait.from, wait.to), wait.pages));
         }
         let common = all.of_looks.round(all.longest).map(|(length, _)| length);
         let rounds = regions

@@ -12,11 +12,23 @@ const NEAR: f64 = 32.0;
 /// Where all come within a round, at most so many come later.
 const MOST_LATER: f64 = 0.1;
 
-/// How long pages waited for their first access: between which times, ns, and how many did.
+/// How long some pages waited for their first access.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wait {
+    /// So long at least, ns: they were not accessed at the glance before,
+    pub(crate) from: f64,
+    /// and so long at most: they were at the next.
+    pub(crate) to: f64,
+    /// How many pages did.
+    pub(crate) pages: f64,
+}
+
+/// Waits of many pages, those of about the same times together.
 #[derive(Default)]
-pub(crate) struct Waits(Vec<(f64, f64, f64)>);
+pub(crate) struct Waits(Vec<Wait>);
 
 impl Waits {
+    /// So many pages waited from so long to so long, ns.
     pub(crate) fn add(&mut self, (from, to): (f64, f64), pages: f64) {
         // Glances of many looks are about as far from the clearing as each other.
         let about = |time: f64| match time {
@@ -24,10 +36,10 @@ impl Waits {
             _ => ((time.log2() * NEAR).round() / NEAR).exp2(),
         };
         let (from, to) = (about(from), about(to));
-        let same = |wait: &&mut (f64, f64, f64)| (wait.0, wait.1) == (from, to);
-        match self.0.iter_mut().find(same) {
-            Some(wait) => wait.2 += pages,
-            None => self.0.push((from, to, pages)),
+        let is_same = |wait: &&mut Wait| (wait.from, wait.to) == (from, to);
+        match self.0.iter_mut().find(is_same) {
+            Some(wait) => wait.pages += pages,
+            None => self.0.push(Wait { from, to, pages }),
         }
     }
 
@@ -35,20 +47,19 @@ impl Waits {
     pub(crate) fn sum(&self) -> f64 {
         let waits = self.0.iter();
         waits
-            .map(|(from, to, pages)| pages * (from + to) / 2.0)
+            .map(|wait| wait.pages * (wait.from + wait.to) / 2.0)
             .sum()
     }
 
-    /// So many of them waited between these times.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &(f64, f64, f64)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Wait> {
         self.0.iter()
     }
 
     /// Whether all may have come within a round of this length, but for a few.
     pub(crate) fn fit(&self, length: f64) -> bool {
-        let all: f64 = self.0.iter().map(|wait| wait.2).sum();
-        let later = self.0.iter().filter(|wait| wait.0 >= length);
-        later.map(|wait| wait.2).sum::<f64>() <= all * MOST_LATER
+        let all: f64 = self.0.iter().map(|wait| wait.pages).sum();
+        let later = self.0.iter().filter(|wait| wait.from >= length);
+        later.map(|wait| wait.pages).sum::<f64>() <= all * MOST_LATER
     }
 
     /// The rate of the exponentially distributed waits of which only those up to the look are seen that makes these likeliest, per ns, and
@@ -60,9 +71,9 @@ impl Waits {
         // ln(exp(-x) - exp(-y)), given that it is at most the interval.
         let likelihood = |rate: f64| -> f64 {
             let below = |x: f64| (-(-x).exp_m1()).ln();
-            let of = |&(from, to, pages): &(f64, f64, f64)| {
-                let length = (to - from).max(1.0);
-                pages * (below(rate * length) - rate * from - below(rate * interval))
+            let of = |wait: &Wait| {
+                let length = (wait.to - wait.from).max(1.0);
+                wait.pages * (below(rate * length) - rate * wait.from - below(rate * interval))
             };
             self.0.iter().map(of).sum()
         };
@@ -88,9 +99,9 @@ impl Waits {
     /// length of a round that makes their waits likeliest, ns, and the logarithm of how likely they are. `None`: all came before the
     /// first glance, so that it may be any shorter time.
     pub(crate) fn round(&self, interval: f64) -> Option<(f64, f64)> {
-        let ends = self.0.iter().filter(|wait| wait.0 == 0.0);
-        let soonest = ends.map(|wait| wait.1).min_by(f64::total_cmp)?;
-        if self.0.iter().all(|wait| wait.0 == 0.0) {
+        let ends = self.0.iter().filter(|wait| wait.from == 0.0);
+        let soonest = ends.map(|wait| wait.to).min_by(f64::total_cmp)?;
+        if self.0.iter().all(|wait| wait.from == 0.0) {
             return None;
         }
         let ratio = (interval / soonest).max(1.0).powf(1.0 / LENGTHS as f64);
@@ -102,10 +113,10 @@ impl Waits {
 
     /// The logarithm of how likely these waits are where a round takes so long, ns.
     pub(crate) fn likelihood_of_round(&self, length: f64, interval: f64) -> f64 {
-        let of = |&(from, to, pages): &(f64, f64, f64)| {
-            let within = (to.min(length) - from).max(0.0) / length;
-            let astray = (to - from).max(1.0) / interval;
-            pages * ((1.0 - ASTRAY) * within + ASTRAY * astray).ln()
+        let of = |wait: &Wait| {
+            let within = (wait.to.min(length) - wait.from).max(0.0) / length;
+            let astray = (wait.to - wait.from).max(1.0) / interval;
+            wait.pages * ((1.0 - ASTRAY) * within + ASTRAY * astray).ln()
         };
         self.0.iter().map(of).sum()
     }

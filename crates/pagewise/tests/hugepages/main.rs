@@ -37,13 +37,32 @@ const HOUSEKEEPING: Duration = Duration::from_secs(1);
 /// A program of tests/programs/regions.c, which runs until it is told to end.
 struct Regions {
     child: Child,
+    /// Its number: of the child, or of what that has started.
+    id: u32,
     address: u64,
     said: BufReader<std::process::ChildStdout>,
 }
 
 impl Regions {
     fn start(folder: &Path, words: &str) -> Self {
-        let mut child = Command::new(folder.join("regions"))
+        Self::begin(&mut Command::new(folder.join("regions")), words)
+    }
+
+    /// As container runtimes do it: it has numbers of processes, mounts, a network and a host's name of its own.
+    fn start_in_container(folder: &Path, words: &str) -> Self {
+        let mut command = Command::new("unshare");
+        command.args(["--pid", "--fork", "--kill-child", "--mount-proc"]);
+        command.args(["--net", "--uts", "--ipc"]);
+        let mut started = Self::begin(command.arg(folder.join("regions")), words);
+        let id = started.id;
+        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
+        let only = children.expect("its children");
+        started.id = only.trim().parse().expect("one number");
+        started
+    }
+
+    fn begin(command: &mut Command, words: &str) -> Self {
+        let mut child = command
             .args(words.split_whitespace())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -56,6 +75,7 @@ impl Regions {
         let address = line.trim().strip_prefix("ready ").expect("it is ready");
         let address = u64::from_str_radix(address, 16).expect("an address");
         Self {
+            id: child.id(),
             child,
             address,
             said,
@@ -63,12 +83,12 @@ impl Regions {
     }
 
     fn pid(&self) -> String {
-        self.child.id().to_string()
+        self.id.to_string()
     }
 
     /// Kilobytes of a line in smaps_rollup.
     fn kilobytes(&self, key: &str) -> u64 {
-        let path = format!("/proc/{}/smaps_rollup", self.child.id());
+        let path = format!("/proc/{}/smaps_rollup", self.id);
         let text = std::fs::read_to_string(path).expect("it runs");
         let line = text
             .lines()
@@ -180,6 +200,21 @@ fn the_hottest_regions_become_huge_pages_wherever_they_lie() {
     let scan = scan(&folder, &program);
     assert_eq!(huge(&scan, &program), [20, 21, 22, 23], "{scan:#}");
     assert_eq!(scan["huge_bytes"], 4 * REGION);
+    program.assert_unharmed();
+    machine.assert_restored();
+}
+
+#[test]
+fn a_program_in_a_container_is_managed_from_outside_as_any_other() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    let program = Regions::start_in_container(folder.path(), "hot 48 8");
+    let ended = manage(&folder, "--once --max-promotions 4", &program);
+    assert!(ended.stderr.contains("4 promoted, 0 split"), "{ended:#?}");
+    let scan = scan(&folder, &program);
+    assert_eq!(huge(&scan, &program), [20, 21, 22, 23], "{scan:#}");
     program.assert_unharmed();
     machine.assert_restored();
 }
