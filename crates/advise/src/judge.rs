@@ -100,8 +100,8 @@ impl<'a> Judge<'a> {
         let rounds = match choice.action {
             Action::Prefetch(_) if object.returns < RETURNS => 1.0 + unseen,
             // Of those that begin ever later, what is kept is done with by then: all is missed ([`displaced_bytes`]).
-            _ if is_read_ahead(choice) && object.begins_ever_later() => object.rounds(),
-            _ if is_read_ahead(choice) => object.rounds() + unseen,
+            _ if choice.is_read_ahead() && object.begins_ever_later() => object.rounds(),
+            _ if choice.is_read_ahead() => object.rounds() + unseen,
             _ => return 0.0,
         };
         let pages = object.bytes.saturating_sub(choice.kept_bytes) / self.run.page_bytes;
@@ -147,7 +147,7 @@ fn displaced_bytes(
         let choice = choices.iter().find(|choice| choice.object == at);
         let own = choice.map_or(0, |choice| choice.kept_bytes);
         let rest = objects[at].bytes.saturating_sub(own);
-        match choice.is_some_and(is_read_ahead) {
+        match choice.is_some_and(Choice::is_read_ahead) {
             // What is read ahead counts by what is not kept: but for a start that later rounds leave out.
             true if objects[at].begins_ever_later() => rounds * objects[at].bytes as f64,
             false if kept > own && rest > room => rounds * rest as f64,
@@ -155,10 +155,6 @@ fn displaced_bytes(
         }
     };
     unseen_rounds.iter().enumerate().map(missed).sum()
-}
-
-fn is_read_ahead(choice: &Choice) -> bool {
-    matches!(choice.action, Action::Stream { .. } | Action::Prefetch(_))
 }
 
 /// Of a page so far into its block, of whose object so many bytes lie before it.

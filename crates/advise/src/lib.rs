@@ -397,7 +397,9 @@ fn best(
 ) -> Result<Vec<Choice>, TraceError> {
     let choose = |manner| {
         let choices = choose::choose(facts, run, memory_bytes, manner);
-        predict::without_small_gains(choices, facts, run)
+        let mut choices = predict::without_small_gains(choices, facts, run);
+        choose::lock_beside_sweeps(&mut choices, facts, run, memory_bytes);
+        choices
     };
     let careful = choose(Manner::Careful);
     let Some(model) = model else {
@@ -461,9 +463,7 @@ fn without_harm(judge: &Judge<'_>, choices: &mut [Choice], left_of_streamed: f64
 /// Whether it locks something beside what is read ahead of. What fits beside a sweep that is dropped behind stays without a lock, too; but then
 /// the library, to which it raises no faults, takes all of memory for the sweep's own, and what it drops for what would have stayed.
 fn tells_how_much_room_there_is(choice: &Choice, choices: &[Choice]) -> bool {
-    let is_read_ahead =
-        |other: &Choice| matches!(other.action, Action::Stream { .. } | Action::Prefetch(_));
-    matches!(choice.action, Action::Lock { .. }) && choices.iter().any(is_read_ahead)
+    matches!(choice.action, Action::Lock { .. }) && choices.iter().any(Choice::is_read_ahead)
 }
 
 /// Of all objects; where accesses go is looked at only where that may matter.

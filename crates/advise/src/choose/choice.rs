@@ -22,6 +22,16 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
+    /// It does something.
+    pub(crate) fn acts(&self) -> bool {
+        self.action != Action::Nothing
+    }
+
+    /// Its sweeps are read ahead of.
+    pub(crate) fn is_read_ahead(&self) -> bool {
+        matches!(self.action, Action::Stream { .. } | Action::Prefetch(_))
+    }
+
     /// Nothing is done after all.
     pub(crate) fn give_up(&mut self, why: &str) {
         if self.action == Action::Nothing {
@@ -57,6 +67,13 @@ pub(super) fn lock(at: usize, object: &ObjectFacts) -> Choice {
         ),
         kept_bytes: object.bytes,
         hot: None,
+    }
+}
+
+pub(super) fn lock_beside(at: usize, object: &ObjectFacts) -> Choice {
+    Choice {
+        why: "mostly in memory beside what is read ahead of: locked, it is known how much room there is for that".to_owned(),
+        ..lock(at, object)
     }
 }
 

@@ -18,6 +18,7 @@ mod tests;
 mod words;
 
 use self::choice::lock;
+use self::choice::lock_beside;
 use self::choice::lock_hot;
 use self::choice::lock_part;
 use self::choice::lock_swept;
@@ -184,6 +185,38 @@ pub(crate) fn choose(
         });
     }
     choices.into_iter().flatten().collect()
+}
+
+/// Locks what is mostly in memory beside what is read ahead of, where there is room: it has its memory already, but raises no faults, so that
+/// the library would take all of memory for the sweep's own ([`crate::best`]).
+pub(crate) fn lock_beside_sweeps(
+    choices: &mut [Choice],
+    objects: &[ObjectFacts],
+    run: &RunFacts,
+    memory_bytes: u64,
+) {
+    if !choices.iter().any(Choice::is_read_ahead) {
+        return;
+    }
+    for at in 0..choices.len() {
+        let kept: u64 = choices.iter().map(|choice| choice.kept_bytes).sum();
+        let object = &objects[choices[at].object];
+        let is_locked = |of: usize| {
+            choices
+                .iter()
+                .any(|choice| choice.object == of && choice.kept_bytes > 0)
+        };
+        let others = (0..objects.len()).filter(|&of| of != choices[at].object && !is_locked(of));
+        let stays: u64 = others.map(|of| bytes_that_stay(&objects[of])).sum();
+        let left = lock_budget(memory_bytes).saturating_sub(kept + stays);
+        let left = left.min(run.lockable_bytes.unwrap_or(u64::MAX).saturating_sub(kept));
+        if !choices[at].acts()
+            && bytes_that_stay(object) > 0
+            && object.bytes <= left.min(object.lockable_bytes())
+        {
+            choices[at] = lock_beside(choices[at].object, object);
+        }
+    }
 }
 
 /// What may still be locked, and what is not.
