@@ -233,6 +233,34 @@ fn what_is_mostly_in_memory_keeps_its_memory_beside_a_sweep() {
     }
 }
 
+#[test]
+fn what_stays_beside_a_sweep_that_is_read_ahead_of_is_locked_where_there_is_room() {
+    let mut table = object("table", 64, 20, 1.2, Pattern::Once);
+    table.resident_share = Some(0.95);
+    let sweep = object("sweep", 512, 900, 4.0, Pattern::Loop);
+    let objects = [table, sweep];
+    let locked = |objects: &[ObjectFacts], lockable_mib: Option<u64>| {
+        let mut run = run(objects, 1000);
+        run.lockable_bytes = lockable_mib.map(|mib| mib * MIB);
+        let mut choices = choose(objects, &run, 256 * MIB, Manner::Careful);
+        lock_beside_sweeps(&mut choices, objects, &run, 256 * MIB);
+        let kept: u64 = choices.iter().map(|choice| choice.kept_bytes).sum();
+        assert!(kept <= lock_budget(256 * MIB), "{choices:?}");
+        let of_table = choices.iter().find(|choice| choice.object == 0);
+        of_table.map(|choice| choice.action.name())
+    };
+    assert_eq!(locked(&objects, None), Some("lock"));
+    assert_eq!(locked(&objects, Some(100)), Some("nothing"), "not allowed");
+    // It is not there.
+    let mut away = objects.clone();
+    away[0].resident_share = Some(0.6);
+    assert_eq!(locked(&away, None), Some("nothing"));
+    // Nothing is read ahead of, and nothing dropped.
+    let mut list = objects;
+    list[1].pattern = Some(Pattern::UnorderedLoop);
+    assert_eq!(locked(&list, None), Some("nothing"));
+}
+
 /// A small array is gone through four times for each time of a large one: three of these raise no faults.
 #[test]
 fn the_smallest_may_be_kept_before_what_swaps_more() {
