@@ -332,7 +332,7 @@ const BROUGHT_IN_SHARE: f64 = 0.01;
 fn was_cached_before(context: &IoContext) -> bool {
     let brought_in = context.missed_bytes.zip(context.ahead_bytes);
     let brought_in = brought_in.map(|(missed, ahead)| missed.saturating_add(ahead));
-    context.does == Use::Read && was_there(brought_in, context.reuse)
+    context.does == Use::Read && !is_out_of_reach(context) && was_there(brought_in, context.reuse)
 }
 
 fn was_there(brought_in_bytes: Option<u64>, reuse: Option<Reuse>) -> bool {
