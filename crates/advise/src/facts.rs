@@ -1,5 +1,6 @@
 //! The numbers that advice goes by.
 
+use pagewise_analyze::Counts;
 use pagewise_analyze::Findings;
 use pagewise_analyze::Object;
 use pagewise_analyze::ObjectKind;
@@ -31,6 +32,11 @@ const MOST_STRIDE: u64 = 4;
 const FIRST_PART: u64 = 8;
 /// What comes back less than so many times as often as all of an object comes back seldom.
 const SELDOM: f64 = 0.75;
+const PAGE: u64 = 4096;
+/// What left and came back once: so large a part of what it has at least,
+const MOST_OF_IT: f64 = 0.5;
+/// no more often than so many times a page, and of what came back no more left again.
+const ABOUT_ONCE: f64 = 1.15;
 /// A phase counts if it has this share of an object's swap-ins.
 const LEAST_PHASE: f64 = 0.1;
 /// Who waits all the time does something now and then all the same.
@@ -56,6 +62,8 @@ pub(crate) struct ObjectFacts {
     pub(crate) wanted_rate: Option<f64>,
     /// Mean share in memory, 0 to 1.
     pub(crate) resident_share: Option<f64>,
+    /// Most of it left once, came back once, and was in memory then.
+    pub(crate) stays_once_back: bool,
     /// How large a block is on average.
     pub(crate) block_bytes: u64,
     /// In how many pieces its blocks lie, as the preloaded library sees it.
@@ -70,6 +78,19 @@ pub(crate) struct ObjectFacts {
     pub(crate) is_one_block: bool,
     /// Which parts of it are accessed most; `None`: that was not looked at.
     pub(crate) heat: Option<Heat>,
+}
+
+/// Whether these left once, as memory was filled, came back once, as they were wanted, and hardly left again, though others did.
+fn stays_once_back(objects: &[&Object], distinct_pages: u64) -> bool {
+    let counts: Counts = objects.iter().map(|object| &object.counts).sum();
+    let bytes: u64 = objects.iter().map(|object| object.bytes.unwrap_or(0)).sum();
+    let pages = bytes / PAGE;
+    let about = |many: u64, few: u64| many as f64 <= ABOUT_ONCE * few as f64;
+    distinct_pages > 0
+        && distinct_pages as f64 >= MOST_OF_IT * pages as f64
+        && counts.evictions > 0
+        && about(counts.swap_ins, distinct_pages)
+        && about(counts.evictions, counts.swap_ins)
 }
 
 impl ObjectFacts {
@@ -101,6 +122,7 @@ impl ObjectFacts {
             swept_rounds: swept_rounds(first),
             wanted_rate: None,
             resident_share: subject.mean(|object| object.resident_share),
+            stays_once_back: stays_once_back(&subject.objects, distinct_pages),
             block_bytes,
             pieces: pieces.max(1),
             // Of what grows, the first blocks are small, and sampled: what counts is how large one is on average.
@@ -457,6 +479,25 @@ pub(crate) mod tests {
         let little = facts_of(&[blocks(100 << 10, 1, 1)]);
         assert!(!little.can_have_rule);
         assert!(little.why_no_rule().contains("it is 100 KiB"), "{little:?}");
+    }
+
+    #[test]
+    fn what_left_once_and_came_back_once_stays_but_not_what_left_again() {
+        let stays = |evictions, swap_ins, distinct_pages| {
+            let mut table = object("table", 1000 * PAGE, 1);
+            table.counts.evictions = evictions;
+            table.counts.swap_ins = swap_ins;
+            table.distinct_pages = distinct_pages;
+            facts_of(&[table]).stays_once_back
+        };
+        assert!(stays(1050, 1040, 990));
+        assert!(
+            !stays(1900, 1000, 990),
+            "it left again when it was done with"
+        );
+        assert!(!stays(4000, 4000, 990), "again and again");
+        assert!(!stays(1000, 300, 300), "most of it was not wanted");
+        assert!(!stays(0, 1000, 990), "evictions are not known");
     }
 
     #[test]

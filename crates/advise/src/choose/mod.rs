@@ -49,6 +49,8 @@ pub(crate) const RETURNS: f64 = 1.5;
 /// An object of which more is in memory all the time is mostly found there: swap-ins do not tell how often. One that is swept
 /// and never found has less, unless it is alone with the memory.
 const MOSTLY_RESIDENT: f64 = 0.85;
+/// What stays once it is back is there for half of the time at least: else it comes back as the run ends.
+const HALF_RESIDENT: f64 = 0.5;
 /// Bytes that a swap-in brings at least.
 const PAGE: u64 = 4096;
 /// What is used again and again and is not mostly in memory does not fit for sure if it is so many times what is left for it.
@@ -273,10 +275,14 @@ fn bytes_in_use(object: &ObjectFacts, locked: &ObjectFacts) -> u64 {
     }
 }
 
-/// What an object has of memory that is short, if it is mostly there: the kernel keeps what is used.
+/// What an object has of memory that is short, if it is mostly there: the kernel keeps what is used. In no order, it also is what came back once
+/// and stayed: by how long it was out before, a table that is looked up all the time was in memory for 84 to 94 % of the time.
 fn bytes_that_stay(object: &ObjectFacts) -> u64 {
     match object.resident_share {
         Some(share) if share > MOSTLY_RESIDENT => object.resident_bytes(),
+        Some(share) if share > HALF_RESIDENT && object.stays_once_back && !object.is_swept() => {
+            object.bytes
+        }
         _ => 0,
     }
 }

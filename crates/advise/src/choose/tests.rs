@@ -18,6 +18,7 @@ fn object(name: &str, mib: u64, stall_ms: u64, returns: f64, pattern: Pattern) -
         swept_rounds: 0.0,
         wanted_rate: None,
         resident_share: Some(0.5),
+        stays_once_back: false,
         block_bytes: mib * MIB,
         pieces: 1,
         can_have_rule: true,
@@ -138,6 +139,7 @@ fn who_hardly_waits_needs_no_plan() {
 fn of_what_just_fits_together_nothing_is_locked() {
     let used = |name, pattern| ObjectFacts {
         resident_share: Some(0.9),
+        stays_once_back: false,
         ..object(name, 48, 50, 3.0, pattern)
     };
     let mut objects = vec![
@@ -253,8 +255,12 @@ fn what_stays_beside_a_sweep_that_is_read_ahead_of_is_locked_where_there_is_room
     assert_eq!(locked(&objects, Some(100)), Some("nothing"), "not allowed");
     // It is not there.
     let mut away = objects.clone();
-    away[0].resident_share = Some(0.6);
+    away[0].resident_share = Some(0.8);
     assert_eq!(locked(&away, None), Some("nothing"));
+    away[0].stays_once_back = true;
+    assert_eq!(locked(&away, None), Some("lock"));
+    away[0].resident_share = Some(0.4);
+    assert_eq!(locked(&away, None), Some("nothing"), "it came late");
     // Nothing is read ahead of, and nothing dropped.
     let mut list = objects;
     list[1].pattern = Some(Pattern::UnorderedLoop);
