@@ -33,9 +33,7 @@ const FIRST_PART: u64 = 8;
 /// What comes back less than so many times as often as all of an object comes back seldom.
 const SELDOM: f64 = 0.75;
 const PAGE: u64 = 4096;
-/// What left and came back once: so large a part of what it has at least,
-const MOST_OF_IT: f64 = 0.5;
-/// no more often than so many times a page, and of what came back no more left again.
+/// What left once comes back no more often than so many times a page, and so many times what came back or stayed away has left.
 const ABOUT_ONCE: f64 = 1.15;
 /// A phase counts if it has this share of an object's swap-ins.
 const LEAST_PHASE: f64 = 0.1;
@@ -62,8 +60,8 @@ pub(crate) struct ObjectFacts {
     pub(crate) wanted_rate: Option<f64>,
     /// Mean share in memory, 0 to 1.
     pub(crate) resident_share: Option<f64>,
-    /// Most of it left once, came back once, and was in memory then.
-    pub(crate) stays_once_back: bool,
+    /// What of it left once, came back once, and was in memory then; 0: it left again, or that is not known.
+    pub(crate) stays_once_back_bytes: u64,
     /// How large a block is on average.
     pub(crate) block_bytes: u64,
     /// In how many pieces its blocks lie, as the preloaded library sees it.
@@ -80,17 +78,19 @@ pub(crate) struct ObjectFacts {
     pub(crate) heat: Option<Heat>,
 }
 
-/// Whether these left once, as memory was filled, came back once, as they were wanted, and hardly left again, though others did.
-fn stays_once_back(objects: &[&Object], distinct_pages: u64) -> bool {
+/// What of these left once, as memory was filled, came back once, as it was wanted, and hardly left again, though others did; else 0.
+fn stays_once_back_bytes(objects: &[&Object], distinct_pages: u64) -> u64 {
     let counts: Counts = objects.iter().map(|object| &object.counts).sum();
     let bytes: u64 = objects.iter().map(|object| object.bytes.unwrap_or(0)).sum();
-    let pages = bytes / PAGE;
+    let never_back = (bytes / PAGE).saturating_sub(distinct_pages);
     let about = |many: u64, few: u64| many as f64 <= ABOUT_ONCE * few as f64;
-    distinct_pages > 0
-        && distinct_pages as f64 >= MOST_OF_IT * pages as f64
-        && counts.evictions > 0
+    let stays = counts.evictions > 0
         && about(counts.swap_ins, distinct_pages)
-        && about(counts.evictions, counts.swap_ins)
+        && about(counts.evictions, counts.swap_ins + never_back);
+    match stays {
+        true => distinct_pages * PAGE,
+        false => 0,
+    }
 }
 
 impl ObjectFacts {
@@ -122,7 +122,7 @@ impl ObjectFacts {
             swept_rounds: swept_rounds(first),
             wanted_rate: None,
             resident_share: subject.mean(|object| object.resident_share),
-            stays_once_back: stays_once_back(&subject.objects, distinct_pages),
+            stays_once_back_bytes: stays_once_back_bytes(&subject.objects, distinct_pages),
             block_bytes,
             pieces: pieces.max(1),
             // Of what grows, the first blocks are small, and sampled: what counts is how large one is on average.
@@ -488,16 +488,17 @@ pub(crate) mod tests {
             table.counts.evictions = evictions;
             table.counts.swap_ins = swap_ins;
             table.distinct_pages = distinct_pages;
-            facts_of(&[table]).stays_once_back
+            facts_of(&[table]).stays_once_back_bytes / PAGE
         };
-        assert!(stays(1050, 1040, 990));
-        assert!(
-            !stays(1900, 1000, 990),
+        assert_eq!(stays(1050, 1040, 990), 990);
+        assert_eq!(
+            stays(1900, 1000, 990),
+            0,
             "it left again when it was done with"
         );
-        assert!(!stays(4000, 4000, 990), "again and again");
-        assert!(!stays(1000, 300, 300), "most of it was not wanted");
-        assert!(!stays(0, 1000, 990), "evictions are not known");
+        assert_eq!(stays(4000, 4000, 990), 0, "again and again");
+        assert_eq!(stays(1000, 300, 300), 300, "the rest was not wanted");
+        assert_eq!(stays(0, 1000, 990), 0, "evictions are not known");
     }
 
     #[test]

@@ -258,7 +258,7 @@ mod tests {
             swept_rounds: 0.0,
             wanted_rate: None,
             resident_share: Some(0.5),
-            stays_once_back: false,
+            stays_once_back_bytes: 0,
             block_bytes: 512 << 20,
             pieces: 1,
             can_have_rule: true,

@@ -213,7 +213,7 @@ pub(crate) fn lock_beside_sweeps(
         let left = lock_budget(memory_bytes).saturating_sub(kept + stays);
         let left = left.min(run.lockable_bytes.unwrap_or(u64::MAX).saturating_sub(kept));
         if !choices[at].acts()
-            && bytes_that_stay(object) > 0
+            && 2 * bytes_that_stay(object) > object.bytes
             && object.bytes <= left.min(object.lockable_bytes())
         {
             choices[at] = lock_beside(choices[at].object, object);
@@ -280,8 +280,10 @@ fn bytes_in_use(object: &ObjectFacts, locked: &ObjectFacts) -> u64 {
 fn bytes_that_stay(object: &ObjectFacts) -> u64 {
     match object.resident_share {
         Some(share) if share > MOSTLY_RESIDENT => object.resident_bytes(),
-        Some(share) if share > HALF_RESIDENT && object.stays_once_back && !object.is_swept() => {
-            object.bytes
+        Some(_) if !object.is_swept() => {
+            let stays = object.stays_once_back_bytes;
+            let is_there = object.resident_bytes() as f64 >= HALF_RESIDENT * stays as f64;
+            if is_there { stays } else { 0 }
         }
         _ => 0,
     }

@@ -18,7 +18,7 @@ fn object(name: &str, mib: u64, stall_ms: u64, returns: f64, pattern: Pattern) -
         swept_rounds: 0.0,
         wanted_rate: None,
         resident_share: Some(0.5),
-        stays_once_back: false,
+        stays_once_back_bytes: 0,
         block_bytes: mib * MIB,
         pieces: 1,
         can_have_rule: true,
@@ -139,7 +139,7 @@ fn who_hardly_waits_needs_no_plan() {
 fn of_what_just_fits_together_nothing_is_locked() {
     let used = |name, pattern| ObjectFacts {
         resident_share: Some(0.9),
-        stays_once_back: false,
+        stays_once_back_bytes: 0,
         ..object(name, 48, 50, 3.0, pattern)
     };
     let mut objects = vec![
@@ -257,7 +257,7 @@ fn what_stays_beside_a_sweep_that_is_read_ahead_of_is_locked_where_there_is_room
     let mut away = objects.clone();
     away[0].resident_share = Some(0.8);
     assert_eq!(locked(&away, None), Some("nothing"));
-    away[0].stays_once_back = true;
+    away[0].stays_once_back_bytes = 60 * MIB;
     assert_eq!(locked(&away, None), Some("lock"));
     away[0].resident_share = Some(0.4);
     assert_eq!(locked(&away, None), Some("nothing"), "it came late");
