@@ -22,7 +22,7 @@ const LEAST_IN_MEMORY: f64 = 0.1;
 /// There is no telling what it uses in those: all that is in memory, it may be (whatever was locked of that sort's, it was slower). But where
 /// fewer pages than one in so many came back before them, it works on a few pages.
 const SMALL: u64 = 16;
-/// Nor where pauses so many times as long as the one in the middle are so large a part of them all: who uses the same pages in each, as many
+/// Nor is there where pauses so many times as long as the one in the middle are so large a part of them all: who uses the same pages in each, as many
 /// times, makes pauses of one length; a sort by halves makes one twice as long, of twice as many pages, for each two.
 const UNEVEN: u64 = 4;
 const MUCH_UNEVEN: f64 = 0.33;

@@ -78,21 +78,6 @@ pub(crate) struct ObjectFacts {
     pub(crate) heat: Option<Heat>,
 }
 
-/// What of these left once, as memory was filled, came back once, as it was wanted, and hardly left again, though others did; else 0.
-fn stays_once_back_bytes(objects: &[&Object], distinct_pages: u64) -> u64 {
-    let counts: Counts = objects.iter().map(|object| &object.counts).sum();
-    let bytes: u64 = objects.iter().map(|object| object.bytes.unwrap_or(0)).sum();
-    let never_back = (bytes / PAGE).saturating_sub(distinct_pages);
-    let about = |many: u64, few: u64| many as f64 <= ABOUT_ONCE * few as f64;
-    let stays = counts.evictions > 0
-        && about(counts.swap_ins, distinct_pages)
-        && about(counts.evictions, counts.swap_ins + never_back);
-    match stays {
-        true => distinct_pages * PAGE,
-        false => 0,
-    }
-}
-
 impl ObjectFacts {
     pub(crate) fn of(subject: &Subject<'_>) -> Self {
         let first = subject.first();
@@ -122,7 +107,7 @@ impl ObjectFacts {
             swept_rounds: swept_rounds(first),
             wanted_rate: None,
             resident_share: subject.mean(|object| object.resident_share),
-            stays_once_back_bytes: stays_once_back_bytes(&subject.objects, distinct_pages),
+            stays_once_back_bytes: stays_once_back_bytes(&subject.objects, bytes, distinct_pages),
             block_bytes,
             pieces: pieces.max(1),
             // Of what grows, the first blocks are small, and sampled: what counts is how large one is on average.
@@ -282,6 +267,21 @@ fn wide_step(facts: &PatternFacts) -> Option<u64> {
 fn share_of_pass(object: &Object) -> f64 {
     let steps = phases_that_count(object).filter_map(|facts| wide_step(&facts));
     steps.min().map_or(0.0, |pages| 1.0 / pages as f64)
+}
+
+/// What of these left once, as memory was filled, came back once, as it was wanted, and hardly left again, though others did; else 0. They have
+/// so many bytes, and so many of their pages came back.
+fn stays_once_back_bytes(objects: &[&Object], bytes: u64, distinct_pages: u64) -> u64 {
+    let counts: Counts = objects.iter().map(|object| &object.counts).sum();
+    let never_back = (bytes / PAGE).saturating_sub(distinct_pages);
+    let about = |many: u64, few: u64| many as f64 <= ABOUT_ONCE * few as f64;
+    let stays = counts.evictions > 0
+        && about(counts.swap_ins, distinct_pages)
+        && about(counts.evictions, counts.swap_ins + never_back);
+    match stays {
+        true => distinct_pages * PAGE,
+        false => 0,
+    }
 }
 
 /// Of a program with phases, only those count in which the object is swept, each by how long a page was away in it.

@@ -272,14 +272,14 @@ pub(crate) fn advise(
                 });
             }
             Err(why) => {
-                is_help_unnamed |= choice.action != Action::Nothing;
+                is_help_unnamed |= choice.acts();
                 unnamed.push((subject.name(), why));
             }
         }
     }
     unnamed.extend(costly_without_rule(&subjects, &facts, &run));
     let predicted = predict::of_all(&kept, &facts, &run);
-    let does_nothing = kept.iter().all(|choice| choice.action == Action::Nothing);
+    let does_nothing = !kept.iter().any(Choice::acts);
     let words = match does_nothing && is_help_unnamed {
         true => {
             "do nothing: what would help cannot be known again in another run, see below".to_owned()
@@ -417,8 +417,7 @@ fn best(
         }
     }
     // Nothing is there to be judged, which takes a look at all events and some seconds.
-    let does_nothing = |choice: &Choice| choice.action == Action::Nothing;
-    if ways.iter().flatten().all(does_nothing) {
+    if !ways.iter().flatten().any(Choice::acts) {
         return Ok(ways.swap_remove(0));
     }
     let judge = Judge::new(trace, subjects, (facts, run), model, memory_bytes)?;
@@ -440,9 +439,10 @@ fn best(
 
 /// Drops the rules without which the program swaps no more. What is left of the swap-ins.
 fn without_harm(judge: &Judge<'_>, choices: &mut [Choice], left_of_streamed: f64) -> f64 {
+    let was_read_ahead = choices.iter().any(Choice::is_read_ahead);
     let mut share = judge.share_left(choices, left_of_streamed);
     for at in 0..choices.len() {
-        if choices[at].action == Action::Nothing {
+        if !choices[at].acts() {
             continue;
         }
         let kept = choices[at].clone();
@@ -457,7 +457,11 @@ fn without_harm(judge: &Judge<'_>, choices: &mut [Choice], left_of_streamed: f64
             false => choices[at] = kept,
         }
     }
-    share
+    match was_read_ahead && !choices.iter().any(Choice::is_read_ahead) {
+        // Locks that stayed beside that alone have to bring something themselves now.
+        true => without_harm(judge, choices, left_of_streamed),
+        false => share,
+    }
 }
 
 /// Whether it locks something beside what is read ahead of. What fits beside a sweep that is dropped behind stays without a lock, too; but then

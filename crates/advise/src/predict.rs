@@ -147,7 +147,7 @@ pub(crate) fn without_small_gains(
     let in_vain = all.speedup < least;
     for choice in &mut choices {
         let alone = of_choice(choice, objects, run).speedup;
-        if choice.action != Action::Nothing && (in_vain || alone < LEAST_SPEEDUP_OF_RULE) {
+        if choice.acts() && (in_vain || alone < LEAST_SPEEDUP_OF_RULE) {
             choice.give_up(&format!(
                 "a rule would make the run {alone:.2} times as fast: too little to tell from noise"
             ));
@@ -183,7 +183,7 @@ fn saved(choice: &Choice, objects: &[ObjectFacts], run: &RunFacts) -> Saved {
     let share_of = |stall_ns: u64| stall_ns as f64 / run.stall_ns.max(1) as f64;
     let share = share_of(object.stall_ns);
     if let Some(hot) = &choice.hot
-        && choice.action != Action::Nothing
+        && choice.acts()
     {
         return Saved {
             likely: LIKELY_OF_HOT * share_of(hot.saved_ns),

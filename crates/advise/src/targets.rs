@@ -308,8 +308,8 @@ fn in_common(paths: &[(Vec<Frame>, u64)]) -> Vec<Frame> {
     }
     let mut most_first: Vec<&(Vec<Frame>, u64)> = paths.iter().collect();
     most_first.sort_by_key(|(_, bytes)| Reverse(*bytes));
-    let bytes: u64 = paths.iter().map(|(_, bytes)| bytes).sum();
-    let mut few = bytes / FEW;
+    let bytes = paths.iter().map(|(_, bytes)| *bytes);
+    let mut few = bytes.fold(0, u64::saturating_add) / FEW;
     while let Some((_, bytes)) = most_first.last().filter(|(_, bytes)| *bytes <= few) {
         few -= bytes;
         most_first.pop();

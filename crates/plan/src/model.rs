@@ -62,7 +62,7 @@ pub struct Memory {
     pub prezero_rate: Option<u64>,
 }
 
-/// No [`Memory::prezero_rate`] may be less: one huge page each 20 ms.
+/// No [`Memory::prezero_rate`] may be less, bytes a second: one huge page each 20 ms.
 pub const LEAST_PREZERO_RATE: u64 = 100 << 20;
 
 /// How fresh memory comes to the program.

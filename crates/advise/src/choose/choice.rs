@@ -34,7 +34,7 @@ impl Choice {
 
     /// Nothing is done after all.
     pub(crate) fn give_up(&mut self, why: &str) {
-        if self.action == Action::Nothing {
+        if !self.acts() {
             return;
         }
         why.clone_into(&mut self.why);

@@ -139,7 +139,6 @@ fn who_hardly_waits_needs_no_plan() {
 fn of_what_just_fits_together_nothing_is_locked() {
     let used = |name, pattern| ObjectFacts {
         resident_share: Some(0.9),
-        stays_once_back_bytes: 0,
         ..object(name, 48, 50, 3.0, pattern)
     };
     let mut objects = vec![
