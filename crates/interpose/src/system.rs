@@ -1,5 +1,6 @@
 //! System calls about memory, as they are: the functions of the C library may be interposed, by us.
 
+use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::sync::atomic::AtomicU32;
 
@@ -210,6 +211,16 @@ impl Drop for PageMap {
     }
 }
 
+/// Pages of this process that are in memory and of no file, nor shared; `None`: the kernel does not say.
+pub fn own_resident_pages() -> Option<u64> {
+    let mut text = [0u8; 256];
+    let text = str::from_utf8(read_file(c"/proc/self/statm", &mut text)?).ok()?;
+    // Documentation/filesystems/proc.rst: size, resident, shared, ...
+    let mut numbers = text.split(' ').map(|word| word.parse::<u64>().ok());
+    let (resident, shared) = (numbers.nth(1)??, numbers.next()??);
+    Some(resident.saturating_sub(shared))
+}
+
 /// Whether any page of this process's private memory is in swap; `None`: the kernel does not say.
 pub fn has_swapped() -> Option<bool> {
     is_not_zero(b"\nVmSwap:")
@@ -223,12 +234,22 @@ pub fn has_shared_memory() -> Option<bool> {
 /// A line of `/proc/self/status`.
 fn is_not_zero(key: &[u8]) -> Option<bool> {
     let mut text = [0u8; 4096];
+    let text = read_file(c"/proc/self/status", &mut text)?;
+    let at = text.windows(key.len()).position(|piece| piece == key)?;
+    let value = text[at + key.len()..].iter();
+    let first = value.into_iter().find(|byte| byte.is_ascii_digit())?;
+    // Written without leading zeros.
+    Some(*first != b'0')
+}
+
+/// What a file begins with, as far as there is room.
+fn read_file<'text>(path: &CStr, text: &'text mut [u8]) -> Option<&'text [u8]> {
     // SAFETY: the path is a C string; the descriptor is closed below.
     let file = unsafe {
         libc::syscall(
             libc::SYS_openat,
             c_long::from(libc::AT_FDCWD),
-            c"/proc/self/status".as_ptr(),
+            path.as_ptr(),
             c_long::from(libc::O_RDONLY | libc::O_CLOEXEC),
         )
     };
@@ -241,12 +262,7 @@ fn is_not_zero(key: &[u8]) -> Option<bool> {
         libc::syscall(libc::SYS_close, file);
         bytes
     };
-    let text = text.get(..usize::try_from(bytes).ok()?)?;
-    let at = text.windows(key.len()).position(|piece| piece == key)?;
-    let value = text[at + key.len()..].iter();
-    let first = value.into_iter().find(|byte| byte.is_ascii_digit())?;
-    // Written without leading zeros.
-    Some(*first != b'0')
+    text.get(..usize::try_from(bytes).ok()?)
 }
 
 /// Pages of a huge page.

@@ -35,6 +35,8 @@ const LEAD_WITHOUT_LIMIT: usize = 16 << 20;
 
 /// Pages that are looked at to see where a range is.
 const LOOKED_AT: usize = 32;
+/// The same to see how much of it is in memory.
+const COUNTED: usize = 256;
 /// Of these, so many may be elsewhere where a whole object is kept by the kernel.
 const MOST_ELSEWHERE: usize = 2;
 
@@ -117,16 +119,17 @@ struct Seen {
     nowhere: usize,
 }
 
-/// Looks at some pages of ranges of so many bytes together; `None`: the kernel does not show them.
-fn look_at(ranges: [Range<usize>; 2], bytes: usize) -> Option<Seen> {
+/// Looks at so many pages of ranges of so many bytes together; `None`: the kernel does not show them.
+fn look_at(ranges: [Range<usize>; 2], bytes: usize, pages: usize) -> Option<Seen> {
     let map = PageMap::open()?;
+    let step = (bytes / PAGE / pages).max(1);
     let pages = ranges.into_iter().flat_map(|range| range.step_by(PAGE));
     let mut seen = Seen {
         all: 0,
         mapped: 0,
         nowhere: 0,
     };
-    for address in pages.step_by((bytes / PAGE / LOOKED_AT).max(1)) {
+    for address in pages.step_by(step) {
         let place = map.place(address / PAGE);
         seen.all += 1;
         seen.mapped += usize::from(place == Some(Place::Mapped));
@@ -348,7 +351,7 @@ impl Follower {
     /// Whether most of what lies so far ahead of the sweep is in memory; unknown is no.
     fn is_in_memory(&self, from: usize, bytes: usize) -> bool {
         let ranges = self.sweep.ahead(from, bytes);
-        let seen = ranges.and_then(|ranges| look_at(ranges, bytes));
+        let seen = ranges.and_then(|ranges| look_at(ranges, bytes, LOOKED_AT));
         seen.is_some_and(|seen| 2 * seen.mapped > seen.all)
     }
 
@@ -356,15 +359,28 @@ impl Follower {
     fn is_kept(&self) -> bool {
         let region = self.region().clone();
         let bytes = region.len();
-        let seen = look_at([region, 0..0], bytes);
+        let seen = look_at([region, 0..0], bytes, LOOKED_AT);
         seen.is_some_and(|seen| seen.mapped + MOST_ELSEWHERE >= seen.all)
+    }
+
+    /// Of what is swept, as far as the kernel shows that.
+    pub(super) fn pages_in_memory(&self) -> u64 {
+        let region = self.region().clone();
+        let pages = (region.len() / PAGE) as u64;
+        let seen = look_at([region.clone(), 0..0], region.len(), COUNTED);
+        seen.map_or(0, |seen| pages * seen.mapped as u64 / seen.all.max(1) as u64)
+    }
+
+    /// A sweep was seen for which nothing is done yet.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.is_wanted
     }
 
     /// Whether most of what is ahead has never been touched.
     fn is_untouched_ahead(&self) -> bool {
         let lead = self.sizes.lead;
         let ranges = self.sweep.ahead(lead / 4, lead);
-        let seen = ranges.and_then(|ranges| look_at(ranges, lead));
+        let seen = ranges.and_then(|ranges| look_at(ranges, lead, LOOKED_AT));
         seen.is_some_and(|seen| 2 * seen.nowhere > seen.all)
     }
 
@@ -396,6 +412,11 @@ impl Follower {
     /// Whether it reads ahead now, and does not only make room.
     pub(super) fn reads_ahead(&self) -> bool {
         self.makes_room && self.gain.is_active() && !self.trial.is_on()
+    }
+
+    /// Whether this page was read ahead, or is about to be.
+    pub(super) fn has_read_ahead(&self, address: usize) -> bool {
+        self.reads_ahead() && self.sweep.is_read_ahead(address)
     }
 
     /// What it may read ahead beside others. A lead that the plan gives is its own.

@@ -3,8 +3,10 @@
 use pagewise_abi::plan::PlanAction;
 use pagewise_abi::status::Total;
 use pagewise_interpose::Fault;
+use pagewise_interpose::system;
 use pagewise_interpose::system::PageMap;
 
+use super::elsewhere::Elsewhere;
 use super::follower;
 use super::follower::Comeback;
 use super::follower::Follower;
@@ -23,7 +25,8 @@ const MOST_FOLLOWED: usize = 64;
 pub(super) struct Followers {
     places: [Option<Follower>; MOST_FOLLOWED],
     arrivals: Arrivals,
-    /// Pages that there is room for beside what is locked; `None`: unknown.
+    elsewhere: Elsewhere,
+    /// Pages that there is room for beside what is locked and in use elsewhere; `None`: unknown.
     room: Option<u64>,
     /// The objects were those that are followed when they had changed so often.
     changes: Option<usize>,
@@ -54,6 +57,7 @@ impl Followers {
         }
         // SAFETY: as before.
         unsafe {
+            (&raw mut (*followers).elsewhere).write(Elsewhere::NEW);
             (&raw mut (*followers).room).write(None);
             (&raw mut (*followers).changes).write(None);
         }
@@ -116,7 +120,21 @@ impl Followers {
 
     /// Looks how much room there is now.
     pub(super) fn look_at_room(&mut self, plan: &Plan) {
-        self.room = locks::room(plan).map(|bytes| bytes / PAGE as u64);
+        let room = locks::room(plan).map(|bytes| bytes / PAGE as u64);
+        self.room = room.map(|pages| self.elsewhere.left(pages));
+    }
+
+    /// Before something is dropped behind a sweep: looks what is in memory elsewhere.
+    fn look_elsewhere(&mut self, plan: &Plan) {
+        let pages = |bytes: u64| bytes / PAGE as u64;
+        let Some((memory, all)) = locks::memory_bytes(plan).zip(system::own_resident_pages())
+        else {
+            return;
+        };
+        let swept = self.places.iter().flatten().map(Follower::pages_in_memory);
+        let here = swept.sum::<u64>() + pages(locks::taken(plan));
+        let now = self.arrivals.now();
+        self.elsewhere.note(now, all.saturating_sub(here), pages(memory));
     }
 
     fn memory(&self) -> Memory {
@@ -134,8 +152,8 @@ impl Followers {
             follower.is_some_and(|follower| follower.region().contains(&fault.address))
         });
         if let Some(follower) = of.and_then(|index| self.places[index].as_mut()) {
-            // What is read ahead has come before.
-            let came_ahead = follower.reads_ahead();
+            // What was read ahead came then. If the program gets ahead, it brings pages in itself.
+            let came_ahead = follower.has_read_ahead(fault.address);
             follower.note(plan, fault, memory);
             if came_ahead {
                 return;
@@ -176,6 +194,12 @@ impl Followers {
     /// Does what is due, where so many may read ahead; `hears`: faults are told. Whether anything was.
     pub(super) fn act(&mut self, plan: &Plan, active: usize, hears: bool) -> bool {
         let mut worked = false;
+        if active > 0 {
+            self.elsewhere.note_dropping(self.arrivals.now());
+        } else if self.places.iter().flatten().any(Follower::is_wanted) {
+            self.look_elsewhere(plan);
+            self.look_at_room(plan);
+        }
         for index in 0..self.places.len() {
             let memory = self.memory();
             let Some(follower) = &mut self.places[index] else {

@@ -462,7 +462,7 @@ fn take(plan: &Plan, wanted: usize) -> usize {
 }
 
 /// What all processes that live have locked, by all rules, bytes.
-fn taken(plan: &Plan) -> u64 {
+pub(super) fn taken(plan: &Plan) -> u64 {
     let all = plan.status.processes();
     all.map(|(_, bytes)| bytes.load(Ordering::Relaxed)).sum()
 }

@@ -9,6 +9,7 @@
 
 mod call_path;
 pub(crate) mod calls;
+mod elsewhere;
 mod follower;
 mod followers;
 mod gain;

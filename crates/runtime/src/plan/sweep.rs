@@ -231,6 +231,16 @@ impl Sweep {
         None
     }
 
+    /// Whether this page lies in what is read ahead of a place.
+    pub(super) fn is_read_ahead(&self, address: usize) -> bool {
+        let offset = address.wrapping_sub(self.region.start);
+        let is_ahead = |cursor: &Cursor| {
+            let forward = cursor.forward.unwrap_or(true);
+            self.distance(cursor.position, offset, forward) <= cursor.ahead
+        };
+        self.region.contains(&address) && self.cursors.iter().flatten().any(is_ahead)
+    }
+
     /// The thread's own places first: another's may be as near. `None`: the fault is near none.
     fn advance_any(&mut self, offset: usize, fault: &Fault) -> Option<Option<Progress>> {
         for is_own in [true, false] {
