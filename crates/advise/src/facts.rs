@@ -62,6 +62,8 @@ pub(crate) struct ObjectFacts {
     pub(crate) resident_share: Option<f64>,
     /// What of it left once, came back once, and was in memory then; 0: it left again, or that is not known.
     pub(crate) stays_once_back_bytes: u64,
+    /// How much of it ever left memory and came back, or was alive at once if that is more: of small blocks, only some are recorded.
+    pub(crate) touched_bytes: u64,
     /// How large a block is on average.
     pub(crate) block_bytes: u64,
     /// In how many pieces its blocks lie, as the preloaded library sees it.
@@ -108,6 +110,7 @@ impl ObjectFacts {
             wanted_rate: None,
             resident_share: subject.mean(|object| object.resident_share),
             stays_once_back_bytes: stays_once_back_bytes(&subject.objects, bytes, distinct_pages),
+            touched_bytes: bytes.max(distinct_pages * PAGE),
             block_bytes,
             pieces: pieces.max(1),
             // Of what grows, the first blocks are small, and sampled: what counts is how large one is on average.
@@ -311,6 +314,8 @@ pub(crate) struct RunFacts {
     pub(crate) reclaim_scale: f64,
     /// Swap-in faults, of all threads.
     pub(crate) swap_ins: u64,
+    /// What limit was recorded, bytes; `None`: none, or it is not known.
+    pub(crate) recorded_bytes: Option<u64>,
     /// What comes back in a burst, after which the program goes on without waiting, bytes; `None`: it makes no such pauses.
     pub(crate) burst_bytes: Option<u64>,
     /// What the user may lock; `None`: as much as there is.
@@ -337,6 +342,7 @@ impl RunFacts {
             }),
             reclaim_scale: 1.0,
             swap_ins: findings.totals.swap_ins,
+            recorded_bytes: meta.limit.bytes,
             burst_bytes: None,
             lockable_bytes: None,
             page_bytes: findings.page_bytes(),
@@ -419,6 +425,7 @@ pub(crate) mod tests {
             reclaim_ns: None,
             reclaim_scale: 1.0,
             swap_ins: 100,
+            recorded_bytes: None,
             burst_bytes: None,
             lockable_bytes: None,
             page_bytes: 4096,

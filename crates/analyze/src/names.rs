@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 
 use pagewise_attribute as attribute;
 use pagewise_attribute::ElfCache;
+use pagewise_attribute::InTurn;
 use pagewise_attribute::ModuleTable;
 use pagewise_attribute::Namer;
 use pagewise_attribute::Symbolizer;
@@ -52,6 +53,7 @@ fn name_stacks(trace: &Trace, writer: &mut TraceWriter) -> Result<(), TraceError
     }
     let mut symbolizer = Symbolizer::new();
     let mut namer = Namer::new();
+    let (mut stacks_in_turn, mut sites_in_turn) = (Vec::new(), Vec::new());
     for (stack, mut path) in stacks {
         path.retain(|frame| !is_ours(frame));
         path.sort_by_key(|frame| frame.depth);
@@ -73,16 +75,40 @@ fn name_stacks(trace: &Trace, writer: &mut TraceWriter) -> Result<(), TraceError
             names.extend(found);
         }
         let site = namer.name(&names);
-        writer.sites.push(Site {
-            stack,
-            name: site.name,
-            file: site.file,
-            line: site.line,
-            function: site.function,
-            type_name: site.type_name,
-        })?;
+        match in_turn(&site, &names) {
+            Some(site) => {
+                stacks_in_turn.push(stack);
+                sites_in_turn.push(site);
+            }
+            None => add_site(writer, stack, site)?,
+        }
+    }
+    attribute::name_in_turn(&mut sites_in_turn);
+    for (stack, one) in stacks_in_turn.into_iter().zip(sites_in_turn) {
+        add_site(writer, stack, one.site)?;
     }
     Ok(())
+}
+
+/// A site that is one of several of its statement, if that is known; which one, is told once all are.
+fn in_turn(site: &attribute::Site, path: &[attribute::Frame]) -> Option<InTurn> {
+    let frame = path.get(site.frame_index)?;
+    Some(InTurn {
+        site: InTurn::is_meant(site).then(|| site.clone())?,
+        module: frame.module.clone()?,
+        address: frame.module_offset?,
+    })
+}
+
+fn add_site(writer: &mut TraceWriter, stack: u32, site: attribute::Site) -> Result<(), TraceError> {
+    writer.sites.push(Site {
+        stack,
+        name: site.name,
+        file: site.file,
+        line: site.line,
+        function: site.function,
+        type_name: site.type_name,
+    })
 }
 
 /// The preloaded library's own frames: where the program called it is what counts.

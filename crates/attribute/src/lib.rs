@@ -57,6 +57,9 @@ pub use globals::{Global, globals};
 pub use jit::{generated_code_names, names_generated_code};
 pub use maps::{Mapping, parse_maps};
 pub use modules::{Module, ModuleTable};
-pub use naming::{Namer, Site, is_allocator_by_name, is_runtime, is_runtime_code, simple_name};
+pub use naming::{
+    InTurn, Namer, Site, is_allocator_by_name, is_runtime, is_runtime_code, name_in_turn,
+    simple_name,
+};
 pub use roots::{hold_root, path_inside};
 pub use symbolize::Symbolizer;

@@ -133,13 +133,7 @@ pub(crate) fn choose(
         let why = "in so little memory there is no room to keep anything or to read ahead";
         return chosen.into_iter().map(|at| nothing(at, why)).collect();
     }
-    // Others that are in memory although it is short are in use.
-    let others: u64 = objects
-        .iter()
-        .enumerate()
-        .filter(|(at, object)| !chosen.contains(at) && bytes_that_stay(object) == 0)
-        .map(|(_, object)| object.resident_bytes())
-        .sum();
+    let others = bytes_of_others(objects, &chosen, run);
     let burst_bytes = run.burst_bytes.unwrap_or(0);
     let pass_bytes: u64 = objects.iter().map(|object| object.pass_bytes).sum();
     let used_again =
@@ -187,6 +181,21 @@ pub(crate) fn choose(
         });
     }
     choices.into_iter().flatten().collect()
+}
+
+/// What those have that get no rule: others that are in memory although it is short are in use.
+fn bytes_of_others(objects: &[ObjectFacts], chosen: &[usize], run: &RunFacts) -> u64 {
+    let others = || (0..objects.len()).filter(|at| !chosen.contains(at));
+    let seen: u64 = others()
+        .filter(|&at| bytes_that_stay(&objects[at]) == 0)
+        .map(|at| objects[at].resident_bytes())
+        .sum();
+    // What was never looked at, as its blocks are small, has what the others leave.
+    let never_seen = others().filter(|&at| objects[at].resident_share.is_none());
+    let never_seen: u64 = never_seen.map(|at| objects[at].touched_bytes).sum();
+    let all_seen: u64 = objects.iter().map(ObjectFacts::resident_bytes).sum();
+    let left = run.recorded_bytes.unwrap_or(0).saturating_sub(all_seen);
+    seen + never_seen.min(left)
 }
 
 /// Locks what is mostly in memory beside what is read ahead of, where there is room: it has its memory already, but raises no faults, so that

@@ -9,6 +9,7 @@
 //! to everything it makes: then the caller's line names the variable.
 
 pub(crate) mod function_name;
+mod in_turn;
 mod runtime;
 mod sources;
 mod syntax;
@@ -18,6 +19,8 @@ use crate::elf::FileStamp;
 use crate::frame::{Frame, display_file};
 use crate::variables::{Place, Variables};
 pub use function_name::simple_name;
+pub use in_turn::{InTurn, name_in_turn};
+use runtime::is_interpreter;
 pub use runtime::{is_allocator_by_name, is_runtime, is_runtime_code};
 use sources::Sources;
 use std::collections::HashMap;
@@ -129,6 +132,11 @@ impl Namer {
         let Some(first) = callers.next() else {
             return site_without_lines(frames);
         };
+        // Of an interpreter that an extension without lines has been called by, the line says nothing: it runs whatever calls that.
+        let is_extension = |frame: &Frame| !is_runtime(frame) && !is_interpreter(frame);
+        if is_interpreter(&frames[first]) && frames[..first].iter().any(is_extension) {
+            return site_without_lines(&frames[..first]);
+        }
         let mut site = self.name_along(frames, first, callers);
         site.type_name = self.type_of(&site, &frames[site.frame_index]);
         site

@@ -44,6 +44,23 @@ const LIBRARIES: &[&str] = &[
     "[vdso]",
 ];
 
+/// Starts of the names of programs and libraries that run programs in other languages. What they call was not written by who wrote
+/// them.
+const INTERPRETERS: &[&str] = &[
+    "libpython",
+    "python",
+    "libruby",
+    "ruby",
+    "libperl",
+    "perl",
+    "libR.so",
+    "liblua",
+    "lua",
+    "libjvm.so",
+    "node",
+    "libnode",
+];
+
 /// Parts of the paths of runtimes' sources.
 const SOURCES: &[&str] = &[
     "/include/c++/",
@@ -147,6 +164,19 @@ pub fn is_runtime_code(function: Option<&str>, file: Option<&str>, module: Optio
             // A specialization of a standard template in the user's own file is the user's.
             file.is_none() && is_runtime_namespace(name) || is_allocation_function(name)
         })
+}
+
+/// Whether a frame is an interpreter's own: its lines say nothing of whose memory it is.
+pub(super) fn is_interpreter(frame: &Frame) -> bool {
+    frame.module.as_deref().is_some_and(|module| {
+        let name = display_file(module);
+        let is_it = |interpreter: &&str| {
+            let rest = name.strip_prefix(*interpreter);
+            // `python3.12`, `node`, `liblua5.4.so.0`: not `nodelist`.
+            rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_alphabetic()))
+        };
+        INTERPRETERS.iter().any(is_it)
+    })
 }
 
 fn is_runtime_library(module: &str) -> bool {
@@ -256,6 +286,25 @@ mod tests {
             file: file.map(str::to_owned),
             function: function.map(str::to_owned),
             ..Frame::default()
+        }
+    }
+
+    #[test]
+    fn interpreters_are_known_by_their_modules() {
+        for (module, expected) in [
+            ("/usr/bin/python3.11", true),
+            ("/opt/lib/libpython3.12.so.1.0", true),
+            ("/usr/bin/node", true),
+            ("/usr/lib/R/lib/libR.so", true),
+            ("/opt/nodelist", false),
+            ("/opt/pythonic/solver", false),
+            (
+                "/opt/_multiarray_umath.cpython-311-x86_64-linux-gnu.so",
+                false,
+            ),
+        ] {
+            let frame = frame(Some(module), None, None);
+            assert_eq!(is_interpreter(&frame), expected, "{module}");
         }
     }
 

@@ -66,6 +66,32 @@ fn the_first_own_line_is_the_site() {
 }
 
 #[test]
+fn an_interpreters_line_is_no_extensions_site() {
+    let folder = Folder::new();
+    let file = folder.write("methodobject.c", "\n  result = meth(self);\n");
+    let of_python = |function: &str| Frame {
+        module: Some("/opt/lib/libpython3.11.so.1.0".to_owned()),
+        ..frame(function, Some(&file), 2)
+    };
+    let extension = |function: &str| Frame {
+        module: Some("/opt/_multiarray_umath.cpython-311-x86_64-linux-gnu.so".to_owned()),
+        ..frame(function, None, 0)
+    };
+    let arrays = [
+        runtime("malloc"),
+        extension("default_malloc"),
+        extension("PyArray_NewFromDescr"),
+        of_python("cfunction_call"),
+    ];
+    let site = Namer::new().name(&arrays);
+    assert_eq!((site.name, site.line), (None, None));
+    assert_eq!(site.function.as_deref(), Some("PyArray_NewFromDescr"));
+    // Its own memory is.
+    let own = [runtime("malloc"), of_python("cfunction_call")];
+    assert_eq!(Namer::new().name(&own).name.as_deref(), Some("result"));
+}
+
+#[test]
 fn wrappers_yield_to_their_callers_as_long_as_those_have_names() {
     let folder = Folder::new();
     let text = "\

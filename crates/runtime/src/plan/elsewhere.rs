@@ -48,7 +48,11 @@ mod tests {
         let mut elsewhere = Elsewhere::NEW;
         assert_eq!(elsewhere.left(1000), 1000);
         elsewhere.note(900, 400, 1000);
-        assert_eq!(elsewhere.left(1000), 1000, "it may be what was there before");
+        assert_eq!(
+            elsewhere.left(1000),
+            1000,
+            "it may be what was there before"
+        );
         elsewhere.note(1000, 300, 1000);
         assert_eq!(elsewhere.left(1000), 700);
         // While something is dropped, what is of no use stays, too,

@@ -368,7 +368,9 @@ impl Follower {
         let region = self.region().clone();
         let pages = (region.len() / PAGE) as u64;
         let seen = look_at([region.clone(), 0..0], region.len(), COUNTED);
-        seen.map_or(0, |seen| pages * seen.mapped as u64 / seen.all.max(1) as u64)
+        seen.map_or(0, |seen| {
+            pages * seen.mapped as u64 / seen.all.max(1) as u64
+        })
     }
 
     /// A sweep was seen for which nothing is done yet.

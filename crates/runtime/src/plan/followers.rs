@@ -134,7 +134,8 @@ impl Followers {
         let swept = self.places.iter().flatten().map(Follower::pages_in_memory);
         let here = swept.sum::<u64>() + pages(locks::taken(plan));
         let now = self.arrivals.now();
-        self.elsewhere.note(now, all.saturating_sub(here), pages(memory));
+        self.elsewhere
+            .note(now, all.saturating_sub(here), pages(memory));
     }
 
     fn memory(&self) -> Memory {
