@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Limits, build, folder, record, source};
-use pagewise_attribute::{Namer, Symbolizer, display_file};
+use pagewise_attribute::{InTurn, Namer, Symbolizer, display_file, name_in_turn};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
@@ -180,5 +180,42 @@ fn rust_with_optimization() {
 fn fortran() {
     for options in ["-O0 -g", "-O2 -g"] {
         check(FORTRAN, "gfortran", options);
+    }
+}
+
+/// All calls of a statement have one column: its end.
+#[test]
+fn fortran_variables_of_one_statement_are_told_apart_by_the_order_of_their_calls() {
+    for options in ["-O0 -g", "-O1 -g -fcheck=all", "-O2 -g", "-O3 -g"] {
+        let folder = folder();
+        let program = build(folder.path(), "gfortran", options, &source("in_turn.f90"));
+        let recording = record(folder.path(), &program, &Limits::default());
+        let (mut namer, mut symbolizer) = (Namer::new(), Symbolizer::new());
+        let (mut bytes, mut sites) = (Vec::new(), Vec::new());
+        for allocation in &recording.allocations {
+            let frames = recording.frames(&allocation.path, &mut symbolizer);
+            let site = namer.name(&frames);
+            if InTurn::is_meant(&site) {
+                let frame = &frames[site.frame_index];
+                bytes.push(allocation.bytes);
+                sites.push(InTurn {
+                    module: frame.module.clone().unwrap(),
+                    address: frame.module_offset.unwrap(),
+                    site,
+                });
+            }
+        }
+        name_in_turn(&mut sites);
+        let names = sites.iter().map(|one| one.site.name.as_deref().unwrap());
+        let found: BTreeSet<(&str, u64)> = names.zip(bytes).collect();
+        let expected = [
+            ("a", 160_000),
+            ("b", 320_000),
+            ("c", 480_000),
+            ("grid%first", 800_000),
+            ("grid%second", 2_400_000),
+            ("kinds", 400_000),
+        ];
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), expected, "{options}");
     }
 }

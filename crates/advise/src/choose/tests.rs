@@ -455,3 +455,36 @@ fn how_much_memory_to_add_is_told_by_the_curve_if_there_is_one() {
     assert!(by_recency.contains("32 MiB more would have avoided"));
     assert!(said(None).contains("is not known"));
 }
+
+/// A tree of small blocks, of which no rule can be made, and which is never looked at.
+#[test]
+fn what_was_never_looked_at_has_what_the_others_leave() {
+    let tree = ObjectFacts {
+        can_have_rule: false,
+        resident_share: None,
+        touched_bytes: 64 * MIB,
+        ..object("tree", 40, 50, 2.0, Pattern::Random)
+    };
+    let array = ObjectFacts {
+        resident_share: Some(0.6),
+        ..object("array", 128, 400, 10.0, Pattern::Loop)
+    };
+    let objects = [array, tree];
+    let kept = |recorded_mib: Option<u64>| {
+        let run = RunFacts {
+            recorded_bytes: recorded_mib.map(|mib| mib * MIB),
+            ..run(&objects, 1000)
+        };
+        let choices = choose(&objects, &run, 144 * MIB, Manner::Careful);
+        assert!(
+            matches!(choices[0].action, Action::Stream { .. }),
+            "{choices:?}"
+        );
+        choices[0].kept_bytes / MIB
+    };
+    // 144 less an eighth, less what is read ahead, and less the tree:
+    assert_eq!(kept(None), 126 - 16);
+    assert_eq!(kept(Some(1000)), (126 - 64) * 3 / 4);
+    // of which no more can be in memory than the array leaves.
+    assert_eq!(kept(Some(100)), 126 - 24 - 16);
+}

@@ -554,6 +554,10 @@ mod tests {
         assert_eq!(read, ahead);
         assert_eq!(dropped, (1999 - 17 * 64..1999 - 64).collect::<Vec<_>>());
         assert_eq!(all(&mut sweep), (vec![], vec![]));
+        // If the program gets ahead of that, it brings pages in itself.
+        let is_read_ahead = |page: usize| sweep.is_read_ahead(BASE + page * PAGE);
+        assert!(is_read_ahead(2031) && is_read_ahead(2991));
+        assert!(!is_read_ahead(2992) && !is_read_ahead(1990) && !is_read_ahead(PAGES));
         // The next chunk is due when one has been used.
         (2000..2064).for_each(|page| {
             touch(&mut sweep, page, page as u64);
