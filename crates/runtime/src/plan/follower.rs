@@ -241,7 +241,15 @@ impl Follower {
         if self.trial.is_on() || !self.makes_room {
             return;
         }
-        match self.gain.note(progress, fault.time_ns) {
+        if self.is_outrun() {
+            self.makes_room = false;
+            self.gain.rest(fault.time_ns);
+            hand::forget_cost(self.rule);
+            self.stopped(plan, Why::NoGain);
+            return;
+        }
+        let lead_pages = (self.sizes.lead / PAGE) as u64;
+        match self.gain.note(progress, fault.time_ns, lead_pages) {
             // It is filled for the first time: there is nothing to read in yet.
             Some(None) if self.is_untouched_ahead() => self.gain.begin_again(),
             Some(None) => plan.status.add_to_rule(self.rule, OfRule::Started, 1),
@@ -251,6 +259,12 @@ impl Follower {
             }
             None => {}
         }
+    }
+
+    /// Whether to read a page and to drop one takes clearly longer than the program needs for it by itself. On zram that may be so of pages
+    /// that it writes: for each that another thread drops, its own processor is interrupted.
+    fn is_outrun(&self) -> bool {
+        hand::cost_of_page(self.rule).is_some_and(|ns| self.gain.is_outrun(ns))
     }
 
     /// Pages are wanted, of which some may have been dropped too soon.
@@ -322,6 +336,7 @@ impl Follower {
             self.rest(plan, self.newest_ns);
         } else {
             self.makes_room = true;
+            self.gain.note_by_itself(self.watch.pace());
             self.sweep.begin(self.sizes);
         }
     }
@@ -411,6 +426,12 @@ impl Follower {
         self.makes_room
     }
 
+    /// Whether it may read or drop something now: not to see what happens otherwise.
+    pub(super) fn is_working(&self) -> bool {
+        let does_nothing = self.gain.is_resting() || self.gain.is_checking() || self.trial.is_on();
+        self.makes_room && !does_nothing
+    }
+
     /// Whether it reads ahead now, and does not only make room.
     pub(super) fn reads_ahead(&self) -> bool {
         self.makes_room && self.gain.is_active() && !self.trial.is_on()
@@ -440,7 +461,7 @@ impl Follower {
         if std::mem::take(&mut self.is_wanted) {
             self.begin_if_needed(plan);
         }
-        if !self.makes_room || self.gain.is_resting() || self.trial.is_on() {
+        if !self.is_working() {
             return None;
         }
         // A program that stands still may wait for memory: it must not be taken from it (on cgroup v1, that ends in its being

@@ -79,6 +79,11 @@ impl Followers {
         followers.filter(|follower| follower.is_active()).count()
     }
 
+    /// Whether there may be something to read or to drop soon.
+    pub(super) fn is_any_working(&self) -> bool {
+        self.places.iter().flatten().any(Follower::is_working)
+    }
+
     /// Followers for objects that have come, none for those that have gone.
     pub(super) fn keep_up(&mut self, plan: &Plan) {
         let changes = objects::changes();

@@ -7,6 +7,8 @@ use super::sweep::Progress;
 /// Pages of a measurement without and with it.
 const PAGES_BEFORE: u64 = 2048;
 const PAGES_WITH: u64 = 4096;
+/// A reader that takes so many halves of what the program needs by itself cannot keep up with it.
+const CLEARLY_SLOWER: u64 = 3;
 /// Measurements in a row that may fall short.
 const PATIENCE: u32 = 4;
 /// Rest after the first failure, doubled with each, ns.
@@ -24,7 +26,8 @@ enum State {
     },
     Measuring,
     Active,
-    /// It was not faster than it once was without: is it still so fast without?
+    /// It was not faster than it once was by itself: is it still so fast if nothing is done at all? To drop what lies behind may cost more than
+    /// reading ahead brings: of pages that were written each, other processors have to be told.
     Checking {
         /// With it: ns for [`PAGES_BEFORE`].
         with: u64,
@@ -36,8 +39,10 @@ pub(super) struct Gain {
     seen: Progress,
     /// Without reading ahead: ns for so many pages.
     before: u64,
-    /// The first measurement with it begins before it has an effect.
-    skips: bool,
+    /// The same by itself, where nothing was done; `None`: that was not seen.
+    by_itself: Option<u64>,
+    /// So many pages are left out of the next measurement: what was done before still has its effect on them.
+    left_out: u64,
     short: u32,
     failures: u32,
     /// So often in a row the kernel kept it.
@@ -50,7 +55,8 @@ impl Gain {
             state: State::Measuring,
             seen: Progress { pages: 0, ns: 0 },
             before: 0,
-            skips: false,
+            by_itself: None,
+            left_out: 0,
             short: 0,
             failures: 0,
             fits: 0,
@@ -59,6 +65,23 @@ impl Gain {
 
     pub(super) fn is_active(&self) -> bool {
         self.state == State::Active
+    }
+
+    /// Nothing is to be read or dropped, to see how fast it is by itself.
+    pub(super) fn is_checking(&self) -> bool {
+        matches!(self.state, State::Checking { .. })
+    }
+
+    /// The sweep got so far while nothing was done; no page: that was not seen.
+    pub(super) fn note_by_itself(&mut self, seen: Progress) {
+        self.by_itself = (seen.pages > 0).then(|| pace(seen));
+    }
+
+    /// Whether a reader that takes so long for each page falls behind a sweep for good.
+    pub(super) fn is_outrun(&self, ns_of_page: u64) -> bool {
+        let reader = ns_of_page.saturating_mul(PAGES_BEFORE);
+        let most = |pace: u64| pace.saturating_mul(CLEARLY_SLOWER) / 2;
+        self.by_itself.is_some_and(|pace| reader > most(pace))
     }
 
     /// It did not help, and is not tried for a while.
@@ -71,13 +94,22 @@ impl Gain {
         matches!(self.state, State::Resting { until_ns } if now_ns < until_ns)
     }
 
-    /// A sweep got on. `Some`: reading ahead begins (`None` inside), or stops for that reason.
-    pub(super) fn note(&mut self, progress: Progress, now_ns: u64) -> Option<Option<Why>> {
+    /// A sweep got on, of which so many pages may have been read ahead. `Some`: reading ahead begins (`None` inside), or stops for that reason.
+    pub(super) fn note(
+        &mut self,
+        progress: Progress,
+        now_ns: u64,
+        lead_pages: u64,
+    ) -> Option<Option<Why>> {
         if let State::Resting { until_ns } = self.state {
             if now_ns < until_ns {
                 return None;
             }
             self.measure_again(State::Measuring);
+        }
+        if self.left_out > 0 {
+            self.left_out = self.left_out.saturating_sub(progress.pages);
+            return None;
         }
         self.seen.pages += progress.pages;
         self.seen.ns += progress.ns;
@@ -88,34 +120,45 @@ impl Gain {
         if self.seen.pages < wanted {
             return None;
         }
-        let pace = self.seen.ns * PAGES_BEFORE / self.seen.pages;
+        let pace = pace(self.seen);
         match self.state {
             State::Checking { with } if pace <= with => {
                 self.rest(now_ns);
                 return Some(Some(Why::NoGain));
             }
-            // The machine, or the sweep, has become slower meanwhile.
-            State::Measuring | State::Checking { .. } => {
+            State::Measuring => {
                 self.before = pace;
-                self.measure_again(State::Active);
-                self.skips = true;
+                self.begin();
+                return Some(None);
+            }
+            // The machine, or the sweep, has become slower meanwhile.
+            State::Checking { .. } => {
+                (self.before, self.by_itself) = (pace, Some(pace));
+                self.begin();
                 return Some(None);
             }
             _ => {}
         }
         self.seen = Progress { pages: 0, ns: 0 };
-        if std::mem::take(&mut self.skips) {
-            return None;
-        }
-        if pace < self.before {
+        let without = self
+            .by_itself
+            .map_or(self.before, |pace| pace.min(self.before));
+        if pace < without {
             self.short = 0;
             return None;
         }
         self.short += 1;
         if self.short == PATIENCE {
             self.measure_again(State::Checking { with: pace });
+            self.left_out = lead_pages.max(PAGES_BEFORE);
         }
         None
+    }
+
+    /// The first measurement with it would begin before it has an effect.
+    fn begin(&mut self) {
+        self.measure_again(State::Active);
+        self.left_out = PAGES_WITH;
     }
 
     /// It cannot be told yet: measured again.
@@ -156,8 +199,13 @@ impl Gain {
     fn measure_again(&mut self, state: State) {
         self.state = state;
         self.seen = Progress { pages: 0, ns: 0 };
-        self.short = 0;
+        (self.short, self.left_out) = (0, 0);
     }
+}
+
+/// ns for [`PAGES_BEFORE`] pages.
+fn pace(seen: Progress) -> u64 {
+    seen.ns * PAGES_BEFORE / seen.pages.max(1)
 }
 
 #[cfg(test)]
@@ -173,7 +221,7 @@ mod tests {
                     pages: 1,
                     ns: ns_a_page,
                 };
-                gain.note(progress, *now_ns)
+                gain.note(progress, *now_ns, 0)
             })
             .collect()
     }
@@ -201,6 +249,45 @@ mod tests {
         assert_eq!(feed(&mut gain, 4096, 15_000, &mut now), [None]);
         assert!(gain.is_active());
         assert_eq!(feed(&mut gain, 100_000, 9000, &mut now), []);
+    }
+
+    #[test]
+    fn what_is_slower_than_by_itself_stops() {
+        let (mut gain, mut now) = (Gain::new(), 0);
+        gain.note_by_itself(Progress {
+            pages: 1024,
+            ns: 1024 * 3000,
+        });
+        // Dropping alone makes it slower, and what reading ahead wins is not as much.
+        assert_eq!(feed(&mut gain, 2048, 5000, &mut now), [None]);
+        assert_eq!(feed(&mut gain, 5 * 4096, 4000, &mut now), []);
+        assert!(gain.is_checking() && !gain.is_active());
+        assert_eq!(feed(&mut gain, 4096, 3000, &mut now), [Some(Why::NoGain)]);
+        assert!(gain.is_resting());
+    }
+
+    #[test]
+    fn a_reader_that_cannot_keep_up_is_known() {
+        let mut gain = Gain::new();
+        assert!(!gain.is_outrun(1_000_000));
+        gain.note_by_itself(Progress {
+            pages: 1024,
+            ns: 1024 * 13_000,
+        });
+        assert!(gain.is_outrun(22_000));
+        assert!(!gain.is_outrun(19_000));
+    }
+
+    #[test]
+    fn what_was_read_ahead_says_nothing_of_how_fast_it_is_by_itself() {
+        let (mut gain, mut now) = (Gain::new(), 0);
+        feed(&mut gain, 2048 + 5 * 4096, 4000, &mut now);
+        assert!(gain.is_checking());
+        gain.measure_again(State::Checking { with: 4000 * 2048 });
+        gain.left_out = 5000;
+        assert_eq!(feed(&mut gain, 5000, 1000, &mut now), []);
+        assert_eq!(feed(&mut gain, 4096, 6000, &mut now), [None]);
+        assert!(gain.is_active());
     }
 
     #[test]

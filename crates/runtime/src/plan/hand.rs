@@ -4,8 +4,10 @@
 
 use std::ops::Range;
 use std::sync::atomic::AtomicU32;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
+use pagewise_abi::plan::MOST_RULES;
 use pagewise_abi::status::OfRule;
 use pagewise_abi::status::Total;
 use pagewise_interpose as interpose;
@@ -28,6 +30,20 @@ const CALM_NS: u64 = 100_000_000;
 /// Of so many bytes that are mapped ahead, the first page is not.
 const TOLD_BYTES: usize = 16 * PAGE;
 
+/// What a page costs is told from so many on,
+const LEAST_PAGES: u64 = 2048;
+/// and what was is halved when there are so many.
+const MOST_PAGES: u64 = 8 * LEAST_PAGES;
+
+/// What reading or dropping took.
+struct Spent {
+    ns: AtomicU64,
+    pages: AtomicU64,
+}
+
+/// By rule: reading and dropping.
+static SPENT: [[Spent; 2]; MOST_RULES] = [const { [const { Spent::NONE }; 2] }; MOST_RULES];
+
 const NONE: u32 = 0;
 const SLEEPS: u32 = 1;
 const WAKES: u32 = 2;
@@ -48,6 +64,46 @@ pub(super) struct Work {
     pub(super) counts: OfRule,
 }
 
+impl Spent {
+    const NONE: Self = Self {
+        ns: AtomicU64::new(0),
+        pages: AtomicU64::new(0),
+    };
+
+    /// Two threads may add at once: what one of them then loses does not matter.
+    fn add(&self, ns: u64, pages: u64) {
+        let relaxed = Ordering::Relaxed;
+        let (ns, pages) = (self.ns.load(relaxed) + ns, self.pages.load(relaxed) + pages);
+        let shift = u32::from(pages > MOST_PAGES);
+        self.ns.store(ns >> shift, relaxed);
+        self.pages.store(pages >> shift, relaxed);
+    }
+
+    fn each(&self) -> Option<u64> {
+        let pages = self.pages.load(Ordering::Relaxed);
+        (pages >= LEAST_PAGES).then(|| self.ns.load(Ordering::Relaxed) / pages)
+    }
+
+    fn forget(&self) {
+        self.ns.store(0, Ordering::Relaxed);
+        self.pages.store(0, Ordering::Relaxed);
+    }
+}
+
+/// How long it takes to read a page of this rule's and to drop another, ns, by as many threads as there are processors for that beside the
+/// program; `None`: too little was done.
+pub(super) fn cost_of_page(rule: usize) -> Option<u64> {
+    let [read, dropped] = SPENT.get(rule)?;
+    let threads = system::processors().saturating_sub(1).clamp(1, 2) as u64;
+    Some((read.each()? + dropped.each()?) / threads)
+}
+
+/// It is to be seen anew.
+pub(super) fn forget_cost(rule: usize) {
+    let spent = SPENT.get(rule).into_iter().flatten();
+    spent.for_each(Spent::forget);
+}
+
 impl Work {
     pub(super) fn perform(&self, plan: &Plan) {
         for range in self.ranges.iter().filter(|range| !range.is_empty()) {
@@ -55,16 +111,26 @@ impl Work {
             if !objects::is_swept(self.rule, range) {
                 continue;
             }
+            let began_ns = interpose::now_ns();
             match system::advise(range.start, range.len(), self.advice) {
                 Ok(()) => {
                     if self.maps {
                         map_ahead(range);
                     }
                     let pages = (range.len() / PAGE) as u64;
+                    self.note_cost(interpose::now_ns().saturating_sub(began_ns), pages);
                     plan.status.add_to_rule(self.rule, self.counts, pages);
                 }
                 Err(errno) => plan.status.refused(self.rule, errno),
             }
+        }
+    }
+
+    fn note_cost(&self, took_ns: u64, pages: u64) {
+        if let Some([read, dropped]) = SPENT.get(self.rule) {
+            let is_read = self.advice == system::WILL_NEED;
+            let of = if is_read { read } else { dropped };
+            of.add(took_ns, pages);
         }
     }
 }
@@ -148,5 +214,25 @@ fn run() {
             STATE.store(SLEEPS, Ordering::Relaxed);
         }
         system::pause_ns(AWAKE_NS);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_page_costs_is_what_it_lately_did() {
+        let spent = Spent::NONE;
+        spent.add(2047 * 100, 2047);
+        assert_eq!(spent.each(), None);
+        spent.add(100, 1);
+        assert_eq!(spent.each(), Some(100));
+        for _ in 0..100 {
+            spent.add(1000 * 30, 1000);
+        }
+        assert!(matches!(spent.each(), Some(30..=32)), "{:?}", spent.each());
+        spent.forget();
+        assert_eq!(spent.each(), None);
     }
 }

@@ -29,7 +29,7 @@ const ASLEEP_NS: u64 = 5_000_000;
 const BETWEEN_FAULTS_NS: u64 = 50_000;
 const WITHOUT_FAULTS_NS: u64 = 500_000;
 /// While no sweep is to be read ahead of.
-const WITHOUT_WORK_NS: u64 = 2_000_000;
+const WITHOUT_WORK_NS: u64 = 5_000_000;
 /// Threads are looked for so often.
 const THREADS_EVERY_NS: u64 = 20_000_000;
 /// Without faults for so long, the program has stopped swapping.
@@ -258,7 +258,7 @@ impl Helper {
         match (worked, calm_ns > 4 * BETWEEN_FAULTS_NS || self.is_blind) {
             (true, _) => 0,
             // Each time that it wakes, the program's own evictions have another processor to interrupt.
-            _ if active == 0 => WITHOUT_WORK_NS,
+            _ if !self.followers.is_any_working() => WITHOUT_WORK_NS,
             (false, false) => BETWEEN_FAULTS_NS,
             (false, true) => WITHOUT_FAULTS_NS,
         }

@@ -13,7 +13,10 @@ const PAGES_A_FAULT: u64 = 2;
 pub(super) struct Watch {
     wanted: u64,
     pages: u64,
+    ns: u64,
     faults: u64,
+    /// How fast it was in the last look.
+    pace: Progress,
 }
 
 impl Watch {
@@ -22,7 +25,9 @@ impl Watch {
         let mut watch = Self {
             wanted: 0,
             pages: 0,
+            ns: 0,
             faults: 0,
+            pace: Progress { pages: 0, ns: 0 },
         };
         watch.set_object(pages);
         watch
@@ -36,13 +41,23 @@ impl Watch {
     /// A fault, after so many pages. `Some`, once enough was seen: whether most pages raised none.
     pub(super) fn note(&mut self, progress: Progress) -> Option<bool> {
         self.pages += progress.pages;
+        self.ns += progress.ns;
         self.faults += 1;
         if self.pages < self.wanted {
             return None;
         }
         let is_mostly_there = self.faults * PAGES_A_FAULT < self.pages;
-        (self.pages, self.faults) = (0, 0);
+        self.pace = Progress {
+            pages: self.pages,
+            ns: self.ns,
+        };
+        (self.pages, self.ns, self.faults) = (0, 0, 0);
         Some(is_mostly_there)
+    }
+
+    /// How fast the sweep was by itself, when last enough was seen.
+    pub(super) fn pace(&self) -> Progress {
+        self.pace
     }
 }
 
@@ -81,6 +96,19 @@ mod tests {
             watch.note(step).is_some()
         });
         assert_eq!(faults, Some(133));
+    }
+
+    #[test]
+    fn how_fast_it_is_by_itself_is_seen_with_it() {
+        let mut watch = Watch::new(1 << 20);
+        seen(&mut watch, 2);
+        assert_eq!(
+            watch.pace(),
+            Progress {
+                pages: 1024,
+                ns: 512
+            }
+        );
     }
 
     #[test]
