@@ -150,7 +150,7 @@ impl Gain {
         self.short += 1;
         if self.short == PATIENCE {
             self.measure_again(State::Checking { with: pace });
-            self.left_out = lead_pages.max(PAGES_BEFORE);
+            self.left_out = lead_pages;
         }
         None
     }

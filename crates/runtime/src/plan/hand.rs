@@ -42,7 +42,7 @@ struct Spent {
 }
 
 /// By rule: reading and dropping.
-static SPENT: [[Spent; 2]; MOST_RULES] = [const { [const { Spent::NONE }; 2] }; MOST_RULES];
+static SPENT: [[Spent; 2]; MOST_RULES] = [const { [const { Spent::new() }; 2] }; MOST_RULES];
 
 const NONE: u32 = 0;
 const SLEEPS: u32 = 1;
@@ -65,10 +65,12 @@ pub(super) struct Work {
 }
 
 impl Spent {
-    const NONE: Self = Self {
-        ns: AtomicU64::new(0),
-        pages: AtomicU64::new(0),
-    };
+    const fn new() -> Self {
+        Self {
+            ns: AtomicU64::new(0),
+            pages: AtomicU64::new(0),
+        }
+    }
 
     /// Two threads may add at once: what one of them then loses does not matter.
     fn add(&self, ns: u64, pages: u64) {
@@ -223,7 +225,7 @@ mod tests {
 
     #[test]
     fn what_a_page_costs_is_what_it_lately_did() {
-        let spent = Spent::NONE;
+        let spent = Spent::new();
         spent.add(2047 * 100, 2047);
         assert_eq!(spent.each(), None);
         spent.add(100, 1);
