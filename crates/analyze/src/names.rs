@@ -75,7 +75,7 @@ fn name_stacks(trace: &Trace, writer: &mut TraceWriter) -> Result<(), TraceError
             names.extend(found);
         }
         let site = namer.name(&names);
-        match in_turn(&site, &names) {
+        match InTurn::of(&site, &names) {
             Some(site) => {
                 stacks_in_turn.push(stack);
                 sites_in_turn.push(site);
@@ -88,16 +88,6 @@ fn name_stacks(trace: &Trace, writer: &mut TraceWriter) -> Result<(), TraceError
         add_site(writer, stack, one.site)?;
     }
     Ok(())
-}
-
-/// A site that is one of several of its statement, if that is known; which one, is told once all are.
-fn in_turn(site: &attribute::Site, path: &[attribute::Frame]) -> Option<InTurn> {
-    let frame = path.get(site.frame_index)?;
-    Some(InTurn {
-        site: InTurn::is_meant(site).then(|| site.clone())?,
-        module: frame.module.clone()?,
-        address: frame.module_offset?,
-    })
 }
 
 fn add_site(writer: &mut TraceWriter, stack: u32, site: attribute::Site) -> Result<(), TraceError> {

@@ -195,14 +195,9 @@ fn fortran_variables_of_one_statement_are_told_apart_by_the_order_of_their_calls
         for allocation in &recording.allocations {
             let frames = recording.frames(&allocation.path, &mut symbolizer);
             let site = namer.name(&frames);
-            if InTurn::is_meant(&site) {
-                let frame = &frames[site.frame_index];
+            if let Some(site) = InTurn::of(&site, &frames) {
                 bytes.push(allocation.bytes);
-                sites.push(InTurn {
-                    module: frame.module.clone().unwrap(),
-                    address: frame.module_offset.unwrap(),
-                    site,
-                });
+                sites.push(site);
             }
         }
         name_in_turn(&mut sites);

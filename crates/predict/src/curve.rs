@@ -153,6 +153,8 @@ pub struct Model {
     page_bytes: u64,
     /// Memory that the limit holds beside the program's anonymous pages: page tables, files, what is being reclaimed.
     overhead_pages: u64,
+    /// Pages that are hot all the time: of the program's own, but never accessed in the model ([`room_beside_hidden`]).
+    hidden_pages: u64,
     most_pages: u64,
     limit_bytes: Option<u64>,
     swap_ins: u64,
@@ -223,7 +225,8 @@ impl Model {
         let mut model = Model {
             strings,
             page_bytes,
-            overhead_pages: limit_pages.saturating_sub(fit),
+            overhead_pages: limit_pages.saturating_sub(account.fit),
+            hidden_pages: account.fit - fit,
             most_pages: account.most,
             limit_bytes,
             swap_ins: history.swap_ins,
@@ -293,8 +296,13 @@ impl Model {
     fn simulate(&self, references: &References, pages: u64) -> Counts {
         match pages >= self.most_pages {
             true => Counts::NONE,
-            false => references.simulate(pages),
+            false => references.simulate(self.beside_hidden(pages)),
         }
+    }
+
+    /// What of so many pages of memory is left beside those that are hot all the time.
+    fn beside_hidden(&self, pages: u64) -> u64 {
+        pages.saturating_sub(self.hidden_pages).max(1)
     }
 
     /// How long it takes, by what is the best guess alone.
@@ -402,7 +410,8 @@ impl Model {
             .collect();
         let References { steps, pages_each } = &self.strings[0];
         let locked = scaled(most_at_once(steps, &of_pages), *pages_each);
-        let pages = self.pages_in(memory_bytes).saturating_sub(locked).max(1);
+        let pages = self.beside_hidden(self.pages_in(memory_bytes));
+        let pages = pages.saturating_sub(locked).max(1);
         let window = match of_pages.contains(&Treatment::Streamed) {
             true => pages / 4,
             false => 0,
@@ -516,6 +525,7 @@ mod tests {
             keys: (0..pages).map(|page| history::key(0, page)).collect(),
             page_bytes: 4096,
             overhead_pages: 0,
+            hidden_pages: 0,
             most_pages: pages,
             limit_bytes: None,
             swap_ins: 0,

@@ -133,7 +133,8 @@ impl Namer {
             return site_without_lines(frames);
         };
         // Of an interpreter that an extension without lines has been called by, the line says nothing: it runs whatever calls that.
-        let is_extension = |frame: &Frame| !is_runtime(frame) && !is_interpreter(frame);
+        let is_extension =
+            |frame: &Frame| frame.module.is_some() && !is_runtime(frame) && !is_interpreter(frame);
         if is_interpreter(&frames[first]) && frames[..first].iter().any(is_extension) {
             return site_without_lines(&frames[..first]);
         }

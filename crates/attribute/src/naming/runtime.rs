@@ -170,11 +170,15 @@ pub fn is_runtime_code(function: Option<&str>, file: Option<&str>, module: Optio
 pub(super) fn is_interpreter(frame: &Frame) -> bool {
     frame.module.as_deref().is_some_and(|module| {
         let name = display_file(module);
-        let is_it = |interpreter: &&str| {
-            let rest = name.strip_prefix(*interpreter);
-            // `python3.12`, `node`, `liblua5.4.so.0`: not `nodelist`.
-            rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_alphabetic()))
+        // `python3.12`, `node`, `libpython3.13t.so.1.0`: not `node_exporter`.
+        let is_version = |rest: &str| {
+            let version = rest.split(".so").next().unwrap_or_default();
+            let version = version.trim_end_matches(['d', 'm', 't']);
+            version
+                .bytes()
+                .all(|byte| byte.is_ascii_digit() || byte == b'.')
         };
+        let is_it = |interpreter: &&str| name.strip_prefix(*interpreter).is_some_and(is_version);
         INTERPRETERS.iter().any(is_it)
     })
 }
@@ -296,7 +300,10 @@ mod tests {
             ("/opt/lib/libpython3.12.so.1.0", true),
             ("/usr/bin/node", true),
             ("/usr/lib/R/lib/libR.so", true),
+            ("/opt/lib/libpython3.13t.so.1.0", true),
             ("/opt/nodelist", false),
+            ("/opt/node_exporter", false),
+            ("/opt/ruby_parser.so", false),
             ("/opt/pythonic/solver", false),
             (
                 "/opt/_multiarray_umath.cpython-311-x86_64-linux-gnu.so",

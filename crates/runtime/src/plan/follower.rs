@@ -82,7 +82,7 @@ pub(super) struct Follower {
     phase: usize,
     newest_ns: u64,
     /// What lies behind the sweep is dropped, also while its pace without reading ahead is measured: where the program has to make
-    /// room itself, reclaim finds nothing but pages just used, and on cgroup v1 gives up. Not while the object is filled: what is
+    /// room itself, reclaim finds nothing but pages just used, and on cgroup v1 gives up. Not in trials and checks, and not while the object is filled: what is
     /// new is dirty, and the program is interrupted for each such page that another thread takes from it.
     makes_room: bool,
     /// A sweep was seen for which nothing is done yet.
@@ -244,7 +244,6 @@ impl Follower {
         if self.is_outrun() {
             self.makes_room = false;
             self.gain.rest(fault.time_ns);
-            hand::forget_cost(self.rule);
             self.stopped(plan, Why::NoGain);
             return;
         }
@@ -337,6 +336,8 @@ impl Follower {
         } else {
             self.makes_room = true;
             self.gain.note_by_itself(self.watch.pace());
+            // Of another phase, it may be another.
+            hand::forget_cost(self.rule);
             self.sweep.begin(self.sizes);
         }
     }

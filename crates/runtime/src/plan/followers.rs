@@ -132,8 +132,14 @@ impl Followers {
     /// Before something is dropped behind a sweep: looks what is in memory elsewhere.
     fn look_elsewhere(&mut self, plan: &Plan) {
         let pages = |bytes: u64| bytes / PAGE as u64;
-        let Some((memory, all)) = locks::memory_bytes(plan).zip(system::own_resident_pages())
-        else {
+        let now = self.arrivals.now();
+        let Some(memory) = locks::memory_bytes(plan).map(pages) else {
+            return;
+        };
+        if !self.elsewhere.is_due(now, memory) {
+            return;
+        }
+        let Some(all) = system::own_resident_pages() else {
             return;
         };
         let swept = self.places.iter().flatten().map(Follower::pages_in_memory);
@@ -202,7 +208,7 @@ impl Followers {
         let mut worked = false;
         if active > 0 {
             self.elsewhere.note_dropping(self.arrivals.now());
-        } else if self.places.iter().flatten().any(Follower::is_wanted) {
+        } else if hears && self.places.iter().flatten().any(Follower::is_wanted) {
             self.look_elsewhere(plan);
             self.look_at_room(plan);
         }

@@ -7,8 +7,8 @@ use super::sweep::Progress;
 /// Pages of a measurement without and with it.
 const PAGES_BEFORE: u64 = 2048;
 const PAGES_WITH: u64 = 4096;
-/// A reader that takes so many halves of what the program needs by itself cannot keep up with it.
-const CLEARLY_SLOWER: u64 = 3;
+/// A reader that takes so many quarters of what the program needs by itself cannot keep up with it.
+const CLEARLY_SLOWER: u64 = 5;
 /// Measurements in a row that may fall short.
 const PATIENCE: u32 = 4;
 /// Rest after the first failure, doubled with each, ns.
@@ -80,7 +80,7 @@ impl Gain {
     /// Whether a reader that takes so long for each page falls behind a sweep for good.
     pub(super) fn is_outrun(&self, ns_of_page: u64) -> bool {
         let reader = ns_of_page.saturating_mul(PAGES_BEFORE);
-        let most = |pace: u64| pace.saturating_mul(CLEARLY_SLOWER) / 2;
+        let most = |pace: u64| pace.saturating_mul(CLEARLY_SLOWER) / 4;
         self.by_itself.is_some_and(|pace| reader > most(pace))
     }
 
@@ -274,8 +274,8 @@ mod tests {
             pages: 1024,
             ns: 1024 * 13_000,
         });
-        assert!(gain.is_outrun(22_000));
-        assert!(!gain.is_outrun(19_000));
+        assert!(gain.is_outrun(18_000));
+        assert!(!gain.is_outrun(16_000));
     }
 
     #[test]

@@ -35,11 +35,11 @@ const LEAST_PAGES: u64 = 2048;
 /// and what was is halved when there are so many.
 const MOST_PAGES: u64 = 8 * LEAST_PAGES;
 
-/// What reading or dropping took.
-struct Spent {
-    ns: AtomicU64,
-    pages: AtomicU64,
-}
+/// What reading or dropping took of a processor: pages in the low bits, above them the time in units of [`SPENT_UNIT_NS`].
+struct Spent(AtomicU64);
+
+const PAGES_BITS: u32 = 20;
+const SPENT_UNIT_NS: u64 = 256;
 
 /// By rule: reading and dropping.
 static SPENT: [[Spent; 2]; MOST_RULES] = [const { [const { Spent::new() }; 2] }; MOST_RULES];
@@ -66,29 +66,35 @@ pub(super) struct Work {
 
 impl Spent {
     const fn new() -> Self {
-        Self {
-            ns: AtomicU64::new(0),
-            pages: AtomicU64::new(0),
-        }
+        Self(AtomicU64::new(0))
     }
 
-    /// Two threads may add at once: what one of them then loses does not matter.
+    fn parts(word: u64) -> (u64, u64) {
+        (word >> PAGES_BITS, word & ((1 << PAGES_BITS) - 1))
+    }
+
+    /// By two threads: time and pages go together.
     fn add(&self, ns: u64, pages: u64) {
         let relaxed = Ordering::Relaxed;
-        let (ns, pages) = (self.ns.load(relaxed) + ns, self.pages.load(relaxed) + pages);
-        let shift = u32::from(pages > MOST_PAGES);
-        self.ns.store(ns >> shift, relaxed);
-        self.pages.store(pages >> shift, relaxed);
+        let _ = self.0.fetch_update(relaxed, relaxed, |word| {
+            let (units, known) = Self::parts(word);
+            let (units, pages) = (
+                units + ns / SPENT_UNIT_NS,
+                (known + pages).min(2 * MOST_PAGES),
+            );
+            let shift = u32::from(pages > MOST_PAGES);
+            Some(units >> shift << PAGES_BITS | pages >> shift)
+        });
     }
 
+    /// ns for each page.
     fn each(&self) -> Option<u64> {
-        let pages = self.pages.load(Ordering::Relaxed);
-        (pages >= LEAST_PAGES).then(|| self.ns.load(Ordering::Relaxed) / pages)
+        let (units, pages) = Self::parts(self.0.load(Ordering::Relaxed));
+        (pages >= LEAST_PAGES).then(|| units * SPENT_UNIT_NS / pages)
     }
 
     fn forget(&self) {
-        self.ns.store(0, Ordering::Relaxed);
-        self.pages.store(0, Ordering::Relaxed);
+        self.0.store(0, Ordering::Relaxed);
     }
 }
 
@@ -113,14 +119,14 @@ impl Work {
             if !objects::is_swept(self.rule, range) {
                 continue;
             }
-            let began_ns = interpose::now_ns();
+            let began_ns = system::thread_time_ns();
             match system::advise(range.start, range.len(), self.advice) {
                 Ok(()) => {
                     if self.maps {
                         map_ahead(range);
                     }
                     let pages = (range.len() / PAGE) as u64;
-                    self.note_cost(interpose::now_ns().saturating_sub(began_ns), pages);
+                    self.note_cost(system::thread_time_ns().saturating_sub(began_ns), pages);
                     plan.status.add_to_rule(self.rule, self.counts, pages);
                 }
                 Err(errno) => plan.status.refused(self.rule, errno),
@@ -171,6 +177,7 @@ pub(super) fn forget() {
     if let Some(mut next) = NEXT.lock() {
         *next = None;
     }
+    SPENT.iter().flatten().for_each(Spent::forget);
 }
 
 /// Hands work over; returns it if there is nobody to do it, or enough to do.
@@ -226,14 +233,22 @@ mod tests {
     #[test]
     fn what_a_page_costs_is_what_it_lately_did() {
         let spent = Spent::new();
-        spent.add(2047 * 100, 2047);
+        spent.add(2047 * 10_000, 2047);
         assert_eq!(spent.each(), None);
-        spent.add(100, 1);
-        assert_eq!(spent.each(), Some(100));
+        spent.add(10_000, 1);
+        assert!(
+            matches!(spent.each(), Some(9990..=10_000)),
+            "{:?}",
+            spent.each()
+        );
         for _ in 0..100 {
-            spent.add(1000 * 30, 1000);
+            spent.add(1000 * 3000, 1000);
         }
-        assert!(matches!(spent.each(), Some(30..=32)), "{:?}", spent.each());
+        assert!(
+            matches!(spent.each(), Some(2990..=3100)),
+            "{:?}",
+            spent.each()
+        );
         spent.forget();
         assert_eq!(spent.each(), None);
     }
