@@ -190,8 +190,10 @@ fn bytes_of_others(objects: &[ObjectFacts], chosen: &[usize], run: &RunFacts) ->
         .filter(|&at| bytes_that_stay(&objects[at]) == 0)
         .map(|at| objects[at].resident_bytes())
         .sum();
-    // What was never looked at, as its blocks are small, has what the others leave.
-    let never_seen = others().filter(|&at| objects[at].resident_share.is_none());
+    // What was never looked at, as its blocks are small, has what the others leave, if it is used again and again.
+    let is_in_use =
+        |object: &ObjectFacts| object.resident_share.is_none() && object.returns >= RETURNS;
+    let never_seen = others().filter(|&at| is_in_use(&objects[at]));
     let never_seen: u64 = never_seen.map(|at| objects[at].touched_bytes).sum();
     let all_seen: u64 = objects.iter().map(ObjectFacts::resident_bytes).sum();
     let left = run.recorded_bytes.unwrap_or(0).saturating_sub(all_seen);
