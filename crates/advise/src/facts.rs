@@ -32,7 +32,8 @@ const MOST_STRIDE: u64 = 4;
 const FIRST_PART: u64 = 8;
 /// What comes back less than so many times as often as all of an object comes back seldom.
 const SELDOM: f64 = 0.75;
-const PAGE: u64 = 4096;
+/// Bytes that a swap-in brings at least.
+pub(crate) const PAGE: u64 = 4096;
 /// What left once comes back no more often than so many times a page, and so many times what came back or stayed away has left.
 const ABOUT_ONCE: f64 = 1.15;
 /// A phase counts if it has this share of an object's swap-ins.

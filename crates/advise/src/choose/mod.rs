@@ -28,6 +28,7 @@ use self::choice::prefetch;
 use self::choice::stream_of;
 use self::choice::why_nothing;
 use crate::facts::ObjectFacts;
+use crate::facts::PAGE;
 use crate::facts::RunFacts;
 
 pub(crate) use self::choice::Choice;
@@ -51,8 +52,6 @@ pub(crate) const RETURNS: f64 = 1.5;
 const MOSTLY_RESIDENT: f64 = 0.85;
 /// What stays once it is back is there for half of the time at least: else it comes back as the run ends.
 const HALF_RESIDENT: f64 = 0.5;
-/// Bytes that a swap-in brings at least.
-const PAGE: u64 = 4096;
 /// What is used again and again and is not mostly in memory does not fit for sure if it is so many times what is left for it.
 const CLEARLY: f64 = 1.2;
 /// What comes back in a burst, after which the program goes on without waiting, is used again meanwhile. It must stay, with as much of

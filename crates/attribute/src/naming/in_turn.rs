@@ -23,9 +23,9 @@ pub struct InTurn {
     /// Its name is that of one variable once it is told which.
     pub site: Site,
     /// The file that holds the code of the call.
-    pub module: String,
+    module: String,
     /// Where the call returns to in it.
-    pub address: u64,
+    address: u64,
     callers: Vec<Caller>,
 }
 

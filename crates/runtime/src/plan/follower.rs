@@ -35,10 +35,10 @@ const LEAD_WITHOUT_LIMIT: usize = 16 << 20;
 
 /// Pages that are looked at to see where a range is.
 const LOOKED_AT: usize = 32;
-/// The same to see how much of it is in memory.
-const COUNTED: usize = 256;
 /// Of these, so many may be elsewhere where a whole object is kept by the kernel.
 const MOST_ELSEWHERE: usize = 2;
+/// Pages that are looked at to see how much of an object is in memory.
+const COUNTED: usize = 256;
 
 /// Without faults for so long, nothing is read in.
 const STANDS_STILL_NS: u64 = 5_000_000;
@@ -77,13 +77,16 @@ pub(super) struct Follower {
     drops: Drops,
     worth: Worth,
     sizes: Sizes,
+    /// Threads that may read and drop at once, each on a processor that the program leaves.
+    readers: u64,
     chunk_is_given: bool,
     lead_is_given: bool,
     phase: usize,
     newest_ns: u64,
     /// What lies behind the sweep is dropped, also while its pace without reading ahead is measured: where the program has to make
-    /// room itself, reclaim finds nothing but pages just used, and on cgroup v1 gives up. Not in trials and checks, and not while the object is filled: what is
-    /// new is dirty, and the program is interrupted for each such page that another thread takes from it.
+    /// room itself, reclaim finds nothing but pages just used, and on cgroup v1 gives up. Not while it is seen what happens otherwise
+    /// ([`Follower::is_working`]), and not while the object is filled: what is new is dirty, and the program is interrupted for each
+    /// such page that another thread takes from it.
     makes_room: bool,
     /// A sweep was seen for which nothing is done yet.
     is_wanted: bool,
@@ -179,6 +182,9 @@ impl Follower {
             probes: Probes::new(region),
             gain: Gain::new(),
             sizes: Sizes { chunk, lead },
+            readers: system::processors()
+                .saturating_sub(1)
+                .clamp(1, hand::THREADS) as u64,
             chunk_is_given: rule.chunk_bytes > 0,
             lead_is_given: rule.lead_bytes > 0,
             phase: calls::phase(),
@@ -263,7 +269,8 @@ impl Follower {
     /// Whether to read a page and to drop one takes clearly longer than the program needs for it by itself. On zram that may be so of pages
     /// that it writes: for each that another thread drops, its own processor is interrupted.
     fn is_outrun(&self) -> bool {
-        hand::cost_of_page(self.rule).is_some_and(|ns| self.gain.is_outrun(ns))
+        let cost = hand::cost_of_page(self.rule);
+        cost.is_some_and(|ns| self.gain.is_outrun(ns / self.readers))
     }
 
     /// Pages are wanted, of which some may have been dropped too soon.

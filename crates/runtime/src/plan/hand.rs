@@ -30,6 +30,9 @@ const CALM_NS: u64 = 100_000_000;
 /// Of so many bytes that are mapped ahead, the first page is not.
 const TOLD_BYTES: usize = 16 * PAGE;
 
+/// That make these calls: this one, and the helper itself.
+pub(super) const THREADS: usize = 2;
+
 /// What a page costs is told from so many on,
 const LEAST_PAGES: u64 = 2048;
 /// and what was is halved when there are so many.
@@ -98,12 +101,10 @@ impl Spent {
     }
 }
 
-/// How long it takes to read a page of this rule's and to drop another, ns, by as many threads as there are processors for that beside the
-/// program; `None`: too little was done.
+/// How long it takes a thread to read a page of this rule's and to drop another, ns; `None`: too little was done.
 pub(super) fn cost_of_page(rule: usize) -> Option<u64> {
     let [read, dropped] = SPENT.get(rule)?;
-    let threads = system::processors().saturating_sub(1).clamp(1, 2) as u64;
-    Some((read.each()? + dropped.each()?) / threads)
+    Some(read.each()? + dropped.each()?)
 }
 
 /// It is to be seen anew.
