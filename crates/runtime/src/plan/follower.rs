@@ -40,6 +40,9 @@ const MOST_ELSEWHERE: usize = 2;
 /// Pages that are looked at to see how much of an object is in memory.
 const COUNTED: usize = 256;
 
+/// To drop a page that was written takes more than so many times as long as to read one in.
+const DROPPED_WRITTEN: u64 = 2;
+
 /// Without faults for so long, nothing is read in.
 const STANDS_STILL_NS: u64 = 5_000_000;
 
@@ -266,11 +269,17 @@ impl Follower {
         }
     }
 
-    /// Whether to read a page and to drop one takes clearly longer than the program needs for it by itself. On zram that may be so of pages
-    /// that it writes: for each that another thread drops, its own processor is interrupted.
+    /// Whether the threads fall behind a sweep that writes, on zram: for each page that is dropped the program's own processor is interrupted
+    /// then, before it is compressed. What is only read is dropped in less time than it is read in.
     fn is_outrun(&self) -> bool {
-        let cost = hand::cost_of_page(self.rule);
-        cost.is_some_and(|ns| self.gain.is_outrun(ns / self.readers))
+        let Some(cost) = hand::cost_of_page(self.rule) else {
+            return false;
+        };
+        let is_written = cost.dropped > DROPPED_WRITTEN * cost.read;
+        is_written
+            && self
+                .gain
+                .is_outrun((cost.read + cost.dropped) / self.readers)
     }
 
     /// Pages are wanted, of which some may have been dropped too soon.

@@ -101,10 +101,20 @@ impl Spent {
     }
 }
 
-/// How long it takes a thread to read a page of this rule's and to drop another, ns; `None`: too little was done.
-pub(super) fn cost_of_page(rule: usize) -> Option<u64> {
+/// How long it takes a thread to read a page and to drop one, ns.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cost {
+    pub(super) read: u64,
+    pub(super) dropped: u64,
+}
+
+/// Of this rule's pages; `None`: too little was done.
+pub(super) fn cost_of_page(rule: usize) -> Option<Cost> {
     let [read, dropped] = SPENT.get(rule)?;
-    Some(read.each()? + dropped.each()?)
+    Some(Cost {
+        read: read.each()?,
+        dropped: dropped.each()?,
+    })
 }
 
 /// It is to be seen anew.
