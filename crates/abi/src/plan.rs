@@ -16,7 +16,7 @@
 /// First word of a plan.
 pub const PLAN_MAGIC: u64 = u64::from_le_bytes(*b"PGWSPLAN");
 /// Version of this form.
-pub const PLAN_VERSION: u32 = 4;
+pub const PLAN_VERSION: u32 = 5;
 /// Names the launcher's socket for plans (abstract, without the leading zero byte) to the library.
 pub const PLAN_VARIABLE: &str = "PAGEWISE_PLAN";
 /// Allocations of fewer bytes are not looked at.
@@ -164,6 +164,8 @@ pub struct PlanRule {
     pub pattern: u32,
     /// Of I/O: a [`PlanReadahead`]; 0: none.
     pub readahead: u32,
+    /// Not 0: more than `keep_bytes` may be kept, while nothing else has to come back therefore.
+    pub keeps_more: u32,
     /// Kept at most, also of files.
     pub keep_bytes: u64,
     /// Read in at a time; of I/O: the length of a run.
@@ -260,6 +262,7 @@ impl PlanParts<'_> {
             for (index, word) in words.into_iter().enumerate() {
                 put64(&mut entry, 32 + 8 * index, word);
             }
+            put32(&mut entry, 72, rule.keeps_more);
             sink(&entry);
         }
         for pattern in self.patterns {
@@ -428,6 +431,7 @@ impl<'data> PlanView<'data> {
             lead_bytes: self.get64(at + 48),
             address: self.get64(at + 56),
             bytes: self.get64(at + 64),
+            keeps_more: self.get32(at + 72),
         }
     }
 
@@ -503,6 +507,7 @@ mod tests {
             module: 0,
             pattern: 0,
             readahead: 0,
+            keeps_more: 1,
             keep_bytes: 1,
             chunk_bytes: 2,
             lead_bytes: 3,
@@ -518,6 +523,7 @@ mod tests {
             module: 1,
             pattern: 0,
             readahead: 0,
+            keeps_more: 0,
             keep_bytes: 0,
             chunk_bytes: 0,
             lead_bytes: 0,
@@ -533,6 +539,7 @@ mod tests {
             module: 0,
             pattern: 2,
             readahead: PlanReadahead::Sequential as u32,
+            keeps_more: 0,
             keep_bytes: 0,
             chunk_bytes: 0,
             lead_bytes: 0,

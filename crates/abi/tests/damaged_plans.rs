@@ -55,6 +55,7 @@ fn plans() -> impl Strategy<Value = Vec<u8>> {
                     module: (bytes % modules.len() as u64) as u32,
                     pattern: (bytes % 2) as u32,
                     readahead: (bytes % 4) as u32,
+                    keeps_more: (bytes % 3) as u32,
                     keep_bytes,
                     chunk_bytes,
                     lead_bytes,

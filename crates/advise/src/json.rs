@@ -36,6 +36,7 @@ struct JsonRule<'advice> {
     function: Option<&'advice str>,
     action: &'static str,
     keep_bytes: Option<u64>,
+    keep_more: bool,
     ranges: Option<Vec<[u64; 2]>>,
     lead_bytes: Option<u64>,
     chunk_bytes: Option<u64>,
@@ -51,6 +52,7 @@ struct JsonRule<'advice> {
 #[derive(Default)]
 struct Parameters {
     keep_bytes: Option<u64>,
+    keep_more: bool,
     ranges: Option<Vec<[u64; 2]>>,
     ahead: ReadAhead,
 }
@@ -66,8 +68,13 @@ impl Parameters {
                     ..Self::default()
                 }
             }
-            Action::Stream { keep_bytes, ahead } => Self {
+            Action::Stream {
+                keep_bytes,
+                keep_more,
+                ahead,
+            } => Self {
                 keep_bytes: *keep_bytes,
+                keep_more: *keep_more,
                 ahead: *ahead,
                 ..Self::default()
             },
@@ -182,6 +189,7 @@ impl Advice {
             function: rule.place.function.as_deref(),
             action: rule.action.name(),
             keep_bytes: parameters.keep_bytes,
+            keep_more: parameters.keep_more,
             ranges: parameters.ranges,
             lead_bytes: parameters.ahead.lead_bytes,
             chunk_bytes: parameters.ahead.chunk_bytes,

@@ -313,6 +313,7 @@ mod tests {
     fn pages_are_treated_as_rules_say() {
         let stream = Action::Stream {
             keep_bytes: Some(8192),
+            keep_more: false,
             ahead: ReadAhead::default(),
         };
         assert_eq!(treatment(&stream, 4096, 0), Treatment::Locked);

@@ -303,6 +303,7 @@ mod tests {
         let kept = choice(
             Action::Stream {
                 keep_bytes: Some(256 << 20),
+                keep_more: true,
                 ahead: ReadAhead::default(),
             },
             256 << 20,
@@ -332,6 +333,7 @@ mod tests {
         let kept = 256 << 20;
         let stream = Action::Stream {
             keep_bytes: Some(kept),
+            keep_more: true,
             ahead: ReadAhead::default(),
         };
         let lock = Action::Lock {
@@ -385,6 +387,7 @@ mod tests {
             let keep = (memory * bytes as f64 * 7.0 / 8.0) as u64;
             let stream = Action::Stream {
                 keep_bytes: Some(keep),
+                keep_more: true,
                 ahead: ReadAhead::default(),
             };
             let found = of_choice(&choice(stream, keep), &objects, &run);

@@ -21,7 +21,8 @@ const TAIL: usize = 1032;
 
 const TYPE_SOFTWARE: u32 = 1;
 const PAGE_FAULTS: u64 = 2;
-const SAMPLE_TIME_AND_ADDRESS: u64 = 1 << 2 | 1 << 3;
+/// Time, address and processor.
+const SAMPLE: u64 = 1 << 2 | 1 << 3 | 1 << 7;
 const EXCLUDE_KERNEL: u64 = 1 << 5;
 const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
 const USE_CLOCK: u64 = 1 << 25;
@@ -70,6 +71,10 @@ struct Ring {
 pub struct FaultEvents {
     rings: [Option<Ring>; MOST_THREADS],
     unfollowed: usize,
+    /// Of the newest fault.
+    processor: Option<u32>,
+    /// Threads of which there were any when last looked.
+    lately: usize,
     /// Some thread was refused: none is asked for until then.
     refused_until_ns: u64,
 }
@@ -80,6 +85,8 @@ impl FaultEvents {
         Self {
             rings: [None; MOST_THREADS],
             unfollowed: 0,
+            processor: None,
+            lately: 0,
             refused_until_ns: 0,
         }
     }
@@ -144,9 +151,24 @@ impl FaultEvents {
 
     /// Hands on what was told since the last time, thread by thread.
     pub fn drain(&mut self, sink: &mut dyn FnMut(Fault)) {
+        let mut lately = 0;
         for ring in self.rings.iter().flatten() {
-            ring.drain(sink);
+            if let Some(processor) = ring.drain(sink) {
+                self.processor = Some(processor);
+                lately += 1;
+            }
         }
+        self.lately = lately;
+    }
+
+    /// Where the last fault was that was handed on, a processor; `None`: there was none yet.
+    pub fn processor(&self) -> Option<u32> {
+        self.processor
+    }
+
+    /// Threads that had faults between the last two times that faults were handed on.
+    pub fn threads_lately(&self) -> usize {
+        self.lately
     }
 
     /// Follows nobody any more.
@@ -181,7 +203,9 @@ impl Ring {
         unsafe { self.start.add(offset).cast::<u64>().read_volatile() }
     }
 
-    fn drain(&self, sink: &mut dyn FnMut(Fault)) {
+    /// The processor of the newest; `None`: there is none.
+    fn drain(&self, sink: &mut dyn FnMut(Fault)) -> Option<u32> {
+        let mut processor = None;
         let head = self.word(HEAD).load(Ordering::Acquire);
         let mut tail = self.word(TAIL).load(Ordering::Relaxed);
         while tail < head {
@@ -197,10 +221,12 @@ impl Ring {
                     address: self.data(tail + 16) as usize,
                     thread: self.thread,
                 });
+                processor = Some(self.data(tail + 24) as u32);
             }
             tail += bytes;
         }
         self.word(TAIL).store(tail, Ordering::Release);
+        processor
     }
 }
 
@@ -210,7 +236,7 @@ fn open(thread: u32) -> Result<*mut u8, i32> {
         size: size_of::<Attributes>() as u32,
         config: PAGE_FAULTS,
         period: 1,
-        sample_type: SAMPLE_TIME_AND_ADDRESS,
+        sample_type: SAMPLE,
         flags: EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR | USE_CLOCK,
         clock: libc::CLOCK_MONOTONIC,
         ..Attributes::default()

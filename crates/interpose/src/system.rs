@@ -453,15 +453,76 @@ pub fn frees_zeros_on_split() -> bool {
 
 /// Processors that this thread may run on; 1 if the kernel does not say.
 pub fn processors() -> usize {
-    // SAFETY: all zeros is a valid set.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: a valid place for the answer, and its size.
-    let told = unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) };
-    if told != 0 {
-        return 1;
+    Processors::own().map_or(1, |processors| processors.count())
+}
+
+/// A set of processors.
+#[derive(Clone, Copy)]
+pub struct Processors(libc::cpu_set_t);
+
+impl Processors {
+    /// Those that this thread may run on; `None`: the kernel does not say.
+    pub fn own() -> Option<Self> {
+        // SAFETY: all zeros is a valid set.
+        let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+        // SAFETY: a valid place for the answer, and its size.
+        let told =
+            unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) };
+        (told == 0).then_some(Self(set))
     }
-    // SAFETY: a set.
-    unsafe { libc::CPU_COUNT(&set) as usize }
+
+    /// A single one.
+    pub fn one(processor: u32) -> Self {
+        // SAFETY: all zeros is a valid set, and numbers beyond it are left out.
+        let set = unsafe {
+            let mut set: libc::cpu_set_t = std::mem::zeroed();
+            libc::CPU_SET(processor as usize, &mut set);
+            set
+        };
+        Self(set)
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        // SAFETY: a set.
+        unsafe { libc::CPU_COUNT(&self.0) as usize }
+    }
+
+    /// From here on a thread of this process runs on these only; 0: this one. Where the kernel refuses, it stays where it is.
+    pub fn hold(&self, thread: u32) {
+        // SAFETY: a valid set, and its size.
+        unsafe {
+            libc::sched_setaffinity(
+                thread as libc::pid_t,
+                size_of::<libc::cpu_set_t>(),
+                &raw const self.0,
+            )
+        };
+    }
+}
+
+/// A page of memory of its own, never given back; `None`: there is none.
+pub fn map_page() -> Option<usize> {
+    // SAFETY: a new mapping; nobody is told of it.
+    let start = unsafe {
+        libc::syscall(
+            libc::SYS_mmap,
+            0 as c_long,
+            PAGE,
+            c_long::from(libc::PROT_READ | libc::PROT_WRITE),
+            c_long::from(libc::MAP_PRIVATE | libc::MAP_ANONYMOUS),
+            -1 as c_long,
+            0 as c_long,
+        )
+    };
+    usize::try_from(start).ok().filter(|&start| start > 0)
+}
+
+/// Has the kernel map this page and take it away again: translations of it are flushed wherever there may be any. A page of [`map_page`].
+pub fn touch_and_forget(page: usize) {
+    // SAFETY: it is mapped, and nobody else has it.
+    unsafe { (page as *mut u8).write_volatile(1) };
+    let _ = advise(page, PAGE, libc::MADV_DONTNEED);
 }
 
 /// Processor time of this thread, ns.

@@ -205,6 +205,8 @@ pub enum Action {
     Stream {
         /// The fixed part, bytes; `None`: as much as the budget gives, as of a lock. A sweep that keeps nothing is [`Action::Prefetch`].
         keep_bytes: Option<u64>,
+        /// More of it is kept, up to the budget, while nothing else has to come back therefore.
+        keep_more: bool,
         /// How it reads ahead.
         ahead: ReadAhead,
     },

@@ -123,6 +123,16 @@ fn each_mistake_names_its_line_and_key_and_what_to_type() {
         ),
         (
             first,
+            "action = \"lock\"\nkeep_more = true",
+            "rule.keep_more: means nothing with action = \"lock\"; remove it",
+        ),
+        (
+            first,
+            "action = \"stream\"\nkeep_more = 1",
+            "rule.keep_more: is true or false, not a whole number; type: keep_more = true",
+        ),
+        (
+            first,
             "action = \"lock\"\nchunk_bytes = 1",
             "rule.chunk_bytes: means nothing with action = \"lock\"",
         ),

@@ -102,6 +102,7 @@ pub(super) fn stream_of(at: usize, object: &ObjectFacts, keep: u64) -> Choice {
         _ => (
             Action::Stream {
                 keep_bytes: Some(keep),
+                keep_more: true,
                 ahead,
             },
             "a fixed part is kept, the rest",

@@ -257,7 +257,9 @@ fn of_action(action: &Action) -> wire::PlanRule {
     use wire::PlanAction;
     let (number, keep, ahead) = match action {
         Action::Lock { keep_bytes, .. } => (PlanAction::Lock, *keep_bytes, None),
-        Action::Stream { keep_bytes, ahead } => (PlanAction::Stream, *keep_bytes, Some(ahead)),
+        Action::Stream {
+            keep_bytes, ahead, ..
+        } => (PlanAction::Stream, *keep_bytes, Some(ahead)),
         Action::Prefetch(ahead) => (PlanAction::Prefetch, None, Some(ahead)),
         Action::Cold => (PlanAction::Cold, None, None),
         Action::Huge => (PlanAction::Huge, None, None),
@@ -266,8 +268,16 @@ fn of_action(action: &Action) -> wire::PlanRule {
         Action::Io(action) => return of_io(*action),
         Action::Nothing => (PlanAction::Nothing, None, None),
     };
+    let keeps_more = matches!(
+        action,
+        Action::Stream {
+            keep_more: true,
+            ..
+        }
+    );
     wire::PlanRule {
         action: number as u32,
+        keeps_more: u32::from(keeps_more),
         keep_bytes: keep.unwrap_or(0),
         chunk_bytes: ahead.and_then(|ahead| ahead.chunk_bytes).unwrap_or(0),
         lead_bytes: ahead.and_then(|ahead| ahead.lead_bytes).unwrap_or(0),

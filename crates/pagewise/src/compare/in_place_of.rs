@@ -130,6 +130,7 @@ mod tests {
     fn stream() -> Action {
         Action::Stream {
             keep_bytes: Some(7 << 20),
+            keep_more: false,
             ahead: ReadAhead::default(),
         }
     }

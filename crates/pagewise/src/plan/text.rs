@@ -121,6 +121,14 @@ fn details(rule: &Rule) -> Option<String> {
     match &rule.action {
         Action::Stream {
             keep_bytes: Some(keep),
+            keep_more: true,
+            ..
+        } => Some(format!(
+            "kept in memory: {}, and more while nothing else has to come back therefore",
+            bytes(*keep)
+        )),
+        Action::Stream {
+            keep_bytes: Some(keep),
             ..
         }
         | Action::Lock {

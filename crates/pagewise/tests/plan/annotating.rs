@@ -148,6 +148,7 @@ fn a_plans_calls_are_obeyed() {
     let folder = folder.path();
     let stream = Action::Stream {
         keep_bytes: Some(8 << 20),
+        keep_more: false,
         ahead: ReadAhead::default(),
     };
     let rules = vec![rule("table", 10, LOCK), rule("array", 11, stream)];

@@ -30,6 +30,7 @@ const LOCK: Action = Action::Lock {
 };
 const STREAM: Action = Action::Stream {
     keep_bytes: Some(8 << 20),
+    keep_more: false,
     ahead: ReadAhead {
         chunk_bytes: None,
         lead_bytes: None,
@@ -716,10 +717,33 @@ fn what_is_wanted_again_too_soon_is_dropped_no_more() {
     machine.assert_restored();
 }
 
+#[test]
+fn more_than_was_planned_is_kept_where_the_plan_allows_it() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    for keep_more in [true, false] {
+        let action = Action::Stream {
+            keep_bytes: Some(8 << 20),
+            keep_more,
+            ahead: ReadAhead::default(),
+        };
+        let folder = planned(&[], &action);
+        let ended = apply_limited(folder.path(), "64M", "./planned nearly").expect_code(0);
+        let rule = &outcome(folder.path())["rules"][0];
+        let locked = number(&rule["locked_bytes"]);
+        let least = if keep_more { 16 << 20 } else { 8 << 20 };
+        assert!(locked >= least, "{rule}: {ended:#?}");
+        assert!(keep_more || locked == 8 << 20, "{rule}: {ended:#?}");
+    }
+    machine.assert_restored();
+}
+
 /// A plan that keeps 40 MiB of what is swept.
 fn keeps_a_part() -> Action {
     Action::Stream {
         keep_bytes: Some(40 << 20),
+        keep_more: false,
         ahead: ReadAhead::default(),
     }
 }

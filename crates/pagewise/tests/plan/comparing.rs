@@ -208,6 +208,7 @@ fn madvise_is_an_arm_of_its_own_and_what_zram_holds_is_memory_too() {
     };
     let folder = planned_to(Action::Stream {
         keep_bytes: None,
+        keep_more: false,
         ahead: ReadAhead::default(),
     });
     let options = "compare plan.toml --json --memory 40M --swap zram --swap-size 512M --no-unlimited --runs 1 --warm-up 0 --arms madvise -- ./planned sweep";

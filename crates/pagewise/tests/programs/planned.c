@@ -336,6 +336,16 @@ static void sweep(void) {
     free(words);
 }
 
+// Beside what is kept of it, most of the rest fits.
+static void sweep_what_nearly_fits(void) {
+    const size_t bytes = 72 * MIB;
+    uint64_t *words = make(bytes);
+    fill(words, bytes);
+    for (int pass = 0; pass < 40; pass++)
+        check(words, bytes);
+    free(words);
+}
+
 // Children of all kinds come and go while it is under way, and sweep a part themselves.
 static void sweep_with_family(const char *self) {
     const size_t bytes = 96 * MIB, part = bytes / 4;
@@ -851,6 +861,8 @@ int main(int count, char **values) {
         sweep_and_look_up(1);
     else if (strcmp(kind, "sweep") == 0)
         sweep();
+    else if (strcmp(kind, "nearly") == 0)
+        sweep_what_nearly_fits();
     else if (strcmp(kind, "family") == 0)
         sweep_with_family(values[0]);
     else if (strcmp(kind, "blind") == 0) {

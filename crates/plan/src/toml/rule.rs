@@ -193,6 +193,11 @@ fn action(table: &mut Table<'_>) -> Result<Action, PlanError> {
     let keeps = matches!(name.as_str(), "lock" | "stream");
     let reads = matches!(name.as_str(), "stream" | "prefetch");
     let keep_bytes = size_of(table, "keep_bytes", keeps, &name)?;
+    let keep_more = match table.get("keep_more") {
+        None => false,
+        Some(value) if name == "stream" || !ACTIONS.contains(&name) => value.truth()?,
+        Some(value) => return Err(not_of(&value, &name)),
+    };
     let ahead = ReadAhead {
         chunk_bytes: size_of(table, "chunk_bytes", reads, &name)?,
         lead_bytes: size_of(table, "lead_bytes", reads, &name)?,
@@ -207,7 +212,11 @@ fn action(table: &mut Table<'_>) -> Result<Action, PlanError> {
             keep_bytes,
             ranges: hot,
         }),
-        "stream" => Ok(Action::Stream { keep_bytes, ahead }),
+        "stream" => Ok(Action::Stream {
+            keep_bytes,
+            keep_more,
+            ahead,
+        }),
         "prefetch" => Ok(Action::Prefetch(ahead)),
         "cold" => Ok(Action::Cold),
         "huge" => Ok(Action::Huge),

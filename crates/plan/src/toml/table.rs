@@ -220,6 +220,14 @@ impl<'text> Value<'text> {
         }
     }
 
+    /// `true` or `false`.
+    pub(super) fn truth(&self) -> Result<bool, PlanError> {
+        match self.value {
+            DeValue::Boolean(truth) => Ok(*truth),
+            _ => Err(self.wrong_type("true or false", "true")),
+        }
+    }
+
     /// A finite number above 0, with or without a fraction.
     pub(super) fn ratio(&self) -> Result<f64, PlanError> {
         let value = match self.value {

@@ -117,7 +117,9 @@ fn write_rule(out: &mut Text, rule: &Rule) {
 fn write_action(out: &mut Text, action: &Action) {
     let (keep, ahead) = match action {
         Action::Lock { keep_bytes, .. } => (*keep_bytes, None),
-        Action::Stream { keep_bytes, ahead } => (*keep_bytes, Some(ahead)),
+        Action::Stream {
+            keep_bytes, ahead, ..
+        } => (*keep_bytes, Some(ahead)),
         Action::Prefetch(ahead) => (None, Some(ahead)),
         Action::Cold
         | Action::Huge
@@ -131,6 +133,12 @@ fn write_action(out: &mut Text, action: &Action) {
         write_io(out, *action);
     }
     out.optional_size("keep_bytes", keep, "kept in memory");
+    if let Action::Stream {
+        keep_more: true, ..
+    } = action
+    {
+        out.line("keep_more = true # while nothing else has to come back therefore");
+    }
     if let Some(ahead) = ahead {
         out.optional_size("chunk_bytes", ahead.chunk_bytes, "read in at a time");
         out.optional_size("lead_bytes", ahead.lead_bytes, "read in ahead of the sweep");

@@ -105,8 +105,13 @@ fn action() -> impl Strategy<Value = Action> {
     prop_oneof![
         (option::of(size()), ranges())
             .prop_map(|(keep_bytes, ranges)| Action::Lock { keep_bytes, ranges }),
-        (option::of(size()), ahead())
-            .prop_map(|(keep_bytes, ahead)| Action::Stream { keep_bytes, ahead }),
+        (option::of(size()), proptest::bool::ANY, ahead()).prop_map(
+            |(keep_bytes, keep_more, ahead)| Action::Stream {
+                keep_bytes,
+                keep_more,
+                ahead,
+            }
+        ),
         ahead().prop_map(Action::Prefetch),
         Just(Action::Cold),
         Just(Action::Huge),

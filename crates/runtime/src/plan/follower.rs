@@ -12,6 +12,8 @@ use pagewise_interpose::system::Place;
 
 use super::calls;
 use super::gain::Gain;
+use super::growth::Change;
+use super::growth::Growth;
 use super::hand;
 use super::hand::Work;
 use super::loaded::Plan;
@@ -79,6 +81,10 @@ pub(super) struct Follower {
     watch: Watch,
     drops: Drops,
     worth: Worth,
+    /// `None`: what the rule says is kept, and no more.
+    growth: Option<Growth>,
+    /// Pages of what is kept that came.
+    kept_came: u64,
     sizes: Sizes,
     /// Threads that may read and drop at once, each on a processor that the program leaves.
     readers: u64,
@@ -182,6 +188,8 @@ impl Follower {
             watch: Watch::new((region.len() / PAGE) as u64),
             drops: Drops::new(&region),
             worth,
+            growth: (rule.keeps_more > 0 && rule.keep_bytes > 0).then_some(Growth::new()),
+            kept_came: 0,
             probes: Probes::new(region),
             gain: Gain::new(),
             sizes: Sizes { chunk, lead },
@@ -233,6 +241,9 @@ impl Follower {
         let Some(progress) = self.sweep.note(fault) else {
             return;
         };
+        if let Some(growth) = &mut self.growth {
+            growth.note_swept(progress.pages, self.makes_room);
+        }
         if self.worth.note_swept(progress.pages, memory.now) {
             locks::resume(plan, self.of.number);
         }
@@ -317,6 +328,50 @@ impl Follower {
             }
             Verdict::GivenUp => locks::give_up(plan, self.of.number),
         }
+    }
+
+    /// Whether it is tried out how it is to keep more.
+    pub(super) fn is_growing(&self) -> bool {
+        self.growth.as_ref().is_some_and(Growth::is_trying)
+    }
+
+    /// A page had to come.
+    pub(super) fn note_coming(&mut self, address: usize) {
+        self.kept_came += u64::from(self.kept_part().contains(&address));
+    }
+
+    /// Keeps more of the object, or less, if it is time for that; so many pages came in all.
+    pub(super) fn grow(&mut self, plan: &Plan, came: u64) {
+        let round = (self.region().len() / PAGE) as u64;
+        let left = (locks::left(plan) / PAGE as u64).min(round);
+        let came = came.saturating_sub(self.kept_came);
+        let Some(growth) = &mut self.growth else {
+            return;
+        };
+        let was_trying = growth.is_trying();
+        let change = growth.next(round, came, left);
+        if was_trying && !growth.is_trying() {
+            // What did not help before may help now: less is swept.
+            self.gain = Gain::new();
+        }
+        let Some(change) = change else {
+            return;
+        };
+        let (number, bytes) = (self.of.number, |pages: u64| pages as usize * PAGE);
+        let object = match change {
+            Change::More(pages) => locks::keep_more(plan, number, bytes(pages)),
+            Change::Less(pages) => locks::keep_less(plan, number, bytes(pages)),
+        };
+        // One that has ended is followed no more.
+        let Some(object) = object else {
+            return;
+        };
+        if matches!(change, Change::More(_)) {
+            growth.got(object.locked.saturating_sub(self.of.locked) / PAGE as u64);
+        }
+        self.of = Followed::of(&object);
+        self.worth.set_locked(object.locked / PAGE as u64);
+        self.keep_up(&object);
     }
 
     /// What is locked of the object, or would be.
@@ -475,7 +530,7 @@ impl Follower {
         hears: bool,
         memory: Memory,
     ) -> Option<Step> {
-        if std::mem::take(&mut self.is_wanted) {
+        if std::mem::take(&mut self.is_wanted) && !self.is_growing() {
             self.begin_if_needed(plan);
         }
         if !self.is_working() {

@@ -24,6 +24,8 @@ const MOST_FOLLOWED: usize = 64;
 
 pub(super) struct Followers {
     places: [Option<Follower>; MOST_FOLLOWED],
+    /// Of these, only the first so many are taken: each is large, and all are asked of each fault.
+    used: usize,
     arrivals: Arrivals,
     elsewhere: Elsewhere,
     /// Pages that there is room for beside what is locked and in use elsewhere; `None`: unknown.
@@ -59,6 +61,7 @@ impl Followers {
         unsafe {
             (&raw mut (*followers).elsewhere).write(Elsewhere::NEW);
             (&raw mut (*followers).room).write(None);
+            (&raw mut (*followers).used).write(0);
             (&raw mut (*followers).changes).write(None);
         }
         // SAFETY: all is initialized, the arrivals by the kernel: they are numbers, all 0. The mapping is never unmapped, and nobody else
@@ -70,18 +73,17 @@ impl Followers {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.places.iter().all(Option::is_none)
+        self.used == 0
     }
 
     /// How many may read ahead.
     pub(super) fn active(&self) -> usize {
-        let followers = self.places.iter().flatten();
-        followers.filter(|follower| follower.is_active()).count()
+        self.all().filter(|follower| follower.is_active()).count()
     }
 
     /// Whether there may be something to read or to drop soon.
     pub(super) fn is_any_working(&self) -> bool {
-        self.places.iter().flatten().any(Follower::is_working)
+        self.all().any(Follower::is_working)
     }
 
     /// Followers for objects that have come, none for those that have gone.
@@ -121,6 +123,16 @@ impl Followers {
                 *free = Some(Follower::new(plan, object));
             }
         }
+        let last = self.places.iter().rposition(Option::is_some);
+        self.used = last.map_or(0, |last| last + 1);
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Follower> {
+        self.places[..self.used].iter().flatten()
+    }
+
+    fn all_mut(&mut self) -> impl Iterator<Item = &mut Follower> {
+        self.places[..self.used].iter_mut().flatten()
     }
 
     /// Looks how much room there is now.
@@ -142,7 +154,7 @@ impl Followers {
         let Some(all) = system::own_resident_pages() else {
             return;
         };
-        let swept = self.places.iter().flatten().map(Follower::pages_in_memory);
+        let swept = self.all().map(Follower::pages_in_memory);
         let here = swept.sum::<u64>() + pages(locks::taken(plan));
         let now = self.arrivals.now();
         self.elsewhere
@@ -159,7 +171,7 @@ impl Followers {
     /// The program touched a page that had to be brought in or mapped.
     pub(super) fn hear_of(&mut self, plan: &Plan, fault: Fault) {
         let memory = self.memory();
-        let of = self.places.iter().position(|place| {
+        let of = self.places[..self.used].iter().position(|place| {
             let follower = place.as_ref();
             follower.is_some_and(|follower| follower.region().contains(&fault.address))
         });
@@ -170,6 +182,9 @@ impl Followers {
             if came_ahead {
                 return;
             }
+        }
+        for follower in self.all_mut() {
+            follower.note_coming(fault.address);
         }
         if let Some(when) = self.arrivals.note(fault.address) {
             let came = Comeback {
@@ -185,7 +200,8 @@ impl Followers {
     /// be to blame for it.
     fn blame_locks(&mut self, plan: &Plan, came: Comeback, of: Option<usize>) {
         let memory = self.memory();
-        for (index, place) in self.places.iter_mut().enumerate() {
+        let places = self.places[..self.used].iter_mut();
+        for (index, place) in places.enumerate() {
             if let Some(follower) = place
                 && Some(index) != of
             {
@@ -198,9 +214,22 @@ impl Followers {
     /// of the newest; `None`: there is none.
     pub(super) fn look_at_pages(&mut self, plan: &Plan) -> Option<u64> {
         let map = PageMap::open()?;
-        let followers = self.places.iter_mut().flatten();
+        let followers = self.all_mut();
         let seen = followers.filter_map(|follower| follower.look(plan, &map));
         seen.last()
+    }
+
+    /// Keeps more of what is swept, of one object after the other: else it could not be told which does harm.
+    fn grow(&mut self, plan: &Plan) {
+        let (growing, came) = (self.all().any(Follower::is_growing), self.arrivals.now());
+        for follower in self.all_mut() {
+            if !growing || follower.is_growing() {
+                follower.grow(plan, came);
+            }
+            if !growing && follower.is_growing() {
+                return;
+            }
+        }
     }
 
     /// Does what is due, where so many may read ahead; `hears`: faults are told. Whether anything was.
@@ -208,11 +237,14 @@ impl Followers {
         let mut worked = false;
         if active > 0 {
             self.elsewhere.note_dropping(self.arrivals.now());
-        } else if hears && self.places.iter().flatten().any(Follower::is_wanted) {
+        } else if hears && self.all().any(Follower::is_wanted) {
             self.look_elsewhere(plan);
             self.look_at_room(plan);
         }
-        for index in 0..self.places.len() {
+        if hears {
+            self.grow(plan);
+        }
+        for index in 0..self.used {
             let memory = self.memory();
             let Some(follower) = &mut self.places[index] else {
                 continue;

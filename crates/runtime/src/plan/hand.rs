@@ -52,6 +52,8 @@ const SLEEPS: u32 = 1;
 const WAKES: u32 = 2;
 const CANNOT: u32 = 3;
 static STATE: AtomicU32 = AtomicU32::new(NONE);
+/// Its number; 0: there is none.
+static THREAD: AtomicU32 = AtomicU32::new(0);
 /// What it shall do next.
 static NEXT: Spin<Option<Work>> = Spin::new(None);
 
@@ -183,12 +185,18 @@ pub(super) fn wake() {
 
 /// A forked child has no such thread.
 pub(super) fn forget() {
+    THREAD.store(0, Ordering::Relaxed);
     STATE.store(NONE, Ordering::Relaxed);
     NEXT.break_open();
     if let Some(mut next) = NEXT.lock() {
         *next = None;
     }
     SPENT.iter().flatten().for_each(Spent::forget);
+}
+
+/// This thread's number; `None`: there is none.
+pub(super) fn thread() -> Option<u32> {
+    Some(THREAD.load(Ordering::Relaxed)).filter(|&thread| thread > 0)
 }
 
 /// Hands work over; returns it if there is nobody to do it, or enough to do.
@@ -210,6 +218,7 @@ fn run() {
         return;
     };
     plan.take_precedence();
+    THREAD.store(interpose::thread_id(), Ordering::Relaxed);
     let (mut worked_ns, mut spent_ns) = (interpose::now_ns(), 0);
     let mut leftover = Leftover::default();
     loop {
@@ -226,6 +235,7 @@ fn run() {
             system::pause_ns(ASLEEP_NS);
             worked_ns = interpose::now_ns();
             if leftover.is_all(worked_ns) {
+                THREAD.store(0, Ordering::Relaxed);
                 return;
             }
             continue;

@@ -15,6 +15,7 @@ use pagewise_interpose::Leftover;
 use pagewise_interpose::system;
 
 use super::Hook;
+use super::aside::Aside;
 use super::followers::Followers;
 use super::loaded;
 use super::loaded::Plan;
@@ -83,6 +84,7 @@ struct Helper {
     /// There was no memory for any ring at the last look.
     is_ringless: bool,
     followers: &'static mut Followers,
+    aside: Aside,
     /// Major faults at the beginning of a window in time, and when that was.
     majors: u64,
     majors_ns: u64,
@@ -106,6 +108,7 @@ impl Helper {
             is_blind: false,
             is_ringless: false,
             followers,
+            aside: Aside::new(),
             majors: system::major_faults(),
             majors_ns: 0,
             is_swap_seen: false,
@@ -255,10 +258,16 @@ impl Helper {
             self.is_following = false;
             self.begin_window(system::major_faults(), now_ns);
         }
+        let is_any_working = self.followers.is_any_working();
+        if is_any_working || !self.is_following {
+            self.aside.come_back();
+        } else {
+            self.aside.step(&self.events, now_ns);
+        }
         match (worked, calm_ns > 4 * BETWEEN_FAULTS_NS || self.is_blind) {
             (true, _) => 0,
             // Each time that it wakes, the program's own evictions have another processor to interrupt.
-            _ if !self.followers.is_any_working() => WITHOUT_WORK_NS,
+            _ if !is_any_working => WITHOUT_WORK_NS,
             (false, false) => BETWEEN_FAULTS_NS,
             (false, true) => WITHOUT_FAULTS_NS,
         }

@@ -139,6 +139,66 @@ pub(super) fn extend(
     more < wanted || more == rest
 }
 
+/// Locks so many bytes more of the object of this number, behind what is locked of it, a part at a time, whatever its rule says is to be
+/// kept; less where the budget does not hold that, or the kernel refuses. The object as it is then; `None`: it has ended, or is not as it was.
+pub(super) fn keep_more(plan: &Plan, number: usize, bytes: usize) -> Option<Object> {
+    in_steps(number, bytes, |object, step| {
+        let pages = object.pages();
+        let start = pages.start + object.locked as usize;
+        let step = step.min(pages.end.saturating_sub(start));
+        let more = lock_range(plan, object, start, step, 0);
+        object.locked += more as u64;
+        KEPT[object.rule].fetch_add(more as u64, Ordering::Relaxed);
+        more
+    })
+}
+
+/// Gives so much of that back.
+pub(super) fn keep_less(plan: &Plan, number: usize, bytes: usize) -> Option<Object> {
+    in_steps(number, bytes, |object, step| {
+        let step = step.min(object.locked as usize);
+        object.locked -= step as u64;
+        let end = object.pages().start + object.locked as usize;
+        let _ = system::unlock(end, step);
+        account_for_less(plan, object.rule, step as u64);
+        step
+    })
+}
+
+/// Does something to so many bytes of an object, some at a time, as the program's allocations wait meanwhile, until it is done or does
+/// less than it should.
+fn in_steps(
+    number: usize,
+    bytes: usize,
+    mut work: impl FnMut(&mut Object, usize) -> usize,
+) -> Option<Object> {
+    let (mut left, mut seen) = (bytes, None);
+    while left > 0 {
+        let step = left.min(AT_ONCE);
+        let mut done = 0;
+        let is_alive = objects::change(number, |object| {
+            // One that is being locked, or rests, or is made of blocks that come and go, is another's work.
+            if object.due_ns == 0 && !object.lock_rests && !object.is_joined() {
+                done = work(object, step);
+            }
+            seen = Some(*object);
+        });
+        if !is_alive {
+            return None;
+        }
+        if done < step {
+            break;
+        }
+        left -= step;
+    }
+    seen
+}
+
+/// How much more all rules together may lock, bytes.
+pub(super) fn left(plan: &Plan) -> u64 {
+    budget().saturating_sub(taken(plan))
+}
+
 /// Locks what lies between two parts of an object that are locked as wholes, whole pages: all of it, or nothing.
 pub(super) fn lock_between(plan: &Plan, object: &mut Object, between: Range<usize>) -> bool {
     let keep = plan.view.rule(object.rule).keep_bytes;

@@ -7,6 +7,7 @@
 //!                                      helper thread: sweep -> reads ahead, drops behind
 //! ```
 
+mod aside;
 mod call_path;
 pub(crate) mod calls;
 mod elsewhere;
@@ -14,6 +15,7 @@ mod follower;
 mod followers;
 mod gain;
 mod globals;
+mod growth;
 mod hand;
 mod helper;
 pub(crate) mod io;

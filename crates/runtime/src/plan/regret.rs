@@ -225,6 +225,11 @@ impl Worth {
         }
     }
 
+    /// So many pages are locked from here on.
+    pub(super) fn set_locked(&mut self, locked: u64) {
+        self.locked = locked;
+    }
+
     pub(super) fn set_round(&mut self, round: u64) {
         self.round = round.max(EIGHTHS as u64);
     }

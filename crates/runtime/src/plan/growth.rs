@@ -1,0 +1,208 @@
+//! How much more of a sweep is kept than a plan could promise. Pure.
+//!
+//! What is in memory although memory is short may be used all the time, or be left over from the start: the kernel keeps both, and neither
+//! raises faults, so that a plan leaves room for all of it. Here that is tried out: each page that is kept besides saves one in each
+//! round of the sweep, unless as many have to come back elsewhere therefore.
+//!
+//! Only of sweeps that are not read ahead of, as that does not help: what is dropped behind a sweep makes all the room that it needs, so
+//! that the rest of it stays in memory anyhow.
+
+/// The first try is such a part of what may be had; each that succeeds is followed by one so many times as large.
+const FIRST_SHARE: u64 = 4;
+const FACTOR: u64 = 4;
+/// Less than this share of what is swept is not worth a try.
+const WORTH_SHARE: u64 = 16;
+/// Nor are fewer pages.
+const LEAST: u64 = 256;
+/// Of what is kept besides, at least so large a part must be saved in a round.
+const LEAST_SAVED: u64 = 2;
+/// Rounds until it is tried again, doubled with each failure.
+const REST_ROUNDS: u64 = 4;
+const MOST_DOUBLINGS: u32 = 16;
+
+/// What is to be kept besides, or no more; pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    More(u64),
+    Less(u64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// How much has to come in a round as it is?
+    Seeing,
+    /// So many pages more are kept; so many had to come in the round before.
+    Trying {
+        pages: u64,
+        before: u64,
+    },
+    Resting {
+        rounds: u64,
+    },
+}
+
+pub(super) struct Growth {
+    state: State,
+    /// Pages swept in this state,
+    swept: u64,
+    /// and those that had come when it began; `None`: it has yet to.
+    came: Option<u64>,
+    failures: u32,
+}
+
+impl Growth {
+    pub(super) const fn new() -> Self {
+        Self {
+            state: State::Seeing,
+            swept: 0,
+            came: None,
+            failures: 0,
+        }
+    }
+
+    /// More is kept, to see what that brings: nothing else is to be changed.
+    pub(super) fn is_trying(&self) -> bool {
+        matches!(self.state, State::Trying { .. })
+    }
+
+    /// The sweep got on; `is_helped`: something is read ahead of it, or dropped behind.
+    pub(super) fn note_swept(&mut self, pages: u64, is_helped: bool) {
+        self.swept = self.swept.saturating_add(pages);
+        if is_helped && self.state == State::Seeing {
+            self.begin(State::Seeing);
+        }
+    }
+
+    /// What to change now, where a round is so many pages, so many had to come so far beside what is kept, and so many could be kept besides.
+    pub(super) fn next(&mut self, round: u64, came: u64, left: u64) -> Option<Change> {
+        let came = came.saturating_sub(*self.came.get_or_insert(came));
+        let is_round = self.swept >= round.max(LEAST);
+        match self.state {
+            State::Trying { pages, before } => {
+                let saves = came + pages / LEAST_SAVED <= before;
+                if came > before || is_round && !saves {
+                    self.rest();
+                    return Some(Change::Less(pages));
+                }
+                if is_round {
+                    return self.grow(FACTOR * pages, came, round, left);
+                }
+            }
+            State::Seeing if is_round => return self.grow(left / FIRST_SHARE, came, round, left),
+            State::Resting { rounds } if self.swept / rounds >= round.max(LEAST) => {
+                self.begin(State::Seeing);
+            }
+            State::Seeing | State::Resting { .. } => {}
+        }
+        None
+    }
+
+    /// Keeps so many pages more, if that is worth it and they can be had; in the round before so many had to come.
+    fn grow(&mut self, pages: u64, before: u64, round: u64, left: u64) -> Option<Change> {
+        if left < (round / WORTH_SHARE).max(LEAST) {
+            // Seen again in the next round: others may have gone.
+            self.begin(State::Seeing);
+            return None;
+        }
+        let pages = pages.max(LEAST).min(left);
+        self.begin(State::Trying { pages, before });
+        Some(Change::More(pages))
+    }
+
+    /// Of what was to be kept besides, so many are: the budget is others', too.
+    pub(super) fn got(&mut self, pages: u64) {
+        match &mut self.state {
+            _ if pages == 0 => self.rest(),
+            State::Trying { pages: tried, .. } => *tried = pages,
+            State::Seeing | State::Resting { .. } => {}
+        }
+    }
+
+    fn rest(&mut self) {
+        let rounds = REST_ROUNDS << self.failures.min(MOST_DOUBLINGS);
+        self.failures += 1;
+        self.begin(State::Resting { rounds });
+    }
+
+    fn begin(&mut self, state: State) {
+        self.state = state;
+        self.swept = 0;
+        self.came = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A sweep of so many pages, of which more and more is kept out of `left`; of each page beyond `spare` that is kept, two have to come back
+    /// elsewhere in each round, beside `always`. How much is kept after so many rounds, and the most that ever was.
+    fn kept(all: u64, left: u64, spare: u64, always: u64, rounds: u64) -> (u64, u64) {
+        let mut growth = Growth::new();
+        let (mut kept, mut most, mut came) = (0, 0, 0.0);
+        for _ in 0..rounds {
+            let mut swept = 0;
+            while swept < all - kept {
+                growth.note_swept(64, false);
+                swept += 64;
+                let lost = 2 * kept.saturating_sub(spare) + always;
+                came += 64.0 + lost as f64 * 64.0 / (all - kept) as f64;
+                match growth.next(all - kept, came as u64, left - kept) {
+                    Some(Change::More(pages)) => kept += pages,
+                    Some(Change::Less(pages)) => kept -= pages,
+                    None => {}
+                }
+                most = most.max(kept);
+            }
+        }
+        (kept, most)
+    }
+
+    #[test]
+    fn all_that_nobody_needs_is_kept_within_a_few_rounds() {
+        let (found, _) = kept(14_000, 10_000, 10_000, 0, 6);
+        assert!(found > 9_700, "{found}");
+    }
+
+    #[test]
+    fn what_always_comes_elsewhere_is_no_reason() {
+        let (found, _) = kept(14_000, 10_000, 10_000, 3_000, 6);
+        assert!(found > 9_700, "{found}");
+    }
+
+    #[test]
+    fn what_others_need_is_given_back() {
+        assert_eq!(kept(14_000, 8_000, 0, 0, 5), (0, 2_000));
+        // A part of it.
+        let (found, _) = kept(14_000, 8_000, 3_500, 0, 5);
+        assert_eq!(found, 2_000);
+    }
+
+    #[test]
+    fn what_saves_nothing_is_given_back() {
+        let mut growth = Growth::new();
+        assert_eq!(growth.next(1000, 0, 2000), None);
+        growth.note_swept(1000, false);
+        assert_eq!(growth.next(1000, 400, 2000), Some(Change::More(500)));
+        growth.got(400);
+        assert_eq!(growth.next(600, 400, 1600), None);
+        growth.note_swept(600, false);
+        assert_eq!(growth.next(600, 780, 1600), Some(Change::Less(400)));
+        assert!(!growth.is_trying());
+    }
+
+    #[test]
+    fn a_sweep_that_is_helped_is_left_alone() {
+        let mut growth = Growth::new();
+        growth.note_swept(5000, true);
+        assert_eq!(growth.next(1000, 5, 800), None);
+        growth.note_swept(1000, false);
+        assert_eq!(growth.next(1000, 1005, 800), Some(Change::More(256)));
+    }
+
+    #[test]
+    fn little_is_not_worth_it() {
+        assert_eq!(kept(500_000, 20_000, 20_000, 0, 10).1, 0);
+        assert_eq!(kept(14_000, 200, 200, 0, 10).1, 0);
+    }
+}
