@@ -343,7 +343,7 @@ impl Follower {
     /// Keeps more of the object, or less, if it is time for that; so many pages came in all.
     pub(super) fn grow(&mut self, plan: &Plan, came: u64) {
         let round = (self.region().len() / PAGE) as u64;
-        let left = (locks::left(plan) / PAGE as u64).min(round);
+        let left = locks::left(plan) / PAGE as u64;
         let came = came.saturating_sub(self.kept_came);
         let Some(growth) = &mut self.growth else {
             return;

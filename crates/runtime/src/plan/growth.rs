@@ -10,6 +10,8 @@
 /// The first try is such a part of what may be had; each that succeeds is followed by one so many times as large.
 const FIRST_SHARE: u64 = 4;
 const FACTOR: u64 = 4;
+/// Of what is swept, so large a part at most.
+const MOST_SHARE: u64 = 2;
 /// Less than this share of what is swept is not worth a try.
 const WORTH_SHARE: u64 = 16;
 /// Nor are fewer pages.
@@ -99,6 +101,8 @@ impl Growth {
 
     /// Keeps so many pages more, if that is worth it and they can be had; in the round before so many had to come.
     fn grow(&mut self, pages: u64, before: u64, round: u64, left: u64) -> Option<Change> {
+        // Of what is not swept any more nothing could be told.
+        let left = left.min(round / MOST_SHARE);
         if left < (round / WORTH_SHARE).max(LEAST) {
             // Seen again in the next round: others may have gone.
             self.begin(State::Seeing);
@@ -198,6 +202,12 @@ mod tests {
         assert_eq!(growth.next(1000, 5, 800), None);
         growth.note_swept(1000, false);
         assert_eq!(growth.next(1000, 1005, 800), Some(Change::More(256)));
+    }
+
+    #[test]
+    fn something_is_left_to_be_swept() {
+        let (found, most) = kept(14_000, 14_000, 14_000, 0, 20);
+        assert!(found > 13_000 && most < 14_000 - LEAST, "{found} {most}");
     }
 
     #[test]
