@@ -451,9 +451,9 @@ pub fn frees_zeros_on_split() -> bool {
     unsafe { libc::access(SWITCH.as_ptr(), libc::F_OK) == 0 }
 }
 
-/// Processors that this thread may run on; 1 if the kernel does not say.
+/// Processors that the program may run on; 1 if the kernel does not say.
 pub fn processors() -> usize {
-    Processors::own().map_or(1, |processors| processors.count())
+    Processors::of_program().map_or(1, |processors| processors.count())
 }
 
 /// A set of processors.
@@ -461,13 +461,23 @@ pub fn processors() -> usize {
 pub struct Processors(libc::cpu_set_t);
 
 impl Processors {
-    /// Those that this thread may run on; `None`: the kernel does not say.
-    pub fn own() -> Option<Self> {
+    /// Those that the first thread of this process may run on, or where that has ended, the caller; `None`: the kernel does not say.
+    pub fn of_program() -> Option<Self> {
+        Self::of(crate::process_id()).or_else(|| Self::of(0))
+    }
+
+    /// Of a thread; 0: the caller.
+    fn of(thread: u32) -> Option<Self> {
         // SAFETY: all zeros is a valid set.
         let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
         // SAFETY: a valid place for the answer, and its size.
-        let told =
-            unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) };
+        let told = unsafe {
+            libc::sched_getaffinity(
+                thread as libc::pid_t,
+                size_of::<libc::cpu_set_t>(),
+                &raw mut set,
+            )
+        };
         (told == 0).then_some(Self(set))
     }
 

@@ -17,8 +17,6 @@ const FLUSH_EVERY_NS: u64 = 100_000_000;
 const SPREAD_FOR_NS: u64 = 1_000_000_000;
 
 pub(super) struct Aside {
-    /// Where the threads may run; `None`: the kernel does not say.
-    anywhere: Option<Processors>,
     /// To be flushed.
     page: Option<usize>,
     /// Where they run now; `None`: anywhere.
@@ -30,7 +28,6 @@ pub(super) struct Aside {
 impl Aside {
     pub(super) fn new() -> Self {
         Self {
-            anywhere: Processors::own().filter(|processors| processors.count() > 1),
             page: None,
             on: None,
             flush_due_ns: 0,
@@ -40,9 +37,6 @@ impl Aside {
 
     /// There is nothing to do for the helper's threads.
     pub(super) fn step(&mut self, events: &FaultEvents, now_ns: u64) {
-        if self.anywhere.is_none() {
-            return;
-        }
         if events.threads_lately() > 1 {
             self.spread_until_ns = now_ns + SPREAD_FOR_NS;
         }
@@ -67,9 +61,9 @@ impl Aside {
     /// There is something to do.
     pub(super) fn come_back(&mut self) {
         if self.on.take().is_some()
-            && let Some(anywhere) = &self.anywhere
+            && let Some(anywhere) = Processors::of_program()
         {
-            move_to(anywhere);
+            move_to(&anywhere);
         }
     }
 

@@ -86,6 +86,11 @@ impl Followers {
         self.all().any(Follower::is_working)
     }
 
+    /// Whether there may be something to begin with.
+    pub(super) fn is_any_wanted(&self) -> bool {
+        self.all().any(Follower::is_wanted)
+    }
+
     /// Followers for objects that have come, none for those that have gone.
     pub(super) fn keep_up(&mut self, plan: &Plan) {
         let changes = objects::changes();
@@ -237,7 +242,7 @@ impl Followers {
         let mut worked = false;
         if active > 0 {
             self.elsewhere.note_dropping(self.arrivals.now());
-        } else if hears && self.all().any(Follower::is_wanted) {
+        } else if hears && self.is_any_wanted() {
             self.look_elsewhere(plan);
             self.look_at_room(plan);
         }

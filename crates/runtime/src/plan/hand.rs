@@ -14,6 +14,7 @@ use pagewise_interpose as interpose;
 use pagewise_interpose::Leftover;
 use pagewise_interpose::Spin;
 use pagewise_interpose::system;
+use pagewise_interpose::system::Processors;
 
 use super::loaded;
 use super::loaded::Plan;
@@ -218,6 +219,10 @@ fn run() {
         return;
     };
     plan.take_precedence();
+    // Whoever began it may have been held elsewhere.
+    if let Some(processors) = Processors::of_program() {
+        processors.hold(0);
+    }
     THREAD.store(interpose::thread_id(), Ordering::Relaxed);
     let (mut worked_ns, mut spent_ns) = (interpose::now_ns(), 0);
     let mut leftover = Leftover::default();

@@ -250,6 +250,9 @@ impl Helper {
                 followers.hear_of(self.plan, fault);
             });
         }
+        if followers.is_any_wanted() {
+            self.aside.come_back();
+        }
         let active = followers.active();
         let worked = followers.act(self.plan, active, !self.is_blind);
         let calm_ns = now_ns.saturating_sub(self.newest_ns);
