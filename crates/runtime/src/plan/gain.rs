@@ -7,13 +7,19 @@ use super::sweep::Progress;
 /// Pages of a measurement without and with it.
 const PAGES_BEFORE: u64 = 2048;
 const PAGES_WITH: u64 = 4096;
-/// A reader that takes so many quarters of what the program needs by itself cannot keep up with it.
+/// As soon as it begins, whether it is clearly slower is seen by so many,
+const PAGES_FIRST: u64 = 2048;
+/// after so many times as many as are read ahead, at most [`PAGES_WITH`].
+const LEADS_LEFT_OUT: u64 = 4;
+/// What takes so many quarters of what the program needs by itself is slower, and no chance.
 const CLEARLY_SLOWER: u64 = 5;
 /// Measurements in a row that may fall short.
 const PATIENCE: u32 = 4;
 /// Rest after the first failure, doubled with each, ns.
 const FIRST_REST_NS: u64 = 1_000_000_000;
 const MOST_DOUBLINGS: u32 = 6;
+/// One that is clear counts as so many besides.
+const CLEAR_FAILURE: u32 = 2;
 /// Rest where what lies ahead has never been touched, ns.
 const FILLED_REST_NS: u64 = 20_000_000;
 /// Rest where the kernel keeps most of it by itself, doubled each time in a row, ns.
@@ -44,6 +50,8 @@ pub(super) struct Gain {
     /// So many pages are left out of the next measurement: what was done before still has its effect on them.
     left_out: u64,
     short: u32,
+    /// It was faster, since it last began.
+    is_proven: bool,
     failures: u32,
     /// So often in a row the kernel kept it.
     fits: u32,
@@ -58,6 +66,7 @@ impl Gain {
             by_itself: None,
             left_out: 0,
             short: 0,
+            is_proven: false,
             failures: 0,
             fits: 0,
         }
@@ -80,8 +89,8 @@ impl Gain {
     /// Whether a reader that takes so long for each page falls behind a sweep for good.
     pub(super) fn is_outrun(&self, ns_of_page: u64) -> bool {
         let reader = ns_of_page.saturating_mul(PAGES_BEFORE);
-        let most = |pace: u64| pace.saturating_mul(CLEARLY_SLOWER) / 4;
-        self.by_itself.is_some_and(|pace| reader > most(pace))
+        self.by_itself
+            .is_some_and(|pace| is_clearly_slower(reader, pace))
     }
 
     /// It did not help, and is not tried for a while.
@@ -115,6 +124,7 @@ impl Gain {
         self.seen.ns += progress.ns;
         let wanted = match self.state {
             State::Measuring => PAGES_BEFORE,
+            State::Active if !self.is_proven => PAGES_FIRST,
             _ => PAGES_WITH,
         };
         if self.seen.pages < wanted {
@@ -123,18 +133,21 @@ impl Gain {
         let pace = pace(self.seen);
         match self.state {
             State::Checking { with } if pace <= with => {
+                if is_clearly_slower(with, pace) {
+                    self.failures += CLEAR_FAILURE;
+                }
                 self.rest(now_ns);
                 return Some(Some(Why::NoGain));
             }
             State::Measuring => {
                 self.before = pace;
-                self.begin();
+                self.begin(lead_pages);
                 return Some(None);
             }
             // The machine, or the sweep, has become slower meanwhile.
             State::Checking { .. } => {
                 (self.before, self.by_itself) = (pace, Some(pace));
-                self.begin();
+                self.begin(lead_pages);
                 return Some(None);
             }
             _ => {}
@@ -144,11 +157,14 @@ impl Gain {
             .by_itself
             .map_or(self.before, |pace| pace.min(self.before));
         if pace < without {
-            self.short = 0;
+            (self.short, self.is_proven) = (0, true);
             return None;
         }
-        self.short += 1;
-        if self.short == PATIENCE {
+        self.short += match !self.is_proven && is_clearly_slower(pace, without) {
+            true => PATIENCE,
+            false => 1,
+        };
+        if self.short >= PATIENCE {
             self.measure_again(State::Checking { with: pace });
             self.left_out = lead_pages;
         }
@@ -156,9 +172,9 @@ impl Gain {
     }
 
     /// The first measurement with it would begin before it has an effect.
-    fn begin(&mut self) {
+    fn begin(&mut self, lead_pages: u64) {
         self.measure_again(State::Active);
-        self.left_out = PAGES_WITH;
+        self.left_out = (LEADS_LEFT_OUT * lead_pages).min(PAGES_WITH);
     }
 
     /// It cannot be told yet: measured again.
@@ -200,7 +216,13 @@ impl Gain {
         self.state = state;
         self.seen = Progress { pages: 0, ns: 0 };
         (self.short, self.left_out) = (0, 0);
+        self.is_proven = false;
     }
+}
+
+/// Whether one of two paces is slower than the other for sure.
+fn is_clearly_slower(ns: u64, than_ns: u64) -> bool {
+    ns > than_ns.saturating_mul(CLEARLY_SLOWER) / 4
 }
 
 /// ns for [`PAGES_BEFORE`] pages.
@@ -260,10 +282,24 @@ mod tests {
         });
         // Dropping alone makes it slower, and what reading ahead wins is not as much.
         assert_eq!(feed(&mut gain, 2048, 5000, &mut now), [None]);
-        assert_eq!(feed(&mut gain, 5 * 4096, 4000, &mut now), []);
+        assert_eq!(feed(&mut gain, 4 * 2048, 3500, &mut now), []);
         assert!(gain.is_checking() && !gain.is_active());
         assert_eq!(feed(&mut gain, 4096, 3000, &mut now), [Some(Why::NoGain)]);
         assert!(gain.is_resting());
+    }
+
+    #[test]
+    fn what_is_clearly_slower_stops_soon_and_for_long() {
+        let (mut gain, mut now) = (Gain::new(), 0);
+        gain.note_by_itself(Progress {
+            pages: 1024,
+            ns: 1024 * 3000,
+        });
+        assert_eq!(feed(&mut gain, 2048, 5000, &mut now), [None]);
+        assert_eq!(feed(&mut gain, 2048, 6000, &mut now), []);
+        assert!(gain.is_checking());
+        assert_eq!(feed(&mut gain, 4096, 3000, &mut now), [Some(Why::NoGain)]);
+        assert!(gain.rests_at(now + 3_900_000_000) && !gain.rests_at(now + 4_000_000_000));
     }
 
     #[test]
@@ -281,7 +317,7 @@ mod tests {
     #[test]
     fn what_was_read_ahead_says_nothing_of_how_fast_it_is_by_itself() {
         let (mut gain, mut now) = (Gain::new(), 0);
-        feed(&mut gain, 2048 + 5 * 4096, 4000, &mut now);
+        feed(&mut gain, 5 * 2048, 4000, &mut now);
         assert!(gain.is_checking());
         gain.measure_again(State::Checking { with: 4000 * 2048 });
         gain.left_out = 5000;
