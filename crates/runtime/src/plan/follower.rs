@@ -12,6 +12,7 @@ use pagewise_interpose::system::Place;
 
 use super::calls;
 use super::gain::Gain;
+use super::growth::Came;
 use super::growth::Change;
 use super::growth::Growth;
 use super::hand;
@@ -320,6 +321,12 @@ impl Follower {
                 .worth
                 .note_comeback(came.when, memory.now, room, came.weight),
         };
+        if verdict != Verdict::Stays
+            && let Some(change) = self.growth.as_mut().and_then(Growth::end)
+        {
+            self.keep(plan, change);
+            return;
+        }
         match verdict {
             Verdict::Stays => {}
             Verdict::Rests => {
@@ -344,7 +351,10 @@ impl Follower {
     pub(super) fn grow(&mut self, plan: &Plan, came: u64) {
         let round = (self.region().len() / PAGE) as u64;
         let left = locks::left(plan) / PAGE as u64;
-        let came = came.saturating_sub(self.kept_came);
+        let came = Came {
+            all: came,
+            kept: self.kept_came,
+        };
         let Some(growth) = &mut self.growth else {
             return;
         };
@@ -354,9 +364,12 @@ impl Follower {
             // What did not help before may help now: less is swept.
             self.gain = Gain::new();
         }
-        let Some(change) = change else {
-            return;
-        };
+        if let Some(change) = change {
+            self.keep(plan, change);
+        }
+    }
+
+    fn keep(&mut self, plan: &Plan, change: Change) {
         let (number, bytes) = (self.of.number, |pages: u64| pages as usize * PAGE);
         let object = match change {
             Change::More(pages) => locks::keep_more(plan, number, bytes(pages)),
@@ -366,7 +379,7 @@ impl Follower {
         let Some(object) = object else {
             return;
         };
-        if matches!(change, Change::More(_)) {
+        if let (Change::More(_), Some(growth)) = (change, &mut self.growth) {
             growth.got(object.locked.saturating_sub(self.of.locked) / PAGE as u64);
         }
         self.of = Followed::of(&object);

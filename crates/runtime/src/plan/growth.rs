@@ -43,12 +43,23 @@ enum State {
     },
 }
 
+/// Pages that had to come so far,
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Came {
+    /// all of them,
+    pub(super) all: u64,
+    /// and those of what is kept.
+    pub(super) kept: u64,
+}
+
 pub(super) struct Growth {
     state: State,
     /// Pages swept in this state,
     swept: u64,
     /// and those that had come when it began; `None`: it has yet to.
-    came: Option<u64>,
+    came: Option<Came>,
+    /// Pages that are kept besides.
+    more: u64,
     failures: u32,
 }
 
@@ -58,6 +69,7 @@ impl Growth {
             state: State::Seeing,
             swept: 0,
             came: None,
+            more: 0,
             failures: 0,
         }
     }
@@ -75,16 +87,15 @@ impl Growth {
         }
     }
 
-    /// What to change now, where a round is so many pages, so many had to come so far beside what is kept, and so many could be kept besides.
-    pub(super) fn next(&mut self, round: u64, came: u64, left: u64) -> Option<Change> {
-        let came = came.saturating_sub(*self.came.get_or_insert(came));
+    /// What to change now, where a round is so many pages, so many had to come so far, and so many could be kept besides.
+    pub(super) fn next(&mut self, round: u64, came: Came, left: u64) -> Option<Change> {
+        let came = self.came_since(came);
         let is_round = self.swept >= round.max(LEAST);
         match self.state {
             State::Trying { pages, before } => {
                 let saves = came + pages / LEAST_SAVED <= before;
                 if came > before || is_round && !saves {
-                    self.rest();
-                    return Some(Change::Less(pages));
+                    return self.give_back(pages);
                 }
                 if is_round {
                     return self.grow(FACTOR * pages, came, round, left);
@@ -97,6 +108,30 @@ impl Growth {
             State::Seeing | State::Resting { .. } => {}
         }
         None
+    }
+
+    /// What had to come in this state; not what is kept from here on, which comes once.
+    fn came_since(&mut self, came: Came) -> u64 {
+        let begun = *self.came.get_or_insert(came);
+        let new = match self.state {
+            State::Trying { pages, .. } => pages,
+            State::Seeing | State::Resting { .. } => 0,
+        };
+        let kept = came.kept.saturating_sub(begun.kept);
+        came.all.saturating_sub(begun.all) - kept.min(new)
+    }
+
+    /// What is kept costs more than it saves: no more is than was planned. `None`: nor was.
+    pub(super) fn end(&mut self) -> Option<Change> {
+        let more = self.more;
+        (more > 0).then_some(())?;
+        self.give_back(more)
+    }
+
+    fn give_back(&mut self, pages: u64) -> Option<Change> {
+        self.more = self.more.saturating_sub(pages);
+        self.rest();
+        Some(Change::Less(pages))
     }
 
     /// Keeps so many pages more, if that is worth it and they can be had; in the round before so many had to come.
@@ -115,6 +150,7 @@ impl Growth {
 
     /// Of what was to be kept besides, so many are: the budget is others', too.
     pub(super) fn got(&mut self, pages: u64) {
+        self.more += pages;
         match &mut self.state {
             _ if pages == 0 => self.rest(),
             State::Trying { pages: tried, .. } => *tried = pages,
@@ -151,8 +187,15 @@ mod tests {
                 swept += 64;
                 let lost = 2 * kept.saturating_sub(spare) + always;
                 came += 64.0 + lost as f64 * 64.0 / (all - kept) as f64;
-                match growth.next(all - kept, came as u64, left - kept) {
-                    Some(Change::More(pages)) => kept += pages,
+                let came = Came {
+                    all: came as u64,
+                    kept: 0,
+                };
+                match growth.next(all - kept, came, left - kept) {
+                    Some(Change::More(pages)) => {
+                        growth.got(pages);
+                        kept += pages;
+                    }
                     Some(Change::Less(pages)) => kept -= pages,
                     None => {}
                 }
@@ -182,26 +225,64 @@ mod tests {
         assert_eq!(found, 2_000);
     }
 
+    fn came(all: u64, kept: u64) -> Came {
+        Came { all, kept }
+    }
+
+    /// One that tries 400 pages more of 1000, of which so many have to come in a round as it is.
+    fn trying(in_a_round: u64) -> Growth {
+        let mut growth = Growth::new();
+        assert_eq!(growth.next(1000, came(0, 0), 2000), None);
+        growth.note_swept(1000, false);
+        let change = growth.next(1000, came(in_a_round, 0), 2000);
+        assert_eq!(change, Some(Change::More(500)));
+        growth.got(400);
+        assert_eq!(growth.next(600, came(in_a_round, 0), 1600), None);
+        growth.note_swept(600, false);
+        growth
+    }
+
     #[test]
     fn what_saves_nothing_is_given_back() {
-        let mut growth = Growth::new();
-        assert_eq!(growth.next(1000, 0, 2000), None);
-        growth.note_swept(1000, false);
-        assert_eq!(growth.next(1000, 400, 2000), Some(Change::More(500)));
-        growth.got(400);
-        assert_eq!(growth.next(600, 400, 1600), None);
-        growth.note_swept(600, false);
-        assert_eq!(growth.next(600, 780, 1600), Some(Change::Less(400)));
-        assert!(!growth.is_trying());
+        let mut growth = trying(400);
+        let change = growth.next(600, came(780, 0), 1600);
+        assert_eq!(change, Some(Change::Less(400)));
+        assert!(!growth.is_trying() && growth.end().is_none());
+    }
+
+    #[test]
+    fn what_is_kept_comes_once() {
+        let mut growth = trying(1000);
+        // The new 400, and 600 others.
+        assert_eq!(
+            growth.next(600, came(2000, 400), 1600),
+            Some(Change::More(300))
+        );
+        // Of what was kept before, others.
+        let mut growth = trying(1000);
+        assert_eq!(
+            growth.next(600, came(2800, 1400), 1600),
+            Some(Change::Less(400))
+        );
+    }
+
+    #[test]
+    fn all_that_was_kept_besides_can_be_given_back() {
+        let mut growth = trying(1000);
+        growth.next(600, came(1600, 0), 1600);
+        growth.got(300);
+        assert_eq!(growth.end(), Some(Change::Less(700)));
+        assert!(growth.end().is_none() && !growth.is_trying());
     }
 
     #[test]
     fn a_sweep_that_is_helped_is_left_alone() {
         let mut growth = Growth::new();
         growth.note_swept(5000, true);
-        assert_eq!(growth.next(1000, 5, 800), None);
+        assert_eq!(growth.next(1000, came(5, 0), 800), None);
         growth.note_swept(1000, false);
-        assert_eq!(growth.next(1000, 1005, 800), Some(Change::More(256)));
+        let change = growth.next(1000, came(1005, 0), 800);
+        assert_eq!(change, Some(Change::More(256)));
     }
 
     #[test]

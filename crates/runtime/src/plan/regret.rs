@@ -225,9 +225,10 @@ impl Worth {
         }
     }
 
-    /// So many pages are locked from here on.
+    /// So many pages are locked from here on; what others cost says nothing of these.
     pub(super) fn set_locked(&mut self, locked: u64) {
         self.locked = locked;
+        (self.missed, self.missed_still) = (0, 0);
     }
 
     pub(super) fn set_round(&mut self, round: u64) {
