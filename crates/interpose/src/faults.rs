@@ -59,6 +59,8 @@ pub struct Fault {
     pub address: usize,
     /// The thread that touched it; 0: not known.
     pub thread: u32,
+    /// Where that was; `None`: not known.
+    pub processor: Option<u32>,
 }
 
 #[derive(Clone, Copy)]
@@ -71,10 +73,6 @@ struct Ring {
 pub struct FaultEvents {
     rings: [Option<Ring>; MOST_THREADS],
     unfollowed: usize,
-    /// Of the newest fault.
-    processor: Option<u32>,
-    /// Threads of which there were any when last looked.
-    lately: usize,
     /// Some thread was refused: none is asked for until then.
     refused_until_ns: u64,
 }
@@ -85,8 +83,6 @@ impl FaultEvents {
         Self {
             rings: [None; MOST_THREADS],
             unfollowed: 0,
-            processor: None,
-            lately: 0,
             refused_until_ns: 0,
         }
     }
@@ -151,24 +147,9 @@ impl FaultEvents {
 
     /// Hands on what was told since the last time, thread by thread.
     pub fn drain(&mut self, sink: &mut dyn FnMut(Fault)) {
-        let mut lately = 0;
         for ring in self.rings.iter().flatten() {
-            if let Some(processor) = ring.drain(sink) {
-                self.processor = Some(processor);
-                lately += 1;
-            }
+            ring.drain(sink);
         }
-        self.lately = lately;
-    }
-
-    /// Where the last fault was that was handed on, a processor; `None`: there was none yet.
-    pub fn processor(&self) -> Option<u32> {
-        self.processor
-    }
-
-    /// Threads that had faults between the last two times that faults were handed on.
-    pub fn threads_lately(&self) -> usize {
-        self.lately
     }
 
     /// Follows nobody any more.
@@ -203,9 +184,7 @@ impl Ring {
         unsafe { self.start.add(offset).cast::<u64>().read_volatile() }
     }
 
-    /// The processor of the newest; `None`: there is none.
-    fn drain(&self, sink: &mut dyn FnMut(Fault)) -> Option<u32> {
-        let mut processor = None;
+    fn drain(&self, sink: &mut dyn FnMut(Fault)) {
         let head = self.word(HEAD).load(Ordering::Acquire);
         let mut tail = self.word(TAIL).load(Ordering::Relaxed);
         while tail < head {
@@ -220,13 +199,12 @@ impl Ring {
                     time_ns: self.data(tail + 8),
                     address: self.data(tail + 16) as usize,
                     thread: self.thread,
+                    processor: Some(self.data(tail + 24) as u32),
                 });
-                processor = Some(self.data(tail + 24) as u32);
             }
             tail += bytes;
         }
         self.word(TAIL).store(tail, Ordering::Release);
-        processor
     }
 }
 

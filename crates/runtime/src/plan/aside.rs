@@ -5,7 +5,7 @@
 //! another kind finds it elsewhere, which is looked for once a second (`should_trim_cpumask`, arch/x86/mm/tlb.c): idle ones are
 //! interrupted, too. That made a program 1.3 times as slow whose sweeps were left alone.
 
-use pagewise_interpose::FaultEvents;
+use pagewise_interpose::Fault;
 use pagewise_interpose::system;
 use pagewise_interpose::system::Processors;
 
@@ -22,6 +22,10 @@ pub(super) struct Aside {
     /// Where they run now; `None`: anywhere.
     on: Option<u32>,
     flush_due_ns: u64,
+    /// The program's newest fault: by which thread, and where.
+    newest: Option<(u32, u32)>,
+    /// Others of its threads had faults meanwhile.
+    is_spread: bool,
     spread_until_ns: u64,
 }
 
@@ -31,20 +35,36 @@ impl Aside {
             page: None,
             on: None,
             flush_due_ns: 0,
+            newest: None,
+            is_spread: false,
             spread_until_ns: 0,
         }
     }
 
+    /// A fault.
+    pub(super) fn note(&mut self, fault: Fault) {
+        let Some(processor) = fault.processor else {
+            return;
+        };
+        // Of the threads that are to go aside, where they are is no matter.
+        if hand::thread() == Some(fault.thread) {
+            return;
+        }
+        let is_others = |(thread, _)| thread != fault.thread;
+        self.is_spread |= self.newest.is_some_and(is_others);
+        self.newest = Some((fault.thread, processor));
+    }
+
     /// There is nothing to do for the helper's threads.
-    pub(super) fn step(&mut self, events: &FaultEvents, now_ns: u64) {
-        if events.threads_lately() > 1 {
+    pub(super) fn step(&mut self, now_ns: u64) {
+        if std::mem::take(&mut self.is_spread) {
             self.spread_until_ns = now_ns + SPREAD_FOR_NS;
         }
         if now_ns < self.spread_until_ns {
             self.come_back();
             return;
         }
-        let Some(processor) = events.processor() else {
+        let Some((_, processor)) = self.newest else {
             return;
         };
         if self.on != Some(processor) {

@@ -16,6 +16,7 @@ use super::growth::Came;
 use super::growth::Change;
 use super::growth::Growth;
 use super::hand;
+use super::hand::Cost;
 use super::hand::Work;
 use super::loaded::Plan;
 use super::locks;
@@ -281,17 +282,19 @@ impl Follower {
         }
     }
 
-    /// Whether the threads fall behind a sweep that writes, on zram: for each page that is dropped the program's own processor is interrupted
-    /// then, before it is compressed. What is only read is dropped in less time than it is read in.
+    /// What its pages cost the threads, if the sweep writes, on zram: for each page that is dropped the program's own processor is
+    /// interrupted then, before it is compressed. What is only read is dropped in less time than it is read in.
+    fn cost_of_written(&self) -> Option<Cost> {
+        let cost = hand::cost_of_page(self.rule)?;
+        (cost.dropped > DROPPED_WRITTEN * cost.read).then_some(cost)
+    }
+
+    /// Whether the threads fall behind it therefore.
     fn is_outrun(&self) -> bool {
-        let Some(cost) = hand::cost_of_page(self.rule) else {
-            return false;
-        };
-        let is_written = cost.dropped > DROPPED_WRITTEN * cost.read;
-        is_written
-            && self
-                .gain
+        self.cost_of_written().is_some_and(|cost| {
+            self.gain
                 .is_outrun((cost.read + cost.dropped) / self.readers)
+        })
     }
 
     /// Pages are wanted, of which some may have been dropped too soon.
@@ -360,7 +363,8 @@ impl Follower {
         };
         let was_trying = growth.is_trying();
         let change = growth.next(round, came, left);
-        if was_trying && !growth.is_trying() {
+        let is_over = was_trying && !growth.is_trying();
+        if is_over && self.cost_of_written().is_none() {
             // What did not help before may help now: less is swept.
             self.gain = Gain::new();
         }

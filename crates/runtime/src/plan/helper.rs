@@ -244,9 +244,10 @@ impl Helper {
             self.newest_ns = seen_ns.unwrap_or(self.newest_ns);
         } else {
             followers.look_at_room(self.plan);
-            let newest_ns = &mut self.newest_ns;
+            let (newest_ns, aside) = (&mut self.newest_ns, &mut self.aside);
             self.events.drain(&mut |fault| {
                 *newest_ns = fault.time_ns.max(*newest_ns);
+                aside.note(fault);
                 followers.hear_of(self.plan, fault);
             });
         }
@@ -265,7 +266,7 @@ impl Helper {
         if is_any_working || !self.is_following {
             self.aside.come_back();
         } else {
-            self.aside.step(&self.events, now_ns);
+            self.aside.step(now_ns);
         }
         match (worked, calm_ns > 4 * BETWEEN_FAULTS_NS || self.is_blind) {
             (true, _) => 0,

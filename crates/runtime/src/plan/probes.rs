@@ -56,6 +56,7 @@ impl Probes {
                     time_ns,
                     address: self.region.start + probe * self.distance,
                     thread: 0,
+                    processor: None,
                 });
             }
         }

@@ -521,6 +521,7 @@ mod tests {
             time_ns,
             address: BASE + page * PAGE + 8,
             thread,
+            processor: None,
         })
     }
 
@@ -836,6 +837,7 @@ mod tests {
                     time_ns: 1,
                     address: BASE - 1,
                     thread: 1,
+                    processor: None,
                 })
                 .is_none()
         );
