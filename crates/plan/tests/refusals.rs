@@ -129,7 +129,7 @@ fn each_mistake_names_its_line_and_key_and_what_to_type() {
         (
             first,
             "action = \"stream\"\nkeep_more = 1",
-            "rule.keep_more: is true or false, not a whole number; type: keep_more = true",
+            "rule.keep_more: is a whole number, not true or false; type: keep_more = true",
         ),
         (
             first,
