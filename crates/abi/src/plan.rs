@@ -164,7 +164,7 @@ pub struct PlanRule {
     pub pattern: u32,
     /// Of I/O: a [`PlanReadahead`]; 0: none.
     pub readahead: u32,
-    /// Not 0: more than `keep_bytes` may be kept, while nothing else has to come back therefore.
+    /// Not 0: more than `keep_bytes` is kept where that saves more swap-ins than it costs.
     pub keeps_more: u32,
     /// Kept at most, also of files.
     pub keep_bytes: u64,

@@ -481,20 +481,21 @@ impl Processors {
         (told == 0).then_some(Self(set))
     }
 
-    /// A single one.
-    pub fn one(processor: u32) -> Self {
-        // SAFETY: all zeros is a valid set, and numbers beyond it are left out.
-        let set = unsafe {
-            let mut set: libc::cpu_set_t = std::mem::zeroed();
-            libc::CPU_SET(processor as usize, &mut set);
-            set
-        };
-        Self(set)
+    /// A single one; `None`: sets do not hold such a number.
+    pub fn one(processor: u32) -> Option<Self> {
+        if processor >= libc::CPU_SETSIZE as u32 {
+            return None;
+        }
+        // SAFETY: all zeros is a valid set.
+        let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+        // SAFETY: the set holds the number.
+        unsafe { libc::CPU_SET(processor as usize, &mut set) };
+        Some(Self(set))
     }
 
     /// How many there are.
     pub fn count(&self) -> usize {
-        // SAFETY: a set.
+        // SAFETY: a valid set.
         unsafe { libc::CPU_COUNT(&self.0) as usize }
     }
 
@@ -511,14 +512,14 @@ impl Processors {
     }
 }
 
-/// A page of memory of its own, never given back; `None`: there is none.
-pub fn map_page() -> Option<usize> {
+/// Fresh memory of the library's own, all zeros, so many bytes; `None`: there is none.
+pub fn map(bytes: usize) -> Option<usize> {
     // SAFETY: a new mapping; nobody is told of it.
     let start = unsafe {
         libc::syscall(
             libc::SYS_mmap,
             0 as c_long,
-            PAGE,
+            bytes,
             c_long::from(libc::PROT_READ | libc::PROT_WRITE),
             c_long::from(libc::MAP_PRIVATE | libc::MAP_ANONYMOUS),
             -1 as c_long,
@@ -528,7 +529,8 @@ pub fn map_page() -> Option<usize> {
     usize::try_from(start).ok().filter(|&start| start > 0)
 }
 
-/// Has the kernel map this page and take it away again: translations of it are flushed wherever there may be any. A page of [`map_page`].
+/// Has the kernel give this page memory and take it away again: its translations are flushed wherever there may be any. Of [`map`], and
+/// nobody else's.
 pub fn touch_and_forget(page: usize) {
     // SAFETY: it is mapped, and nobody else has it.
     unsafe { (page as *mut u8).write_volatile(1) };

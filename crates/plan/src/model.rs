@@ -205,7 +205,7 @@ pub enum Action {
     Stream {
         /// The fixed part, bytes; `None`: as much as the budget gives, as of a lock. A sweep that keeps nothing is [`Action::Prefetch`].
         keep_bytes: Option<u64>,
-        /// More of it is kept, up to the budget, while nothing else has to come back therefore.
+        /// More is kept, up to the budget, where that saves more swap-ins than it costs; only with `keep_bytes`.
         keep_more: bool,
         /// How it reads ahead.
         ahead: ReadAhead,

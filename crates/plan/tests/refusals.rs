@@ -128,7 +128,12 @@ fn each_mistake_names_its_line_and_key_and_what_to_type() {
         ),
         (
             first,
-            "action = \"stream\"\nkeep_more = 1",
+            "action = \"stream\"\nkeep_more = true",
+            "rule.keep_more: means nothing without keep_bytes; remove it",
+        ),
+        (
+            first,
+            "action = \"stream\"\nkeep_bytes = 1\nkeep_more = 1",
             "rule.keep_more: is a whole number, not true or false; type: keep_more = true",
         ),
         (

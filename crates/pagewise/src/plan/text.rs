@@ -124,7 +124,7 @@ fn details(rule: &Rule) -> Option<String> {
             keep_more: true,
             ..
         } => Some(format!(
-            "kept in memory: {}, and more while nothing else has to come back therefore",
+            "kept in memory: {}, and more where that saves more swap-ins than it costs",
             bytes(*keep)
         )),
         Action::Stream {

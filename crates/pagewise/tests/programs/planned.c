@@ -327,21 +327,10 @@ static void advise(void) {
     munmap(words, 4 * MIB);
 }
 
-static void sweep(void) {
-    const size_t bytes = 96 * MIB;
+static void sweep(size_t bytes, int passes) {
     uint64_t *words = make(bytes);
     fill(words, bytes);
-    for (int pass = 0; pass < 3; pass++)
-        check(words, bytes);
-    free(words);
-}
-
-// Beside what is kept of it, most of the rest fits.
-static void sweep_what_nearly_fits(void) {
-    const size_t bytes = 72 * MIB;
-    uint64_t *words = make(bytes);
-    fill(words, bytes);
-    for (int pass = 0; pass < 40; pass++)
+    for (int pass = 0; pass < passes; pass++)
         check(words, bytes);
     free(words);
 }
@@ -860,9 +849,9 @@ int main(int count, char **values) {
     else if (strcmp(kind, "lookups-beside") == 0)
         sweep_and_look_up(1);
     else if (strcmp(kind, "sweep") == 0)
-        sweep();
+        sweep(96 * MIB, 3);
     else if (strcmp(kind, "nearly") == 0)
-        sweep_what_nearly_fits();
+        sweep(72 * MIB, 40);
     else if (strcmp(kind, "family") == 0)
         sweep_with_family(values[0]);
     else if (strcmp(kind, "blind") == 0) {
@@ -879,7 +868,7 @@ int main(int count, char **values) {
     } else if (strcmp(kind, "ringless") == 0) {
         // As where there is no memory for the rings in which faults are told.
         forbid(SYS_mmap, 3, MAP_SHARED, ENOMEM);
-        sweep();
+        sweep(96 * MIB, 3);
     } else if (strcmp(kind, "hints") == 0)
         hints();
     else if (strcmp(kind, "own") == 0)

@@ -195,6 +195,9 @@ fn action(table: &mut Table<'_>) -> Result<Action, PlanError> {
     let keep_bytes = size_of(table, "keep_bytes", keeps, &name)?;
     let keep_more = match table.get("keep_more") {
         None => false,
+        Some(value) if name == "stream" && keep_bytes.is_none() => {
+            return Err(value.error("means nothing without keep_bytes", "remove it"));
+        }
         Some(value) if name == "stream" || !ACTIONS.contains(&name) => value.truth()?,
         Some(value) => return Err(not_of(&value, &name)),
     };

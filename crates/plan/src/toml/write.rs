@@ -137,7 +137,7 @@ fn write_action(out: &mut Text, action: &Action) {
         keep_more: true, ..
     } = action
     {
-        out.line("keep_more = true # while nothing else has to come back therefore");
+        out.line("keep_more = true # where that saves more swap-ins than it costs");
     }
     if let Some(ahead) = ahead {
         out.optional_size("chunk_bytes", ahead.chunk_bytes, "read in at a time");

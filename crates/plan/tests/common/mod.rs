@@ -108,7 +108,7 @@ fn action() -> impl Strategy<Value = Action> {
         (option::of(size()), proptest::bool::ANY, ahead()).prop_map(
             |(keep_bytes, keep_more, ahead)| Action::Stream {
                 keep_bytes,
-                keep_more,
+                keep_more: keep_more && keep_bytes.is_some(),
                 ahead,
             }
         ),

@@ -1,15 +1,16 @@
 //! Where the threads that read ahead run while there is nothing for them to do: where the program does.
 //!
 //! For each page that was written the kernel interrupts, before it writes it out, all processors that may hold its translation
-//! (`try_to_unmap_flush_dirty`, mm/vmscan.c). On x86 since Linux 6.13 that is each on which any thread of the process ran, until a flush of
-//! another kind finds it elsewhere, which is looked for once a second (`should_trim_cpumask`, arch/x86/mm/tlb.c): idle ones are
-//! interrupted, too. That made a program 1.3 times as slow whose sweeps were left alone.
+//! (`try_to_unmap_flush_dirty`, mm/vmscan.c, 6.18). On x86 that is each on which any thread of the process ran, until a flush that names the
+//! address space finds another one loaded there, which is looked for once a second (`should_flush_tlb`, `should_trim_cpumask`,
+//! arch/x86/mm/tlb.c, 6.18): idle ones are interrupted, too. That made a program 1.3 times as slow whose sweeps were left alone.
 
 use pagewise_interpose::Fault;
 use pagewise_interpose::system;
 use pagewise_interpose::system::Processors;
 
 use super::hand;
+use super::objects::PAGE;
 
 /// How often what other processors hold is flushed.
 const FLUSH_EVERY_NS: u64 = 100_000_000;
@@ -17,6 +18,8 @@ const FLUSH_EVERY_NS: u64 = 100_000_000;
 const SPREAD_FOR_NS: u64 = 1_000_000_000;
 
 pub(super) struct Aside {
+    /// Where the threads run else; `None`: the kernel does not say, or there is only one.
+    anywhere: Option<Processors>,
     /// To be flushed.
     page: Option<usize>,
     /// Where they run now; `None`: anywhere.
@@ -32,6 +35,7 @@ pub(super) struct Aside {
 impl Aside {
     pub(super) fn new() -> Self {
         Self {
+            anywhere: Processors::of_program().filter(|all| all.count() > 1),
             page: None,
             on: None,
             flush_due_ns: 0,
@@ -64,11 +68,14 @@ impl Aside {
             self.come_back();
             return;
         }
-        let Some((_, processor)) = self.newest else {
+        let Some((_, processor)) = self.newest.filter(|_| self.anywhere.is_some()) else {
             return;
         };
         if self.on != Some(processor) {
-            move_to(&Processors::one(processor));
+            let Some(there) = Processors::one(processor) else {
+                return;
+            };
+            move_to(&there);
             self.on = Some(processor);
             self.flush_due_ns = now_ns;
         }
@@ -81,15 +88,15 @@ impl Aside {
     /// There is something to do.
     pub(super) fn come_back(&mut self) {
         if self.on.take().is_some()
-            && let Some(anywhere) = Processors::of_program()
+            && let Some(anywhere) = &self.anywhere
         {
-            move_to(&anywhere);
+            move_to(anywhere);
         }
     }
 
     /// Takes a page away: whoever may hold its translation is told, and who has nothing else of this process is told no more.
     fn flush(&mut self) {
-        let page = self.page.or_else(system::map_page);
+        let page = self.page.or_else(|| system::map(PAGE));
         self.page = page;
         if let Some(page) = page {
             system::touch_and_forget(page);

@@ -353,7 +353,6 @@ impl Follower {
     /// Keeps more of the object, or less, if it is time for that; so many pages came in all.
     pub(super) fn grow(&mut self, plan: &Plan, came: u64) {
         let round = (self.region().len() / PAGE) as u64;
-        let left = locks::left(plan) / PAGE as u64;
         let came = Came {
             all: came,
             kept: self.kept_came,
@@ -362,7 +361,7 @@ impl Follower {
             return;
         };
         let was_trying = growth.is_trying();
-        let change = growth.next(round, came, left);
+        let change = growth.next(round, came, || locks::left(plan) / PAGE as u64);
         let is_over = was_trying && !growth.is_trying();
         if is_over && self.cost_of_written().is_none() {
             // What did not help before may help now: less is swept.

@@ -37,22 +37,7 @@ pub(super) struct Followers {
 impl Followers {
     /// In memory of its own, for which the stack of a thread has no room. Once in a process.
     pub(super) fn map(plan: &Plan) -> Option<&'static mut Self> {
-        // SAFETY: a new mapping; nobody is told of it.
-        let start = unsafe {
-            libc::syscall(
-                libc::SYS_mmap,
-                0 as libc::c_long,
-                size_of::<Self>(),
-                libc::c_long::from(libc::PROT_READ | libc::PROT_WRITE),
-                libc::c_long::from(libc::MAP_PRIVATE | libc::MAP_ANONYMOUS),
-                -1 as libc::c_long,
-                0 as libc::c_long,
-            )
-        };
-        if start <= 0 {
-            return None;
-        }
-        let followers = start as *mut Self;
+        let followers = system::map(size_of::<Self>())? as *mut Self;
         for index in 0..MOST_FOLLOWED {
             // SAFETY: within the mapping, which is aligned to pages.
             unsafe { (&raw mut (*followers).places[index]).write(None) };

@@ -88,7 +88,12 @@ impl Growth {
     }
 
     /// What to change now, where a round is so many pages, so many had to come so far, and so many could be kept besides.
-    pub(super) fn next(&mut self, round: u64, came: Came, left: u64) -> Option<Change> {
+    pub(super) fn next(
+        &mut self,
+        round: u64,
+        came: Came,
+        left: impl FnOnce() -> u64,
+    ) -> Option<Change> {
         let came = self.came_since(came);
         let is_round = self.swept >= round.max(LEAST);
         match self.state {
@@ -98,10 +103,12 @@ impl Growth {
                     return self.give_back(pages);
                 }
                 if is_round {
-                    return self.grow(FACTOR * pages, came, round, left);
+                    return self.grow(|_| FACTOR * pages, came, round, left());
                 }
             }
-            State::Seeing if is_round => return self.grow(left / FIRST_SHARE, came, round, left),
+            State::Seeing if is_round => {
+                return self.grow(|left| left / FIRST_SHARE, came, round, left());
+            }
             State::Resting { rounds } if self.swept / rounds >= round.max(LEAST) => {
                 self.begin(State::Seeing);
             }
@@ -135,7 +142,14 @@ impl Growth {
     }
 
     /// Keeps so many pages more, if that is worth it and they can be had; in the round before so many had to come.
-    fn grow(&mut self, pages: u64, before: u64, round: u64, left: u64) -> Option<Change> {
+    fn grow(
+        &mut self,
+        pages: impl FnOnce(u64) -> u64,
+        before: u64,
+        round: u64,
+        left: u64,
+    ) -> Option<Change> {
+        let pages = pages(left);
         // Of what is not swept any more nothing could be told.
         let left = left.min(round / MOST_SHARE);
         if left < (round / WORTH_SHARE).max(LEAST) {
@@ -191,7 +205,7 @@ mod tests {
                     all: came as u64,
                     kept: 0,
                 };
-                match growth.next(all - kept, came, left - kept) {
+                match growth.next(all - kept, came, || left - kept) {
                     Some(Change::More(pages)) => {
                         growth.got(pages);
                         kept += pages;
@@ -232,12 +246,12 @@ mod tests {
     /// One that tries 400 pages more of 1000, of which so many have to come in a round as it is.
     fn trying(in_a_round: u64) -> Growth {
         let mut growth = Growth::new();
-        assert_eq!(growth.next(1000, came(0, 0), 2000), None);
+        assert_eq!(growth.next(1000, came(0, 0), || 2000), None);
         growth.note_swept(1000, false);
-        let change = growth.next(1000, came(in_a_round, 0), 2000);
+        let change = growth.next(1000, came(in_a_round, 0), || 2000);
         assert_eq!(change, Some(Change::More(500)));
         growth.got(400);
-        assert_eq!(growth.next(600, came(in_a_round, 0), 1600), None);
+        assert_eq!(growth.next(600, came(in_a_round, 0), || 1600), None);
         growth.note_swept(600, false);
         growth
     }
@@ -245,7 +259,7 @@ mod tests {
     #[test]
     fn what_saves_nothing_is_given_back() {
         let mut growth = trying(400);
-        let change = growth.next(600, came(780, 0), 1600);
+        let change = growth.next(600, came(780, 0), || 1600);
         assert_eq!(change, Some(Change::Less(400)));
         assert!(!growth.is_trying() && growth.end().is_none());
     }
@@ -255,13 +269,13 @@ mod tests {
         let mut growth = trying(1000);
         // The new 400, and 600 others.
         assert_eq!(
-            growth.next(600, came(2000, 400), 1600),
+            growth.next(600, came(2000, 400), || 1600),
             Some(Change::More(300))
         );
         // Of what was kept before, others.
         let mut growth = trying(1000);
         assert_eq!(
-            growth.next(600, came(2800, 1400), 1600),
+            growth.next(600, came(2800, 1400), || 1600),
             Some(Change::Less(400))
         );
     }
@@ -269,7 +283,7 @@ mod tests {
     #[test]
     fn all_that_was_kept_besides_can_be_given_back() {
         let mut growth = trying(1000);
-        growth.next(600, came(1600, 0), 1600);
+        growth.next(600, came(1600, 0), || 1600);
         growth.got(300);
         assert_eq!(growth.end(), Some(Change::Less(700)));
         assert!(growth.end().is_none() && !growth.is_trying());
@@ -279,9 +293,9 @@ mod tests {
     fn a_sweep_that_is_helped_is_left_alone() {
         let mut growth = Growth::new();
         growth.note_swept(5000, true);
-        assert_eq!(growth.next(1000, came(5, 0), 800), None);
+        assert_eq!(growth.next(1000, came(5, 0), || 800), None);
         growth.note_swept(1000, false);
-        let change = growth.next(1000, came(1005, 0), 800);
+        let change = growth.next(1000, came(1005, 0), || 800);
         assert_eq!(change, Some(Change::More(256)));
     }
 

@@ -133,23 +133,25 @@ pub(super) fn extend(
     let wanted = rest.min(at_once);
     // Of what is beyond the budget now, all that follows is, too.
     let news = news.min(rest);
-    let more = lock_range(plan, object, pages.start + locked, wanted, news);
-    object.locked += more as u64;
-    KEPT[object.rule].fetch_add(more as u64, Ordering::Relaxed);
+    let more = lock_behind(plan, object, wanted, news);
     more < wanted || more == rest
 }
 
+/// Locks a range behind what is locked of an object from its start on, and returns how many bytes; see [`lock_range`].
+fn lock_behind(plan: &Plan, object: &mut Object, wanted: usize, news: usize) -> usize {
+    let start = object.pages().start + object.locked as usize;
+    let more = lock_range(plan, object, start, wanted, news);
+    object.locked += more as u64;
+    KEPT[object.rule].fetch_add(more as u64, Ordering::Relaxed);
+    more
+}
+
 /// Locks so many bytes more of the object of this number, behind what is locked of it, a part at a time, whatever its rule says is to be
-/// kept; less where the budget does not hold that, or the kernel refuses. The object as it is then; `None`: it has ended, or is not as it was.
+/// kept; less where the budget does not hold that, or the kernel refuses. The object as it is then; `None`: it has ended.
 pub(super) fn keep_more(plan: &Plan, number: usize, bytes: usize) -> Option<Object> {
     in_steps(number, bytes, |object, step| {
-        let pages = object.pages();
-        let start = pages.start + object.locked as usize;
-        let step = step.min(pages.end.saturating_sub(start));
-        let more = lock_range(plan, object, start, step, 0);
-        object.locked += more as u64;
-        KEPT[object.rule].fetch_add(more as u64, Ordering::Relaxed);
-        more
+        let rest = object.pages().len().saturating_sub(object.locked as usize);
+        lock_behind(plan, object, step.min(rest), 0)
     })
 }
 
