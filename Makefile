@@ -19,7 +19,7 @@ EXAMPLES = build/examples/mincostflow build/examples/sweep build/examples/matmul
 # The paths below hold whatever the caller's environment says.
 export CARGO_TARGET_DIR = $(CURDIR)/target
 
-.PHONY: help setup setup-bench build install examples demo demo-io gallery test test-kernels test-aarch64 bench bench-io bench-hugepages clean
+.PHONY: help setup setup-bench build install examples demo demo-io gallery test test-kernels test-aarch64 bench bench-io bench-hugepages bench-hugepages-more clean
 
 help:
 	@echo 'make setup         install the system packages that are missing (Debian, Ubuntu)'
@@ -36,6 +36,7 @@ help:
 	@echo 'make bench         what recording costs'
 	@echo 'make bench-io      what calls on files cost to record, and what hints for them bring: some two hours'
 	@echo 'make bench-hugepages  how soon programs recover, how fairly, and bloat: some seven hours'
+	@echo 'make bench-hugepages-more  their faults, cost, guests, plans, an hour of races: some five hours'
 	@echo 'make clean         remove target and build'
 
 setup:
@@ -176,6 +177,18 @@ bench-hugepages: build
 	bench/hugepages/bloat --raw $(bench_rows)/bloat.jsonl --rounds 5 --warm --keys 200000
 	bench/hugepages/bloat --raw $(bench_rows)/bloat.jsonl --rounds 5 --warm --keys 200000 --fragmented --arms base,ingens-50,ingens-90,recovered
 	bench/hugepages/bloat --raw $(bench_rows)/bloat.jsonl --rounds 5 --warm --keys 200000 --delete 60 --arms base,always,managed,recovered
+	bench/hugepages/bloat --raw $(bench_rows)/bloat.jsonl --rounds 6 --keys 200000 --key-bytes 10 --arms base,huge-limited
+
+# What stands beside those three in docs/results-hugepages.md.
+bench-hugepages-more: build
+	rm -rf $(bench_rows)-more && mkdir -p $(bench_rows)-more
+	bench/hugepages/faults --raw $(bench_rows)-more/faults.jsonl --rounds 5 --warm --millions 10
+	bench/hugepages/faults --raw $(bench_rows)-more/faults-fragmented.jsonl --rounds 5 --warm --fragmented --cells touch,dense,redis
+	bench/hugepages/cost --raw $(bench_rows)-more/cost.jsonl --rounds 6
+	bench/hugepages/guest --raw $(bench_rows)-more/guest.jsonl --rounds 5 --warm
+	bench/hugepages/promise --raw $(bench_rows)-more/promise.jsonl --rounds 5
+	bench/hugepages/race --raw $(bench_rows)-more/race.jsonl --minutes 60
+	bench/hugepages/policies
 
 clean:
 	rm -rf target build
