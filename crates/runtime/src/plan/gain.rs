@@ -2,6 +2,7 @@
 
 use pagewise_abi::status::Why;
 
+use super::pace::Pace;
 use super::sweep::Progress;
 
 /// Pages of a measurement without and with it.
@@ -42,7 +43,7 @@ enum State {
 
 pub(super) struct Gain {
     state: State,
-    seen: Progress,
+    seen: Pace,
     /// Without reading ahead: ns for so many pages.
     before: u64,
     /// The same by itself, where nothing was done; `None`: that was not seen.
@@ -61,7 +62,7 @@ impl Gain {
     pub(super) const fn new() -> Self {
         Self {
             state: State::Measuring,
-            seen: Progress { pages: 0, ns: 0 },
+            seen: Pace::over(PAGES_BEFORE),
             before: 0,
             by_itself: None,
             left_out: 0,
@@ -120,17 +121,11 @@ impl Gain {
             self.left_out = self.left_out.saturating_sub(progress.pages);
             return None;
         }
-        self.seen.pages += progress.pages;
-        self.seen.ns += progress.ns;
-        let wanted = match self.state {
-            State::Measuring => PAGES_BEFORE,
-            State::Active if !self.is_proven => PAGES_FIRST,
-            _ => PAGES_WITH,
-        };
-        if self.seen.pages < wanted {
+        self.seen.add(progress);
+        if self.seen.pages() < self.wanted() {
             return None;
         }
-        let pace = pace(self.seen);
+        let pace = pace(self.seen.steady());
         match self.state {
             State::Checking { with } if pace <= with => {
                 if is_clearly_slower(with, pace) {
@@ -152,23 +147,35 @@ impl Gain {
             }
             _ => {}
         }
-        self.seen = Progress { pages: 0, ns: 0 };
         let without = self
             .by_itself
             .map_or(self.before, |pace| pace.min(self.before));
         if pace < without {
             (self.short, self.is_proven) = (0, true);
+            self.seen = Pace::over(self.wanted());
             return None;
         }
         self.short += match !self.is_proven && is_clearly_slower(pace, without) {
             true => PATIENCE,
             false => 1,
         };
-        if self.short >= PATIENCE {
-            self.measure_again(State::Checking { with: pace });
-            self.left_out = lead_pages;
+        match self.short >= PATIENCE {
+            true => {
+                self.measure_again(State::Checking { with: pace });
+                self.left_out = lead_pages;
+            }
+            false => self.seen = Pace::over(self.wanted()),
         }
         None
+    }
+
+    /// Pages of a measurement.
+    fn wanted(&self) -> u64 {
+        match self.state {
+            State::Measuring => PAGES_BEFORE,
+            State::Active if !self.is_proven => PAGES_FIRST,
+            _ => PAGES_WITH,
+        }
     }
 
     /// The first measurement with it would begin before it has an effect.
@@ -214,9 +221,9 @@ impl Gain {
 
     fn measure_again(&mut self, state: State) {
         self.state = state;
-        self.seen = Progress { pages: 0, ns: 0 };
         (self.short, self.left_out) = (0, 0);
         self.is_proven = false;
+        self.seen = Pace::over(self.wanted());
     }
 }
 
@@ -264,13 +271,24 @@ mod tests {
     fn a_machine_that_has_become_slower_is_no_reason_to_stop() {
         let (mut gain, mut now) = (Gain::new(), 0);
         assert_eq!(feed(&mut gain, 2048, 4000, &mut now), [None]);
-        feed(&mut gain, 4096, 2000, &mut now);
+        feed(&mut gain, 2048 + 4096, 2000, &mut now);
         assert_eq!(feed(&mut gain, 4 * 4096, 9000, &mut now), []);
         // Without it, it would be even slower.
         assert!(!gain.is_active());
         assert_eq!(feed(&mut gain, 4096, 15_000, &mut now), [None]);
         assert!(gain.is_active());
         assert_eq!(feed(&mut gain, 100_000, 9000, &mut now), []);
+    }
+
+    #[test]
+    fn a_wait_while_it_is_seen_how_fast_it_is_by_itself_is_no_reason_to_go_on() {
+        let (mut gain, mut now) = (Gain::new(), 0);
+        assert_eq!(feed(&mut gain, 2048, 4000, &mut now), [None]);
+        assert_eq!(feed(&mut gain, 2048, 6000, &mut now), []);
+        assert!(gain.is_checking());
+        assert_eq!(feed(&mut gain, 1000, 4000, &mut now), []);
+        assert_eq!(feed(&mut gain, 1, 100_000_000, &mut now), []);
+        assert_eq!(feed(&mut gain, 3095, 4000, &mut now), [Some(Why::NoGain)]);
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod later;
 mod loaded;
 mod locks;
 mod objects;
+mod pace;
 mod prezero;
 mod probes;
 mod regret;

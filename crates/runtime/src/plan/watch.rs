@@ -1,6 +1,7 @@
 //! Whether a sweep waits at all, seen before anything is done for it. A program whose arrays just do not fit finds most of each in
 //! memory again, round after round: who drops behind such a sweep makes the program wait for all of it in place of a part.
 
+use super::pace::Pace;
 use super::sweep::Progress;
 
 /// Pages of a look, at most, and at most this share of the object.
@@ -12,8 +13,7 @@ const PAGES_A_FAULT: u64 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Watch {
     wanted: u64,
-    pages: u64,
-    ns: u64,
+    seen: Pace,
     faults: u64,
     /// How fast it was in the last look.
     pace: Progress,
@@ -24,8 +24,7 @@ impl Watch {
     pub(super) fn new(pages: u64) -> Self {
         let mut watch = Self {
             wanted: 0,
-            pages: 0,
-            ns: 0,
+            seen: Pace::over(MOST_PAGES),
             faults: 0,
             pace: Progress { pages: 0, ns: 0 },
         };
@@ -40,18 +39,14 @@ impl Watch {
 
     /// A fault, after so many pages. `Some`, once enough was seen: whether most pages raised none.
     pub(super) fn note(&mut self, progress: Progress) -> Option<bool> {
-        self.pages += progress.pages;
-        self.ns += progress.ns;
+        self.seen.add(progress);
         self.faults += 1;
-        if self.pages < self.wanted {
+        if self.seen.pages() < self.wanted {
             return None;
         }
-        let is_mostly_there = self.faults * PAGES_A_FAULT < self.pages;
-        self.pace = Progress {
-            pages: self.pages,
-            ns: self.ns,
-        };
-        (self.pages, self.ns, self.faults) = (0, 0, 0);
+        let is_mostly_there = self.faults * PAGES_A_FAULT < self.seen.pages();
+        self.pace = self.seen.steady();
+        (self.seen, self.faults) = (Pace::over(self.wanted), 0);
         Some(is_mostly_there)
     }
 
@@ -102,13 +97,8 @@ mod tests {
     fn how_fast_it_is_by_itself_is_seen_with_it() {
         let mut watch = Watch::new(1 << 20);
         seen(&mut watch, 2);
-        assert_eq!(
-            watch.pace(),
-            Progress {
-                pages: 1024,
-                ns: 512
-            }
-        );
+        let pace = watch.pace();
+        assert!(pace.ns > 0 && pace.pages == 2 * pace.ns, "{pace:?}");
     }
 
     #[test]
