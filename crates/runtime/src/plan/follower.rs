@@ -265,7 +265,7 @@ impl Follower {
         }
         if self.is_outrun() {
             self.makes_room = false;
-            self.gain.rest(fault.time_ns);
+            self.gain.rest_long(fault.time_ns);
             self.stopped(plan, Why::NoGain);
             return;
         }
@@ -289,7 +289,7 @@ impl Follower {
         (cost.dropped > DROPPED_WRITTEN * cost.read).then_some(cost)
     }
 
-    /// Whether the threads fall behind it therefore.
+    /// Whether the threads cannot be much faster than the program therefore.
     fn is_outrun(&self) -> bool {
         self.cost_of_written().is_some_and(|cost| {
             self.gain

@@ -14,13 +14,17 @@ const PAGES_FIRST: u64 = 2048;
 const LEADS_LEFT_OUT: u64 = 4;
 /// What takes so many quarters of what the program needs by itself is slower, and no chance.
 const CLEARLY_SLOWER: u64 = 5;
+/// A reader is to be so many times as fast as the program by itself where it costs much.
+const FASTER_READER: u64 = 2;
 /// Measurements in a row that may fall short.
 const PATIENCE: u32 = 4;
 /// Rest after the first failure, doubled with each, ns.
 const FIRST_REST_NS: u64 = 1_000_000_000;
 const MOST_DOUBLINGS: u32 = 6;
-/// One that is clear counts as so many besides.
+/// One that is clear counts as so many besides,
 const CLEAR_FAILURE: u32 = 2;
+/// and one that follows from what a page costs as so many.
+const COSTLY_FAILURE: u32 = 4;
 /// Rest where what lies ahead has never been touched, ns.
 const FILLED_REST_NS: u64 = 20_000_000;
 /// Rest where the kernel keeps most of it by itself, doubled each time in a row, ns.
@@ -87,11 +91,12 @@ impl Gain {
         self.by_itself = (seen.pages > 0).then(|| pace(seen));
     }
 
-    /// Whether a reader that takes so long for each page falls behind a sweep for good.
+    /// Whether a reader that takes so long for each page is too slow to win much: what it takes of the program beside, by interrupts and of
+    /// the processors' time, is as much.
     pub(super) fn is_outrun(&self, ns_of_page: u64) -> bool {
         let reader = ns_of_page.saturating_mul(PAGES_BEFORE);
         self.by_itself
-            .is_some_and(|pace| is_clearly_slower(reader, pace))
+            .is_some_and(|pace| reader.saturating_mul(FASTER_READER) > pace)
     }
 
     /// It did not help, and is not tried for a while.
@@ -219,6 +224,12 @@ impl Gain {
         });
     }
 
+    /// What a page costs the threads says that it cannot help: that does not change soon.
+    pub(super) fn rest_long(&mut self, now_ns: u64) {
+        self.failures = self.failures.max(COSTLY_FAILURE);
+        self.rest(now_ns);
+    }
+
     fn measure_again(&mut self, state: State) {
         self.state = state;
         (self.short, self.left_out) = (0, 0);
@@ -321,15 +332,17 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_cannot_keep_up_is_known() {
+    fn a_reader_that_is_too_slow_is_known_and_left_alone_for_long() {
         let mut gain = Gain::new();
         assert!(!gain.is_outrun(1_000_000));
         gain.note_by_itself(Progress {
             pages: 1024,
             ns: 1024 * 13_000,
         });
-        assert!(gain.is_outrun(18_000));
-        assert!(!gain.is_outrun(16_000));
+        assert!(gain.is_outrun(7000));
+        assert!(!gain.is_outrun(6000));
+        gain.rest_long(0);
+        assert!(gain.rests_at(15_900_000_000) && !gain.rests_at(16_100_000_000));
     }
 
     #[test]

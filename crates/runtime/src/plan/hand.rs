@@ -35,9 +35,9 @@ const TOLD_BYTES: usize = 16 * PAGE;
 pub(super) const THREADS: usize = 2;
 
 /// What a page costs is told from so many on,
-const LEAST_PAGES: u64 = 2048;
+const LEAST_PAGES: u64 = 1024;
 /// and what was is halved when there are so many.
-const MOST_PAGES: u64 = 8 * LEAST_PAGES;
+const MOST_PAGES: u64 = 16 * LEAST_PAGES;
 
 /// What reading or dropping took of a processor: pages in the low bits, above them the time in units of [`SPENT_UNIT_NS`].
 struct Spent(AtomicU64);
@@ -259,7 +259,7 @@ mod tests {
     #[test]
     fn what_a_page_costs_is_what_it_lately_did() {
         let spent = Spent::new();
-        spent.add(2047 * 10_000, 2047);
+        spent.add(1023 * 10_000, 1023);
         assert_eq!(spent.each(), None);
         spent.add(10_000, 1);
         assert!(
