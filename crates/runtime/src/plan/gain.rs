@@ -14,7 +14,7 @@ const PAGES_FIRST: u64 = 2048;
 const LEADS_LEFT_OUT: u64 = 4;
 /// What takes so many quarters of what the program needs by itself is slower, and no chance.
 const CLEARLY_SLOWER: u64 = 5;
-/// A reader is to be so many times as fast as the program by itself where it costs much.
+/// Where a reader costs much, it is to take at most so many thirds of what the program needs by itself.
 const FASTER_READER: u64 = 2;
 /// Measurements in a row that may fall short.
 const PATIENCE: u32 = 4;
@@ -96,7 +96,7 @@ impl Gain {
     pub(super) fn is_outrun(&self, ns_of_page: u64) -> bool {
         let reader = ns_of_page.saturating_mul(PAGES_BEFORE);
         self.by_itself
-            .is_some_and(|pace| reader.saturating_mul(FASTER_READER) > pace)
+            .is_some_and(|pace| reader.saturating_mul(3) > pace.saturating_mul(FASTER_READER))
     }
 
     /// It did not help, and is not tried for a while.
@@ -339,8 +339,8 @@ mod tests {
             pages: 1024,
             ns: 1024 * 13_000,
         });
-        assert!(gain.is_outrun(7000));
-        assert!(!gain.is_outrun(6000));
+        assert!(gain.is_outrun(9000));
+        assert!(!gain.is_outrun(8000));
         gain.rest_long(0);
         assert!(gain.rests_at(15_900_000_000) && !gain.rests_at(16_100_000_000));
     }

@@ -12,15 +12,18 @@ const FIRST_SHARE: u64 = 4;
 const FACTOR: u64 = 4;
 /// Of what is swept, so large a part at most.
 const MOST_SHARE: u64 = 2;
-/// Less than this share of what is swept is not worth a try.
+/// Less than this share of what is swept is not worth a try, as nothing could be told.
 const WORTH_SHARE: u64 = 16;
 /// Nor are fewer pages.
 const LEAST: u64 = 256;
 /// Of what is kept besides, at least so large a part must be saved in a round.
 const LEAST_SAVED: u64 = 2;
-/// Rounds until it is tried again, doubled with each failure.
+/// Rounds until it is tried again, so many times as many with each failure,
 const REST_ROUNDS: u64 = 4;
-const MOST_DOUBLINGS: u32 = 16;
+const REST_FACTOR: u64 = 4;
+const MOST_FAILURES: u32 = 8;
+/// when such a part of what failed is tried.
+const SMALLER: u64 = 4;
 
 /// What is to be kept besides, or no more; pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +64,8 @@ pub(super) struct Growth {
     /// Pages that are kept besides.
     more: u64,
     failures: u32,
+    /// A try that failed, since the last that did not: pages.
+    failed: Option<u64>,
 }
 
 impl Growth {
@@ -71,6 +76,7 @@ impl Growth {
             came: None,
             more: 0,
             failures: 0,
+            failed: None,
         }
     }
 
@@ -100,14 +106,18 @@ impl Growth {
             State::Trying { pages, before } => {
                 let saves = came + pages / LEAST_SAVED <= before;
                 if came > before || is_round && !saves {
+                    self.failed = Some(pages);
                     return self.give_back(pages);
                 }
                 if is_round {
+                    self.failed = None;
                     return self.grow(|_| FACTOR * pages, came, round, left());
                 }
             }
             State::Seeing if is_round => {
-                return self.grow(|left| left / FIRST_SHARE, came, round, left());
+                let failed = self.failed;
+                let first = |left| failed.map_or(left / FIRST_SHARE, |pages| pages / SMALLER);
+                return self.grow(first, came, round, left());
             }
             State::Resting { rounds } if self.swept / rounds >= round.max(LEAST) => {
                 self.begin(State::Seeing);
@@ -152,12 +162,13 @@ impl Growth {
         let pages = pages(left);
         // Of what is not swept any more nothing could be told.
         let left = left.min(round / MOST_SHARE);
-        if left < (round / WORTH_SHARE).max(LEAST) {
+        let least = (round / WORTH_SHARE).max(LEAST);
+        if left < least {
             // Seen again in the next round: others may have gone.
             self.begin(State::Seeing);
             return None;
         }
-        let pages = pages.max(LEAST).min(left);
+        let pages = pages.max(least).min(left);
         self.begin(State::Trying { pages, before });
         Some(Change::More(pages))
     }
@@ -173,7 +184,7 @@ impl Growth {
     }
 
     fn rest(&mut self) {
-        let rounds = REST_ROUNDS << self.failures.min(MOST_DOUBLINGS);
+        let rounds = REST_ROUNDS * REST_FACTOR.pow(self.failures.min(MOST_FAILURES));
         self.failures += 1;
         self.begin(State::Resting { rounds });
     }
@@ -262,6 +273,21 @@ mod tests {
         let change = growth.next(600, came(780, 0), || 1600);
         assert_eq!(change, Some(Change::Less(400)));
         assert!(!growth.is_trying() && growth.end().is_none());
+    }
+
+    #[test]
+    fn after_a_failure_less_is_tried_later() {
+        let mut growth = trying(400);
+        growth.next(600, came(780, 0), || 1600);
+        let mut came_in_all = 780;
+        for round in 1.. {
+            growth.note_swept(1000, false);
+            came_in_all += 400;
+            if let Some(change) = growth.next(1000, came(came_in_all, 0), || 2000) {
+                assert_eq!((change, round), (Change::More(256), 5));
+                break;
+            }
+        }
     }
 
     #[test]
