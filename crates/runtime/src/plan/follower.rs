@@ -101,23 +101,6 @@ pub(super) struct Follower {
     makes_room: bool,
     /// A sweep was seen for which nothing is done yet.
     is_wanted: bool,
-    calm: Calm,
-}
-
-/// Since when nothing is done for a sweep, and nothing tried, and how many pages it passed meanwhile.
-#[derive(Clone, Copy, Default)]
-struct Calm {
-    since_ns: Option<u64>,
-    pages: u64,
-}
-
-/// Of a sweep that is left alone.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct LeftAlone {
-    /// Since then,
-    pub(super) since_ns: u64,
-    /// and for so much longer.
-    pub(super) for_ns: u64,
 }
 
 /// An object as it was when it began to be followed. If it is locked later, or its locks give way, it is another one: what is swept
@@ -221,7 +204,6 @@ impl Follower {
             newest_ns: 0,
             makes_room: false,
             is_wanted: false,
-            calm: Calm::default(),
         }
     }
 
@@ -264,7 +246,6 @@ impl Follower {
         if let Some(growth) = &mut self.growth {
             growth.note_swept(progress.pages, self.makes_room);
         }
-        self.note_calm(progress.pages, fault.time_ns);
         if self.worth.note_swept(progress.pages, memory.now) {
             locks::resume(plan, self.of.number);
         }
@@ -299,35 +280,6 @@ impl Follower {
             }
             None => {}
         }
-    }
-
-    fn note_calm(&mut self, pages: u64, now_ns: u64) {
-        let is_grown = self.growth.as_ref().is_none_or(Growth::is_resting);
-        if !self.gain.rests_at(now_ns) || !is_grown {
-            self.calm = Calm::default();
-            return;
-        }
-        self.calm.since_ns.get_or_insert(now_ns);
-        self.calm.pages += pages;
-    }
-
-    /// `Some`: a whole round of it was left alone, and it still is.
-    pub(super) fn left_alone(&self, now_ns: u64) -> Option<LeftAlone> {
-        let is_round = self.calm.pages >= (self.region().len() / PAGE) as u64;
-        let since_ns = self.calm.since_ns.filter(|_| is_round)?;
-        let for_ns = self.gain.rests_for(now_ns);
-        Some(LeftAlone { since_ns, for_ns })
-    }
-
-    /// Whether it had a fault since.
-    pub(super) fn is_swept_since(&self, since_ns: u64) -> bool {
-        self.newest_ns >= since_ns
-    }
-
-    /// Nobody looks for a while.
-    pub(super) fn look_away(&mut self) {
-        self.sweep.look_away();
-        self.calm = Calm::default();
     }
 
     /// What its pages cost the threads, if the sweep writes, on zram: for each page that is dropped the program's own processor is

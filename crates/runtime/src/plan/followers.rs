@@ -22,11 +22,6 @@ use super::sweep::Step;
 /// Objects that are followed at once, at most.
 const MOST_FOLLOWED: usize = 64;
 
-/// Where sweeps are left alone, faults are told for one part of the time and not told for so many,
-const UNHEARD: u64 = 8;
-/// of at least so many ns.
-const LEAST_UNHEARD_NS: u64 = 200_000_000;
-
 pub(super) struct Followers {
     places: [Option<Follower>; MOST_FOLLOWED],
     /// Of these, only the first so many are taken: each is large, and all are asked of each fault.
@@ -134,25 +129,6 @@ impl Followers {
     pub(super) fn look_at_room(&mut self, plan: &Plan) {
         let room = locks::room(plan).map(|bytes| bytes / PAGE as u64);
         self.room = room.map(|pages| self.elsewhere.left(pages));
-    }
-
-    /// How long nobody needs to be told of faults, ns: all that is swept has been left alone for a round, and each fault that is told
-    /// costs the program. Not for ever: locks may begin to do harm, or what did not help may help.
-    pub(super) fn unheard_ns(&self, now_ns: u64) -> Option<u64> {
-        let left_alone = || self.all().filter_map(|one| one.left_alone(now_ns));
-        let since_ns = left_alone().map(|one| one.since_ns).min()?;
-        let for_ns = left_alone().map(|one| one.for_ns).min()?;
-        let is_all = self
-            .all()
-            .all(|one| one.left_alone(now_ns).is_some() || !one.is_swept_since(since_ns));
-        let ns = for_ns.min(now_ns.saturating_sub(since_ns) * UNHEARD);
-        (is_all && ns >= LEAST_UNHEARD_NS).then_some(ns)
-    }
-
-    /// Nobody looks for a while.
-    pub(super) fn look_away(&mut self) {
-        self.arrivals.look_away();
-        self.all_mut().for_each(Follower::look_away);
     }
 
     /// Before something is dropped behind a sweep: looks what is in memory elsewhere.

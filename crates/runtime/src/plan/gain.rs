@@ -109,14 +109,6 @@ impl Gain {
         matches!(self.state, State::Resting { until_ns } if now_ns < until_ns)
     }
 
-    /// How long it still rests, ns.
-    pub(super) fn rests_for(&self, now_ns: u64) -> u64 {
-        match self.state {
-            State::Resting { until_ns } => until_ns.saturating_sub(now_ns),
-            _ => 0,
-        }
-    }
-
     /// A sweep got on, of which so many pages may have been read ahead. `Some`: reading ahead begins (`None` inside), or stops for that reason.
     pub(super) fn note(
         &mut self,

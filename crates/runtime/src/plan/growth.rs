@@ -85,11 +85,6 @@ impl Growth {
         matches!(self.state, State::Trying { .. })
     }
 
-    /// Nothing is tried for some rounds.
-    pub(super) fn is_resting(&self) -> bool {
-        matches!(self.state, State::Resting { .. })
-    }
-
     /// The sweep got on; `is_helped`: something is read ahead of it, or dropped behind.
     pub(super) fn note_swept(&mut self, pages: u64, is_helped: bool) {
         self.swept = self.swept.saturating_add(pages);
@@ -169,10 +164,8 @@ impl Growth {
         let left = left.min(round / MOST_SHARE);
         let least = (round / WORTH_SHARE).max(LEAST);
         if left < least {
-            // Seen again later: others may have gone.
-            self.begin(State::Resting {
-                rounds: REST_ROUNDS,
-            });
+            // Seen again in the next round: others may have gone.
+            self.begin(State::Seeing);
             return None;
         }
         let pages = pages.max(least).min(left);

@@ -16,7 +16,6 @@ use pagewise_interpose::system;
 
 use super::Hook;
 use super::aside::Aside;
-use super::calls;
 use super::followers::Followers;
 use super::loaded;
 use super::loaded::Plan;
@@ -32,8 +31,6 @@ const BETWEEN_FAULTS_NS: u64 = 50_000;
 const WITHOUT_FAULTS_NS: u64 = 500_000;
 /// While no sweep is to be read ahead of.
 const WITHOUT_WORK_NS: u64 = 5_000_000;
-/// While nobody listens.
-const UNHEARD_NS: u64 = 20_000_000;
 /// Threads are looked for so often.
 const THREADS_EVERY_NS: u64 = 20_000_000;
 /// Without faults for so long, the program has stopped swapping.
@@ -80,8 +77,6 @@ struct Helper {
     plan: &'static Plan,
     events: FaultEvents,
     is_following: bool,
-    /// Faults are not asked for, although the program swaps.
-    unheard: Option<Unheard>,
     /// It has asked for it.
     has_precedence: bool,
     /// The kernel refused to tell of faults.
@@ -103,20 +98,12 @@ struct Helper {
     leftover: Leftover,
 }
 
-#[derive(Clone, Copy)]
-struct Unheard {
-    until_ns: u64,
-    /// What there was then.
-    changes: (usize, usize),
-}
-
 impl Helper {
     fn new(plan: &'static Plan, followers: &'static mut Followers) -> Self {
         Self {
             plan,
             events: FaultEvents::new(),
             is_following: false,
-            unheard: None,
             has_precedence: false,
             is_blind: false,
             is_ringless: false,
@@ -140,9 +127,6 @@ impl Helper {
             self.followers.keep_up(self.plan);
             let pause_ns = if self.is_following {
                 self.follow(now_ns)
-            } else if self.is_unheard(now_ns) {
-                self.look_for_swapping(now_ns);
-                UNHEARD_NS
             } else {
                 self.wait_for_swapping(now_ns);
                 ASLEEP_NS
@@ -181,35 +165,6 @@ impl Helper {
             self.is_following = true;
             self.newest_ns = now_ns;
         }
-    }
-
-    /// Whether it still need not be told of faults: not if other objects have come, or another phase has begun.
-    fn is_unheard(&mut self, now_ns: u64) -> bool {
-        let lasts = |unheard: &Unheard| {
-            now_ns < unheard.until_ns && unheard.changes == Self::changes() && !self.is_blind
-        };
-        self.unheard = self.unheard.filter(lasts);
-        self.unheard.is_some()
-    }
-
-    fn changes() -> (usize, usize) {
-        (objects::changes(), calls::phase())
-    }
-
-    /// Listens no more, for so long.
-    fn stop_listening(&mut self, now_ns: u64, ns: u64) {
-        self.followers.look_away();
-        self.stop_following(now_ns);
-        self.unheard = Some(Unheard {
-            until_ns: now_ns + ns,
-            changes: Self::changes(),
-        });
-    }
-
-    fn stop_following(&mut self, now_ns: u64) {
-        self.events.stop();
-        self.is_following = false;
-        self.begin_window(system::major_faults(), now_ns);
     }
 
     /// Whether the program waits for its pages to come back.
@@ -303,13 +258,12 @@ impl Helper {
         let worked = followers.act(self.plan, active, !self.is_blind);
         let calm_ns = now_ns.saturating_sub(self.newest_ns);
         if calm_ns > CALM_NS || self.followers.is_empty() {
-            self.stop_following(now_ns);
-        } else if let Some(ns) = self.followers.unheard_ns(now_ns).filter(|_| !self.is_blind) {
-            self.stop_listening(now_ns, ns);
+            self.events.stop();
+            self.is_following = false;
+            self.begin_window(system::major_faults(), now_ns);
         }
         let is_any_working = self.followers.is_any_working();
-        // While nobody listens, the threads stay where they are.
-        if is_any_working || !self.is_following && self.unheard.is_none() {
+        if is_any_working || !self.is_following {
             self.aside.come_back();
         } else {
             self.aside.step(now_ns);

@@ -22,9 +22,6 @@ const MOST_DROPPED: u64 = 16 * LEAST_DROPPED;
 /// Pages that are followed, of all that come.
 const FOLLOWED: usize = 4096;
 
-/// Pages that may have come while nobody looked: more than there is room for.
-const UNSEEN: u64 = 1 << 40;
-
 /// In a round, the lock saves as many swap-ins as it has pages; in eighths it is told how long ago a round began.
 const EIGHTHS: usize = 8;
 
@@ -45,11 +42,6 @@ impl Arrivals {
     /// Pages that came so far.
     pub(super) fn now(&self) -> u64 {
         self.now
-    }
-
-    /// For a while nobody looks: of what comes afterwards it is not known how long it was out.
-    pub(super) fn look_away(&mut self) {
-        self.now += UNSEEN;
     }
 
     /// For how many pages one that is followed stands.

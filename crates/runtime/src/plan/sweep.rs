@@ -238,12 +238,6 @@ impl Sweep {
         None
     }
 
-    /// Nobody looks for a while: where the sweeps are is unknown then.
-    pub(super) fn look_away(&mut self) {
-        self.cursors = [None; CURSORS];
-        self.used = 0;
-    }
-
     /// Whether this page lies in what is read ahead of a place.
     pub(super) fn is_read_ahead(&self, address: usize) -> bool {
         let offset = address.wrapping_sub(self.region.start);
