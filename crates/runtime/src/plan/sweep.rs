@@ -251,11 +251,11 @@ impl Sweep {
     /// The thread's own places first, as another's may be as near, and of these the one where it was last: it may pass one that it left
     /// long ago. `None`: the fault is near none.
     fn advance_any(&mut self, offset: usize, fault: &Fault) -> Option<Option<Progress>> {
-        let mut own = [usize::MAX; CURSORS_OF_THREAD];
+        let mut own = [0; CURSORS];
         let mut count = 0;
         for index in 0..self.used {
             let is_own = self.cursors[index].is_some_and(|cursor| cursor.thread == fault.thread);
-            if is_own && count < CURSORS_OF_THREAD {
+            if is_own {
                 own[count] = index;
                 count += 1;
             }
@@ -580,10 +580,12 @@ mod tests {
             ns.sum()
         };
         goes(&mut sweep, 0, 500);
-        // What lies between is in memory. Then it comes by there in a round.
+        // What lies between is in memory.
         goes(&mut sweep, 1000, 1500);
-        let ns = goes(&mut sweep, 0, 3000);
-        assert!(ns <= 3_000_000, "{ns}");
+        // A round later it comes to where it was before, over some pages that are in memory.
+        goes(&mut sweep, 0, 200);
+        let ns = goes(&mut sweep, 520, 3000);
+        assert!(ns <= 2_500_000, "{ns}");
     }
 
     #[test]

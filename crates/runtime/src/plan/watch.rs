@@ -24,7 +24,7 @@ impl Watch {
     pub(super) fn new(pages: u64) -> Self {
         let mut watch = Self {
             wanted: 0,
-            seen: Pace::over(MOST_PAGES),
+            seen: Pace::over((pages / SHARE).clamp(1, MOST_PAGES)),
             faults: 0,
             pace: Progress { pages: 0, ns: 0 },
         };
