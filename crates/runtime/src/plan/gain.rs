@@ -157,20 +157,17 @@ impl Gain {
             .map_or(self.before, |pace| pace.min(self.before));
         if pace < without {
             (self.short, self.is_proven) = (0, true);
+        } else if !self.is_proven && is_clearly_slower(pace, without) {
+            self.short = PATIENCE;
+        } else {
+            self.short += 1;
+        }
+        if self.short < PATIENCE {
             self.seen = Pace::over(self.wanted());
             return None;
         }
-        self.short += match !self.is_proven && is_clearly_slower(pace, without) {
-            true => PATIENCE,
-            false => 1,
-        };
-        match self.short >= PATIENCE {
-            true => {
-                self.measure_again(State::Checking { with: pace });
-                self.left_out = lead_pages;
-            }
-            false => self.seen = Pace::over(self.wanted()),
-        }
+        self.measure_again(State::Checking { with: pace });
+        self.left_out = lead_pages;
         None
     }
 

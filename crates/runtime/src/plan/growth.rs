@@ -111,13 +111,15 @@ impl Growth {
                 }
                 if is_round {
                     self.failed = None;
-                    return self.grow(|_| FACTOR * pages, came, round, left());
+                    return self.grow(FACTOR * pages, came, round, left());
                 }
             }
             State::Seeing if is_round => {
-                let failed = self.failed;
-                let first = |left| failed.map_or(left / FIRST_SHARE, |pages| pages / SMALLER);
-                return self.grow(first, came, round, left());
+                let left = left();
+                let first = self
+                    .failed
+                    .map_or(left / FIRST_SHARE, |pages| pages / SMALLER);
+                return self.grow(first, came, round, left);
             }
             State::Resting { rounds } if self.swept / rounds >= round.max(LEAST) => {
                 self.begin(State::Seeing);
@@ -152,14 +154,7 @@ impl Growth {
     }
 
     /// Keeps so many pages more, if that is worth it and they can be had; in the round before so many had to come.
-    fn grow(
-        &mut self,
-        pages: impl FnOnce(u64) -> u64,
-        before: u64,
-        round: u64,
-        left: u64,
-    ) -> Option<Change> {
-        let pages = pages(left);
+    fn grow(&mut self, pages: u64, before: u64, round: u64, left: u64) -> Option<Change> {
         // Of what is not swept any more nothing could be told.
         let left = left.min(round / MOST_SHARE);
         let least = (round / WORTH_SHARE).max(LEAST);
@@ -279,15 +274,12 @@ mod tests {
     fn after_a_failure_less_is_tried_later() {
         let mut growth = trying(400);
         growth.next(600, came(780, 0), || 1600);
-        let mut came_in_all = 780;
-        for round in 1.. {
+        let tries = (1..=10).find_map(|round| {
             growth.note_swept(1000, false);
-            came_in_all += 400;
-            if let Some(change) = growth.next(1000, came(came_in_all, 0), || 2000) {
-                assert_eq!((change, round), (Change::More(256), 5));
-                break;
-            }
-        }
+            let change = growth.next(1000, came(780 + round * 400, 0), || 2000)?;
+            Some((change, round))
+        });
+        assert_eq!(tries, Some((Change::More(256), 5)));
     }
 
     #[test]

@@ -18,7 +18,6 @@ pub(super) struct Pace {
     parts: [Progress; PARTS],
     /// That which is being filled.
     part: usize,
-    pages: u64,
 }
 
 impl Pace {
@@ -29,7 +28,6 @@ impl Pace {
             part_pages: if part_pages > 0 { part_pages } else { 1 },
             parts: [Progress { pages: 0, ns: 0 }; PARTS],
             part: 0,
-            pages: 0,
         }
     }
 
@@ -39,23 +37,22 @@ impl Pace {
         part.ns += progress.ns;
         let is_full = part.pages >= self.part_pages;
         self.part = (self.part + usize::from(is_full)).min(PARTS - 1);
-        self.pages += progress.pages;
     }
 
     /// How many there were so far.
     pub(super) fn pages(&self) -> u64 {
-        self.pages
+        self.parts.iter().map(|part| part.pages).sum()
     }
 
     /// The pages and the time of all but the slowest quarter.
     pub(super) fn steady(&self) -> Progress {
         let mut parts = self.parts;
-        let is_slower = |a: &Progress, b: &Progress| {
+        let by_pace = |a: &Progress, b: &Progress| {
             let (a_by_b, b_by_a) = (a.ns.saturating_mul(b.pages), b.ns.saturating_mul(a.pages));
             a_by_b.cmp(&b_by_a)
         };
         let seen = parts.iter().filter(|part| part.pages > 0).count();
-        parts[..seen].sort_unstable_by(is_slower);
+        parts[..seen].sort_unstable_by(by_pace);
         let left_out = if seen == PARTS { LEFT_OUT } else { 0 };
         let steady = parts[..seen - left_out].iter();
         steady.fold(Progress { pages: 0, ns: 0 }, |sum, part| Progress {

@@ -22,19 +22,18 @@ pub(super) struct Watch {
 impl Watch {
     /// Of an object of so many pages.
     pub(super) fn new(pages: u64) -> Self {
-        let mut watch = Self {
-            wanted: 0,
-            seen: Pace::over((pages / SHARE).clamp(1, MOST_PAGES)),
+        let wanted = wanted(pages);
+        Self {
+            wanted,
+            seen: Pace::over(wanted),
             faults: 0,
             pace: Progress { pages: 0, ns: 0 },
-        };
-        watch.set_object(pages);
-        watch
+        }
     }
 
     /// The object has so many pages from here on. What was seen counts: one that grows all the time would never be seen else.
     pub(super) fn set_object(&mut self, pages: u64) {
-        self.wanted = (pages / SHARE).clamp(1, MOST_PAGES);
+        self.wanted = wanted(pages);
     }
 
     /// A fault, after so many pages. `Some`, once enough was seen: whether most pages raised none.
@@ -54,6 +53,11 @@ impl Watch {
     pub(super) fn pace(&self) -> Progress {
         self.pace
     }
+}
+
+/// Pages of a look at an object of so many.
+fn wanted(pages: u64) -> u64 {
+    (pages / SHARE).clamp(1, MOST_PAGES)
 }
 
 #[cfg(test)]
