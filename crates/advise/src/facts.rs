@@ -77,6 +77,8 @@ pub(crate) struct ObjectFacts {
     pub(crate) pass_bytes: u64,
     /// Whether it is one block, so that a part of it is the same part all the time.
     pub(crate) is_one_block: bool,
+    /// The share of its pages that were written while they were in memory, as looks at them tell; `None`: nobody looked, or at too few.
+    pub(crate) seen_written: Option<f64>,
     /// Which parts of it are accessed most; `None`: that was not looked at.
     pub(crate) heat: Option<Heat>,
 }
@@ -128,6 +130,7 @@ impl ObjectFacts {
                 .map(|object| (share_of_pass(object) * block_bytes as f64) as u64)
                 .sum(),
             is_one_block: subject.objects.len() == 1 && most_alive <= 1,
+            seen_written: subject.counts().write_share(true),
             heat: None,
         }
     }
@@ -348,7 +351,7 @@ impl RunFacts {
             lockable_bytes: None,
             page_bytes: findings.page_bytes(),
             cpus: meta.host.cpus.unwrap_or(1),
-            swap_is_memory: meta.swap.kind.as_deref() == Some("zram"),
+            swap_is_memory: findings.swap_is_memory(),
         }
     }
 

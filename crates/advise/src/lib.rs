@@ -261,7 +261,7 @@ pub(crate) fn advise(
         match subject.target.clone() {
             Ok(target) => {
                 kept.push(choice.clone());
-                seen.insert(target.clone(), subject.seen(findings.faults_observed()));
+                seen.insert(target.clone(), subject.seen(findings));
                 rules.push(Rule {
                     name: subject.name(),
                     place: subject.place(),

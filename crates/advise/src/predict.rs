@@ -266,6 +266,7 @@ mod tests {
             has_other_phases: false,
             pass_bytes: 0,
             is_one_block: true,
+            seen_written: None,
             heat: None,
         };
         let run = RunFacts {

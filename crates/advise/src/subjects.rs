@@ -90,10 +90,14 @@ impl<'findings> Subject<'findings> {
         (bytes > 0.0).then(|| sum / bytes)
     }
 
-    /// What was seen of it; of evictions and writes only if these were `observed`.
-    pub(crate) fn seen(&self, observed: bool) -> Seen {
+    /// What happened to all of them together.
+    pub(crate) fn counts(&self) -> Counts {
+        self.objects.iter().map(|object| &object.counts).sum()
+    }
+
+    /// What was seen of it.
+    pub(crate) fn seen(&self, findings: &Findings) -> Seen {
         let first = self.first();
-        let counts: Counts = self.objects.iter().map(|object| &object.counts).sum();
         Seen {
             pattern: first.pattern,
             reuse_pages: first
@@ -101,7 +105,7 @@ impl<'findings> Subject<'findings> {
                 .as_ref()
                 .and_then(|facts| facts.reuse_pages),
             accessed_share: self.mean(|object| object.accessed_share),
-            write_share: counts.write_share().filter(|_| observed),
+            write_share: findings.write_share(&self.counts()),
         }
     }
 

@@ -4,8 +4,12 @@ use std::iter::Sum;
 
 use pagewise_trace::Event;
 use pagewise_trace::EventKind;
+use pagewise_trace::WriteLook;
 
 use crate::counted::Share;
+
+/// Of fewer looks a share says little.
+const LEAST_LOOKS: u64 = 16;
 
 /// Counts of events, and the time they cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,6 +24,10 @@ pub struct Counts {
     pub pages_written: u64,
     /// Pages kept without input or output because they are all zero.
     pub zero_filled: u64,
+    /// Looks at its pages some hundred swap-ins after they had come in.
+    pub write_looks: u64,
+    /// Of these, those that found the page written.
+    pub found_written: u64,
     /// Time spent in swap-in faults of known latency, ns, summed over threads.
     pub stall_ns: u64,
 }
@@ -42,12 +50,23 @@ impl Counts {
 }
 
 impl Counts {
-    /// The share of evicted pages that were written since they had come in, 0 to 1: that had to go to the swap device, or were all
-    /// zero, as the others still had their place in swap. `None`: none was evicted. Writes are counted when they are sent, and evictions when the page is
-    /// gone, so that at the end of a recording there may be more of the former.
-    pub fn write_share(&self) -> Option<f64> {
+    /// Counts a look at a page that had come back.
+    pub(crate) fn add_look(&mut self, look: &WriteLook) {
+        self.write_looks += 1;
+        self.found_written += u64::from(look.written);
+    }
+
+    /// The share of pages that the program writes while they are in memory, 0 to 1, of those that came back or left: by looks at
+    /// them, and without any by what had to go to the swap device, or was all zero, as the others still had their place in swap. Where
+    /// `swap_is_memory`, all lose that as they come in, and only looks tell. `None`: too few were seen. Writes are counted when they
+    /// are sent, and evictions when the page is gone, so that at the end of a recording there may be more of the former.
+    pub fn write_share(&self, swap_is_memory: bool) -> Option<f64> {
+        if self.write_looks >= LEAST_LOOKS {
+            return Some(self.found_written as f64 / self.write_looks as f64);
+        }
         let written = self.pages_written + self.zero_filled;
-        (self.evictions > 0).then(|| (written as f64 / self.evictions as f64).min(1.0))
+        let is_told = self.evictions > 0 && !swap_is_memory;
+        is_told.then(|| (written as f64 / self.evictions as f64).min(1.0))
     }
 
     /// Counts events that were counted by region already.
@@ -76,6 +95,8 @@ impl<'counts> Sum<&'counts Counts> for Counts {
             evictions: sum.evictions + more.evictions,
             pages_written: sum.pages_written + more.pages_written,
             zero_filled: sum.zero_filled + more.zero_filled,
+            write_looks: sum.write_looks + more.write_looks,
+            found_written: sum.found_written + more.found_written,
             stall_ns: sum.stall_ns.saturating_add(more.stall_ns),
         })
     }
@@ -94,11 +115,27 @@ mod tests {
                 zero_filled,
                 ..Counts::default()
             };
-            counts.write_share()
+            assert_eq!(counts.write_share(true), None, "all that leave are sent");
+            counts.write_share(false)
         };
         assert_eq!(share(8, 3, 1), Some(0.5));
         assert_eq!(share(8, 0, 0), Some(0.0));
         assert_eq!(share(8, 9, 0), Some(1.0));
         assert_eq!(share(0, 1, 0), None);
+    }
+
+    #[test]
+    fn looks_tell_what_was_written_where_there_are_enough() {
+        let looked = |write_looks, found_written| Counts {
+            evictions: 100,
+            pages_written: 100,
+            write_looks,
+            found_written,
+            ..Counts::default()
+        };
+        assert_eq!(looked(40, 10).write_share(true), Some(0.25));
+        assert_eq!(looked(40, 10).write_share(false), Some(0.25));
+        assert_eq!(looked(LEAST_LOOKS - 1, 1).write_share(true), None);
+        assert_eq!(looked(LEAST_LOOKS - 1, 1).write_share(false), Some(1.0));
     }
 }

@@ -28,6 +28,7 @@ use crate::swap_in_sample::SwapInSample;
 use crate::tallies::Tallies;
 use crate::tallies::Tally;
 use crate::waits::Waits;
+use crate::write_looks;
 
 /// All that the report says.
 #[derive(Clone, Debug)]
@@ -86,6 +87,18 @@ impl Findings {
         Observed::of(&self.meta).zeros
     }
 
+    /// The share of the pages of what was so counted that the program writes while they are in memory, 0 to 1 ([`Counts::write_share`]);
+    /// `None`: too few were seen, or nobody looked.
+    pub fn write_share(&self, counts: &Counts) -> Option<f64> {
+        let share = counts.write_share(self.swap_is_memory());
+        share.filter(|_| self.faults_observed())
+    }
+
+    /// Whether swap is memory: reading a page back is then work, not waiting.
+    pub fn swap_is_memory(&self) -> bool {
+        self.meta.swap.kind.as_deref() == Some("zram")
+    }
+
     /// Whether anyone looked for faults and evictions: if not, there is no telling that there were none.
     pub fn faults_observed(&self) -> bool {
         Observed::of(&self.meta).faults
@@ -116,6 +129,7 @@ pub fn analyze(trace: &Trace) -> Result<Findings, TraceError> {
     let mut page_states = residency::measure(trace, &mut spaces, writes_observed)?;
     page_states.in_memory.resize(extents.len(), None);
     let accesses = Accesses::read(trace, &mut spaces)?;
+    write_looks::count(trace, &mut spaces, &mut tallies)?;
     let order = by_stall(&tallies, &extents);
     let site = |&number: &usize| {
         let stack = spaces.catalogue.stack(number)?;

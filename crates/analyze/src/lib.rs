@@ -48,6 +48,7 @@ mod timeline;
 mod visits;
 mod waiting;
 mod waits;
+mod write_looks;
 
 pub use access::WorkingSet;
 pub use attribution::Attribution;

@@ -75,7 +75,7 @@ impl Tallies {
         Ok(tallies)
     }
 
-    fn object(&mut self, object: usize) -> &mut Tally {
+    pub(crate) fn object(&mut self, object: usize) -> &mut Tally {
         if object >= self.objects.len() {
             self.objects.resize_with(object + 1, Tally::default);
         }

@@ -13,8 +13,10 @@ use pagewise_trace::Pressure;
 use pagewise_trace::Site;
 use pagewise_trace::Stall;
 use pagewise_trace::StallKind;
+use pagewise_trace::Swap;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceWriter;
+use pagewise_trace::WriteLook;
 
 const PAGE: u64 = 4096;
 const REGION: u64 = 2 << 20;
@@ -105,6 +107,40 @@ fn accessed_pages_are_given_to_the_object_they_are_of() {
         resident_bytes: 1024 * PAGE,
     };
     assert_eq!(findings.working_set, [expected]);
+}
+
+#[test]
+fn looks_at_pages_that_came_back_are_given_to_their_object() {
+    let meta = Meta {
+        sensors: [("faults".to_owned(), "on".to_owned())].into(),
+        swap: Swap {
+            kind: Some("zram".to_owned()),
+            ..Swap::default()
+        },
+        ..Meta::default()
+    };
+    let findings = findings(meta, |writer| {
+        // Of the 32 pages from the first object's 90th on, the last 21 are the second's, and the middle one is both's.
+        for page in 0..32 {
+            let look = WriteLook {
+                time_ns: 20,
+                space: 1,
+                address: BASE + (90 + page) * PAGE,
+                written: page % 4 == 0,
+            };
+            writer.write_looks.push(look).expect("pushed");
+        }
+    });
+    let counts = |name: &str| {
+        let mut objects = findings.objects.iter();
+        let object = objects.find(|object| object.identity.name.as_deref() == Some(name));
+        object.expect("an object").counts
+    };
+    let (first, second) = (counts("first"), counts("second"));
+    assert_eq!((first.write_looks, first.found_written), (10, 3));
+    assert_eq!((second.write_looks, second.found_written), (21, 5));
+    assert_eq!(findings.write_share(&first), None, "too few");
+    assert_eq!(findings.write_share(&second), Some(5.0 / 21.0));
 }
 
 #[test]

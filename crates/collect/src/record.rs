@@ -18,6 +18,8 @@ const KIND_STALL: u64 = 4;
 
 const KIND_IO: u64 = 5;
 const KIND_CACHE: u64 = 6;
+const KIND_WRITE_LOOK: u64 = 7;
+const LOOK_FOUND_WRITTEN: u64 = 1;
 
 const STALL_DIRECT_RECLAIM: u64 = 0;
 const STALL_MEMCG_RECLAIM: u64 = 1;
@@ -131,6 +133,17 @@ pub enum Observation {
         /// They are on their way to a slow device: an [`Observation::Written`] of the same space, address and time
         /// follows when it has them.
         in_flight: bool,
+    },
+    /// A page that came back from swap some hundred swap-ins ago was looked at again, and is still in memory.
+    WriteLook {
+        /// When, to the precision of the surrounding fault.
+        time_ns: u64,
+        /// Address space.
+        space: u32,
+        /// The page's address.
+        address: u64,
+        /// The program has written it since it came in.
+        written: bool,
     },
     /// Pages have reached the slow swap device.
     Written {
@@ -307,6 +320,15 @@ pub fn decode(words: &[u64], base_ns: u64) -> Option<(Observation, usize)> {
             };
             Some((observation, 3))
         }
+        KIND_WRITE_LOOK => {
+            let observation = Observation::WriteLook {
+                time_ns,
+                space,
+                address: address & !(PAGE_BYTES - 1),
+                written: address & LOOK_FOUND_WRITTEN != 0,
+            };
+            Some((observation, 2))
+        }
         KIND_IO => io_record::decode_call(words, space, time_ns)
             .map(|call| (Observation::FileCall(call), io_record::CALL_WORDS)),
         KIND_CACHE => io_record::decode_cache(words, space, time_ns)
@@ -321,6 +343,7 @@ impl Observation {
         match self {
             Self::SwapIn { space, .. }
             | Self::Pages { space, .. }
+            | Self::WriteLook { space, .. }
             | Self::Written { space, .. }
             | Self::Stall { space, .. } => Some(space),
             Self::FileCall(call) => Some(&mut call.space),
@@ -505,6 +528,20 @@ mod tests {
     }
 
     #[test]
+    fn a_look_tells_whether_its_page_was_written() {
+        let look = |written| Observation::WriteLook {
+            time_ns: BASE + 40,
+            space: 3,
+            address: 0x7f00_0000_1000,
+            written,
+        };
+        let words = |found| [KIND_WRITE_LOOK << 60 | 0x7f00_0000_1000 | found, 3 << 48 | 40];
+        assert_eq!(decode(&words(0), BASE), Some((look(false), 2)));
+        let written = words(LOOK_FOUND_WRITTEN);
+        assert_eq!(decode(&written, BASE), Some((look(true), 2)));
+    }
+
+    #[test]
     fn a_stall_tells_why_and_whether_a_fault_holds_it() {
         let words = [
             KIND_STALL << 60 | STALL_MEMCG_RECLAIM | STALL_IN_SWAP_IN,
@@ -592,6 +629,8 @@ mod tests {
             ("KIND_STALL", KIND_STALL),
             ("KIND_IO", KIND_IO),
             ("KIND_CACHE", KIND_CACHE),
+            ("KIND_WRITE_LOOK", KIND_WRITE_LOOK),
+            ("LOOK_FOUND_WRITTEN", LOOK_FOUND_WRITTEN),
             ("STALL_DIRECT_RECLAIM", STALL_DIRECT_RECLAIM),
             ("STALL_MEMCG_RECLAIM", STALL_MEMCG_RECLAIM),
             ("STALL_IN_SWAP_IN", STALL_IN_SWAP_IN),

@@ -190,6 +190,12 @@ fn add_waits_and_accesses(writer: &mut TraceWriter) -> Result<(), pagewise_trace
         pages: 4,
         map: Some(format!("f{}", "0".repeat(127))),
     })?;
+    writer.write_looks.push(pagewise_trace::WriteLook {
+        time_ns: 1_005_000_000,
+        space: 1,
+        address: 0x7f00_0000_3000,
+        written: true,
+    })?;
     writer.accesses.push(pagewise_trace::Access {
         time_ns: 2_000_000_000,
         interval_ns: 1_000_000_000,

@@ -178,6 +178,7 @@ streamed! {
     stalls: Stall,
     accesses: Access,
     glances: Glance,
+    write_looks: WriteLook,
     residency: Residency,
     residency_scans: ResidencyScan,
     thread_faults: ThreadFaults,

@@ -64,6 +64,9 @@ const SMALL_BURST: u64 = 16;
 const ROOM_BESIDE_PASS: u64 = 4;
 /// What is wanted again so many times as soon once it is out has more use for memory.
 const MORE_WANTED: f64 = 2.0;
+/// Of what is written for the larger part, pages are not worth being dropped behind a sweep where swap is memory: for each written page the kernel
+/// interrupts the processors on which the program runs before it lets go of it, and who reads ahead is hardly faster than the program.
+const MOSTLY_WRITTEN: f64 = 0.6;
 /// Who waits for so much of the time does not fit, whatever else is known.
 const THRASHING: f64 = 0.4;
 
@@ -142,6 +145,7 @@ pub(crate) fn choose(
             .saturating_sub(others.min(memory_bytes / 2))
             .min(memory_bytes.saturating_sub(used_again)),
         may_be_dropped_behind: burst_bytes <= memory_bytes / SMALL_BURST,
+        swap_is_memory: run.swap_is_memory,
         lockable: run.lockable_bytes.unwrap_or(u64::MAX),
         without_lock: (0..objects.len()).collect(),
         unlocked: memory_bytes,
@@ -239,6 +243,8 @@ struct Budget {
     lockable: u64,
     /// Sweeps do not come by the same pages again before long.
     may_be_dropped_behind: bool,
+    /// What is read ahead is work, then, as what is written to swap is.
+    swap_is_memory: bool,
     /// Objects of which nothing is locked.
     without_lock: Vec<usize>,
     unlocked: u64,
@@ -261,6 +267,13 @@ impl Budget {
         if !self.may_be_dropped_behind {
             return Some(
                 "the program goes on for long between bursts of swap-ins, and uses what came back again meanwhile"
+                    .to_owned(),
+            );
+        }
+        let is_written = object.seen_written.is_some_and(|share| share >= MOSTLY_WRITTEN);
+        if self.swap_is_memory && is_written {
+            return Some(
+                "most of its pages are written while they are in memory: to drop these behind the sweep takes as long as is gained"
                     .to_owned(),
             );
         }

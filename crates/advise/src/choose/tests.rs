@@ -26,6 +26,7 @@ fn object(name: &str, mib: u64, stall_ms: u64, returns: f64, pattern: Pattern) -
         has_other_phases: false,
         pass_bytes: 0,
         is_one_block: true,
+        seen_written: None,
         heat: None,
     }
 }
@@ -187,6 +188,35 @@ fn of_a_sweep_in_wide_steps_a_part_is_kept_and_nothing_read_ahead() {
     assert_eq!(actions(&[strided(1.0, 16)], 256), [Action::Nothing]);
     let narrow = actions(&[strided(3.0, 2)], 256);
     assert!(matches!(narrow[..], [Action::Stream { .. }]), "{narrow:?}");
+}
+
+#[test]
+fn what_is_mostly_written_is_not_dropped_behind_its_sweep_where_swap_is_memory() {
+    let written = |share| ObjectFacts {
+        seen_written: share,
+        ..object("array", 512, 900, 3.0, Pattern::Loop)
+    };
+    let [
+        Action::Lock {
+            keep_bytes: Some(keep),
+            ..
+        },
+    ] = actions(&[written(Some(0.9))], 256)[..]
+    else {
+        panic!("no lock");
+    };
+    assert_eq!(keep, 224 * MIB, "no room for what is read ahead");
+    for share in [None, Some(0.0), Some(0.3)] {
+        let read = actions(&[written(share)], 256);
+        assert!(matches!(read[..], [Action::Stream { .. }]), "{read:?}");
+    }
+    let objects = [written(Some(0.9))];
+    let on_a_disk = RunFacts {
+        swap_is_memory: false,
+        ..run(&objects, 1000)
+    };
+    let choices = choose(&objects, &on_a_disk, 256 * MIB, Manner::Careful);
+    assert!(matches!(choices[0].action, Action::Stream { .. }));
 }
 
 #[test]

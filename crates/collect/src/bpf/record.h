@@ -24,6 +24,8 @@
  *               word 2   63..24 the first page's index in the file | 23..0 thread
  *               word 3   the path
  *
+ * KIND_WRITE_LOOK (write_looks.h) has words 0 and 1 only; bit 0 of the address: LOOK_FOUND_WRITTEN.
+ *
  * In place of a path's number a record of input and output may have PATH_IS_HANDED_OVER and the token of a hand-over: the call was
  * made on behalf of who had that path (pagewise.h). Tokens are told of by struct handover.
  */
@@ -59,6 +61,10 @@ struct config {
 
 #define KIND_IO 5            /* a system call has read or written a file */
 #define KIND_CACHE 6         /* the page cache has got or lost pages of a file */
+
+#define KIND_WRITE_LOOK 7    /* a page that came back from swap some time ago has been looked at again */
+
+#define LOOK_FOUND_WRITTEN 1 /* the program has written it since */
 
 #define IO_READ 1
 #define IO_PREAD 2

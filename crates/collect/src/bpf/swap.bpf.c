@@ -252,6 +252,7 @@ static __always_inline __u64 pages_read_for(struct task_struct *task, struct pen
 }
 
 #include "callpaths.h"
+#include "write_looks.h"
 
 /* `regs`: of the faulting program, NULL if it faulted inside a system call. */
 static __always_inline int fault_begins(unsigned long address, struct pt_regs *regs)
@@ -283,6 +284,8 @@ static __always_inline int fault_begins(unsigned long address, struct pt_regs *r
 
 		fault->path = call_path(cpu, task, space, &registers);
 	}
+	if (!config.swap_is_slow)
+		look_again(cpu, id, (__u64)task->mm, space, address);
 	fault->start = now(cpu);
 	return 0;
 }

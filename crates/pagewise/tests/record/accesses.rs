@@ -90,6 +90,30 @@ fn swapped_and_resident_pages_are_those_of_the_program() {
     assert!(swapped >= (8 << 20) / 4096 * 9 / 10, "{looks:?}");
 }
 
+/// On zram all pages that leave are sent to the device: what tells is looks at pages that came back.
+#[test]
+fn what_is_written_and_what_is_only_read_is_told_apart_on_zram() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = tempdir().expect("a folder");
+    compile(folder.path(), "writers.c");
+    let options = "--memory 24M --swap zram --swap-size 256M";
+    record(folder.path(), options, "./writers").expect_code(0);
+    machine.assert_restored();
+    let report = report(folder.path());
+    let objects = report["objects"].as_array().expect("objects");
+    let share = |name: &str| {
+        let object = objects.iter().find(|object| object["name"] == name);
+        let object = object.unwrap_or_else(|| panic!("no {name} in {objects:#?}"));
+        object["write_share"]
+            .as_f64()
+            .unwrap_or_else(|| panic!("{object:#}"))
+    };
+    assert!(share("read") < 0.05, "{}", share("read"));
+    assert!(share("written") > 0.95, "{}", share("written"));
+}
+
 #[test]
 fn processes_that_come_and_go_do_no_harm() {
     let Some(machine) = Machine::reserve() else {

@@ -102,7 +102,7 @@ impl<'a> JsonObject<'a> {
             evictions: seen(object.counts.evictions),
             pages_written: seen(object.counts.pages_written),
             zero_filled: zeros.then_some(object.counts.zero_filled),
-            write_share: object.counts.write_share().filter(|_| observed),
+            write_share: findings.write_share(&object.counts),
             stall_ns: seen(object.counts.stall_ns),
             resident_share: object.resident_share,
             accessed_share: object.accessed_share,

@@ -106,6 +106,21 @@ table! {
 }
 
 table! {
+    /// A page that had come back from swap, looked at again some hundred swap-ins later, if it was still in memory: of one swap-in in thirteen, where
+    /// swap is memory. There evictions do not tell which pages are written: all that leave are sent to the device.
+    pub struct WriteLook in "write_looks" {
+        /// When it was looked, to the precision of the surrounding fault.
+        time_ns: u64 => Delta,
+        /// The address space.
+        space: u32 => Dictionary,
+        /// The page's virtual address, in bytes.
+        address: u64 => Delta,
+        /// Whether it had been written since it came in.
+        written: bool => Dictionary,
+    }
+}
+
+table! {
     /// A range of pages whose state had changed since the space's scan before; its first scan tells all that is not
     /// `absent`.
     pub struct Residency in "residency" {

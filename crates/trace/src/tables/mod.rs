@@ -33,6 +33,7 @@ macro_rules! with_all_tables {
             pressure: Pressure,
             accesses: Access,
             glances: Glance,
+            write_looks: WriteLook,
             residency: Residency,
             residency_scans: ResidencyScan,
             thread_faults: ThreadFaults,

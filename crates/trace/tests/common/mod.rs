@@ -39,6 +39,7 @@ pub(crate) struct Tables {
     pub(crate) pressure: Vec<Pressure>,
     pub(crate) accesses: Vec<Access>,
     pub(crate) glances: Vec<Glance>,
+    pub(crate) write_looks: Vec<WriteLook>,
     pub(crate) residency: Vec<Residency>,
     pub(crate) residency_scans: Vec<ResidencyScan>,
     pub(crate) thread_faults: Vec<ThreadFaults>,
@@ -72,6 +73,7 @@ macro_rules! for_tables {
             pressure,
             accesses,
             glances,
+            write_looks,
             residency,
             residency_scans,
             thread_faults,
@@ -212,6 +214,12 @@ impl Tables {
         self.add_waits(number);
         self.add_page_states(number);
         self.add_io(number);
+        self.write_looks.push(WriteLook {
+            time_ns: n,
+            space: number,
+            address: n << 12,
+            written: number.is_multiple_of(3),
+        });
         self.glances.push(Glance {
             time_ns: n,
             interval_ns: n / 2,

@@ -38,6 +38,7 @@ fn read_tables(trace: &Trace, dir: &Path, seen: &mut (u64, u64)) {
         Pressure,
         Access,
         Glance,
+        WriteLook,
         Space,
         Allocation,
         Release,

@@ -209,6 +209,23 @@ impl Translator {
                 }
                 Ok(())
             }
+            Observation::WriteLook {
+                time_ns,
+                space,
+                address,
+                written,
+            } => {
+                // They are a sample anyway: none are added once events are only counted.
+                if self.condenser.is_counting() {
+                    return Ok(());
+                }
+                writer.write_looks.push(trace::WriteLook {
+                    time_ns,
+                    space,
+                    address,
+                    written,
+                })
+            }
             Observation::Stack { stack, bytes } => {
                 let pids = [&self.pids, &self.former_programs];
                 let pid = pids.iter().find_map(|pids| pids.get(&stack.space)).copied();

@@ -1,0 +1,27 @@
+//! Whose pages were written: looks at pages that had come back from swap.
+
+use pagewise_trace::Trace;
+use pagewise_trace::TraceError;
+
+use crate::spaces::Spaces;
+use crate::tallies::Tallies;
+
+/// Adds them to what is counted of each object; goes through `spaces` once more. A page that blocks of several objects share is nobody's.
+pub(crate) fn count(
+    trace: &Trace,
+    spaces: &mut Spaces,
+    tallies: &mut Tallies,
+) -> Result<(), TraceError> {
+    let mut looks = trace.write_looks()?.peekable();
+    if looks.peek().is_none() {
+        return Ok(());
+    }
+    spaces.rewind();
+    for look in looks {
+        let look = look?;
+        spaces.advance(look.time_ns);
+        let (object, _) = spaces.find_run(look.space, look.address);
+        tallies.object(object).counts.add_look(&look);
+    }
+    Ok(())
+}
