@@ -96,7 +96,7 @@ impl Findings {
 
     /// Whether swap is memory: reading a page back is then work, not waiting.
     pub fn swap_is_memory(&self) -> bool {
-        self.meta.swap.kind.as_deref() == Some("zram")
+        self.meta.swap.is_memory()
     }
 
     /// Whether anyone looked for faults and evictions: if not, there is no telling that there were none.
@@ -232,11 +232,7 @@ fn read_frames(
 
 /// Swap on zram is read page by page; elsewhere the kernel reads clusters (vm.page-cluster is 3 by default).
 fn readahead_pages(meta: &Meta) -> u64 {
-    if meta.swap.kind.as_deref() == Some("zram") {
-        1
-    } else {
-        8
-    }
+    if meta.swap.is_memory() { 1 } else { 8 }
 }
 
 fn object(identity: Identity, extent: &Extent, tally: &Tally, readahead: u64) -> Object {

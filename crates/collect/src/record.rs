@@ -535,7 +535,12 @@ mod tests {
             address: 0x7f00_0000_1000,
             written,
         };
-        let words = |found| [KIND_WRITE_LOOK << 60 | 0x7f00_0000_1000 | found, 3 << 48 | 40];
+        let words = |found| {
+            [
+                KIND_WRITE_LOOK << 60 | 0x7f00_0000_1000 | found,
+                3 << 48 | 40,
+            ]
+        };
         assert_eq!(decode(&words(0), BASE), Some((look(false), 2)));
         let written = words(LOOK_FOUND_WRITTEN);
         assert_eq!(decode(&written, BASE), Some((look(true), 2)));

@@ -184,14 +184,22 @@ pub struct Limit {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Swap {
-    /// `zram`, `file`, `partition`, `none`, ...
+    /// `zram` or `file`: set up for the run. `existing`: what the machine had. `none`: the program was to have none.
     pub kind: Option<String>,
-    /// The device or file.
+    /// The device or file; of several that the machine had, the one that is used first.
     pub path: Option<String>,
     /// Its size in bytes.
     pub bytes: Option<u64>,
     /// The compression algorithm of a zram device.
     pub algorithm: Option<String>,
+}
+
+impl Swap {
+    /// Whether it is compressed memory: reading a page back is then work, not waiting.
+    pub fn is_memory(&self) -> bool {
+        let path = self.path.as_deref().unwrap_or_default();
+        self.kind.as_deref() == Some("zram") || path.starts_with("/dev/zram")
+    }
 }
 
 /// How the recorded program ended.

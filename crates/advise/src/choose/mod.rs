@@ -64,9 +64,13 @@ const SMALL_BURST: u64 = 16;
 const ROOM_BESIDE_PASS: u64 = 4;
 /// What is wanted again so many times as soon once it is out has more use for memory.
 const MORE_WANTED: f64 = 2.0;
-/// Of what is written for the larger part, pages are not worth being dropped behind a sweep where swap is memory: for each written page the kernel
-/// interrupts the processors on which the program runs before it lets go of it, and who reads ahead is hardly faster than the program.
-const MOSTLY_WRITTEN: f64 = 0.6;
+/// Where swap is memory and so many of its pages are written while they are in memory, a sweep is not dropped behind: for each written page the
+/// kernel interrupts the processors on which the program runs before it lets go of it. Of an array of 128 MiB, a page in five or ten of which
+/// each sweep writes, reading ahead and a lock of what room there is took as long; of none, reading ahead 0.86 times as long, of three in ten 1.2
+/// (docs/results-apply.md).
+const OFTEN_WRITTEN: f64 = 0.25;
+/// What to keep a page saves where pages are read ahead, of what it saves where they are not.
+const LEFT_TO_READ_AHEAD: f64 = 0.5;
 /// Who waits for so much of the time does not fit, whatever else is known.
 const THRASHING: f64 = 0.4;
 
@@ -270,10 +274,12 @@ impl Budget {
                     .to_owned(),
             );
         }
-        let is_written = object.seen_written.is_some_and(|share| share >= MOSTLY_WRITTEN);
+        let is_written = object
+            .seen_written
+            .is_some_and(|share| share >= OFTEN_WRITTEN);
         if self.swap_is_memory && is_written {
             return Some(
-                "most of its pages are written while they are in memory: to drop these behind the sweep takes as long as is gained"
+                "many of its pages are written while they are in memory: to drop these behind the sweep takes longer than is gained"
                     .to_owned(),
             );
         }
@@ -383,9 +389,16 @@ fn is_kept_by_the_kernel(object: &ObjectFacts, memory_bytes: u64) -> bool {
 
 /// Most stall per byte first.
 fn by_density(objects: &[ObjectFacts], chosen: &[usize]) -> Vec<usize> {
-    let density = |at: usize| objects[at].stall_ns as f64 / objects[at].bytes.max(1) as f64;
+    by_worth(chosen, |at| density(&objects[at]))
+}
+
+fn density(object: &ObjectFacts) -> f64 {
+    object.stall_ns as f64 / object.bytes.max(1) as f64
+}
+
+fn by_worth(chosen: &[usize], worth: impl Fn(usize) -> f64) -> Vec<usize> {
     let mut sorted = chosen.to_vec();
-    sorted.sort_by(|&a, &b| density(b).total_cmp(&density(a)));
+    sorted.sort_by(|&a, &b| worth(b).total_cmp(&worth(a)));
     sorted
 }
 
@@ -399,14 +412,18 @@ fn worth_keeping(object: &ObjectFacts, keep: u64) -> u64 {
 }
 
 /// Shares what is left among the swept objects: a byte kept saves a page per round wherever it is, so those of most
-/// stall per byte get theirs first.
+/// stall per byte get theirs first. What can be read ahead of waits for less where it is not kept.
 fn stream(
     objects: &[ObjectFacts],
     swept: &[usize],
     budget: &mut Budget,
     choices: &mut [Option<Choice>],
 ) {
-    for at in by_density(objects, swept) {
+    let worth = |at: usize| match budget.why_not_ahead(&objects[at]) {
+        None => LEFT_TO_READ_AHEAD * density(&objects[at]),
+        Some(_) => density(&objects[at]),
+    };
+    for at in by_worth(swept, worth) {
         let object = &objects[at];
         let again = object.returns >= RETURNS;
         let left = budget.left_for(at, objects);

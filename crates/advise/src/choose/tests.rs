@@ -191,7 +191,7 @@ fn of_a_sweep_in_wide_steps_a_part_is_kept_and_nothing_read_ahead() {
 }
 
 #[test]
-fn what_is_mostly_written_is_not_dropped_behind_its_sweep_where_swap_is_memory() {
+fn what_is_often_written_is_not_dropped_behind_its_sweep_where_swap_is_memory() {
     let written = |share| ObjectFacts {
         seen_written: share,
         ..object("array", 512, 900, 3.0, Pattern::Loop)
@@ -206,7 +206,7 @@ fn what_is_mostly_written_is_not_dropped_behind_its_sweep_where_swap_is_memory()
         panic!("no lock");
     };
     assert_eq!(keep, 224 * MIB, "no room for what is read ahead");
-    for share in [None, Some(0.0), Some(0.3)] {
+    for share in [None, Some(0.0), Some(0.2)] {
         let read = actions(&[written(share)], 256);
         assert!(matches!(read[..], [Action::Stream { .. }]), "{read:?}");
     }
@@ -217,6 +217,25 @@ fn what_is_mostly_written_is_not_dropped_behind_its_sweep_where_swap_is_memory()
     };
     let choices = choose(&objects, &on_a_disk, 256 * MIB, Manner::Careful);
     assert!(matches!(choices[0].action, Action::Stream { .. }));
+}
+
+#[test]
+fn what_cannot_be_read_ahead_of_has_the_room_first() {
+    let source = object("source", 256, 510, 3.0, Pattern::Loop);
+    let target = ObjectFacts {
+        seen_written: Some(1.0),
+        ..object("target", 256, 490, 3.0, Pattern::Loop)
+    };
+    let acted = actions(&[source, target.clone()], 256);
+    let [ahead, Action::Lock { keep_bytes, .. }] = &acted[..] else {
+        panic!("{acted:?}");
+    };
+    assert_eq!(*keep_bytes, Some(224 * MIB));
+    assert!(matches!(ahead, Action::Prefetch(_)), "{ahead:?}");
+    // But not if that is swept three times as often.
+    let often = object("source", 256, 1500, 9.0, Pattern::Loop);
+    let acted = actions(&[often, target], 256);
+    assert!(matches!(acted[0], Action::Stream { .. }), "{acted:?}");
 }
 
 #[test]

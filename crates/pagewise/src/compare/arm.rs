@@ -192,12 +192,12 @@ fn held_bytes(setting: &Setting) -> Option<u64> {
     Some(peak + zram_peak(setting).unwrap_or(0))
 }
 
-/// `mem_used_max`, the fifth number of `mm_stat` (Documentation/admin-guide/blockdev/zram.rst).
+/// `mem_used_max`, the fifth number of `mm_stat` (Documentation/admin-guide/blockdev/zram.rst). A device that the machine had holds others' pages, too.
 fn zram_peak(setting: &Setting) -> Option<u64> {
-    let device = setting.swap.path.as_deref()?.strip_prefix("/dev/")?;
-    if !device.starts_with("zram") {
+    if setting.swap.kind.as_deref() != Some("zram") {
         return None;
     }
+    let device = setting.swap.path.as_deref()?.strip_prefix("/dev/")?;
     let text = std::fs::read_to_string(format!("/sys/block/{device}/mm_stat")).ok()?;
     text.split_whitespace().nth(4)?.parse().ok()
 }

@@ -100,7 +100,7 @@ impl Setting {
         let (kind, path, algorithm) = match swap.kind {
             SwapKind::Zram { device, algorithm } => ("zram", Some(device), Some(algorithm)),
             SwapKind::File { path } => ("file", Some(path), None),
-            SwapKind::Existing => ("existing", None, None),
+            SwapKind::Existing => ("existing", first_area(), None),
             SwapKind::None => ("none", None, None),
         };
         self.swap = trace::Swap {
@@ -157,8 +157,12 @@ impl Setting {
         self.swap.kind.as_deref() == Some("none")
     }
 
-    /// Without a limit of ours, the one that the subject has already is told.
+    /// Without swap and a limit of ours, what the machine and the subject have already is told.
     pub(super) fn look_around(&mut self, subject: &Subject) {
+        if let Some(path) = first_area().filter(|_| self.swap.kind.is_none()) {
+            self.swap.kind = Some("existing".to_owned());
+            self.swap.path = Some(path.display().to_string());
+        }
         if self.limit.bytes.is_some() {
             return;
         }
@@ -195,6 +199,12 @@ impl Setting {
             .map(|mut restorer| restorer.undo_all())
             .unwrap_or_default()
     }
+}
+
+/// The swap that the machine uses first.
+fn first_area() -> Option<std::path::PathBuf> {
+    let areas = active_areas().unwrap_or_default().into_iter();
+    areas.max_by_key(|area| area.priority).map(|area| area.path)
 }
 
 /// Of runs that were killed together with their keepers: their swap would take part in this one.
