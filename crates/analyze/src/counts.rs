@@ -24,7 +24,7 @@ pub struct Counts {
     pub pages_written: u64,
     /// Pages kept without input or output because they are all zero.
     pub zero_filled: u64,
-    /// Looks at its pages some hundred swap-ins after they had come in.
+    /// Looks at its pages when up to half of what memory holds had come in after them.
     pub write_looks: u64,
     /// Of these, those that found the page written.
     pub found_written: u64,

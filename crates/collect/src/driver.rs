@@ -43,6 +43,13 @@ const SMALLEST_RING: u32 = 64 << 10;
 
 pub(crate) static SWAP: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/swap.bpf.o"));
 
+/// Of `bpf/record.h`: pages of a processor that wait for their second look.
+pub(crate) const LOOKS_WAITING: u64 = 64;
+/// One swap-in of so many is looked at again: at the most, where it is not known how much memory there is, and at the least.
+const MOST_LOOKS: u64 = 13;
+const USUAL_LOOKS: u64 = 61;
+const FEWEST_LOOKS: u64 = 1024;
+
 /// How to observe.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
@@ -53,6 +60,9 @@ pub struct Options {
     /// Swap is on a disk or file: pages linger in the swap cache, so evictions are seen when the page is
     /// freed. False where all swap is zram, which is written at once and bypasses the cache.
     pub swap_is_slow: bool,
+    /// How much memory the programs may have, bytes: once half as much has come in after it, a page that came back is looked at again.
+    /// `None`: not known.
+    pub memory_bytes: Option<u64>,
     /// The kernel notes a page of zeros by a bit instead of sending it to swap (6.12; /proc/vmstat then has
     /// `swpout_zero`).
     pub zeros_are_noted: bool,
@@ -149,6 +159,15 @@ pub struct SwapSensor {
     pub(crate) object: Object,
 }
 
+/// Of how many swap-ins one page is looked at again, when [`LOOKS_WAITING`] times as many have come: an odd number, as programs go on by
+/// powers of two.
+fn look_every(memory_bytes: Option<u64>) -> u32 {
+    let every = memory_bytes.map_or(USUAL_LOOKS, |bytes| {
+        bytes / crate::record::PAGE_BYTES / 2 / LOOKS_WAITING
+    });
+    every.clamp(MOST_LOOKS, FEWEST_LOOKS) as u32 | 1
+}
+
 impl SwapSensor {
     /// Loads and attaches all programs. Nothing is recorded until [`SwapSensor::watch`] names a process.
     ///
@@ -177,6 +196,10 @@ impl SwapSensor {
             copies_tables: 0, // nothing is copied by these programs
             follows_uring: follows_uring.into(),
             enforces: options.enforces.into(),
+            look_every: match options.swap_is_slow || !options.memory {
+                true => 0, // evictions tell
+                false => look_every(options.memory_bytes),
+            },
             ring_words: sizes.words as u32,
             rings: sizes.rings as u32,
         };

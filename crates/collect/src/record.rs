@@ -45,6 +45,7 @@ pub(crate) struct Config {
     pub(crate) page_structs: u64,
     pub(crate) top_level_shift: u32,
     pub(crate) ring_words: u32,
+    pub(crate) look_every: u32,
     pub(crate) rings: u32,
     pub(crate) use_cast: u8,
     pub(crate) swap_is_slow: u8,
@@ -67,6 +68,7 @@ impl Config {
         bytes.extend(self.page_structs.to_ne_bytes());
         bytes.extend(self.top_level_shift.to_ne_bytes());
         bytes.extend(self.ring_words.to_ne_bytes());
+        bytes.extend(self.look_every.to_ne_bytes());
         bytes.extend(self.rings.to_ne_bytes());
         bytes.extend([
             self.use_cast,
@@ -134,7 +136,7 @@ pub enum Observation {
         /// follows when it has them.
         in_flight: bool,
     },
-    /// A page that came back from swap some hundred swap-ins ago was looked at again, and is still in memory.
+    /// A page that came back from swap was looked at again, when up to half of what memory holds had come in after it.
     WriteLook {
         /// When, to the precision of the surrounding fault.
         time_ns: u64,
@@ -648,6 +650,10 @@ mod tests {
         ] {
             assert_eq!(value(name), here.to_string(), "{name}");
         }
+        assert_eq!(
+            value("LOOKS_WAITING"),
+            crate::driver::LOOKS_WAITING.to_string()
+        );
         assert_eq!(value("RING_WORDS"), "(1 << 20)");
         assert_eq!(value("NUMBERS"), "(1 << 16)");
         assert_eq!(value("LATENCY_UNKNOWN"), "((1ULL << 40) - 1)");

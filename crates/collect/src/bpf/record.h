@@ -38,6 +38,7 @@ struct config {
 	__u64 page_structs;    /* where its array of struct page begins (vmemmap); moves too */
 	__u32 top_level_shift; /* 39: page tables of four levels, 48: five */
 	__u32 ring_words;      /* of each processor; a power of two */
+	__u32 look_every;      /* one swap-in of so many is looked at again (write_looks.h); 0: none */
 	__u32 rings;           /* for the processors with lower numbers: these were online */
 	__u8 use_cast;         /* bpf_rdonly_cast exists */
 	__u8 swap_is_slow;     /* page_freed reports evictions and swap_io writes; else page_written does both */
@@ -140,6 +141,11 @@ struct config {
 
 #define PENDING_SETS (1 << 14)
 #define CALL_SLOTS (1 << 14)
+
+/* Pages to be looked at again, of a processor (write_looks.h): a second time when so many others have been noted after them, */
+#define LOOKS_WAITING 64
+/* and first after so many. */
+#define LOOKS_UNTIL_FIRST 8
 
 /* What pagewise.h says, by way of the preloaded library: prctl with a number that no kernel knows, then one of these and a token. */
 #define MARK_OPTION 0x50677773

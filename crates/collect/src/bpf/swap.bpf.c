@@ -284,7 +284,7 @@ static __always_inline int fault_begins(unsigned long address, struct pt_regs *r
 
 		fault->path = call_path(cpu, task, space, &registers);
 	}
-	if (!config.swap_is_slow)
+	if (config.look_every)
 		look_again(cpu, id, (__u64)task->mm, space, address);
 	fault->start = now(cpu);
 	return 0;

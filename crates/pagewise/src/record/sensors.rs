@@ -65,6 +65,8 @@ pub(super) struct Sensors {
     /// Measured where accesses are recorded: before the program begins, which it would disturb.
     pub(super) huge_page_costs: Option<HugePageCosts>,
     pub(super) swap_is_slow: bool,
+    /// The limit, if one was asked for.
+    memory_bytes: Option<u64>,
     /// Since the last look: faults are not watched before memory gets short.
     waiting_since: Option<Instant>,
     residency: Option<Residency>,
@@ -98,7 +100,11 @@ impl Wanted {
 }
 
 impl Sensors {
-    pub(super) fn start(arguments: &RecordArguments, start: &Clocks) -> Result<Self, Failure> {
+    pub(super) fn start(
+        arguments: &RecordArguments,
+        setting: &Setting,
+        start: &Clocks,
+    ) -> Result<Self, Failure> {
         if arguments.access.is_some() && !arguments.sensors.faults {
             return Err(Failure::new(
                 "--access needs the sensor faults, which tells address spaces apart: add it to --sensors",
@@ -113,6 +119,7 @@ impl Sensors {
             accesses: None,
             huge_page_costs: None,
             swap_is_slow: Setting::swap_is_slow(),
+            memory_bytes: setting.limit.bytes,
             waiting_since: None,
             residency: None,
             code: None,
@@ -295,6 +302,7 @@ impl Sensors {
             layout,
             base_ns: start.monotonic_ns,
             swap_is_slow: self.swap_is_slow,
+            memory_bytes: self.memory_bytes,
             zeros_are_noted,
             memory: arguments.sensors.faults,
             io: arguments.io.is_some(),

@@ -57,7 +57,7 @@ pub(super) fn record(
     // Of each process, page tables and more are held open.
     pagewise_host::open_files::allow_most();
     let start = Clocks::now();
-    let mut sensors = Sensors::start(arguments, &start)?;
+    let mut sensors = Sensors::start(arguments, setting, &start)?;
     let mut subject = Subject::start(arguments, &sensors)?;
     setting.look_around(&subject);
     let meta = facts::meta(arguments, setting, &sensors, &subject, &start);

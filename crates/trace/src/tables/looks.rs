@@ -106,8 +106,8 @@ table! {
 }
 
 table! {
-    /// A page that had come back from swap, looked at again some hundred swap-ins later, if it was still in memory: of one swap-in in thirteen, where
-    /// swap is memory. There evictions do not tell which pages are written: all that leave are sent to the device.
+    /// A page that had come back from swap, looked at again when up to half of what memory holds had come in after it: of some swap-ins, where swap
+    /// is memory. There evictions do not tell which pages are written: all that leave are sent to the device.
     pub struct WriteLook in "write_looks" {
         /// When it was looked, to the precision of the surrounding fault.
         time_ns: u64 => Delta,
