@@ -60,10 +60,15 @@ struct Parameters {
 impl Parameters {
     fn of(action: &Action) -> Self {
         match action {
-            Action::Lock { keep_bytes, ranges } => {
+            Action::Lock {
+                keep_bytes,
+                keep_more,
+                ranges,
+            } => {
                 let pairs = ranges.iter().map(|range| [range.start, range.end]);
                 Self {
                     keep_bytes: *keep_bytes,
+                    keep_more: *keep_more,
                     ranges: (!ranges.is_empty()).then(|| pairs.collect()),
                     ..Self::default()
                 }

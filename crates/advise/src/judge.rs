@@ -162,7 +162,9 @@ fn treatment(action: &Action, offset: u64, before: u64) -> Treatment {
     let is_kept =
         |keep: &Option<u64>| keep.is_some_and(|keep| before.saturating_add(offset) < keep);
     match action {
-        Action::Lock { keep_bytes, ranges } => {
+        Action::Lock {
+            keep_bytes, ranges, ..
+        } => {
             let in_ranges = ranges.is_empty() || ranges.iter().any(|range| range.contains(&offset));
             match in_ranges && (keep_bytes.is_none() || is_kept(keep_bytes)) {
                 true => Treatment::Locked,
@@ -276,6 +278,7 @@ mod tests {
         let lock = |object, mib| {
             let action = Action::Lock {
                 keep_bytes: None,
+                keep_more: false,
                 ranges: Vec::new(),
             };
             choice(object, action, mib * MIB)
@@ -320,12 +323,14 @@ mod tests {
         assert_eq!(treatment(&stream, 8192, 0), Treatment::Streamed);
         let hot = Action::Lock {
             keep_bytes: None,
+            keep_more: false,
             ranges: vec![4096..8192, 16384..20480],
         };
         assert_eq!(treatment(&hot, 0, 0), Treatment::Free);
         assert_eq!(treatment(&hot, 4096, 0), Treatment::Locked);
         let part = Action::Lock {
             keep_bytes: Some(4096),
+            keep_more: false,
             ranges: Vec::new(),
         };
         assert_eq!(treatment(&part, 0, 0), Treatment::Locked);

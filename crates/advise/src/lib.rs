@@ -439,7 +439,7 @@ fn best(
 
 /// Drops the rules without which the program swaps no more. What is left of the swap-ins.
 fn without_harm(judge: &Judge<'_>, choices: &mut [Choice], left_of_streamed: f64) -> f64 {
-    let was_read_ahead = choices.iter().any(Choice::is_read_ahead);
+    let was_followed = choices.iter().any(Choice::is_followed);
     let mut share = judge.share_left(choices, left_of_streamed);
     for at in 0..choices.len() {
         if !choices[at].acts() {
@@ -457,17 +457,18 @@ fn without_harm(judge: &Judge<'_>, choices: &mut [Choice], left_of_streamed: f64
             false => choices[at] = kept,
         }
     }
-    match was_read_ahead && !choices.iter().any(Choice::is_read_ahead) {
+    match was_followed && !choices.iter().any(Choice::is_followed) {
         // Locks that stayed beside that alone have to bring something themselves now.
         true => without_harm(judge, choices, left_of_streamed),
         false => share,
     }
 }
 
-/// Whether it locks something beside what is read ahead of. What fits beside a sweep that is dropped behind stays without a lock, too; but then
+/// Whether it locks something beside sweeps that are followed. What fits beside a sweep that is dropped behind stays without a lock, too; but then
 /// the library, to which it raises no faults, takes all of memory for the sweep's own, and what it drops for what would have stayed.
 fn tells_how_much_room_there_is(choice: &Choice, choices: &[Choice]) -> bool {
-    matches!(choice.action, Action::Lock { .. }) && choices.iter().any(Choice::is_read_ahead)
+    let is_lock = matches!(choice.action, Action::Lock { .. }) && !choice.is_followed();
+    is_lock && choices.iter().any(Choice::is_followed)
 }
 
 /// Of all objects; where accesses go is looked at only where that may matter.

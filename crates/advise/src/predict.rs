@@ -339,6 +339,7 @@ mod tests {
         };
         let lock = Action::Lock {
             keep_bytes: Some(kept),
+            keep_more: false,
             ranges: Vec::new(),
         };
         let high = |action: &Action, run: &RunFacts| {
@@ -403,6 +404,7 @@ mod tests {
         let lock = |kept_bytes| {
             let action = Action::Lock {
                 keep_bytes: Some(kept_bytes),
+                keep_more: false,
                 ranges: Vec::new(),
             };
             of_choice(&choice(action, kept_bytes), &objects, &run)
@@ -419,6 +421,7 @@ mod tests {
         let lock = choice(
             Action::Lock {
                 keep_bytes: None,
+                keep_more: false,
                 ranges: Vec::new(),
             },
             512 << 20,
@@ -464,6 +467,7 @@ mod tests {
         let lock = choice(
             Action::Lock {
                 keep_bytes: None,
+                keep_more: false,
                 ranges: Vec::new(),
             },
             512 << 20,

@@ -24,11 +24,15 @@ pub(crate) fn of_action(action: &Action, binding: &Binding<'_>) -> Result<Vec<St
         ))
     };
     match action {
-        Action::Lock { keep_bytes, ranges } if ranges.is_empty() => match keep_bytes {
+        Action::Lock {
+            keep_bytes, ranges, ..
+        } if ranges.is_empty() => match keep_bytes {
             None => Ok(vec![format!("pagewise_lock({pointer}, {});", bytes()?)]),
             Some(keep) => Ok(vec![part(0, *keep)?]),
         },
-        Action::Lock { keep_bytes, ranges } => {
+        Action::Lock {
+            keep_bytes, ranges, ..
+        } => {
             let mut left = keep_bytes.unwrap_or(u64::MAX);
             let mut calls = Vec::new();
             for range in ranges.iter().filter(|range| range.start < range.end) {

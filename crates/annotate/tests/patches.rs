@@ -334,6 +334,7 @@ fn a_plan_finds_templates_lambdas_and_what_has_no_namespace() {
         target: Target::Allocation(Vec::new()),
         action: Action::Lock {
             keep_bytes: None,
+            keep_more: false,
             ranges: Vec::new(),
         },
         why: "a test".to_owned(),

@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         layout,
         base_ns: 0,
         swap_is_slow,
-        memory_bytes: None,
+        memory_bytes: 0,
         zeros_are_noted: true,
         memory: true,
         io: false,

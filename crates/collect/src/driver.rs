@@ -21,6 +21,7 @@ use crate::calibrate::open_object;
 use crate::features;
 use crate::io_record;
 use crate::io_record::Wish;
+use crate::looks::Looks;
 use crate::numbers::Numbers;
 use crate::path_memory;
 use crate::path_memory::PathMemory;
@@ -43,13 +44,6 @@ const SMALLEST_RING: u32 = 64 << 10;
 
 pub(crate) static SWAP: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/swap.bpf.o"));
 
-/// Of `bpf/record.h`: pages of a processor that wait for their second look.
-pub(crate) const LOOKS_WAITING: u64 = 64;
-/// One swap-in of so many is looked at again: at the most, where it is not known how much memory there is, and at the least.
-const MOST_LOOKS: u64 = 13;
-const USUAL_LOOKS: u64 = 61;
-const FEWEST_LOOKS: u64 = 1024;
-
 /// How to observe.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
@@ -60,9 +54,8 @@ pub struct Options {
     /// Swap is on a disk or file: pages linger in the swap cache, so evictions are seen when the page is
     /// freed. False where all swap is zram, which is written at once and bypasses the cache.
     pub swap_is_slow: bool,
-    /// How much memory the programs may have, bytes: once half as much has come in after it, a page that came back is looked at again.
-    /// `None`: not known.
-    pub memory_bytes: Option<u64>,
+    /// How much memory the programs may have, bytes: by that, pages that came back are looked at again.
+    pub memory_bytes: u64,
     /// The kernel notes a page of zeros by a bit instead of sending it to swap (6.12; /proc/vmstat then has
     /// `swpout_zero`).
     pub zeros_are_noted: bool,
@@ -159,15 +152,6 @@ pub struct SwapSensor {
     pub(crate) object: Object,
 }
 
-/// Of how many swap-ins one page is looked at again, when [`LOOKS_WAITING`] times as many have come: an odd number, as programs go on by
-/// powers of two.
-fn look_every(memory_bytes: Option<u64>) -> u32 {
-    let every = memory_bytes.map_or(USUAL_LOOKS, |bytes| {
-        bytes / crate::record::PAGE_BYTES / 2 / LOOKS_WAITING
-    });
-    every.clamp(MOST_LOOKS, FEWEST_LOOKS) as u32 | 1
-}
-
 impl SwapSensor {
     /// Loads and attaches all programs. Nothing is recorded until [`SwapSensor::watch`] names a process.
     ///
@@ -181,6 +165,10 @@ impl SwapSensor {
         let follows_uring = options.io && offered.requests;
         // No hint is given for mappings.
         let tells_file_faults = options.io && !options.enforces && offered.file_faults;
+        let looks = match options.swap_is_slow || !options.memory {
+            true => Looks::NONE, // evictions tell
+            false => Looks::within(options.memory_bytes),
+        };
         let config = Config {
             base_ns: options.base_ns,
             direct_map: options.layout.direct_map,
@@ -196,10 +184,8 @@ impl SwapSensor {
             copies_tables: 0, // nothing is copied by these programs
             follows_uring: follows_uring.into(),
             enforces: options.enforces.into(),
-            look_every: match options.swap_is_slow || !options.memory {
-                true => 0, // evictions tell
-                false => look_every(options.memory_bytes),
-            },
+            look_every: looks.every,
+            looks_waiting: looks.waiting,
             ring_words: sizes.words as u32,
             rings: sizes.rings as u32,
         };

@@ -22,6 +22,7 @@ mod error;
 mod fault_events;
 mod features;
 pub mod io_record;
+mod looks;
 mod numbers;
 mod page_regions;
 pub mod page_walks;

@@ -45,8 +45,9 @@ pub(crate) struct Config {
     pub(crate) page_structs: u64,
     pub(crate) top_level_shift: u32,
     pub(crate) ring_words: u32,
-    pub(crate) look_every: u32,
     pub(crate) rings: u32,
+    pub(crate) look_every: u32,
+    pub(crate) looks_waiting: u32,
     pub(crate) use_cast: u8,
     pub(crate) swap_is_slow: u8,
     pub(crate) zeros_are_noted: u8,
@@ -68,8 +69,9 @@ impl Config {
         bytes.extend(self.page_structs.to_ne_bytes());
         bytes.extend(self.top_level_shift.to_ne_bytes());
         bytes.extend(self.ring_words.to_ne_bytes());
-        bytes.extend(self.look_every.to_ne_bytes());
         bytes.extend(self.rings.to_ne_bytes());
+        bytes.extend(self.look_every.to_ne_bytes());
+        bytes.extend(self.looks_waiting.to_ne_bytes());
         bytes.extend([
             self.use_cast,
             self.swap_is_slow,
@@ -650,10 +652,8 @@ mod tests {
         ] {
             assert_eq!(value(name), here.to_string(), "{name}");
         }
-        assert_eq!(
-            value("LOOKS_WAITING"),
-            crate::driver::LOOKS_WAITING.to_string()
-        );
+        let most = crate::looks::MOST_LOOKS_WAITING;
+        assert_eq!(value("MOST_LOOKS_WAITING"), most.to_string());
         assert_eq!(value("RING_WORDS"), "(1 << 20)");
         assert_eq!(value("NUMBERS"), "(1 << 16)");
         assert_eq!(value("LATENCY_UNKNOWN"), "((1ULL << 40) - 1)");

@@ -198,6 +198,9 @@ pub enum Action {
     Lock {
         /// At most so many bytes; `None`: all that fits.
         keep_bytes: Option<u64>,
+        /// It is a sweep's fixed part: more is kept, up to the budget, where that saves more swap-ins than it costs, and the lock rests while
+        /// the sweep stands still and others need the room. Only with `keep_bytes`, and without `ranges`.
+        keep_more: bool,
         /// The hot parts, byte ranges of the object, ascending; empty: from its start.
         ranges: Vec<Range<u64>>,
     },

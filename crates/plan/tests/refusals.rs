@@ -124,7 +124,17 @@ fn each_mistake_names_its_line_and_key_and_what_to_type() {
         (
             first,
             "action = \"lock\"\nkeep_more = true",
-            "rule.keep_more: means nothing with action = \"lock\"; remove it",
+            "rule.keep_more: means nothing without keep_bytes; remove it",
+        ),
+        (
+            first,
+            "action = \"lock\"\nkeep_bytes = 1\nkeep_more = true\nranges = [[0, 9]]",
+            "rule.keep_more: means nothing with ranges; remove it",
+        ),
+        (
+            first,
+            "action = \"cold\"\nkeep_more = true",
+            "rule.keep_more: means nothing with action = \"cold\"; remove it",
         ),
         (
             first,

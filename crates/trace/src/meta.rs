@@ -186,7 +186,7 @@ pub struct Limit {
 pub struct Swap {
     /// `zram` or `file`: set up for the run. `existing`: what the machine had. `none`: the program was to have none.
     pub kind: Option<String>,
-    /// The device or file; of several that the machine had, the one that is used first.
+    /// The device or file; of several that the machine had, the one that is used first, if all are zram, or none is.
     pub path: Option<String>,
     /// Its size in bytes.
     pub bytes: Option<u64>,
@@ -197,8 +197,13 @@ pub struct Swap {
 impl Swap {
     /// Whether it is compressed memory: reading a page back is then work, not waiting.
     pub fn is_memory(&self) -> bool {
-        let path = self.path.as_deref().unwrap_or_default();
-        self.kind.as_deref() == Some("zram") || path.starts_with("/dev/zram")
+        let device = self
+            .path
+            .as_deref()
+            .and_then(|path| path.rsplit('/').next());
+        let number = device.and_then(|device| device.strip_prefix("zram"));
+        self.kind.as_deref() == Some("zram")
+            || number.is_some_and(|number| number.parse::<u32>().is_ok())
     }
 }
 

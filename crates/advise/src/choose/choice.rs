@@ -4,6 +4,7 @@ use pagewise_plan::Action;
 use pagewise_plan::ReadAhead;
 
 use super::MOSTLY_RESIDENT;
+use super::NotAhead;
 use super::RETURNS;
 use crate::facts::ObjectFacts;
 use crate::heat::HotPart;
@@ -30,6 +31,18 @@ impl Choice {
     /// Its sweeps are read ahead of.
     pub(crate) fn is_read_ahead(&self) -> bool {
         matches!(self.action, Action::Stream { .. } | Action::Prefetch(_))
+    }
+
+    /// They are followed, if only to see what the lock of their fixed part is worth.
+    pub(crate) fn is_followed(&self) -> bool {
+        let is_lock = matches!(
+            self.action,
+            Action::Lock {
+                keep_more: true,
+                ..
+            }
+        );
+        is_lock || self.is_read_ahead()
     }
 
     /// Nothing is done after all.
@@ -59,6 +72,7 @@ pub(super) fn lock(at: usize, object: &ObjectFacts) -> Choice {
         object: at,
         action: Action::Lock {
             keep_bytes: None,
+            keep_more: false,
             ranges: Vec::new(),
         },
         why: format!(
@@ -72,7 +86,7 @@ pub(super) fn lock(at: usize, object: &ObjectFacts) -> Choice {
 
 pub(super) fn lock_beside(at: usize, object: &ObjectFacts) -> Choice {
     Choice {
-        why: "mostly in memory beside what is read ahead of: locked, it is known how much room there is for that".to_owned(),
+        why: "mostly in memory beside what is swept: locked, it is known how much room there is for that".to_owned(),
         ..lock(at, object)
     }
 }
@@ -82,6 +96,7 @@ pub(super) fn lock_hot(at: usize, hot: HotPart) -> Choice {
         object: at,
         action: Action::Lock {
             keep_bytes: None,
+            keep_more: false,
             ranges: hot.ranges.clone(),
         },
         why: format!(
@@ -122,15 +137,17 @@ pub(super) fn stream_of(at: usize, object: &ObjectFacts, keep: u64) -> Choice {
 }
 
 /// A sweep that cannot be read ahead of, and why: what is kept saves its share of each round.
-pub(super) fn lock_part(at: usize, object: &ObjectFacts, keep: u64, why: &str) -> Choice {
+pub(super) fn lock_part(at: usize, object: &ObjectFacts, keep: u64, not: &NotAhead) -> Choice {
     Choice {
         action: Action::Lock {
             keep_bytes: Some(keep),
+            keep_more: not.can_be_followed,
             ranges: Vec::new(),
         },
         why: format!(
-            "swept about {:.0} times and larger than its share of memory: a fixed part is kept, and nothing read ahead, as {why}",
-            object.returns.max(1.0)
+            "swept about {:.0} times and larger than its share of memory: a fixed part is kept, and nothing read ahead, as {}",
+            object.returns.max(1.0),
+            not.why
         ),
         kept_bytes: keep,
         ..lock(at, object)

@@ -30,6 +30,7 @@ use self::choice::why_nothing;
 use crate::facts::ObjectFacts;
 use crate::facts::PAGE;
 use crate::facts::RunFacts;
+use crate::predict::left_of_streamed;
 
 pub(crate) use self::choice::Choice;
 pub(crate) use self::words::MoreMemory;
@@ -69,8 +70,6 @@ const MORE_WANTED: f64 = 2.0;
 /// each sweep writes, reading ahead and a lock of what room there is took as long; of none, reading ahead 0.86 times as long, of three in ten 1.2
 /// (docs/results-apply.md).
 const OFTEN_WRITTEN: f64 = 0.25;
-/// What to keep a page saves where pages are read ahead, of what it saves where they are not.
-const LEFT_TO_READ_AHEAD: f64 = 0.5;
 /// Who waits for so much of the time does not fit, whatever else is known.
 const THRASHING: f64 = 0.4;
 
@@ -88,7 +87,7 @@ pub(crate) enum Manner {
     Careful,
     /// The same, whatever it may do to others: to be proven otherwise.
     UnorderedFirst,
-    /// Most stall per byte first, swept or not, likewise.
+    /// Most stall per byte first, swept or not, but what is read ahead of counts less, likewise.
     DensestFirst,
     /// The smallest first, likewise: what mostly fits misses far more often than it did, once its memory is taken.
     SmallestFirst,
@@ -96,10 +95,15 @@ pub(crate) enum Manner {
 
 impl Manner {
     /// In what order rooms are given out, whatever is swept; `None`: what is not comes first.
-    fn order(self, objects: &[ObjectFacts], chosen: &[usize]) -> Option<Vec<usize>> {
+    fn order(
+        self,
+        objects: &[ObjectFacts],
+        chosen: &[usize],
+        budget: &Budget,
+    ) -> Option<Vec<usize>> {
         match self {
             Self::Careful | Self::UnorderedFirst => None,
-            Self::DensestFirst => Some(by_density(objects, chosen)),
+            Self::DensestFirst => Some(by_worth_of_room(objects, chosen, budget)),
             Self::SmallestFirst => {
                 let mut sorted = chosen.to_vec();
                 sorted.sort_by_key(|&at| objects[at].bytes);
@@ -150,6 +154,7 @@ pub(crate) fn choose(
             .min(memory_bytes.saturating_sub(used_again)),
         may_be_dropped_behind: burst_bytes <= memory_bytes / SMALL_BURST,
         swap_is_memory: run.swap_is_memory,
+        left_of_streamed: left_of_streamed(run),
         lockable: run.lockable_bytes.unwrap_or(u64::MAX),
         without_lock: (0..objects.len()).collect(),
         unlocked: memory_bytes,
@@ -166,7 +171,7 @@ pub(crate) fn choose(
     let mut choices: Vec<Option<Choice>> = vec![None; objects.len()];
     let unordered = |at: &usize| !objects[*at].is_swept();
     let unordered: Vec<usize> = chosen.iter().copied().filter(unordered).collect();
-    let order = manner.order(objects, &chosen);
+    let order = manner.order(objects, &chosen, &budget);
     if let Some(order) = &order {
         for &at in order {
             match objects[at].is_swept() {
@@ -183,7 +188,7 @@ pub(crate) fn choose(
     }
     for &at in &chosen {
         choices[at].get_or_insert_with(|| match budget.why_not_ahead(&objects[at]) {
-            Some(why) if objects[at].is_swept() => nothing(at, &not_ahead(&why)),
+            Some(not) if objects[at].is_swept() => nothing(at, &not_ahead(&not.why)),
             _ => nothing(at, &why_nothing(&objects[at])),
         });
     }
@@ -207,7 +212,7 @@ fn bytes_of_others(objects: &[ObjectFacts], chosen: &[usize], run: &RunFacts) ->
     seen + never_seen.min(left)
 }
 
-/// Locks what is mostly in memory beside what is read ahead of, where there is room: it has its memory already, but raises no faults, so that
+/// Locks what is mostly in memory beside sweeps that are followed, where there is room: it has its memory already, but raises no faults, so that
 /// the library would take all of memory for the sweep's own ([`crate::best`]).
 pub(crate) fn lock_beside_sweeps(
     choices: &mut [Choice],
@@ -215,7 +220,7 @@ pub(crate) fn lock_beside_sweeps(
     run: &RunFacts,
     memory_bytes: u64,
 ) {
-    if !choices.iter().any(Choice::is_read_ahead) {
+    if !choices.iter().any(Choice::is_followed) {
         return;
     }
     for at in 0..choices.len() {
@@ -249,11 +254,29 @@ struct Budget {
     may_be_dropped_behind: bool,
     /// What is read ahead is work, then, as what is written to swap is.
     swap_is_memory: bool,
+    /// The part of the waiting for a page that is left where it is read ahead.
+    left_of_streamed: f64,
     /// Objects of which nothing is locked.
     without_lock: Vec<usize>,
     unlocked: u64,
     /// Whatever others lose by it, it is worth a try.
     may_harm: bool,
+}
+
+/// Why a sweep is not read ahead of.
+struct NotAhead {
+    why: String,
+    /// It could be, so that it can be seen what the lock of its fixed part is worth.
+    can_be_followed: bool,
+}
+
+impl NotAhead {
+    fn never(why: impl Into<String>) -> Self {
+        Self {
+            why: why.into(),
+            can_be_followed: false,
+        }
+    }
 }
 
 impl Budget {
@@ -267,23 +290,23 @@ impl Budget {
     }
 
     /// Why a sweep over an object cannot be read ahead of; `None`: it can.
-    fn why_not_ahead(&self, object: &ObjectFacts) -> Option<String> {
+    fn why_not_ahead(&self, object: &ObjectFacts) -> Option<NotAhead> {
         if !self.may_be_dropped_behind {
-            return Some(
-                "the program goes on for long between bursts of swap-ins, and uses what came back again meanwhile"
-                    .to_owned(),
-            );
+            return Some(NotAhead::never(
+                "the program goes on for long between bursts of swap-ins, and uses what came back again meanwhile",
+            ));
+        }
+        if let Some(why) = object.why_not_ahead() {
+            return Some(NotAhead::never(why));
         }
         let is_written = object
             .seen_written
             .is_some_and(|share| share >= OFTEN_WRITTEN);
-        if self.swap_is_memory && is_written {
-            return Some(
-                "many of its pages are written while they are in memory: to drop these behind the sweep takes longer than is gained"
-                    .to_owned(),
-            );
-        }
-        object.why_not_ahead()
+        (self.swap_is_memory && is_written).then(|| NotAhead {
+            why: "many of its pages are written while they are in memory: to drop these behind the sweep takes longer than is gained"
+                .to_owned(),
+            can_be_followed: true,
+        })
     }
 
     fn take(&mut self, at: usize, bytes: u64) {
@@ -396,6 +419,18 @@ fn density(object: &ObjectFacts) -> f64 {
     object.stall_ns as f64 / object.bytes.max(1) as f64
 }
 
+/// The same, but what can be read ahead of is waited for less where it is not kept.
+fn by_worth_of_room(objects: &[ObjectFacts], chosen: &[usize], budget: &Budget) -> Vec<usize> {
+    by_worth(chosen, |at| {
+        let object = &objects[at];
+        let is_read_ahead = object.is_swept() && budget.why_not_ahead(object).is_none();
+        match is_read_ahead {
+            true => budget.left_of_streamed * density(object),
+            false => density(object),
+        }
+    })
+}
+
 fn by_worth(chosen: &[usize], worth: impl Fn(usize) -> f64) -> Vec<usize> {
     let mut sorted = chosen.to_vec();
     sorted.sort_by(|&a, &b| worth(b).total_cmp(&worth(a)));
@@ -419,11 +454,7 @@ fn stream(
     budget: &mut Budget,
     choices: &mut [Option<Choice>],
 ) {
-    let worth = |at: usize| match budget.why_not_ahead(&objects[at]) {
-        None => LEFT_TO_READ_AHEAD * density(&objects[at]),
-        Some(_) => density(&objects[at]),
-    };
-    for at in by_worth(swept, worth) {
+    for at in by_worth_of_room(objects, swept, budget) {
         let object = &objects[at];
         let again = object.returns >= RETURNS;
         let left = budget.left_for(at, objects);
@@ -442,7 +473,7 @@ fn stream(
             budget.take(at, keep);
             match why_not_ahead {
                 None => Some(stream_of(at, object, keep)),
-                Some(why) => (keep > 0).then(|| lock_part(at, object, keep, &why)),
+                Some(not) => (keep > 0).then(|| lock_part(at, object, keep, &not)),
             }
         } else {
             let can_be = budget.why_not_ahead(object).is_none();

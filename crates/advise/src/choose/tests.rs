@@ -232,7 +232,18 @@ fn what_cannot_be_read_ahead_of_has_the_room_first() {
     };
     assert_eq!(*keep_bytes, Some(224 * MIB));
     assert!(matches!(ahead, Action::Prefetch(_)), "{ahead:?}");
-    // But not if that is swept three times as often.
+    // Alone with one processor nothing is gained by reading ahead.
+    let objects = [
+        object("source", 256, 510, 3.0, Pattern::Loop),
+        target.clone(),
+    ];
+    let alone = RunFacts {
+        cpus: 1,
+        ..run(&objects, 1000)
+    };
+    let choices = choose(&objects, &alone, 256 * MIB, Manner::Careful);
+    assert!(choices[0].kept_bytes > choices[1].kept_bytes, "{choices:?}");
+    // Nor has it if the other is swept three times as often.
     let often = object("source", 256, 1500, 9.0, Pattern::Loop);
     let acted = actions(&[often, target], 256);
     assert!(matches!(acted[0], Action::Stream { .. }), "{acted:?}");

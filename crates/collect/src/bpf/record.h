@@ -38,8 +38,9 @@ struct config {
 	__u64 page_structs;    /* where its array of struct page begins (vmemmap); moves too */
 	__u32 top_level_shift; /* 39: page tables of four levels, 48: five */
 	__u32 ring_words;      /* of each processor; a power of two */
-	__u32 look_every;      /* one swap-in of so many is looked at again (write_looks.h); 0: none */
 	__u32 rings;           /* for the processors with lower numbers: these were online */
+	__u32 look_every;      /* one page that comes back of so many is looked at again (write_looks.h); 0: none */
+	__u32 looks_waiting;   /* the last look is when so many others have been noted after it; a power of two */
 	__u8 use_cast;         /* bpf_rdonly_cast exists */
 	__u8 swap_is_slow;     /* page_freed reports evictions and swap_io writes; else page_written does both */
 	__u8 zeros_are_noted;  /* this kernel sends no page of zeros to swap (6.12): swpout_zero exists */
@@ -142,9 +143,8 @@ struct config {
 #define PENDING_SETS (1 << 14)
 #define CALL_SLOTS (1 << 14)
 
-/* Pages to be looked at again, of a processor (write_looks.h): a second time when so many others have been noted after them, */
-#define LOOKS_WAITING 64
-/* and first after so many. */
+/* Pages that wait to be looked at again (write_looks.h), at most; the first look comes after so large a part of these. */
+#define MOST_LOOKS_WAITING 4096
 #define LOOKS_UNTIL_FIRST 8
 
 /* What pagewise.h says, by way of the preloaded library: prctl with a number that no kernel knows, then one of these and a token. */
@@ -177,7 +177,8 @@ struct cpu_state {
 	__u64 lost_copies; /* stacks that found no room to be copied to: their faults have no path */
 	__u64 last_cut; /* when a stack that is known to be cut was last copied, jiffies */
 	__u64 shared_pages; /* written pages that are no private memory: of tmpfs, of files */
-	__u64 unused2[7];
+	__u64 swap_ins; /* counted where some are looked at again */
+	__u64 unused2[6];
 };
 
 /* Shared by all processors. */

@@ -7,59 +7,69 @@
  * Included by swap.bpf.c.
  */
 
-struct waiting_look {
-	__u64 address;
-	__u64 space; // 0: there is none
-};
-struct waiting_looks {
-	__u64 swap_ins;
-	struct waiting_look of[LOOKS_WAITING];
-};
-struct waiting_looks waiting_looks[MAX_CPUS];
+/* A page that waits for its looks, in one word, as another processor may be at the same place: its number, the low bits of its address
+ * space's, and what is known. 0: there is none. */
+#define WAITING_PAGE_BITS 45
+#define WAITING_PAGE ((1UL << WAITING_PAGE_BITS) - 1)
+#define WAITING_SPACE ((NUMBERS - 1UL) << WAITING_PAGE_BITS)
+#define WAITING_IS (1UL << 62)
+#define WAITING_WAS_SEEN (1UL << 61) /* in memory, and not written, by the first look */
 
-static __always_inline void tell_look(struct cpu_state *cpu, __u32 id, struct waiting_look *look, __u64 found)
+__u64 waiting_looks[MOST_LOOKS_WAITING];
+__u64 pages_noted;
+
+// Not a page of its own: huge ones are written as a whole, or by who put them together.
+static __always_inline bool is_single_page(__u64 entry)
 {
-	emit(cpu, id, kind_word(KIND_WRITE_LOOK, (look->address & ~(PAGE_SIZE - 1)) | found),
-	     time_word(look->space, recently(cpu)), 0, 0, 2);
-	look->space = 0;
+	return entry_is_resident(entry) && !(entry & ENTRY_HUGE);
 }
 
-/* One that was not written then waits on. Of one that has left nothing is known. */
-static __always_inline void look_first(struct cpu_state *cpu, __u32 id, struct waiting_look *look, __u64 mm)
+static __always_inline void tell_look(struct cpu_state *cpu, __u32 id, __u32 space, __u64 address, __u64 found)
 {
-	__u64 entry = page_table_entry(mm, look->address);
-
-	if (!entry_is_resident(entry))
-		look->space = 0;
-	else if (entry_is_dirty(entry))
-		tell_look(cpu, id, look, LOOK_FOUND_WRITTEN);
+	emit(cpu, id, kind_word(KIND_WRITE_LOOK, address | found), time_word(space, recently(cpu)), 0, 0, 2);
 }
 
-/* One that has left counts as it was seen before. */
-static __always_inline void look_last(struct cpu_state *cpu, __u32 id, struct waiting_look *look, __u64 mm)
+/* Returns what is left to wait. Of a page that has left nothing is known. */
+static __always_inline __u64 look_first(struct cpu_state *cpu, __u32 id, __u64 mm, __u32 space, __u64 waiting)
 {
-	__u64 entry = page_table_entry(mm, look->address);
+	__u64 address = (waiting & WAITING_PAGE) << PAGE_SHIFT, entry = page_table_entry(mm, address);
 
-	tell_look(cpu, id, look, entry_is_resident(entry) && entry_is_dirty(entry) ? LOOK_FOUND_WRITTEN : 0);
+	if (!is_single_page(entry))
+		return 0;
+	if (!entry_is_dirty(entry))
+		return waiting | WAITING_WAS_SEEN;
+	tell_look(cpu, id, space, address, LOOK_FOUND_WRITTEN);
+	return 0;
 }
 
-/* At a swap-in: some pages are noted, and those noted at earlier ones of this processor looked at, if they are of the same address space,
- * whose page tables stay while it runs. */
+/* A page that has left counts as it was seen before. */
+static __always_inline void look_last(struct cpu_state *cpu, __u32 id, __u64 mm, __u32 space, __u64 waiting)
+{
+	__u64 address = (waiting & WAITING_PAGE) << PAGE_SHIFT, entry = page_table_entry(mm, address);
+
+	if (is_single_page(entry))
+		tell_look(cpu, id, space, address, entry_is_dirty(entry) ? LOOK_FOUND_WRITTEN : 0);
+	else if (waiting & WAITING_WAS_SEEN)
+		tell_look(cpu, id, space, address, 0);
+}
+
+/* At a swap-in: some pages are noted, and some of those noted before looked at, if they are of the same address space, whose page tables stay
+ * while it runs. */
 static __always_inline void look_again(struct cpu_state *cpu, __u32 id, __u64 mm, __u32 space, __u64 address)
 {
-	struct waiting_looks *looks = &waiting_looks[id & (MAX_CPUS - 1)];
-	__u64 number = looks->swap_ins++;
-
-	if (number % config.look_every)
+	if (++cpu->swap_ins % config.look_every)
 		return;
-	__u64 noted = number / config.look_every;
-	struct waiting_look *first = &looks->of[(noted - LOOKS_UNTIL_FIRST) % LOOKS_WAITING];
-	struct waiting_look *last = &looks->of[noted % LOOKS_WAITING];
+	const __u64 places = config.looks_waiting; /* a power of two */
+	__u64 here = WAITING_IS | ((__u64)space << WAITING_PAGE_BITS & WAITING_SPACE);
+	__u64 noted = __sync_fetch_and_add(&pages_noted, 1);
+	__u64 *first = &waiting_looks[(noted - places / LOOKS_UNTIL_FIRST) & (places - 1) & (MOST_LOOKS_WAITING - 1)];
+	__u64 *last = &waiting_looks[noted & (places - 1) & (MOST_LOOKS_WAITING - 1)];
+	__u64 waiting = *first;
 
-	if (first->space == space)
-		look_first(cpu, id, first, mm);
-	if (last->space == space)
-		look_last(cpu, id, last, mm);
-	last->address = address;
-	last->space = space;
+	if ((waiting & (WAITING_IS | WAITING_SPACE)) == here)
+		*first = look_first(cpu, id, mm, space, waiting);
+	waiting = *last;
+	if ((waiting & (WAITING_IS | WAITING_SPACE)) == here)
+		look_last(cpu, id, mm, space, waiting);
+	*last = here | (address >> PAGE_SHIFT & WAITING_PAGE);
 }

@@ -26,6 +26,13 @@ impl SwapArea {
     pub fn free_bytes(&self) -> u64 {
         self.size_bytes.saturating_sub(self.used_bytes)
     }
+
+    /// Whether it is compressed memory: `/dev/zram0`, on Android `/dev/block/zram0`.
+    pub fn is_zram(&self) -> bool {
+        let name = self.path.file_name().and_then(|name| name.to_str());
+        let number = name.and_then(|name| name.strip_prefix("zram"));
+        number.is_some_and(|number| number.parse::<u32>().is_ok())
+    }
 }
 
 /// All active swap areas.
@@ -74,7 +81,20 @@ mod tests {
             (2_097_148 << 10, 452 << 10)
         );
         assert_eq!(areas[0].priority, -2);
+        assert!(areas[0].is_zram() && !areas[1].is_zram());
         assert_eq!(areas[1].path, Path::new("/var/a b"));
         assert_eq!(areas[1].free_bytes(), 0);
+    }
+
+    #[test]
+    fn compressed_memory_is_told_by_its_device() {
+        let is_zram = |path: &str| {
+            let line = format!("{path} partition 1024 0 5");
+            parse_line(&line).expect("an area").is_zram()
+        };
+        assert!(is_zram("/dev/zram12") && is_zram("/dev/block/zram0"));
+        for other in ["/dev/sda3", "/var/zram", "/var/zramfile", "/zram0/swap"] {
+            assert!(!is_zram(other), "{other}");
+        }
     }
 }

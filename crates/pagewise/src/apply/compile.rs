@@ -273,6 +273,9 @@ fn of_action(action: &Action) -> wire::PlanRule {
         Action::Stream {
             keep_more: true,
             ..
+        } | Action::Lock {
+            keep_more: true,
+            ..
         }
     );
     wire::PlanRule {

@@ -11,7 +11,13 @@ pub(super) fn mlock(plan: &Plan) -> Plan {
     let is_single = plan.acting_rules().filter(|rule| is_kept(rule)).count() == 1;
     let share = share_of_rest(plan);
     with_actions(plan, |action| match action {
-        Action::Lock { .. } => action.clone(),
+        Action::Lock {
+            keep_bytes, ranges, ..
+        } => Action::Lock {
+            keep_bytes: *keep_bytes,
+            keep_more: false,
+            ranges: ranges.clone(),
+        },
         other if is_streamed(other) && is_single => lock(None),
         other if is_streamed(other) => match kept_bytes(other).unwrap_or(0).saturating_add(share) {
             0 => Action::Nothing,
@@ -24,6 +30,7 @@ pub(super) fn mlock(plan: &Plan) -> Plan {
 fn lock(keep_bytes: Option<u64>) -> Action {
     Action::Lock {
         keep_bytes,
+        keep_more: false,
         ranges: Vec::new(),
     }
 }
@@ -39,7 +46,9 @@ fn is_kept(rule: &Rule) -> bool {
 /// What the plan keeps of an object; `None`: as much as there is.
 fn kept_bytes(action: &Action) -> Option<u64> {
     match action {
-        Action::Lock { keep_bytes, ranges } if ranges.is_empty() => *keep_bytes,
+        Action::Lock {
+            keep_bytes, ranges, ..
+        } if ranges.is_empty() => *keep_bytes,
         Action::Lock { ranges, .. } => {
             Some(ranges.iter().map(|range| range.end - range.start).sum())
         }

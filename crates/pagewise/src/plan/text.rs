@@ -123,6 +123,11 @@ fn details(rule: &Rule) -> Option<String> {
             keep_bytes: Some(keep),
             keep_more: true,
             ..
+        }
+        | Action::Lock {
+            keep_bytes: Some(keep),
+            keep_more: true,
+            ..
         } => Some(format!(
             "kept in memory: {}, and more where that saves more swap-ins than it costs",
             bytes(*keep)

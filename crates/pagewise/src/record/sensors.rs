@@ -65,8 +65,8 @@ pub(super) struct Sensors {
     /// Measured where accesses are recorded: before the program begins, which it would disturb.
     pub(super) huge_page_costs: Option<HugePageCosts>,
     pub(super) swap_is_slow: bool,
-    /// The limit, if one was asked for.
-    memory_bytes: Option<u64>,
+    /// What the program may have.
+    memory_bytes: u64,
     /// Since the last look: faults are not watched before memory gets short.
     waiting_since: Option<Instant>,
     residency: Option<Residency>,
@@ -119,7 +119,7 @@ impl Sensors {
             accesses: None,
             huge_page_costs: None,
             swap_is_slow: Setting::swap_is_slow(),
-            memory_bytes: setting.limit.bytes,
+            memory_bytes: setting.memory_bytes(),
             waiting_since: None,
             residency: None,
             code: None,

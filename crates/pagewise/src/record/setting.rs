@@ -11,6 +11,7 @@ use pagewise_host::SwapRequest;
 use pagewise_host::TemporarySwap;
 use pagewise_host::counters;
 use pagewise_host::page_bytes;
+use pagewise_host::swap::SwapArea;
 use pagewise_host::swap::SwapKind;
 use pagewise_host::swap::active_areas;
 use pagewise_host::undo_log;
@@ -159,9 +160,9 @@ impl Setting {
 
     /// Without swap and a limit of ours, what the machine and the subject have already is told.
     pub(super) fn look_around(&mut self, subject: &Subject) {
-        if let Some(path) = first_area().filter(|_| self.swap.kind.is_none()) {
+        if self.swap.kind.is_none() && active_areas().is_ok_and(|areas| !areas.is_empty()) {
             self.swap.kind = Some("existing".to_owned());
-            self.swap.path = Some(path.display().to_string());
+            self.swap.path = first_area().map(|path| path.display().to_string());
         }
         if self.limit.bytes.is_some() {
             return;
@@ -181,13 +182,19 @@ impl Setting {
         }
     }
 
+    /// How much memory the program may have, bytes: what was asked for, or the limit that is around this process, or all.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        let around = || CgroupHost::detect().ok()?.limit_around();
+        let limit = self.limit.bytes.or_else(|| Some(around()?.bytes));
+        let all = counters::machine_memory().total_bytes;
+        limit.or(all).unwrap_or(0)
+    }
+
     /// Whether pages linger in the swap cache: all swap but zram, and zram behind zswap.
     pub(super) fn swap_is_slow() -> bool {
         let zswap = std::fs::read_to_string("/sys/module/zswap/parameters/enabled");
         let areas = active_areas().unwrap_or_default();
-        let slow = |area: &pagewise_host::swap::SwapArea| {
-            !area.path.to_string_lossy().starts_with("/dev/zram")
-        };
+        let slow = |area: &SwapArea| !area.is_zram();
         zswap.is_ok_and(|enabled| enabled.starts_with('Y')) || areas.iter().any(slow)
     }
 
@@ -201,10 +208,14 @@ impl Setting {
     }
 }
 
-/// The swap that the machine uses first.
+/// The swap that the machine uses first; `None`: it has none, or memory and disks.
 fn first_area() -> Option<std::path::PathBuf> {
-    let areas = active_areas().unwrap_or_default().into_iter();
-    areas.max_by_key(|area| area.priority).map(|area| area.path)
+    let areas = active_areas().unwrap_or_default();
+    let is_memory = areas.first()?.is_zram();
+    let is_like_first = |area: &SwapArea| area.is_zram() == is_memory;
+    let are_alike = areas.iter().all(is_like_first);
+    let first = areas.into_iter().max_by_key(|area| area.priority);
+    first.filter(|_| are_alike).map(|area| area.path)
 }
 
 /// Of runs that were killed together with their keepers: their swap would take part in this one.

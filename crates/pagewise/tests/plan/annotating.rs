@@ -25,6 +25,7 @@ use tempfile::tempdir;
 const SOURCE: &str = "annotated.c";
 const LOCK: Action = Action::Lock {
     keep_bytes: None,
+    keep_more: false,
     ranges: Vec::new(),
 };
 
@@ -269,6 +270,7 @@ fn what_cannot_be_patched_is_told_and_the_rest_is_patched() {
     };
     let hot = Action::Lock {
         keep_bytes: None,
+        keep_more: false,
         ranges: vec![4096..8192, 16384..20480],
     };
     let rules = vec![

@@ -26,6 +26,7 @@ use tempfile::tempdir;
 
 const LOCK: Action = Action::Lock {
     keep_bytes: None,
+    keep_more: false,
     ranges: Vec::new(),
 };
 const STREAM: Action = Action::Stream {
@@ -385,6 +386,7 @@ fn what_is_left_of_a_trimmed_mapping_stays_locked() {
     // The same where hot parts are locked: those of what is left.
     let hot = Action::Lock {
         keep_bytes: None,
+        keep_more: false,
         ranges: vec![0..2 << 20, 8 << 20..16 << 20],
     };
     write(folder.path(), &hot);

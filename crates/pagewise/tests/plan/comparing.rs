@@ -26,6 +26,7 @@ const LIMIT: &str = "--memory 64M --swap zram --swap-size 128M --no-unlimited";
 
 const LOCK: Action = Action::Lock {
     keep_bytes: None,
+    keep_more: false,
     ranges: Vec::new(),
 };
 

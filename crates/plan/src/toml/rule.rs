@@ -195,10 +195,13 @@ fn action(table: &mut Table<'_>) -> Result<Action, PlanError> {
     let keep_bytes = size_of(table, "keep_bytes", keeps, &name)?;
     let keep_more = match table.get("keep_more") {
         None => false,
-        Some(value) if name == "stream" && keep_bytes.is_none() => {
+        Some(value) if keeps && keep_bytes.is_none() => {
             return Err(value.error("means nothing without keep_bytes", "remove it"));
         }
-        Some(value) if name == "stream" || !ACTIONS.contains(&name) => value.truth()?,
+        Some(value) if name == "lock" && table.get("ranges").is_some() => {
+            return Err(value.error("means nothing with ranges", "remove it"));
+        }
+        Some(value) if keeps || !ACTIONS.contains(&name) => value.truth()?,
         Some(value) => return Err(not_of(&value, &name)),
     };
     let ahead = ReadAhead {
@@ -213,6 +216,7 @@ fn action(table: &mut Table<'_>) -> Result<Action, PlanError> {
     match name.as_str() {
         "lock" => Ok(Action::Lock {
             keep_bytes,
+            keep_more,
             ranges: hot,
         }),
         "stream" => Ok(Action::Stream {

@@ -135,6 +135,9 @@ fn write_action(out: &mut Text, action: &Action) {
     out.optional_size("keep_bytes", keep, "kept in memory");
     if let Action::Stream {
         keep_more: true, ..
+    }
+    | Action::Lock {
+        keep_more: true, ..
     } = action
     {
         out.line("keep_more = true # where that saves more swap-ins than it costs");

@@ -103,8 +103,13 @@ fn ranges() -> impl Strategy<Value = Vec<Range<u64>>> {
 
 fn action() -> impl Strategy<Value = Action> {
     prop_oneof![
-        (option::of(size()), ranges())
-            .prop_map(|(keep_bytes, ranges)| Action::Lock { keep_bytes, ranges }),
+        (option::of(size()), proptest::bool::ANY, ranges()).prop_map(
+            |(keep_bytes, keep_more, ranges)| Action::Lock {
+                keep_bytes,
+                keep_more: keep_more && keep_bytes.is_some() && ranges.is_empty(),
+                ranges,
+            }
+        ),
         (option::of(size()), proptest::bool::ANY, ahead()).prop_map(
             |(keep_bytes, keep_more, ahead)| Action::Stream {
                 keep_bytes,

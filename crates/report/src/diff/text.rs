@@ -181,7 +181,10 @@ fn remarks(difference: &Difference) -> String {
     if before.limit.bytes != after.limit.bytes {
         text.push_str("The memory limits differ: that alone changes how much is swapped.\n");
     }
-    if before.swap.kind != after.swap.kind {
+    let kinds = before.swap.kind.as_ref().zip(after.swap.kind.as_ref());
+    if kinds.is_some_and(|(one, other)| one != other)
+        || before.swap.is_memory() != after.swap.is_memory()
+    {
         text.push_str("The kinds of swap differ: that alone changes how long a swap-in takes.\n");
     }
     if before.command != after.command {

@@ -92,6 +92,8 @@ pub(super) struct Follower {
     readers: u64,
     chunk_is_given: bool,
     lead_is_given: bool,
+    /// Else only the lock of its fixed part is looked after: what lies behind and ahead of the sweep is left alone.
+    may_read_ahead: bool,
     phase: usize,
     newest_ns: u64,
     /// What lies behind the sweep is dropped, also while its pace without reading ahead is measured: where the program has to make
@@ -200,6 +202,7 @@ impl Follower {
                 .clamp(1, hand::THREADS) as u64,
             chunk_is_given: rule.chunk_bytes > 0,
             lead_is_given: rule.lead_bytes > 0,
+            may_read_ahead: object.streamed || plan.reads_ahead(object.rule),
             phase: calls::phase(),
             newest_ns: 0,
             makes_room: false,
@@ -249,7 +252,7 @@ impl Follower {
         if self.worth.note_swept(progress.pages, memory.now) {
             locks::resume(plan, self.of.number);
         }
-        if !self.sweep.is_any() {
+        if !self.sweep.is_any() || !self.may_read_ahead {
             return;
         }
         if self.gain.rests_at(fault.time_ns) {

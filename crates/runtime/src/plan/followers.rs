@@ -1,6 +1,5 @@
 //! The objects that are swept, each with its follower, and what came into memory: what is done for one may do harm elsewhere.
 
-use pagewise_abi::plan::PlanAction;
 use pagewise_abi::status::Total;
 use pagewise_interpose::Fault;
 use pagewise_interpose::system;
@@ -84,9 +83,7 @@ impl Followers {
         }
         let mut alive = [Object::new(0, 0, 0); MOST_FOLLOWED];
         let is_swept = |object: &Object| {
-            let action = plan.action_of(object.rule);
-            let is_meant =
-                object.streamed || matches!(action, PlanAction::Stream | PlanAction::Prefetch);
+            let is_meant = object.streamed || plan.follows(object.rule);
             is_meant && !follower::swept(object).is_empty()
         };
         let count = objects::list(&mut alive, is_swept);

@@ -136,15 +136,22 @@ impl Plan {
         action == PlanAction::Prefetch || self.keeps(rule)
     }
 
+    /// Whether sweeps of this rule's objects are read ahead of.
+    pub(super) fn reads_ahead(&self, rule: usize) -> bool {
+        let action = self.action_of(rule);
+        matches!(action, PlanAction::Stream | PlanAction::Prefetch)
+    }
+
+    /// Whether they are followed, be it only to see what the lock of their fixed part is worth.
+    pub(super) fn follows(&self, rule: usize) -> bool {
+        let keeps_more = || self.locks(rule) && self.view.rule(rule).keeps_more > 0;
+        self.reads_ahead(rule) || keeps_more()
+    }
+
     /// Whether there is something to do beside the program.
     pub(super) fn needs_helper(&self) -> bool {
-        (0..self.view.rules()).any(|index| {
-            let action = self.view.action(&self.view.rule(index));
-            matches!(
-                action,
-                PlanAction::Stream | PlanAction::Prefetch | PlanAction::Cold
-            )
-        })
+        let mut rules = 0..self.view.rules();
+        rules.any(|rule| self.follows(rule) || self.action_of(rule) == PlanAction::Cold)
     }
 }
 

@@ -217,7 +217,7 @@ fn load(start: &Clocks) -> Result<SwapSensor, Failure> {
         layout,
         base_ns: start.monotonic_ns,
         swap_is_slow: false,
-        memory_bytes: None,
+        memory_bytes: 0,
         zeros_are_noted: false,
         memory: false,
         io: true,
