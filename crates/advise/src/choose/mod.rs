@@ -44,7 +44,7 @@ pub(crate) const LEAST_STALLED: f64 = 0.02;
 const LEAST_RESERVE: u64 = 6 << 20;
 /// In less memory, what is not reserved is too little to keep anything or to read ahead.
 const LEAST_MEMORY: u64 = 12 << 20;
-/// What a stream needs beside what it keeps: read ahead and not yet dropped.
+/// What a stream needs beside what it keeps: read ahead and not yet dropped. Of a sweep that is only followed, left to what may be beside it.
 const STREAM_WINDOW: u64 = 16 << 20;
 /// A page that comes back this often on average is used again and again.
 pub(crate) const RETURNS: f64 = 1.5;
@@ -465,9 +465,11 @@ fn stream(
             })
         } else if again {
             let why_not_ahead = budget.why_not_ahead(object);
-            let window = match why_not_ahead {
-                None => STREAM_WINDOW.min(left / 4),
-                Some(_) => 0,
+            // What is followed finds out itself whether it can keep more.
+            let is_followed = why_not_ahead.as_ref().is_none_or(|not| not.can_be_followed);
+            let window = match is_followed {
+                true => STREAM_WINDOW.min(left / 4),
+                false => 0,
             };
             let keep = worth_keeping(object, (left - window).min(object.lockable_bytes()));
             budget.take(at, keep);

@@ -199,13 +199,14 @@ fn what_is_often_written_is_not_dropped_behind_its_sweep_where_swap_is_memory() 
     let [
         Action::Lock {
             keep_bytes: Some(keep),
+            keep_more: true,
             ..
         },
     ] = actions(&[written(Some(0.9))], 256)[..]
     else {
         panic!("no lock");
     };
-    assert_eq!(keep, 224 * MIB, "no room for what is read ahead");
+    assert_eq!(keep, 208 * MIB, "and more where that saves more");
     for share in [None, Some(0.0), Some(0.2)] {
         let read = actions(&[written(share)], 256);
         assert!(matches!(read[..], [Action::Stream { .. }]), "{read:?}");
@@ -230,8 +231,11 @@ fn what_cannot_be_read_ahead_of_has_the_room_first() {
     let [ahead, Action::Lock { keep_bytes, .. }] = &acted[..] else {
         panic!("{acted:?}");
     };
-    assert_eq!(*keep_bytes, Some(224 * MIB));
-    assert!(matches!(ahead, Action::Prefetch(_)), "{ahead:?}");
+    assert_eq!(*keep_bytes, Some(208 * MIB));
+    let Action::Stream { keep_bytes, .. } = ahead else {
+        panic!("{ahead:?}");
+    };
+    assert_eq!(*keep_bytes, Some(12 * MIB), "what the other leaves");
     // Alone with one processor nothing is gained by reading ahead.
     let objects = [
         object("source", 256, 510, 3.0, Pattern::Loop),
