@@ -188,7 +188,7 @@ pub(crate) fn choose(
     }
     for &at in &chosen {
         choices[at].get_or_insert_with(|| match budget.why_not_ahead(&objects[at]) {
-            Some(not) if objects[at].is_swept() => nothing(at, &not_ahead(&not.why)),
+            Some(not) if objects[at].is_swept() && !not.can_be_followed => nothing(at, &not_ahead(&not.why)),
             _ => nothing(at, &why_nothing(&objects[at])),
         });
     }

@@ -724,12 +724,22 @@ fn more_than_was_planned_is_kept_where_the_plan_allows_it() {
     let Some(machine) = Machine::reserve() else {
         return;
     };
-    for keep_more in [true, false] {
-        let action = Action::Stream {
-            keep_bytes: Some(8 << 20),
-            keep_more,
-            ahead: ReadAhead::default(),
-        };
+    let stream = |keep_more| Action::Stream {
+        keep_bytes: Some(8 << 20),
+        keep_more,
+        ahead: ReadAhead::default(),
+    };
+    let lock = |keep_more| Action::Lock {
+        keep_bytes: Some(8 << 20),
+        keep_more,
+        ranges: Vec::new(),
+    };
+    for (action, keep_more) in [
+        (stream(true), true),
+        (stream(false), false),
+        (lock(true), true),
+        (lock(false), false),
+    ] {
         let folder = planned(&[], &action);
         let ended = apply_limited(folder.path(), "64M", "./planned nearly").expect_code(0);
         let rule = &outcome(folder.path())["rules"][0];
@@ -737,6 +747,10 @@ fn more_than_was_planned_is_kept_where_the_plan_allows_it() {
         let least = if keep_more { 16 << 20 } else { 8 << 20 };
         assert!(locked >= least, "{rule}: {ended:#?}");
         assert!(keep_more || locked == 8 << 20, "{rule}: {ended:#?}");
+        if action.name() == "lock" {
+            assert_eq!(number(&rule["read_ahead_pages"]), 0, "{rule}");
+            assert_eq!(number(&rule["dropped_pages"]), 0, "{rule}");
+        }
     }
     machine.assert_restored();
 }
@@ -750,27 +764,38 @@ fn keeps_a_part() -> Action {
     }
 }
 
+/// The same by a lock, after which is looked.
+fn locks_a_part() -> Action {
+    Action::Lock {
+        keep_bytes: Some(40 << 20),
+        keep_more: true,
+        ranges: Vec::new(),
+    }
+}
+
 #[test]
 fn a_lock_that_costs_more_than_it_saves_is_given_up_or_rests_again_and_again() {
     let Some(machine) = Machine::reserve() else {
         return;
     };
-    let folder = planned(&[], &keeps_a_part());
-    let ended = apply_limited(folder.path(), "64M", "./planned lookups-beside").expect_code(0);
-    let rule = &outcome(folder.path())["rules"][0];
-    match number(&rule["given_up"]) {
-        0 => assert!(number(&rule["rested"]) > 1, "{rule}"),
-        _ => {
-            assert!(ended.stderr.contains("locks ended"), "{ended:#?}");
-            assert_eq!(told(&ended, "after"), 0, "{ended:#?}");
+    for action in [keeps_a_part(), locks_a_part()] {
+        let folder = planned(&[], &action);
+        let ended = apply_limited(folder.path(), "64M", "./planned lookups-beside").expect_code(0);
+        let rule = &outcome(folder.path())["rules"][0];
+        match number(&rule["given_up"]) {
+            0 => assert!(number(&rule["rested"]) > 1, "{rule}"),
+            _ => {
+                assert!(ended.stderr.contains("locks ended"), "{ended:#?}");
+                assert_eq!(told(&ended, "after"), 0, "{ended:#?}");
+            }
         }
+        // The same sweep without the look-ups keeps its lock.
+        let ended = apply_limited(folder.path(), "64M", "./planned sweep").expect_code(0);
+        let rule = &outcome(folder.path())["rules"][0];
+        assert_eq!(number(&rule["given_up"]), 0, "{rule}: {ended:#?}");
+        assert_eq!(number(&rule["rested"]), 0, "{rule}: {ended:#?}");
+        assert!(number(&rule["locked_bytes"]) > 30 << 20, "{rule}");
     }
-    // The same sweep without the look-ups keeps its lock.
-    let ended = apply_limited(folder.path(), "64M", "./planned sweep").expect_code(0);
-    let rule = &outcome(folder.path())["rules"][0];
-    assert_eq!(number(&rule["given_up"]), 0, "{rule}: {ended:#?}");
-    assert_eq!(number(&rule["rested"]), 0, "{rule}: {ended:#?}");
-    assert!(number(&rule["locked_bytes"]) > 30 << 20, "{rule}");
     machine.assert_restored();
 }
 
@@ -779,15 +804,20 @@ fn a_lock_rests_while_its_sweep_stands_still() {
     let Some(machine) = Machine::reserve() else {
         return;
     };
-    let folder = planned(&[], &keeps_a_part());
-    let ended = apply_limited(folder.path(), "64M", "./planned lookups").expect_code(0);
-    let rule = &outcome(folder.path())["rules"][0];
-    assert!(number(&rule["rested"]) >= 1, "{rule}");
-    assert!(ended.stderr.contains("stood still"), "{ended:#?}");
-    let before = told(&ended, "before");
-    assert!(before > 30 << 10, "{ended:#?}");
-    assert_eq!(told(&ended, "still"), 0, "{ended:#?}");
-    assert_eq!(told(&ended, "after"), before, "{ended:#?}");
+    for action in [keeps_a_part(), locks_a_part()] {
+        let folder = planned(&[], &action);
+        let ended = apply_limited(folder.path(), "64M", "./planned lookups").expect_code(0);
+        let rule = &outcome(folder.path())["rules"][0];
+        assert!(number(&rule["rested"]) >= 1, "{rule}");
+        assert!(ended.stderr.contains("stood still"), "{ended:#?}");
+        let before = told(&ended, "before");
+        assert!(before > 30 << 10, "{ended:#?}");
+        assert_eq!(told(&ended, "still"), 0, "{ended:#?}");
+        let after = told(&ended, "after");
+        // What was kept besides may be less.
+        let is_as_before = after == before || action.name() == "lock" && after > 30 << 10;
+        assert!(is_as_before, "{ended:#?}");
+    }
     machine.assert_restored();
 }
 
