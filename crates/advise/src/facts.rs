@@ -320,6 +320,8 @@ pub(crate) struct RunFacts {
     pub(crate) swap_ins: u64,
     /// What limit was recorded, bytes; `None`: none, or it is not known.
     pub(crate) recorded_bytes: Option<u64>,
+    /// The most that the program had in memory and in swap at once, bytes; `None`: not known.
+    pub(crate) peak_bytes: Option<u64>,
     /// What comes back in a burst, after which the program goes on without waiting, bytes; `None`: it makes no such pauses.
     pub(crate) burst_bytes: Option<u64>,
     /// What the user may lock; `None`: as much as there is.
@@ -347,6 +349,7 @@ impl RunFacts {
             reclaim_scale: 1.0,
             swap_ins: findings.totals.swap_ins,
             recorded_bytes: meta.limit.bytes,
+            peak_bytes: None,
             burst_bytes: None,
             lockable_bytes: None,
             page_bytes: findings.page_bytes(),
@@ -430,6 +433,7 @@ pub(crate) mod tests {
             reclaim_scale: 1.0,
             swap_ins: 100,
             recorded_bytes: None,
+            peak_bytes: None,
             burst_bytes: None,
             lockable_bytes: None,
             page_bytes: 4096,

@@ -242,6 +242,7 @@ pub(crate) fn advise(
     let other = OtherSize::of(findings, memory.bytes, model);
     let mut run = RunFacts::of(findings);
     run.lockable_bytes = request.lockable_bytes;
+    run.peak_bytes = memory.peak_bytes;
     run.stall_scale = other.as_ref().map_or(1.0, OtherSize::stall_scale);
     run.reclaim_scale = other.as_ref().map_or(1.0, |other| other.reclaim_scale);
     if choose::is_any_worth_it(&run) {

@@ -278,6 +278,7 @@ mod tests {
             reclaim_scale: 1.0,
             swap_ins: 0,
             recorded_bytes: None,
+            peak_bytes: None,
             burst_bytes: None,
             lockable_bytes: None,
             page_bytes: 4096,

@@ -6,7 +6,8 @@ use pagewise_trace::TraceError;
 use crate::spaces::Spaces;
 use crate::tallies::Tallies;
 
-/// Adds them to what is counted of each object; goes through `spaces` once more. A page that blocks of several objects share is nobody's.
+/// Adds them to what is counted of each object; goes through `spaces` once more. A page that several objects share counts as the one's that
+/// holds its first byte.
 pub(crate) fn count(
     trace: &Trace,
     spaces: &mut Spaces,

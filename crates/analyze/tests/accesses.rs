@@ -120,7 +120,7 @@ fn looks_at_pages_that_came_back_are_given_to_their_object() {
         ..Meta::default()
     };
     let findings = findings(meta, |writer| {
-        // Of the 32 pages from the first object's 90th on, the last 21 are the second's, and the middle one is both's.
+        // Of the 32 pages from the first object's 90th on, the last 21 are the second's. The one that both share counts as the first's.
         for page in 0..32 {
             let look = WriteLook {
                 time_ns: 20,
@@ -137,7 +137,7 @@ fn looks_at_pages_that_came_back_are_given_to_their_object() {
         object.expect("an object").counts
     };
     let (first, second) = (counts("first"), counts("second"));
-    assert_eq!((first.write_looks, first.found_written), (10, 3));
+    assert_eq!((first.write_looks, first.found_written), (11, 3));
     assert_eq!((second.write_looks, second.found_written), (21, 5));
     assert_eq!(findings.write_share(&first), None, "too few");
     assert_eq!(findings.write_share(&second), Some(5.0 / 21.0));

@@ -141,7 +141,7 @@ pub(super) fn lock_part(at: usize, object: &ObjectFacts, keep: u64, not: &NotAhe
     Choice {
         action: Action::Lock {
             keep_bytes: Some(keep),
-            keep_more: not.can_be_followed,
+            keep_more: not.is_followed,
             ranges: Vec::new(),
         },
         why: format!(

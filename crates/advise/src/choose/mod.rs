@@ -70,6 +70,8 @@ const MORE_WANTED: f64 = 2.0;
 /// each sweep writes, reading ahead and a lock of what room there is took as long; of none, reading ahead 0.86 times as long, of three in ten 1.2
 /// (docs/results-apply.md).
 const OFTEN_WRITTEN: f64 = 0.25;
+/// Beside sweeps of which a part is locked, so large a part of memory is little: a lock takes it from nobody.
+const LITTLE: u64 = 16;
 /// Who waits for so much of the time does not fit, whatever else is known.
 const THRASHING: f64 = 0.4;
 
@@ -155,6 +157,8 @@ pub(crate) fn choose(
         may_be_dropped_behind: burst_bytes <= memory_bytes / SMALL_BURST,
         swap_is_memory: run.swap_is_memory,
         left_of_streamed: left_of_streamed(run),
+        has_others: bytes_beside_sweeps(objects, run)
+            .is_none_or(|bytes| bytes > memory_bytes / LITTLE),
         lockable: run.lockable_bytes.unwrap_or(u64::MAX),
         without_lock: (0..objects.len()).collect(),
         unlocked: memory_bytes,
@@ -188,11 +192,20 @@ pub(crate) fn choose(
     }
     for &at in &chosen {
         choices[at].get_or_insert_with(|| match budget.why_not_ahead(&objects[at]) {
-            Some(not) if objects[at].is_swept() && !not.can_be_followed => nothing(at, &not_ahead(&not.why)),
+            Some(not) if objects[at].is_swept() && !not.is_written => {
+                nothing(at, &not_ahead(&not.why))
+            }
             _ => nothing(at, &why_nothing(&objects[at])),
         });
     }
     choices.into_iter().flatten().collect()
+}
+
+/// What the program has beside what it sweeps, also what never left memory.
+fn bytes_beside_sweeps(objects: &[ObjectFacts], run: &RunFacts) -> Option<u64> {
+    let swept = objects.iter().filter(|object| object.is_swept());
+    let swept: u64 = swept.map(|object| object.bytes).sum();
+    Some(run.peak_bytes?.saturating_sub(swept))
 }
 
 /// What those have that get no rule: others that are in memory although it is short are in use.
@@ -256,6 +269,8 @@ struct Budget {
     swap_is_memory: bool,
     /// The part of the waiting for a page that is left where it is read ahead.
     left_of_streamed: f64,
+    /// There is more than sweeps, as far as is known: in other parts of the run it may need what is locked.
+    has_others: bool,
     /// Objects of which nothing is locked.
     without_lock: Vec<usize>,
     unlocked: u64,
@@ -266,15 +281,18 @@ struct Budget {
 /// Why a sweep is not read ahead of.
 struct NotAhead {
     why: String,
-    /// It could be, so that it can be seen what the lock of its fixed part is worth.
-    can_be_followed: bool,
+    /// It could be, and it is to be seen what the lock of its fixed part is worth. That costs some 8 % of the time.
+    is_followed: bool,
+    /// It is left for what it writes.
+    is_written: bool,
 }
 
 impl NotAhead {
     fn never(why: impl Into<String>) -> Self {
         Self {
             why: why.into(),
-            can_be_followed: false,
+            is_followed: false,
+            is_written: false,
         }
     }
 }
@@ -305,7 +323,8 @@ impl Budget {
         (self.swap_is_memory && is_written).then(|| NotAhead {
             why: "many of its pages are written while they are in memory: to drop these behind the sweep takes longer than is gained"
                 .to_owned(),
-            can_be_followed: true,
+            is_followed: self.has_others,
+            is_written: true,
         })
     }
 
@@ -466,7 +485,7 @@ fn stream(
         } else if again {
             let why_not_ahead = budget.why_not_ahead(object);
             // What is followed finds out itself whether it can keep more.
-            let is_followed = why_not_ahead.as_ref().is_none_or(|not| not.can_be_followed);
+            let is_followed = why_not_ahead.as_ref().is_none_or(|not| not.is_followed);
             let window = match is_followed {
                 true => STREAM_WINDOW.min(left / 4),
                 false => 0,

@@ -41,6 +41,7 @@ fn run(objects: &[ObjectFacts], wall_ms: u64) -> RunFacts {
         reclaim_scale: 1.0,
         swap_ins: 0,
         recorded_bytes: None,
+        peak_bytes: None,
         burst_bytes: None,
         lockable_bytes: None,
         page_bytes: 4096,
@@ -207,6 +208,22 @@ fn what_is_often_written_is_not_dropped_behind_its_sweep_where_swap_is_memory() 
         panic!("no lock");
     };
     assert_eq!(keep, 208 * MIB, "and more where that saves more");
+    // Where it is known that there is nothing else, nobody has to look after the lock.
+    let objects = [written(Some(0.9))];
+    let alone = RunFacts {
+        peak_bytes: Some(520 * MIB),
+        ..run(&objects, 1000)
+    };
+    let beside = RunFacts {
+        peak_bytes: Some(540 * MIB),
+        ..alone
+    };
+    let lock = |run| {
+        let choices = choose(&objects, run, 256 * MIB, Manner::Careful);
+        (choices[0].kept_bytes, choices[0].is_followed())
+    };
+    assert_eq!(lock(&alone), (224 * MIB, false));
+    assert_eq!(lock(&beside), (208 * MIB, true));
     for share in [None, Some(0.0), Some(0.2)] {
         let read = actions(&[written(share)], 256);
         assert!(matches!(read[..], [Action::Stream { .. }]), "{read:?}");
