@@ -164,13 +164,11 @@ pub(crate) fn choose(
         unlocked: memory_bytes,
         may_harm: manner != Manner::Careful || run.stalled_share() >= THRASHING,
     };
+    let is_kept = |at: usize| is_kept_by_the_kernel(&objects[at], memory_bytes);
     let swept: Vec<usize> = chosen
         .iter()
         .copied()
-        .filter(|&at| {
-            let is_kept = is_kept_by_the_kernel(&objects[at], memory_bytes);
-            objects[at].is_swept() && (manner != Manner::Careful || !is_kept)
-        })
+        .filter(|&at| objects[at].is_swept() && (manner != Manner::Careful || !is_kept(at)))
         .collect();
     let mut choices: Vec<Option<Choice>> = vec![None; objects.len()];
     let unordered = |at: &usize| !objects[*at].is_swept();
@@ -192,7 +190,7 @@ pub(crate) fn choose(
     }
     for &at in &chosen {
         choices[at].get_or_insert_with(|| match budget.why_not_ahead(&objects[at]) {
-            Some(not) if objects[at].is_swept() && !not.is_written => {
+            Some(not) if objects[at].is_swept() && !is_kept(at) => {
                 nothing(at, &not_ahead(&not.why))
             }
             _ => nothing(at, &why_nothing(&objects[at])),
@@ -283,8 +281,6 @@ struct NotAhead {
     why: String,
     /// It could be, and it is to be seen what the lock of its fixed part is worth. That costs some 8 % of the time.
     is_followed: bool,
-    /// It is left for what it writes.
-    is_written: bool,
 }
 
 impl NotAhead {
@@ -292,7 +288,6 @@ impl NotAhead {
         Self {
             why: why.into(),
             is_followed: false,
-            is_written: false,
         }
     }
 }
@@ -324,7 +319,6 @@ impl Budget {
             why: "many of its pages are written while they are in memory: to drop these behind the sweep takes longer than is gained"
                 .to_owned(),
             is_followed: self.has_others,
-            is_written: true,
         })
     }
 
