@@ -31,6 +31,7 @@ fn a_sweep_is_streamed_and_swaps_less_with_the_same_output() {
     let rule = &plan["rules"][0];
     assert_eq!(plan["schema"], "pagewise.plan/1");
     assert_eq!(rule["action"], "stream", "{plan:#}");
+    assert_eq!(rule["write_share"], 0.0, "{plan:#}");
     assert!(
         rule["target"]
             .as_str()
@@ -110,6 +111,23 @@ fn a_sweep_is_streamed_and_swaps_less_with_the_same_output() {
         swap_ins(3).iter().all(|&pages| pages < 1000),
         "{compared:#}"
     );
+}
+
+/// On zram, to drop written pages behind a sweep costs what it gains.
+#[test]
+fn of_a_sweep_that_writes_a_part_is_locked_and_nothing_read_ahead() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = tempdir().expect("a folder");
+    let plan = plan_of(folder.path(), "./twofold written 128 3");
+    machine.assert_restored();
+    let rule = &plan["rules"][0];
+    assert_eq!(rule["action"], "lock", "{plan:#}");
+    assert!(rule["write_share"].as_f64() > Some(0.9), "{plan:#}");
+    assert!(rule["keep_bytes"].as_u64() > Some(30 << 20), "{plan:#}");
+    let why = rule["why"].as_str().expect("words");
+    assert!(why.contains("many of its pages are written"), "{why}");
 }
 
 /// The C library places each of these rows, mappings of their own, below the one before.

@@ -1,5 +1,5 @@
-/* Goes through an array again and again, in order or not: `twofold swept|random|hot [MIB [ROUNDS]]`; hot: mostly through its
- * third eighth. Says the same each time. */
+/* Goes through an array again and again, in order or not: `twofold swept|written|random|hot [MIB [ROUNDS]]`; written: swept, and each page is
+ * written; hot: mostly through its third eighth. Says the same each time. */
 
 #include <stdint.h>
 #include <stdio.h>
@@ -14,7 +14,8 @@ static uint64_t next(uint64_t *state) {
 }
 
 int main(int count, char **values) {
-    int swept = count > 1 && strcmp(values[1], "swept") == 0;
+    int read_only = count > 1 && strcmp(values[1], "swept") == 0;
+    int swept = read_only || (count > 1 && strcmp(values[1], "written") == 0);
     int hot = count > 1 && strcmp(values[1], "hot") == 0;
     size_t pages = (count > 2 ? strtoul(values[2], NULL, 10) : 64) * 256;
     size_t rounds = count > 3 ? strtoul(values[3], NULL, 10) : 4;
@@ -33,7 +34,10 @@ int main(int count, char **values) {
             if (hot && next(&state) % 8 != 0) {
                 page = pages / 4 + page / 8;
             }
-            sum += words[page * PAGE_WORDS]++;
+            sum += words[page * PAGE_WORDS];
+            if (!read_only) {
+                words[page * PAGE_WORDS]++;
+            }
         }
     }
     printf("%llu\n", (unsigned long long)sum);
