@@ -36,6 +36,8 @@ const SELDOM: f64 = 0.75;
 pub(crate) const PAGE: u64 = 4096;
 /// What left once comes back no more often than so many times a page, and so many times what came back or stayed away has left.
 const ABOUT_ONCE: f64 = 1.15;
+/// And less than this hardly ever.
+const HARDLY_EVER: f64 = 0.25;
 /// A phase counts if it has this share of an object's swap-ins.
 const LEAST_PHASE: f64 = 0.1;
 /// Who waits all the time does something now and then all the same.
@@ -169,14 +171,23 @@ impl ObjectFacts {
 
     /// Whether its first so many bytes came back more seldom than the rest.
     pub(crate) fn starts_seldom(&self, bytes: u64) -> bool {
-        let returns = |heat: &Heat| heat.returns_at_start(bytes);
-        let returns = self.heat.as_ref().and_then(returns);
-        returns.is_some_and(|returns| returns < SELDOM)
+        self.returns_at_start(bytes)
+            .is_some_and(|returns| returns < SELDOM)
     }
 
     /// Whether its sweeps begin ever later.
     pub(crate) fn begins_ever_later(&self) -> bool {
         self.starts_seldom(self.bytes / FIRST_PART)
+    }
+
+    /// The same, and that it is no chance: of what the kernel kept for a while it may seem so.
+    pub(crate) fn surely_begins_ever_later(&self) -> bool {
+        self.returns_at_start(self.bytes / FIRST_PART)
+            .is_some_and(|returns| returns < HARDLY_EVER)
+    }
+
+    fn returns_at_start(&self, bytes: u64) -> Option<f64> {
+        self.heat.as_ref()?.returns_at_start(bytes)
     }
 
     /// Why a sweep over it cannot be read ahead of; `None`: it can.

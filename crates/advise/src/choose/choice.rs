@@ -7,6 +7,7 @@ use super::MOSTLY_RESIDENT;
 use super::NotAhead;
 use super::RETURNS;
 use crate::facts::ObjectFacts;
+use crate::facts::PAGE;
 use crate::heat::HotPart;
 
 /// One rule to be.
@@ -148,6 +149,24 @@ pub(super) fn lock_part(at: usize, object: &ObjectFacts, keep: u64, not: &NotAhe
             "swept about {:.0} times and larger than its share of memory: a fixed part is kept, and nothing read ahead, as {}",
             object.returns.max(1.0),
             not.why
+        ),
+        kept_bytes: keep,
+        ..lock(at, object)
+    }
+}
+
+/// A sweep of which less and less is left.
+pub(super) fn lock_end(at: usize, object: &ObjectFacts, keep: u64) -> Choice {
+    let from = object.bytes.saturating_sub(keep) / PAGE * PAGE;
+    Choice {
+        action: Action::Lock {
+            keep_bytes: None,
+            keep_more: false,
+            ranges: std::iter::once(from..object.bytes).collect(),
+        },
+        why: format!(
+            "swept about {:.0} times, its start less often than the rest, and larger than its share of memory: its end is kept",
+            object.returns.max(1.0)
         ),
         kept_bytes: keep,
         ..lock(at, object)

@@ -19,6 +19,7 @@ mod words;
 
 use self::choice::lock;
 use self::choice::lock_beside;
+use self::choice::lock_end;
 use self::choice::lock_hot;
 use self::choice::lock_part;
 use self::choice::lock_swept;
@@ -450,13 +451,14 @@ fn by_worth(chosen: &[usize], worth: impl Fn(usize) -> f64) -> Vec<usize> {
     sorted
 }
 
-/// What is kept of a sweep is its start, of so many bytes: nothing, where that comes back more seldom than the rest (a triangle of a matrix,
-/// of which less is left each time).
-fn worth_keeping(object: &ObjectFacts, keep: u64) -> u64 {
-    match object.starts_seldom(keep) {
-        true => 0,
-        false => keep,
-    }
+/// Whether of so many bytes that may be kept of a sweep its end is the better part: where its sweeps begin ever later (a triangle of a matrix, of
+/// which less is left each time), the start comes back more seldom than the rest. What is read ahead of keeps its start, so that it must be sure.
+fn is_kept_at_its_end(object: &ObjectFacts, keep: u64, is_read_ahead: bool) -> bool {
+    let begins_later = match is_read_ahead {
+        true => object.surely_begins_ever_later(),
+        false => object.begins_ever_later(),
+    };
+    begins_later || object.starts_seldom(keep)
 }
 
 /// Shares what is left among the swept objects: a byte kept saves a page per round wherever it is, so those of most
@@ -484,9 +486,13 @@ fn stream(
                 true => STREAM_WINDOW.min(left / 4),
                 false => 0,
             };
-            let keep = worth_keeping(object, (left - window).min(object.lockable_bytes()));
+            let keep = (left - window).min(object.lockable_bytes());
             budget.take(at, keep);
+            let is_read_ahead = why_not_ahead.is_none();
             match why_not_ahead {
+                _ if is_kept_at_its_end(object, keep, is_read_ahead) => {
+                    (keep > 0).then(|| lock_end(at, object, keep))
+                }
                 None => Some(stream_of(at, object, keep)),
                 Some(not) => (keep > 0).then(|| lock_part(at, object, keep, &not)),
             }
