@@ -36,8 +36,11 @@ const SELDOM: f64 = 0.75;
 pub(crate) const PAGE: u64 = 4096;
 /// What left once comes back no more often than so many times a page, and so many times what came back or stayed away has left.
 const ABOUT_ONCE: f64 = 1.15;
-/// And less than this hardly ever.
-const HARDLY_EVER: f64 = 0.25;
+/// Surely, where so small a part does less than so many times as often,
+const BEGINNING: u64 = 32;
+const HARDLY_EVER: f64 = 0.4;
+/// and its first part less than so many.
+const MORE_SELDOM: f64 = 0.6;
 /// A phase counts if it has this share of an object's swap-ins.
 const LEAST_PHASE: f64 = 0.1;
 /// Who waits all the time does something now and then all the same.
@@ -180,10 +183,14 @@ impl ObjectFacts {
         self.starts_seldom(self.bytes / FIRST_PART)
     }
 
-    /// The same, and that it is no chance: of what the kernel kept for a while it may seem so.
+    /// The same, and that it is no chance: the beginning, which the kernel may have kept for a while, or which may be hot, comes back more seldom
+    /// than what follows, and that more seldom than the rest.
     pub(crate) fn surely_begins_ever_later(&self) -> bool {
-        self.returns_at_start(self.bytes / FIRST_PART)
-            .is_some_and(|returns| returns < HARDLY_EVER)
+        let returns = |part| self.returns_at_start(self.bytes / part);
+        let graded = returns(BEGINNING).zip(returns(FIRST_PART));
+        graded.is_some_and(|(beginning, first)| {
+            beginning < HARDLY_EVER && beginning < first && first < MORE_SELDOM
+        })
     }
 
     fn returns_at_start(&self, bytes: u64) -> Option<f64> {

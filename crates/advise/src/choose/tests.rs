@@ -509,14 +509,27 @@ fn of_a_triangle_whose_start_is_seldom_used_the_end_is_kept() {
         panic!("no lock");
     };
     assert_eq!(ranges[0].end, 512 * MIB);
-    // What is read ahead of keeps its start, unless that is hardly ever wanted.
-    let read = |first| ObjectFacts {
-        seen_written: None,
-        ..written(&[first, 400, 400, 400, 400, 400, 400, 400])
+    // What is read ahead of keeps its start, unless each sweep begins further on for sure.
+    let read = |cells: Vec<u64>| {
+        let mut heat = written(&cells).heat.expect("cells");
+        heat.cell_bytes = 16 * MIB;
+        ObjectFacts {
+            heat: Some(heat),
+            ..object("a", 512, 900, 3.0, Pattern::Loop)
+        }
     };
-    let actions_of = |first| actions(&[read(first)], 500);
-    assert!(matches!(actions_of(200)[..], [Action::Stream { .. }]));
-    assert!(matches!(actions_of(20)[..], [Action::Lock { .. }]));
+    let begins = |first: [u64; 4]| {
+        let cells = first.into_iter().chain([400; 28]).collect();
+        actions(&[read(cells)], 500)
+    };
+    assert!(matches!(
+        begins([50, 120, 190, 260])[..],
+        [Action::Lock { .. }]
+    ));
+    for kept_or_hot in [[20, 390, 400, 400], [200, 200, 200, 200], [20, 20, 20, 20]] {
+        let action = begins(kept_or_hot);
+        assert!(matches!(action[..], [Action::Stream { .. }]), "{action:?}");
+    }
     let even = actions(&[written(&[400; 8])], 256);
     assert!(
         matches!(&even[..], [Action::Lock { ranges, .. }] if ranges.is_empty()),
