@@ -452,13 +452,13 @@ fn by_worth(chosen: &[usize], worth: impl Fn(usize) -> f64) -> Vec<usize> {
 }
 
 /// Whether of so many bytes that may be kept of a sweep its end is the better part: where its sweeps begin ever later (a triangle of a matrix, of
-/// which less is left each time), the start comes back more seldom than the rest. What is read ahead of keeps its start, so that it must be sure.
+/// which less is left each time), the start comes back more seldom than the rest. So it may also seem where the kernel kept the start for a while;
+/// then either part is as good, but only of one that keeps its start the rest is read ahead.
 fn is_kept_at_its_end(object: &ObjectFacts, keep: u64, is_read_ahead: bool) -> bool {
-    let begins_later = match is_read_ahead {
+    match is_read_ahead {
         true => object.surely_begins_ever_later(),
-        false => object.begins_ever_later(),
-    };
-    begins_later || object.starts_seldom(keep)
+        false => object.begins_ever_later() || object.starts_seldom(keep),
+    }
 }
 
 /// Shares what is left among the swept objects: a byte kept saves a page per round wherever it is, so those of most
