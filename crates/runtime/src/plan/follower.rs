@@ -192,7 +192,9 @@ impl Follower {
             watch: Watch::new((region.len() / PAGE) as u64),
             drops: Drops::new(&region),
             worth,
-            growth: (rule.keeps_more > 0 && rule.keep_bytes > 0).then_some(Growth::new()),
+            // Of one whose locks were given up no more is kept.
+            growth: (rule.keeps_more > 0 && rule.keep_bytes > 0 && object.locked > 0)
+                .then_some(Growth::new()),
             kept_came: 0,
             probes: Probes::new(region),
             gain: Gain::new(),
