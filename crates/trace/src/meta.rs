@@ -368,3 +368,31 @@ fn check_version(path: &Path, value: &serde_json::Value) -> Result<()> {
         )),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn swap_is_memory_where_it_is_zram_whoever_set_it_up() {
+        let is_memory = |kind: &str, path: Option<&str>| {
+            let swap = Swap {
+                kind: Some(kind.to_owned()),
+                path: path.map(str::to_owned),
+                ..Swap::default()
+            };
+            swap.is_memory()
+        };
+        assert!(is_memory("zram", None));
+        assert!(is_memory("existing", Some("/dev/block/zram0")));
+        for path in [
+            None,
+            Some("/dev/sda2"),
+            Some("/var/zram"),
+            Some("/zram0/swap"),
+        ] {
+            assert!(!is_memory("existing", path), "{path:?}");
+        }
+        assert!(!Swap::default().is_memory());
+    }
+}

@@ -34,7 +34,7 @@ impl Choice {
         matches!(self.action, Action::Stream { .. } | Action::Prefetch(_))
     }
 
-    /// They are followed, if only to see what the lock of their fixed part is worth.
+    /// Its sweeps are followed, if only to see what the lock of their fixed part is worth.
     pub(crate) fn is_followed(&self) -> bool {
         let is_lock = matches!(
             self.action,

@@ -6,6 +6,8 @@
 //! - What is swept once is **prefetched**.
 //! - What is swept and cannot be read ahead of, as it goes in wide steps or in no order of its addresses (a list that is followed
 //!   again and again), or is in many blocks: only the part is kept, by a **lock**.
+//! - What is swept and often written, where swap is memory: the same, as to drop written pages costs what reading ahead gains.
+//! - What is swept from ever further on: its end is kept, by a **lock**.
 //! - What is not used again is left to the kernel, which has it leave as soon (docs/plan.md, Cold).
 //! - What is used in no order and does not fit has a hot part that is **locked**, or is left alone: whichever part is kept,
 //!   the others miss as often.

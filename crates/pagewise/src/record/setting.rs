@@ -186,8 +186,8 @@ impl Setting {
     pub(super) fn memory_bytes(&self) -> u64 {
         let around = || CgroupHost::detect().ok()?.limit_around();
         let limit = self.limit.bytes.or_else(|| Some(around()?.bytes));
-        let all = counters::machine_memory().total_bytes;
-        limit.or(all).unwrap_or(0)
+        let all = || counters::machine_memory().total_bytes;
+        limit.or_else(all).unwrap_or(0)
     }
 
     /// Whether pages linger in the swap cache: all swap but zram, and zram behind zswap.
