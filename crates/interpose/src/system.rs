@@ -427,11 +427,21 @@ pub fn wake(word: &AtomicU32) {
 
 /// Major faults of this process so far.
 pub fn major_faults() -> u64 {
+    usage().ru_majflt as u64
+}
+
+/// Minor and major faults of this process so far, those on behalf of its system calls included.
+pub fn faults() -> u64 {
+    let usage = usage();
+    (usage.ru_minflt + usage.ru_majflt) as u64
+}
+
+fn usage() -> libc::rusage {
     // SAFETY: all zeros is a valid rusage.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: a valid place for the answer.
     unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
-    usage.ru_majflt as u64
+    usage
 }
 
 /// Minor faults of this thread so far, those on behalf of its system calls included.

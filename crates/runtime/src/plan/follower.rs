@@ -23,6 +23,7 @@ use super::locks;
 use super::objects::Object;
 use super::objects::PAGE;
 use super::probes::Probes;
+use super::quiet;
 use super::regret::Drops;
 use super::regret::Verdict;
 use super::regret::Worth;
@@ -512,6 +513,28 @@ impl Follower {
     fn stopped(&self, plan: &Plan, why: Why) {
         plan.status.add_to_rule(self.rule, OfRule::Stopped, 1);
         plan.status.set_of_rule(self.rule, OfRule::Why, why as u64);
+    }
+
+    /// Whether anything is to be decided soon for which all faults must be heard.
+    pub(super) fn needs_faults(&self, now_ns: u64) -> bool {
+        let is_another_phase = self.phase != calls::phase();
+        let may_begin = self.may_read_ahead && !self.gain.rests_at(now_ns);
+        let may_grow = self.growth.as_ref().is_some_and(|it| !it.is_settled());
+        let is_asking = self.is_wanted || self.worth.is_resting();
+        is_another_phase || may_begin || may_grow || is_asking || self.is_working()
+    }
+
+    /// Whether enough was heard to know what the lock of its fixed part is worth, where so many faults of the sweep were.
+    pub(super) fn has_heard_enough(&self, faults: u64) -> bool {
+        let round = (self.region().len() / PAGE) as u64;
+        self.of.locked == 0
+            || self.worth.rounds() >= quiet::ROUNDS
+            || faults >= quiet::ROUNDS * round
+    }
+
+    /// All faults are heard again, after a while in which they were not.
+    pub(super) fn hear_again(&mut self, memory: Memory) {
+        self.worth.hear_again(memory.now);
     }
 
     /// Whether it may read ahead: memory for that is shared with the others that may.

@@ -15,6 +15,8 @@ use super::locks;
 use super::objects;
 use super::objects::Object;
 use super::objects::PAGE;
+use super::quiet::Quiet;
+use super::quiet::Turn;
 use super::regret::Arrivals;
 use super::sweep::Step;
 
@@ -27,6 +29,7 @@ pub(super) struct Followers {
     used: usize,
     arrivals: Arrivals,
     elsewhere: Elsewhere,
+    quiet: Quiet<MOST_FOLLOWED>,
     /// Pages that there is room for beside what is locked and in use elsewhere; `None`: unknown.
     room: Option<u64>,
     /// The objects were those that are followed when they had changed so often.
@@ -44,6 +47,7 @@ impl Followers {
         // SAFETY: as before.
         unsafe {
             (&raw mut (*followers).elsewhere).write(Elsewhere::NEW);
+            (&raw mut (*followers).quiet).write(Quiet::NEW);
             (&raw mut (*followers).room).write(None);
             (&raw mut (*followers).used).write(0);
             (&raw mut (*followers).changes).write(None);
@@ -112,6 +116,64 @@ impl Followers {
         }
         let last = self.places.iter().rposition(Option::is_some);
         self.used = last.map_or(0, |last| last + 1);
+        self.end_quiet();
+    }
+
+    /// Only bursts of the program's faults need be heard.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.quiet.is_on()
+    }
+
+    /// Something happens for which all faults are needed.
+    pub(super) fn end_quiet(&mut self) {
+        let turn = self.quiet.is_disturbed(self.arrivals.now());
+        self.turn_quiet(turn);
+    }
+
+    fn turn_quiet(&mut self, turn: Option<Turn>) {
+        if turn == Some(Turn::Ends) {
+            let memory = self.memory();
+            self.all_mut()
+                .for_each(|follower| follower.hear_again(memory));
+        }
+    }
+
+    /// Looks whether all faults need be heard from here on.
+    pub(super) fn look_for_quiet(&mut self, plan: &Plan, now_ns: u64) {
+        let Some(memory) = locks::memory_bytes(plan) else {
+            return;
+        };
+        if self.all().any(|follower| follower.needs_faults(now_ns)) {
+            self.end_quiet();
+            return;
+        }
+        let mut places = self.places[..self.used].iter().enumerate();
+        let is_enough = places.all(|(index, place)| {
+            let heard = self.quiet.heard_of(index);
+            let follower = place.as_ref();
+            follower.is_none_or(|follower| follower.has_heard_enough(heard))
+        });
+        let now = self.arrivals.now();
+        let turn = self.quiet.step(now, memory / PAGE as u64, is_enough);
+        self.turn_quiet(turn);
+    }
+
+    /// While only bursts are heard: so many pages came that nothing was told of.
+    pub(super) fn pass(&mut self, pages: u64) {
+        self.arrivals.pass(pages);
+    }
+
+    /// A fault of such a burst.
+    pub(super) fn hear_burst(&mut self, fault: Fault) {
+        self.quiet.hear(self.place_of(fault));
+    }
+
+    /// The follower that sweeps there.
+    fn place_of(&self, fault: Fault) -> Option<usize> {
+        self.places[..self.used].iter().position(|place| {
+            let follower = place.as_ref();
+            follower.is_some_and(|follower| follower.region().contains(&fault.address))
+        })
     }
 
     fn all(&self) -> impl Iterator<Item = &Follower> {
@@ -158,10 +220,8 @@ impl Followers {
     /// The program touched a page that had to be brought in or mapped.
     pub(super) fn hear_of(&mut self, plan: &Plan, fault: Fault) {
         let memory = self.memory();
-        let of = self.places[..self.used].iter().position(|place| {
-            let follower = place.as_ref();
-            follower.is_some_and(|follower| follower.region().contains(&fault.address))
-        });
+        let of = self.place_of(fault);
+        self.quiet.hear(of);
         if let Some(follower) = of.and_then(|index| self.places[index].as_mut()) {
             // What was read ahead came then. If the program gets ahead, it brings pages in itself.
             let came_ahead = follower.has_read_ahead(fault.address);

@@ -66,6 +66,8 @@ pub(super) struct Growth {
     failures: u32,
     /// A try that failed, since the last that did not: pages.
     failed: Option<u64>,
+    /// There was not enough left to be kept when that was last looked at.
+    is_full: bool,
 }
 
 impl Growth {
@@ -77,12 +79,22 @@ impl Growth {
             more: 0,
             failures: 0,
             failed: None,
+            is_full: false,
         }
     }
 
     /// More is kept, to see what that brings: nothing else is to be changed.
     pub(super) fn is_trying(&self) -> bool {
         matches!(self.state, State::Trying { .. })
+    }
+
+    /// Nothing is tried, nor will be soon.
+    pub(super) fn is_settled(&self) -> bool {
+        match self.state {
+            State::Seeing => self.is_full,
+            State::Trying { .. } => false,
+            State::Resting { .. } => true,
+        }
     }
 
     /// The sweep got on; `is_helped`: something is read ahead of it, or dropped behind.
@@ -158,7 +170,8 @@ impl Growth {
         // Of what is not swept any more nothing could be told.
         let left = left.min(round / MOST_SHARE);
         let least = (round / WORTH_SHARE).max(LEAST);
-        if left < least {
+        self.is_full = left < least;
+        if self.is_full {
             // Seen again in the next round: others may have gone.
             self.begin(State::Seeing);
             return None;

@@ -16,6 +16,9 @@ use pagewise_interpose::system;
 
 use super::Hook;
 use super::aside::Aside;
+use super::bursts::BURST_NS;
+use super::bursts::Bursts;
+use super::bursts::SILENCE_NS;
 use super::followers::Followers;
 use super::loaded;
 use super::loaded::Plan;
@@ -85,6 +88,7 @@ struct Helper {
     is_ringless: bool,
     followers: &'static mut Followers,
     aside: Aside,
+    bursts: Bursts,
     /// Major faults at the beginning of a window in time, and when that was.
     majors: u64,
     majors_ns: u64,
@@ -109,6 +113,7 @@ impl Helper {
             is_ringless: false,
             followers,
             aside: Aside::new(),
+            bursts: Bursts::new(),
             majors: system::major_faults(),
             majors_ns: 0,
             is_swap_seen: false,
@@ -234,6 +239,10 @@ impl Helper {
 
     /// One round while the program swaps; how long to sleep after it, ns.
     fn follow(&mut self, now_ns: u64) -> u64 {
+        if self.followers.is_quiet() {
+            return self.hear_bursts(now_ns);
+        }
+        self.bursts.listen(&mut self.events);
         if now_ns > self.threads_seen_ns + THREADS_EVERY_NS {
             self.look_for_threads(now_ns);
             self.look_for_swapping(now_ns);
@@ -257,10 +266,13 @@ impl Helper {
         let active = followers.active();
         let worked = followers.act(self.plan, active, !self.is_blind);
         let calm_ns = now_ns.saturating_sub(self.newest_ns);
-        if calm_ns > CALM_NS || self.followers.is_empty() {
-            self.events.stop();
-            self.is_following = false;
-            self.begin_window(system::major_faults(), now_ns);
+        self.stop_if_calm(now_ns);
+        if self.is_following && !self.is_blind && self.bursts.are_possible() {
+            self.followers.look_for_quiet(self.plan, now_ns);
+        }
+        if self.followers.is_quiet() {
+            self.bursts.begin();
+            return self.begin_silence();
         }
         let is_any_working = self.followers.is_any_working();
         if is_any_working || !self.is_following {
@@ -275,6 +287,53 @@ impl Helper {
             (false, false) => BETWEEN_FAULTS_NS,
             (false, true) => WITHOUT_FAULTS_NS,
         }
+    }
+
+    fn stop_if_calm(&mut self, now_ns: u64) {
+        let calm_ns = now_ns.saturating_sub(self.newest_ns);
+        if calm_ns > CALM_NS || self.followers.is_empty() {
+            self.events.stop();
+            self.followers.end_quiet();
+            self.bursts.forget();
+            self.is_following = false;
+            self.begin_window(system::major_faults(), now_ns);
+        }
+    }
+
+    /// As [`Helper::follow`], while it is enough to hear a burst of faults now and then.
+    fn hear_bursts(&mut self, now_ns: u64) -> u64 {
+        let came = self.bursts.count();
+        self.followers.pass(came);
+        if came > 0 {
+            self.newest_ns = now_ns;
+        }
+        if self.bursts.is_silent() {
+            self.bursts.listen(&mut self.events);
+            self.look_for_threads(now_ns);
+            self.look_for_swapping(now_ns);
+            return BURST_NS;
+        }
+        let (followers, aside) = (&mut *self.followers, &mut self.aside);
+        self.events.drain(&mut |fault| {
+            aside.note(fault);
+            followers.hear_burst(fault);
+        });
+        self.followers.look_for_quiet(self.plan, now_ns);
+        self.aside.step(now_ns);
+        self.stop_if_calm(now_ns);
+        self.begin_silence()
+    }
+
+    /// If bursts are enough: how long nothing is heard, ns.
+    fn begin_silence(&mut self) -> u64 {
+        if !self.followers.is_quiet() {
+            return WITHOUT_WORK_NS;
+        }
+        if !self.bursts.be_silent(&self.events) {
+            self.followers.end_quiet();
+            return WITHOUT_WORK_NS;
+        }
+        SILENCE_NS
     }
 
     fn page_cold_out(&mut self, now_ns: u64) {

@@ -8,6 +8,7 @@
 //! ```
 
 mod aside;
+mod bursts;
 mod call_path;
 pub(crate) mod calls;
 mod elsewhere;
@@ -26,6 +27,7 @@ mod objects;
 mod pace;
 mod prezero;
 mod probes;
+mod quiet;
 mod regret;
 mod resize;
 mod status;

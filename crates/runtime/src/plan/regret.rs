@@ -49,6 +49,11 @@ impl Arrivals {
         self.every as u64
     }
 
+    /// So many came that were not told.
+    pub(super) fn pass(&mut self, pages: u64) {
+        self.now += pages;
+    }
+
     /// A page came. `Some`: it is followed, and came before; when.
     pub(super) fn note(&mut self, address: usize) -> Option<u64> {
         self.now += 1;
@@ -199,6 +204,8 @@ pub(super) struct Worth {
     /// When the last eighths of a round began, the newest first.
     eighths: [u64; EIGHTHS],
     in_round: usize,
+    /// Rounds since all faults are heard.
+    rounds: u64,
     /// Pages that had to come for it, in this round,
     missed: u64,
     /// and since the last eighth of one began.
@@ -218,6 +225,7 @@ impl Worth {
             swept: 0,
             eighths: [0; EIGHTHS],
             in_round: 0,
+            rounds: 0,
             missed: 0,
             missed_still: 0,
             until_back: 0,
@@ -235,6 +243,18 @@ impl Worth {
         self.round = round.max(EIGHTHS as u64);
     }
 
+    /// Faults were not heard, and are from here on: what was missed, and how far the sweep got, is not known.
+    pub(super) fn hear_again(&mut self, now: u64) {
+        self.eighths = [now; EIGHTHS];
+        (self.swept, self.in_round, self.rounds) = (0, 0, 0);
+        (self.missed, self.missed_still) = (0, 0);
+    }
+
+    /// Rounds of the sweep since all faults are heard.
+    pub(super) fn rounds(&self) -> u64 {
+        self.rounds
+    }
+
     /// The sweep got on: after a round, the lock was worth what it cost. True: a lock that rested is to be back.
     pub(super) fn note_swept(&mut self, pages: u64, now: u64) -> bool {
         self.swept += pages;
@@ -247,6 +267,7 @@ impl Worth {
             self.in_round += 1;
             if self.in_round == EIGHTHS {
                 (self.in_round, self.missed) = (0, 0);
+                self.rounds += 1;
             }
         }
         let was_resting = self.is_resting();
