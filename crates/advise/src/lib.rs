@@ -386,6 +386,8 @@ impl Advice {
 
 /// The most that swap-ins may be with a plan, as a share of those without: less of a gain may be an error of the simulation.
 const WORTH_IT: f64 = 0.9;
+/// What is kept is tried so often in half that by simulation does harm.
+const HALVES: usize = 2;
 
 /// Of several ways to share out the room, the one by which the program swaps least, as simulated. Where that cannot be
 /// simulated, the careful one.
@@ -453,9 +455,15 @@ fn without_harm(judge: &Judge<'_>, choices: &mut [Choice], left_of_streamed: f64
             true => without < share,
             false => without <= share,
         };
-        match is_dropped {
-            true => share = without,
-            false => choices[at] = kept,
+        if !is_dropped {
+            choices[at] = kept;
+            continue;
+        }
+        share = without;
+        if let Some((less, of_less)) = with_less(judge, choices, &kept, left_of_streamed)
+            && of_less < without
+        {
+            (choices[at], share) = (less, of_less);
         }
     }
     match was_followed && !choices.iter().any(Choice::is_followed) {
@@ -463,6 +471,25 @@ fn without_harm(judge: &Judge<'_>, choices: &mut [Choice], left_of_streamed: f64
         true => without_harm(judge, choices, left_of_streamed),
         false => share,
     }
+}
+
+/// Half or a quarter of what a rule was to keep that keeps too much, in place of what is chosen for its object: the better one, with what is left of
+/// the swap-ins then. `None`: it keeps no part of a sweep.
+fn with_less(
+    judge: &Judge<'_>,
+    choices: &[Choice],
+    kept: &Choice,
+    left_of_streamed: f64,
+) -> Option<(Choice, f64)> {
+    let half = kept.halved()?;
+    let parts = std::iter::successors(Some(half), Choice::halved).take(HALVES);
+    let judged = parts.map(|part| {
+        let others = choices.iter().filter(|other| other.object != kept.object);
+        let tried: Vec<Choice> = others.chain([&part]).cloned().collect();
+        let share = judge.share_left(&tried, left_of_streamed);
+        (part, share)
+    });
+    judged.min_by(|(_, a), (_, b)| a.total_cmp(b))
 }
 
 /// Whether it locks something beside sweeps that are followed. What fits beside a sweep that is dropped behind stays without a lock, too; but then

@@ -46,6 +46,28 @@ impl Choice {
         is_lock || self.is_read_ahead()
     }
 
+    /// The same with half of the fixed part that is kept of a sweep, of which it is to be seen then whether it can be more. `None`: there is none.
+    pub(crate) fn halved(&self) -> Option<Self> {
+        let mut halved = self.clone();
+        let (keep, more) = match &mut halved.action {
+            Action::Lock {
+                keep_bytes: Some(keep),
+                keep_more,
+                ranges,
+            } if ranges.is_empty() => (keep, keep_more),
+            Action::Stream {
+                keep_bytes: Some(keep),
+                keep_more,
+                ..
+            } => (keep, keep_more),
+            _ => return None,
+        };
+        *keep /= 2;
+        *more = true;
+        halved.kept_bytes = *keep;
+        (halved.kept_bytes >= PAGE).then_some(halved)
+    }
+
     /// Nothing is done after all.
     pub(crate) fn give_up(&mut self, why: &str) {
         if !self.acts() {

@@ -160,7 +160,7 @@ pub(crate) fn choose(
         may_be_dropped_behind: burst_bytes <= memory_bytes / SMALL_BURST,
         swap_is_memory: run.swap_is_memory,
         left_of_streamed: left_of_streamed(run),
-        has_others: bytes_beside_sweeps(objects, run)
+        has_others: bytes_beside_sweeps(objects, &chosen, run)
             .is_none_or(|bytes| bytes > memory_bytes / LITTLE),
         lockable: run.lockable_bytes.unwrap_or(u64::MAX),
         without_lock: (0..objects.len()).collect(),
@@ -202,9 +202,10 @@ pub(crate) fn choose(
     choices.into_iter().flatten().collect()
 }
 
-/// What the program has beside what it sweeps, also what never left memory.
-fn bytes_beside_sweeps(objects: &[ObjectFacts], run: &RunFacts) -> Option<u64> {
-    let swept = objects.iter().filter(|object| object.is_swept());
+/// What the program has beside the sweeps that it waits for, also what never left memory. What is swept and hardly waited for is in use.
+fn bytes_beside_sweeps(objects: &[ObjectFacts], chosen: &[usize], run: &RunFacts) -> Option<u64> {
+    let swept = chosen.iter().map(|&at| &objects[at]);
+    let swept = swept.filter(|object| object.is_swept());
     let swept: u64 = swept.map(|object| object.bytes).sum();
     Some(run.peak_bytes?.saturating_sub(swept))
 }

@@ -224,6 +224,14 @@ fn what_is_often_written_is_not_dropped_behind_its_sweep_where_swap_is_memory() 
     };
     assert_eq!(lock(&alone), (224 * MIB, false));
     assert_eq!(lock(&beside), (208 * MIB, true));
+    // A table that is mostly there and passed through in the same order is something else, too.
+    let table = ObjectFacts {
+        resident_share: Some(0.9),
+        ..object("table", 20, 5, 1.5, Pattern::UnorderedLoop)
+    };
+    let objects = [written(Some(0.9)), table];
+    let choices = choose(&objects, &beside, 256 * MIB, Manner::Careful);
+    assert!(choices[0].is_followed(), "{choices:?}");
     for share in [None, Some(0.0), Some(0.2)] {
         let read = actions(&[written(share)], 256);
         assert!(matches!(read[..], [Action::Stream { .. }]), "{read:?}");
@@ -235,6 +243,30 @@ fn what_is_often_written_is_not_dropped_behind_its_sweep_where_swap_is_memory() 
     };
     let choices = choose(&objects, &on_a_disk, 256 * MIB, Manner::Careful);
     assert!(matches!(choices[0].action, Action::Stream { .. }));
+}
+
+#[test]
+fn less_may_be_kept_of_a_sweep_and_is_looked_after_then() {
+    let sweep = object("array", 512, 900, 3.0, Pattern::Loop);
+    let written = ObjectFacts {
+        seen_written: Some(1.0),
+        ..sweep.clone()
+    };
+    for object in [sweep, written] {
+        let objects = [object];
+        let run = RunFacts {
+            peak_bytes: Some(520 * MIB),
+            ..run(&objects, 1000)
+        };
+        let whole = &choose(&objects, &run, 256 * MIB, Manner::Careful)[0];
+        let half = whole.halved().expect("a part is kept");
+        assert_eq!(half.kept_bytes, whole.kept_bytes / 2);
+        assert!(half.is_followed(), "{half:?}");
+    }
+    let once = object("once", 512, 900, 1.0, Pattern::Sequential);
+    let objects = [once];
+    let ahead = &choose(&objects, &run(&objects, 1000), 256 * MIB, Manner::Careful)[0];
+    assert_eq!(ahead.halved(), None);
 }
 
 #[test]
