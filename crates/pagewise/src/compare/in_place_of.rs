@@ -5,21 +5,23 @@ use pagewise_plan::Plan;
 use pagewise_plan::Rule;
 
 /// `mlock` on all that the plan keeps or streams. A single object is locked as far as memory goes; of several, each gets
-/// what the plan gives it, as nobody but the recording says how to share it out, and what the plan leaves free to read ahead in is
-/// shared by those that it reads ahead of. Of input and output, and of huge pages, nothing is done.
+/// what the plan gives it, as nobody but the recording says how to share it out, and what the plan leaves free to read ahead in, or for
+/// locks to grow into, is shared by those that are swept. Of input and output, and of huge pages, nothing is done.
 pub(super) fn mlock(plan: &Plan) -> Plan {
     let is_single = plan.acting_rules().filter(|rule| is_kept(rule)).count() == 1;
     let share = share_of_rest(plan);
     with_actions(plan, |action| match action {
         Action::Lock {
-            keep_bytes, ranges, ..
+            keep_bytes,
+            keep_more: false,
+            ranges,
         } => Action::Lock {
             keep_bytes: *keep_bytes,
             keep_more: false,
             ranges: ranges.clone(),
         },
-        other if is_streamed(other) && is_single => lock(None),
-        other if is_streamed(other) => match kept_bytes(other).unwrap_or(0).saturating_add(share) {
+        other if is_swept(other) && is_single => lock(None),
+        other if is_swept(other) => match kept_bytes(other).unwrap_or(0).saturating_add(share) {
             0 => Action::Nothing,
             keep => lock(Some(keep)),
         },
@@ -35,12 +37,22 @@ fn lock(keep_bytes: Option<u64>) -> Action {
     }
 }
 
-fn is_streamed(action: &Action) -> bool {
-    matches!(action, Action::Stream { .. } | Action::Prefetch(_))
+/// What is read ahead of, or locked in its place as its sweeps write: the plan keeps less of it than it could.
+fn is_swept(action: &Action) -> bool {
+    let keeps_more = |action: &Action| {
+        matches!(
+            action,
+            Action::Lock {
+                keep_more: true,
+                ..
+            }
+        )
+    };
+    matches!(action, Action::Stream { .. } | Action::Prefetch(_)) || keeps_more(action)
 }
 
 fn is_kept(rule: &Rule) -> bool {
-    is_streamed(&rule.action) || matches!(rule.action, Action::Lock { .. })
+    is_swept(&rule.action) || matches!(rule.action, Action::Lock { .. })
 }
 
 /// What the plan keeps of an object; `None`: as much as there is.
@@ -57,22 +69,22 @@ fn kept_bytes(action: &Action) -> Option<u64> {
     }
 }
 
-/// What may be locked beyond what the plan keeps, for each object that it reads ahead of, bytes; 0 where it is not known.
+/// What may be locked beyond what the plan keeps, for each object that is swept, bytes; 0 where it is not known.
 fn share_of_rest(plan: &Plan) -> u64 {
     let kept: Option<u64> = plan
         .acting_rules()
         .map(|rule| kept_bytes(&rule.action))
         .sum();
-    let streamed = plan
+    let swept = plan
         .acting_rules()
-        .filter(|rule| is_streamed(&rule.action))
+        .filter(|rule| is_swept(&rule.action))
         .count() as u64;
     let rest = plan
         .memory
         .lock_bytes
         .zip(kept)
         .map_or(0, |(all, kept)| all.saturating_sub(kept));
-    rest.checked_div(streamed).unwrap_or(0)
+    rest.checked_div(swept).unwrap_or(0)
 }
 
 /// `madvise(MADV_SEQUENTIAL)` on what is swept. There is no advice to keep something.
@@ -154,6 +166,23 @@ mod tests {
         assert_eq!(
             actions(&mlock(&several)),
             [lock(Some(7 << 20)), lock(None), Action::Nothing]
+        );
+    }
+
+    #[test]
+    fn a_lock_that_may_grow_is_as_large_as_it_can_be() {
+        let may_grow = Action::Lock {
+            keep_bytes: Some(7 << 20),
+            keep_more: true,
+            ranges: Vec::new(),
+        };
+        let single = plan(std::slice::from_ref(&may_grow));
+        assert_eq!(actions(&mlock(&single)), [lock(None)]);
+        let mut several = plan(&[may_grow, lock(Some(1 << 20))]);
+        several.memory.lock_bytes = Some(12 << 20);
+        assert_eq!(
+            actions(&mlock(&several)),
+            [lock(Some(11 << 20)), lock(Some(1 << 20))]
         );
     }
 
