@@ -168,6 +168,10 @@ VmFlags: rd wr
 VmFlags: rd wr
 7f50-7f60 rw-p 00000000 00:00 0
 VmFlags: rd wr um
+7f60-7f70 rw-p 00000000 00:00 0
+VmFlags: rd wr uw
+7f70-7f80 rw-p 00000000 00:00 0
+VmFlags: rd wr ui
 7ffd-7ffe rw-p 00000000 00:00 0                          [stack]
 VmFlags: rd wr gd
 ";

@@ -43,6 +43,7 @@ pub fn features() -> Features {
         return unknown;
     };
     memory.write_first_byte();
+    let _allowed = Allowed::for_now();
     match super::collapse(own.as_fd(), memory.address) {
         Ok(()) => {}
         Err(Refusal::NoHugePage | Refusal::LimitReached | Refusal::Busy) => return unknown,
@@ -66,6 +67,43 @@ pub fn features() -> Features {
         split: memory.kilobytes("AnonHugePages").map(|huge| huge == 0),
         frees_zeros: memory.kilobytes("Rss").map(|resident| resident < 1024),
     }
+}
+
+/// Huge pages may be switched off for this process alone, which says nothing of others: they are allowed meanwhile.
+struct Allowed {
+    were_disabled: bool,
+}
+
+impl Allowed {
+    fn for_now() -> Self {
+        // SAFETY: no pointers; only a flag of this process is read.
+        let were_disabled = unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) } == 1;
+        if were_disabled {
+            set_disabled(false);
+        }
+        Self { were_disabled }
+    }
+}
+
+impl Drop for Allowed {
+    fn drop(&mut self) {
+        if self.were_disabled {
+            set_disabled(true);
+        }
+    }
+}
+
+fn set_disabled(disabled: bool) {
+    // SAFETY: no pointers; only a flag of this process changes.
+    unsafe {
+        libc::prctl(
+            libc::PR_SET_THP_DISABLE,
+            libc::c_ulong::from(disabled),
+            0,
+            0,
+            0,
+        )
+    };
 }
 
 /// A region of fresh memory between others that may not be touched, so that no neighbour is merged with it.
@@ -141,6 +179,17 @@ impl Drop for Region {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_kernel_can_do_does_not_depend_on_what_this_process_may() {
+        let before = features();
+        set_disabled(true);
+        let disabled = features();
+        // SAFETY: no pointers.
+        let still = unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) };
+        set_disabled(false);
+        assert_eq!((disabled, still), (before, 1));
+    }
 
     #[test]
     fn this_kernel_answers_without_contradiction() {

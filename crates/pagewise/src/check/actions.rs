@@ -2,6 +2,7 @@
 
 use pagewise_collect::page_walks::WalkEvents;
 use pagewise_host::HostFacts;
+use pagewise_host::huge_pages::Features;
 
 use super::AS_ROOT;
 use super::Item;
@@ -105,20 +106,23 @@ fn io_hints(facts: &HostFacts) -> Item {
     }
 }
 
-/// Tried with a huge page of our own.
-fn hugepages(facts: &HostFacts, tells_accesses: bool) -> Item {
-    let features = &facts.huge_page_actions;
-    let acts = match (features.collapse, features.split, features.frees_zeros) {
+/// What the kernel does with huge pages from outside.
+fn acts(features: &Features) -> &'static str {
+    match (features.collapse, features.split, features.frees_zeros) {
         (None, _, _) => "no huge page was free to try it with",
-        (Some(false), _, _) => {
-            "no promotion on request: MADV_COLLAPSE needs Linux 6.1 with huge pages that are not switched off for this process (PR_SET_THP_DISABLE)"
-        }
+        (Some(false), _, _) => "no promotion on request: MADV_COLLAPSE needs Linux 6.1",
         (_, Some(true), Some(true)) => "promotion, and recovery of bloat",
         (_, Some(true), _) => {
             "promotion; a split frees no zeros, so bloat stays: that needs Linux 6.12"
         }
         _ => "promotion; huge pages are not split on request, so bloat stays",
-    };
+    }
+}
+
+/// Tried with a huge page of our own.
+fn hugepages(facts: &HostFacts, tells_accesses: bool) -> Item {
+    let features = &facts.huge_page_actions;
+    let acts = acts(features);
     let lacks_counters = WalkEvents::find().is_err();
     let (looks, policies) = match (tells_accesses, facts.pagemap_scan) {
         (true, _) if lacks_counters => (
@@ -185,5 +189,39 @@ fn guard(facts: &HostFacts) -> Item {
         works,
         detail,
         hint,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_lacks_for_huge_pages_is_named() {
+        for (collapse, split, frees_zeros, told) in [
+            (
+                Some(true),
+                Some(true),
+                Some(true),
+                "promotion, and recovery of bloat",
+            ),
+            (
+                Some(true),
+                Some(true),
+                Some(false),
+                "frees no zeros, so bloat stays: that needs Linux 6.12",
+            ),
+            (Some(true), Some(true), None, "frees no zeros"),
+            (Some(true), Some(false), None, "not split on request"),
+            (Some(false), None, None, "MADV_COLLAPSE needs Linux 6.1"),
+            (None, None, None, "no huge page was free"),
+        ] {
+            let features = Features {
+                collapse,
+                split,
+                frees_zeros,
+            };
+            assert!(acts(&features).contains(told), "{features:?}");
+        }
     }
 }

@@ -184,24 +184,40 @@ fn refused(
     now: Duration,
     refusal: Refusal,
 ) -> Outcome {
-    let (outcome, pause) = match refusal {
-        Refusal::Gone => return Outcome::Ended,
-        Refusal::NotPermitted => (Outcome::NotPermitted, UNSUITABLE),
-        // Not the region's fault: it waits no longer the next time.
-        Refusal::NoHugePage | Refusal::LimitReached => {
+    let (outcome, waits) = consequence(refusal);
+    match waits {
+        Waits::Not => {}
+        Waits::Longer(pause) => {
+            refuse(target, known, address, now, &refusal.to_string(), pause);
+        }
+        Waits::ForMemory => {
             known.put_off(address, now, NO_HUGE_PAGE);
             note(target, &refusal.to_string());
-            // Where it is the limit, others may have room.
-            return match refusal {
-                Refusal::NoHugePage => Outcome::NoHugePage,
-                _ => Outcome::Refused,
-            };
         }
-        Refusal::Busy | Refusal::Unmapped => (Outcome::Refused, BUSY),
-        Refusal::Unsuitable | Refusal::Other(_) => (Outcome::Refused, UNSUITABLE),
-    };
-    refuse(target, known, address, now, &refusal.to_string(), pause);
+    }
     outcome
+}
+
+/// How long a region waits that was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waits {
+    Not,
+    /// At first so long, longer each time.
+    Longer(Duration),
+    /// It is not the region's fault: it waits no longer the next time.
+    ForMemory,
+}
+
+fn consequence(refusal: Refusal) -> (Outcome, Waits) {
+    match refusal {
+        Refusal::Gone => (Outcome::Ended, Waits::Not),
+        Refusal::NotPermitted => (Outcome::NotPermitted, Waits::Longer(UNSUITABLE)),
+        Refusal::NoHugePage => (Outcome::NoHugePage, Waits::ForMemory),
+        // Others may have room below their limits.
+        Refusal::LimitReached => (Outcome::Refused, Waits::ForMemory),
+        Refusal::Busy | Refusal::Unmapped => (Outcome::Refused, Waits::Longer(BUSY)),
+        Refusal::Unsuitable | Refusal::Other(_) => (Outcome::Refused, Waits::Longer(UNSUITABLE)),
+    }
 }
 
 fn refuse(
@@ -227,4 +243,27 @@ fn refuse(
 
 fn note(target: &mut Target, why: &str) {
     *target.done.refused.entry(why.to_owned()).or_default() += 1;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_refused_for_want_of_memory_is_not_held_against_the_region() {
+        for (refusal, outcome, waits) in [
+            (Refusal::NoHugePage, Outcome::NoHugePage, Waits::ForMemory),
+            (Refusal::LimitReached, Outcome::Refused, Waits::ForMemory),
+            (Refusal::Gone, Outcome::Ended, Waits::Not),
+            (Refusal::Busy, Outcome::Refused, Waits::Longer(BUSY)),
+            (Refusal::Unmapped, Outcome::Refused, Waits::Longer(BUSY)),
+            (
+                Refusal::Unsuitable,
+                Outcome::Refused,
+                Waits::Longer(UNSUITABLE),
+            ),
+        ] {
+            assert_eq!(consequence(refusal), (outcome, waits), "{refusal}");
+        }
+    }
 }

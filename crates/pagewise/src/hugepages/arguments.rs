@@ -157,7 +157,7 @@ pub(crate) struct ManageArguments {
     pub(crate) prometheus: Option<PathBuf>,
 }
 
-/// Run a program whose heap and large mappings come in huge pages.
+// No doc comment: it would stand in the help of the whole command in place of its own.
 #[derive(Debug, Args)]
 pub(crate) struct LaunchArguments {
     /// Run a program whose heap and large mappings get huge pages at their first touch; needs no root

@@ -7,7 +7,9 @@ use std::time::Instant;
 use pagewise_collect::page_walks::WalkEvents;
 use pagewise_host::counters;
 use pagewise_host::huge_pages;
+use pagewise_host::huge_pages::Features;
 use pagewise_simulate::hugepages::Controller;
+use pagewise_simulate::hugepages::HugePolicy;
 use pagewise_simulate::hugepages::MemoryState;
 use pagewise_simulate::hugepages::Processes;
 
@@ -91,7 +93,7 @@ impl<'arguments> Manager<'arguments> {
         // Each process takes two, and more where its page walks are counted: more than are allowed at first.
         pagewise_host::open_files::allow_most();
         let mut sensor = Sensor::find(arguments.policy)?;
-        warn_of_missing_features();
+        require_features(huge_pages::features(), arguments)?;
         if !sensor.leave_out_zero_page() && settings.splits_free_zeros {
             tell!(
                 "pagewise: the kernel's page of zeros is not known (that needs cap_sys_admin), so what a split frees cannot be told: bloat is not recovered"
@@ -459,13 +461,15 @@ fn memory_now(named: &Named) -> Result<MemoryState, Failure> {
     Ok(limits.fold(machine, |a, b| if b.used() > a.used() { b } else { a }))
 }
 
-/// What this kernel lacks is told once, and the rest works.
-fn warn_of_missing_features() {
-    let features = huge_pages::features();
-    if features.collapse == Some(false) {
-        tell!(
-            "pagewise: this kernel makes no huge pages on request (MADV_COLLAPSE needs Linux 6.1): nothing can be promoted"
-        );
+/// What this kernel lacks is told once, and the rest works. To look at programs for nothing is refused.
+fn require_features(features: Features, arguments: &ManageArguments) -> Result<(), Failure> {
+    let wants_promotions = arguments.policy != HugePolicy::Nothing && !arguments.dry_run;
+    if features.collapse == Some(false) && wants_promotions {
+        return Err(Failure::new(
+            "this kernel makes no huge pages on request (MADV_COLLAPSE needs Linux 6.1), so nothing can be promoted\n\
+             What would be done is shown by --dry-run; in a program that is started with it, `pagewise hugepages --launch` has huge pages \
+             made at the first touch",
+        ));
     }
     if features.split == Some(false) {
         tell!(
@@ -476,4 +480,5 @@ fn warn_of_missing_features() {
             "pagewise: this kernel frees nothing when it splits a huge page (that needs Linux 6.12): bloat is not recovered"
         );
     }
+    Ok(())
 }

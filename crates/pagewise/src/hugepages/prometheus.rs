@@ -113,7 +113,7 @@ fn by_reason(process: &ProcessStatus) -> Vec<(String, f64)> {
         .collect()
 }
 
-const PER_PROCESS: [(&str, &str, &str, Values); 13] = [
+const PER_PROCESS: [(&str, &str, &str, Values); 14] = [
     (
         "resident_bytes",
         "gauge",
@@ -156,6 +156,12 @@ const PER_PROCESS: [(&str, &str, &str, Values); 13] = [
         "gauge",
         "Share of cycles in page walks, where the processor counts them.",
         |process| one(process.overhead),
+    ),
+    (
+        "walk_cycles_estimate_ratio",
+        "gauge",
+        "Share of cycles in page walks, as a model of the TLB has it by what was accessed in a second.",
+        |process| one(process.overhead_estimate),
     ),
     (
         "base_pages_accessed",

@@ -297,21 +297,23 @@ impl Target {
 
     /// Whether the whole region of 2 MiB is mapped now; also if that cannot be told.
     pub(super) fn maps(&self, address: u64) -> bool {
-        let Some(text) = process::maps(self.pid()) else {
-            return true;
-        };
-        let mut mapped_to = address;
-        for mapping in pagewise_attribute::parse_maps(&text).unwrap_or_default() {
-            if (mapping.start..mapping.end).contains(&mapped_to) {
-                mapped_to = mapping.end;
-            }
-        }
-        mapped_to >= address + huge_pages::BYTES
+        process::maps(self.pid()).is_none_or(|text| is_mapped(&text, address))
     }
 
     pub(super) fn area_of(&self, address: u64) -> Option<&Area> {
         area_of(&self.areas, address)
     }
+}
+
+/// Whether these mappings, in the form of `/proc/PID/maps`, leave nothing of the region out.
+fn is_mapped(maps: &str, address: u64) -> bool {
+    let mut mapped_to = address;
+    for mapping in pagewise_attribute::parse_maps(maps).unwrap_or_default() {
+        if (mapping.start..mapping.end).contains(&mapped_to) {
+            mapped_to = mapping.end;
+        }
+    }
+    mapped_to >= address + huge_pages::BYTES
 }
 
 fn tell_overhead(known: &mut Process, counted: Option<f64>) {
@@ -369,6 +371,20 @@ mod tests {
             known.overhead()
         });
         assert_eq!(told, [None, Some(0.3), Some(0.3), Some(0.01)]);
+    }
+
+    #[test]
+    fn a_region_of_which_a_page_was_given_back_is_not_mapped_as_a_whole() {
+        let maps = |text: &str| is_mapped(text, 0x7f00_0020_0000);
+        let whole = "7f0000000000-7f0000300000 rw-p 00000000 00:00 0\n7f0000300000-7f0000400000 r--p 00000000 00:00 0\n";
+        assert!(maps(whole));
+        for (from, to) in [
+            ("7f0000400000", "7f00003ff000"),
+            ("-7f0000300000", "-7f00002ff000"),
+        ] {
+            assert!(!maps(&whole.replacen(from, to, 1)), "{to}");
+        }
+        assert!(!maps(""));
     }
 
     #[test]

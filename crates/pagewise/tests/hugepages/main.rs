@@ -527,6 +527,7 @@ fn pinned_watched_and_interleaved_memory_is_unharmed() {
         ("pinned 8", 0, 0, 0),
         // They are left as they are, both ways.
         ("watched 8", 4, 0, 4),
+        ("guarded 8", 4, 0, 4),
         ("interleaved 8", 0, 4, 0),
     ] {
         let program = Regions::start(folder.path(), mode);
@@ -910,6 +911,35 @@ fn a_process_that_ends_meanwhile_ends_the_manager_and_nothing_else() {
         if ended.code != Some(0) {
             ended.expect_refusal(125, &["no such process"]);
         }
+    }
+    machine.assert_restored();
+}
+
+#[test]
+fn a_process_may_end_while_its_regions_are_made_huge_or_split() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder();
+    const REGIONS: u64 = 512;
+    for (words, options, of_all) in [
+        ("sparse 1024", "--policy linux --rate 100", 0),
+        ("huge 1024", "--policy none --high 0.2 --low 0.1", REGIONS),
+    ] {
+        let mut program = Regions::start(folder.path(), words);
+        assert_eq!(program.huge_regions(), of_all, "{words}");
+        let pid = program.pid();
+        let mut arguments = vec!["hugepages", "--state", "state", "--pid", &pid];
+        arguments.extend("--interval 200ms --cpu 100".split_whitespace());
+        arguments.extend(options.split_whitespace());
+        let manager = start(command(folder.path(), &arguments));
+        let has_begun = || program.huge_regions() != of_all;
+        assert!(within(WITHIN, has_begun), "{words}");
+        let huge = program.huge_regions();
+        program.child.kill().expect("killed");
+        program.child.wait().expect("waited");
+        assert!((1..REGIONS).contains(&huge), "{words}: {huge}");
+        manager.end().expect_code(0);
     }
     machine.assert_restored();
 }

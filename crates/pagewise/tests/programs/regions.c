@@ -12,6 +12,7 @@
  *   remade MIB      as moved, and in huge pages before that
  *   pinned MIB      as sparse, and a pipe holds a page of each region, whose later writes must be seen through it
  *   watched MIB     as sparse in huge pages, watched by a userfaultfd that nobody answers
+ *   guarded MIB     as watched, of which only writes are told
  *   interleaved MIB as sparse, with a policy that spreads it over the nodes of memory
  *   forbidden MIB   as hot, with huge pages switched off for the process
  *   many MIB NUMBER as sparse, and so many children have as much memory of their own
@@ -223,11 +224,11 @@ static size_t pin(void)
 }
 
 /* A page that is freed behind its back would be waited for forever. */
-static size_t watch(void)
+static size_t watch(uint64_t kind, uint64_t features)
 {
 	int watcher = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
-	struct uffdio_api api = { .api = UFFD_API };
-	struct uffdio_register area = { .range = { (uintptr_t)memory, bytes }, .mode = UFFDIO_REGISTER_MODE_MISSING };
+	struct uffdio_api api = { .api = UFFD_API, .features = features };
+	struct uffdio_register area = { .range = { (uintptr_t)memory, bytes }, .mode = kind };
 	if (watcher < 0 || ioctl(watcher, UFFDIO_API, &api) || ioctl(watcher, UFFDIO_REGISTER, &area))
 		fail("userfaultfd");
 	return hold();
@@ -294,7 +295,7 @@ int main(int count, char **words)
 		fail("prctl");
 	if (!strcmp(mode, "interleaved"))
 		interleave();
-	const char *in_huge_pages[] = { "huge", "twins", "gripped", "watched", "remade" };
+	const char *in_huge_pages[] = { "huge", "twins", "gripped", "watched", "guarded", "remade" };
 	int is_huge = 0;
 	for (size_t at = 0; at < sizeof in_huge_pages / sizeof *in_huge_pages; at++)
 		is_huge |= !strcmp(mode, in_huge_pages[at]);
@@ -309,7 +310,9 @@ int main(int count, char **words)
 	else if (!strcmp(mode, "pinned") || !strcmp(mode, "gripped"))
 		bad = pin();
 	else if (!strcmp(mode, "watched"))
-		bad = watch();
+		bad = watch(UFFDIO_REGISTER_MODE_MISSING, 0);
+	else if (!strcmp(mode, "guarded"))
+		bad = watch(UFFDIO_REGISTER_MODE_WP, UFFD_FEATURE_PAGEFAULT_FLAG_WP);
 	else if (!strcmp(mode, "many") && count > 3)
 		bad = multiply(strtoul(words[3], NULL, 10));
 	else if (!strcmp(mode, "shared") || !strcmp(mode, "twins"))
