@@ -230,7 +230,7 @@ fn bytes_of_others(objects: &[ObjectFacts], chosen: &[usize], run: &RunFacts) ->
 /// Locks what is mostly in memory beside sweeps that are followed, where there is room: it has its memory already, but raises no faults, so that
 /// the library would take all of memory for the sweep's own ([`crate::best`]).
 pub(crate) fn lock_beside_sweeps(
-    choices: &mut [Choice],
+    choices: &mut Vec<Choice>,
     objects: &[ObjectFacts],
     run: &RunFacts,
     memory_bytes: u64,
@@ -238,25 +238,44 @@ pub(crate) fn lock_beside_sweeps(
     if !choices.iter().any(Choice::is_followed) {
         return;
     }
-    for at in 0..choices.len() {
-        let kept: u64 = choices.iter().map(|choice| choice.kept_bytes).sum();
-        let object = &objects[choices[at].object];
-        let is_locked = |of: usize| {
-            choices
-                .iter()
-                .any(|choice| choice.object == of && choice.kept_bytes > 0)
+    for (at, object) in objects.iter().enumerate() {
+        let own = choices.iter().position(|choice| choice.object == at);
+        let is_free = match own {
+            Some(own) => !choices[own].acts(),
+            // What is hardly waited for at all has no choice yet.
+            None => object.can_have_rule && object.bytes > memory_bytes / LITTLE,
         };
-        let others = (0..objects.len()).filter(|&of| of != choices[at].object && !is_locked(of));
-        let stays: u64 = others.map(|of| bytes_that_stay(&objects[of])).sum();
-        let left = lock_budget(memory_bytes).saturating_sub(kept + stays);
-        let left = left.min(run.lockable_bytes.unwrap_or(u64::MAX).saturating_sub(kept));
-        if !choices[at].acts()
+        if is_free
             && 2 * bytes_that_stay(object) > object.bytes
-            && object.bytes <= left.min(object.lockable_bytes())
+            && object.bytes
+                <= left_beside(choices, objects, run, memory_bytes, at).min(object.lockable_bytes())
         {
-            choices[at] = lock_beside(choices[at].object, object);
+            let lock = lock_beside(at, object);
+            match own {
+                Some(own) => choices[own] = lock,
+                None => choices.push(lock),
+            }
         }
     }
+}
+
+/// How much of an object may be locked beside what is chosen and what stays of the others, bytes.
+fn left_beside(
+    choices: &[Choice],
+    objects: &[ObjectFacts],
+    run: &RunFacts,
+    memory_bytes: u64,
+    at: usize,
+) -> u64 {
+    let kept: u64 = choices.iter().map(|choice| choice.kept_bytes).sum();
+    let is_locked = |of: usize| {
+        let mut choices = choices.iter();
+        choices.any(|choice| choice.object == of && choice.kept_bytes > 0)
+    };
+    let others = (0..objects.len()).filter(|&of| of != at && !is_locked(of));
+    let stays: u64 = others.map(|of| bytes_that_stay(&objects[of])).sum();
+    let left = lock_budget(memory_bytes).saturating_sub(kept + stays);
+    left.min(run.lockable_bytes.unwrap_or(u64::MAX).saturating_sub(kept))
 }
 
 /// What may still be locked, and what is not.

@@ -367,6 +367,12 @@ fn what_stays_beside_a_sweep_that_is_read_ahead_of_is_locked_where_there_is_room
     };
     assert_eq!(locked(&objects, None), Some("lock"));
     assert_eq!(locked(&objects, Some(100)), Some("nothing"), "not allowed");
+    // Hardly anything is waited for it, or it is small.
+    let mut seldom = objects.clone();
+    seldom[0].stall_ns = 5;
+    assert_eq!(locked(&seldom, None), Some("lock"));
+    seldom[0].bytes = 8 * MIB;
+    assert_eq!(locked(&seldom, None), None);
     // It is not there.
     let mut away = objects.clone();
     away[0].resident_share = Some(0.8);

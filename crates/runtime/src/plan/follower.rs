@@ -362,6 +362,7 @@ impl Follower {
         let came = Came {
             all: came,
             kept: self.kept_came,
+            at_ns: self.newest_ns,
         };
         let Some(growth) = &mut self.growth else {
             return;
