@@ -47,8 +47,12 @@ pub(crate) const LEAST_STALLED: f64 = 0.02;
 const LEAST_RESERVE: u64 = 6 << 20;
 /// In less memory, what is not reserved is too little to keep anything or to read ahead.
 const LEAST_MEMORY: u64 = 12 << 20;
-/// What a stream needs beside what it keeps: read ahead and not yet dropped. Of a sweep that is only followed, left to what may be beside it.
+/// What a stream needs beside what it keeps: read ahead and not yet dropped. The preloaded library reads a 32nd of memory ahead, at most in chunks of
+/// a quarter of that, and drops what lies two or three of these behind.
 const STREAM_WINDOW: u64 = 16 << 20;
+const STREAM_WINDOW_SHARE: u64 = 16;
+/// Of a sweep that is only followed, left to what may be beside it.
+const FOLLOWED_WINDOW: u64 = 16 << 20;
 /// A page that comes back this often on average is used again and again.
 pub(crate) const RETURNS: f64 = 1.5;
 /// An object of which more is in memory all the time is mostly found there: swap-ins do not tell how often. One that is swept
@@ -163,6 +167,7 @@ pub(crate) fn choose(
         has_others: bytes_beside_sweeps(objects, &chosen, run)
             .is_none_or(|bytes| bytes > memory_bytes / LITTLE),
         lockable: run.lockable_bytes.unwrap_or(u64::MAX),
+        stream_window: STREAM_WINDOW.min(memory_bytes / STREAM_WINDOW_SHARE),
         without_lock: (0..objects.len()).collect(),
         unlocked: memory_bytes,
         may_harm: manner != Manner::Careful || run.stalled_share() >= THRASHING,
@@ -292,6 +297,7 @@ struct Budget {
     left_of_streamed: f64,
     /// There is more than sweeps, as far as is known: in other parts of the run it may need what is locked.
     has_others: bool,
+    stream_window: u64,
     /// Objects of which nothing is locked.
     without_lock: Vec<usize>,
     unlocked: u64,
@@ -354,9 +360,12 @@ impl Budget {
 }
 
 /// What an object has more use for than one that is to be locked. How often pages are accessed while they are in memory leaves no trace
-/// in swap-ins, so that no gain of the other's is known to make up for it.
+/// in swap-ins, so that no gain of the other's is known to make up for it. Of two that are swept, pages are wanted by turns: how long they are out
+/// says when their turn is, and how often it comes is known.
 fn bytes_in_use(object: &ObjectFacts, locked: &ObjectFacts) -> u64 {
+    let are_swept = object.is_swept() && locked.is_swept();
     let rates = object.wanted_rate.zip(locked.wanted_rate);
+    let rates = rates.filter(|_| !are_swept);
     match rates.is_some_and(|(rate, of_locked)| rate >= MORE_WANTED * of_locked) {
         true => object.bytes,
         false => bytes_that_stay(object),
@@ -502,11 +511,11 @@ fn stream(
             })
         } else if again {
             let why_not_ahead = budget.why_not_ahead(object);
-            // What is followed finds out itself whether it can keep more.
-            let is_followed = why_not_ahead.as_ref().is_none_or(|not| not.is_followed);
-            let window = match is_followed {
-                true => STREAM_WINDOW.min(left / 4),
-                false => 0,
+            let window = match &why_not_ahead {
+                None => budget.stream_window.min(left / 4),
+                // What is followed finds out itself whether it can keep more.
+                Some(not) if not.is_followed => FOLLOWED_WINDOW.min(left / 4),
+                Some(_) => 0,
             };
             let keep = (left - window).min(object.lockable_bytes());
             budget.take(at, keep);
