@@ -41,6 +41,8 @@ const BEGINNING: u64 = 32;
 const HARDLY_EVER: f64 = 0.4;
 /// and its first part less than so many.
 const MORE_SELDOM: f64 = 0.6;
+/// and its last part more than so many.
+const MORE_OFTEN: f64 = 1.05;
 /// A phase counts if it has this share of an object's swap-ins.
 const LEAST_PHASE: f64 = 0.1;
 /// Who waits all the time does something now and then all the same.
@@ -184,13 +186,24 @@ impl ObjectFacts {
     }
 
     /// The same, and that it is no chance: the beginning, which the kernel may have kept for a while, or which may be hot, comes back more seldom
-    /// than what follows, and that more seldom than the rest.
+    /// than what follows, that more seldom than the rest, and the end, which is in all sweeps, more often.
     pub(crate) fn surely_begins_ever_later(&self) -> bool {
         let returns = |part| self.returns_at_start(self.bytes / part);
         let graded = returns(BEGINNING).zip(returns(FIRST_PART));
-        graded.is_some_and(|(beginning, first)| {
+        let begins = graded.is_some_and(|(beginning, first)| {
             beginning < HARDLY_EVER && beginning < first && first < MORE_SELDOM
-        })
+        });
+        begins
+            && self
+                .returns_at_end(FIRST_PART)
+                .is_some_and(|end| end > MORE_OFTEN)
+    }
+
+    /// How often a page of the last of so many parts came back, in terms of one of the whole.
+    fn returns_at_end(&self, parts: u64) -> Option<f64> {
+        let before = self.returns_at_start(self.bytes - self.bytes / parts)?;
+        let parts = parts as f64;
+        Some(parts - (parts - 1.0) * before)
     }
 
     fn returns_at_start(&self, bytes: u64) -> Option<f64> {

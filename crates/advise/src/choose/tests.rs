@@ -586,6 +586,14 @@ fn of_a_triangle_whose_start_is_seldom_used_the_end_is_kept() {
         begins([50, 120, 190, 260])[..],
         [Action::Lock { .. }]
     ));
+    // A start that the kernel kept for a while, of few sweeps, is as graded; but its end is as the middle.
+    let cells = |end: u64| {
+        let middle = [50, 120, 190, 260].into_iter().chain([400; 24]);
+        actions(&[read(middle.chain([end; 4]).collect())], 500)
+    };
+    let kept = cells(360);
+    assert!(matches!(kept[..], [Action::Stream { .. }]), "{kept:?}");
+    assert!(matches!(cells(420)[..], [Action::Lock { .. }]));
     for kept_or_hot in [[20, 390, 400, 400], [200, 200, 200, 200], [20, 20, 20, 20]] {
         let action = begins(kept_or_hot);
         assert!(matches!(action[..], [Action::Stream { .. }]), "{action:?}");
