@@ -30,8 +30,8 @@ pub enum Pattern {
     Loop,
     /// In equal steps of more than one page.
     Strided,
-    /// The same pages again and again, each about once a round, in no order of their addresses: a list that is followed from
-    /// its first node to its last.
+    /// The same pages again and again, each about once or twice a round, in no order of their addresses: a list that is followed from
+    /// its first node to its last, or a ring that is written at one place and read at another.
     UnorderedLoop,
     /// In no order.
     Random,
@@ -101,6 +101,9 @@ const AGAIN: f64 = 1.5;
 /// Of the returns in a loop, so many are about as long as each other. Accesses at random have 0.25 where the memory is small beside
 /// the object, and 0.4 where it is about as large.
 const AS_LONG: f64 = 0.6;
+/// Or are of two lengths, each of about half of them: a ring that is written at one place and read at another. At random the two have
+/// at most 0.83, where memory is nearly as large as the object.
+const OF_TWO_LENGTHS: f64 = 0.9;
 /// A hot set: its pages come back this often.
 const HOT_ROUNDS: f64 = 16.0;
 /// And are at most this many (1 MiB).
@@ -207,7 +210,10 @@ impl Stats {
             };
             (pattern, self.share(self.near))
         } else {
-            let as_long = self.reuse.share_as_long();
+            let as_long = match self.reuse.share_of_two_lengths() {
+                both if both > OF_TWO_LENGTHS => both,
+                _ => self.reuse.share_as_long(),
+            };
             let disorder = 1.0 - self.share(self.near.max(self.strided));
             match again {
                 true if as_long > AS_LONG => (Pattern::UnorderedLoop, as_long),

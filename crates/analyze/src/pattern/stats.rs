@@ -173,14 +173,32 @@ impl Reuses {
 
     /// The share of those that are about as long as each other, 0 to 1: the most that lie within a doubling.
     pub(super) fn share_as_long(&self) -> f64 {
-        let within_doubling = |at: usize| {
-            let first = &self.0[at];
+        let most = self.doublings().map(|(_, count)| count).max();
+        most.unwrap_or(0) as f64 / self.count().max(1) as f64
+    }
+
+    /// The same of two lengths, of which each may have the half at most: of pages that are passed by twice in a round.
+    pub(super) fn share_of_two_lengths(&self) -> f64 {
+        let half = self.count().div_ceil(2);
+        let both = self.doublings().flat_map(|(number, count)| {
+            let others = self.doublings();
+            let apart = others.filter(move |(other, _)| *other >= number + 2);
+            apart.map(move |(_, other)| count.min(half) + other.min(half))
+        });
+        both.max().unwrap_or(0) as f64 / self.count().max(1) as f64
+    }
+
+    /// How many lie within each doubling, by its first bucket.
+    fn doublings(&self) -> impl Iterator<Item = (u8, u64)> {
+        let buckets = self.0.iter().enumerate();
+        buckets.map(|(at, first)| {
             let next = self.0.get(at + 1);
             let next = next.filter(|next| next.number == first.number + 1);
-            first.count + next.map_or(0, |next| next.count)
-        };
-        let most = (0..self.0.len()).map(within_doubling).max();
-        most.unwrap_or(0) as f64 / self.count().max(1) as f64
+            (
+                first.number,
+                first.count + next.map_or(0, |next| next.count),
+            )
+        })
     }
 
     fn mean_pages(&self) -> Option<f64> {

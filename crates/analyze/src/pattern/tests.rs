@@ -114,6 +114,17 @@ fn a_list_that_is_followed_again_and_again_is_a_loop_in_no_order() {
 }
 
 #[test]
+fn a_ring_that_is_written_at_one_place_and_read_at_another_is_a_loop_in_no_order() {
+    for behind in [1500, 2000, 2700] {
+        let both = (0..6 * 3000u64).flat_map(|word| {
+            let read = word.checked_sub(behind);
+            std::iter::once(word).chain(read).map(|word| word % 3000)
+        });
+        assert_eq!(pattern_of(both), Some(Pattern::UnorderedLoop), "{behind}");
+    }
+}
+
+#[test]
 fn accesses_at_random_in_a_memory_of_any_size_are_no_loop() {
     const PAGES: u64 = 2048;
     for memory in [200, 500, 1000, 1500, 1900] {
