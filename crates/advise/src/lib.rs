@@ -259,6 +259,11 @@ pub(crate) fn advise(
     let mut is_help_unnamed = false;
     for choice in choices {
         let subject = &subjects[choice.object];
+        // What is only locked beside others' sweeps is nobody's concern where it is not.
+        let is_locked = choice.acts() && subject.target.is_ok();
+        if !choose::is_costly(&facts[choice.object], &run) && !is_locked {
+            continue;
+        }
         match subject.target.clone() {
             Ok(target) => {
                 kept.push(choice.clone());

@@ -159,7 +159,8 @@ impl FaultEvents {
         }
     }
 
-    /// The kernel tells of no faults until [`FaultEvents::go_on`], which costs less than to stop and to look for threads anew.
+    /// The kernel tells of no faults of the threads that are followed until [`FaultEvents::go_on`], which costs less than to stop and to look
+    /// for threads anew.
     ///
     /// # Errors
     /// Why not: an errno; a filter of system calls, say.

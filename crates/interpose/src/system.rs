@@ -427,30 +427,29 @@ pub fn wake(word: &AtomicU32) {
 
 /// Major faults of this process so far.
 pub fn major_faults() -> u64 {
-    usage().ru_majflt as u64
+    usage(libc::RUSAGE_SELF).ru_majflt as u64
 }
 
-/// Minor and major faults of this process so far, those on behalf of its system calls included.
-pub fn faults() -> u64 {
-    let usage = usage();
-    (usage.ru_minflt + usage.ru_majflt) as u64
+/// Minor and major faults of this process so far, those on behalf of its system calls included, but for this thread's.
+pub fn faults_of_others() -> u64 {
+    let faults = |of| {
+        let usage = usage(of);
+        (usage.ru_minflt + usage.ru_majflt) as u64
+    };
+    faults(libc::RUSAGE_SELF).saturating_sub(faults(libc::RUSAGE_THREAD))
 }
 
-fn usage() -> libc::rusage {
+fn usage(of: libc::c_int) -> libc::rusage {
     // SAFETY: all zeros is a valid rusage.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: a valid place for the answer.
-    unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
+    unsafe { libc::getrusage(of, &raw mut usage) };
     usage
 }
 
 /// Minor faults of this thread so far, those on behalf of its system calls included.
 pub fn thread_faults() -> u64 {
-    // SAFETY: all zeros is a valid rusage.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: a valid place for the answer.
-    unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
-    usage.ru_minflt as u64
+    usage(libc::RUSAGE_THREAD).ru_minflt as u64
 }
 
 /// Whether the kernel frees the zeros of a huge page that it splits. It has since the change that brought this switch, which is

@@ -46,24 +46,22 @@ impl Choice {
         is_lock || self.is_read_ahead()
     }
 
-    /// The same with half of the fixed part that is kept of a sweep, of which it is to be seen then whether it can be more. `None`: there is none.
+    /// The same with half of the fixed part that is kept of a sweep. `None`: there is none.
     pub(crate) fn halved(&self) -> Option<Self> {
         let mut halved = self.clone();
-        let (keep, more) = match &mut halved.action {
+        let keep = match &mut halved.action {
             Action::Lock {
                 keep_bytes: Some(keep),
-                keep_more,
                 ranges,
-            } if ranges.is_empty() => (keep, keep_more),
+                ..
+            } if ranges.is_empty() => keep,
             Action::Stream {
                 keep_bytes: Some(keep),
-                keep_more,
                 ..
-            } => (keep, keep_more),
+            } => keep,
             _ => return None,
         };
         *keep /= 2;
-        *more = true;
         halved.kept_bytes = *keep;
         (halved.kept_bytes >= PAGE).then_some(halved)
     }

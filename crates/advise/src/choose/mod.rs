@@ -47,8 +47,8 @@ pub(crate) const LEAST_STALLED: f64 = 0.02;
 const LEAST_RESERVE: u64 = 6 << 20;
 /// In less memory, what is not reserved is too little to keep anything or to read ahead.
 const LEAST_MEMORY: u64 = 12 << 20;
-/// What a stream needs beside what it keeps: read ahead and not yet dropped. The preloaded library reads a 32nd of memory ahead, at most in chunks of
-/// a quarter of that, and drops what lies two or three of these behind.
+/// What a stream needs beside what it keeps: read ahead and not yet dropped. Of more than 48 MiB the preloaded library reads a 32nd ahead, in chunks of
+/// a quarter of that at most, and drops what lies two or three of these behind; where that is more than this, there is the reserve besides.
 const STREAM_WINDOW: u64 = 16 << 20;
 const STREAM_WINDOW_SHARE: u64 = 16;
 /// Of a sweep that is only followed, left to what may be beside it.

@@ -188,7 +188,7 @@ impl Stats {
         if self.swap_ins < FEWEST {
             return None;
         }
-        let reuse = self.reuse.median();
+        let mut reuse = self.reuse.median();
         let pages = distinct.or_else(|| self.hot_pages());
         let hot = pages.is_some_and(|pages| {
             pages <= HOT_PAGES && self.swap_ins as f64 > HOT_ROUNDS * pages as f64
@@ -211,7 +211,11 @@ impl Stats {
             (pattern, self.share(self.near))
         } else {
             let as_long = match self.reuse.share_of_two_lengths() {
-                both if both > OF_TWO_LENGTHS => both,
+                both if both > OF_TWO_LENGTHS => {
+                    // The two make up a round.
+                    reuse = self.reuse.twice_the_mean();
+                    both
+                }
                 _ => self.reuse.share_as_long(),
             };
             let disorder = 1.0 - self.share(self.near.max(self.strided));

@@ -188,6 +188,16 @@ impl Reuses {
         both.max().unwrap_or(0) as f64 / self.count().max(1) as f64
     }
 
+    /// Of pages that are passed by twice in a round, that.
+    pub(super) fn twice_the_mean(&self) -> Option<Reuse> {
+        let sum = |of: fn(&Bucket) -> u64| self.0.iter().map(of).sum::<u64>();
+        let count = Some(self.count()).filter(|&count| count > 0)?;
+        Some(Reuse {
+            pages: 2 * sum(|bucket| bucket.pages) / count,
+            ns: 2 * sum(|bucket| bucket.ns) / count,
+        })
+    }
+
     /// How many lie within each doubling, by its first bucket.
     fn doublings(&self) -> impl Iterator<Item = (u8, u64)> {
         let buckets = self.0.iter().enumerate();

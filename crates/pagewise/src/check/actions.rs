@@ -109,8 +109,10 @@ fn io_hints(facts: &HostFacts) -> Item {
 /// What the kernel does with huge pages from outside.
 fn acts(features: &Features) -> &'static str {
     match (features.collapse, features.split, features.frees_zeros) {
-        (None, _, _) => "no huge page was free to try it with",
-        (Some(false), _, _) => "no promotion on request: MADV_COLLAPSE needs Linux 6.1",
+        (None, _, _) => "it could not be tried: no huge page was free, or it is not permitted",
+        (Some(false), _, _) => {
+            "no promotion on request: MADV_COLLAPSE needs Linux 6.1 with huge pages"
+        }
         (_, Some(true), Some(true)) => "promotion, and recovery of bloat",
         (_, Some(true), _) => {
             "promotion; a split frees no zeros, so bloat stays: that needs Linux 6.12"
@@ -214,7 +216,7 @@ mod tests {
             (Some(true), Some(true), None, "frees no zeros"),
             (Some(true), Some(false), None, "not split on request"),
             (Some(false), None, None, "MADV_COLLAPSE needs Linux 6.1"),
-            (None, None, None, "no huge page was free"),
+            (None, None, None, "could not be tried"),
         ] {
             let features = Features {
                 collapse,

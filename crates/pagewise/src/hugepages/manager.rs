@@ -466,7 +466,7 @@ fn require_features(features: Features, arguments: &ManageArguments) -> Result<(
     let wants_promotions = arguments.policy != HugePolicy::Nothing && !arguments.dry_run;
     if features.collapse == Some(false) && wants_promotions {
         return Err(Failure::new(
-            "this kernel makes no huge pages on request (MADV_COLLAPSE needs Linux 6.1), so nothing can be promoted\n\
+            "this kernel makes no huge pages on request (MADV_COLLAPSE needs Linux 6.1 with huge pages), so nothing can be promoted\n\
              What would be done is shown by --dry-run; in a program that is started with it, `pagewise hugepages --launch` has huge pages \
              made at the first touch",
         ));

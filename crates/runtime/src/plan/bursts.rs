@@ -12,7 +12,7 @@ pub(super) struct Bursts {
     is_silent: bool,
     /// The kernel refused to be silent for a while.
     is_refused: bool,
-    /// Of the whole process, when they were last counted.
+    /// Of the whole process but this thread, when they were last counted.
     faults: u64,
 }
 
@@ -37,12 +37,12 @@ impl Bursts {
 
     /// From here on faults are counted that are not all heard.
     pub(super) fn begin(&mut self) {
-        self.faults = system::faults();
+        self.faults = system::faults_of_others();
     }
 
     /// How many faults there were since this was last asked, heard or not.
     pub(super) fn count(&mut self) -> u64 {
-        let before = std::mem::replace(&mut self.faults, system::faults());
+        let before = std::mem::replace(&mut self.faults, system::faults_of_others());
         self.faults.saturating_sub(before)
     }
 

@@ -48,6 +48,9 @@ const COUNTED: usize = 256;
 /// To drop a page that was written takes more than so many times as long as to read one in.
 const DROPPED_WRITTEN: u64 = 2;
 
+/// Without faults for so long, nothing is to be begun.
+const MOVES_NS: u64 = 1_000_000_000;
+
 /// Without faults for so long, nothing is read in.
 const STANDS_STILL_NS: u64 = 5_000_000;
 
@@ -218,11 +221,11 @@ impl Follower {
         self.of == Followed::of(object)
     }
 
-    /// Goes on with the object as it is now: blocks may have come or gone.
-    pub(super) fn keep_up(&mut self, object: &Object) {
+    /// Goes on with the object as it is now: blocks may have come or gone. Whether any did.
+    pub(super) fn keep_up(&mut self, object: &Object) -> bool {
         let region = swept(object);
         if region == *self.region() {
-            return;
+            return false;
         }
         self.trial.set_round((region.len() / PAGE) as u64);
         self.watch.set_object((region.len() / PAGE) as u64);
@@ -230,6 +233,7 @@ impl Follower {
         self.drops = Drops::new(&region);
         self.probes = Probes::new(region.clone());
         self.sweep.reshape(region, object.grain);
+        true
     }
 
     pub(super) fn region(&self) -> &Range<usize> {
@@ -364,7 +368,8 @@ impl Follower {
             kept: self.kept_came,
             at_ns: self.newest_ns,
         };
-        let Some(growth) = &mut self.growth else {
+        // Before its first fault there is no time to reckon from.
+        let Some(growth) = self.growth.as_mut().filter(|_| self.newest_ns > 0) else {
             return;
         };
         let was_trying = growth.is_trying();
@@ -518,24 +523,33 @@ impl Follower {
 
     /// Whether anything is to be decided soon for which all faults must be heard.
     pub(super) fn needs_faults(&self, now_ns: u64) -> bool {
+        let is_moving = now_ns.saturating_sub(self.newest_ns) < MOVES_NS;
         let is_another_phase = self.phase != calls::phase();
-        let may_begin = self.may_read_ahead && !self.gain.rests_at(now_ns);
+        let may_begin = is_another_phase || !self.gain.rests_at(now_ns);
         let may_grow = self.growth.as_ref().is_some_and(|it| !it.is_settled());
         let is_asking = self.is_wanted || self.worth.is_resting();
-        is_another_phase || may_begin || may_grow || is_asking || self.is_working()
+        self.may_read_ahead && is_moving && may_begin || may_grow || is_asking || self.is_working()
+    }
+
+    /// A fault of its sweep, of a burst.
+    pub(super) fn hear_burst(&mut self, fault: Fault) {
+        self.newest_ns = self.newest_ns.max(fault.time_ns);
     }
 
     /// Whether enough was heard to know what the lock of its fixed part is worth, where so many faults of the sweep were.
     pub(super) fn has_heard_enough(&self, faults: u64) -> bool {
         let round = (self.region().len() / PAGE) as u64;
-        self.of.locked == 0
-            || self.worth.rounds() >= quiet::ROUNDS
-            || faults >= quiet::ROUNDS * round
+        // Of one that stands still nothing more can be heard; what its lock costs elsewhere is.
+        let nothing_to_hear = self.of.locked == 0 || faults == 0;
+        nothing_to_hear || self.worth.rounds() >= quiet::ROUNDS || faults >= quiet::ROUNDS * round
     }
 
     /// All faults are heard again, after a while in which they were not.
     pub(super) fn hear_again(&mut self, memory: Memory) {
         self.worth.hear_again(memory.now);
+        if let Some(growth) = &mut self.growth {
+            growth.hear_again();
+        }
     }
 
     /// Whether it may read ahead: memory for that is shared with the others that may.

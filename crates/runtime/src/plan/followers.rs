@@ -96,13 +96,17 @@ impl Followers {
             plan.status.at_least(Total::UnfollowedSweeps, beyond);
         }
         let alive = &alive[..count];
+        let mut is_other = false;
         for place in self.places.iter_mut() {
             let Some(follower) = place else {
                 continue;
             };
             match alive.iter().find(|object| follower.is_of(object)) {
-                Some(object) => follower.keep_up(object),
-                None => *place = None,
+                Some(object) => is_other |= follower.keep_up(object),
+                None => {
+                    *place = None;
+                    is_other = true;
+                }
             }
         }
         for object in alive {
@@ -112,11 +116,14 @@ impl Followers {
             }
             if let Some(free) = self.places.iter_mut().find(|place| place.is_none()) {
                 *free = Some(Follower::new(plan, object));
+                is_other = true;
             }
         }
         let last = self.places.iter().rposition(Option::is_some);
         self.used = last.map_or(0, |last| last + 1);
-        self.end_quiet();
+        if is_other {
+            self.end_quiet();
+        }
     }
 
     /// Only bursts of the program's faults need be heard.
@@ -165,7 +172,11 @@ impl Followers {
 
     /// A fault of such a burst.
     pub(super) fn hear_burst(&mut self, fault: Fault) {
-        self.quiet.hear(self.place_of(fault));
+        let of = self.place_of(fault);
+        self.quiet.hear(of);
+        if let Some(follower) = of.and_then(|index| self.places[index].as_mut()) {
+            follower.hear_burst(fault);
+        }
     }
 
     /// The follower that sweeps there.

@@ -18,8 +18,8 @@ const WORTH_SHARE: u64 = 16;
 const LEAST: u64 = 256;
 /// Of what is kept besides, at least so large a part must be saved in a round.
 const LEAST_SAVED: u64 = 2;
-/// Each page must not take longer therefore, but for chance: such a part.
-const HARDER: u128 = 16;
+/// The round must not take longer therefore, but for chance: such a part.
+const SLOWER: u64 = 16;
 /// Rounds until it is tried again, so many times as many with each failure,
 const REST_ROUNDS: u64 = 4;
 const REST_FACTOR: u64 = 4;
@@ -51,9 +51,7 @@ enum State {
 /// What a round took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Round {
-    /// Pages that had to come,
-    all: u64,
-    /// and without those that come once, as they are kept from here on.
+    /// Pages that had to come, without those that come once, as they are kept from here on.
     came: u64,
     ns: u64,
 }
@@ -61,16 +59,14 @@ struct Round {
 impl Round {
     /// Whether so many pages more that are kept save what they should, where the round before was that.
     fn saves(self, before: Self, pages: u64) -> bool {
-        self.came + pages / LEAST_SAVED <= before.came && !self.is_harder(before)
+        self.came + pages / LEAST_SAVED <= before.came && !self.is_slower(before)
     }
 
-    /// Whether each page took longer than in the round before. In the room that is left, what is used all the time has to be passed over again
+    /// Whether it took longer than the round before. In the room that is left, what is used all the time has to be passed over again
     /// and again before a page is found that may leave: a sweep beside a table, of which 11 MiB more of 82 were kept, took 1.09 times as
     /// long although 3 % fewer pages came.
-    fn is_harder(self, before: Self) -> bool {
-        let [now, then] = [(self, before), (before, self)]
-            .map(|(of, other)| u128::from(of.ns) * u128::from(other.all));
-        now * HARDER > then * (HARDER + 1)
+    fn is_slower(self, before: Self) -> bool {
+        self.ns.saturating_sub(before.ns) > before.ns / SLOWER
     }
 }
 
@@ -120,9 +116,17 @@ impl Growth {
     /// Nothing is tried, nor will be soon.
     pub(super) fn is_settled(&self) -> bool {
         match self.state {
-            State::Seeing => self.is_full,
+            // Of one that stands still there is nothing to be seen.
+            State::Seeing => self.is_full || self.swept == 0,
             State::Trying { .. } => false,
             State::Resting { .. } => true,
+        }
+    }
+
+    /// Faults were not heard, and are from here on: a round is to be seen as a whole.
+    pub(super) fn hear_again(&mut self) {
+        if self.state == State::Seeing {
+            self.begin(State::Seeing);
         }
     }
 
@@ -177,10 +181,8 @@ impl Growth {
             State::Seeing | State::Resting { .. } => 0,
         };
         let kept = came.kept.saturating_sub(begun.kept);
-        let all = came.all.saturating_sub(begun.all);
         Round {
-            all,
-            came: all - kept.min(new),
+            came: came.all.saturating_sub(begun.all) - kept.min(new),
             ns: came.at_ns.saturating_sub(begun.at_ns),
         }
     }
@@ -334,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn where_each_page_takes_longer_it_is_given_back() {
+    fn where_a_round_takes_longer_it_is_given_back() {
         for (at_ns, change) in [(20_500, Change::More(300)), (21_000, Change::Less(400))] {
             let mut growth = trying(1000);
             let came = Came {

@@ -295,6 +295,7 @@ impl Helper {
             self.events.stop();
             self.followers.end_quiet();
             self.bursts.forget();
+            self.aside.come_back();
             self.is_following = false;
             self.begin_window(system::major_faults(), now_ns);
         }

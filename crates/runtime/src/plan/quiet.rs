@@ -8,6 +8,8 @@
 
 /// All are heard until so many times as many came as memory holds,
 const MEMORIES: u64 = 2;
+/// (where that takes longer, it counts as so many times as many),
+const MOST_MEMORIES: u64 = 8;
 /// and of each sweep that stands for a lock, so many rounds.
 pub(super) const ROUNDS: u64 = 2;
 /// Then few are, for so many times as long as that took; twice as long each time, at most so many times.
@@ -18,7 +20,7 @@ const WINDOWS: u64 = 2;
 /// Of a sweep that had at least one of so many faults,
 const LEAST_SHARE: u64 = 16;
 /// more than one in so many must be left.
-const FEWER: u64 = 2;
+const FEWER: u128 = 2;
 /// Of so many faults at least it can be told.
 const LEAST_HEARD: u64 = 256;
 
@@ -47,7 +49,9 @@ impl<const PLACES: usize> Heard<PLACES> {
         let mut places = self.of.iter().zip(before.of);
         places.any(|(&now, then)| {
             let had_part = then * LEAST_SHARE >= before.all;
-            had_part && then > 0 && now * before.all * FEWER < then * self.all
+            let parts = [(now, before.all), (then, self.all)];
+            let [now, then] = parts.map(|(of, all)| u128::from(of) * u128::from(all));
+            had_part && then > 0 && now * FEWER < then
         })
     }
 }
@@ -128,7 +132,7 @@ impl<const PLACES: usize> Quiet<PLACES> {
                 self.state = State::Bursts {
                     since: now,
                     window: now,
-                    length,
+                    length: length.min(MOST_MEMORIES * memory),
                     before,
                 };
                 Some(Turn::Begins)
