@@ -297,6 +297,7 @@ struct Budget {
     left_of_streamed: f64,
     /// There is more than sweeps, as far as is known: in other parts of the run it may need what is locked.
     has_others: bool,
+    /// What is left free for a sweep that is read ahead of, bytes.
     stream_window: u64,
     /// Objects of which nothing is locked.
     without_lock: Vec<usize>,

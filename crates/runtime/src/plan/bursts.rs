@@ -53,7 +53,7 @@ impl Bursts {
         self.is_silent
     }
 
-    /// Faults are told again; false: only to who asks for them anew.
+    /// Faults are told again. If the kernel refuses that, nobody is followed any more, so that the next look for threads asks anew.
     pub(super) fn listen(&mut self, events: &mut FaultEvents) {
         if std::mem::take(&mut self.is_silent) && events.go_on().is_err() {
             self.is_refused = true;
@@ -61,7 +61,7 @@ impl Bursts {
         }
     }
 
-    /// What was told meanwhile is as old as the silence.
+    /// Nobody is followed any more: who is from here on is heard.
     pub(super) fn forget(&mut self) {
         self.is_silent = false;
     }

@@ -176,8 +176,8 @@ mod tests {
 
     const MEMORY: u64 = 1000;
 
-    /// Faults, of which these many in a hundred are of the sweep at the first place, until there is a turn; one in `bursts` is heard then. How
-    /// many there were.
+    /// Faults, of which these many in a hundred are of the sweep at the first place, until there is a turn; of bursts every fourth hundred is heard.
+    /// How many there were.
     fn until_turn(quiet: &mut Quiet<2>, now: &mut u64, of_sweep: u64, turn: Turn) -> u64 {
         let began = *now;
         for fault in 0..1_000_000 {
