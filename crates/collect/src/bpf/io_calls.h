@@ -204,6 +204,7 @@ int BPF_PROG(io_begins, struct pt_regs *regs, long number)
 		cpu->lost++;
 		io->start = 0;
 	}
+	io->thread = task->pid;
 	if (!take_files(io, task, call, arguments))
 		return 0;
 #pragma unroll
@@ -211,7 +212,6 @@ int BPF_PROG(io_begins, struct pt_regs *regs, long number)
 		if (io->sides[side].inode)
 			io->sides[side].number = number_of_file(id, io->sides[side].inode, io->sides[side].file, space);
 	}
-	io->thread = task->pid;
 	io->space = space;
 	io->call = call;
 	io->path = 0;
@@ -221,6 +221,11 @@ int BPF_PROG(io_begins, struct pt_regs *regs, long number)
 		io->path = path_of_worker(cpu, task, space, &registers);
 	}
 	io->wish = wish_of(io->path);
+	if (*(volatile __u32 *)&io->thread != (__u32)task->pid) {
+		/* Another thread's call began there meanwhile, on another processor. */
+		cpu->lost++;
+		return 0;
+	}
 	io->start = now(cpu);
 	return 0;
 }

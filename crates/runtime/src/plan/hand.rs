@@ -143,6 +143,8 @@ impl Work {
                     self.note_cost(system::thread_time_ns().saturating_sub(began_ns), pages);
                     plan.status.add_to_rule(self.rule, self.counts, pages);
                 }
+                // A block has gone since that look; what is still there was advised (mm/madvise.c).
+                Err(libc::ENOMEM) => {}
                 Err(errno) => plan.status.refused(self.rule, errno),
             }
         }
