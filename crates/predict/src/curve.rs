@@ -1,13 +1,6 @@
 //! From a recording to swap-ins and run time at each size of memory.
 
 use pagewise_simulate::Cost;
-use pagewise_simulate::Level;
-use pagewise_simulate::Models;
-use pagewise_simulate::Outcome;
-use pagewise_simulate::PolicyKind;
-use pagewise_simulate::Reference;
-use pagewise_simulate::Settings;
-use pagewise_simulate::Simulation;
 use pagewise_trace::EventCount;
 use pagewise_trace::Trace;
 
@@ -24,6 +17,7 @@ use crate::looked_rounds::RoundsOfRegions;
 use crate::looks;
 use crate::looks::Hot;
 use crate::objects::Objects;
+use crate::passing::Passing;
 use crate::rates::Rates;
 use crate::sampling::Sampling;
 use crate::stays;
@@ -38,8 +32,6 @@ const LEAST_EVICTIONS: u64 = 1000;
 /// accesses that left no mark are made up. The first is the best guess, the others bound it.
 const ASSUMPTIONS: [(usize, bool); 3] = [(10, true), (5, true), (40, false)];
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
-/// References given to the simulator at once.
-const CHUNK: usize = 4096;
 /// Who waits for less of the time than this has [enough memory](Model::enough_bytes).
 pub const ENOUGH_SHARE: f64 = 0.01;
 /// How exactly that is looked for, as a share of the peak.
@@ -85,6 +77,7 @@ pub enum Treatment {
 struct References {
     steps: Vec<Step>,
     pages_each: f64,
+    passing: Passing,
 }
 
 /// What happens with some memory.
@@ -97,7 +90,13 @@ struct Counts {
 impl References {
     /// In memory of so many pages.
     fn simulate(&self, pages: u64) -> Counts {
-        let outcome = simulate(&self.steps, scaled(pages, 1.0 / self.pages_each));
+        self.simulate_some(&self.steps, pages)
+    }
+
+    /// Some of the steps.
+    fn simulate_some<'a>(&self, steps: impl IntoIterator<Item = &'a Step>, pages: u64) -> Counts {
+        let passing = self.passing.of_each(self.pages_each);
+        let outcome = passing.simulate(steps, scaled(pages, 1.0 / self.pages_each));
         Counts {
             swap_ins: scaled(outcome.swap_reads, self.pages_each),
             evictions: scaled(outcome.evictions, self.pages_each),
@@ -196,6 +195,8 @@ impl Model {
         // How many there are for each that was chosen, not how many there should be.
         let sampled = history.keys.iter().filter(|&&key| sampling.takes(key));
         let pages_each = history.keys.len() as f64 / sampled.count().max(1) as f64;
+        let waited = Waited::read(trace)?;
+        let passing = Passing::of(trace.meta(), waited.swap_in_ns());
         let build = |(share, unnoticed)| -> Result<References, PredictError> {
             let told = Told {
                 rates: &rates,
@@ -210,7 +211,11 @@ impl Model {
                 &history, looks, &told, sampling, unnoticed, SEED, &mut steps,
             )?;
             steps.sort_unstable();
-            Ok(References { steps, pages_each })
+            Ok(References {
+                steps,
+                pages_each,
+                passing,
+            })
         };
         let strings: Vec<References> = ASSUMPTIONS
             .into_iter()
@@ -220,7 +225,6 @@ impl Model {
         let limit_bytes = trace.meta().limit.bytes;
         let limit_pages = limit_bytes.map_or(account.fit, |limit| limit / page_bytes);
         let fit = room_beside_hidden(&strings[0], account.fit, history.swap_ins);
-        let waited = Waited::read(trace)?;
         let wall_ns = trace.meta().wall_ns;
         let mut model = Model {
             strings,
@@ -408,8 +412,9 @@ impl Model {
                 treatment(space, page * self.page_bytes)
             })
             .collect();
-        let References { steps, pages_each } = &self.strings[0];
-        let locked = scaled(most_at_once(steps, &of_pages), *pages_each);
+        let references = &self.strings[0];
+        let locked = most_at_once(&references.steps, &of_pages);
+        let locked = scaled(locked, references.pages_each);
         let pages = self.beside_hidden(self.pages_in(memory_bytes));
         let pages = pages.saturating_sub(locked).max(1);
         let window = match of_pages.contains(&Treatment::Streamed) {
@@ -417,9 +422,8 @@ impl Model {
             false => 0,
         };
         let is_free = |step: &&Step| of_pages[step.page as usize] == Treatment::Free;
-        let free = steps.iter().filter(is_free);
-        let found = swap_ins(free, scaled(pages - window, 1.0 / pages_each));
-        scaled(found, *pages_each)
+        let free = references.steps.iter().filter(is_free);
+        references.simulate_some(free, pages - window).swap_ins
     }
 
     /// The curve at 10, 20, ... 100 % of the [peak](Self::peak_bytes).
@@ -477,34 +481,6 @@ fn most_at_once(steps: &[Step], of_pages: &[Treatment]) -> u64 {
     most
 }
 
-pub(crate) fn swap_ins<'a>(steps: impl IntoIterator<Item = &'a Step>, pages: u64) -> u64 {
-    simulate(steps, pages).swap_reads
-}
-
-/// What a string of references does in so many pages of memory.
-fn simulate<'a>(steps: impl IntoIterator<Item = &'a Step>, pages: u64) -> Outcome {
-    // Costs do not matter to what is counted here.
-    let storage = Models::built_in()
-        .storage("ufs3.1", "zram-lz4", Level::Typical)
-        .expect("they are built in");
-    let frames = pages.clamp(1, u64::from(pagewise_simulate::MAX_PAGES)) as u32;
-    let settings = Settings::new(PolicyKind::Linux, frames, storage);
-    let mut simulation = Simulation::new(&settings).expect("some memory, and a policy of the past");
-    let mut chunk: Vec<Reference> = Vec::with_capacity(CHUNK);
-    for step in steps {
-        if step.gone || chunk.len() == CHUNK {
-            simulation.feed(&chunk);
-            chunk.clear();
-        }
-        match step.gone {
-            true => _ = simulation.forget(step.page),
-            false => chunk.extend(step.reference()),
-        }
-    }
-    simulation.feed(&chunk);
-    simulation.outcome()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -521,6 +497,7 @@ mod tests {
             strings: vec![References {
                 steps: steps.collect(),
                 pages_each: 1.0,
+                passing: Passing::FRESH,
             }],
             keys: (0..pages).map(|page| history::key(0, page)).collect(),
             page_bytes: 4096,
@@ -608,10 +585,12 @@ mod tests {
         let some = References {
             steps: steps.iter().filter(is_sampled).copied().collect(),
             pages_each: 4.0,
+            passing: Passing::FRESH,
         };
         let all = References {
             steps,
             pages_each: 1.0,
+            passing: Passing::FRESH,
         };
         for pages in [PAGES / 8, PAGES / 2, PAGES / 4 * 3] {
             let (some, all) = (some.simulate(pages), all.simulate(pages));

@@ -25,6 +25,7 @@ mod history;
 mod looked_rounds;
 mod looks;
 mod objects;
+mod passing;
 mod periods;
 mod random;
 mod rates;

@@ -9,7 +9,6 @@ use pagewise_simulate::Simulation;
 
 use crate::ages::Ages;
 use crate::clock::Clock;
-use crate::curve::swap_ins;
 use crate::history::History;
 use crate::history::Known;
 use crate::history::What;
@@ -17,6 +16,7 @@ use crate::looked_rounds::RoundsOfRegions;
 use crate::looks::First;
 use crate::looks::Hot;
 use crate::looks::Look;
+use crate::passing::Passing;
 use crate::rates::Rates;
 use crate::sampling::Sampling;
 use crate::stays;
@@ -132,8 +132,8 @@ fn predicted_and_true(string: &[u64], look_each: usize, percent: u64) -> (f64, f
         .collect();
     let frames = PAGES * percent / 100;
     (
-        swap_ins(&steps, frames) as f64,
-        swap_ins(&whole, frames) as f64,
+        Passing::FRESH.simulate(&steps, frames).swap_reads as f64,
+        Passing::FRESH.simulate(&whole, frames).swap_reads as f64,
     )
 }
 

@@ -165,11 +165,9 @@ impl Sample {
             size: 0,
             frames,
             settings: Settings {
-                policy,
-                frames: self.sampler.frames(frames),
-                storage,
                 warmup: self.warmup,
                 flush_period: (plan.flush_period).map(|period| self.sampler.period(period)),
+                ..Settings::new(policy, self.sampler.frames(frames), storage)
             },
         };
         let cells: Vec<Cell> = (policies.iter())

@@ -196,12 +196,11 @@ impl Plan {
             let frames = sizes::frames(*memory, self.page_bytes, footprint)?;
             for policy in self.simulated() {
                 for (_, storage) in self.storages_of(policy) {
+                    let frames_simulated = sampler.frames(frames);
                     let settings = Settings {
-                        policy,
-                        frames: sampler.frames(frames),
-                        storage: *storage,
                         warmup,
                         flush_period: self.flush_period.map(|period| sampler.period(period)),
+                        ..Settings::new(policy, frames_simulated, *storage)
                     };
                     cells.push(Cell {
                         size,

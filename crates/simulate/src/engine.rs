@@ -32,6 +32,7 @@ pub(crate) trait Run: Send {
     fn resident(&self) -> u32;
     fn holds(&self, page: u32) -> bool;
     fn forget(&mut self, page: u32) -> bool;
+    fn tell_counters(&mut self);
 }
 
 impl<P: Policy> Engine<P> {
@@ -131,5 +132,9 @@ impl<P: Policy> Run for Engine<P> {
             self.memory.forget(page);
         }
         can
+    }
+
+    fn tell_counters(&mut self) {
+        self.policy.tell_counters();
     }
 }

@@ -45,6 +45,7 @@ pub use outcome::Outcome;
 pub use reference::MAX_PAGES;
 pub use reference::Reference;
 pub use sampling::Sampler;
+pub use simulation::Counters;
 pub use simulation::DEFAULT_FLUSH_PERIOD;
 pub use simulation::Settings;
 pub use simulation::Simulation;

@@ -37,4 +37,7 @@ pub(crate) trait Policy: Send {
     fn forget(&mut self, _page: u32, _memory: &mut Memory) -> bool {
         false
     }
+
+    /// The kernel brings its statistics up to date ([`Counters::Told`](crate::Counters)).
+    fn tell_counters(&mut self) {}
 }

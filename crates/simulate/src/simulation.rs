@@ -44,10 +44,24 @@ pub struct Settings {
     /// References between two flushes of dirty file pages, which stands for the kernel's flusher threads and the
     /// journal; `None`: file pages are written only when evicted.
     pub flush_period: Option<u64>,
+    /// How old the statistics are that the kernel's reclaim goes by; only `linux` looks at it.
+    pub counters: Counters,
+}
+
+/// How old the lengths of lists and the numbers of refaults are that `linux` goes by when it decides which pages stay active. A
+/// kernel has them by cgroup and brings them up to date every two seconds, and when somebody reads them
+/// (`mem_cgroup_flush_stats` and its callers, mm/memcontrol.c, 6.12).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Counters {
+    /// As they are at any time.
+    #[default]
+    Fresh,
+    /// As they were at the last [`Simulation::tell_counters`]; before the first, nothing.
+    Told,
 }
 
 impl Settings {
-    /// `policy` on `frames` pages, everything counted, file pages flushed every 100,000 references.
+    /// `policy` on `frames` pages, everything counted, file pages flushed every 100,000 references, statistics fresh.
     pub fn new(policy: PolicyKind, frames: u32, storage: Storage) -> Settings {
         Settings {
             policy,
@@ -55,6 +69,7 @@ impl Settings {
             storage,
             warmup: 0,
             flush_period: Some(DEFAULT_FLUSH_PERIOD),
+            counters: Counters::default(),
         }
     }
 }
@@ -113,6 +128,11 @@ impl Simulation {
         self.run.forget(page)
     }
 
+    /// The kernel brings its statistics up to date: what [`Counters::Told`] goes by from now on.
+    pub fn tell_counters(&mut self) {
+        self.run.tell_counters();
+    }
+
     /// What was counted up to now.
     pub fn outcome(&self) -> Outcome {
         self.run.outcome()
@@ -141,7 +161,7 @@ impl Simulation {
             PolicyKind::Lirs => settings.engine(Lirs::new(frames)),
             PolicyKind::S3Fifo => settings.engine(S3Fifo::new(frames)),
             PolicyKind::Sieve => settings.engine(Sieve::new()),
-            PolicyKind::Linux => settings.engine(Linux::new()),
+            PolicyKind::Linux => settings.engine(Linux::new(settings.counters)),
             PolicyKind::CfLru => settings.engine(CfLru::new(frames)),
             PolicyKind::LruWsr => settings.engine(LruWsr::new()),
             PolicyKind::TwoArea => settings.engine(two_areas(frames, &settings.storage)),

@@ -11,6 +11,7 @@ use crate::lists::List;
 use crate::memory::Memory;
 use crate::policy::Policy;
 use crate::reference::Reference;
+use crate::simulation::Counters;
 
 mod balance;
 mod scan;
@@ -47,10 +48,20 @@ pub(crate) struct Linux {
     /// `WORKINGSET_ACTIVATE`, by kind, and its value at the end of the last reclaim.
     activations: [u64; 2],
     activations_seen: [u64; 2],
+    /// What reclaim knows of lists and activations; `None`: all as it is.
+    told: Option<Statistics>,
+}
+
+/// By kind: what a cgroup's statistics say.
+#[derive(Clone, Copy, Debug, Default)]
+struct Statistics {
+    inactive: [u32; 2],
+    active: [u32; 2],
+    activations: [u64; 2],
 }
 
 impl Linux {
-    pub(crate) fn new() -> Linux {
+    pub(crate) fn new(counters: Counters) -> Linux {
         Linux {
             links: Links::default(),
             inactive: [List::new(); 2],
@@ -61,7 +72,21 @@ impl Linux {
             balance: Balance::default(),
             activations: [0; 2],
             activations_seen: [0; 2],
+            told: (counters == Counters::Told).then(Statistics::default),
         }
+    }
+
+    fn statistics_now(&self) -> Statistics {
+        Statistics {
+            inactive: [ANON, FILES].map(|kind| self.inactive[kind].len()),
+            active: [ANON, FILES].map(|kind| self.active[kind].len()),
+            activations: self.activations,
+        }
+    }
+
+    /// `lruvec_page_state`: as they were when they were last brought up to date.
+    fn statistics(&self) -> Statistics {
+        self.told.unwrap_or_else(|| self.statistics_now())
     }
 
     /// Pages on the lists.
@@ -78,8 +103,8 @@ impl Linux {
         let distance = self.age.wrapping_sub(self.evicted_at[page as usize]);
         let other = 1 - kind;
         // workingset_test_recent(): all the pages this one competes with.
-        let competing =
-            self.active[kind].len() + self.active[other].len() + self.inactive[other].len();
+        let told = self.statistics();
+        let competing = told.active[kind] + told.active[other] + told.inactive[other];
         if distance > competing {
             return 0;
         }
@@ -112,6 +137,12 @@ impl Policy for Linux {
         }
         self.flags[page as usize] = 0;
         true
+    }
+
+    fn tell_counters(&mut self) {
+        if self.told.is_some() {
+            self.told = Some(self.statistics_now());
+        }
     }
 
     fn miss(&mut self, reference: Reference, memory: &mut Memory) {

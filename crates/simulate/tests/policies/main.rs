@@ -4,6 +4,7 @@ mod agreement;
 mod forgetting;
 mod models;
 mod settings;
+mod statistics;
 mod traces;
 
 use pagewise_simulate::Cost;

@@ -73,7 +73,7 @@ impl Linux {
         if skipped {
             self.passes(true, memory);
         }
-        self.activations_seen = self.activations;
+        self.activations_seen = self.statistics().activations;
     }
 
     /// Whether active lists were spared.
@@ -83,7 +83,7 @@ impl Linux {
         for priority in (0..=FIRST_PRIORITY).rev() {
             let may_deactivate = [ANON, FILES].map(|kind| {
                 force
-                    || self.activations[kind] != self.activations_seen[kind]
+                    || self.statistics().activations[kind] != self.activations_seen[kind]
                     || self.inactive_is_low(kind)
             });
             let mut pass = Pass {
@@ -102,7 +102,8 @@ impl Linux {
 
     /// `inactive_is_low`: below 1 GiB the inactive list should be as long as the active one, above it shorter.
     fn inactive_is_low(&self, kind: usize) -> bool {
-        let (inactive, active) = (self.inactive[kind].len(), self.active[kind].len());
+        let told = self.statistics();
+        let (inactive, active) = (told.inactive[kind], told.active[kind]);
         let gib = (u64::from(inactive) + u64::from(active)) >> 18;
         let ratio = if gib > 0 { (10 * gib).isqrt() } else { 1 };
         u64::from(inactive) * ratio < u64::from(active)

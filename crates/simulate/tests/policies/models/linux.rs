@@ -52,6 +52,15 @@ pub(crate) struct Linux {
     cost: [u64; 2],
     activated: [u64; 2],
     refaults: [u64; 2],
+    /// `lruvec_page_state` as of the last flush; `None`: always as it is.
+    flushed: Option<State>,
+}
+
+/// By `enum lru_list`, and `WORKINGSET_ACTIVATE`.
+#[derive(Clone, Copy, Default)]
+struct State {
+    sizes: [u64; 4],
+    activated: [u64; 2],
 }
 
 impl Linux {
@@ -65,7 +74,28 @@ impl Linux {
             cost: [0; 2],
             activated: [0; 2],
             refaults: [0; 2],
+            flushed: None,
         }
+    }
+
+    /// One whose statistics are brought up to date by [`flush`](Self::flush) only.
+    pub(crate) fn with_old_statistics(frames: u32) -> Linux {
+        Linux {
+            flushed: Some(State::default()),
+            ..Linux::new(frames)
+        }
+    }
+
+    pub(crate) fn flush(&mut self) {
+        self.flushed = None;
+        self.flushed = Some(self.state());
+    }
+
+    fn state(&self) -> State {
+        self.flushed.unwrap_or_else(|| State {
+            sizes: std::array::from_fn(|list| self.size(list)),
+            activated: self.activated,
+        })
     }
 
     pub(crate) fn forget(&mut self, page: u32) {
@@ -97,8 +127,9 @@ impl Linux {
         let Some(shadow) = self.shadows.remove(&folio.page) else {
             return false;
         };
-        let mut workingset_size = self.size(ACTIVE_FILE) + self.size(ACTIVE_ANON);
-        workingset_size += self.size([INACTIVE_FILE, INACTIVE_ANON][file]);
+        let State { sizes, .. } = self.state();
+        let mut workingset_size = sizes[ACTIVE_FILE] + sizes[ACTIVE_ANON];
+        workingset_size += sizes[[INACTIVE_FILE, INACTIVE_ANON][file]];
         if self.nonresident_age - shadow.age > workingset_size {
             return false;
         }
@@ -113,7 +144,8 @@ impl Linux {
 
     fn inactive_is_low(&self, file: usize) -> bool {
         // Below 1 GiB inactive_ratio is 1.
-        self.size(2 * file) < self.size(2 * file + 1)
+        let State { sizes, .. } = self.state();
+        sizes[2 * file] < sizes[2 * file + 1]
     }
 
     fn get_scan_count(&self, sc: &ScanControl) -> [u64; 4] {
@@ -244,7 +276,7 @@ impl Linux {
                 sc.priority = priority;
                 sc.may_deactivate = [0, 1].map(|file| {
                     sc.force_deactivate
-                        || self.activated[file] != self.refaults[file]
+                        || self.state().activated[file] != self.refaults[file]
                         || self.inactive_is_low(file)
                 });
                 self.shrink_lruvec(&mut sc);
@@ -252,7 +284,7 @@ impl Linux {
                     break;
                 }
             }
-            self.refaults = self.activated;
+            self.refaults = self.state().activated;
             if sc.reclaimed > 0 || !sc.skipped_deactivate {
                 return;
             }
