@@ -3,6 +3,8 @@
 //! Of a region in which most returns are about as long as each other, or a few times that, that is how long a round takes. Accesses at random are
 //! not: a page stays for as long as others need to drive it out, and then away for as long as chance has it.
 
+use std::collections::HashMap;
+
 use crate::history::History;
 use crate::history::What;
 use crate::sweeps::Sweeps;
@@ -12,6 +14,8 @@ const ENOUGH: usize = 128;
 /// Of all returns, so many take a round, or, of pages that were still in memory, some rounds.
 const MOST: f64 = 0.75;
 const MOST_ROUNDS: u64 = 3;
+/// One in so many regions may have begun before its first round.
+const EARLY: usize = 16;
 /// By so large a part a round may be longer or shorter.
 const PRECISION: u64 = 8;
 
@@ -56,7 +60,33 @@ pub(crate) fn find(history: &History, sweeps: &Sweeps, regions: &[u32]) -> Vec<O
             What::Evicted => {}
         }
     }
-    of_regions.into_iter().map(Faults::rounds).collect()
+    let mut rounds: Vec<Option<Rounds>> = of_regions.into_iter().map(Faults::rounds).collect();
+    begin_together(&mut rounds);
+    rounds
+}
+
+/// What was still in memory has no faults in its first round: it began when others' did that take as long, if not more than a round before
+/// its own first fault. A few of the others began early by chance.
+fn begin_together(rounds: &mut [Option<Rounds>]) {
+    let about = |length: u64| ((length as f64).ln() * PRECISION as f64) as u64;
+    let mut begins: HashMap<u64, Vec<u64>> = HashMap::new();
+    for Rounds { length, begin, .. } in rounds.iter().flatten() {
+        begins.entry(about(*length)).or_default().push(*begin);
+    }
+    let early = |mut begins: Vec<u64>| {
+        begins.sort_unstable();
+        begins[begins.len() / EARLY]
+    };
+    let early: HashMap<u64, u64> = begins
+        .into_iter()
+        .map(|(about, begins)| (about, early(begins)))
+        .collect();
+    for Rounds { length, begin, .. } in rounds.iter_mut().flatten() {
+        let alike = about(*length).saturating_sub(1)..=about(*length) + 1;
+        let others = alike.filter_map(|about| early.get(&about).copied());
+        let first = others.min().unwrap_or(*begin);
+        *begin = first.clamp(begin.saturating_sub(*length), *begin);
+    }
 }
 
 impl Faults {
@@ -112,6 +142,28 @@ fn densest(returns: &[u64]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_takes_as_long_begins_together_but_no_more_than_a_round_before_its_faults() {
+        let of = |length, begin| {
+            Some(Rounds {
+                length,
+                begin,
+                end: 100_000,
+            })
+        };
+        let mut rounds = vec![of(1000, 10_000); 40];
+        rounds[3] = None;
+        rounds[7] = of(1050, 10_700);
+        rounds[8] = of(1000, 15_000);
+        // Another loop, and a fault by chance before the first round.
+        rounds[9] = of(5000, 7000);
+        rounds[10] = of(1000, 2000);
+        begin_together(&mut rounds);
+        let begins = [0, 7, 8, 9, 10].map(|region: usize| rounds[region].map(|found| found.begin));
+        assert_eq!(begins, [10_000, 10_000, 14_000, 7000, 2000].map(Some));
+        assert_eq!(rounds[3], None);
+    }
 
     #[test]
     fn a_period_is_what_most_returns_are_about_or_a_few_times_that() {

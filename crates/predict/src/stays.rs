@@ -79,6 +79,8 @@ pub(crate) struct Stays<'a> {
     stays: Vec<Stay>,
     /// Of each page, whether accesses to it are made up.
     is_sampled: Vec<bool>,
+    /// When each page came back first; `None`: it never did.
+    first_faults: Vec<Option<u64>>,
     /// When bits were last cleared.
     cleared: u64,
     random: Random,
@@ -131,6 +133,7 @@ pub(crate) fn add(
         unnoticed,
         stays: vec![nowhere; history.keys.len()],
         is_sampled: is_sampled.collect(),
+        first_faults: first_faults(history),
         cleared: 0,
         random: Random::new(seed),
         tick: tick(history, rates, one_in).max((hot.time / one_in / MOST) as u64),
@@ -170,6 +173,15 @@ pub(crate) fn add(
         stays.end(page, history.end);
     }
     Ok(())
+}
+
+fn first_faults(history: &History) -> Vec<Option<u64>> {
+    let mut first = vec![None; history.keys.len()];
+    let faults = history.moments.iter().rev();
+    for fault in faults.filter(|moment| moment.what == What::Faulted) {
+        first[fault.page as usize] = Some(fault.at);
+    }
+    first
 }
 
 impl Stays<'_> {
@@ -248,7 +260,13 @@ impl Stays<'_> {
         };
         let quiet = pass.last.max(self.cleared.min(left)).max(stay.since);
         if let Some(rounds) = self.rates.rounds(page) {
-            self.in_rounds(page, rounds, pass.last.max(stay.since));
+            // In the first round its turn is known by the next; later, what it is by the round before is not so sure that it was not
+            // evicted right before its turn.
+            let until = match stay.last < rounds.begin {
+                true => left,
+                false => pass.last.max(stay.since),
+            };
+            self.in_rounds(page, rounds, until);
             self.stays[page as usize].here = false;
             return;
         }
@@ -282,8 +300,11 @@ impl Stays<'_> {
         let stay = &mut self.stays[page as usize];
         let mut at = match stay.last.checked_sub(rounds.begin) {
             Some(_) => stay.last + rounds.length,
-            // It came before the first of them: its turn is not known.
-            None => rounds.begin + (rounds.length as f64 * self.random.uniform()) as u64,
+            // It came before the first of them: its turn is as in the round in which it came back.
+            None => match self.first_faults[page as usize] {
+                Some(fault) => rounds.begin + fault.saturating_sub(rounds.begin) % rounds.length,
+                None => rounds.begin + (rounds.length as f64 * self.random.uniform()) as u64,
+            },
         };
         while at < until.min(rounds.end) {
             self.steps.push(Step::made_up(at, page));
