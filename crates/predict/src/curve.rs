@@ -17,7 +17,7 @@ use crate::looked_rounds::RoundsOfRegions;
 use crate::looks;
 use crate::looks::Hot;
 use crate::objects::Objects;
-use crate::passing::Passing;
+use crate::pace::Pace;
 use crate::rates::Rates;
 use crate::sampling::Sampling;
 use crate::stays;
@@ -77,7 +77,7 @@ pub enum Treatment {
 struct References {
     steps: Vec<Step>,
     pages_each: f64,
-    passing: Passing,
+    pace: Pace,
 }
 
 /// What happens with some memory.
@@ -90,13 +90,18 @@ struct Counts {
 impl References {
     /// In memory of so many pages.
     fn simulate(&self, pages: u64) -> Counts {
-        self.simulate_some(&self.steps, pages)
+        self.simulate_some(&self.steps, pages, self.pace)
     }
 
     /// Some of the steps.
-    fn simulate_some<'a>(&self, steps: impl IntoIterator<Item = &'a Step>, pages: u64) -> Counts {
-        let passing = self.passing.of_each(self.pages_each);
-        let outcome = passing.simulate(steps, scaled(pages, 1.0 / self.pages_each));
+    fn simulate_some<'a>(
+        &self,
+        steps: impl IntoIterator<Item = &'a Step>,
+        pages: u64,
+        pace: Pace,
+    ) -> Counts {
+        let pages = scaled(pages, 1.0 / self.pages_each);
+        let outcome = pace.simulate(steps, pages, self.pages_each);
         Counts {
             swap_ins: scaled(outcome.swap_reads, self.pages_each),
             evictions: scaled(outcome.evictions, self.pages_each),
@@ -189,14 +194,14 @@ impl Model {
             let (accesses, glances) = (trace.accesses()?, trace.glances()?);
             Ok(looks::read(accesses, glances, page_shift(trace), &history))
         };
-        let rounds = RoundsOfRegions::find(read_looks()?)?;
+        let rounds = RoundsOfRegions::find(read_looks)?;
         let hot = Hot::sum(read_looks()?, &rounds)?;
         let sampling = Sampling::of(hot.accesses, history.keys.len(), stays::MOST);
         // How many there are for each that was chosen, not how many there should be.
         let sampled = history.keys.iter().filter(|&&key| sampling.takes(key));
         let pages_each = history.keys.len() as f64 / sampled.count().max(1) as f64;
         let waited = Waited::read(trace)?;
-        let passing = Passing::of(trace.meta(), waited.swap_in_ns());
+        let pace = Pace::of(trace.meta(), waited.swap_in_ns());
         let build = |(share, unnoticed)| -> Result<References, PredictError> {
             let told = Told {
                 rates: &rates,
@@ -214,7 +219,7 @@ impl Model {
             Ok(References {
                 steps,
                 pages_each,
-                passing,
+                pace,
             })
         };
         let strings: Vec<References> = ASSUMPTIONS
@@ -281,7 +286,7 @@ impl Model {
         let outcomes: Vec<Counts> = self
             .strings
             .iter()
-            .map(|references| self.simulate(references, pages))
+            .map(|references| self.simulate_on(references, pages, device))
             .collect();
         let counts = outcomes
             .iter()
@@ -298,10 +303,19 @@ impl Model {
 
     /// With all that it ever had nothing is swapped, whatever share of its pages stands for the others.
     fn simulate(&self, references: &References, pages: u64) -> Counts {
-        match pages >= self.most_pages {
-            true => Counts::NONE,
-            false => references.simulate(self.beside_hidden(pages)),
+        self.simulate_on(references, pages, None)
+    }
+
+    /// The same with swap on another device, if one is given: how long swap-ins take is how old statistics get between them.
+    fn simulate_on(&self, references: &References, pages: u64, device: Option<&Device>) -> Counts {
+        if pages >= self.most_pages {
+            return Counts::NONE;
         }
+        let pace = match device {
+            Some(device) => references.pace.with_swap_ins_of(device.swap_in_ns as f64),
+            None => references.pace,
+        };
+        references.simulate_some(&references.steps, self.beside_hidden(pages), pace)
     }
 
     /// What of so many pages of memory is left beside those that are hot all the time.
@@ -423,7 +437,8 @@ impl Model {
         };
         let is_free = |step: &&Step| of_pages[step.page as usize] == Treatment::Free;
         let free = references.steps.iter().filter(is_free);
-        references.simulate_some(free, pages - window).swap_ins
+        let counts = references.simulate_some(free, pages - window, references.pace);
+        counts.swap_ins
     }
 
     /// The curve at 10, 20, ... 100 % of the [peak](Self::peak_bytes).
@@ -497,7 +512,7 @@ mod tests {
             strings: vec![References {
                 steps: steps.collect(),
                 pages_each: 1.0,
-                passing: Passing::FRESH,
+                pace: Pace::FRESH,
             }],
             keys: (0..pages).map(|page| history::key(0, page)).collect(),
             page_bytes: 4096,
@@ -585,12 +600,12 @@ mod tests {
         let some = References {
             steps: steps.iter().filter(is_sampled).copied().collect(),
             pages_each: 4.0,
-            passing: Passing::FRESH,
+            pace: Pace::FRESH,
         };
         let all = References {
             steps,
             pages_each: 1.0,
-            passing: Passing::FRESH,
+            pace: Pace::FRESH,
         };
         for pages in [PAGES / 8, PAGES / 2, PAGES / 4 * 3] {
             let (some, all) = (some.simulate(pages), all.simulate(pages));

@@ -25,7 +25,7 @@ mod history;
 mod looked_rounds;
 mod looks;
 mod objects;
-mod passing;
+mod pace;
 mod periods;
 mod random;
 mod rates;

@@ -15,9 +15,24 @@ use crate::waits::Waits;
 const LEAST_LOOKS: f64 = 4.0;
 const MOSTLY_TOGETHER: f64 = 0.5;
 
-/// Of each region of 2 MiB that is gone through in rounds while in memory, how long one takes, ns.
+/// So many regions at least tell how long rounds take at the time of one look.
+const LEAST_REGIONS: f64 = 8.0;
+
+/// Of each region of 2 MiB that is gone through in rounds while in memory, how long one takes.
 #[derive(Default)]
-pub(crate) struct RoundsOfRegions(HashMap<u64, f64, RandomState>);
+pub(crate) struct RoundsOfRegions {
+    regions: HashMap<u64, Length, RandomState>,
+    /// How long those take that most regions are gone through in, at the time of each look, ns.
+    common: HashMap<u64, f64, RandomState>,
+}
+
+/// How long rounds take by all looks together.
+#[derive(Clone, Copy, Debug)]
+struct Length {
+    ns: f64,
+    /// As long as those of most regions.
+    is_common: bool,
+}
 
 /// What all looks at a region say together.
 #[derive(Default)]
@@ -68,21 +83,28 @@ impl Region {
     }
 
     /// How long its rounds are: as long as most, if that may be.
-    fn length(&self, common: Option<f64>) -> Option<f64> {
+    fn length(&self, common: Option<f64>) -> Option<Length> {
         let (own, likelihood) = self.of_looks.round(self.longest)?;
         let may_be = |&length: &f64| {
             self.of_looks.likelihood_of_round(length, self.longest) > likelihood - SURE
         };
-        Some(common.filter(may_be).unwrap_or(own))
+        let common = common.filter(may_be);
+        Some(Length {
+            ns: common.unwrap_or(own),
+            is_common: common.is_some(),
+        })
     }
 }
 
 impl RoundsOfRegions {
-    pub(crate) fn find(
-        looks: impl Iterator<Item = Result<Look, TraceError>>,
-    ) -> Result<Self, TraceError> {
+    /// `looks`: all, from the first on, each time it is called.
+    pub(crate) fn find<L, E>(looks: impl Fn() -> Result<L, E>) -> Result<Self, E>
+    where
+        L: Iterator<Item = Result<Look, TraceError>>,
+        E: From<TraceError>,
+    {
         let mut regions: HashMap<u64, Region, RandomState> = HashMap::default();
-        for look in looks {
+        for look in looks()? {
             let look = look?;
             regions.entry(look.region).or_default().add(&look);
         }
@@ -98,13 +120,41 @@ impl RoundsOfRegions {
         let rounds = regions
             .into_iter()
             .filter_map(|(number, region)| Some((number, region.length(common)?)));
-        Ok(Self(rounds.collect()))
+        let regions = rounds.collect();
+        let common = common_lengths(&regions, looks()?)?;
+        Ok(Self { regions, common })
     }
 
-    /// How long a round of this region takes, ns; `None`: it is not gone through in rounds, as far as is known.
-    pub(crate) fn of(&self, region: u64) -> Option<f64> {
-        self.0.get(&region).copied()
+    /// How long a round of this region takes at the time of the look at `at`, ns; `None`: it is not gone through in rounds, as far as is
+    /// known.
+    pub(crate) fn of(&self, region: u64, at: u64) -> Option<f64> {
+        let length = self.regions.get(&region)?;
+        let now = self.common.get(&at).filter(|_| length.is_common);
+        Some(now.copied().unwrap_or(length.ns))
     }
+}
+
+/// A program may take longer for a round later on, as what it does changes: what the regions that most are gone through with say together,
+/// look by look.
+fn common_lengths(
+    regions: &HashMap<u64, Length, RandomState>,
+    looks: impl Iterator<Item = Result<Look, TraceError>>,
+) -> Result<HashMap<u64, f64, RandomState>, TraceError> {
+    let mut of_looks: HashMap<u64, Region, RandomState> = HashMap::default();
+    for look in looks {
+        let look = look?;
+        if regions
+            .get(&look.region)
+            .is_some_and(|length| length.is_common)
+        {
+            of_looks.entry(look.at).or_default().add(&look);
+        }
+    }
+    let told = of_looks
+        .into_iter()
+        .filter(|(_, all)| all.looks >= LEAST_REGIONS);
+    let lengths = told.filter_map(|(at, all)| Some((at, all.of_looks.round(all.longest)?.0)));
+    Ok(lengths.collect())
 }
 
 #[cfg(test)]
@@ -135,7 +185,8 @@ mod tests {
     /// What ten such looks tell of their region: whether it is gone through in rounds, and how long pages wait for each other on average, or
     /// how long a round is, ms.
     fn told_by(looks: [Look; 10]) -> (bool, f64) {
-        let rounds = RoundsOfRegions::find(looks.iter().cloned().map(Ok)).expect("nothing is read");
+        let all = || Ok::<_, TraceError>(looks.iter().cloned().map(Ok));
+        let rounds = RoundsOfRegions::find(all).expect("nothing is read");
         let rates = looks[0].rates(&rounds, |_| true).expect("there are pages");
         (rates.in_rounds, 1.0 / rates.accessed / MS)
     }
@@ -163,5 +214,32 @@ mod tests {
         let random = [(); 10].map(|()| seen_of(places().map(|place| -28.0 * MS * place.ln())));
         let (in_rounds, mean) = told_by(random);
         assert!(!in_rounds && (mean - 28.0).abs() < 2.0, "{mean}");
+    }
+
+    #[test]
+    fn rounds_that_take_longer_later_are_told_by_each_look() {
+        let places = || (0..512).map(|number| (f64::from(number) + 0.5) / 512.0);
+        // 20 regions gone through one after the other, in 22 ms in the first five looks and in 40 ms in the others.
+        let looks: Vec<Look> = (0..10_u32)
+            .flat_map(|number| {
+                let length = if number < 5 { 22.0 } else { 40.0 } * MS;
+                (0..20_u32).map(move |region| {
+                    let place = (f64::from(number) * 0.382 + f64::from(region) / 20.0) % 1.0;
+                    let wait = place * length;
+                    let mut look = seen_of(places().map(move |within| wait + within * MS / 10.0));
+                    (look.region, look.at) = (region.into(), look.at + u64::from(number));
+                    look
+                })
+            })
+            .collect();
+        let all = || Ok::<_, TraceError>(looks.iter().cloned().map(Ok));
+        let rounds = RoundsOfRegions::find(all).expect("nothing is read");
+        for (look, expected) in [(&looks[3], 22.0), (&looks[150], 40.0)] {
+            let length = rounds.of(look.region, look.at).expect("in rounds") / MS;
+            assert!(
+                (length / expected - 1.0).abs() < 0.1,
+                "{length} of {expected}"
+            );
+        }
     }
 }

@@ -63,7 +63,7 @@ impl Look {
             return None;
         }
         let any = accessed / (waits.sum() + (pages - accessed) * interval).max(1.0);
-        let length = rounds.of(self.region);
+        let length = rounds.of(self.region, self.at);
         let length = length.filter(|&length| accessed >= pages * MOSTLY && waits.fit(length));
         Some(LookedRates {
             any,

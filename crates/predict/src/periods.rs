@@ -3,8 +3,6 @@
 //! Of a region in which most returns are about as long as each other, or a few times that, that is how long a round takes. Accesses at random are
 //! not: a page stays for as long as others need to drive it out, and then away for as long as chance has it.
 
-use std::collections::HashMap;
-
 use crate::history::History;
 use crate::history::What;
 use crate::sweeps::Sweeps;
@@ -16,6 +14,8 @@ const MOST: f64 = 0.75;
 const MOST_ROUNDS: u64 = 3;
 /// One in so many regions may have begun before its first round.
 const EARLY: usize = 16;
+/// So many others are asked when a round began, at most about.
+const MOST_ASKED: usize = 256;
 /// By so large a part a round may be longer or shorter.
 const PRECISION: u64 = 8;
 
@@ -65,27 +65,25 @@ pub(crate) fn find(history: &History, sweeps: &Sweeps, regions: &[u32]) -> Vec<O
     rounds
 }
 
-/// What was still in memory has no faults in its first round: it began when others' did that take as long, if not more than a round before
-/// its own first fault. A few of the others began early by chance.
+/// What was still in memory has no faults in its first round: it began when others' did that take as long, but at most a round before its
+/// own first fault. A few of the others began early by chance.
 fn begin_together(rounds: &mut [Option<Rounds>]) {
-    let about = |length: u64| ((length as f64).ln() * PRECISION as f64) as u64;
-    let mut begins: HashMap<u64, Vec<u64>> = HashMap::new();
-    for Rounds { length, begin, .. } in rounds.iter().flatten() {
-        begins.entry(about(*length)).or_default().push(*begin);
-    }
-    let early = |mut begins: Vec<u64>| {
-        begins.sort_unstable();
-        begins[begins.len() / EARLY]
-    };
-    let early: HashMap<u64, u64> = begins
-        .into_iter()
-        .map(|(about, begins)| (about, early(begins)))
-        .collect();
-    for Rounds { length, begin, .. } in rounds.iter_mut().flatten() {
-        let alike = about(*length).saturating_sub(1)..=about(*length) + 1;
-        let others = alike.filter_map(|about| early.get(&about).copied());
-        let first = others.min().unwrap_or(*begin);
-        *begin = first.clamp(begin.saturating_sub(*length), *begin);
+    let mut all: Vec<Rounds> = rounds.iter().flatten().copied().collect();
+    all.sort_unstable_by_key(|found| found.length);
+    for found in rounds.iter_mut().flatten() {
+        let near = found.length / PRECISION;
+        let first = all.partition_point(|other| other.length < found.length - near);
+        let after = all.partition_point(|other| other.length <= found.length + near);
+        let some = ((after - first) / MOST_ASKED).max(1);
+        let alike = all[first..after].iter().step_by(some);
+        let round_before = found.begin.saturating_sub(found.length)..=found.begin;
+        let mut begins: Vec<u64> = alike
+            .map(|other| other.begin)
+            .chain([found.begin])
+            .filter(|begin| round_before.contains(begin))
+            .collect();
+        let early = begins.len() / EARLY;
+        found.begin = *begins.select_nth_unstable(early).1;
     }
 }
 
@@ -156,12 +154,15 @@ mod tests {
         rounds[3] = None;
         rounds[7] = of(1050, 10_700);
         rounds[8] = of(1000, 15_000);
-        // Another loop, and a fault by chance before the first round.
+        // Another loop, and faults by chance before the first round.
         rounds[9] = of(5000, 7000);
-        rounds[10] = of(1000, 2000);
+        rounds[10] = of(1000, 9100);
+        rounds[11] = of(1100, 2000);
         begin_together(&mut rounds);
-        let begins = [0, 7, 8, 9, 10].map(|region: usize| rounds[region].map(|found| found.begin));
-        assert_eq!(begins, [10_000, 10_000, 14_000, 7000, 2000].map(Some));
+        let begins =
+            [0, 7, 8, 9, 10, 11].map(|region: usize| rounds[region].map(|found| found.begin));
+        let expected = [10_000, 10_000, 15_000, 7000, 9100, 2000];
+        assert_eq!(begins, expected.map(Some));
         assert_eq!(rounds[3], None);
     }
 

@@ -260,11 +260,11 @@ impl Stays<'_> {
         };
         let quiet = pass.last.max(self.cleared.min(left)).max(stay.since);
         if let Some(rounds) = self.rates.rounds(page) {
-            // In the first round its turn is known by the next; later, what it is by the round before is not so sure that it was not
-            // evicted right before its turn.
+            let quiet = pass.last.max(stay.since);
+            // In the first round its turn is known by that in which it came back, and our looks may have cleared its bit since.
             let until = match stay.last < rounds.begin {
-                true => left,
-                false => pass.last.max(stay.since),
+                true => quiet.max(left.min(rounds.begin + rounds.length)),
+                false => quiet,
             };
             self.in_rounds(page, rounds, until);
             self.stays[page as usize].here = false;

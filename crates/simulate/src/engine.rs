@@ -32,7 +32,7 @@ pub(crate) trait Run: Send {
     fn resident(&self) -> u32;
     fn holds(&self, page: u32) -> bool;
     fn forget(&mut self, page: u32) -> bool;
-    fn tell_counters(&mut self);
+    fn flush_counters(&mut self);
 }
 
 impl<P: Policy> Engine<P> {
@@ -134,7 +134,7 @@ impl<P: Policy> Run for Engine<P> {
         can
     }
 
-    fn tell_counters(&mut self) {
-        self.policy.tell_counters();
+    fn flush_counters(&mut self) {
+        self.policy.flush_counters();
     }
 }

@@ -38,6 +38,6 @@ pub(crate) trait Policy: Send {
         false
     }
 
-    /// The kernel brings its statistics up to date ([`Counters::Told`](crate::Counters)).
-    fn tell_counters(&mut self) {}
+    /// The kernel brings its statistics up to date ([`Counters::Flushed`](crate::Counters)).
+    fn flush_counters(&mut self) {}
 }

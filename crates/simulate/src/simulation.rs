@@ -56,8 +56,8 @@ pub enum Counters {
     /// As they are at any time.
     #[default]
     Fresh,
-    /// As they were at the last [`Simulation::tell_counters`]; before the first, nothing.
-    Told,
+    /// As they were at the last [`Simulation::flush_counters`]; before the first, nothing.
+    Flushed,
 }
 
 impl Settings {
@@ -128,9 +128,9 @@ impl Simulation {
         self.run.forget(page)
     }
 
-    /// The kernel brings its statistics up to date: what [`Counters::Told`] goes by from now on.
-    pub fn tell_counters(&mut self) {
-        self.run.tell_counters();
+    /// The kernel brings its statistics up to date: what [`Counters::Flushed`] goes by from now on.
+    pub fn flush_counters(&mut self) {
+        self.run.flush_counters();
     }
 
     /// What was counted up to now.

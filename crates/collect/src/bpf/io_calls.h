@@ -222,7 +222,8 @@ int BPF_PROG(io_begins, struct pt_regs *regs, long number)
 	}
 	io->wish = wish_of(io->path);
 	if (*(volatile __u32 *)&io->thread != (__u32)task->pid) {
-		/* Another thread's call began there meanwhile, on another processor. */
+		/* Another thread's call began there meanwhile, on another processor, and is told: with this one's file, if it
+		 * was faster. */
 		cpu->lost++;
 		return 0;
 	}

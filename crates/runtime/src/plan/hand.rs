@@ -143,7 +143,7 @@ impl Work {
                     self.note_cost(system::thread_time_ns().saturating_sub(began_ns), pages);
                     plan.status.add_to_rule(self.rule, self.counts, pages);
                 }
-                // A block has gone since that look; what is still there was advised (mm/madvise.c).
+                // A block has gone since that look. What is still there was advised (mm/madvise.c), but how much that is, is not known.
                 Err(libc::ENOMEM) => {}
                 Err(errno) => plan.status.refused(self.rule, errno),
             }

@@ -349,7 +349,7 @@ impl Helper {
             let status = &self.plan.status;
             match system::advise(pages.start, pages.len(), system::PAGE_OUT) {
                 Ok(()) => status.add_to_rule(object.rule, OfRule::Advised, pages.len() as u64),
-                // It has ended meanwhile, or a part of it.
+                // It has ended meanwhile, or a part of it: how much was advised is not known.
                 Err(libc::ENOMEM) => {}
                 Err(errno) => status.refused(object.rule, errno),
             }

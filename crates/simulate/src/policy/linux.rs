@@ -72,7 +72,7 @@ impl Linux {
             balance: Balance::default(),
             activations: [0; 2],
             activations_seen: [0; 2],
-            told: (counters == Counters::Told).then(Statistics::default),
+            told: (counters == Counters::Flushed).then(Statistics::default),
         }
     }
 
@@ -139,7 +139,7 @@ impl Policy for Linux {
         true
     }
 
-    fn tell_counters(&mut self) {
+    fn flush_counters(&mut self) {
         if self.told.is_some() {
             self.told = Some(self.statistics_now());
         }

@@ -18,7 +18,7 @@ use crate::traces::wide_traces;
 fn told(frames: u32) -> Simulation {
     let settings = Settings {
         flush_period: None,
-        counters: Counters::Told,
+        counters: Counters::Flushed,
         ..Settings::new(PolicyKind::Linux, frames, STORAGE)
     };
     Simulation::new(&settings).expect("valid settings")
@@ -34,9 +34,9 @@ fn agree(trace: &[Reference], frames: u32, period: usize) {
         model.access(reference);
         simulation.feed(&[reference]);
         assert_eq!(simulation.outcome().misses(), misses, "at {position}");
-        if position % period == 0 {
+        if (position + 1) % period == 0 {
             model.flush();
-            simulation.tell_counters();
+            simulation.flush_counters();
         }
     }
 }
@@ -69,7 +69,7 @@ fn half_of_memory_stays_active_where_statistics_are_old() {
         let mut simulation = told(PAGES / 10 * 9);
         for some in list(PAGES).chunks(each) {
             simulation.feed(some);
-            simulation.tell_counters();
+            simulation.flush_counters();
         }
         simulation.outcome().misses()
     };
@@ -86,7 +86,7 @@ fn who_goes_by_statistics_as_they_are_needs_not_be_told() {
     plain.feed(&trace);
     for some in trace.chunks(100) {
         also_told.feed(some);
-        also_told.tell_counters();
+        also_told.flush_counters();
     }
     assert_eq!(plain.outcome(), also_told.outcome());
 }

@@ -11,6 +11,7 @@ use super::WORKINGSET;
 use super::YOUNG;
 use crate::lists::NONE;
 use crate::memory::Memory;
+use crate::policy::Policy;
 
 /// `SWAP_CLUSTER_MAX`: pages scanned at a time, and pages to free before a charge succeeds.
 pub(super) const CLUSTER: u32 = 32;
@@ -41,7 +42,12 @@ impl Linux {
                 return;
             }
         }
-        self.evict_by_force(memory);
+        // By old statistics all may have become active. Who looks after the limit has them brought up to date then.
+        self.flush_counters();
+        self.try_to_free(memory);
+        if memory.is_full() {
+            self.evict_by_force(memory);
+        }
     }
 
     /// Where the kernel would kill a process: lets the oldest page go that any list has.
@@ -111,7 +117,7 @@ impl Linux {
 
     /// `get_scan_count`.
     fn targets(&self, pass: &Pass) -> Targets {
-        let inactive_files = u64::from(self.inactive[FILES].len());
+        let inactive_files = u64::from(self.statistics().inactive[FILES]);
         let trim_cache = inactive_files >> pass.priority > 0 && !pass.may_deactivate[FILES];
         let (shares, sum) = self.balance.shares();
         let target = |length: u32, kind: usize| {

@@ -149,7 +149,8 @@ impl Linux {
     }
 
     fn get_scan_count(&self, sc: &ScanControl) -> [u64; 4] {
-        let cache_trim_mode = self.size(INACTIVE_FILE) >> sc.priority > 0 && !sc.may_deactivate[1];
+        let State { sizes, .. } = self.state();
+        let cache_trim_mode = sizes[INACTIVE_FILE] >> sc.priority > 0 && !sc.may_deactivate[1];
         let total_cost = self.cost[0] + self.cost[1];
         let anon_cost = total_cost + self.cost[0];
         let file_cost = total_cost + self.cost[1];
@@ -306,6 +307,11 @@ impl Model for Linux {
                 if self.listed() == self.frames {
                     self.do_try_to_free_pages();
                 }
+            }
+            if self.listed() == self.frames && self.flushed.is_some() {
+                // Whoever holds the killer.
+                self.flush();
+                self.do_try_to_free_pages();
             }
             assert!(self.listed() < self.frames, "the kernel would kill");
             let mut folio = Folio {

@@ -12,72 +12,75 @@ use pagewise_trace::Meta;
 
 use crate::strings::Step;
 
-/// References given to the simulator at once: in the time that as many misses take, statistics are brought up to date once or twice.
-const CHUNK: usize = 256;
+/// References given to the simulator at once at most.
+const MOST_AT_ONCE: f64 = 4096.0;
 /// How often the kernel brings the statistics of cgroups up to date by itself (`FLUSH_TIME`, mm/memcontrol.c, 6.12).
 const BY_ITSELF_NS: f64 = 2e9;
 /// How often whoever holds the killer of a v1 cgroup has them brought up to date while a program is at its limit
 /// (`OomRelief`, of the crate `host`).
 const BY_US_NS: f64 = 8e6;
-/// What a miss takes where that is not known: as from zram.
+/// What the recorder tells of its cost where it has looked after the limit so.
+const LOOKED_AFTER: &str = "limit_raised_times";
+/// What a swap-in takes where that is not known: as from zram.
 const USUAL_SWAP_IN_NS: f64 = 10_000.0;
 
-/// How time passes, and how old the statistics get that reclaim goes by.
+/// How fast time passes, and how old the statistics get that reclaim goes by.
 ///
-/// By them the kernel decides whether pages that came back may be made inactive again. Where they are old it does so in few passes,
-/// so that half of memory stays active, and a loop in no order that does not fit misses less by half than with statistics as they are.
+/// By them the kernel decides whether active pages may be made inactive again, and whether what comes back was away for short enough
+/// to be active. Where they are old it makes pages inactive in few passes only, so that half of memory stays active: a list in no order
+/// misses half as often at 90 % of its memory as it would by statistics as they are (measured on 6.18, cgroup v1).
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Passing {
+pub(crate) struct Pace {
     /// What a swap-in adds to the program's own time, ns.
     swap_in_ns: f64,
     /// Statistics are so old at most, ns; `None`: they are as all is.
-    told_each_ns: Option<f64>,
+    flushed_each_ns: Option<f64>,
 }
 
-impl Passing {
+impl Pace {
     /// With statistics that are as all is.
     #[cfg(test)]
     pub(crate) const FRESH: Self = Self {
         swap_in_ns: USUAL_SWAP_IN_NS,
-        told_each_ns: None,
+        flushed_each_ns: None,
     };
 
     /// As in a recording, in which swap-ins took so long.
     pub(crate) fn of(meta: &Meta, swap_in_ns: Option<f64>) -> Self {
-        let is_v1 = meta.limit.kind.as_deref() == Some("memory.limit_in_bytes");
+        let by_us = meta.cost.contains_key(LOOKED_AFTER);
         Self {
             swap_in_ns: swap_in_ns.unwrap_or(USUAL_SWAP_IN_NS),
-            told_each_ns: Some(if is_v1 { BY_US_NS } else { BY_ITSELF_NS }),
+            flushed_each_ns: Some(if by_us { BY_US_NS } else { BY_ITSELF_NS }),
         }
     }
 
-    /// Where each page stands for so many, and each miss takes as many times as long.
-    pub(crate) fn of_each(self, pages_each: f64) -> Self {
-        Self {
-            swap_in_ns: self.swap_in_ns * pages_each,
-            ..self
-        }
+    /// With swap-ins that take so long.
+    pub(crate) fn with_swap_ins_of(self, swap_in_ns: f64) -> Self {
+        Self { swap_in_ns, ..self }
     }
 
-    /// What a string of references does in so many pages of memory.
+    /// What a string of references does in so many pages of memory, of which each stands for as many as `pages_each` says.
     pub(crate) fn simulate<'a>(
         self,
         steps: impl IntoIterator<Item = &'a Step>,
         pages: u64,
+        pages_each: f64,
     ) -> Outcome {
         let mut simulation = self.memory(pages);
-        let mut chunk: Vec<Reference> = Vec::with_capacity(CHUNK);
+        let swap_in_ns = self.swap_in_ns * pages_each;
+        let most = self.at_once(swap_in_ns);
+        let mut chunk: Vec<Reference> = Vec::with_capacity(most);
         let (mut waited_ns, mut due_ns) = (0.0, 0.0);
         for step in steps {
             let now_ns = step.at as f64 + waited_ns;
-            let is_due = self.told_each_ns.is_some() && now_ns >= due_ns;
-            if step.gone || is_due || chunk.len() == CHUNK {
+            let is_due = self.flushed_each_ns.is_some() && now_ns >= due_ns;
+            if step.gone || is_due || chunk.len() == most {
                 simulation.feed(&chunk);
                 chunk.clear();
-                waited_ns = simulation.outcome().swap_reads as f64 * self.swap_in_ns;
+                waited_ns = simulation.outcome().swap_reads as f64 * swap_in_ns;
             }
-            if let Some(each_ns) = self.told_each_ns.filter(|_| is_due) {
-                simulation.tell_counters();
+            if let Some(each_ns) = self.flushed_each_ns.filter(|_| is_due) {
+                simulation.flush_counters();
                 due_ns = now_ns + each_ns;
             }
             match step.gone {
@@ -89,14 +92,22 @@ impl Passing {
         simulation.outcome()
     }
 
+    /// As many references as miss within a quarter of the time in which statistics get old.
+    fn at_once(self, swap_in_ns: f64) -> usize {
+        let misses = |each_ns: f64| each_ns / 4.0 / swap_in_ns.max(1.0);
+        self.flushed_each_ns
+            .map_or(MOST_AT_ONCE, misses)
+            .clamp(1.0, MOST_AT_ONCE) as usize
+    }
+
     fn memory(self, pages: u64) -> Simulation {
         // Costs do not matter to what is counted here.
         let storage = Models::built_in()
             .storage("ufs3.1", "zram-lz4", Level::Typical)
             .expect("they are built in");
         let frames = pages.clamp(1, u64::from(pagewise_simulate::MAX_PAGES)) as u32;
-        let counters = match self.told_each_ns {
-            Some(_) => Counters::Told,
+        let counters = match self.flushed_each_ns {
+            Some(_) => Counters::Flushed,
             None => Counters::Fresh,
         };
         let settings = Settings {
@@ -126,29 +137,41 @@ mod tests {
     fn by_old_statistics_half_of_memory_stays_active() {
         const PAGES: u32 = 1 << 16;
         let steps = list(PAGES);
-        let swap_ins = |told_each_ns| {
-            let passing = Passing {
-                told_each_ns,
-                ..Passing::FRESH
+        let swap_ins = |flushed_each_ns| {
+            let pace = Pace {
+                flushed_each_ns,
+                ..Pace::FRESH
             };
-            let outcome = passing.simulate(&steps, u64::from(PAGES) / 10 * 9);
+            let outcome = pace.simulate(&steps, u64::from(PAGES) / 10 * 9, 1.0);
             outcome.swap_reads
         };
         let (fresh, old) = (swap_ins(None), swap_ins(Some(BY_US_NS)));
         assert!(old * 10 < fresh * 8, "{old} of {fresh}");
-        // Ever up to date is as good as fresh, but for what happens within a chunk.
+        // Ever up to date is as good as fresh, but for what happens within a reclaim.
         let often = swap_ins(Some(1.0));
         assert!(often * 10 > fresh * 9, "{often} of {fresh}");
+        // As a kernel has it that nobody asks: reclaim never gets stuck for good.
+        let by_itself = swap_ins(Some(BY_ITSELF_NS));
+        assert!((1..=fresh).contains(&by_itself), "{by_itself} of {fresh}");
     }
 
     #[test]
-    fn a_v1_cgroup_is_looked_after_and_others_are_told_by_the_kernel() {
-        let of = |kind: &str| {
-            let mut meta = Meta::default();
-            meta.limit.kind = Some(kind.to_owned());
-            Passing::of(&meta, None).told_each_ns
+    fn no_more_is_fed_at_once_than_misses_while_statistics_get_old() {
+        let pace = Pace {
+            flushed_each_ns: Some(BY_US_NS),
+            ..Pace::FRESH
         };
-        assert_eq!(of("memory.limit_in_bytes"), Some(BY_US_NS));
-        assert_eq!(of("memory.max"), Some(BY_ITSELF_NS));
+        assert_eq!(pace.at_once(10_000.0), 200);
+        assert_eq!(pace.at_once(16.0 * 10_000.0), 12);
+        assert_eq!(pace.at_once(1e9), 1);
+        assert_eq!(Pace::FRESH.at_once(10_000.0), 4096);
+    }
+
+    #[test]
+    fn who_holds_the_killer_reads_statistics_and_else_the_kernel_brings_them_up_to_date() {
+        let mut meta = Meta::default();
+        assert_eq!(Pace::of(&meta, None).flushed_each_ns, Some(BY_ITSELF_NS));
+        meta.cost.insert(LOOKED_AFTER.to_owned(), 0.0);
+        assert_eq!(Pace::of(&meta, None).flushed_each_ns, Some(BY_US_NS));
     }
 }
