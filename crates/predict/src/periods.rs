@@ -12,6 +12,7 @@ const ENOUGH: usize = 128;
 /// Of all returns, so many take a round, or, of pages that were still in memory, some rounds.
 const MOST: f64 = 0.75;
 const MOST_ROUNDS: u64 = 3;
+const MANY: u64 = 4;
 /// One in so many regions may have begun before its first round.
 const EARLY: usize = 16;
 /// So many others are asked when a round began, at most about.
@@ -27,6 +28,13 @@ pub(crate) struct Rounds {
     /// When the first began, and the last ended.
     pub(crate) begin: u64,
     pub(crate) end: u64,
+}
+
+impl Rounds {
+    /// Whether it was gone through often enough to say what was before the first fault: a round or two may be chance.
+    pub(crate) fn are_many(&self) -> bool {
+        (self.end - self.begin) / self.length >= MANY
+    }
 }
 
 /// What is known of a region's faults.
@@ -70,7 +78,7 @@ pub(crate) fn find(history: &History, sweeps: &Sweeps, regions: &[u32]) -> Vec<O
 fn begin_together(rounds: &mut [Option<Rounds>]) {
     let mut all: Vec<Rounds> = rounds.iter().flatten().copied().collect();
     all.sort_unstable_by_key(|found| found.length);
-    for found in rounds.iter_mut().flatten() {
+    for found in rounds.iter_mut().flatten().filter(|found| found.are_many()) {
         let near = found.length / PRECISION;
         let first = all.partition_point(|other| other.length < found.length - near);
         let after = all.partition_point(|other| other.length <= found.length + near);

@@ -262,7 +262,7 @@ impl Stays<'_> {
         if let Some(rounds) = self.rates.rounds(page) {
             let quiet = pass.last.max(stay.since);
             // In the first round its turn is known by that in which it came back, and our looks may have cleared its bit since.
-            let until = match stay.last < rounds.begin {
+            let until = match stay.last < rounds.begin && rounds.are_many() {
                 true => quiet.max(left.min(rounds.begin + rounds.length)),
                 false => quiet,
             };
