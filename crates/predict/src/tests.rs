@@ -6,7 +6,6 @@ use pagewise_simulate::Models;
 use pagewise_simulate::PolicyKind;
 use pagewise_simulate::Settings;
 use pagewise_simulate::Simulation;
-
 use pagewise_trace::TraceError;
 
 use crate::ages::Ages;
