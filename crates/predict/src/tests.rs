@@ -151,6 +151,16 @@ fn random(state: &mut u64) -> u64 {
     state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
 }
 
+/// So many pages in no order, always the same.
+fn shuffled(pages: u64) -> Vec<u64> {
+    let mut order: Vec<u64> = (0..pages).collect();
+    let mut state = 3;
+    for last in (1..order.len()).rev() {
+        order.swap(last, random(&mut state) as usize % (last + 1));
+    }
+    order
+}
+
 /// All pages once, then accesses as `next` says.
 fn string(accesses: u64, mut next: impl FnMut(u64) -> u64) -> Vec<u64> {
     (0..PAGES).chain((0..accesses).map(&mut next)).collect()
@@ -179,11 +189,7 @@ fn a_loop_misses_at_any_size() {
 
 #[test]
 fn a_loop_in_no_order_misses_at_any_size() {
-    let mut order: Vec<u64> = (0..PAGES).collect();
-    let mut state = 3;
-    for last in (1..order.len()).rev() {
-        order.swap(last, random(&mut state) as usize % (last + 1));
-    }
+    let order = shuffled(PAGES);
     let list = string(40_000, |number| order[(number % PAGES) as usize]);
     assert_near(&list, NEVER, 0.05);
     assert_near(&list, 1500, 0.05);
@@ -191,11 +197,7 @@ fn a_loop_in_no_order_misses_at_any_size() {
 
 #[test]
 fn of_what_is_gone_through_in_rounds_the_first_is_known_though_it_was_in_memory() {
-    let mut order: Vec<u64> = (0..PAGES).collect();
-    let mut state = 3;
-    for last in (1..order.len()).rev() {
-        order.swap(last, random(&mut state) as usize % (last + 1));
-    }
+    let order = shuffled(PAGES);
     let list = string(10 * PAGES, |number| order[(number % PAGES) as usize]);
     let steps = made_up(&list, NEVER);
     let is_known = |&(turn, page): &(u64, u64)| {
@@ -251,11 +253,7 @@ fn hot_pages_stay_though_others_pass() {
 #[test]
 fn what_fits_and_is_gone_through_in_rounds_is_missed_where_it_does_not_fit() {
     let hot = PAGES * 55 / 100;
-    let mut order: Vec<u64> = (0..hot).collect();
-    let mut state = 3;
-    for last in (1..order.len()).rev() {
-        order.swap(last, random(&mut state) as usize % (last + 1));
-    }
+    let order = shuffled(hot);
     // 20 rounds between two looks; the first glance comes within the first of them.
     let rounds = string(200 * hot, |number| order[(number % hot) as usize]);
     // With a little less memory than they need, it depends on how exactly the length of a round is known.

@@ -19,19 +19,35 @@ fn written(page: u32) -> Reference {
 
 /// `linux`, and its model, on a trace after each `period` references of which the page of one before is given back.
 fn agree(trace: &[Reference], frames: u32, period: usize) {
-    let mut simulation = simulation(PolicyKind::Linux, frames, &[]);
-    let mut model = Linux::new(frames);
+    let simulation = simulation(PolicyKind::Linux, frames, &[]);
+    agree_with(
+        trace,
+        simulation,
+        Linux::new(frames),
+        |position, simulation, model| {
+            if position % period == 0 {
+                let page = trace[position / 2].page();
+                model.forget(page);
+                assert!(simulation.forget(page));
+            }
+        },
+    );
+}
+
+/// `linux`, and its model, on a trace, after each reference of which something is done to both.
+pub(crate) fn agree_with(
+    trace: &[Reference],
+    mut simulation: Simulation,
+    mut model: Linux,
+    mut then: impl FnMut(usize, &mut Simulation, &mut Linux),
+) {
     let mut misses = 0;
     for (position, &reference) in trace.iter().enumerate() {
         misses += u64::from(!model.resident().contains(&reference.page()));
         model.access(reference);
         simulation.feed(&[reference]);
         assert_eq!(simulation.outcome().misses(), misses, "at {position}");
-        if position % period == 0 {
-            let page = trace[position / 2].page();
-            model.forget(page);
-            assert!(simulation.forget(page));
-        }
+        then(position, &mut simulation, &mut model);
         assert_eq!(simulation.resident() as usize, model.resident().len());
     }
 }

@@ -8,8 +8,8 @@ use pagewise_simulate::Simulation;
 use proptest::prelude::*;
 
 use crate::STORAGE;
+use crate::forgetting::agree_with;
 use crate::models::Linux;
-use crate::models::Model;
 use crate::traces::frames;
 use crate::traces::traces;
 use crate::traces::wide_frames;
@@ -26,19 +26,13 @@ fn told(frames: u32) -> Simulation {
 
 /// `linux`, and its model, on a trace with statistics up to date after each `period` references.
 fn agree(trace: &[Reference], frames: u32, period: usize) {
-    let mut simulation = told(frames);
-    let mut model = Linux::with_old_statistics(frames);
-    let mut misses = 0;
-    for (position, &reference) in trace.iter().enumerate() {
-        misses += u64::from(!model.resident().contains(&reference.page()));
-        model.access(reference);
-        simulation.feed(&[reference]);
-        assert_eq!(simulation.outcome().misses(), misses, "at {position}");
+    let model = Linux::with_old_statistics(frames);
+    agree_with(trace, told(frames), model, |position, simulation, model| {
         if (position + 1) % period == 0 {
             model.flush();
             simulation.flush_counters();
         }
-    }
+    });
 }
 
 proptest! {
