@@ -16,7 +16,7 @@
 /// First word of a plan.
 pub const PLAN_MAGIC: u64 = u64::from_le_bytes(*b"PGWSPLAN");
 /// Version of this form.
-pub const PLAN_VERSION: u32 = 5;
+pub const PLAN_VERSION: u32 = 6;
 /// Names the launcher's socket for plans (abstract, without the leading zero byte) to the library.
 pub const PLAN_VARIABLE: &str = "PAGEWISE_PLAN";
 /// Allocations of fewer bytes are not looked at.
@@ -166,11 +166,13 @@ pub struct PlanRule {
     pub readahead: u32,
     /// Not 0: more than `keep_bytes` is kept where that saves more swap-ins than it costs.
     pub keeps_more: u32,
+    /// Of I/O that drops: so many percent of it were used again while still cached when it was recorded.
+    pub again_percent: u32,
     /// Kept at most, also of files.
     pub keep_bytes: u64,
     /// Read in at a time; of I/O: the length of a run.
     pub chunk_bytes: u64,
-    /// Read in ahead of the sweep; of I/O that drops: so many percent of it were used again while still cached when it was recorded.
+    /// Read in ahead of the sweep.
     pub lead_bytes: u64,
     /// Of a global: its address as stated in the file.
     pub address: u64,
@@ -263,6 +265,7 @@ impl PlanParts<'_> {
                 put64(&mut entry, 32 + 8 * index, word);
             }
             put32(&mut entry, 72, rule.keeps_more);
+            put32(&mut entry, 76, rule.again_percent);
             sink(&entry);
         }
         for pattern in self.patterns {
@@ -432,6 +435,7 @@ impl<'data> PlanView<'data> {
             address: self.get64(at + 56),
             bytes: self.get64(at + 64),
             keeps_more: self.get32(at + 72),
+            again_percent: self.get32(at + 76),
         }
     }
 
@@ -508,6 +512,7 @@ mod tests {
             pattern: 0,
             readahead: 0,
             keeps_more: 1,
+            again_percent: 0,
             keep_bytes: 1,
             chunk_bytes: 2,
             lead_bytes: 3,
@@ -524,6 +529,7 @@ mod tests {
             pattern: 0,
             readahead: 0,
             keeps_more: 0,
+            again_percent: 0,
             keep_bytes: 0,
             chunk_bytes: 0,
             lead_bytes: 0,
@@ -540,6 +546,7 @@ mod tests {
             pattern: 2,
             readahead: PlanReadahead::Sequential as u32,
             keeps_more: 0,
+            again_percent: 40,
             keep_bytes: 0,
             chunk_bytes: 0,
             lead_bytes: 0,

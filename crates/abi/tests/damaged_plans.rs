@@ -56,6 +56,7 @@ fn plans() -> impl Strategy<Value = Vec<u8>> {
                     pattern: (bytes % 2) as u32,
                     readahead: (bytes % 4) as u32,
                     keeps_more: (bytes % 3) as u32,
+                    again_percent: (bytes % 101) as u32,
                     keep_bytes,
                     chunk_bytes,
                     lead_bytes,

@@ -2,7 +2,11 @@
 
 /// The demangled form of a symbol; the symbol itself if it is not mangled.
 pub fn demangle(symbol: &str) -> String {
-    readable(&addr2line::demangle_auto(symbol.into(), None))
+    // All manglings begin so. The demangler also takes encodings of types, and names of C are some: `a` is one of `char`.
+    match symbol.starts_with('_') {
+        true => readable(&addr2line::demangle_auto(symbol.into(), None)),
+        false => symbol.to_owned(),
+    }
 }
 
 /// Writes unnamed namespaces as C++ compilers do in their messages: the demangler leaves the name
@@ -32,6 +36,9 @@ mod tests {
     fn symbols_of_each_language() {
         for (symbol, expected) in [
             ("main", "main"),
+            ("a", "a"),
+            ("d", "d"),
+            ("Pi", "Pi"),
             ("_ZN2ns5tableE", "ns::table"),
             (
                 "_ZN2ns12_GLOBAL__N_1L6hiddenE",

@@ -1,7 +1,7 @@
 //! From an address in a module to the functions and source lines it belongs to.
 
 use crate::debug_file::DebugFiles;
-use crate::demangle::{demangle, readable};
+use crate::demangle::demangle;
 use crate::error::{Error, Result};
 use crate::frame::Frame;
 use crate::jit::{JitNames, is_names_file};
@@ -162,11 +162,11 @@ fn described_frames(loader: &Loader, svma: u64, here: &Frame) -> Vec<Frame> {
         let name = frame
             .function
             .as_ref()
-            .and_then(|name| name.demangle().ok());
+            .and_then(|name| name.raw_name().ok());
         let location = frame.location.as_ref();
         frames.push(Frame {
             function: name
-                .map(|name| readable(&name))
+                .map(|name| demangle(&name))
                 .filter(|name| !name.is_empty()),
             file: location.and_then(|at| at.file).map(str::to_owned),
             // Line 0 is DWARF's "no line"; column 0 its "left edge", which tells nothing.

@@ -316,12 +316,12 @@ fn of_io(io: IoAction) -> wire::PlanRule {
         _ => 0,
     };
     let again_percent = match io {
-        IoAction::Drop { again_percent, .. } => u64::from(again_percent),
+        IoAction::Drop { again_percent, .. } => u32::from(again_percent),
         _ => 0,
     };
     wire::PlanRule {
         keep_bytes,
-        lead_bytes: again_percent,
+        again_percent,
         action: action as u32,
         readahead: readahead.map_or(0, mode),
         chunk_bytes: burst_bytes,

@@ -401,7 +401,7 @@ impl Hinted<'_> {
                 file: self.file.identity,
                 chunk,
                 granules: touched,
-                again_percent: self.plan.view.rule(rule).lead_bytes,
+                again_percent: self.plan.view.rule(rule).again_percent.into(),
                 is_written: is_write,
             });
         }

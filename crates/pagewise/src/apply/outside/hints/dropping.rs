@@ -252,7 +252,7 @@ impl Hints<'_> {
             file: (0, u64::from(file)),
             chunk,
             granules,
-            again_percent: self.view.rule(index).lead_bytes,
+            again_percent: self.view.rule(index).again_percent.into(),
             is_written: passed.is_written,
         };
         let memory_bytes = self.view.sizes().limit_bytes;
