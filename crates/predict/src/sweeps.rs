@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
+use std::ops::Range;
+use std::ops::RangeInclusive;
 
 use crate::history::History;
 use crate::history::What;
@@ -26,6 +28,12 @@ pub(crate) struct Passing {
     pub(crate) end: u64,
 }
 
+/// When pages were last accessed, as far as is known, and last left.
+struct Pages {
+    accessed: Vec<u64>,
+    evicted: Vec<u64>,
+}
+
 /// What was found.
 pub(crate) struct Sweeps {
     pub(crate) passings: Vec<Passing>,
@@ -37,6 +45,9 @@ pub(crate) struct Sweeps {
 struct Head {
     fault: u64,
     at: u64,
+    /// Since when the page of its first fault had been out, and that of its last.
+    first_out: u64,
+    last_out: u64,
     /// Moments of its faults, until they are enough; then `None`.
     doubtful: Option<Vec<usize>>,
     /// What it passed over, until then.
@@ -52,14 +63,19 @@ pub(crate) fn find(history: &History, bounds: impl Fn(u32) -> (u32, u32)) -> Swe
         passings: Vec::new(),
         swept: vec![false; history.moments.len()],
     };
+    let mut pages = Pages {
+        accessed: vec![0; history.keys.len()],
+        evicted: vec![0; history.keys.len()],
+    };
     let mut missing: BTreeSet<u32> = BTreeSet::new();
     let mut heads: BTreeMap<u32, Head> = BTreeMap::new();
     let mut faults = 0;
     for (index, moment) in history.moments.iter().enumerate() {
         let page = moment.page;
         match moment.what {
-            What::Touched => {}
+            What::Touched => pages.accessed[page as usize] = moment.at,
             What::Evicted => {
+                pages.evicted[page as usize] = moment.at;
                 missing.insert(page);
             }
             What::Gone => {
@@ -68,6 +84,8 @@ pub(crate) fn find(history: &History, bounds: impl Fn(u32) -> (u32, u32)) -> Swe
             What::Faulted => {
                 faults += 1;
                 missing.remove(&page);
+                pages.accessed[page as usize] = moment.at;
+                let out = pages.evicted[page as usize];
                 let below = missing
                     .range(..page)
                     .next_back()
@@ -82,7 +100,7 @@ pub(crate) fn find(history: &History, bounds: impl Fn(u32) -> (u32, u32)) -> Swe
                 let mut head = match last {
                     Some(last) => {
                         let mut head = heads.remove(&last).expect("it was just found");
-                        head.pass(last + 1, page, head.at, moment.at, &mut found);
+                        head.pass(last + 1, page, head.at, moment.at, &mut pages, &mut found);
                         head
                     }
                     None => {
@@ -95,6 +113,8 @@ pub(crate) fn find(history: &History, bounds: impl Fn(u32) -> (u32, u32)) -> Swe
                         Head {
                             fault: faults,
                             at: moment.at,
+                            first_out: out,
+                            last_out: out,
                             doubtful: Some(Vec::new()),
                             pending: Vec::new(),
                             first: page,
@@ -102,14 +122,14 @@ pub(crate) fn find(history: &History, bounds: impl Fn(u32) -> (u32, u32)) -> Swe
                         }
                     }
                 };
-                (head.fault, head.at) = (faults, moment.at);
+                (head.fault, head.at, head.last_out) = (faults, moment.at, out);
                 head.count(index, &mut found);
                 heads.insert(page, head);
                 if faults % PATIENCE == 0 {
                     heads.retain(|&last, head| {
                         let goes_on = faults - head.fault <= PATIENCE;
                         if !goes_on {
-                            head.finish(last, &missing, &bounds, &mut found);
+                            head.finish(last, &missing, &bounds, &mut pages, &mut found);
                         }
                         goes_on
                     });
@@ -118,15 +138,26 @@ pub(crate) fn find(history: &History, bounds: impl Fn(u32) -> (u32, u32)) -> Swe
         }
     }
     for (last, mut head) in heads {
-        head.finish(last, &missing, &bounds, &mut found);
+        head.finish(last, &missing, &bounds, &mut pages, &mut found);
     }
     found
 }
 
 impl Head {
-    fn pass(&mut self, first: u32, after: u32, begin: u64, end: u64, found: &mut Sweeps) {
+    fn pass(
+        &mut self,
+        first: u32,
+        after: u32,
+        begin: u64,
+        end: u64,
+        pages: &mut Pages,
+        found: &mut Sweeps,
+    ) {
         if first >= after {
             return;
+        }
+        for accessed in &mut pages.accessed[first as usize..after as usize] {
+            *accessed = end.max(*accessed);
         }
         let passing = Passing {
             first,
@@ -157,12 +188,14 @@ impl Head {
     }
 
     /// It has ended: it passed over what was in memory before its first fault and behind its last one, but over no more each
-    /// time than from the one to the other.
+    /// time than from the one to the other; and not over what another sweep passed over since the page beside it left, as
+    /// that was in the same round.
     fn finish(
         &mut self,
         last: u32,
         missing: &BTreeSet<u32>,
         bounds: &impl Fn(u32) -> (u32, u32),
+        pages: &mut Pages,
         found: &mut Sweeps,
     ) {
         if self.doubtful.is_some() {
@@ -175,7 +208,28 @@ impl Head {
         let until = next.unwrap_or(u32::MAX).min(after).min(farthest);
         let lead = self.lead;
         let from = lead.first.max(self.first.saturating_sub(extent));
-        self.pass(from, lead.after, lead.begin, lead.end, found);
-        self.pass(last + 1, until, self.at, self.at, found);
+        let before_it = self.first_out + 1..=lead.begin;
+        self.pass_unless(from..lead.after, lead.begin, before_it, pages, found);
+        let since_it = self.last_out + 1..=u64::MAX;
+        self.pass_unless(last + 1..until, self.at, since_it, pages, found);
+    }
+
+    /// Those pages that were not accessed in that time, as far as is known.
+    fn pass_unless(
+        &mut self,
+        passed: Range<u32>,
+        at: u64,
+        accessed: RangeInclusive<u64>,
+        pages: &mut Pages,
+        found: &mut Sweeps,
+    ) {
+        let mut first = passed.start;
+        while first < passed.end {
+            let is_known = |page: &u32| accessed.contains(&pages.accessed[*page as usize]);
+            let stop = (first..passed.end).find(is_known).unwrap_or(passed.end);
+            let next = (stop..passed.end).find(|page| !is_known(page));
+            self.pass(first, stop, at, at, pages, found);
+            first = next.unwrap_or(passed.end);
+        }
     }
 }
