@@ -126,19 +126,20 @@ pub(crate) fn find(history: &History, bounds: impl Fn(u32) -> (u32, u32)) -> Swe
                 head.count(index, &mut found);
                 heads.insert(page, head);
                 if faults % PATIENCE == 0 {
-                    heads.retain(|&last, head| {
-                        let goes_on = faults - head.fault <= PATIENCE;
-                        if !goes_on {
-                            head.finish(last, &missing, &bounds, &mut pages, &mut found);
-                        }
-                        goes_on
-                    });
+                    let ended = heads
+                        .iter()
+                        .filter(|(_, head)| faults - head.fault > PATIENCE)
+                        .map(|(&last, _)| last);
+                    for last in ended.collect::<Vec<_>>() {
+                        let head = heads.remove(&last).expect("it was just found");
+                        head.finish(last, &missing, &bounds, &mut heads, &mut pages, &mut found);
+                    }
                 }
             }
         }
     }
-    for (last, mut head) in heads {
-        head.finish(last, &missing, &bounds, &mut pages, &mut found);
+    while let Some((last, head)) = heads.pop_first() {
+        head.finish(last, &missing, &bounds, &mut heads, &mut pages, &mut found);
     }
     found
 }
@@ -191,10 +192,11 @@ impl Head {
     /// time than from the one to the other; and not over what another sweep passed over since the page beside it left, as
     /// that was in the same round.
     fn finish(
-        &mut self,
+        mut self,
         last: u32,
         missing: &BTreeSet<u32>,
         bounds: &impl Fn(u32) -> (u32, u32),
+        others: &mut BTreeMap<u32, Head>,
         pages: &mut Pages,
         found: &mut Sweeps,
     ) {
@@ -212,6 +214,12 @@ impl Head {
         self.pass_unless(from..lead.after, lead.begin, before_it, pages, found);
         let since_it = self.last_out + 1..=u64::MAX;
         self.pass_unless(last + 1..until, self.at, since_it, pages, found);
+        // The next one above began beyond that.
+        if let Some((_, next)) = others.range_mut(last + 1..).next()
+            && next.lead.begin > self.last_out
+        {
+            next.lead.first = next.lead.first.max(until);
+        }
     }
 
     /// Those pages that were not accessed in that time, as far as is known.

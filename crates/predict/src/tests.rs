@@ -222,6 +222,34 @@ fn down_the_columns_of_a_matrix_most_pages_miss() {
 }
 
 #[test]
+fn what_lies_between_sweeps_side_by_side_is_passed_over_once_a_round() {
+    // Three places of one array, read side by side from end to end, of which the first part of the second stays in memory.
+    let (rounds, pages, stay) = (10, 1000, 1000..1700);
+    let mut known = Known::default();
+    for (number, access) in (0..rounds * pages * 3).enumerate() {
+        let (step, page) = (access / 3 % pages, access % 3 * pages + access / 3 % pages);
+        let is_first = access < pages * 3;
+        let at = number as u64 * ACCESS_NS;
+        let moments = known.entry(page).or_default();
+        match is_first {
+            true => moments.push((at, What::Touched)),
+            false if stay.contains(&page) => {}
+            false => moments.push((at, What::Faulted)),
+        }
+        if !stay.contains(&page) {
+            moments.push((at + (step + 1) * ACCESS_NS / 2, What::Evicted));
+        }
+    }
+    let end = rounds * pages * 3 * ACCESS_NS;
+    let history = History::assemble(known, Clock::new(std::iter::empty()), end, 0);
+    let found = sweeps::find(&history, |_| (0, 3 * pages as u32));
+    let passed = found.passings.iter().map(|one| one.after - one.first);
+    // In the first round they were touched.
+    let truth = (rounds - 1) as u32 * 700;
+    assert_eq!(passed.sum::<u32>(), truth);
+}
+
+#[test]
 fn random_accesses_are_as_likely_anywhere() {
     let mut state = 7;
     let string = string(60_000, |_| random(&mut state) % PAGES);
