@@ -73,6 +73,8 @@ pub struct PatternFacts {
     pub agreement: f64,
     /// How many steps were seen.
     pub steps: u64,
+    /// The share of the returns that are about as long as each other, 0 to 1: whether its pages come back once a round.
+    pub returns_alike: f64,
 }
 
 /// A time in which an object's pattern did not change.
@@ -232,6 +234,7 @@ impl Stats {
             reuse_ns: reuse.map(|reuse| reuse.ns),
             agreement,
             steps: self.steps,
+            returns_alike: self.reuse.share_as_long(),
         })
     }
 }
