@@ -172,8 +172,7 @@ bench-hugepages: build
 	rm -rf $(bench_rows) && mkdir -p $(bench_rows)
 	bench/hugepages/run --raw $(bench_rows)/run.jsonl --cells 2048-high-100,2048-spread-100,2048-low-100,4096-high-100,8192-high-100 --rounds 5 --warm
 	bench/hugepages/run --raw $(bench_rows)/run.jsonl --cells 2048-high-10,4096-high-10,8192-high-10,2048-high-1 --rounds 5 --warm
-	bench/hugepages/run --raw $(bench_rows)/run.jsonl --cells 4096-high-1 --rounds 5 --warm --arms huge,base,hawkeye-g,khugepaged
-	bench/hugepages/run --raw $(bench_rows)/run.jsonl --cells 8192-high-1 --rounds 5 --warm --arms huge,base,hawkeye-g --beside
+	bench/hugepages/run --raw $(bench_rows)/run.jsonl --cells 4096-high-1,8192-high-1 --rounds 5 --warm --arms huge,base,hawkeye-g --beside
 	bench/hugepages/run --raw $(bench_rows)/run-fragmented.jsonl --cells 2048-high-100 --rounds 5 --warm --fragmented
 	bench/hugepages/fairness --raw $(bench_rows)/fairness.jsonl --rounds 5 --warm --seconds 45
 	bench/hugepages/fairness --raw $(bench_rows)/fairness.jsonl --rounds 5 --warm --seconds 45 --cells two --fragmented
