@@ -28,11 +28,6 @@ const LEAST_FOLLOWED: u64 = 1 << 20;
 const MOST_OBJECTS: u64 = 512;
 /// Of a sweep in wider steps, pages, too little is used of what is read ahead.
 const MOST_STRIDE: u64 = 4;
-/// Unless there are so few places, each of which is swept, one page of each in turn (fields of structures that lie in arrays of their own). Of
-/// 2, 3 and 6 such places, reading ahead was 2.6, 2.3 and 2.2 times as fast as no plan, of 12 1.5 and of 24 1.3; a lock of a part 1.4 to 1.6.
-const MOST_PLACES: u64 = 8;
-/// There, so many of the pages come back after about the same time: at random in all places at once they do not.
-const MOST_ALIKE: f64 = 0.6;
 /// Whether sweeps begin ever later shows in so small a part of an object.
 const FIRST_PART: u64 = 8;
 /// What comes back less than so many times as often as all of an object comes back seldom.
@@ -120,7 +115,6 @@ impl ObjectFacts {
             stride_pages: first
                 .pattern_facts
                 .as_ref()
-                .filter(|facts| !is_side_by_side(facts, pages_of(first)))
                 .and_then(|facts| facts.stride_pages),
             swept_rounds: swept_rounds(first),
             wanted_rate: None,
@@ -288,8 +282,7 @@ fn is_sweep(pattern: Pattern) -> bool {
 
 /// Whether an object cannot be read ahead of in a part of the run that has its share of the swap-ins, whatever it is in others.
 fn has_other_phases(object: &Object) -> bool {
-    let pages = pages_of(object);
-    phases_that_count(object).any(|facts| !goes_page_by_page(&facts, pages))
+    phases_that_count(object).any(|facts| !goes_page_by_page(&facts))
 }
 
 fn phases_that_count(object: &Object) -> impl Iterator<Item = PatternFacts> {
@@ -299,34 +292,18 @@ fn phases_that_count(object: &Object) -> impl Iterator<Item = PatternFacts> {
     counting.filter_map(|phase| phase.facts)
 }
 
-fn pages_of(object: &Object) -> u64 {
-    object.bytes.unwrap_or(0) / PAGE
+fn goes_page_by_page(facts: &PatternFacts) -> bool {
+    is_sweep(facts.pattern) && facts.pattern != Pattern::UnorderedLoop && wide_step(facts).is_none()
 }
 
-fn goes_page_by_page(facts: &PatternFacts, pages: u64) -> bool {
-    is_sweep(facts.pattern)
-        && facts.pattern != Pattern::UnorderedLoop
-        && wide_step(facts, pages).is_none()
-}
-
-/// How many pages on it goes at a time in an object of so many, where that is too many to read ahead.
-fn wide_step(facts: &PatternFacts, pages: u64) -> Option<u64> {
-    let stride = facts.stride_pages.filter(|&stride| stride > MOST_STRIDE);
-    stride.filter(|_| !is_side_by_side(facts, pages))
-}
-
-/// Whether few places of an object of so many pages are swept side by side, which looks like wide steps.
-fn is_side_by_side(facts: &PatternFacts, pages: u64) -> bool {
-    let places = facts
-        .stride_pages
-        .map_or(0, |stride| pages.div_ceil(stride));
-    (2..=MOST_PLACES).contains(&places) && facts.returns_alike > MOST_ALIKE
+/// How many pages on it goes at a time, where that is too many to read ahead.
+fn wide_step(facts: &PatternFacts) -> Option<u64> {
+    facts.stride_pages.filter(|&stride| stride > MOST_STRIDE)
 }
 
 /// Which share of its pages one pass in wide steps touches, the largest of all parts of the run that count.
 fn share_of_pass(object: &Object) -> f64 {
-    let pages = pages_of(object);
-    let steps = phases_that_count(object).filter_map(|facts| wide_step(&facts, pages));
+    let steps = phases_that_count(object).filter_map(|facts| wide_step(&facts));
     steps.min().map_or(0.0, |pages| 1.0 / pages as f64)
 }
 
@@ -599,7 +576,6 @@ pub(crate) mod tests {
             swap_ins: 1000,
             stall_ns: 1000,
             facts: Some(PatternFacts {
-                returns_alike: 0.0,
                 pattern,
                 stride_pages: None,
                 reuse_pages: None,
@@ -628,7 +604,6 @@ pub(crate) mod tests {
             swap_ins,
             stall_ns: 100,
             facts: Some(PatternFacts {
-                returns_alike: 0.0,
                 pattern,
                 stride_pages,
                 reuse_pages: None,
@@ -686,32 +661,6 @@ pub(crate) mod tests {
         assert_eq!(small.why_not_ahead(), None);
         assert_eq!(small.lockable_bytes(), small.bytes);
         assert!(rows(65, 16 << 20).why_not_ahead().is_some());
-    }
-
-    #[test]
-    fn few_places_side_by_side_are_no_wide_steps() {
-        let in_steps = |stride, returns_alike| {
-            let mut matrix = object("matrix", 1 << 30, 0);
-            matrix.pattern_facts = Some(Box::new(PatternFacts {
-                pattern: Pattern::Strided,
-                stride_pages: Some(stride),
-                reuse_pages: None,
-                reuse_ns: None,
-                agreement: 0.8,
-                steps: 10_000,
-                returns_alike,
-            }));
-            facts_of(&[matrix]).why_not_ahead()
-        };
-        let pages = (1 << 30) / PAGE;
-        for places in [2, 6, 8] {
-            assert_eq!(in_steps(pages / places, 0.9), None, "{places}");
-        }
-        assert!(in_steps(pages / 9 - 1, 0.9).is_some());
-        assert!(
-            in_steps(pages / 6, 0.3).is_some(),
-            "at random in all of them"
-        );
     }
 
     #[test]

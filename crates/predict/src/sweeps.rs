@@ -123,7 +123,7 @@ pub(crate) fn find(history: &History, bounds: impl Fn(u32) -> (u32, u32)) -> Swe
                     }
                 };
                 (head.fault, head.at, head.last_out) = (faults, moment.at, out);
-                head.count(index, &mut found);
+                head.count(index, &mut pages, &mut found);
                 heads.insert(page, head);
                 if faults % PATIENCE == 0 {
                     let ended = heads
@@ -144,6 +144,15 @@ pub(crate) fn find(history: &History, bounds: impl Fn(u32) -> (u32, u32)) -> Swe
     found
 }
 
+impl Sweeps {
+    fn pass(&mut self, passing: Passing, pages: &mut Pages) {
+        for accessed in &mut pages.accessed[passing.first as usize..passing.after as usize] {
+            *accessed = passing.end.max(*accessed);
+        }
+        self.passings.push(passing);
+    }
+}
+
 impl Head {
     fn pass(
         &mut self,
@@ -157,9 +166,6 @@ impl Head {
         if first >= after {
             return;
         }
-        for accessed in &mut pages.accessed[first as usize..after as usize] {
-            *accessed = end.max(*accessed);
-        }
         let passing = Passing {
             first,
             after,
@@ -167,13 +173,13 @@ impl Head {
             end,
         };
         match self.doubtful {
-            None => found.passings.push(passing),
+            None => found.pass(passing, pages),
             Some(_) => self.pending.push(passing),
         }
     }
 
     /// One more fault of it.
-    fn count(&mut self, index: usize, found: &mut Sweeps) {
+    fn count(&mut self, index: usize, pages: &mut Pages, found: &mut Sweeps) {
         let Some(doubtful) = &mut self.doubtful else {
             found.swept[index] = true;
             return;
@@ -183,7 +189,9 @@ impl Head {
             for &index in doubtful.iter() {
                 found.swept[index] = true;
             }
-            found.passings.append(&mut self.pending);
+            for passing in self.pending.drain(..) {
+                found.pass(passing, pages);
+            }
             self.doubtful = None;
         }
     }

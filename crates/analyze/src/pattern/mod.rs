@@ -5,7 +5,7 @@
 //! ```
 //!
 //! What is kept of an object does not grow with its swap-ins: at most [`MOST_WINDOWS`](windows) windows, which become
-//! longer, and the last step of some threads.
+//! longer, and the last steps of some threads.
 
 mod phases;
 mod stats;
@@ -24,14 +24,14 @@ use windows::Windows;
 /// How a program goes through an object, seen by its swap-ins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// Page after page, once through.
+    /// Page after page, once through, at one place or at up to eight side by side.
     Sequential,
-    /// Page after page, again and again.
+    /// The same, again and again.
     Loop,
     /// In equal steps of more than one page.
     Strided,
     /// The same pages again and again, each about once or twice a round, in no order of their addresses: a list that is followed from
-    /// its first node to its last, or a ring that is written at one place and read at another.
+    /// its first node to its last.
     UnorderedLoop,
     /// In no order.
     Random,
@@ -73,8 +73,6 @@ pub struct PatternFacts {
     pub agreement: f64,
     /// How many steps were seen.
     pub steps: u64,
-    /// The share of the returns that are about as long as each other, 0 to 1: whether its pages come back once a round.
-    pub returns_alike: f64,
 }
 
 /// A time in which an object's pattern did not change.
@@ -103,8 +101,8 @@ const AGAIN: f64 = 1.5;
 /// Of the returns in a loop, so many are about as long as each other. Accesses at random have 0.25 where the memory is small beside
 /// the object, and 0.4 where it is about as large.
 const AS_LONG: f64 = 0.6;
-/// Or are of two lengths, each of about half of them: a ring that is written at one place and read at another. At random the two have
-/// at most 0.83, where memory is nearly as large as the object.
+/// Or are of two lengths, each of about half of them: of pages that are passed by twice in a round, as of a ring that is written at one
+/// place and read at another. At random the two have at most 0.83, where memory is nearly as large as the object.
 const OF_TWO_LENGTHS: f64 = 0.9;
 /// A hot set: its pages come back this often.
 const HOT_ROUNDS: f64 = 16.0;
@@ -123,8 +121,8 @@ pub(crate) struct PageIn {
     pub(crate) before: Option<Visit>,
 }
 
-/// Watches one object's swap-ins. Each thread's steps are taken by themselves, so that threads that sweep parts of an
-/// array side by side are not mistaken for disorder.
+/// Watches one object's swap-ins. Each thread's steps are taken by themselves, and from each of a few places, so that parts of an
+/// array that are swept side by side, by several threads or by one, are not mistaken for disorder.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PatternWatch {
     threads: Threads,
@@ -190,7 +188,13 @@ impl Stats {
         if self.swap_ins < FEWEST {
             return None;
         }
-        let mut reuse = self.reuse.median();
+        let as_long = self.reuse.share_as_long();
+        let of_two_lengths = self.reuse.share_of_two_lengths();
+        let is_passed_twice = as_long <= AS_LONG && of_two_lengths > OF_TWO_LENGTHS;
+        let reuse = match is_passed_twice {
+            true => self.reuse.twice_the_mean(),
+            false => self.reuse.median(),
+        };
         let pages = distinct.or_else(|| self.hot_pages());
         let hot = pages.is_some_and(|pages| {
             pages <= HOT_PAGES && self.swap_ins as f64 > HOT_ROUNDS * pages as f64
@@ -212,13 +216,10 @@ impl Stats {
             };
             (pattern, self.share(self.near))
         } else {
-            let as_long = match self.reuse.share_of_two_lengths() {
-                both if both > OF_TWO_LENGTHS => {
-                    // The two make up a round.
-                    reuse = self.reuse.twice_the_mean();
-                    both
-                }
-                _ => self.reuse.share_as_long(),
+            let as_long = if is_passed_twice {
+                of_two_lengths
+            } else {
+                as_long
             };
             let disorder = 1.0 - self.share(self.near.max(self.strided));
             match again {
@@ -234,7 +235,6 @@ impl Stats {
             reuse_ns: reuse.map(|reuse| reuse.ns),
             agreement,
             steps: self.steps,
-            returns_alike: self.reuse.share_as_long(),
         })
     }
 }

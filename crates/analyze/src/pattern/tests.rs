@@ -114,7 +114,7 @@ fn a_list_that_is_followed_again_and_again_is_a_loop_in_no_order() {
 }
 
 #[test]
-fn a_ring_that_is_written_at_one_place_and_read_at_another_is_a_loop_in_no_order() {
+fn a_ring_that_is_written_at_one_place_and_read_at_another_is_a_loop_of_two_places() {
     for (behind, round) in [(1500, 3000), (2000, 6000), (2700, 6000)] {
         let both = (0..6 * 3000u64).flat_map(|word| {
             let read = word.checked_sub(behind);
@@ -122,9 +122,62 @@ fn a_ring_that_is_written_at_one_place_and_read_at_another_is_a_loop_in_no_order
         });
         let facts = Program::default().touch_all(both).facts(1);
         let facts = facts.expect("a pattern");
-        assert_eq!(facts.pattern, Pattern::UnorderedLoop, "{behind}");
+        assert_eq!(facts.pattern, Pattern::Loop, "{behind}");
         let reuse = facts.reuse_pages.expect("they come back");
         assert!(reuse.abs_diff(round) < round / 10, "{behind}: {reuse}");
+    }
+}
+
+#[test]
+fn what_is_passed_by_twice_a_round_in_no_order_is_a_loop_in_no_order() {
+    let round = shuffled(3000);
+    let both = (0..6 * 3000usize).flat_map(|step| {
+        let behind = step.checked_sub(1000);
+        std::iter::once(step).chain(behind)
+    });
+    let program = Program::default().touch_all(both.map(|step| round[step % 3000]));
+    let facts = program.facts(1).expect("a pattern");
+    assert_eq!(facts.pattern, Pattern::UnorderedLoop);
+    let reuse = facts.reuse_pages.expect("they come back");
+    assert!(reuse.abs_diff(6000) < 600, "{reuse}");
+}
+
+/// One page of each of so many parts in turn, upwards, in each but one of so many rounds of the parts.
+fn side_by_side(places: u64, missed_one_in: u64) -> impl Iterator<Item = u64> {
+    const PART: u64 = 500;
+    let pages = (0..4).flat_map(move |round| {
+        let steps =
+            (0..PART).flat_map(move |page| (0..places).map(move |place| place * PART + page));
+        steps.map(move |page| (round, page))
+    });
+    let missed =
+        move |&(round, page): &(u64, u64)| mixed(page + 7919 * round).is_multiple_of(missed_one_in);
+    pages
+        .filter(move |both| !missed(both))
+        .map(|(_, page)| page)
+}
+
+#[test]
+fn up_to_eight_places_that_are_swept_side_by_side_are_a_sweep() {
+    for places in [2, 3, 6, 8] {
+        // Now and then a page is in memory still.
+        for missed in [1 << 40, 10, 3] {
+            let pattern = pattern_of(side_by_side(places, missed));
+            assert_eq!(pattern, Some(Pattern::Loop), "{places} {missed}");
+        }
+    }
+    assert_eq!(
+        pattern_of(side_by_side(16, 1 << 40)),
+        Some(Pattern::Strided),
+        "of more, the first is forgotten before it goes on"
+    );
+}
+
+#[test]
+fn what_is_at_random_in_little_memory_is_near_a_place_and_yet_no_sweep() {
+    for pages in [280, 350, 512] {
+        let pattern = pattern_of(scrambled(4000, pages));
+        assert_eq!(pattern, Some(Pattern::Random), "{pages}");
     }
 }
 
@@ -217,7 +270,7 @@ fn threads_side_by_side_are_no_disorder() {
 fn more_threads_than_are_remembered_do_no_harm() {
     let mut program = Program::default();
     for page in 0..100 {
-        for thread in 0..200 {
+        for thread in 0..300 {
             program.touch(thread, u64::from(thread) * 1000 + page);
         }
     }

@@ -1,13 +1,41 @@
-//! Each thread's last step in an object.
+//! Each thread's last steps in an object, from each of the few places at which it is at work.
+//!
+//! A thread that goes through several parts of an array side by side (the fields of structures that lie one after the other, the two runs of a
+//! merge, the ends of a ring) jumps from one part to the next, and yet goes on page by page in each.
 
-/// Threads that are told apart in one object; of more, the one that was here longest ago is forgotten.
-const MOST_THREADS: usize = 64;
+use super::NEAR;
 
+/// Places that are told apart in one object; of more, the one that was left longest ago is forgotten.
+const MOST_PLACES: usize = 256;
+/// And of one thread: one that goes anywhere would else soon be near one of them each time.
+const PLACES_OF_THREAD: usize = 8;
+
+/// Where a thread was last in a part of an object.
 #[derive(Clone, Copy, Debug)]
-struct Last {
+struct Place {
     thread: u32,
     page: u64,
-    distance: i64,
+    /// How it came there: from the page before in this part, or, to the part's first page, from another part.
+    along: i64,
+    /// The step that was told of then.
+    step: i64,
+}
+
+impl Place {
+    fn distance_to(&self, page: u64) -> i64 {
+        page.wrapping_sub(self.page) as i64
+    }
+
+    fn is_near(&self, page: u64) -> bool {
+        self.distance_to(page).unsigned_abs() <= NEAR
+    }
+
+    /// Whether such a step is the next of a sweep that has begun here. To come near where it was once before is no sweep yet.
+    fn goes_on(&self, distance: i64) -> bool {
+        distance != 0
+            && self.along.unsigned_abs() <= NEAR
+            && self.along.signum() == distance.signum()
+    }
 }
 
 /// From one page to the next.
@@ -18,38 +46,75 @@ pub(super) struct Step {
     pub(super) before: i64,
 }
 
-/// The thread seen last is the last.
+/// The place seen last is the last.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Threads(Vec<Last>);
+pub(super) struct Threads(Vec<Place>);
 
 impl Threads {
-    /// `None`: the thread's first page, or the same again (evicted in between).
+    /// From where the thread was before in that part of the object, if it sweeps that part; else from where it was last. `None`: the
+    /// thread's first page, or the same again (evicted in between).
     pub(super) fn step(&mut self, thread: u32, page: u64) -> Option<Step> {
-        let Some(at) = self.0.iter().rposition(|last| last.thread == thread) else {
-            if self.0.len() == MOST_THREADS {
-                self.0.remove(0);
-            }
-            if self.0.is_empty() {
-                self.0.reserve_exact(1); // mostly there is one
-            }
-            self.0.push(Last {
+        let Some(last_at) = self.own(thread).next() else {
+            self.remember(Place {
                 thread,
                 page,
-                distance: 0,
+                along: 0,
+                step: 0,
             });
             return None;
         };
-        self.0[at..].rotate_left(1);
-        let last = self.0.last_mut()?;
-        let distance = page.wrapping_sub(last.page) as i64;
-        if distance == 0 {
-            return None;
-        }
-        let step = Step {
-            distance,
-            before: last.distance,
+        let near_at = self.own(thread).find(|&at| self.0[at].is_near(page));
+        let last = self.0[last_at];
+        let jump = last.distance_to(page);
+        let (step, along) = match near_at.map(|at| self.0[at]) {
+            _ if jump == 0 => {
+                self.0[last_at..].rotate_left(1);
+                return None;
+            }
+            Some(place) => {
+                let distance = place.distance_to(page);
+                let along = if distance == 0 { place.along } else { distance };
+                let is_swept = near_at == Some(last_at) || place.goes_on(distance);
+                let onwards = Step {
+                    distance,
+                    before: place.along,
+                };
+                (is_swept.then_some(onwards), along)
+            }
+            None => (None, jump),
         };
-        (last.page, last.distance) = (page, distance);
+        let step = step.unwrap_or(Step {
+            distance: jump,
+            before: last.step,
+        });
+        if let Some(at) = near_at {
+            self.0.remove(at);
+        }
+        self.remember(Place {
+            thread,
+            page,
+            along,
+            step: step.distance,
+        });
         Some(step)
+    }
+
+    /// Where a thread's places are, the one seen last first.
+    fn own(&self, thread: u32) -> impl Iterator<Item = usize> {
+        let is_own = move |&at: &usize| self.0[at].thread == thread;
+        (0..self.0.len()).rev().filter(is_own)
+    }
+
+    fn remember(&mut self, place: Place) {
+        let oldest = self.own(place.thread).nth(PLACES_OF_THREAD - 1);
+        if let Some(at) = oldest {
+            self.0.remove(at);
+        } else if self.0.len() == MOST_PLACES {
+            self.0.remove(0);
+        }
+        if self.0.is_empty() {
+            self.0.reserve_exact(1); // mostly there is one
+        }
+        self.0.push(place);
     }
 }

@@ -65,7 +65,6 @@ pub(crate) fn object(name: Option<&str>, line: Option<u32>, stall_ns: u64) -> Ob
 
 pub(crate) fn facts() -> PatternFacts {
     PatternFacts {
-        returns_alike: 1.0,
         pattern: Pattern::Loop,
         stride_pages: None,
         reuse_pages: Some(48_640),

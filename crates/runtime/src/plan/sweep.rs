@@ -20,7 +20,7 @@ use super::objects::PAGE;
 /// Places that are followed,
 const CURSORS: usize = 64;
 /// and of one thread. A thread that goes anywhere would else soon be near one of them each time, as if it swept.
-const CURSORS_OF_THREAD: usize = 4;
+const CURSORS_OF_THREAD: usize = 8;
 /// Forward steps before a place counts as a sweep.
 const STEPS: u32 = 32;
 /// Of an object of blocks, where a step down is one of a whole block.
