@@ -304,12 +304,7 @@ impl Sweep {
         let step = self.distance(cursor.position, offset, forward);
         let mut progress = None;
         if step <= cursor.ahead + near {
-            let since_ns = match self.grain {
-                0 => cursor.time_ns,
-                // In between it was within a block.
-                _ => cursor.moved_ns,
-            };
-            let ns = now_ns.saturating_sub(since_ns);
+            let ns = now_ns.saturating_sub(self.since_ns(&cursor, fault.thread));
             // Over the seam lies a part without faults, or a pause.
             let crosses = (offset > cursor.position) != forward && step > 0;
             let was_left = self.faults - cursor.faults > LEFT_FAULTS;
@@ -340,6 +335,19 @@ impl Sweep {
         cursor.thread = fault.thread;
         self.cursors[index] = Some(cursor);
         Some(progress)
+    }
+
+    /// When a thread last got on, here or in another place that it sweeps: the time that it takes to go through several side by side is to be
+    /// counted once.
+    fn since_ns(&self, cursor: &Cursor, thread: u32) -> u64 {
+        let moved_ns = |cursor: &Cursor| match self.grain {
+            0 => cursor.time_ns,
+            // In between it was within a block.
+            _ => cursor.moved_ns,
+        };
+        let places = self.cursors[..self.used].iter().flatten();
+        let swept = places.filter(|place| place.thread == thread && place.steps >= self.steps());
+        swept.map(moved_ns).fold(moved_ns(cursor), u64::max)
     }
 
     /// In a place of its own that is left longest, if the thread has as many as it may, else in a free one.
@@ -375,12 +383,16 @@ impl Sweep {
         }
     }
 
-    fn is_sweeping(&self, cursor: &Cursor) -> bool {
-        let steps = match self.grain {
+    /// That make a place a sweep.
+    fn steps(&self) -> u32 {
+        match self.grain {
             0 => STEPS,
             _ => STEPS_BY_BLOCKS,
-        };
-        cursor.steps >= steps
+        }
+    }
+
+    fn is_sweeping(&self, cursor: &Cursor) -> bool {
+        cursor.steps >= self.steps()
             && self.jumps * MOST_JUMPS <= self.hits
             && self.newest_ns - cursor.time_ns < FORGOTTEN_NS
     }
@@ -586,6 +598,33 @@ mod tests {
         goes(&mut sweep, 0, 200);
         let ns = goes(&mut sweep, 520, 3000);
         assert!(ns <= 2_500_000, "{ns}");
+    }
+
+    #[test]
+    fn places_that_a_thread_sweeps_side_by_side_are_followed_and_their_time_counts_once() {
+        for places in [2, 3, 8] {
+            let mut sweep = sweep();
+            let (part, mut now_ns) = (PAGES / places, 0);
+            let mut goes = |pages: Range<usize>| {
+                let mut got_on = Progress { pages: 0, ns: 0 };
+                for step in pages {
+                    for place in 0..places {
+                        now_ns += 1000;
+                        let progress = touch(&mut sweep, place * part + step, now_ns);
+                        got_on.pages += progress.map_or(0, |progress| progress.pages);
+                        got_on.ns += progress.map_or(0, |progress| progress.ns);
+                    }
+                }
+                got_on
+            };
+            goes(0..100);
+            let pages = (300 * places) as u64;
+            let ns = 1000 * pages;
+            assert_eq!(goes(100..400), Progress { pages, ns }, "{places}");
+            let sweeping = sweep.cursors.iter().flatten();
+            let sweeping = sweeping.filter(|cursor| sweep.is_sweeping(cursor));
+            assert_eq!(sweeping.count(), places);
+        }
     }
 
     #[test]
