@@ -273,7 +273,11 @@ impl Follower {
         if self.trial.is_on() || !self.makes_room {
             return;
         }
-        if self.is_outrun() {
+        if !self.gain.has_effect() {
+            // From zram, a page that the program brings in is there no more, and has to be written again when it is dropped
+            // (mm/memory.c, do_swap_page, 6.18): of what is read ahead, only what the program writes.
+            hand::forget_cost(self.rule);
+        } else if self.is_outrun() {
             self.makes_room = false;
             self.gain.rest_long(fault.time_ns);
             self.stopped(plan, Why::NoGain);
@@ -435,8 +439,6 @@ impl Follower {
         } else {
             self.makes_room = true;
             self.gain.note_by_itself(self.watch.pace());
-            // Of another phase, it may be another.
-            hand::forget_cost(self.rule);
             self.sweep.begin(self.sizes);
         }
     }

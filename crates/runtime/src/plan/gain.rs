@@ -81,6 +81,11 @@ impl Gain {
         self.state == State::Active
     }
 
+    /// Whether what is done has the effect that it will have from here on: at first, what is dropped was brought in by the program itself.
+    pub(super) fn has_effect(&self) -> bool {
+        self.is_active() && self.left_out == 0
+    }
+
     /// Nothing is to be read or dropped, to see how fast it is by itself.
     pub(super) fn is_checking(&self) -> bool {
         matches!(self.state, State::Checking { .. })
@@ -91,12 +96,13 @@ impl Gain {
         self.by_itself = (seen.pages > 0).then(|| pace(seen));
     }
 
-    /// Whether a reader that takes so long for each page is too slow to win much: what it takes of the program beside, by interrupts and of
-    /// the processors' time, is as much.
+    /// Whether a reader that takes so long for each page is too slow to win much, where that was not seen to: what it takes of the program
+    /// beside, by interrupts and of the processors' time, is as much.
     pub(super) fn is_outrun(&self, ns_of_page: u64) -> bool {
         let reader = ns_of_page.saturating_mul(PAGES_BEFORE);
-        self.by_itself
-            .is_some_and(|pace| reader.saturating_mul(3) > pace.saturating_mul(FASTER_READER))
+        let falls_short = self.short > 0 && !self.is_proven;
+        let by_itself = self.by_itself.filter(|_| falls_short);
+        by_itself.is_some_and(|pace| reader.saturating_mul(3) > pace.saturating_mul(FASTER_READER))
     }
 
     /// It did not help, and is not tried for a while.

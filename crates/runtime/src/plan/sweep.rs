@@ -414,12 +414,18 @@ impl Sweep {
         Some(self.ranges(newest, from, bytes.min(self.length())))
     }
 
-    /// Reading ahead begins: what was just swept is what is needed last, and makes room.
+    /// Reading ahead begins: what was just swept is what is needed last, and makes room. Not so behind a place that was left: where the object
+    /// was filled last, pages were never evicted, and what it costs to drop these says nothing of the rest.
     pub(super) fn begin(&mut self, sizes: Sizes) {
         let most = whole_pages(self.length() / 4);
+        let faults = self.faults;
         for cursor in self.cursors.iter_mut().flatten() {
+            let was_left = faults - cursor.faults > LEFT_FAULTS;
             cursor.ahead = 0;
-            cursor.behind = (sizes.lead + 2 * sizes.chunk).min(most);
+            cursor.behind = match was_left {
+                true => 0,
+                false => (sizes.lead + 2 * sizes.chunk).min(most),
+            };
         }
     }
 
