@@ -336,12 +336,19 @@ mod tests {
 
     #[test]
     fn a_reader_that_is_too_slow_is_known_and_left_alone_for_long() {
-        let mut gain = Gain::new();
-        assert!(!gain.is_outrun(1_000_000));
-        gain.note_by_itself(Progress {
-            pages: 1024,
-            ns: 1024 * 13_000,
-        });
+        let begun = |with_ns| {
+            let (mut gain, mut now) = (Gain::new(), 0);
+            gain.note_by_itself(Progress {
+                pages: 1024,
+                ns: 1024 * 13_000,
+            });
+            feed(&mut gain, 2048, 9000, &mut now);
+            assert!(!gain.is_outrun(9000), "what it brings is not known yet");
+            feed(&mut gain, 2048, with_ns, &mut now);
+            gain
+        };
+        assert!(!begun(8000).is_outrun(9000), "it was seen to be faster");
+        let mut gain = begun(10_000);
         assert!(gain.is_outrun(9000));
         assert!(!gain.is_outrun(8000));
         gain.rest_long(0);
