@@ -662,6 +662,17 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_dropped_behind_a_place_that_was_left() {
+        let mut sweep = sweep();
+        for (time_ns, page) in (5000..6000).chain(0..2000).enumerate() {
+            touch(&mut sweep, page, time_ns as u64);
+        }
+        sweep.begin(SIZES);
+        let (_, dropped) = all(&mut sweep);
+        assert!(!dropped.is_empty() && dropped.iter().all(|&page| page < 2000));
+    }
+
+    #[test]
     fn it_goes_over_the_end_and_backwards_too() {
         let mut there = sweep();
         (9000..10_000).for_each(|page| {
