@@ -16,13 +16,15 @@
 /// First word of a plan.
 pub const PLAN_MAGIC: u64 = u64::from_le_bytes(*b"PGWSPLAN");
 /// Version of this form.
-pub const PLAN_VERSION: u32 = 6;
+pub const PLAN_VERSION: u32 = 7;
 /// Names the launcher's socket for plans (abstract, without the leading zero byte) to the library.
 pub const PLAN_VARIABLE: &str = "PAGEWISE_PLAN";
 /// Allocations of fewer bytes are not looked at.
 pub const PLAN_THRESHOLD: usize = 64 << 10;
 /// Two fewer are taken: the words of the last are those of the program's own calls (`pagewise.h`), before them are [`FRESH`].
 pub const MOST_RULES: usize = 64;
+/// In place of the size of a global: the rule is about the heap of the program that its module is.
+pub const HEAP: u64 = u64::MAX;
 /// See [`MOST_RULES`].
 pub const CALLS: usize = MOST_RULES - 1;
 /// The words of all fresh memory that no rule is about ([`PlanSizes::fresh`]).
@@ -150,7 +152,7 @@ pub struct PlanFrame {
 pub struct PlanRule {
     /// See [`PlanAction`].
     pub action: u32,
-    /// First of its frames; none: it is a global.
+    /// First of its frames; none: it is a global, or the heap.
     pub first_frame: u32,
     /// How many.
     pub frames: u32,
@@ -158,7 +160,7 @@ pub struct PlanRule {
     pub first_range: u32,
     /// How many.
     pub ranges: u32,
-    /// Of a global: its module.
+    /// Of a global: its module. Of the heap: the program.
     pub module: u32,
     /// Of I/O: number of the pattern that files must match, from 1; 0: any file.
     pub pattern: u32,
@@ -176,8 +178,20 @@ pub struct PlanRule {
     pub lead_bytes: u64,
     /// Of a global: its address as stated in the file.
     pub address: u64,
-    /// Of a global: its size.
+    /// Of a global: its size. Of the heap: [`HEAP`].
     pub bytes: u64,
+}
+
+impl PlanRule {
+    /// Whether it is about the heap.
+    pub fn is_of_heap(&self) -> bool {
+        self.frames == 0 && self.bytes == HEAP
+    }
+
+    /// Whether it is about a global.
+    pub fn is_of_global(&self) -> bool {
+        self.frames == 0 && !self.is_of_heap()
+    }
 }
 
 /// Sizes for the whole program, bytes.

@@ -19,6 +19,9 @@ const LEAST_PAUSED: f64 = 0.4;
 /// part of it: the inner levels of a sort by halves.
 const MOST_OF_MEMORY: f64 = 0.75;
 const LEAST_IN_MEMORY: f64 = 0.1;
+/// and of times that it goes through as much while it waits so large a part: who frees a list from its end, where it is in memory, does that
+/// once, and what it would miss is little of what it misses anyhow.
+const LEAST_ROUNDS: f64 = 0.25;
 /// There is no telling what it uses in those: all that is in memory, it may be (whatever was locked of that sort's, it was slower). But where
 /// fewer pages than one in so many came back before them, it works on a few pages.
 const SMALL: u64 = 16;
@@ -129,7 +132,9 @@ fn pages_of_burst(gaps: &[Gap], memory: u64) -> Option<u64> {
     }
     bursts.push(pages);
     let is_part = |ns: u64, least: f64| ns > 0 && ns as f64 >= least * all as f64;
-    let is_long_in_memory = is_part(in_memory, LEAST_IN_MEMORY);
+    let rounds_in_memory = in_memory as f64 / page_ns;
+    let is_long_in_memory =
+        is_part(in_memory, LEAST_IN_MEMORY) && rounds_in_memory >= LEAST_ROUNDS * gaps.len() as f64;
     if is_long_in_memory && before_long * SMALL >= memory {
         return Some(memory);
     }
@@ -187,6 +192,21 @@ mod tests {
         let gaps = gaps(3000, 15_000_000);
         assert_eq!(found_with(&gaps, 100), Some(3000));
         assert_eq!(found_with(&gaps, 20_000), None);
+    }
+
+    /// Who frees a list from its end goes once through what is in memory.
+    #[test]
+    fn one_round_in_memory_among_many_does_not_count() {
+        let mut gaps = vec![1000; 15 * MEMORY as usize];
+        let round = 2 * MEMORY * 1000;
+        gaps.insert(14 * MEMORY as usize, round);
+        assert_eq!(found(&gaps), None);
+        (2..4).for_each(|number| gaps[number * MEMORY as usize] = round);
+        assert_eq!(
+            found(&gaps),
+            Some(MEMORY),
+            "three of 15 may be the same pages"
+        );
     }
 
     #[test]

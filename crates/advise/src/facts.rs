@@ -104,7 +104,8 @@ impl ObjectFacts {
             true => subject.sum(|object| object.stretches.min(object.most_alive)),
             false => most_alive,
         };
-        let is_named = matches!(kind, ObjectKind::Allocation | ObjectKind::Global);
+        let is_heap = subject.is_heap();
+        let is_named = matches!(kind, ObjectKind::Allocation | ObjectKind::Global) || is_heap;
         Self {
             name: subject.name(),
             bytes,
@@ -126,7 +127,7 @@ impl ObjectFacts {
             // Of what grows, the first blocks are small, and sampled: what counts is how large one is on average.
             can_have_rule: is_named
                 && bytes >= SMALLEST_OBJECT
-                && (block_bytes >= SMALLEST_BLOCK || kind == ObjectKind::Global),
+                && (block_bytes >= SMALLEST_BLOCK || kind == ObjectKind::Global || is_heap),
             has_other_phases: subject
                 .objects
                 .iter()
@@ -136,7 +137,8 @@ impl ObjectFacts {
                 .iter()
                 .map(|object| (share_of_pass(object) * block_bytes as f64) as u64)
                 .sum(),
-            is_one_block: subject.objects.len() == 1 && most_alive <= 1,
+            // What lies where in the heap is another thing in another run.
+            is_one_block: subject.objects.len() == 1 && most_alive <= 1 && !is_heap,
             seen_written: subject.counts().write_share(true),
             heat: None,
         }
@@ -441,6 +443,7 @@ pub(crate) mod tests {
         ObjectFacts::of(&Subject {
             objects: objects.iter().collect(),
             target: Err(String::new()),
+            contents: None,
         })
     }
 

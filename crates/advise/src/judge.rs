@@ -12,6 +12,7 @@ use std::collections::HashMap;
 
 use pagewise_analyze::Attribution;
 use pagewise_analyze::Identity;
+use pagewise_analyze::SmallBlocks;
 use pagewise_plan::Action;
 use pagewise_predict::Model;
 use pagewise_predict::Treatment;
@@ -38,6 +39,12 @@ struct Block {
     before: u64,
 }
 
+impl Block {
+    fn end(&self) -> u64 {
+        self.start.saturating_add(self.bytes)
+    }
+}
+
 /// Judges plans for one memory size.
 pub(crate) struct Judge<'a> {
     model: &'a Model,
@@ -46,6 +53,8 @@ pub(crate) struct Judge<'a> {
     memory_bytes: u64,
     /// By address space and start.
     blocks: Vec<Block>,
+    /// Of these, the heaps, in which others may lie.
+    heaps: Vec<Block>,
     /// Of each object, rounds that raised no faults as all of it was in memory, at most.
     unseen_rounds: Vec<f64>,
     /// Swap-ins without a plan.
@@ -62,7 +71,10 @@ impl<'a> Judge<'a> {
         memory_bytes: u64,
     ) -> Result<Self, TraceError> {
         let (blocks, unseen_rounds) = blocks_and_unseen_rounds(trace, subjects, objects)?;
+        let is_heap = |block: &&Block| subjects[block.object].is_heap();
+        let heaps = blocks.iter().filter(is_heap).copied().collect();
         let mut judge = Self {
+            heaps,
             model,
             objects,
             run,
@@ -129,8 +141,10 @@ impl<'a> Judge<'a> {
         let after = self
             .blocks
             .partition_point(|block| (block.space, block.start) <= (space, address));
-        let block = self.blocks[..after].last()?;
-        (block.space == space && address < block.start.saturating_add(block.bytes)).then_some(block)
+        let holds =
+            |block: &&Block| block.space == space && (block.start..block.end()).contains(&address);
+        let nearest = self.blocks[..after].last().filter(holds);
+        nearest.or_else(|| self.heaps.iter().find(holds))
     }
 }
 
@@ -194,7 +208,11 @@ fn blocks_and_unseen_rounds(
             of_subject.map(move |object| (&object.identity, at))
         })
         .collect();
-    let mut attribution = Attribution::read(trace)?;
+    let small_blocks = match subjects.iter().any(Subject::is_heap) {
+        true => SmallBlocks::OneHeap,
+        false => SmallBlocks::BySite,
+    };
+    let mut attribution = Attribution::read_with(trace, small_blocks)?;
     let page_bytes = attribution.page_bytes();
     let mut known: Vec<Option<usize>> = Vec::new();
     let mut seen: HashMap<(u32, u64), (usize, u64)> = HashMap::new();

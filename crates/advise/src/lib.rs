@@ -13,6 +13,7 @@ mod bursts;
 mod choose;
 mod contexts;
 mod facts;
+mod heap;
 mod heat;
 mod huge;
 mod io;
@@ -31,6 +32,8 @@ use std::fmt;
 use pagewise_analyze::Findings;
 use pagewise_analyze::ObjectKind;
 use pagewise_analyze::Pattern;
+use pagewise_analyze::SmallBlocks;
+use pagewise_analyze::analyze_with;
 use pagewise_plan::Action;
 use pagewise_plan::CurvePoint;
 use pagewise_plan::Memory;
@@ -249,7 +252,13 @@ pub(crate) fn advise(
         run.burst_bytes =
             bursts::read(trace, memory.bytes / run.page_bytes)?.map(|pages| pages * run.page_bytes);
     }
-    let subjects = Subject::all(findings, &targets);
+    let in_heap = heap::contents(findings, &run);
+    let with_heap = match in_heap {
+        Some(_) => Some(analyze_with(trace, SmallBlocks::OneHeap)?),
+        None => None,
+    };
+    let findings = with_heap.as_ref().unwrap_or(findings);
+    let subjects = Subject::all(findings, &targets, in_heap.as_deref());
     let facts = facts(trace, &subjects, &run)?;
     let choices = best(trace, &subjects, (&facts, &run), memory.bytes, model)?;
     let mut rules = Vec::new();

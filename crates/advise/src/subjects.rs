@@ -21,6 +21,9 @@ use crate::targets::Targets;
 /// So many names are told, of more their number.
 const MOST_NAMES: usize = 3;
 
+/// Why memory that is neither an allocation nor a variable has no rule.
+pub(crate) const NOT_NAMED: &str = "it is no allocation and no variable";
+
 /// What one rule is about.
 #[derive(Debug)]
 pub(crate) struct Subject<'findings> {
@@ -28,19 +31,35 @@ pub(crate) struct Subject<'findings> {
     pub(crate) objects: Vec<&'findings Object>,
     /// How they are known again, or why they cannot be.
     pub(crate) target: Result<Target, String>,
+    /// Of the heap: what lies in it.
+    pub(crate) contents: Option<String>,
 }
 
 impl<'findings> Subject<'findings> {
-    /// All that findings are about, most stall first.
-    pub(crate) fn all(findings: &'findings Findings, targets: &Targets) -> Vec<Self> {
+    /// All that findings are about, most stall first. `in_heap`: the heap is one of them, with this in it.
+    pub(crate) fn all(
+        findings: &'findings Findings,
+        targets: &Targets,
+        in_heap: Option<&str>,
+    ) -> Vec<Self> {
         let with_targets = findings.objects.iter().map(|object| {
-            let target = match may_have_target(object) {
-                true => targets.of(&object.identity),
-                false => Err("its blocks are too small to be looked at".to_owned()),
+            let target = match object.identity.kind {
+                ObjectKind::Heap if in_heap.is_none() => Err(NOT_NAMED.to_owned()),
+                _ if may_have_target(object) => targets.of(&object.identity),
+                _ => Err("its blocks are too small to be looked at".to_owned()),
             };
             (object, target)
         });
-        Self::grouped(with_targets)
+        let mut subjects = Self::grouped(with_targets);
+        if let Some(heap) = subjects.iter_mut().find(|subject| subject.is_heap()) {
+            heap.contents = in_heap.map(str::to_owned);
+        }
+        subjects
+    }
+
+    /// Whether it is the heap as one.
+    pub(crate) fn is_heap(&self) -> bool {
+        matches!(self.target, Ok(Target::Heap { .. }))
     }
 
     fn grouped(
@@ -59,6 +78,7 @@ impl<'findings> Subject<'findings> {
                 None => subjects.push(Self {
                     objects: vec![object],
                     target,
+                    contents: None,
                 }),
             }
         }
@@ -111,6 +131,9 @@ impl<'findings> Subject<'findings> {
 
     /// For people.
     pub(crate) fn name(&self) -> String {
+        if let Some(contents) = &self.contents {
+            return format!("the heap: {contents}");
+        }
         let shown = self.objects.iter().take(MOST_NAMES);
         let names: Vec<String> = shown.map(|object| object.identity.to_string()).collect();
         let names = names.join(", ");

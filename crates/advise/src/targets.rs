@@ -25,6 +25,8 @@ use pagewise_trace::StackFrame;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
+use crate::subjects::NOT_NAMED;
+
 /// What names an allocation site: variable, file, line and function.
 type Place = (Option<String>, Option<String>, Option<u32>, Option<String>);
 
@@ -118,7 +120,8 @@ impl Targets {
         match identity.kind {
             ObjectKind::Global => self.global(identity),
             ObjectKind::Allocation => self.allocation(identity),
-            _ => Err("it is no allocation and no variable".to_owned()),
+            ObjectKind::Heap => self.heap(),
+            _ => Err(NOT_NAMED.to_owned()),
         }
     }
 
@@ -166,6 +169,17 @@ impl Targets {
             symbol: symbol.name.to_owned(),
             bytes: Some(symbol.bytes),
             module_offset: Some(symbol.address),
+        })
+    }
+
+    /// The heap of the program that ran last.
+    fn heap(&self) -> Result<Target, String> {
+        let program = self
+            .executable
+            .as_deref()
+            .ok_or("the recording does not say which program ran")?;
+        Ok(Target::Heap {
+            module: pagewise_attribute::display_file(program).to_owned(),
         })
     }
 
@@ -329,7 +343,7 @@ pub(crate) fn name_modules(trace: &Trace, plan: &mut Plan) -> Result<(), TraceEr
             Target::Allocation(path) | Target::Io { path, .. } => {
                 named.extend(path.iter().map(|frame| frame.module.as_str()));
             }
-            Target::Global { module, .. } => {
+            Target::Global { module, .. } | Target::Heap { module } => {
                 named.insert(module);
             }
         }

@@ -9,6 +9,7 @@ use crate::counts::Counts;
 use crate::identity::Identity;
 use crate::identity::ObjectKind;
 use crate::spaces::PAGE_BITS;
+use crate::spaces::SmallBlocks;
 use crate::spaces::Spaces;
 
 /// Says which object each event of a trace belongs to.
@@ -16,6 +17,7 @@ use crate::spaces::Spaces;
 /// Holds the objects' whole history, thus memory for each allocation, and none for events.
 pub struct Attribution {
     spaces: Spaces,
+    is_heap_one: bool,
 }
 
 impl std::fmt::Debug for Attribution {
@@ -33,7 +35,7 @@ pub struct Located {
     /// The object: a number for [`Attribution::identity`].
     pub object: usize,
     /// The page's number, counted from the start of the allocation, global or mapping that holds it; `None` if nothing
-    /// recorded does.
+    /// recorded does. Of the heap it is told where that is one object ([`SmallBlocks::OneHeap`]).
     pub page: Option<u64>,
     /// The call path that made the allocation (`stacks`, `frames`, `sites`); `None` if it is none or none was taken.
     pub stack: Option<u32>,
@@ -45,8 +47,17 @@ impl Attribution {
     /// # Errors
     /// If a table cannot be read.
     pub fn read(trace: &Trace) -> Result<Self, TraceError> {
+        Self::read_with(trace, SmallBlocks::BySite)
+    }
+
+    /// The same, with small blocks of the heap as is said.
+    ///
+    /// # Errors
+    /// If a table cannot be read.
+    pub fn read_with(trace: &Trace, small_blocks: SmallBlocks) -> Result<Self, TraceError> {
         Ok(Self {
-            spaces: Spaces::read_and_learn(trace)?,
+            is_heap_one: small_blocks == SmallBlocks::OneHeap,
+            spaces: Spaces::read_and_learn(trace, small_blocks)?,
         })
     }
 
@@ -55,7 +66,8 @@ impl Attribution {
         self.spaces.advance(event.time_ns);
         let place = self.spaces.place_of(event);
         let within = match self.identity(place.object).kind {
-            ObjectKind::Unknown | ObjectKind::Heap => None,
+            ObjectKind::Unknown => None,
+            ObjectKind::Heap if !self.is_heap_one => None,
             _ => Some(place.page & ((1 << PAGE_BITS) - 1)).filter(|_| place.within),
         };
         Located {

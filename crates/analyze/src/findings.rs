@@ -23,6 +23,7 @@ use crate::observed::Observed;
 use crate::pattern;
 use crate::residency;
 use crate::spaces::Extent;
+use crate::spaces::SmallBlocks;
 use crate::spaces::Spaces;
 use crate::swap_in_sample::SwapInSample;
 use crate::tallies::Tallies;
@@ -121,7 +122,15 @@ impl Findings {
 /// # Errors
 /// If a table cannot be read.
 pub fn analyze(trace: &Trace) -> Result<Findings, TraceError> {
-    let mut spaces = Spaces::read_and_learn(trace)?;
+    analyze_with(trace, SmallBlocks::BySite)
+}
+
+/// The same, with small blocks of the heap as is said.
+///
+/// # Errors
+/// If a table cannot be read.
+pub fn analyze_with(trace: &Trace, small_blocks: SmallBlocks) -> Result<Findings, TraceError> {
+    let mut spaces = Spaces::read_and_learn(trace, small_blocks)?;
     let page_bytes = spaces.page_bytes;
     let mut tallies = Tallies::read(trace, &mut spaces)?;
     let extents = spaces.take_extents();

@@ -86,6 +86,12 @@ impl Layers {
             .is_some_and(|start| address.wrapping_sub(start) < HEAP_REACH)
     }
 
+    /// Up to where addresses may be the heap's; 0: there is none.
+    pub(crate) fn end_of_heap(&self) -> u64 {
+        self.heap_start
+            .map_or(0, |start| start.saturating_add(HEAP_REACH))
+    }
+
     /// Where samples may speak for a page: in the heap, in a mapping that an allocator uses, and in mappings that
     /// nobody told us of, as those of the C library's arenas.
     pub(crate) fn surroundings(&self, start: u64, page_bytes: u64, reach: u64) -> Surroundings {

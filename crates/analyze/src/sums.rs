@@ -8,6 +8,7 @@ use pagewise_trace::TraceError;
 use crate::counted;
 use crate::counts::Counts;
 use crate::identity::Identity;
+use crate::spaces::SmallBlocks;
 use crate::spaces::Spaces;
 
 /// What happened to an object.
@@ -24,7 +25,7 @@ pub struct ObjectSum {
 /// # Errors
 /// If a table cannot be read.
 pub fn sum_by_object(trace: &Trace) -> Result<Vec<ObjectSum>, TraceError> {
-    let mut spaces = Spaces::read_and_learn(trace)?;
+    let mut spaces = Spaces::read_and_learn(trace, SmallBlocks::BySite)?;
     let mut sums: Vec<Counts> = Vec::new();
     for event in trace.events()?.read_ahead() {
         let event = event?;

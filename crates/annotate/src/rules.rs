@@ -60,6 +60,12 @@ fn place(
             "it is a variable: write pagewise_lock(&{symbol}, sizeof {symbol}); where the program starts"
         ));
     }
+    if let Target::Heap { .. } = &rule.target {
+        return Err(
+            "it is the heap, which no line allocates: apply the plan to the program in place of a patch"
+                .to_owned(),
+        );
+    }
     let line = rule.place.line.ok_or("the plan does not tell its line")?;
     let (allocation, binding) = at_line(source, declared, allocations, rule, line as usize)?;
     let calls = calls::of_action(&rule.action, &binding)?;

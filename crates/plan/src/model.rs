@@ -146,6 +146,12 @@ pub enum Target {
         /// Its address as stated in the file that was recorded (SVMA), if known: to tell it from others of its name and size.
         module_offset: Option<u64>,
     },
+    /// The C library's heap (`brk`) of the processes that run this program, as one: the small blocks in it share their pages. Blocks
+    /// that other rules are about are not in it.
+    Heap {
+        /// File name of the program.
+        module: String,
+    },
 }
 
 impl Target {
@@ -168,11 +174,11 @@ impl Target {
         }
     }
 
-    /// The key of the call path; `None` for a global.
+    /// The key of the call path; `None` for a global and the heap.
     pub fn site(&self) -> Option<Site> {
         match self {
             Self::Allocation(path) | Self::Io { path, .. } => Some(Site::of(path)),
-            Self::Global { .. } => None,
+            Self::Global { .. } | Self::Heap { .. } => None,
         }
     }
 }

@@ -240,6 +240,38 @@ fn each_mistake_names_its_line_and_key_and_what_to_type() {
 }
 
 #[test]
+fn of_the_heap_no_part_is_hot_and_what_it_is_backed_by_is_no_rule() {
+    let heap = |rest: &str| {
+        let at = GOOD.find("[[rule]]").expect("there");
+        let rule = "[[rule]]\ntarget = \"heap\"\nkind = \"heap\"\nwhy = \"swept\"\n";
+        Plan::parse(
+            &format!("{}{rule}{rest}", &GOOD[..at]),
+            Path::new("plan.toml"),
+        )
+    };
+    let module = "module = \"solver\"\n";
+    let good = heap(&format!("{module}action = \"stream\"\n")).expect("it is good");
+    assert_eq!(good.rules[0].target.site(), None);
+    for (rest, expected) in [
+        (
+            "action = \"lock\"\n".to_owned(),
+            "plan.toml:10: rule.module: is missing; type: module = ",
+        ),
+        (
+            format!("{module}action = \"lock\"\nranges = [[0, 4096]]\n"),
+            "plan.toml:16: rule.ranges: mean nothing of the heap; remove them",
+        ),
+        (
+            format!("{module}action = \"huge\"\n"),
+            "rule.action: huge is not for the heap; type: fresh = \"huge\" under [memory]",
+        ),
+    ] {
+        let said = heap(&rest).expect_err(&rest).to_string();
+        assert!(said.contains(expected), "{said}\n wanted: {expected}");
+    }
+}
+
+#[test]
 fn two_rules_for_one_object_are_refused() {
     let twice = good() + &good()[good().rfind("[[rule]]").expect("there")..];
     let error = Plan::parse(&twice, Path::new("plan.toml")).expect_err("twice");

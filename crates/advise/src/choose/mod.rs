@@ -129,9 +129,14 @@ pub(crate) fn is_any_worth_it(run: &RunFacts) -> bool {
 
 /// Whether so much is waited for an object that something should be done about it.
 pub(crate) fn is_costly(object: &ObjectFacts, run: &RunFacts) -> bool {
+    is_stall_costly(object.stall_ns, run)
+}
+
+/// The same of so much waiting.
+pub(crate) fn is_stall_costly(stall_ns: u64, run: &RunFacts) -> bool {
     is_any_worth_it(run)
-        && object.stall_ns > 0
-        && object.stall_ns as f64 >= LEAST_STALL_SHARE * run.stall_ns as f64
+        && stall_ns > 0
+        && stall_ns as f64 >= LEAST_STALL_SHARE * run.stall_ns as f64
 }
 
 /// A rule for each object that costs enough, those of most stall first.

@@ -54,7 +54,7 @@ pub(crate) fn huge_advice(
         return Ok(None);
     };
     let tlb = &tlb.unwrap_or_else(|| tlb_of(trace.meta()));
-    let subjects = Subject::all(findings, &Targets::read(trace)?);
+    let subjects = Subject::all(findings, &Targets::read(trace)?, None);
     let candidates: Vec<Candidate> = (0..)
         .zip(&subjects)
         .filter_map(|(at, subject)| {

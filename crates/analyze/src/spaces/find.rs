@@ -105,7 +105,7 @@ impl Spaces {
         }
         match layers.known_mapping(address, self.page_bytes) {
             Some(range) => self.place(range, address),
-            None => self.place_of_none(self.grown_heap(layers, address), address),
+            None => self.beyond_mappings(layers, address),
         }
     }
 
@@ -164,6 +164,18 @@ impl Spaces {
             within: false,
             stack: self.catalogue.stack(object),
             estimated: false,
+        }
+    }
+
+    /// A page of no listed mapping.
+    fn beyond_mappings(&self, layers: &Layers, address: u64) -> Place {
+        let object = self.grown_heap(layers, address);
+        match layers.heap_start {
+            // Counted as it was before the heap grew.
+            Some(start) if object != self.catalogue.unknown() => {
+                self.place(&Range::whole(start, address, object), address)
+            }
+            _ => self.place_of_none(object, address),
         }
     }
 

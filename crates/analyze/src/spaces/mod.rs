@@ -57,6 +57,7 @@ pub(crate) struct Place {
 }
 
 pub(crate) struct Spaces {
+    small_blocks: SmallBlocks,
     pub(crate) page_bytes: u64,
     page_shift: u32,
     /// Blocks that held a page of which all is theirs, with their space: of swap-ins, and of other events. Most events are near the
@@ -82,6 +83,16 @@ pub(crate) struct Spaces {
     witness: Witness,
 }
 
+/// Whose the small blocks on the pages of the C library's heap (`brk`) are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SmallBlocks {
+    /// Those of the lines that allocate them, by the samples that lie there.
+    #[default]
+    BySite,
+    /// The heap's: it is one object, but for blocks large enough to be recorded each.
+    OneHeap,
+}
+
 /// Allocations are told apart in page numbers by this many bits.
 pub(crate) const PAGE_BITS: u32 = 40;
 
@@ -95,8 +106,11 @@ fn page_bytes(meta: &Meta) -> u64 {
 
 impl Spaces {
     /// All that says what lay where; where allocations were sampled, with what the events tell of the samples' pages.
-    pub(crate) fn read_and_learn(trace: &Trace) -> Result<Self, TraceError> {
-        let mut spaces = Self::read(trace)?;
+    pub(crate) fn read_and_learn(
+        trace: &Trace,
+        small_blocks: SmallBlocks,
+    ) -> Result<Self, TraceError> {
+        let mut spaces = Self::read(trace, small_blocks)?;
         if !spaces.sampled {
             return Ok(spaces);
         }
@@ -110,7 +124,7 @@ impl Spaces {
         Ok(spaces)
     }
 
-    fn read(trace: &Trace) -> Result<Self, TraceError> {
+    fn read(trace: &Trace, small_blocks: SmallBlocks) -> Result<Self, TraceError> {
         let (mut changes, allocated) = Changes::read(trace)?;
         let paths = CallPaths::read(trace)?;
         if paths.any_in_call() {
@@ -118,6 +132,7 @@ impl Spaces {
         }
         let page_bytes = page_bytes(trace.meta());
         let mut spaces = Self {
+            small_blocks,
             page_bytes,
             page_shift: page_bytes.trailing_zeros(),
             recent: [None; 2],

@@ -7,6 +7,7 @@ use pagewise_trace::Move;
 use pagewise_trace::Release;
 use pagewise_trace::Space;
 
+use super::SmallBlocks;
 use super::Spaces;
 use super::changes::Change;
 use super::witness::BLOCKS;
@@ -64,7 +65,8 @@ impl Spaces {
         self.known_pages.forget();
         let identity = Identity::of_mapping(&mapping.path);
         if identity.kind == ObjectKind::Heap {
-            layers.heap_start.get_or_insert(mapping.start);
+            let start = *layers.heap_start.get_or_insert(mapping.start);
+            self.forget_samples_of_heap(layers, (mapping.time_ns, mapping.space), start);
         }
         let object = self.catalogue.number(identity);
         let (start, end) = (mapping.start, mapping.end.max(mapping.start));
@@ -76,6 +78,18 @@ impl Spaces {
         self.shrink(mapping.space, &layers.mappings, &gone);
         let beside = layers.mappings.beside(&range, self.page_bytes);
         self.extents.of(object).grow(mapping.space, &range, beside);
+    }
+
+    /// Where the heap is one object, samples in it say nothing; those before it was first listed are taken back.
+    fn forget_samples_of_heap(&mut self, layers: &mut Layers, at: (u64, u32), start: u64) {
+        if self.small_blocks == SmallBlocks::BySite {
+            return;
+        }
+        let gone = Gone {
+            samples: layers.blocks.samples.remove(start, layers.end_of_heap()),
+            ..Gone::default()
+        };
+        self.forget(at, layers, &gone);
     }
 
     fn allocate(&mut self, layers: &mut Layers, allocation: &Allocation) {
@@ -90,6 +104,10 @@ impl Spaces {
             mmaps: Vec::new(),
         };
         let is_sampled = allocation.estimated_bytes.is_some();
+        if is_sampled && self.small_blocks == SmallBlocks::OneHeap && layers.is_in_heap(range.start)
+        {
+            return self.forget(at, layers, &gone);
+        }
         let layer = match (allocation.kind, is_sampled) {
             (AllocationKind::Mmap | AllocationKind::Brk, _) => {
                 gone.mmaps.extend(layers.mmaps.insert(range));

@@ -42,7 +42,8 @@ pub(super) fn compile(plan: &Plan, executable: &Path, limit_bytes: Option<u64>) 
         lock_bytes: plan.memory.lock_bytes.unwrap_or(0),
         fresh: plan.memory.fresh.map_or(0, of_fresh),
     };
-    let allocates = |rule: &Rule| matches!(rule.target, Target::Allocation(_));
+    let allocates =
+        |rule: &Rule| matches!(rule.target, Target::Allocation(_) | Target::Heap { .. });
     let has_own_malloc =
         plan.rules.iter().any(allocates) && wire.modules.defines(executable, "malloc");
     Compiled {
@@ -57,7 +58,7 @@ pub(super) fn compile_from_outside(plan: &Plan, files: BTreeMap<String, PathBuf>
     let mut wire = Wire::new(Modules::mapped(files));
     let sent = |rule: &Rule| {
         match (&rule.target, &rule.action) {
-        (Target::Allocation(_) | Target::Global { .. }, _) => Err(
+        (Target::Allocation(_) | Target::Global { .. } | Target::Heap { .. }, _) => Err(
             "memory is not changed from outside; start the program with: pagewise apply PLAN -- CMD"
                 .to_owned(),
         ),
@@ -178,6 +179,10 @@ impl Wire {
                 let global = file.global(symbol, *bytes, *module_offset);
                 let global = global.map_err(|why| why.to_string())?;
                 (sent.address, sent.bytes) = (global.address, global.bytes);
+                sent.module = self.number(module)?;
+            }
+            Target::Heap { module } => {
+                sent.bytes = wire::HEAP;
                 sent.module = self.number(module)?;
             }
         }

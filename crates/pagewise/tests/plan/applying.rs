@@ -360,6 +360,56 @@ fn told(ended: &Ended, word: &str) -> u64 {
 }
 
 #[test]
+fn of_the_heap_small_blocks_are_kept_beside_what_other_rules_are_about() {
+    let folder = planned(&[], &LOCK);
+    let path = folder.path().join("planned");
+    let heap = Target::Heap {
+        module: "planned".to_owned(),
+    };
+    let made = {
+        let file = ModuleFile::read(&path).expect("an ELF file");
+        Target::Allocation(vec![call_in(&file, "make")])
+    };
+    write_plan(
+        &path,
+        vec![locked("heap", heap.clone()), locked("made", made)],
+    );
+    let ended = apply(folder.path(), "", "./planned smallblocks").expect_code(0);
+    let [filled, released, trimmed] =
+        ["filled", "released", "trimmed"].map(|word| told(&ended, word));
+    // 64 Ki blocks of 128 bytes, one of 100 KiB, and what has not come to a step yet; all of it is locked, whoever's it is.
+    assert!((7 << 10..=9 << 10).contains(&filled), "{ended:#?}");
+    assert!(released + 8 >= filled, "{ended:#?}");
+    assert!(trimmed < filled / 2 + 1024, "{ended:#?}");
+    let rules = outcome(folder.path())["rules"].take();
+    let number = |rule: usize, key: &str| number(&rules[rule][key]);
+    assert_eq!(
+        (number(0, "objects"), number(1, "objects")),
+        (1, 1),
+        "{rules:#}"
+    );
+    assert!(number(0, "locked_bytes") > 6 << 20, "{rules:#}");
+    assert!(number(1, "locked_bytes") > 90 << 10, "{rules:#}");
+    assert_eq!(number(0, "taken_over"), 0, "{rules:#}");
+
+    // Of another program's heap it is not.
+    let ended = apply(folder.path(), "", "sh -c ./planned\tplain").expect_code(0);
+    assert_eq!(ended.stdout, "ok\n");
+    let rules = outcome(folder.path())["rules"].take();
+    assert_eq!(
+        rules[0]["unmatched"], "nothing was allocated there",
+        "{rules:#}"
+    );
+
+    // Where the library is not asked for memory it does not hear of the heap.
+    compile_with(folder.path(), "planned.c", "planned", &["-DOWN_MALLOC"]);
+    write_plan(&path, vec![locked("heap", heap)]);
+    apply(folder.path(), "", "./planned plain")
+        .expect_code(0)
+        .expect_told(&["heap: rule unmatched"]);
+}
+
+#[test]
 fn a_forked_child_locks_its_globals_anew() {
     let folder = planned(&[], &LOCK);
     let rules = vec![locked("shared", global("planned", "shared"))];

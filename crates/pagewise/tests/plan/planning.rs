@@ -113,6 +113,28 @@ fn a_sweep_is_streamed_and_swaps_less_with_the_same_output() {
     );
 }
 
+/// Nobody follows each node of a list: the heap in which they lie is swept.
+#[test]
+fn a_list_of_small_blocks_is_streamed_as_the_heap() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = tempdir().expect("a folder");
+    let plan = plan_of(folder.path(), "./twofold listed 128 4");
+    let rule = &plan["rules"][0];
+    assert_eq!(rule["action"], "stream", "{plan:#}");
+    let target = rule["target"].as_str().expect("words");
+    assert!(target.starts_with("the heap: node (twofold.c:"), "{plan:#}");
+    assert_eq!(rule["site"], serde_json::Value::Null, "{plan:#}");
+    let arguments = "compare plan.toml --swap zram --swap-size 512M --runs 1 --warm-up 0 --json -- ./twofold listed 128 4";
+    let ended = run(folder.path(), &arguments.split(' ').collect::<Vec<_>>());
+    machine.assert_restored();
+    let compared = ended.json();
+    assert_eq!(compared["output_identical"], true, "{compared:#}");
+    let swap_ins = |arm: usize| compared["arms"][arm]["swap_ins"][0].as_u64();
+    assert!(swap_ins(1) < swap_ins(0), "{compared:#}");
+}
+
 /// On zram, to drop written pages behind a sweep costs what it gains.
 #[test]
 fn of_a_sweep_that_writes_a_part_is_locked_and_nothing_read_ahead() {

@@ -785,6 +785,39 @@ static void map_in_child(void) {
     wait_for(child);
 }
 
+// In the heap, a block of the plan's other rule among them; then most of it is given back.
+static void small_blocks(void) {
+    enum { BLOCKS = 64 << 10, BYTES = 112 };
+    static uint64_t *blocks[BLOCKS];
+    uint64_t *made = NULL;
+    // Before them, the block that holds what is printed.
+    printf("begun %zu\n", locked_kib());
+    for (int i = 0; i < BLOCKS; i++) {
+        if (i == BLOCKS / 2) {
+            made = make(100 << 10);
+            fill(made, 100 << 10);
+        }
+        blocks[i] = malloc(BYTES);
+        fill(blocks[i], BYTES);
+    }
+    printf("filled %zu\n", locked_kib());
+    check(made, 100 << 10);
+    free(made);
+    printf("released %zu\n", locked_kib());
+    for (int i = BLOCKS / 2; i < BLOCKS; i++) {
+        check(blocks[i], BYTES);
+        free(blocks[i]);
+    }
+    malloc_trim(0);
+    printf("trimmed %zu\n", locked_kib());
+    for (int i = BLOCKS / 2; i < BLOCKS; i++) {
+        blocks[i] = malloc(BYTES);
+        fill(blocks[i], BYTES);
+    }
+    for (int i = 0; i < BLOCKS; i++)
+        check(blocks[i], BYTES);
+}
+
 int main(int count, char **values) {
     const char *kind = count > 1 ? values[1] : "plain";
     const size_t kib = count > 2 ? strtoull(values[2], NULL, 10) : 0;
@@ -877,6 +910,8 @@ int main(int count, char **values) {
         move();
     else if (strcmp(kind, "part") == 0)
         lock_part();
+    else if (strcmp(kind, "smallblocks") == 0)
+        small_blocks();
     else if (strcmp(kind, "rows") == 0)
         many_rows();
     else if (strcmp(kind, "blocks") == 0)

@@ -1,5 +1,5 @@
-/* Goes through an array again and again, in order or not: `twofold swept|written|random|hot [MIB [ROUNDS]]`; written: swept, and each page is
- * written; hot: mostly through its third eighth. Says the same each time. */
+/* Goes through an array again and again, in order or not: `twofold swept|written|random|hot|listed [MIB [ROUNDS]]`; written: swept, and each
+ * page is written; hot: mostly through its third eighth; listed: a list of small blocks. Says the same each time. */
 
 #include <stdint.h>
 #include <stdio.h>
@@ -13,12 +13,44 @@ static uint64_t next(uint64_t *state) {
     return *state >> 33;
 }
 
+struct node {
+    struct node *next;
+    uint64_t words[12];
+};
+
+static int go_through_list(size_t pages, size_t rounds) {
+    struct node *head = NULL, **last = &head;
+    uint64_t state = 1, sum = 0;
+    for (size_t i = 0; i < pages * PAGE_WORDS / 14; i++) {
+        struct node *node = malloc(sizeof *node);
+        if (node == NULL) {
+            return 1;
+        }
+        for (size_t word = 0; word < 12; word++) {
+            node->words[word] = word % 2 == 0 ? next(&state) : i;
+        }
+        node->next = NULL;
+        *last = node;
+        last = &node->next;
+    }
+    for (size_t round = 0; round < rounds; round++) {
+        for (struct node *node = head; node != NULL; node = node->next) {
+            sum += node->words[round % 12];
+        }
+    }
+    printf("%llu\n", (unsigned long long)sum);
+    return 0;
+}
+
 int main(int count, char **values) {
     int read_only = count > 1 && strcmp(values[1], "swept") == 0;
     int swept = read_only || (count > 1 && strcmp(values[1], "written") == 0);
     int hot = count > 1 && strcmp(values[1], "hot") == 0;
     size_t pages = (count > 2 ? strtoul(values[2], NULL, 10) : 64) * 256;
     size_t rounds = count > 3 ? strtoul(values[3], NULL, 10) : 4;
+    if (count > 1 && strcmp(values[1], "listed") == 0) {
+        return go_through_list(pages, rounds);
+    }
     uint64_t *words = malloc(pages * PAGE_WORDS * sizeof *words);
     if (words == NULL) {
         return 1;

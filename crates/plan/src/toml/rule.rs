@@ -35,6 +35,7 @@ pub(super) fn rule(mut table: Table<'_>) -> Result<Rule, PlanError> {
     let action = match target {
         Target::Io { .. } => io_action::action(&mut table)?,
         Target::Allocation(_) | Target::Global { .. } => action(&mut table)?,
+        Target::Heap { .. } => action_on_heap(&mut table)?,
     };
     let why = table.need("why", "why = \"...\"")?.text()?;
     let predicted = table
@@ -113,9 +114,14 @@ fn target(table: &mut Table<'_>) -> Result<Target, PlanError> {
                 .map(|value| value.number())
                 .transpose()?,
         }),
+        "heap" => Ok(Target::Heap {
+            module: module(
+                &table.need("module", "module = \"...\", the file name of the program")?,
+            )?,
+        }),
         other => Err(kind.error(
             format!("there is no kind {other:?}"),
-            "type: kind = \"allocation\", kind = \"global\" or kind = \"io\"",
+            "type: kind = \"allocation\", kind = \"global\", kind = \"heap\" or kind = \"io\"",
         )),
     }
 }
@@ -185,6 +191,23 @@ fn frame(value: &Value<'_>) -> Result<Frame, PlanError> {
         function,
         module_offset,
     })
+}
+
+/// The heap grows and is used anew: that a part of it is hot in one run says nothing of another, and what it is backed by is said by
+/// `memory.fresh`.
+fn action_on_heap(table: &mut Table<'_>) -> Result<Action, PlanError> {
+    let of_heap = action(table)?;
+    if let Some(ranges) = table.get("ranges") {
+        return Err(ranges.error("mean nothing of the heap", "remove them"));
+    }
+    match of_heap {
+        Action::Huge | Action::Prezero => Err(table.error(
+            &table.key("action"),
+            format!("{} is not for the heap", of_heap.name()),
+            format!("type: fresh = \"{}\" under [memory]", of_heap.name()),
+        )),
+        _ => Ok(of_heap),
+    }
 }
 
 fn action(table: &mut Table<'_>) -> Result<Action, PlanError> {

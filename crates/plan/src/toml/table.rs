@@ -63,7 +63,8 @@ impl<'text> Table<'text> {
         }
     }
 
-    fn key(&self, name: &str) -> String {
+    /// How a key of it is told.
+    pub(super) fn key(&self, name: &str) -> String {
         if self.name.is_empty() {
             name.to_owned()
         } else {

@@ -103,6 +103,10 @@ fn write_rule(out: &mut Text, rule: &Rule) {
                 out.line(&format!("module_offset = {offset:#x}"));
             }
         }
+        Target::Heap { module } => {
+            out.text("kind", "heap");
+            out.text("module", module);
+        }
     }
     write_action(out, &rule.action);
     out.text("why", &rule.why);

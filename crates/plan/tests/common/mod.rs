@@ -163,7 +163,12 @@ fn target_and_action() -> impl Strategy<Value = (Target, Action)> {
     ];
     let io = prop_oneof![io.prop_map(Action::Io), Just(Action::Nothing)];
     let calls = (vec(frame(), 1..4), files()).prop_map(|(path, files)| Target::Io { path, files });
-    prop_oneof![(target(), action()), (calls, io)]
+    let heap = name().prop_map(|module| Target::Heap { module });
+    let of_heap = action().prop_filter("what the heap may have", |action| match action {
+        Action::Lock { ranges, .. } => ranges.is_empty(),
+        action => !matches!(action, Action::Huge | Action::Prezero),
+    });
+    prop_oneof![(target(), action()), (heap, of_heap), (calls, io)]
 }
 
 fn fresh() -> impl Strategy<Value = Option<Fresh>> {

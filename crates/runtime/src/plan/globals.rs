@@ -32,7 +32,7 @@ pub(super) fn look(plan: &Plan, mut changed: impl FnMut(Change)) {
     }
     for (index, place) in PLACES.iter().enumerate().take(plan.view.rules()) {
         let rule = plan.view.rule(index);
-        if rule.frames > 0 {
+        if !rule.is_of_global() {
             continue;
         }
         let now = call_path::address_of(rule.module as usize, rule.address).unwrap_or(0);

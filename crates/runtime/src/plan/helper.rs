@@ -20,6 +20,7 @@ use super::bursts::BURST_NS;
 use super::bursts::Bursts;
 use super::bursts::SILENCE_NS;
 use super::followers::Followers;
+use super::heap;
 use super::loaded;
 use super::loaded::Plan;
 use super::objects;
@@ -129,6 +130,7 @@ impl Helper {
     fn run(mut self) {
         loop {
             let now_ns = interpose::now_ns();
+            heap::look(self.plan);
             self.followers.keep_up(self.plan);
             let pause_ns = if self.is_following {
                 self.follow(now_ns)

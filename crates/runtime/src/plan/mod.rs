@@ -18,6 +18,7 @@ mod gain;
 mod globals;
 mod growth;
 mod hand;
+mod heap;
 mod helper;
 pub(crate) mod io;
 mod later;
@@ -124,6 +125,7 @@ extern "C" fn at_start() {
         if plan.needs_prezero() {
             prezero::begin(plan);
         }
+        heap::begin(plan);
         match_globals(plan, |rule| {
             if plan.prezeroes(rule) {
                 prezero::start(plan);
@@ -174,6 +176,7 @@ fn forget_parents() {
     interpose::unwind::after_fork();
     objects::forget();
     globals::forget();
+    heap::forget();
     locks::forget();
     helper::forget();
     hand::forget();
@@ -287,13 +290,18 @@ impl Inherited {
 /// Whether [`heap_grew`] wants to hear of a block that ends there.
 #[inline(always)]
 pub(crate) fn is_heap_grown(block_end: usize) -> bool {
-    prezero::is_heap_grown(block_end)
+    heap::is_grown(block_end)
 }
 
 /// The heap is large enough to be looked after. No allocator's lock is held.
 #[cold]
 pub(crate) fn heap_grew() {
-    with_plan(prezero::start);
+    with_plan(|plan| {
+        if plan.view.fresh().is_some() {
+            prezero::start(plan);
+        }
+        heap::follow(plan);
+    });
 }
 
 /// A block is about to be made one of `new_bytes`; what it hands on. Locks on it go on where they can.
@@ -368,8 +376,9 @@ fn released(address: usize, bytes: usize) -> Option<Inherited> {
         while let Some(object) = next() {
             inherited.note(&object, address);
             locks::release(plan, &object);
+            heap::take_back(plan, object.start, object.bytes);
         }
-        if bytes >= PLAN_THRESHOLD && objects::may_be_block(address) {
+        if bytes >= PLAN_THRESHOLD && objects::may_be_block(address) && !heap::has(address) {
             end_block(plan, address, bytes, &mut inherited);
         }
     });
@@ -377,13 +386,14 @@ fn released(address: usize, bytes: usize) -> Option<Inherited> {
 }
 
 /// A block of a joined object is released, if it is one: what lies beside is that object still.
-fn end_block(plan: &Plan, address: usize, bytes: usize, inherited: &mut Inherited) {
+fn end_block(plan: &'static Plan, address: usize, bytes: usize, inherited: &mut Inherited) {
     // Its words go with it.
     let start = address.saturating_sub(HEADER);
     if let Some(cut) = locks::cut(plan, start, bytes + HEADER, true) {
         objects::forget_block(address);
         inherited.rule = Some(cut.rule);
         inherited.bytes += bytes;
+        heap::take_back(plan, start, bytes + HEADER);
     }
 }
 
@@ -548,6 +558,7 @@ pub(crate) fn locked_all(leaving: Leaving) {
     with_plan(|plan| {
         plan.status.set(Total::LockedAll, 1);
         prezero::leave_heap(plan);
+        heap::leave();
     });
     left(0, usize::MAX, leaving);
 }

@@ -49,6 +49,8 @@ pub(super) struct Object {
     pub(super) lock_rests: bool,
     /// Of one that is joined of blocks, how large the largest of them was, bytes; 0: it is one allocation, or a piece of one.
     pub(super) grain: usize,
+    /// It is a piece of the heap: its blocks come and go without that mattering.
+    pub(super) of_heap: bool,
 }
 
 struct Table {
@@ -126,6 +128,7 @@ impl Object {
             may_be_joined: false,
             lock_rests: false,
             grain: 0,
+            of_heap: false,
         }
     }
 
@@ -133,8 +136,17 @@ impl Object {
         self.grain > 0
     }
 
+    /// Whether what is no longer its is cut out of it, and the rest lives on.
+    fn is_cut(&self) -> bool {
+        self.is_joined() || self.of_heap
+    }
+
     pub(super) fn end(&self) -> usize {
         self.start.saturating_add(self.bytes)
+    }
+
+    pub(super) fn contains(&self, address: usize) -> bool {
+        (self.start..self.end()).contains(&address)
     }
 
     fn is_locked_whole(&self) -> bool {
@@ -170,7 +182,10 @@ impl Object {
             locked: self.locked + other.locked,
             beyond: self.beyond + other.beyond,
             lock_rests: self.lock_rests || other.lock_rests,
-            grain: self.block_bytes().max(other.block_bytes()),
+            grain: match self.of_heap {
+                true => 0,
+                false => self.block_bytes().max(other.block_bytes()),
+            },
             ..*larger
         }
     }
@@ -182,7 +197,7 @@ impl Object {
         }
     }
 
-    /// A part of a joined object, which is locked as the whole is.
+    /// A part of it, which is locked as far as the whole is.
     fn part(&self, range: Range<usize>) -> Option<Object> {
         let mut part = Object {
             start: range.start,
@@ -191,11 +206,16 @@ impl Object {
             beyond: 0,
             ..*self
         };
-        let pages = part.pages().len();
-        if self.locked > 0 {
-            part.locked = pages as u64;
-        }
-        (pages > 0).then_some(part)
+        let pages = part.pages();
+        part.locked = self.locked_in(&pages) as u64;
+        (!pages.is_empty()).then_some(part)
+    }
+
+    /// How much of a range is locked: its locks are at its start.
+    fn locked_in(&self, range: &Range<usize>) -> usize {
+        let start = self.pages().start;
+        let end = range.end.min(start + self.locked as usize);
+        end.saturating_sub(range.start.max(start))
     }
 
     /// The whole pages in it: those at its ends may be others' too.
@@ -284,7 +304,9 @@ pub(super) fn insert(mut object: Object) -> bool {
     }
     COUNT.fetch_add(1, Ordering::Relaxed);
     CALLED.fetch_add(usize::from(object.rule == CALLS), Ordering::Relaxed);
-    count_up(place(object.owner));
+    if !object.is_cut() {
+        count_up(place(object.owner));
+    }
     note_change();
     true
 }
@@ -315,7 +337,7 @@ pub(super) fn join(block: Object, bridge: impl Fn(&mut Object, Range<usize>) -> 
         }
         table.objects[at] = None;
         others += 1;
-        if !other.is_joined() {
+        if !other.is_cut() {
             count_up(block_place(other.owner));
             count_down(place(other.owner));
         }
@@ -327,9 +349,11 @@ pub(super) fn join(block: Object, bridge: impl Fn(&mut Object, Range<usize>) -> 
     if joined.number == 0 {
         joined.number = table.new_number();
     }
-    JOINED_FROM.fetch_min(joined.start, Ordering::Relaxed);
-    JOINED_TO.fetch_max(joined.end(), Ordering::Relaxed);
-    count_up(block_place(block.owner));
+    if !block.of_heap {
+        JOINED_FROM.fetch_min(joined.start, Ordering::Relaxed);
+        JOINED_TO.fetch_max(joined.end(), Ordering::Relaxed);
+        count_up(block_place(block.owner));
+    }
     table.put(joined);
     COUNT.fetch_sub(others - 1, Ordering::Relaxed);
     note_change();
@@ -349,14 +373,14 @@ pub(super) struct Cut {
     pub(super) is_torn: bool,
 }
 
-/// A range is taken out of one of the joined objects that it is in: its block is released, or it is no longer the rule's. What is
+/// A range is taken out of one of the joined objects, or pieces of the heap, that it is in: its block is released, or it is no longer the rule's. What is
 /// left of that before and behind is an object each. Where it was locked, `unlock` ends the locks; until that is done no object
 /// begins or ends.
 pub(super) fn cut(start: usize, bytes: usize, unlock: impl Fn(Range<usize>)) -> Option<Cut> {
     let end = start.saturating_add(bytes);
     let mut table = TABLE.lock()?;
-    let at = table
-        .place_of(|object| object.is_joined() && object.start < end && start < object.end())?;
+    let at =
+        table.place_of(|object| object.is_cut() && object.start < end && start < object.end())?;
     let whole = table.objects[at].take()?;
     let (from, to) = (start.max(whole.start), end.min(whole.end()));
     let (mut lower, mut upper) = (whole.part(whole.start..from), whole.part(to..whole.end()));
@@ -383,7 +407,7 @@ pub(super) fn cut(start: usize, bytes: usize, unlock: impl Fn(Range<usize>)) -> 
     if let Some(upper) = upper.filter(|_| has_upper) {
         gone.end = upper.pages().start;
     }
-    let locked = if whole.locked > 0 { gone.len() } else { 0 };
+    let locked = whole.locked_in(&gone);
     if locked > 0 {
         unlock(gone);
     }
@@ -408,7 +432,7 @@ pub(super) fn forget_block(address: usize) {
 
 /// The allocation at this address, or one of the pieces that are left of it.
 pub(super) fn remove_owned_by(address: usize) -> Option<Object> {
-    remove(|object| object.owner == address && !object.is_joined())
+    remove(|object| object.owner == address && !object.is_cut())
 }
 
 /// One of those that the program spoke of itself and that begin in this block.
@@ -447,7 +471,7 @@ pub(super) fn change(number: usize, work: impl FnOnce(&mut Object)) -> bool {
 /// One of those that have a byte in this range; joined ones are [`cut`].
 pub(super) fn remove_overlapping(start: usize, bytes: usize) -> Option<Object> {
     let end = start.saturating_add(bytes);
-    remove(|object| object.start < end && start < object.end() && !object.is_joined())
+    remove(|object| object.start < end && start < object.end() && !object.is_cut())
 }
 
 pub(super) fn remove(is_meant: impl Fn(&Object) -> bool) -> Option<Object> {
@@ -471,7 +495,7 @@ pub(super) fn remove_after(
     }
     COUNT.fetch_sub(1, Ordering::Relaxed);
     CALLED.fetch_sub(usize::from(object.rule == CALLS), Ordering::Relaxed);
-    if !object.is_joined() {
+    if !object.is_cut() {
         count_down(place(object.owner));
     }
     Some(object)
@@ -524,12 +548,21 @@ pub(super) fn find(number: usize) -> Option<Object> {
 /// The one that is released by this address, as it is; from here on it is not due any more, nor joined with others.
 pub(super) fn suspend(address: usize) -> Option<Object> {
     let mut table = TABLE.lock()?;
-    let is_meant = |object: &&mut Object| object.owner == address && !object.is_joined();
+    let is_meant = |object: &&mut Object| object.owner == address && !object.is_cut();
     let object = table.alive_mut().find(is_meant)?;
     let before = *object;
     object.due_ns = 0;
     object.may_be_joined = false;
     Some(before)
+}
+
+/// The range of the first of those that have a byte in this range.
+pub(super) fn first_in(start: usize, end: usize) -> Option<Range<usize>> {
+    let table = TABLE.lock()?;
+    let alive = table.alive();
+    let there = alive.filter(|object| object.start < end && start < object.end());
+    let first = there.min_by_key(|object| object.start)?;
+    Some(first.start..first.end())
 }
 
 /// How many have a byte in this range.
@@ -649,6 +682,38 @@ mod tests {
             remove_owned_by(base + 200_000).map(|object| object.rule),
             Some(2)
         );
+    }
+
+    #[test]
+    fn pieces_of_the_heap_are_one_and_what_is_another_s_is_cut_out() {
+        let _alone = about_any_object();
+        let (base, bytes) = (0x7380_0000_0000, 1 << 20);
+        let piece = |at: usize, locked| Object {
+            may_be_joined: true,
+            of_heap: true,
+            locked,
+            ..Object::new(base + at * bytes, bytes, 7)
+        };
+        assert!(insert(piece(0, 0)) && join(piece(1, 0), |_, _| false));
+        assert!(!may_be_owned_by(base) && !may_be_block(base));
+        let whole = remove(|object| object.start == base).expect("it is one");
+        assert_eq!((whole.bytes, whole.is_joined()), (2 * bytes, false));
+        assert_eq!(first_in(base, base + bytes), None);
+        // Locked from its start on: what is left is locked as far as it was.
+        let locked = bytes as u64 + 8 * PAGE as u64;
+        let whole = Object { locked, ..whole };
+        assert!(insert(whole));
+        let found = cut(base + 4 * PAGE, bytes, |_| ()).expect("it is there");
+        assert_eq!((found.locked, found.is_torn), (bytes as u64, false));
+        assert!(cut(base + 4 * PAGE, bytes, |_| ()).is_none());
+        let left = || remove(|object| object.rule == 7).map(|left| (left.start, left.locked));
+        let expected = [
+            (base, 4 * PAGE as u64),
+            (base + bytes + 4 * PAGE, 4 * PAGE as u64),
+        ];
+        let mut both = [left().expect("below"), left().expect("above")];
+        both.sort_unstable();
+        assert_eq!(both, expected);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 
 use pagewise_interpose::system;
 
+use crate::plan::heap;
 use crate::settings;
 
 /// How far a heap grows beyond what is asked for, at most: this much of what is freed at its end stays, too.
@@ -24,30 +25,18 @@ const MAPPED: i32 = 32 << 20;
 
 /// A heap that grows by so much is looked after.
 const GROWN: usize = 4 << 20;
-/// Heaps are not longer than this; mappings lie further above them.
-const SPAN: usize = 1 << 40;
-/// No address is within [`SPAN`] of it.
-const NOWHERE: usize = 1 << 63;
 
 /// Where it ended when it was watched first.
 static BEGINS: AtomicUsize = AtomicUsize::new(0);
-/// Blocks beyond it say that the heap has grown; [`NOWHERE`]: nobody wants to know.
-static BAR: AtomicUsize = AtomicUsize::new(NOWHERE);
 /// Whether it may be changed how it grows.
 static MAY_SET: AtomicBool = AtomicBool::new(false);
 static IS_LEFT: AtomicBool = AtomicBool::new(false);
-
-/// Whether the heap has grown so far that it is to be looked after, as seen from the end of a block.
-#[inline(always)]
-pub(super) fn is_grown(block_end: usize) -> bool {
-    block_end.wrapping_sub(BAR.load(Ordering::Relaxed)) < SPAN
-}
 
 /// From here on its growth matters.
 pub(super) fn watch() {
     let end = system::heap_end();
     BEGINS.store(end, Ordering::Relaxed);
-    BAR.store(end + GROWN, Ordering::Relaxed);
+    heap::tell_from(end + GROWN);
 }
 
 /// In a forked child, if it ever mattered.
@@ -77,7 +66,6 @@ pub(super) fn begin() {
 
 /// Once it is looked after. 0: there is no limit.
 pub(super) fn grow_in_large_steps(limit_bytes: u64) {
-    BAR.store(NOWHERE, Ordering::Relaxed);
     let (pad, trim) = steps(limit_bytes);
     set(&[(libc::M_TOP_PAD, pad), (libc::M_TRIM_THRESHOLD, trim)]);
 }
@@ -94,7 +82,6 @@ fn steps(limit_bytes: u64) -> (i32, i32) {
 /// All memory is locked from here on, and what a heap has beyond what was asked for would be, too: it is left to the C library.
 /// Where no allocator's lock is held.
 pub(super) fn leave() {
-    BAR.store(NOWHERE, Ordering::Relaxed);
     IS_LEFT.store(true, Ordering::Relaxed);
     if MAY_SET.load(Ordering::Relaxed) {
         set(&[
@@ -160,14 +147,5 @@ mod tests {
         assert_eq!(steps(1 << 40), (32 * MIB, 48 * MIB));
         assert_eq!(steps(64 << 20), (4 * MIB, 8 * MIB));
         assert_eq!(steps(1), (DEFAULT, DEFAULT));
-    }
-
-    #[test]
-    fn a_heap_has_grown_when_blocks_lie_beyond_its_bar() {
-        assert!(!is_grown(0x5555_0000_0000) && !is_grown(usize::MAX));
-        let bar = system::heap_end() + GROWN;
-        BAR.store(bar, Ordering::Relaxed);
-        assert!(is_grown(bar) && !is_grown(bar - 1) && !is_grown(bar + SPAN));
-        BAR.store(NOWHERE, Ordering::Relaxed);
     }
 }

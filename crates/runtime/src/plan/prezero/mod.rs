@@ -59,12 +59,6 @@ static STATE: AtomicU32 = AtomicU32::new(NONE);
 /// Changes with each new area.
 static NEWS: AtomicU32 = AtomicU32::new(0);
 
-/// Whether a block that ends there says that the heap has grown so far that it is worth a thread.
-#[inline(always)]
-pub(super) fn is_heap_grown(block_end: usize) -> bool {
-    heap::is_grown(block_end)
-}
-
 /// When this library is loaded: what [`may_start_thread`] has to know.
 pub(super) fn look_at_allocator() {
     c_library::look();

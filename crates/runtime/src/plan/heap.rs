@@ -1,0 +1,188 @@
+//! The C library's heap: a rule may be about it as a whole, as of the small blocks in it nobody follows each.
+//!
+//! ```text
+//!   malloc -> beyond the bar? -> the heap ends further up: what lies between is a piece of the rule's, but for other rules' blocks
+//!   free of another rule's block ------------------------------------------> a piece again
+//!   helper's look: the heap ends further down ------------------------------> no longer
+//! ```
+//!
+//! Pieces beside each other that are locked alike are one object ([`objects::join`]). Blocks in them are made and released without that
+//! mattering: their pages stay the heap's.
+
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+
+use pagewise_abi::status::OfRule;
+use pagewise_interpose::system;
+
+use super::Hook;
+use super::Leaving;
+use super::act_on;
+use super::call_path;
+use super::end_objects;
+use super::helper;
+use super::loaded::Plan;
+use super::objects;
+use super::objects::Object;
+
+/// It is followed in steps of so much.
+const STEP: usize = 1 << 20;
+/// Heaps are not longer than this; mappings lie further above them.
+const SPAN: usize = 1 << 40;
+/// No address is within [`SPAN`] of it.
+const NOWHERE: usize = 1 << 63;
+const NONE: usize = usize::MAX;
+
+/// Blocks beyond it say that the heap has grown so far that somebody wants to know; [`NOWHERE`]: nobody does.
+static BAR: AtomicUsize = AtomicUsize::new(NOWHERE);
+/// The rule that is about the heap of this process.
+static RULE: AtomicUsize = AtomicUsize::new(NONE);
+/// From here on it is the rule's,
+static BEGIN: AtomicUsize = AtomicUsize::new(0);
+/// up to here.
+static END: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether the heap has grown so far that it is to be looked after, as seen from the end of a block.
+#[inline(always)]
+pub(super) fn is_grown(block_end: usize) -> bool {
+    block_end.wrapping_sub(BAR.load(Ordering::Relaxed)) < SPAN
+}
+
+/// Blocks beyond this address are to be told of, if none before it are.
+pub(super) fn tell_from(bar: usize) {
+    BAR.fetch_min(bar, Ordering::Relaxed);
+}
+
+fn rule() -> Option<usize> {
+    let rule = RULE.load(Ordering::Relaxed);
+    (rule != NONE).then_some(rule)
+}
+
+/// When this library is loaded, once it is known where modules are.
+pub(super) fn begin(plan: &Plan) {
+    let is_here = |&index: &usize| {
+        let rule = plan.view.rule(index);
+        rule.is_of_heap() && call_path::address_of(rule.module as usize, 0).is_some()
+    };
+    if let Some(rule) = (0..plan.view.rules()).find(is_here) {
+        RULE.store(rule, Ordering::Relaxed);
+        watch();
+    }
+}
+
+fn watch() {
+    let end = system::heap_end();
+    BEGIN.store(end, Ordering::Relaxed);
+    END.store(end, Ordering::Relaxed);
+    tell_from(end + STEP);
+}
+
+/// In a forked child: what was there before is its parent's.
+pub(super) fn forget() {
+    if rule().is_some() {
+        BAR.store(NOWHERE, Ordering::Relaxed);
+        watch();
+    }
+}
+
+/// All memory is the program's own to lock from here on.
+pub(super) fn leave() {
+    BAR.store(NOWHERE, Ordering::Relaxed);
+    RULE.store(NONE, Ordering::Relaxed);
+}
+
+/// A block lies beyond the bar. No allocator's lock is held.
+pub(super) fn follow(plan: &'static Plan) {
+    BAR.store(NOWHERE, Ordering::Relaxed);
+    let Some(rule) = rule() else {
+        return;
+    };
+    let end = system::heap_end();
+    // Of two threads, one finds it grown.
+    let before = END.fetch_max(end, Ordering::Relaxed);
+    tell_from(end + STEP);
+    if before < end {
+        if before == BEGIN.load(Ordering::Relaxed) {
+            plan.status.add_to_rule(rule, OfRule::Objects, 1);
+        }
+        add(plan, rule, before, end);
+        if plan.needs_helper() {
+            helper::start_for(plan, Hook::Allocator);
+        }
+    }
+}
+
+/// What lies there is the rule's from here on, but for what is another rule's.
+fn add(plan: &'static Plan, rule: usize, start: usize, end: usize) {
+    let mut at = start;
+    while at < end {
+        let other = objects::first_in(at, end).unwrap_or(end..end);
+        if at < other.start {
+            add_piece(plan, rule, at, other.start);
+        }
+        at = other.end;
+    }
+}
+
+fn add_piece(plan: &'static Plan, rule: usize, start: usize, end: usize) {
+    let mut piece = Object {
+        may_be_joined: plan.joins(rule),
+        of_heap: true,
+        ..Object::new(start, end - start, rule)
+    };
+    if piece.pages().is_empty() {
+        return;
+    }
+    let status = &plan.status;
+    status.add_to_rule(rule, OfRule::Bytes, piece.bytes as u64);
+    act_on(plan, &mut piece);
+    super::follow(plan, piece);
+}
+
+/// Whether a block there is the heap's, for all that other rules know.
+pub(super) fn has(address: usize) -> bool {
+    is_within(address) && objects::count(|object| object.of_heap && object.contains(address)) > 0
+}
+
+fn is_within(address: usize) -> bool {
+    let (begin, end) = (BEGIN.load(Ordering::Relaxed), END.load(Ordering::Relaxed));
+    rule().is_some() && (begin..end).contains(&address)
+}
+
+/// A block of another rule is about to be released: if it lies in the heap, its memory is the heap's again.
+pub(super) fn take_back(plan: &'static Plan, start: usize, bytes: usize) {
+    if let Some(rule) = rule()
+        && is_within(start)
+    {
+        let end = (start + bytes).min(END.load(Ordering::Relaxed));
+        add(plan, rule, start, end);
+    }
+}
+
+/// By the helper, now and then: what the allocator has given back is no longer the rule's.
+pub(super) fn look(plan: &Plan) {
+    if rule().is_none() {
+        return;
+    }
+    let (known, end) = (END.load(Ordering::Relaxed), system::heap_end());
+    let relaxed = Ordering::Relaxed;
+    if end < known && END.compare_exchange(known, end, relaxed, relaxed).is_ok() {
+        end_objects(plan, end, known - end, Leaving::Moved);
+        BAR.store(end + STEP, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_heap_has_grown_when_blocks_lie_beyond_its_bar() {
+        assert!(!is_grown(0x5555_0000_0000) && !is_grown(usize::MAX));
+        let bar = system::heap_end() + STEP;
+        tell_from(bar);
+        tell_from(bar + STEP);
+        assert!(is_grown(bar) && !is_grown(bar - 1) && !is_grown(bar + SPAN));
+        BAR.store(NOWHERE, Ordering::Relaxed);
+    }
+}
