@@ -100,6 +100,8 @@ pub(super) struct Follower {
     may_read_ahead: bool,
     phase: usize,
     newest_ns: u64,
+    /// Of one that grows at its end, as the heap, what was never touched begins there; how fast it is filled says nothing of its sweeps.
+    unfilled: usize,
     /// What lies behind the sweep is dropped, also while its pace without reading ahead is measured: where the program has to make
     /// room itself, reclaim finds nothing but pages just used, and on cgroup v1 gives up. Not while it is seen what happens otherwise
     /// ([`Follower::is_working`]), and not while the object is filled: what is new is dirty, and the program is interrupted for each
@@ -200,6 +202,7 @@ impl Follower {
             growth: (rule.keeps_more > 0 && rule.keep_bytes > 0 && object.locked > 0)
                 .then_some(Growth::new()),
             kept_came: 0,
+            unfilled: region.end,
             probes: Probes::new(region),
             gain: Gain::new(),
             sizes: Sizes { chunk, lead },
@@ -232,6 +235,7 @@ impl Follower {
         self.worth.set_round((region.len() / PAGE) as u64);
         self.drops = Drops::new(&region);
         self.probes = Probes::new(region.clone());
+        self.unfilled = self.unfilled.min(self.region().end).max(region.start);
         self.sweep.reshape(region, object.grain);
         true
     }
@@ -250,7 +254,12 @@ impl Follower {
         self.newest_ns = self.newest_ns.max(fault.time_ns);
         let page = fault.address..fault.address + 1;
         self.miss(plan, [page, 0..0], memory, fault.time_ns);
-        let Some(progress) = self.sweep.note(fault) else {
+        let progress = self.sweep.note(fault);
+        if fault.address >= self.unfilled {
+            self.unfilled = fault.address / PAGE * PAGE + PAGE;
+            return;
+        }
+        let Some(progress) = progress else {
             return;
         };
         if let Some(growth) = &mut self.growth {

@@ -25,8 +25,8 @@ use super::loaded::Plan;
 use super::objects;
 use super::objects::Object;
 
-/// It is followed in steps of so much.
-const STEP: usize = 1 << 20;
+/// A block that ends so far beyond what is known of it tells that it has grown. No more: who fills it is to be followed page by page.
+const STEP: usize = 1;
 /// Heaps are not longer than this; mappings lie further above them.
 const SPAN: usize = 1 << 40;
 /// No address is within [`SPAN`] of it.
