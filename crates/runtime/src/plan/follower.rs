@@ -617,19 +617,19 @@ impl Follower {
             false => self.sweep.next_drop(self.sizes),
         };
         let step = step?;
-        let (ranges, advice, counts) = match step.clone() {
-            Step::Read(ranges) => {
+        let (ranges, advice, counts, is_down) = match step.clone() {
+            Step::Read { ranges, is_down } => {
                 self.miss(plan, ranges.clone(), memory, now_ns);
                 if !self.makes_room {
                     return None;
                 }
-                (ranges, system::WILL_NEED, OfRule::ReadAhead)
+                (ranges, system::WILL_NEED, OfRule::ReadAhead, is_down)
             }
             Step::Drop(ranges) => {
                 for range in &ranges {
                     self.drops.note_dropped(range, memory.now);
                 }
-                (ranges, system::PAGE_OUT, OfRule::Dropped)
+                (ranges, system::PAGE_OUT, OfRule::Dropped, false)
             }
         };
         let work = Work {
@@ -639,6 +639,7 @@ impl Follower {
             // Where the page map is looked at in place of faults, what is mapped is where the sweep was.
             maps: advice == system::WILL_NEED && hears,
             counts,
+            is_down,
         };
         hand::wake();
         if let Some(work) = hand::give(work) {

@@ -309,7 +309,7 @@ impl Followers {
             };
             let step = follower.act(plan, active, hears, memory);
             worked |= step.is_some();
-            if let Some(Step::Read(ranges)) = step {
+            if let Some(Step::Read { ranges, .. }) = step {
                 // Nobody waits for them: that is no reason to blame a lock.
                 for address in ranges.into_iter().flat_map(|range| range.step_by(PAGE)) {
                     self.arrivals.note(address);

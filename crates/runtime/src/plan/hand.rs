@@ -68,6 +68,8 @@ pub(super) struct Work {
     pub(super) maps: bool,
     /// What their pages count as.
     pub(super) counts: OfRule,
+    /// What lies last in them comes first.
+    pub(super) is_down: bool,
 }
 
 impl Spent {
@@ -128,25 +130,43 @@ pub(super) fn forget_cost(rule: usize) {
 
 impl Work {
     pub(super) fn perform(&self, plan: &Plan) {
-        for range in self.ranges.iter().filter(|range| !range.is_empty()) {
+        let mut ranges = self.ranges.clone();
+        if self.is_down {
+            ranges.reverse();
+        }
+        for range in ranges.iter().filter(|range| !range.is_empty()) {
             // Blocks may have gone since, and others' memory may be there now.
             if !objects::is_swept(self.rule, range) {
                 continue;
             }
-            let began_ns = system::thread_time_ns();
-            match system::advise(range.start, range.len(), self.advice) {
-                Ok(()) => {
-                    if self.maps {
-                        map_ahead(range);
-                    }
-                    let pages = (range.len() / PAGE) as u64;
-                    self.note_cost(system::thread_time_ns().saturating_sub(began_ns), pages);
-                    plan.status.add_to_rule(self.rule, self.counts, pages);
-                }
-                // A block has gone since that look. What is still there was advised (mm/madvise.c), but how much that is, is not known.
-                Err(libc::ENOMEM) => {}
-                Err(errno) => plan.status.refused(self.rule, errno),
+            if !self.is_down {
+                self.advise(plan, range);
+                continue;
             }
+            // A program that is as fast as its reader would meet it halfway.
+            let mut end = range.end;
+            while end > range.start {
+                let start = ((end - 1) / TOLD_BYTES * TOLD_BYTES).max(range.start);
+                self.advise(plan, &(start..end));
+                end = start;
+            }
+        }
+    }
+
+    fn advise(&self, plan: &Plan, range: &Range<usize>) {
+        let began_ns = system::thread_time_ns();
+        match system::advise(range.start, range.len(), self.advice) {
+            Ok(()) => {
+                if self.maps {
+                    map_ahead(range);
+                }
+                let pages = (range.len() / PAGE) as u64;
+                self.note_cost(system::thread_time_ns().saturating_sub(began_ns), pages);
+                plan.status.add_to_rule(self.rule, self.counts, pages);
+            }
+            // A block has gone since that look. What is still there was advised (mm/madvise.c), but how much that is, is not known.
+            Err(libc::ENOMEM) => {}
+            Err(errno) => plan.status.refused(self.rule, errno),
         }
     }
 

@@ -100,7 +100,11 @@ fn whole_pages(bytes: usize) -> usize {
 /// What to do next; up to two ranges of addresses, as a ring has a seam.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    Read([Range<usize>; 2]),
+    /// Ahead of the sweep; `is_down`: what is needed first lies last in them.
+    Read {
+        ranges: [Range<usize>; 2],
+        is_down: bool,
+    },
     Drop([Range<usize>; 2]),
 }
 
@@ -307,7 +311,7 @@ impl Sweep {
             let ns = now_ns.saturating_sub(self.since_ns(&cursor, fault.thread));
             // Over the seam lies a part without faults, or a pause.
             let crosses = (offset > cursor.position) != forward && step > 0;
-            let was_left = self.faults - cursor.faults > LEFT_FAULTS;
+            let was_left = self.was_left(&cursor);
             let pages = (step / PAGE) as u64;
             progress = (!crosses && !was_left && pages > 0).then_some(Progress { pages, ns });
             if step > 0 {
@@ -397,6 +401,11 @@ impl Sweep {
             && self.newest_ns - cursor.time_ns < FORGOTTEN_NS
     }
 
+    /// Whether the sweep has gone on elsewhere.
+    fn was_left(&self, cursor: &Cursor) -> bool {
+        self.faults - cursor.faults > LEFT_FAULTS
+    }
+
     /// Whether there is a sweep to follow.
     pub(super) fn is_any(&self) -> bool {
         self.cursors
@@ -431,8 +440,9 @@ impl Sweep {
 
     /// The next thing to do; `None`: all is read in as far as it shall be.
     pub(super) fn next(&mut self, sizes: Sizes) -> Option<Step> {
-        let sweeping = self.cursors.iter().flatten();
-        let count = sweeping.filter(|cursor| self.is_sweeping(cursor)).count();
+        // Where the sweep was in the round before nothing is read.
+        let is_at_work = |cursor: &&Cursor| self.is_sweeping(cursor) && !self.was_left(cursor);
+        let count = self.cursors.iter().flatten().filter(is_at_work).count();
         self.first_step(sizes.shared(count))
     }
 
@@ -485,7 +495,11 @@ impl Sweep {
         let from = cursor.ahead + PAGE;
         cursor.ahead += sizes.chunk;
         cursor.behind = cursor.behind.min(self.length() - cursor.ahead);
-        Some(Step::Read(self.ranges(cursor, from, sizes.chunk)))
+        Some(Step::Read {
+            ranges: self.ranges(cursor, from, sizes.chunk),
+            // Blocks that lie one below the other are swept upwards each.
+            is_down: cursor.forward == Some(false) && self.grain == 0,
+        })
     }
 
     /// So many bytes from so far ahead of a cursor.
@@ -573,7 +587,7 @@ mod tests {
         let (mut read, mut dropped) = (Vec::new(), Vec::new());
         while let Some(step) = sweep.next(SIZES) {
             let (list, ranges) = match step {
-                Step::Read(ranges) => (&mut read, ranges),
+                Step::Read { ranges, .. } => (&mut read, ranges),
                 Step::Drop(ranges) => (&mut dropped, ranges),
             };
             for range in ranges {
@@ -710,11 +724,11 @@ mod tests {
             for at in 0..20 * pages {
                 touch(&mut sweep, at % pages, at as u64);
                 while let Some(step) = sweep.next(SIZES) {
-                    let (Step::Read(ranges) | Step::Drop(ranges)) = &step;
+                    let (Step::Read { ranges, .. } | Step::Drop(ranges)) = &step;
                     for range in ranges.iter().filter(|range| !range.is_empty()) {
                         assert!(BASE <= range.start && range.end <= BASE + pages * PAGE);
                     }
-                    read += usize::from(matches!(step, Step::Read(_)));
+                    read += usize::from(matches!(step, Step::Read { .. }));
                 }
                 for cursor in sweep.cursors.iter().flatten() {
                     assert!(cursor.ahead + cursor.behind <= pages * PAGE, "of {pages}");
@@ -796,7 +810,7 @@ mod tests {
         );
         sweep.reshape(BASE + 1000 * PAGE..BASE + 4000 * PAGE, 0);
         assert!(sweep.is_any() && touch(&mut sweep, 2001, 2001).is_some());
-        while let Some(Step::Read(ranges) | Step::Drop(ranges)) = sweep.next(SIZES) {
+        while let Some(Step::Read { ranges, .. } | Step::Drop(ranges)) = sweep.next(SIZES) {
             for range in ranges.into_iter().filter(|range| !range.is_empty()) {
                 assert!(range.start >= BASE + 1000 * PAGE && range.end <= BASE + 4000 * PAGE);
             }
@@ -813,7 +827,7 @@ mod tests {
         });
         sweep.begin(SIZES);
         sweep.reshape(BASE..BASE + 999 * PAGE, 0);
-        while let Some(Step::Read(ranges) | Step::Drop(ranges)) = sweep.next(SIZES) {
+        while let Some(Step::Read { ranges, .. } | Step::Drop(ranges)) = sweep.next(SIZES) {
             for range in ranges {
                 assert_eq!((range.start % PAGE, range.end % PAGE), (0, 0));
             }
