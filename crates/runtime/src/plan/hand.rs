@@ -31,6 +31,9 @@ const CALM_NS: u64 = 100_000_000;
 /// Of so many bytes that are mapped ahead, the first page is not.
 const TOLD_BYTES: usize = 16 * PAGE;
 
+/// Downwards, so much is read at a time.
+const STEP_DOWN: usize = 4 * PAGE;
+
 /// That make these calls: this one, and the helper itself.
 pub(super) const THREADS: usize = 2;
 
@@ -139,35 +142,35 @@ impl Work {
             if !objects::is_swept(self.rule, range) {
                 continue;
             }
-            if !self.is_down {
-                self.advise(plan, range);
-                continue;
-            }
-            // A program that is as fast as its reader would meet it halfway.
-            let mut end = range.end;
-            while end > range.start {
-                let start = ((end - 1) / TOLD_BYTES * TOLD_BYTES).max(range.start);
-                self.advise(plan, &(start..end));
-                end = start;
+            let began_ns = system::thread_time_ns();
+            match self.advise(range) {
+                Ok(()) => {
+                    if self.maps {
+                        map_ahead(range);
+                    }
+                    let pages = (range.len() / PAGE) as u64;
+                    self.note_cost(system::thread_time_ns().saturating_sub(began_ns), pages);
+                    plan.status.add_to_rule(self.rule, self.counts, pages);
+                }
+                // A block has gone since that look. What is still there was advised (mm/madvise.c), but how much that is, is not known.
+                Err(libc::ENOMEM) => {}
+                Err(errno) => plan.status.refused(self.rule, errno),
             }
         }
     }
 
-    fn advise(&self, plan: &Plan, range: &Range<usize>) {
-        let began_ns = system::thread_time_ns();
-        match system::advise(range.start, range.len(), self.advice) {
-            Ok(()) => {
-                if self.maps {
-                    map_ahead(range);
-                }
-                let pages = (range.len() / PAGE) as u64;
-                self.note_cost(system::thread_time_ns().saturating_sub(began_ns), pages);
-                plan.status.add_to_rule(self.rule, self.counts, pages);
-            }
-            // A block has gone since that look. What is still there was advised (mm/madvise.c), but how much that is, is not known.
-            Err(libc::ENOMEM) => {}
-            Err(errno) => plan.status.refused(self.rule, errno),
+    /// Downwards in small steps: a program that is as fast as its reader would meet it halfway else, and bring half of the pages in itself.
+    fn advise(&self, range: &Range<usize>) -> Result<(), i32> {
+        if !self.is_down {
+            return system::advise(range.start, range.len(), self.advice);
         }
+        let mut end = range.end;
+        while end > range.start {
+            let start = end.saturating_sub(STEP_DOWN).max(range.start);
+            system::advise(start, end - start, self.advice)?;
+            end = start;
+        }
+        Ok(())
     }
 
     fn note_cost(&self, took_ns: u64, pages: u64) {

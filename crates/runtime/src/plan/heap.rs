@@ -136,7 +136,31 @@ fn add_piece(plan: &'static Plan, rule: usize, start: usize, end: usize) {
     let status = &plan.status;
     status.add_to_rule(rule, OfRule::Bytes, piece.bytes as u64);
     act_on(plan, &mut piece);
-    super::follow(plan, piece);
+    for part in parts_by_lock(piece).into_iter().flatten() {
+        super::follow(plan, part);
+    }
+}
+
+/// What is locked of it, and the rest: each is one with what is beside it that is locked alike.
+fn parts_by_lock(piece: Object) -> [Option<Object>; 2] {
+    let locked = piece.locked as usize;
+    let locked_end = piece.pages().start + locked;
+    if locked == 0 || locked_end >= piece.pages().end {
+        return [Some(piece), None];
+    }
+    let lower = Object {
+        bytes: locked_end - piece.start,
+        beyond: 0,
+        ..piece
+    };
+    let upper = Object {
+        start: locked_end,
+        owner: locked_end,
+        bytes: piece.end() - locked_end,
+        locked: 0,
+        ..piece
+    };
+    [Some(lower), Some(upper)]
 }
 
 /// Whether a block there is the heap's, for all that other rules know.
@@ -175,6 +199,27 @@ pub(super) fn look(plan: &Plan) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_a_piece_that_is_locked_in_part_each_part_is_one() {
+        let piece = |locked| Object {
+            locked,
+            beyond: 5,
+            ..Object::new(0x7500_0000_0000, 1 << 20, 3)
+        };
+        for whole in [0, 1 << 20] {
+            let [first, second] = parts_by_lock(piece(whole));
+            assert_eq!(first.map(|part| part.bytes), Some(1 << 20));
+            assert!(second.is_none());
+        }
+        let parts = parts_by_lock(piece(8192)).map(|part| {
+            let part = part.expect("two");
+            (part.start, part.bytes, part.locked, part.beyond)
+        });
+        let start = 0x7500_0000_0000;
+        let upper = (start + 8192, (1 << 20) - 8192, 0, 5);
+        assert_eq!(parts, [(start, 8192, 8192, 0), upper]);
+    }
 
     #[test]
     fn a_heap_has_grown_when_blocks_lie_beyond_its_bar() {
