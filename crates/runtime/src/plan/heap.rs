@@ -105,6 +105,8 @@ pub(super) fn follow(plan: &'static Plan) {
         if before == BEGIN.load(Ordering::Relaxed) {
             plan.status.add_to_rule(rule, OfRule::Objects, 1);
         }
+        let grown = (end - before) as u64;
+        plan.status.add_to_rule(rule, OfRule::Bytes, grown);
         add(plan, rule, before, end);
         if plan.needs_helper() {
             helper::start_for(plan, Hook::Allocator);
@@ -133,8 +135,6 @@ fn add_piece(plan: &'static Plan, rule: usize, start: usize, end: usize) {
     if piece.pages().is_empty() {
         return;
     }
-    let status = &plan.status;
-    status.add_to_rule(rule, OfRule::Bytes, piece.bytes as u64);
     act_on(plan, &mut piece);
     for part in parts_by_lock(piece).into_iter().flatten() {
         super::follow(plan, part);

@@ -601,6 +601,55 @@ mod tests {
     }
 
     #[test]
+    fn where_the_sweep_was_a_round_ago_takes_none_of_the_room() {
+        let read = |pages: &[Range<usize>]| {
+            let mut sweep = sweep();
+            for (time_ns, page) in pages.iter().cloned().flatten().enumerate() {
+                touch(&mut sweep, page, time_ns as u64);
+            }
+            // What is ahead of the place that was left has been read then.
+            let ahead = |cursor: &Cursor| cursor.position / PAGE == 5499;
+            while sweep.next(SIZES).is_some() {}
+            let mut cursors = sweep.cursors.iter().flatten();
+            cursors
+                .find(|cursor| ahead(cursor))
+                .map(|cursor| cursor.ahead / PAGE)
+        };
+        let alone = read(&[0..0, 5000..5500]);
+        assert!(alone.is_some_and(|pages| pages > 900), "{alone:?}");
+        assert_eq!(read(&[1000..2000, 5000..5500]), alone);
+        // Side by side they share it.
+        let side_by_side: Vec<Range<usize>> = (0..500)
+            .flat_map(|at| [1000 + at..1001 + at, 5000 + at..5001 + at])
+            .collect();
+        assert!(read(&side_by_side) < alone);
+    }
+
+    #[test]
+    fn downwards_what_is_needed_first_lies_last() {
+        let is_down = |pages: &mut dyn Iterator<Item = usize>, grain: usize| {
+            let mut sweep = sweep();
+            sweep.reshape(BASE..BASE + PAGES * PAGE, grain);
+            for (time_ns, page) in pages.enumerate() {
+                touch(&mut sweep, page, time_ns as u64);
+            }
+            loop {
+                match sweep.next(SIZES) {
+                    Some(Step::Read { is_down, .. }) => return is_down,
+                    Some(Step::Drop(_)) => {}
+                    None => panic!("nothing is read"),
+                }
+            }
+        };
+        assert!(is_down(&mut (4000..5000).rev(), 0));
+        assert!(!is_down(&mut (4000..5000), 0));
+        // From block to block downwards, and up in each.
+        let blocks = (50..100).rev();
+        let mut pages = blocks.flat_map(|block| block * 16..(block + 1) * 16);
+        assert!(!is_down(&mut pages, 16 * PAGE));
+    }
+
+    #[test]
     fn a_place_that_was_left_long_ago_does_not_say_how_fast_the_sweep_is() {
         let mut sweep = Sweep::new(BASE..BASE + PAGES * PAGE);
         let mut now_ns = 0;
