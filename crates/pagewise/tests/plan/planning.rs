@@ -229,11 +229,12 @@ fn the_hot_part_of_what_does_not_fit_is_locked() {
         return;
     };
     let folder = tempdir().expect("a folder");
-    // Beside other work the program waits for a smaller part of its time, at times for too small a one.
-    let mut plan = plan_of(folder.path(), "./twofold hot 128 4");
-    for _ in 0..2 {
+    // Beside other work the program waits for a smaller part of its time, at times for too small a one, and the longer it runs the
+    // better the kernel knows what is hot: what is promised is just enough.
+    let mut plan = plan_of(folder.path(), "./twofold hot 128 2");
+    for rounds in [4, 2] {
         if plan["rules"][0]["action"] == "nothing" {
-            plan = plan_of(folder.path(), "./twofold hot 128 4");
+            plan = plan_of(folder.path(), &format!("./twofold hot 128 {rounds}"));
         }
     }
     let rule = &plan["rules"][0];
@@ -261,7 +262,7 @@ fn the_hot_part_of_what_does_not_fit_is_locked() {
         .map(|range| within(range.end) - within(range.start))
         .sum();
     let all: u64 = ranges.iter().map(|range| range.end - range.start).sum();
-    assert!(right > 12 << 20 && all < 20 << 20, "{text}");
+    assert!(right > 12 << 20 && all < 24 << 20, "{text}");
 }
 
 #[test]
