@@ -37,31 +37,27 @@ std::uint64_t sum_of(const std::list<Words> &list, int round) {
     return sum;
 }
 
-std::uint64_t linked() {
+// Each node lies above the one before, or below it.
+std::list<Words> filled(bool is_up) {
     std::list<Words> list;
     for (std::size_t node = 0; node < nodes; node++)
-        list.push_back(fresh_words());
+        list.insert(is_up ? list.end() : list.begin(), fresh_words());
+    return list;
+}
+
+std::uint64_t swept(const std::list<Words> &list) {
     std::uint64_t sum = 0;
     for (int round = 0; round < 8; round++)
         sum += sum_of(list, round);
     return sum;
 }
 
-// Each node lies above the one that it leads to.
-std::uint64_t linked_down() {
-    std::list<Words> list;
-    for (std::size_t node = 0; node < nodes; node++)
-        list.push_front(fresh_words());
-    std::uint64_t sum = 0;
-    for (int round = 0; round < 8; round++)
-        sum += sum_of(list, round);
-    return sum;
-}
+std::uint64_t linked() { return swept(filled(true)); }
+
+std::uint64_t linked_down() { return swept(filled(false)); }
 
 std::uint64_t linked_written() {
-    std::list<Words> list;
-    for (std::size_t node = 0; node < nodes; node++)
-        list.push_back(fresh_words());
+    std::list<Words> list = filled(true);
     std::uint64_t sum = 0;
     for (int round = 0; round < 8; round++)
         for (Words &words : list)

@@ -12,9 +12,7 @@ use pagewise_analyze::ObjectKind;
 use crate::choose;
 use crate::facts::RunFacts;
 use crate::facts::SMALLEST_BLOCK;
-
-/// So many are named.
-const MOST_NAMES: usize = 3;
+use crate::subjects::names_of;
 
 /// What lies in the heap and costs much, for people; `None`: small blocks cost too little together to be worth a rule.
 pub(crate) fn contents(findings: &Findings, run: &RunFacts) -> Option<String> {
@@ -26,15 +24,10 @@ pub(crate) fn contents(findings: &Findings, run: &RunFacts) -> Option<String> {
     let mut named: Vec<&Object> = small().filter(|object| is_allocation(object)).collect();
     named.retain(|object| choose::is_stall_costly(object.counts.stall_ns, run));
     named.sort_by_key(|object| Reverse(object.counts.stall_ns));
-    let names = named.iter().take(MOST_NAMES);
-    let names: Vec<String> = names.map(|object| object.identity.to_string()).collect();
-    Some(
-        match (names.is_empty(), named.len().saturating_sub(MOST_NAMES)) {
-            (true, _) => "small blocks".to_owned(),
-            (false, 0) => names.join(", "),
-            (false, more) => format!("{} and {more} more", names.join(", ")),
-        },
-    )
+    Some(match named.is_empty() {
+        true => "small blocks".to_owned(),
+        false => names_of(&named),
+    })
 }
 
 fn is_allocation(object: &Object) -> bool {

@@ -134,13 +134,7 @@ impl<'findings> Subject<'findings> {
         if let Some(contents) = &self.contents {
             return format!("the heap: {contents}");
         }
-        let shown = self.objects.iter().take(MOST_NAMES);
-        let names: Vec<String> = shown.map(|object| object.identity.to_string()).collect();
-        let names = names.join(", ");
-        match self.objects.len().saturating_sub(MOST_NAMES) {
-            0 => names,
-            more => format!("{names} and {more} more"),
-        }
+        names_of(&self.objects)
     }
 
     /// Where the first of them is allocated.
@@ -161,6 +155,17 @@ impl<'findings> Subject<'findings> {
                 "{of_rule} ({objects} objects that are made by the same calls: in another run they cannot be told apart)"
             ),
         }
+    }
+}
+
+/// Of these, the first few by name.
+pub(crate) fn names_of(objects: &[&Object]) -> String {
+    let shown = objects.iter().take(MOST_NAMES);
+    let names: Vec<String> = shown.map(|object| object.identity.to_string()).collect();
+    let names = names.join(", ");
+    match objects.len().saturating_sub(MOST_NAMES) {
+        0 => names,
+        more => format!("{names} and {more} more"),
     }
 }
 

@@ -84,10 +84,9 @@ pub(crate) struct Spaces {
 }
 
 /// Whose the small blocks on the pages of the C library's heap (`brk`) are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SmallBlocks {
     /// Those of the lines that allocate them, by the samples that lie there.
-    #[default]
     BySite,
     /// The heap's: it is one object, but for blocks large enough to be recorded each.
     OneHeap,

@@ -377,14 +377,6 @@ fn end_locks(plan: &Plan, object: &Object) {
     account_for_less(plan, object.rule, object.locked);
 }
 
-/// How much of a part of an object is locked, bytes: its locks are at its start.
-pub(super) fn within(object: &Object, part: &Object) -> u64 {
-    let (pages, part) = (object.pages(), part.pages());
-    let locked_end = pages.start + object.locked as usize;
-    let end = locked_end.min(part.end);
-    end.saturating_sub(part.start.max(pages.start)) as u64
-}
-
 /// So much of a rule is locked no more.
 pub(super) fn account_for_less(plan: &Plan, rule: usize, bytes: u64) {
     let relaxed = Ordering::Relaxed;
@@ -622,7 +614,7 @@ mod tests {
         let object = |start: usize, pages: usize| Object::new(start * PAGE, pages * PAGE, 0);
         let mut whole = object(100, 50);
         whole.locked = 20 * PAGE as u64;
-        let pages = |part: &Object| within(&whole, part) / PAGE as u64;
+        let pages = |part: &Object| whole.locked_in(&part.pages()) / PAGE;
         assert_eq!(pages(&object(100, 10)), 10);
         assert_eq!(pages(&object(110, 40)), 10);
         assert_eq!(pages(&object(120, 30)), 0);

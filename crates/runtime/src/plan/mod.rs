@@ -472,7 +472,7 @@ fn trim(plan: &Plan, object: &Object, start: usize, bytes: usize) {
         match &ranged {
             Some(rule) => locks::lock(plan, rule, &mut rest),
             None => {
-                rest.locked = locks::within(object, &rest);
+                rest.locked = object.locked_in(&rest.pages()) as u64;
                 locks::resume_piece(plan, &mut rest);
             }
         }

@@ -211,8 +211,8 @@ impl Object {
         (!pages.is_empty()).then_some(part)
     }
 
-    /// How much of a range is locked: its locks are at its start.
-    fn locked_in(&self, range: &Range<usize>) -> usize {
+    /// How much of a range is locked, bytes: its locks are at its start.
+    pub(super) fn locked_in(&self, range: &Range<usize>) -> usize {
         let start = self.pages().start;
         let end = range.end.min(start + self.locked as usize);
         end.saturating_sub(range.start.max(start))

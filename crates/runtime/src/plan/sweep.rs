@@ -136,6 +136,13 @@ struct Cursor {
     thread: u32,
 }
 
+impl Cursor {
+    /// Whether the sweep has gone on elsewhere, where the region had so many faults.
+    fn was_left(&self, faults: u64) -> bool {
+        faults - self.faults > LEFT_FAULTS
+    }
+}
+
 pub(super) struct Sweep {
     region: Range<usize>,
     /// The largest block that the region is made of, with what may lie between two, bytes; 0: it is one.
@@ -311,7 +318,7 @@ impl Sweep {
             let ns = now_ns.saturating_sub(self.since_ns(&cursor, fault.thread));
             // Over the seam lies a part without faults, or a pause.
             let crosses = (offset > cursor.position) != forward && step > 0;
-            let was_left = self.was_left(&cursor);
+            let was_left = cursor.was_left(self.faults);
             let pages = (step / PAGE) as u64;
             progress = (!crosses && !was_left && pages > 0).then_some(Progress { pages, ns });
             if step > 0 {
@@ -401,11 +408,6 @@ impl Sweep {
             && self.newest_ns - cursor.time_ns < FORGOTTEN_NS
     }
 
-    /// Whether the sweep has gone on elsewhere.
-    fn was_left(&self, cursor: &Cursor) -> bool {
-        self.faults - cursor.faults > LEFT_FAULTS
-    }
-
     /// Whether there is a sweep to follow.
     pub(super) fn is_any(&self) -> bool {
         self.cursors
@@ -429,7 +431,7 @@ impl Sweep {
         let most = whole_pages(self.length() / 4);
         let faults = self.faults;
         for cursor in self.cursors.iter_mut().flatten() {
-            let was_left = faults - cursor.faults > LEFT_FAULTS;
+            let was_left = cursor.was_left(faults);
             cursor.ahead = 0;
             cursor.behind = match was_left {
                 true => 0,
@@ -441,7 +443,8 @@ impl Sweep {
     /// The next thing to do; `None`: all is read in as far as it shall be.
     pub(super) fn next(&mut self, sizes: Sizes) -> Option<Step> {
         // Where the sweep was in the round before nothing is read.
-        let is_at_work = |cursor: &&Cursor| self.is_sweeping(cursor) && !self.was_left(cursor);
+        let is_at_work =
+            |cursor: &&Cursor| self.is_sweeping(cursor) && !cursor.was_left(self.faults);
         let count = self.cursors.iter().flatten().filter(is_at_work).count();
         self.first_step(sizes.shared(count))
     }
