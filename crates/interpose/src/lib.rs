@@ -17,6 +17,7 @@ mod maps;
 mod open;
 pub mod page_cache;
 mod process;
+pub mod processors;
 mod ring;
 mod sampler;
 mod silence;
@@ -64,6 +65,7 @@ pub use thread::Leftover;
 pub use thread::forget_threads;
 pub use thread::name_thread;
 pub use thread::spawn;
+pub use thread::spawn_here;
 
 /// CLOCK_MONOTONIC in ns, without a system call.
 pub fn now_ns() -> u64 {

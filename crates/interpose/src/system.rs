@@ -323,7 +323,7 @@ fn first_words(region: usize) -> Option<[u64; HUGE_PAGES]> {
 }
 
 /// This process's own memory, which may be unmapped or protected meanwhile; false: not all of it can be read.
-fn read_own(words: &mut [u64], from: &[libc::iovec]) -> bool {
+pub(crate) fn read_own(words: &mut [u64], from: &[libc::iovec]) -> bool {
     let into = libc::iovec {
         iov_base: words.as_mut_ptr().cast(),
         iov_len: size_of_val(words),
@@ -458,67 +458,6 @@ pub fn frees_zeros_on_split() -> bool {
     const SWITCH: &std::ffi::CStr = c"/sys/kernel/mm/transparent_hugepage/shrink_underused";
     // SAFETY: the path is a C string.
     unsafe { libc::access(SWITCH.as_ptr(), libc::F_OK) == 0 }
-}
-
-/// Processors that the program may run on; 1 if the kernel does not say.
-pub fn processors() -> usize {
-    Processors::of_program().map_or(1, |processors| processors.count())
-}
-
-/// A set of processors.
-#[derive(Clone, Copy)]
-pub struct Processors(libc::cpu_set_t);
-
-impl Processors {
-    /// Those that the first thread of this process may run on, or where that has ended, the caller; `None`: the kernel does not say.
-    pub fn of_program() -> Option<Self> {
-        Self::of(crate::process_id()).or_else(|| Self::of(0))
-    }
-
-    /// Of a thread; 0: the caller.
-    fn of(thread: u32) -> Option<Self> {
-        // SAFETY: all zeros is a valid set.
-        let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-        // SAFETY: a valid place for the answer, and its size.
-        let told = unsafe {
-            libc::sched_getaffinity(
-                thread as libc::pid_t,
-                size_of::<libc::cpu_set_t>(),
-                &raw mut set,
-            )
-        };
-        (told == 0).then_some(Self(set))
-    }
-
-    /// A single one; `None`: sets do not hold such a number.
-    pub fn one(processor: u32) -> Option<Self> {
-        if processor >= libc::CPU_SETSIZE as u32 {
-            return None;
-        }
-        // SAFETY: all zeros is a valid set.
-        let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-        // SAFETY: the set holds the number.
-        unsafe { libc::CPU_SET(processor as usize, &mut set) };
-        Some(Self(set))
-    }
-
-    /// How many there are.
-    pub fn count(&self) -> usize {
-        // SAFETY: a valid set.
-        unsafe { libc::CPU_COUNT(&self.0) as usize }
-    }
-
-    /// From here on a thread of this process runs on these only; 0: this one. Where the kernel refuses, it stays where it is.
-    pub fn hold(&self, thread: u32) {
-        // SAFETY: a valid set, and its size.
-        unsafe {
-            libc::sched_setaffinity(
-                thread as libc::pid_t,
-                size_of::<libc::cpu_set_t>(),
-                &raw const self.0,
-            )
-        };
-    }
 }
 
 /// Fresh memory of the library's own, all zeros, so many bytes; `None`: there is none.

@@ -6,6 +6,8 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 
+use crate::processors;
+use crate::processors::Processors;
 use crate::system;
 
 /// Enough for what runs there.
@@ -44,6 +46,19 @@ extern "C" fn begin(argument: *mut c_void) -> *mut c_void {
 /// # Errors
 /// The errno.
 pub fn spawn(body: fn()) -> Result<(), i32> {
+    begin_on(None, body)
+}
+
+/// As [`spawn`], of a thread that may run on the caller's processor only, until it is held to others.
+///
+/// # Errors
+/// The errno.
+pub fn spawn_here(body: fn()) -> Result<(), i32> {
+    begin_on(processors::here().and_then(Processors::one), body)
+}
+
+fn begin_on(processors: Option<Processors>, body: fn()) -> Result<(), i32> {
+    let allowed = processors.and_then(|_| Processors::of(0));
     let mut attributes = MaybeUninit::uninit();
     let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
     let mut thread = 0;
@@ -56,12 +71,19 @@ pub fn spawn(body: fn()) -> Result<(), i32> {
         libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), STACK_BYTES);
         libc::pthread_attr_setdetachstate(attributes.as_mut_ptr(), libc::PTHREAD_CREATE_DETACHED);
         libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+        // It inherits that, too. The C library's attribute would be too late: the thread would begin elsewhere, and then move.
+        if let (Some(processors), Some(_)) = (processors, allowed) {
+            processors.hold(0);
+        }
         let errno = libc::pthread_create(
             &raw mut thread,
             attributes.as_ptr(),
             begin,
             body as *mut c_void,
         );
+        if let Some(allowed) = allowed {
+            allowed.hold(0);
+        }
         libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut());
         libc::pthread_attr_destroy(attributes.as_mut_ptr());
         errno

@@ -5,9 +5,14 @@
 //! address space finds another one loaded there, which is looked for once a second (`should_flush_tlb`, `should_trim_cpumask`,
 //! arch/x86/mm/tlb.c, 6.18): idle ones are interrupted, too. That made a program 1.3 times as slow whose sweeps were left alone.
 
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+
 use pagewise_interpose::Fault;
+use pagewise_interpose::processors;
+use pagewise_interpose::processors::Processors;
+use pagewise_interpose::processors::Whereabouts;
 use pagewise_interpose::system;
-use pagewise_interpose::system::Processors;
 
 use super::hand;
 use super::objects::PAGE;
@@ -17,8 +22,18 @@ const FLUSH_EVERY_NS: u64 = 100_000_000;
 /// A program that faults on several processors at once is looked at again after so long.
 const SPREAD_FOR_NS: u64 = 1_000_000_000;
 
+/// Which thread made the newest object, a [`Whereabouts`]: until faults are told of, it is taken for the one that the program waits for.
+static MAKER: AtomicUsize = AtomicUsize::new(0);
+
+/// The calling thread makes an object.
+pub(super) fn note_maker() {
+    if let Some(whereabouts) = Whereabouts::of_caller() {
+        MAKER.store(whereabouts.to_word(), Ordering::Relaxed);
+    }
+}
+
 pub(super) struct Aside {
-    /// Where the threads run else; `None`: the kernel does not say, or there is only one.
+    /// Where the threads run else; `None`: there is only one, or the kernel does not say.
     anywhere: Option<Processors>,
     /// To be flushed.
     page: Option<usize>,
@@ -33,11 +48,14 @@ pub(super) struct Aside {
 }
 
 impl Aside {
-    pub(super) fn new() -> Self {
+    /// Of a program that may run on these. The calling thread is where it began, beside the thread that began it
+    /// ([`pagewise_interpose::spawn_here`]).
+    pub(super) fn new(anywhere: Option<Processors>) -> Self {
+        let anywhere = anywhere.filter(|all| all.count() > 1);
         Self {
-            anywhere: Processors::of_program().filter(|all| all.count() > 1),
+            anywhere,
             page: None,
-            on: None,
+            on: anywhere.and_then(|_| processors::here()),
             flush_due_ns: 0,
             newest: None,
             is_spread: false,
@@ -68,9 +86,22 @@ impl Aside {
             self.come_back();
             return;
         }
-        let Some((_, processor)) = self.newest.filter(|_| self.anywhere.is_some()) else {
+        if let Some((_, processor)) = self.newest {
+            self.go_to(processor, now_ns);
+        }
+    }
+
+    /// The same, where nobody tells of faults: while memory is filled, say.
+    pub(super) fn step_unheard(&mut self, now_ns: u64) {
+        if let Some(processor) = processor_of_maker() {
+            self.go_to(processor, now_ns);
+        }
+    }
+
+    fn go_to(&mut self, processor: u32, now_ns: u64) {
+        if !self.anywhere.is_some_and(|all| all.has(processor)) {
             return;
-        };
+        }
         if self.on != Some(processor) {
             let Some(there) = Processors::one(processor) else {
                 return;
@@ -102,6 +133,10 @@ impl Aside {
             system::touch_and_forget(page);
         }
     }
+}
+
+fn processor_of_maker() -> Option<u32> {
+    Whereabouts::from_word(MAKER.load(Ordering::Relaxed))?.processor()
 }
 
 /// The helper, and its hand.

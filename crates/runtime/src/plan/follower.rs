@@ -6,6 +6,7 @@ use pagewise_abi::status::OfRule;
 use pagewise_abi::status::Why;
 use pagewise_interpose as interpose;
 use pagewise_interpose::Fault;
+use pagewise_interpose::processors;
 use pagewise_interpose::system;
 use pagewise_interpose::system::PageMap;
 use pagewise_interpose::system::Place;
@@ -206,7 +207,7 @@ impl Follower {
             probes: Probes::new(region),
             gain: Gain::new(),
             sizes: Sizes { chunk, lead },
-            readers: system::processors()
+            readers: processors::count()
                 .saturating_sub(1)
                 .clamp(1, hand::THREADS) as u64,
             chunk_is_given: rule.chunk_bytes > 0,

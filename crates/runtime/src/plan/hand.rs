@@ -13,8 +13,9 @@ use pagewise_abi::status::Total;
 use pagewise_interpose as interpose;
 use pagewise_interpose::Leftover;
 use pagewise_interpose::Spin;
+use pagewise_interpose::processors;
+use pagewise_interpose::processors::Processors;
 use pagewise_interpose::system;
-use pagewise_interpose::system::Processors;
 
 use super::loaded;
 use super::loaded::Plan;
@@ -202,7 +203,7 @@ fn map_ahead(range: &Range<usize>) {
 pub(super) fn wake() {
     let state = match STATE.load(Ordering::Relaxed) {
         // With one processor it would only take the program's time.
-        NONE if system::processors() > 1 && interpose::spawn(run).is_ok() => WAKES,
+        NONE if processors::count() > 1 && interpose::spawn(run).is_ok() => WAKES,
         NONE | CANNOT => CANNOT,
         _ => WAKES,
     };

@@ -12,9 +12,12 @@ use pagewise_abi::status::Total;
 use pagewise_interpose as interpose;
 use pagewise_interpose::FaultEvents;
 use pagewise_interpose::Leftover;
+use pagewise_interpose::Spin;
+use pagewise_interpose::processors::Processors;
 use pagewise_interpose::system;
 
 use super::Hook;
+use super::aside;
 use super::aside::Aside;
 use super::bursts::BURST_NS;
 use super::bursts::Bursts;
@@ -45,18 +48,26 @@ const COLD_AGAIN_NS: u64 = 250_000_000;
 const NONE: u32 = 0;
 const RUNNING: u32 = 1;
 static STATE: AtomicU32 = AtomicU32::new(NONE);
+/// Where the program may run, known before the thread is held to one of these.
+static PROCESSORS: Spin<Option<Processors>> = Spin::new(None);
 
 /// Starts it, once. Only where no allocator's lock is held.
 pub(super) fn start(plan: &Plan) {
-    if STATE.swap(RUNNING, Ordering::Relaxed) == NONE
-        && let Err(errno) = interpose::spawn(run)
-    {
+    aside::note_maker();
+    if STATE.swap(RUNNING, Ordering::Relaxed) != NONE {
+        return;
+    }
+    if let Some(mut processors) = PROCESSORS.lock() {
+        *processors = Processors::of_program();
+    }
+    if let Err(errno) = interpose::spawn_here(run) {
         plan.status.set(Total::ThreadErrno, errno as u64);
     }
 }
 
 /// Starts it for a new object, if that may be done now.
 pub(super) fn start_for(plan: &Plan, hook: Hook) {
+    aside::note_maker();
     if STATE.load(Ordering::Relaxed) == NONE && prezero::may_start_thread(hook) {
         start(plan);
     }
@@ -65,6 +76,7 @@ pub(super) fn start_for(plan: &Plan, hook: Hook) {
 /// A forked child has no such thread.
 pub(super) fn forget() {
     STATE.store(NONE, Ordering::Relaxed);
+    PROCESSORS.break_open();
 }
 
 fn run() {
@@ -113,7 +125,7 @@ impl Helper {
             is_blind: false,
             is_ringless: false,
             followers,
-            aside: Aside::new(),
+            aside: Aside::new(PROCESSORS.lock().and_then(|processors| *processors)),
             bursts: Bursts::new(),
             majors: system::major_faults(),
             majors_ns: 0,
@@ -136,6 +148,7 @@ impl Helper {
                 self.follow(now_ns)
             } else {
                 self.wait_for_swapping(now_ns);
+                self.aside.step_unheard(now_ns);
                 ASLEEP_NS
             };
             if !self.is_following && self.leftover.is_all(now_ns) {
@@ -297,7 +310,6 @@ impl Helper {
             self.events.stop();
             self.followers.end_quiet();
             self.bursts.forget();
-            self.aside.come_back();
             self.is_following = false;
             self.begin_window(system::major_faults(), now_ns);
         }

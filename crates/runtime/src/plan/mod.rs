@@ -47,6 +47,7 @@ use pagewise_abi::status::OfRule;
 use pagewise_abi::status::Total;
 use pagewise_interpose as interpose;
 use pagewise_interpose::Entered;
+use pagewise_interpose::processors::Whereabouts;
 use pagewise_interpose::system;
 
 use self::calls::Asked;
@@ -117,6 +118,9 @@ extern "C" fn at_start() {
         // SAFETY: the handlers are functions of this library, which is never unloaded.
         unsafe { libc::pthread_atfork(Some(before_fork), None, Some(in_child)) };
         plan.status.add(Total::Processes, 1);
+        if plan.needs_helper() {
+            Whereabouts::prepare();
+        }
         locks::begin(plan);
         call_path::look_at_modules(plan);
         if plan.has_memory_rules() || plan.needs_prezero() {
