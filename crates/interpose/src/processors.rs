@@ -61,6 +61,20 @@ impl Processors {
             && unsafe { libc::CPU_ISSET(processor as usize, &self.0) }
     }
 
+    /// This one of them; `None`: it is not among them.
+    pub fn only(&self, processor: u32) -> Option<Self> {
+        Self::one(processor).filter(|_| self.has(processor))
+    }
+
+    /// All but this one.
+    pub fn without(mut self, processor: u32) -> Self {
+        if self.has(processor) {
+            // SAFETY: the set holds the number.
+            unsafe { libc::CPU_CLR(processor as usize, &mut self.0) };
+        }
+        self
+    }
+
     /// How many there are.
     pub fn count(&self) -> usize {
         // SAFETY: a valid set.

@@ -1,9 +1,12 @@
-//! Where the threads that read ahead run while there is nothing for them to do: where the program does.
+//! Where the threads that read ahead run.
 //!
-//! For each page that was written the kernel interrupts, before it writes it out, all processors that may hold its translation
+//! While there is nothing for them to do: where the program does. For each page that was written the kernel interrupts, before it writes it out, all processors that may hold its translation
 //! (`try_to_unmap_flush_dirty`, mm/vmscan.c, 6.18). On x86 that is each on which any thread of the process ran, until a flush that names the
 //! address space finds another one loaded there, which is looked for once a second (`should_flush_tlb`, `should_trim_cpumask`,
 //! arch/x86/mm/tlb.c, 6.18): idle ones are interrupted, too. That made a program 1.3 times as slow whose sweeps were left alone.
+//!
+//! While they read: the hand elsewhere, and the helper where the program does, which it makes wait by that when the hand does not keep up. Left
+//! to the kernel both were often on one processor: the program on the other one then caught up with them.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
@@ -32,13 +35,22 @@ pub(super) fn note_maker() {
     }
 }
 
+/// Where the helper and its hand are held to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stance {
+    Anywhere,
+    /// Both to the processor of the program's newest fault.
+    Beside(u32),
+    /// The helper to that one, its hand to all others; the hand that this is about: it may come later.
+    Around(u32, Option<u32>),
+}
+
 pub(super) struct Aside {
-    /// Where the threads run else; `None`: there is only one, or the kernel does not say.
+    /// Where the program may run; `None`: there is only one, or the kernel does not say.
     anywhere: Option<Processors>,
     /// To be flushed.
     page: Option<usize>,
-    /// Where they run now; `None`: anywhere.
-    on: Option<u32>,
+    stance: Stance,
     flush_due_ns: u64,
     /// The program's newest fault: by which thread, and where.
     newest: Option<(u32, u32)>,
@@ -52,10 +64,11 @@ impl Aside {
     /// ([`pagewise_interpose::spawn_here`]).
     pub(super) fn new(anywhere: Option<Processors>) -> Self {
         let anywhere = anywhere.filter(|all| all.count() > 1);
+        let begun = anywhere.and_then(|_| processors::here());
         Self {
             anywhere,
             page: None,
-            on: anywhere.and_then(|_| processors::here()),
+            stance: begun.map_or(Stance::Anywhere, Stance::Beside),
             flush_due_ns: 0,
             newest: None,
             is_spread: false,
@@ -79,50 +92,81 @@ impl Aside {
 
     /// There is nothing to do for the helper's threads.
     pub(super) fn step(&mut self, now_ns: u64) {
-        if std::mem::take(&mut self.is_spread) {
-            self.spread_until_ns = now_ns + SPREAD_FOR_NS;
-        }
-        if now_ns < self.spread_until_ns {
-            self.come_back();
-            return;
-        }
-        if let Some((_, processor)) = self.newest {
-            self.go_to(processor, now_ns);
+        match self.processor_of_program(now_ns) {
+            Some(processor) => self.stand_beside(processor, now_ns),
+            None => self.come_back(),
         }
     }
 
     /// The same, where nobody tells of faults: while memory is filled, say.
     pub(super) fn step_unheard(&mut self, now_ns: u64) {
         if let Some(processor) = processor_of_maker() {
-            self.go_to(processor, now_ns);
+            self.stand_beside(processor, now_ns);
         }
     }
 
-    fn go_to(&mut self, processor: u32, now_ns: u64) {
-        if !self.anywhere.is_some_and(|all| all.has(processor)) {
-            return;
+    /// They read ahead.
+    pub(super) fn stand_around(&mut self, now_ns: u64) {
+        let stance = self
+            .processor_of_program(now_ns)
+            .map_or(Stance::Anywhere, |processor| {
+                Stance::Around(processor, hand::thread())
+            });
+        self.take(stance);
+    }
+
+    /// Whether the helper takes the program's time when it works.
+    pub(super) fn is_around(&self) -> bool {
+        matches!(self.stance, Stance::Around(..))
+    }
+
+    /// There is something to do.
+    pub(super) fn come_back(&mut self) {
+        self.take(Stance::Anywhere);
+    }
+
+    /// `None`: its threads run on several at once, or nothing is known.
+    fn processor_of_program(&mut self, now_ns: u64) -> Option<u32> {
+        if std::mem::take(&mut self.is_spread) {
+            self.spread_until_ns = now_ns + SPREAD_FOR_NS;
         }
-        if self.on != Some(processor) {
-            let Some(there) = Processors::one(processor) else {
-                return;
-            };
-            move_to(&there);
-            self.on = Some(processor);
+        let (_, processor) = self.newest.filter(|_| now_ns >= self.spread_until_ns)?;
+        Some(processor)
+    }
+
+    fn stand_beside(&mut self, processor: u32, now_ns: u64) {
+        if self.take(Stance::Beside(processor)) {
             self.flush_due_ns = now_ns;
         }
-        if now_ns >= self.flush_due_ns {
+        if self.stance == Stance::Beside(processor) && now_ns >= self.flush_due_ns {
             self.flush_due_ns = now_ns + FLUSH_EVERY_NS;
             self.flush();
         }
     }
 
-    /// There is something to do.
-    pub(super) fn come_back(&mut self) {
-        if self.on.take().is_some()
-            && let Some(anywhere) = &self.anywhere
-        {
-            move_to(anywhere);
+    /// Whether that is another one than before.
+    fn take(&mut self, stance: Stance) -> bool {
+        let Some(anywhere) = self.anywhere.filter(|_| stance != self.stance) else {
+            return false;
+        };
+        let (own, of_hand) = match stance {
+            Stance::Anywhere => (anywhere, anywhere),
+            Stance::Beside(processor) | Stance::Around(processor, _) => {
+                let Some(there) = anywhere.only(processor) else {
+                    return false;
+                };
+                match stance {
+                    Stance::Around(..) => (there, anywhere.without(processor)),
+                    _ => (there, there),
+                }
+            }
+        };
+        own.hold(0);
+        if let Some(thread) = hand::thread() {
+            of_hand.hold(thread);
         }
+        self.stance = stance;
+        true
     }
 
     /// Takes a page away: whoever may hold its translation is told, and who has nothing else of this process is told no more.
@@ -137,12 +181,4 @@ impl Aside {
 
 fn processor_of_maker() -> Option<u32> {
     Whereabouts::from_word(MAKER.load(Ordering::Relaxed))?.processor()
-}
-
-/// The helper, and its hand.
-fn move_to(processors: &Processors) {
-    processors.hold(0);
-    if let Some(thread) = hand::thread() {
-        processors.hold(thread);
-    }
 }

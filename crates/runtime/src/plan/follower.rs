@@ -613,8 +613,12 @@ impl Follower {
         if now_ns.saturating_sub(self.newest_ns) > STANDS_STILL_NS {
             return None;
         }
+        let sizes = self.shared_sizes(active);
+        if self.gain.is_active() && hand::is_busy() && !self.sweep.is_short(sizes) {
+            return None;
+        }
         let step = match self.gain.is_active() {
-            true => self.sweep.next(self.shared_sizes(active)),
+            true => self.sweep.next(sizes),
             false => self.sweep.next_drop(self.sizes),
         };
         let step = step?;

@@ -228,6 +228,12 @@ pub(super) fn thread() -> Option<u32> {
     Some(THREAD.load(Ordering::Relaxed)).filter(|&thread| thread > 0)
 }
 
+/// Whether it has enough to do for now; not if there is none.
+pub(super) fn is_busy() -> bool {
+    let has_next = || NEXT.lock().is_some_and(|next| next.is_some());
+    STATE.load(Ordering::Relaxed) == WAKES && has_next()
+}
+
 /// Hands work over; returns it if there is nobody to do it, or enough to do.
 pub(super) fn give(work: Work) -> Option<Work> {
     if STATE.load(Ordering::Relaxed) != WAKES {

@@ -35,6 +35,8 @@ const SWAPPING: u64 = 32;
 const SWAPPING_NS: u64 = 1_000_000_000;
 const ASLEEP_NS: u64 = 5_000_000;
 const BETWEEN_FAULTS_NS: u64 = 50_000;
+/// On the processor on which the program runs.
+const BESIDE_PROGRAM_NS: u64 = 200_000;
 const WITHOUT_FAULTS_NS: u64 = 500_000;
 /// While no sweep is to be read ahead of.
 const WITHOUT_WORK_NS: u64 = 5_000_000;
@@ -290,13 +292,14 @@ impl Helper {
             return self.begin_silence();
         }
         let is_any_working = self.followers.is_any_working();
-        if is_any_working || !self.is_following {
-            self.aside.come_back();
+        if is_any_working {
+            self.aside.stand_around(now_ns);
         } else {
             self.aside.step(now_ns);
         }
         match (worked, calm_ns > 4 * BETWEEN_FAULTS_NS || self.is_blind) {
             (true, _) => 0,
+            (false, false) if self.aside.is_around() => BESIDE_PROGRAM_NS,
             // Each time that it wakes, the program's own evictions have another processor to interrupt.
             _ if !is_any_working => WITHOUT_WORK_NS,
             (false, false) => BETWEEN_FAULTS_NS,

@@ -442,11 +442,24 @@ impl Sweep {
 
     /// The next thing to do; `None`: all is read in as far as it shall be.
     pub(super) fn next(&mut self, sizes: Sizes) -> Option<Step> {
-        // Where the sweep was in the round before nothing is read.
-        let is_at_work =
-            |cursor: &&Cursor| self.is_sweeping(cursor) && !cursor.was_left(self.faults);
-        let count = self.cursors.iter().flatten().filter(is_at_work).count();
-        self.first_step(sizes.shared(count))
+        self.first_step(self.sizes_of_each(sizes))
+    }
+
+    /// Whether the program is about to catch up with what is read ahead.
+    pub(super) fn is_short(&self, sizes: Sizes) -> bool {
+        let lead = self.sizes_of_each(sizes).within(self.length()).lead;
+        let mut places = self.at_work();
+        places.any(|cursor| cursor.ahead < lead / 2)
+    }
+
+    /// Of the places that share what is read ahead: where the sweep was in the round before nothing is.
+    fn sizes_of_each(&self, sizes: Sizes) -> Sizes {
+        sizes.shared(self.at_work().count())
+    }
+
+    fn at_work(&self) -> impl Iterator<Item = &Cursor> {
+        let cursors = self.cursors[..self.used].iter().flatten();
+        cursors.filter(|cursor| self.is_sweeping(cursor) && !cursor.was_left(self.faults))
     }
 
     fn first_step(&mut self, sizes: Sizes) -> Option<Step> {
