@@ -60,7 +60,9 @@ static STATE: AtomicU32 = AtomicU32::new(NONE);
 /// Its number; 0: there is none.
 static THREAD: AtomicU32 = AtomicU32::new(0);
 /// What it shall do next.
-static NEXT: Spin<Option<Work>> = Spin::new(None);
+static NEXT: Spin<Queue> = Spin::new(Queue::EMPTY);
+/// So that it has something to do while the helper does something itself.
+const MOST_QUEUED: usize = 3;
 
 /// Ranges to be read in or dropped.
 #[derive(Clone, Debug)]
@@ -74,6 +76,42 @@ pub(super) struct Work {
     pub(super) counts: OfRule,
     /// What lies last in them comes first.
     pub(super) is_down: bool,
+}
+
+/// Work in the order in which it was given.
+struct Queue {
+    places: [Option<Work>; MOST_QUEUED],
+    first: usize,
+    count: usize,
+}
+
+impl Queue {
+    const EMPTY: Self = Self {
+        places: [const { None }; MOST_QUEUED],
+        first: 0,
+        count: 0,
+    };
+
+    fn is_full(&self) -> bool {
+        self.count == MOST_QUEUED
+    }
+
+    /// Returns it if there is no place.
+    fn push(&mut self, work: Work) -> Option<Work> {
+        if self.is_full() {
+            return Some(work);
+        }
+        self.places[(self.first + self.count) % MOST_QUEUED] = Some(work);
+        self.count += 1;
+        None
+    }
+
+    fn pop(&mut self) -> Option<Work> {
+        let work = self.places[self.first].take()?;
+        self.first = (self.first + 1) % MOST_QUEUED;
+        self.count -= 1;
+        Some(work)
+    }
 }
 
 impl Spent {
@@ -218,7 +256,7 @@ pub(super) fn forget() {
     STATE.store(NONE, Ordering::Relaxed);
     NEXT.break_open();
     if let Some(mut next) = NEXT.lock() {
-        *next = None;
+        *next = Queue::EMPTY;
     }
     SPENT.iter().flatten().for_each(Spent::forget);
 }
@@ -230,8 +268,7 @@ pub(super) fn thread() -> Option<u32> {
 
 /// Whether it has enough to do for now; not if there is none.
 pub(super) fn is_busy() -> bool {
-    let has_next = || NEXT.lock().is_some_and(|next| next.is_some());
-    STATE.load(Ordering::Relaxed) == WAKES && has_next()
+    STATE.load(Ordering::Relaxed) == WAKES && NEXT.lock().is_some_and(|next| next.is_full())
 }
 
 /// Hands work over; returns it if there is nobody to do it, or enough to do.
@@ -240,11 +277,8 @@ pub(super) fn give(work: Work) -> Option<Work> {
         return Some(work);
     }
     match NEXT.lock() {
-        Some(mut next) if next.is_none() => {
-            *next = Some(work);
-            None
-        }
-        _ => Some(work),
+        Some(mut next) => next.push(work),
+        None => Some(work),
     }
 }
 
@@ -261,7 +295,7 @@ fn run() {
     let (mut worked_ns, mut spent_ns) = (interpose::now_ns(), 0);
     let mut leftover = Leftover::default();
     loop {
-        let work = NEXT.lock().and_then(|mut next| next.take());
+        let work = NEXT.lock().and_then(|mut next| next.pop());
         if let Some(work) = work {
             work.perform(plan);
             worked_ns = interpose::now_ns();
