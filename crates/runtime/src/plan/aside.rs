@@ -24,6 +24,12 @@ use super::objects::PAGE;
 const FLUSH_EVERY_NS: u64 = 100_000_000;
 /// A program that faults on several processors at once is looked at again after so long.
 const SPREAD_FOR_NS: u64 = 1_000_000_000;
+/// That is told from so many faults,
+const SEEN_AT_ONCE: u32 = 1024;
+/// of which more than one in so many are of other threads than the one that has most.
+const SPREAD_SHARE: u32 = 16;
+/// The program waits for another thread once that has had so many faults more.
+const MOST_AHEAD: u32 = 16;
 
 /// Which thread made the newest object, a [`Whereabouts`]: until faults are told of, it is taken for the one that the program waits for.
 static MAKER: AtomicUsize = AtomicUsize::new(0);
@@ -32,6 +38,46 @@ static MAKER: AtomicUsize = AtomicUsize::new(0);
 pub(super) fn note_maker() {
     if let Some(whereabouts) = Whereabouts::of_caller() {
         MAKER.store(whereabouts.to_word(), Ordering::Relaxed);
+    }
+}
+
+/// Which of the program's threads have faults.
+#[derive(Clone, Copy, Debug, Default)]
+struct ByThread {
+    /// The one that has most of them, and the processor of its newest.
+    thread: u32,
+    processor: Option<u32>,
+    /// How many more it has than others; a few are remembered.
+    ahead: u32,
+    /// Of the last faults, its own and others'.
+    own: u32,
+    others: u32,
+}
+
+impl ByThread {
+    fn note(&mut self, thread: u32, processor: u32) {
+        if thread != self.thread {
+            self.others += 1;
+            if self.ahead > 0 {
+                self.ahead -= 1;
+                return;
+            }
+            self.thread = thread;
+        } else {
+            self.own += 1;
+        }
+        self.ahead = (self.ahead + 1).min(MOST_AHEAD);
+        self.processor = Some(processor);
+    }
+
+    /// Whether several threads have many; told once in a while.
+    fn are_spread(&mut self) -> bool {
+        if self.own + self.others < SEEN_AT_ONCE {
+            return false;
+        }
+        let are_many = self.others * SPREAD_SHARE > self.own + self.others;
+        (self.own, self.others) = (0, 0);
+        are_many
     }
 }
 
@@ -52,10 +98,7 @@ pub(super) struct Aside {
     page: Option<usize>,
     stance: Stance,
     flush_due_ns: u64,
-    /// The program's newest fault: by which thread, and where.
-    newest: Option<(u32, u32)>,
-    /// Others of its threads had faults meanwhile.
-    is_spread: bool,
+    faults: ByThread,
     spread_until_ns: u64,
 }
 
@@ -70,8 +113,7 @@ impl Aside {
             page: None,
             stance: begun.map_or(Stance::Anywhere, Stance::Beside),
             flush_due_ns: 0,
-            newest: None,
-            is_spread: false,
+            faults: ByThread::default(),
             spread_until_ns: 0,
         }
     }
@@ -85,9 +127,7 @@ impl Aside {
         if hand::thread() == Some(fault.thread) {
             return;
         }
-        let is_others = |(thread, _)| thread != fault.thread;
-        self.is_spread |= self.newest.is_some_and(is_others);
-        self.newest = Some((fault.thread, processor));
+        self.faults.note(fault.thread, processor);
     }
 
     /// There is nothing to do for the helper's threads.
@@ -127,11 +167,12 @@ impl Aside {
 
     /// `None`: its threads run on several at once, or nothing is known.
     fn processor_of_program(&mut self, now_ns: u64) -> Option<u32> {
-        if std::mem::take(&mut self.is_spread) {
+        if self.faults.are_spread() {
             self.spread_until_ns = now_ns + SPREAD_FOR_NS;
         }
-        let (_, processor) = self.newest.filter(|_| now_ns >= self.spread_until_ns)?;
-        Some(processor)
+        self.faults
+            .processor
+            .filter(|_| now_ns >= self.spread_until_ns)
     }
 
     fn stand_beside(&mut self, processor: u32, now_ns: u64) {
@@ -181,4 +222,35 @@ impl Aside {
 
 fn processor_of_maker() -> Option<u32> {
     Whereabouts::from_word(MAKER.load(Ordering::Relaxed))?.processor()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_of_another_thread_now_and_then_is_no_spread() {
+        let mut faults = ByThread::default();
+        for at in 0..1000 {
+            faults.note(7, at % 2);
+            if at % 40 == 0 {
+                faults.note(8, 3);
+            }
+            assert!(!faults.are_spread());
+            assert_eq!(faults.processor, Some(at % 2));
+        }
+        // It has ended, and another one goes on.
+        (0..100).for_each(|_| faults.note(9, 1));
+        assert_eq!((faults.thread, faults.processor), (9, Some(1)));
+    }
+
+    #[test]
+    fn threads_that_have_as_many_faults_are_spread() {
+        let mut faults = ByThread::default();
+        for _ in 0..SEEN_AT_ONCE {
+            faults.note(7, 0);
+            faults.note(8, 1);
+        }
+        assert!(faults.are_spread());
+    }
 }

@@ -28,6 +28,7 @@ use super::quiet;
 use super::regret::Drops;
 use super::regret::Verdict;
 use super::regret::Worth;
+use super::sweep::LEAD_CHUNKS;
 use super::sweep::Progress;
 use super::sweep::Sizes;
 use super::sweep::Step;
@@ -66,6 +67,17 @@ pub(super) struct Memory {
 
 impl Memory {
     const UNKNOWN: Self = Self { now: 0, room: None };
+}
+
+/// Under what conditions something is read or dropped.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Helpers {
+    /// How many may read ahead.
+    pub(super) active: usize,
+    /// Faults are told.
+    pub(super) hear: bool,
+    /// The helper takes the time of the program's processor: it works only where the hand alone does not keep up.
+    pub(super) spare_program: bool,
 }
 
 /// A page that came before, and had to come again.
@@ -181,7 +193,7 @@ impl Follower {
             (given, _) => whole(given),
         };
         let chunk = match rule.chunk_bytes {
-            0 => FIRST_CHUNK.min(lead / 4 / PAGE * PAGE).max(PAGE),
+            0 => FIRST_CHUNK.min(lead / LEAD_CHUNKS / PAGE * PAGE).max(PAGE),
             given => whole(given).min(lead),
         };
         let mut sweep = Sweep::new(region.clone());
@@ -593,14 +605,8 @@ impl Follower {
         }
     }
 
-    /// Does the next thing that is due, if any, and says what that was; `active`: how many may read ahead; `hears`: faults are told.
-    pub(super) fn act(
-        &mut self,
-        plan: &Plan,
-        active: usize,
-        hears: bool,
-        memory: Memory,
-    ) -> Option<Step> {
+    /// Does the next thing that is due, if any, and says what that was.
+    pub(super) fn act(&mut self, plan: &Plan, helpers: Helpers, memory: Memory) -> Option<Step> {
         if std::mem::take(&mut self.is_wanted) && !self.is_growing() {
             self.begin_if_needed(plan);
         }
@@ -613,8 +619,9 @@ impl Follower {
         if now_ns.saturating_sub(self.newest_ns) > STANDS_STILL_NS {
             return None;
         }
-        let sizes = self.shared_sizes(active);
-        if self.gain.is_active() && hand::is_busy() && !self.sweep.is_short(sizes) {
+        let sizes = self.shared_sizes(helpers.active);
+        let may_leave_it = helpers.spare_program && self.gain.is_active() && hand::is_busy();
+        if may_leave_it && !self.sweep.is_short(sizes) {
             return None;
         }
         let step = match self.gain.is_active() {
@@ -642,7 +649,7 @@ impl Follower {
             ranges,
             advice,
             // Where the page map is looked at in place of faults, what is mapped is where the sweep was.
-            maps: advice == system::WILL_NEED && hears,
+            maps: advice == system::WILL_NEED && helpers.hear,
             counts,
             is_down,
         };

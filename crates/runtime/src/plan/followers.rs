@@ -9,6 +9,7 @@ use super::elsewhere::Elsewhere;
 use super::follower;
 use super::follower::Comeback;
 use super::follower::Follower;
+use super::follower::Helpers;
 use super::follower::Memory;
 use super::loaded::Plan;
 use super::locks;
@@ -290,16 +291,16 @@ impl Followers {
         }
     }
 
-    /// Does what is due, where so many may read ahead; `hears`: faults are told. Whether anything was.
-    pub(super) fn act(&mut self, plan: &Plan, active: usize, hears: bool) -> bool {
+    /// Does what is due. Whether anything was.
+    pub(super) fn act(&mut self, plan: &Plan, helpers: Helpers) -> bool {
         let mut worked = false;
-        if active > 0 {
+        if helpers.active > 0 {
             self.elsewhere.note_dropping(self.arrivals.now());
-        } else if hears && self.is_any_wanted() {
+        } else if helpers.hear && self.is_any_wanted() {
             self.look_elsewhere(plan);
             self.look_at_room(plan);
         }
-        if hears {
+        if helpers.hear {
             self.grow(plan);
         }
         for index in 0..self.used {
@@ -307,7 +308,7 @@ impl Followers {
             let Some(follower) = &mut self.places[index] else {
                 continue;
             };
-            let step = follower.act(plan, active, hears, memory);
+            let step = follower.act(plan, helpers, memory);
             worked |= step.is_some();
             if let Some(Step::Read { ranges, .. }) = step {
                 // Nobody waits for them: that is no reason to blame a lock.

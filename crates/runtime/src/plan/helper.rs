@@ -22,6 +22,7 @@ use super::aside::Aside;
 use super::bursts::BURST_NS;
 use super::bursts::Bursts;
 use super::bursts::SILENCE_NS;
+use super::follower::Helpers;
 use super::followers::Followers;
 use super::heap;
 use super::loaded;
@@ -280,8 +281,12 @@ impl Helper {
         if followers.is_any_wanted() {
             self.aside.come_back();
         }
-        let active = followers.active();
-        let worked = followers.act(self.plan, active, !self.is_blind);
+        let helpers = Helpers {
+            active: followers.active(),
+            hear: !self.is_blind,
+            spare_program: self.aside.is_around(),
+        };
+        let worked = followers.act(self.plan, helpers);
         let calm_ns = now_ns.saturating_sub(self.newest_ns);
         self.stop_if_calm(now_ns);
         if self.is_following && !self.is_blind && self.bursts.are_possible() {

@@ -44,6 +44,8 @@ const LEFT_FAULTS: u64 = 256;
 /// A place without faults for so long is left.
 const FORGOTTEN_NS: u64 = 1_000_000_000;
 
+/// What is read ahead is at least so many chunks: while some wait for their turn, most is in memory.
+pub(super) const LEAD_CHUNKS: usize = 16;
 const SMALLEST_CHUNK: usize = 128 << 10;
 const LARGEST_CHUNK: usize = 4 << 20;
 /// To read a chunk takes between these times: shorter ones cost calls, longer ones come too late.
@@ -74,7 +76,7 @@ impl Sizes {
             LONG_NS.. => self.chunk / 2,
             _ => return self,
         };
-        let most = LARGEST_CHUNK.min(self.lead / 4);
+        let most = LARGEST_CHUNK.min(self.lead / LEAD_CHUNKS);
         let chunk = whole_pages(chunk.clamp(SMALLEST_CHUNK.min(most), most));
         Self {
             chunk: chunk.max(PAGE),
