@@ -325,6 +325,35 @@ mod tests {
     use super::*;
 
     #[test]
+    fn work_is_done_in_its_order_and_refused_when_there_is_enough() {
+        let work = |rule| Work {
+            rule,
+            ranges: [0..0, 0..0],
+            advice: system::WILL_NEED,
+            maps: false,
+            counts: OfRule::ReadAhead,
+            is_down: false,
+        };
+        let mut queue = Queue::EMPTY;
+        let mut done = 0;
+        for given in 0..20 {
+            assert!(!queue.is_full());
+            assert!(queue.push(work(given)).is_none());
+            if queue.is_full() {
+                let refused = queue.push(work(99));
+                assert_eq!(refused.map(|work| work.rule), Some(99));
+                assert_eq!(queue.pop().map(|work| work.rule), Some(done));
+                done += 1;
+            }
+        }
+        while let Some(work) = queue.pop() {
+            assert_eq!(work.rule, done);
+            done += 1;
+        }
+        assert_eq!(done, 20);
+    }
+
+    #[test]
     fn what_a_page_costs_is_what_it_lately_did() {
         let spent = Spent::new();
         spent.add(1023 * 10_000, 1023);

@@ -571,8 +571,8 @@ mod tests {
         assert_eq!(settled(100, far), LARGEST_CHUNK);
         assert_eq!(settled(40_000, far), 256 << 10, "2.6 ms");
         assert_eq!(settled(1_000_000, far), SMALLEST_CHUNK);
-        // In little memory, a quarter of what is read ahead, and a page at least.
-        assert_eq!(settled(100, 400 << 10), 100 << 10);
+        // In little memory, a sixteenth of what is read ahead, and a page at least.
+        assert_eq!(settled(100, 1600 << 10), 100 << 10);
         assert_eq!(settled(100, PAGE), PAGE);
     }
 
@@ -740,6 +740,30 @@ mod tests {
             (ahead.len() + 2032..ahead.len() + 2096).collect::<Vec<_>>()
         );
         assert_eq!(dropped, (1935..1999).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_is_read_ahead_is_short_until_half_of_it_is_there() {
+        let mut sweep = sweep();
+        assert!(!sweep.is_short(SIZES), "nothing is swept");
+        for page in 0..2000 {
+            touch(&mut sweep, page, page as u64);
+        }
+        let mut pages = 0;
+        while let Some(step) = sweep.next(SIZES) {
+            if let Step::Read { ranges, .. } = step {
+                assert_eq!(
+                    sweep.is_short(SIZES),
+                    pages + 64 + 32 < SIZES.lead / PAGE / 2
+                );
+                pages += ranges.iter().map(|range| range.len() / PAGE).sum::<usize>();
+            }
+        }
+        assert!(!sweep.is_short(SIZES) && pages > 500);
+        for page in 2000..2600 {
+            touch(&mut sweep, page, page as u64);
+        }
+        assert!(sweep.is_short(SIZES));
     }
 
     #[test]
