@@ -627,7 +627,7 @@ impl Follower {
         }
         let sizes = self.shared_sizes(helpers.active);
         let may_leave_it = helpers.spare_program && self.gain.is_active() && hand::is_busy();
-        if may_leave_it && !self.sweep.is_short(sizes) {
+        if may_leave_it && !self.sweep.is_short(sizes, hand::reads()) {
             return None;
         }
         let step = match self.gain.is_active() {

@@ -5,6 +5,7 @@
 use std::ops::Range;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::AtomicU64;
+use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 
 use pagewise_abi::plan::MOST_RULES;
@@ -61,6 +62,8 @@ static STATE: AtomicU32 = AtomicU32::new(NONE);
 static THREAD: AtomicU32 = AtomicU32::new(0);
 /// What it shall do next.
 static NEXT: Spin<Queue> = Spin::new(Queue::EMPTY);
+/// Bytes that it shall read, or is reading.
+static READS: AtomicUsize = AtomicUsize::new(0);
 /// So that it has something to do while the helper does something itself.
 const MOST_QUEUED: usize = 3;
 
@@ -171,6 +174,14 @@ pub(super) fn forget_cost(rule: usize) {
 }
 
 impl Work {
+    /// Bytes of it that are to be read.
+    fn reads(&self) -> usize {
+        match self.advice {
+            system::WILL_NEED => self.ranges.iter().map(ExactSizeIterator::len).sum(),
+            _ => 0,
+        }
+    }
+
     pub(super) fn perform(&self, plan: &Plan) {
         let mut ranges = self.ranges.clone();
         if self.is_down {
@@ -258,6 +269,7 @@ pub(super) fn forget() {
     if let Some(mut next) = NEXT.lock() {
         *next = Queue::EMPTY;
     }
+    READS.store(0, Ordering::Relaxed);
     SPENT.iter().flatten().for_each(Spent::forget);
 }
 
@@ -271,13 +283,25 @@ pub(super) fn is_busy() -> bool {
     STATE.load(Ordering::Relaxed) == WAKES && NEXT.lock().is_some_and(|next| next.is_full())
 }
 
+/// Bytes that were given to it to be read and are not yet.
+pub(super) fn reads() -> usize {
+    READS.load(Ordering::Relaxed)
+}
+
 /// Hands work over; returns it if there is nobody to do it, or enough to do.
 pub(super) fn give(work: Work) -> Option<Work> {
     if STATE.load(Ordering::Relaxed) != WAKES {
         return Some(work);
     }
     match NEXT.lock() {
-        Some(mut next) => next.push(work),
+        Some(mut next) => {
+            let reads = work.reads();
+            let refused = next.push(work);
+            if refused.is_none() {
+                READS.fetch_add(reads, Ordering::Relaxed);
+            }
+            refused
+        }
         None => Some(work),
     }
 }
@@ -298,6 +322,7 @@ fn run() {
         let work = NEXT.lock().and_then(|mut next| next.pop());
         if let Some(work) = work {
             work.perform(plan);
+            READS.fetch_sub(work.reads(), Ordering::Relaxed);
             worked_ns = interpose::now_ns();
             continue;
         }

@@ -9,6 +9,7 @@
 //! Pieces beside each other that are locked alike are one object ([`objects::join`]). Blocks in them are made and released without that
 //! mattering: their pages stay the heap's.
 
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 
@@ -32,6 +33,8 @@ const SPAN: usize = 1 << 40;
 /// No address is within [`SPAN`] of it.
 const NOWHERE: usize = 1 << 63;
 const NONE: usize = usize::MAX;
+/// The helper looks so often whether it has shrunk.
+const LOOK_EVERY_NS: u64 = 100_000_000;
 
 /// Blocks beyond it say that the heap has grown so far that somebody wants to know; [`NOWHERE`]: nobody does.
 static BAR: AtomicUsize = AtomicUsize::new(NOWHERE);
@@ -41,6 +44,9 @@ static RULE: AtomicUsize = AtomicUsize::new(NONE);
 static BEGIN: AtomicUsize = AtomicUsize::new(0);
 /// up to here.
 static END: AtomicUsize = AtomicUsize::new(0);
+
+/// When the helper last looked whether it has shrunk.
+static LOOKED_NS: AtomicU64 = AtomicU64::new(0);
 
 /// Whether the heap has grown so far that it is to be looked after, as seen from the end of a block.
 #[inline(always)]
@@ -183,13 +189,15 @@ pub(super) fn take_back(plan: &'static Plan, start: usize, bytes: usize) {
     }
 }
 
-/// By the helper, now and then: what the allocator has given back is no longer the rule's.
-pub(super) fn look(plan: &Plan) {
-    if rule().is_none() {
+/// By the helper: what the allocator has given back is no longer the rule's. Looked at now and then, as that waits for whoever reads
+/// pages in: the kernel tells the end under the lock of all mappings (`brk`, mm/mmap.c, 6.18).
+pub(super) fn look(plan: &Plan, now_ns: u64) {
+    let relaxed = Ordering::Relaxed;
+    if rule().is_none() || now_ns.saturating_sub(LOOKED_NS.load(relaxed)) < LOOK_EVERY_NS {
         return;
     }
+    LOOKED_NS.store(now_ns, relaxed);
     let (known, end) = (END.load(Ordering::Relaxed), system::heap_end());
-    let relaxed = Ordering::Relaxed;
     if end < known && END.compare_exchange(known, end, relaxed, relaxed).is_ok() {
         end_objects(plan, end, known - end, Leaving::Moved);
         BAR.store(end + STEP, Ordering::Relaxed);

@@ -145,7 +145,7 @@ impl Helper {
     fn run(mut self) {
         loop {
             let now_ns = interpose::now_ns();
-            heap::look(self.plan);
+            heap::look(self.plan, now_ns);
             self.followers.keep_up(self.plan);
             let pause_ns = if self.is_following {
                 self.follow(now_ns)

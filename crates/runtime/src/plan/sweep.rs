@@ -447,11 +447,11 @@ impl Sweep {
         self.first_step(self.sizes_of_each(sizes))
     }
 
-    /// Whether the program is about to catch up with what is read ahead.
-    pub(super) fn is_short(&self, sizes: Sizes) -> bool {
+    /// Whether the program is about to catch up with what is read ahead, of which so many bytes are still to be read.
+    pub(super) fn is_short(&self, sizes: Sizes, unread: usize) -> bool {
         let lead = self.sizes_of_each(sizes).within(self.length()).lead;
         let mut places = self.at_work();
-        places.any(|cursor| cursor.ahead < lead / 2)
+        places.any(|cursor| cursor.ahead.saturating_sub(unread) < lead / 2)
     }
 
     /// Of the places that share what is read ahead: where the sweep was in the round before nothing is.
@@ -745,7 +745,7 @@ mod tests {
     #[test]
     fn what_is_read_ahead_is_short_until_half_of_it_is_there() {
         let mut sweep = sweep();
-        assert!(!sweep.is_short(SIZES), "nothing is swept");
+        assert!(!sweep.is_short(SIZES, 0), "nothing is swept");
         for page in 0..2000 {
             touch(&mut sweep, page, page as u64);
         }
@@ -753,17 +753,17 @@ mod tests {
         while let Some(step) = sweep.next(SIZES) {
             if let Step::Read { ranges, .. } = step {
                 assert_eq!(
-                    sweep.is_short(SIZES),
+                    sweep.is_short(SIZES, 0),
                     pages + 64 + 32 < SIZES.lead / PAGE / 2
                 );
                 pages += ranges.iter().map(|range| range.len() / PAGE).sum::<usize>();
             }
         }
-        assert!(!sweep.is_short(SIZES) && pages > 500);
+        assert!(!sweep.is_short(SIZES, 0) && pages > 500);
         for page in 2000..2600 {
             touch(&mut sweep, page, page as u64);
         }
-        assert!(sweep.is_short(SIZES));
+        assert!(sweep.is_short(SIZES, 0));
     }
 
     #[test]
