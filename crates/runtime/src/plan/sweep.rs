@@ -353,11 +353,7 @@ impl Sweep {
     /// When a thread last got on, here or in another place that it sweeps: the time that it takes to go through several side by side is to be
     /// counted once.
     fn since_ns(&self, cursor: &Cursor, thread: u32) -> u64 {
-        let moved_ns = |cursor: &Cursor| match self.grain {
-            0 => cursor.time_ns,
-            // In between it was within a block.
-            _ => cursor.moved_ns,
-        };
+        let moved_ns = |cursor: &Cursor| cursor.moved_ns;
         let places = self.cursors[..self.used].iter().flatten();
         let swept = places.filter(|place| place.thread == thread && place.steps >= self.steps());
         swept.map(moved_ns).fold(moved_ns(cursor), u64::max)
