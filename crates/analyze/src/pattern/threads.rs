@@ -7,8 +7,12 @@ use super::NEAR;
 
 /// Places that are told apart in one object; of more, the one that was left longest ago is forgotten.
 const MOST_PLACES: usize = 256;
-/// And of one thread: one that goes anywhere would else soon be near one of them each time.
-const PLACES_OF_THREAD: usize = 8;
+/// And of one thread: one for so many pages between the first and the last that were seen, as one that goes anywhere would else soon be near
+/// one of them each time,
+const PAGES_OF_PLACE: u64 = 16 * NEAR;
+/// at least and at most so many.
+const FEWEST_OF_THREAD: usize = 8;
+const MOST_OF_THREAD: usize = 32;
 
 /// Where a thread was last in a part of an object.
 #[derive(Clone, Copy, Debug)]
@@ -46,14 +50,20 @@ pub(super) struct Step {
     pub(super) before: i64,
 }
 
-/// The place seen last is the last.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Threads(Vec<Place>);
+pub(super) struct Threads {
+    /// The one seen last is the last.
+    places: Vec<Place>,
+    /// The first page and the last that were seen; none before there is a place.
+    first: u64,
+    last: u64,
+}
 
 impl Threads {
     /// From where the thread was before in that part of the object, if it sweeps that part; else from where it was last. `None`: the
     /// thread's first page, or the same again (evicted in between).
     pub(super) fn step(&mut self, thread: u32, page: u64) -> Option<Step> {
+        self.span(page);
         let Some(last_at) = self.own(thread).next() else {
             self.remember(Place {
                 thread,
@@ -63,12 +73,12 @@ impl Threads {
             });
             return None;
         };
-        let near_at = self.own(thread).find(|&at| self.0[at].is_near(page));
-        let last = self.0[last_at];
+        let near_at = self.own(thread).find(|&at| self.places[at].is_near(page));
+        let last = self.places[last_at];
         let jump = last.distance_to(page);
-        let (step, along) = match near_at.map(|at| self.0[at]) {
+        let (step, along) = match near_at.map(|at| self.places[at]) {
             _ if jump == 0 => {
-                self.0[last_at..].rotate_left(1);
+                self.places[last_at..].rotate_left(1);
                 return None;
             }
             Some(place) => {
@@ -88,7 +98,7 @@ impl Threads {
             before: last.step,
         });
         if let Some(at) = near_at {
-            self.0.remove(at);
+            self.places.remove(at);
         }
         self.remember(Place {
             thread,
@@ -101,20 +111,30 @@ impl Threads {
 
     /// Where a thread's places are, the one seen last first.
     fn own(&self, thread: u32) -> impl Iterator<Item = usize> {
-        let is_own = move |&at: &usize| self.0[at].thread == thread;
-        (0..self.0.len()).rev().filter(is_own)
+        let is_own = move |&at: &usize| self.places[at].thread == thread;
+        (0..self.places.len()).rev().filter(is_own)
+    }
+
+    fn span(&mut self, page: u64) {
+        let (first, last) = match self.places.is_empty() {
+            true => (page, page),
+            false => (self.first, self.last),
+        };
+        (self.first, self.last) = (first.min(page), last.max(page));
     }
 
     fn remember(&mut self, place: Place) {
-        let oldest = self.own(place.thread).nth(PLACES_OF_THREAD - 1);
+        let most = usize::try_from((self.last - self.first) / PAGES_OF_PLACE).unwrap_or(usize::MAX);
+        let most = most.clamp(FEWEST_OF_THREAD, MOST_OF_THREAD);
+        let oldest = self.own(place.thread).nth(most - 1);
         if let Some(at) = oldest {
-            self.0.remove(at);
-        } else if self.0.len() == MOST_PLACES {
-            self.0.remove(0);
+            self.places.remove(at);
+        } else if self.places.len() == MOST_PLACES {
+            self.places.remove(0);
         }
-        if self.0.is_empty() {
-            self.0.reserve_exact(1); // mostly there is one
+        if self.places.is_empty() {
+            self.places.reserve_exact(1); // mostly there is one
         }
-        self.0.push(place);
+        self.places.push(place);
     }
 }

@@ -20,12 +20,14 @@ use super::objects::PAGE;
 /// Places that are followed,
 const CURSORS: usize = 64;
 /// and of one thread. A thread that goes anywhere would else soon be near one of them each time, as if it swept.
-const CURSORS_OF_THREAD: usize = 8;
+const CURSORS_OF_THREAD: usize = 32;
+/// The same in an object of blocks, where a step may be of a whole block.
+const CURSORS_OF_THREAD_BY_BLOCKS: usize = 8;
 /// Forward steps before a place counts as a sweep.
 const STEPS: u32 = 32;
 /// Of an object of blocks, where a step down is one of a whole block.
 const STEPS_BY_BLOCKS: u32 = 8;
-/// A block counts at most as this share of the object.
+/// Blocks count where each is at most this share of the object.
 const BLOCK_SHARE: usize = 64;
 /// A step is at most so long, bytes,
 const LONGEST_STEP: usize = 1 << 20;
@@ -147,7 +149,7 @@ impl Cursor {
 
 pub(super) struct Sweep {
     region: Range<usize>,
-    /// The largest block that the region is made of, with what may lie between two, bytes; 0: it is one.
+    /// The largest of the many blocks that the region is made of, with what may lie between two, bytes; 0: it is one, or of few.
     grain: usize,
     cursors: [Option<Cursor>; CURSORS],
     /// Of these, only the first so many have ever been.
@@ -205,11 +207,11 @@ impl Sweep {
             }
         }
         self.region = region;
-        self.grain = match grain {
-            0 => 0,
-            // A block has a part of a page at each end.
-            bytes => bytes.next_multiple_of(PAGE) + 2 * PAGE,
-        };
+        // A block has a part of a page at each end.
+        let block = grain.next_multiple_of(PAGE) + 2 * PAGE;
+        // Few large ones are swept as arrays are: a step down to the next is rare.
+        let are_many = grain > 0 && block <= self.length() / BLOCK_SHARE;
+        self.grain = if are_many { block } else { 0 };
     }
 
     pub(super) fn region(&self) -> &Range<usize> {
@@ -301,7 +303,7 @@ impl Sweep {
     ) -> Option<Option<Progress>> {
         let mut cursor = self.cursors[index]?;
         let now_ns = fault.time_ns;
-        let grain = self.grain.min(self.length() / BLOCK_SHARE);
+        let grain = self.grain;
         let near = (self.length() / STEP_SHARE).clamp(PAGE, self.longest_step.max(PAGE));
         // To the start of the block before, past the one that lies between.
         let near = near.max(2 * grain);
@@ -367,7 +369,11 @@ impl Sweep {
             .iter()
             .flatten()
             .filter(|cursor| is_own(cursor));
-        let is_full = own.count() >= CURSORS_OF_THREAD;
+        let most = match self.grain {
+            0 => CURSORS_OF_THREAD,
+            _ => CURSORS_OF_THREAD_BY_BLOCKS,
+        };
+        let is_full = own.count() >= most;
         let oldest = self
             .cursors
             .iter_mut()
