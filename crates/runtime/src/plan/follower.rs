@@ -150,6 +150,7 @@ pub(super) fn swept(object: &Object) -> Range<usize> {
 }
 
 /// Of some pages, how many are where.
+#[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     all: usize,
     mapped: usize,
@@ -161,11 +162,7 @@ fn look_at(ranges: [Range<usize>; 2], bytes: usize, pages: usize) -> Option<Seen
     let map = PageMap::open()?;
     let step = (bytes / PAGE / pages).max(1);
     let pages = ranges.into_iter().flat_map(|range| range.step_by(PAGE));
-    let mut seen = Seen {
-        all: 0,
-        mapped: 0,
-        nowhere: 0,
-    };
+    let mut seen = Seen::default();
     for address in pages.step_by(step) {
         let place = map.place(address / PAGE);
         seen.all += 1;
@@ -495,9 +492,8 @@ impl Follower {
 
     /// Whether most of what lies so far ahead of the sweep is in memory; unknown is no.
     fn is_in_memory(&self, from: usize, bytes: usize) -> bool {
-        let ranges = self.sweep.ahead(from, bytes);
-        let seen = ranges.and_then(|ranges| look_at(ranges, bytes, LOOKED_AT));
-        seen.is_some_and(|seen| 2 * seen.mapped > seen.all)
+        let seen = self.look_ahead(from, bytes);
+        2 * seen.mapped > seen.all
     }
 
     /// Whether nearly all of the object is. A part may be because it was filled before memory was short, while the rest is not.
@@ -526,9 +522,21 @@ impl Follower {
     /// Whether most of what is ahead has never been touched.
     fn is_untouched_ahead(&self) -> bool {
         let lead = self.sizes.lead;
-        let ranges = self.sweep.ahead(lead / 4, lead);
-        let seen = ranges.and_then(|ranges| look_at(ranges, lead, LOOKED_AT));
-        seen.is_some_and(|seen| 2 * seen.nowhere > seen.all)
+        let seen = self.look_ahead(lead / 4, lead);
+        2 * seen.nowhere > seen.all
+    }
+
+    /// Looks at what lies so far ahead of what is swept; at no page if nothing is, or the kernel does not show them.
+    fn look_ahead(&self, from: usize, bytes: usize) -> Seen {
+        let places = self.sweep.ahead(from, bytes).count().max(1);
+        let ranges = self.sweep.ahead(from, bytes);
+        let seen = ranges
+            .filter_map(|ranges| look_at(ranges, bytes / places, (LOOKED_AT / places).max(2)));
+        seen.fold(Seen::default(), |sum, seen| Seen {
+            all: sum.all + seen.all,
+            mapped: sum.mapped + seen.mapped,
+            nowhere: sum.nowhere + seen.nowhere,
+        })
     }
 
     /// Where faults are not told: looks for pages that have come. The time of the newest.

@@ -10,10 +10,9 @@ const PAGES_BEFORE: u64 = 2048;
 const PAGES_WITH: u64 = 4096;
 /// As soon as it begins, whether it is clearly slower is seen by so many,
 const PAGES_FIRST: u64 = 2048;
-/// after so many times as many as are read ahead, at most [`PAGES_WITH`],
+/// after so many times as many as are read ahead: as many as lie unlocked in memory, in about. What was filled last is dirty, and to drop a
+/// page of it interrupts the program, once (26 us on a virtual machine).
 const LEADS_LEFT_OUT: u64 = 4;
-/// but at least so many times: to make room for that many pages, and to bring them in, takes as long as to sweep them by itself.
-const LEAST_LEADS_LEFT_OUT: u64 = 2;
 /// What takes so many quarters of what the program needs by itself is slower, and no chance.
 const CLEARLY_SLOWER: u64 = 5;
 /// Where a reader costs much, it is to take at most so many thirds of what the program needs by itself.
@@ -191,8 +190,7 @@ impl Gain {
     /// The first measurement with it would begin before it has an effect.
     fn begin(&mut self, lead_pages: u64) {
         self.measure_again(State::Active);
-        let most = PAGES_WITH.max(LEAST_LEADS_LEFT_OUT * lead_pages);
-        self.left_out = (LEADS_LEFT_OUT * lead_pages).min(most);
+        self.left_out = LEADS_LEFT_OUT * lead_pages;
     }
 
     /// It cannot be told yet: measured again.

@@ -420,13 +420,17 @@ impl Sweep {
             .any(|cursor| self.is_sweeping(cursor))
     }
 
-    /// What lies so far ahead of the sweep that got on last, or a round less so far behind it, bytes.
-    pub(super) fn ahead(&self, from: usize, bytes: usize) -> Option<[Range<usize>; 2]> {
-        let cursors = self.cursors.iter().flatten();
-        let newest = cursors
-            .filter(|cursor| self.is_sweeping(cursor))
-            .max_by_key(|cursor| cursor.time_ns)?;
-        Some(self.ranges(newest, from, bytes.min(self.length())))
+    /// What lies so far ahead of each place that is swept, or a round less so far behind it, bytes: of several, less of each.
+    pub(super) fn ahead(
+        &self,
+        from: usize,
+        bytes: usize,
+    ) -> impl Iterator<Item = [Range<usize>; 2]> {
+        let share = self.at_work().count().max(1);
+        let part = |bytes: usize| whole_pages(bytes / share).max(PAGE);
+        let (from, bytes) = (part(from), part(bytes).min(self.length()));
+        self.at_work()
+            .map(move |cursor| self.ranges(cursor, from, bytes))
     }
 
     /// Reading ahead begins: what was just swept is what is needed last, and makes room. Not so behind a place that was left: where the object
