@@ -175,6 +175,36 @@ static uint64_t zigzag(size_t count) {
     return sum;
 }
 
+/* The fields of structures, in as many arrays. */
+static uint64_t sum_fields(size_t count, size_t fields) {
+    size_t each = count / fields;
+    uint64_t *words = allocate(count);
+    fill(words, count);
+    uint64_t sum = 0;
+    for (int round = 0; round < 6; round++) {
+        for (size_t word = 0; word < each; word += LINE_WORDS) {
+            uint64_t structure = 0;
+            for (size_t field = 0; field < fields; field++) {
+                structure += words[field * each + word];
+            }
+            sum = sum * 31 + structure;
+        }
+    }
+    return sum;
+}
+
+static uint64_t fields_3(size_t count) {
+    return sum_fields(count, 3);
+}
+
+static uint64_t fields_12(size_t count) {
+    return sum_fields(count, 12);
+}
+
+static uint64_t fields_24(size_t count) {
+    return sum_fields(count, 24);
+}
+
 /* A third of the memory twice, then the third that begins a sixth of that further on. */
 static uint64_t window(size_t count) {
     uint64_t *words = allocate(count);
@@ -303,6 +333,9 @@ static const struct shape KERNELS[] = {
     {"merge-passes", merge_passes},
     {"growing", growing},
     {"zigzag", zigzag},
+    {"fields-3", fields_3},
+    {"fields-12", fields_12},
+    {"fields-24", fields_24},
     {"window", window},
     {"gaps", gaps},
     {"three-phases", three_phases},

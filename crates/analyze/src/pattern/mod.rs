@@ -24,7 +24,7 @@ use windows::Windows;
 /// How a program goes through an object, seen by its swap-ins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// Page after page, once through, at one place or at up to eight side by side.
+    /// Page after page, once through, at one place or at up to 32 side by side.
     Sequential,
     /// The same, again and again.
     Loop,
