@@ -420,7 +420,7 @@ pub fn wake(word: &AtomicU32) {
             libc::SYS_futex,
             word.as_ptr(),
             libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
-            1,
+            i32::MAX,
         )
     };
 }

@@ -138,4 +138,21 @@ mod tests {
             std::thread::yield_now();
         }
     }
+
+    #[test]
+    fn one_that_begins_here_is_held_here_and_the_caller_is_not() {
+        static SEEN: AtomicUsize = AtomicUsize::new(usize::MAX);
+        const UNKNOWN: usize = usize::MAX - 1;
+        let before = Processors::of(0).expect("the kernel says so").count();
+        spawn_here(|| {
+            let own = Processors::of(0).map_or(UNKNOWN, |own| own.count());
+            SEEN.store(own, Ordering::Release);
+        })
+        .expect("begun");
+        assert_eq!(Processors::of(0).map(|own| own.count()), Some(before));
+        while SEEN.load(Ordering::Acquire) == usize::MAX {
+            std::thread::yield_now();
+        }
+        assert_eq!(SEEN.load(Ordering::Acquire), 1);
+    }
 }

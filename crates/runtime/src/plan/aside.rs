@@ -5,7 +5,7 @@
 //! address space finds another one loaded there, which is looked for once a second (`should_flush_tlb`, `should_trim_cpumask`,
 //! arch/x86/mm/tlb.c, 6.18): idle ones are interrupted, too. That made a program 1.3 times as slow whose sweeps were left alone.
 //!
-//! While they read: the hand elsewhere, and the helper where the program does, which it makes wait by that when the hand does not keep up. Left
+//! While they read: the hands elsewhere, and the helper where the program does, which it makes wait by that when the hands do not keep up. Left
 //! to the kernel both were often on one processor: the program on the other one then caught up with them.
 
 use std::sync::atomic::AtomicUsize;
@@ -81,14 +81,14 @@ impl ByThread {
     }
 }
 
-/// Where the helper and its hand are held to.
+/// Where the helper and its hands are held to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stance {
     Anywhere,
     /// Both to the processor of the program's newest fault.
     Beside(u32),
-    /// The helper to that one, its hand to all others; the hand that this is about: it may come later.
-    Around(u32, Option<u32>),
+    /// The helper to that one, its hands to all others; how many these are: they may come later.
+    Around(u32, usize),
 }
 
 pub(super) struct Aside {
@@ -124,7 +124,7 @@ impl Aside {
             return;
         };
         // Of the threads that are to go aside, where they are is no matter.
-        if hand::thread() == Some(fault.thread) {
+        if hand::threads().any(|hand| hand == fault.thread) {
             return;
         }
         self.faults.note(fault.thread, processor);
@@ -150,7 +150,7 @@ impl Aside {
         let stance = self
             .processor_of_program(now_ns)
             .map_or(Stance::Anywhere, |processor| {
-                Stance::Around(processor, hand::thread())
+                Stance::Around(processor, hand::threads().count())
             });
         self.take(stance);
     }
@@ -190,7 +190,7 @@ impl Aside {
         let Some(anywhere) = self.anywhere.filter(|_| stance != self.stance) else {
             return false;
         };
-        let (own, of_hand) = match stance {
+        let (own, of_hands) = match stance {
             Stance::Anywhere => (anywhere, anywhere),
             Stance::Beside(processor) | Stance::Around(processor, _) => {
                 let Some(there) = anywhere.only(processor) else {
@@ -203,9 +203,7 @@ impl Aside {
             }
         };
         own.hold(0);
-        if let Some(thread) = hand::thread() {
-            of_hand.hold(thread);
-        }
+        hand::threads().for_each(|thread| of_hands.hold(thread));
         self.stance = stance;
         true
     }

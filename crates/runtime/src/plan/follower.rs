@@ -6,7 +6,6 @@ use pagewise_abi::status::OfRule;
 use pagewise_abi::status::Why;
 use pagewise_interpose as interpose;
 use pagewise_interpose::Fault;
-use pagewise_interpose::processors;
 use pagewise_interpose::system;
 use pagewise_interpose::system::PageMap;
 use pagewise_interpose::system::Place;
@@ -78,7 +77,7 @@ pub(super) struct Helpers {
     pub(super) active: usize,
     /// Faults are told.
     pub(super) hear: bool,
-    /// The helper takes the time of the program's processor: it works only where the hand alone does not keep up.
+    /// The helper takes the time of the program's processor: it works only where the hands alone do not keep up.
     pub(super) spare_program: bool,
 }
 
@@ -222,9 +221,7 @@ impl Follower {
             probes: Probes::new(region),
             gain: Gain::new(),
             sizes: Sizes { chunk, lead },
-            readers: processors::count()
-                .saturating_sub(1)
-                .clamp(1, hand::THREADS) as u64,
+            readers: hand::wanted().max(1) as u64,
             chunk_is_given: rule.chunk_bytes > 0,
             lead_is_given: rule.lead_bytes > 0,
             may_read_ahead: object.streamed || plan.reads_ahead(object.rule),

@@ -1,4 +1,4 @@
-//! A second thread for the helper's calls. Where reading a page in is work and not waiting, one thread brings in fewer pages
+//! Other threads for the helper's calls: one, or where there are processors for more, two. Where reading a page in is work and not waiting, one thread brings in fewer pages
 //! than a program passes over. A program that gets ahead faults pages in itself; these have lost their place in swap, and
 //! whoever drops them has to write them again: the helper falls behind for good.
 
@@ -36,8 +36,8 @@ const TOLD_BYTES: usize = 16 * PAGE;
 /// Downwards, so much is read at a time.
 const STEP_DOWN: usize = 4 * PAGE;
 
-/// That make these calls: this one, and the helper itself.
-pub(super) const THREADS: usize = 2;
+/// Besides the helper itself, at most so many make these calls: each more is one more that evictions interrupt.
+const MOST_HANDS: usize = 2;
 
 /// What a page costs is told from so many on,
 const LEAST_PAGES: u64 = 1024;
@@ -58,13 +58,13 @@ const SLEEPS: u32 = 1;
 const WAKES: u32 = 2;
 const CANNOT: u32 = 3;
 static STATE: AtomicU32 = AtomicU32::new(NONE);
-/// Its number; 0: there is none.
-static THREAD: AtomicU32 = AtomicU32::new(0);
-/// What it shall do next.
+/// Their numbers; 0: there is none.
+static HANDS: [AtomicU32; MOST_HANDS] = [const { AtomicU32::new(0) }; MOST_HANDS];
+/// What is to be done next.
 static NEXT: Spin<Queue> = Spin::new(Queue::EMPTY);
-/// Bytes that it shall read, or is reading.
+/// Bytes of that that are to be read, or are being read.
 static READS: AtomicUsize = AtomicUsize::new(0);
-/// So that it has something to do while the helper does something itself.
+/// So that they have something to do while the helper does something itself.
 const MOST_QUEUED: usize = 3;
 
 /// Ranges to be read in or dropped.
@@ -248,11 +248,21 @@ fn map_ahead(range: &Range<usize>) {
     }
 }
 
+/// How many there are to be: with one processor they would only take the program's time, and one is left to the program.
+pub(super) fn wanted() -> usize {
+    processors::count().saturating_sub(1).min(MOST_HANDS)
+}
+
+/// Whether there is any now.
+fn start() -> bool {
+    let begun = (0..wanted()).filter(|_| interpose::spawn(run).is_ok());
+    begun.count() > 0
+}
+
 /// There will be work soon. By the helper thread only.
 pub(super) fn wake() {
     let state = match STATE.load(Ordering::Relaxed) {
-        // With one processor it would only take the program's time.
-        NONE if processors::count() > 1 && interpose::spawn(run).is_ok() => WAKES,
+        NONE if start() => WAKES,
         NONE | CANNOT => CANNOT,
         _ => WAKES,
     };
@@ -261,9 +271,11 @@ pub(super) fn wake() {
     }
 }
 
-/// A forked child has no such thread.
+/// A forked child has no such threads.
 pub(super) fn forget() {
-    THREAD.store(0, Ordering::Relaxed);
+    for hand in &HANDS {
+        hand.store(0, Ordering::Relaxed);
+    }
     STATE.store(NONE, Ordering::Relaxed);
     NEXT.break_open();
     if let Some(mut next) = NEXT.lock() {
@@ -273,17 +285,25 @@ pub(super) fn forget() {
     SPENT.iter().flatten().for_each(Spent::forget);
 }
 
-/// This thread's number; `None`: there is none.
-pub(super) fn thread() -> Option<u32> {
-    Some(THREAD.load(Ordering::Relaxed)).filter(|&thread| thread > 0)
+/// The numbers of those that there are.
+pub(super) fn threads() -> impl Iterator<Item = u32> {
+    let numbers = HANDS.iter().map(|hand| hand.load(Ordering::Relaxed));
+    numbers.filter(|&thread| thread > 0)
 }
 
-/// Whether it has enough to do for now; not if there is none.
+/// Puts the calling thread among them; its place.
+fn enter() -> Option<&'static AtomicU32> {
+    let (own, relaxed) = (interpose::thread_id(), Ordering::Relaxed);
+    let is_free = |hand: &&AtomicU32| hand.compare_exchange(0, own, relaxed, relaxed).is_ok();
+    HANDS.iter().find(is_free)
+}
+
+/// Whether they have enough to do for now; not if there is none.
 pub(super) fn is_busy() -> bool {
     STATE.load(Ordering::Relaxed) == WAKES && NEXT.lock().is_some_and(|next| next.is_full())
 }
 
-/// Bytes that were given to it to be read and are not yet.
+/// Bytes that were given to them to be read and are not yet.
 pub(super) fn reads() -> usize {
     READS.load(Ordering::Relaxed)
 }
@@ -315,7 +335,9 @@ fn run() {
     if let Some(processors) = Processors::of_program() {
         processors.hold(0);
     }
-    THREAD.store(interpose::thread_id(), Ordering::Relaxed);
+    let Some(place) = enter() else {
+        return;
+    };
     let (mut worked_ns, mut spent_ns) = (interpose::now_ns(), 0);
     let mut leftover = Leftover::default();
     loop {
@@ -333,7 +355,7 @@ fn run() {
             system::wait(&STATE, SLEEPS, ASLEEP_NS);
             worked_ns = interpose::now_ns();
             if leftover.is_all(worked_ns) {
-                THREAD.store(0, Ordering::Relaxed);
+                place.store(0, Ordering::Relaxed);
                 return;
             }
             continue;
