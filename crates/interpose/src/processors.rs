@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicIsize;
 use std::sync::atomic::Ordering;
 
+use crate::stack::thread_pointer;
 use crate::system;
 
 /// Processors that the program may run on; 1 if the kernel does not say.
@@ -147,26 +148,6 @@ impl Whereabouts {
         let number = u32::from_ne_bytes([word[4], word[5], word[6], word[7]]);
         (number < libc::CPU_SETSIZE as u32).then_some(number)
     }
-}
-
-#[cfg(target_arch = "x86_64")]
-fn thread_pointer() -> usize {
-    let pointer: usize;
-    // SAFETY: the thread's control block begins with its own address (psABI, "Thread-Local Storage").
-    unsafe {
-        std::arch::asm!("mov {}, fs:0", out(reg) pointer, options(nostack, preserves_flags, readonly));
-    }
-    pointer
-}
-
-#[cfg(target_arch = "aarch64")]
-fn thread_pointer() -> usize {
-    let pointer: usize;
-    // SAFETY: reads a register.
-    unsafe {
-        std::arch::asm!("mrs {}, tpidr_el0", out(reg) pointer, options(nomem, nostack, preserves_flags));
-    }
-    pointer
 }
 
 #[cfg(test)]

@@ -63,6 +63,28 @@ pub fn capture() -> Registers {
     }
 }
 
+/// What the running thread's own variables lie at fixed distances from.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn thread_pointer() -> usize {
+    let pointer: usize;
+    // SAFETY: the thread's control block begins with its own address (psABI, "Thread-Local Storage").
+    unsafe {
+        std::arch::asm!("mov {}, fs:0", out(reg) pointer, options(nostack, preserves_flags, readonly));
+    }
+    pointer
+}
+
+/// What the running thread's own variables lie at fixed distances from.
+#[cfg(target_arch = "aarch64")]
+pub(crate) fn thread_pointer() -> usize {
+    let pointer: usize;
+    // SAFETY: reads a register.
+    unsafe {
+        std::arch::asm!("mrs {}, tpidr_el0", out(reg) pointer, options(nomem, nostack, preserves_flags));
+    }
+    pointer
+}
+
 /// No main stack is longer: below it, the kernel leaves at least 128 MiB free (mmap_base(), arch/x86/mm/mmap.c).
 const LONGEST_MAIN: usize = 64 << 20;
 /// Pages of a thread's stack that are looked at before it is read.

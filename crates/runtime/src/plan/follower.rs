@@ -149,7 +149,6 @@ pub(super) fn swept(object: &Object) -> Range<usize> {
 }
 
 /// Of some pages, how many are where.
-#[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     all: usize,
     mapped: usize,
@@ -157,11 +156,19 @@ struct Seen {
 }
 
 /// Looks at so many pages of ranges of so many bytes together; `None`: the kernel does not show them.
-fn look_at(ranges: [Range<usize>; 2], bytes: usize, pages: usize) -> Option<Seen> {
+fn look_at(
+    ranges: impl IntoIterator<Item = Range<usize>>,
+    bytes: usize,
+    pages: usize,
+) -> Option<Seen> {
     let map = PageMap::open()?;
     let step = (bytes / PAGE / pages).max(1);
     let pages = ranges.into_iter().flat_map(|range| range.step_by(PAGE));
-    let mut seen = Seen::default();
+    let mut seen = Seen {
+        all: 0,
+        mapped: 0,
+        nowhere: 0,
+    };
     for address in pages.step_by(step) {
         let place = map.place(address / PAGE);
         seen.all += 1;
@@ -490,14 +497,14 @@ impl Follower {
     /// Whether most of what lies so far ahead of the sweep is in memory; unknown is no.
     fn is_in_memory(&self, from: usize, bytes: usize) -> bool {
         let seen = self.look_ahead(from, bytes);
-        2 * seen.mapped > seen.all
+        seen.is_some_and(|seen| 2 * seen.mapped > seen.all)
     }
 
     /// Whether nearly all of the object is. A part may be because it was filled before memory was short, while the rest is not.
     fn is_kept(&self) -> bool {
         let region = self.region().clone();
         let bytes = region.len();
-        let seen = look_at([region, 0..0], bytes, LOOKED_AT);
+        let seen = look_at([region], bytes, LOOKED_AT);
         seen.is_some_and(|seen| seen.mapped + MOST_ELSEWHERE >= seen.all)
     }
 
@@ -505,7 +512,7 @@ impl Follower {
     pub(super) fn pages_in_memory(&self) -> u64 {
         let region = self.region().clone();
         let pages = (region.len() / PAGE) as u64;
-        let seen = look_at([region.clone(), 0..0], region.len(), COUNTED);
+        let seen = look_at([region.clone()], region.len(), COUNTED);
         seen.map_or(0, |seen| {
             pages * seen.mapped as u64 / seen.all.max(1) as u64
         })
@@ -520,20 +527,13 @@ impl Follower {
     fn is_untouched_ahead(&self) -> bool {
         let lead = self.sizes.lead;
         let seen = self.look_ahead(lead / 4, lead);
-        2 * seen.nowhere > seen.all
+        seen.is_some_and(|seen| 2 * seen.nowhere > seen.all)
     }
 
-    /// Looks at what lies so far ahead of what is swept; at no page if nothing is, or the kernel does not show them.
-    fn look_ahead(&self, from: usize, bytes: usize) -> Seen {
-        let places = self.sweep.ahead(from, bytes).count().max(1);
-        let ranges = self.sweep.ahead(from, bytes);
-        let seen = ranges
-            .filter_map(|ranges| look_at(ranges, bytes / places, (LOOKED_AT / places).max(2)));
-        seen.fold(Seen::default(), |sum, seen| Seen {
-            all: sum.all + seen.all,
-            mapped: sum.mapped + seen.mapped,
-            nowhere: sum.nowhere + seen.nowhere,
-        })
+    /// Looks at what lies so far ahead of what is swept; `None`: the kernel does not show it.
+    fn look_ahead(&self, from: usize, bytes: usize) -> Option<Seen> {
+        let ranges = self.sweep.ahead(from, bytes).flatten();
+        look_at(ranges, bytes, LOOKED_AT)
     }
 
     /// Where faults are not told: looks for pages that have come. The time of the newest.

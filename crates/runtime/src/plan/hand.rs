@@ -1,5 +1,5 @@
-//! Other threads for the helper's calls: one, or where there are processors for more, two. Where reading a page in is work and not waiting, one thread brings in fewer pages
-//! than a program passes over. A program that gets ahead faults pages in itself; these have lost their place in swap, and
+//! Other threads for the helper's calls: one, or where there are processors for more, two. Where reading a page in is work and
+//! not waiting, one thread brings in fewer pages than a program passes over. A program that gets ahead faults pages in itself; these have lost their place in swap, and
 //! whoever drops them has to write them again: the helper falls behind for good.
 
 use std::ops::Range;
@@ -44,6 +44,9 @@ const LEAST_PAGES: u64 = 1024;
 /// and what was is halved when there are so many.
 const MOST_PAGES: u64 = 16 * LEAST_PAGES;
 
+/// They have so much waiting for them at most: something to do while the helper does something itself.
+const MOST_QUEUED: usize = 3;
+
 /// What reading or dropping took of a processor: pages in the low bits, above them the time in units of [`SPENT_UNIT_NS`].
 struct Spent(AtomicU64);
 
@@ -64,8 +67,6 @@ static HANDS: [AtomicU32; MOST_HANDS] = [const { AtomicU32::new(0) }; MOST_HANDS
 static NEXT: Spin<Queue> = Spin::new(Queue::EMPTY);
 /// Bytes of that that are to be read, or are being read.
 static READS: AtomicUsize = AtomicUsize::new(0);
-/// So that they have something to do while the helper does something itself.
-const MOST_QUEUED: usize = 3;
 
 /// Ranges to be read in or dropped.
 #[derive(Clone, Debug)]

@@ -355,10 +355,11 @@ impl Sweep {
     /// When a thread last got on, here or in another place that it sweeps: the time that it takes to go through several side by side is to be
     /// counted once.
     fn since_ns(&self, cursor: &Cursor, thread: u32) -> u64 {
-        let moved_ns = |cursor: &Cursor| cursor.moved_ns;
         let places = self.cursors[..self.used].iter().flatten();
         let swept = places.filter(|place| place.thread == thread && place.steps >= self.steps());
-        swept.map(moved_ns).fold(moved_ns(cursor), u64::max)
+        swept.fold(cursor.moved_ns, |newest_ns, place| {
+            newest_ns.max(place.moved_ns)
+        })
     }
 
     /// In a place of its own that is left longest, if the thread has as many as it may, else in a free one.
