@@ -6,10 +6,12 @@
 #include <cstdio>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -20,7 +22,7 @@ constexpr std::size_t bytes = std::size_t{192} << 20;
 using Words = std::array<std::uint64_t, 10>;
 constexpr std::size_t nodes = bytes / (sizeof(Words) + 32);
 
-std::uint64_t state = 88172645463325252u;
+thread_local std::uint64_t state = 88172645463325252u;
 
 std::uint64_t next_random() {
     state ^= state << 13;
@@ -38,9 +40,9 @@ std::uint64_t sum_of(const std::list<Words> &list, int round) {
 }
 
 // Each node lies above the one before, or below it.
-std::list<Words> filled(bool is_up) {
+std::list<Words> filled(bool is_up, std::size_t length = nodes) {
     std::list<Words> list;
-    for (std::size_t node = 0; node < nodes; node++)
+    for (std::size_t node = 0; node < length; node++)
         list.insert(is_up ? list.end() : list.begin(), fresh_words());
     return list;
 }
@@ -63,6 +65,22 @@ std::uint64_t linked_written() {
         for (Words &words : list)
             sum += words[round % 4]++;
     return sum;
+}
+
+// Made by a thread, in a heap of its own, as what comes in is by threads that read; and threads that have a list each.
+std::uint64_t linked_aside() {
+    std::list<Words> list;
+    std::thread([&list] { list = filled(true); }).join();
+    return swept(list);
+}
+
+std::uint64_t linked_workers() {
+    std::array<std::uint64_t, 2> sums{};
+    const auto work = [](std::uint64_t &sum) { sum = swept(filled(true, nodes / 2)); };
+    std::thread other(work, std::ref(sums[0]));
+    std::thread(work, std::ref(sums[1])).join();
+    other.join();
+    return sums[0] + sums[1];
 }
 
 std::uint64_t map() {
@@ -152,14 +170,14 @@ std::uint64_t mixed() {
 
 int main(int count, char **arguments) {
     const std::pair<const char *, std::uint64_t (*)()> all[] = {
-        {"linked", linked}, {"linked-down", linked_down}, {"linked-written", linked_written}, {"map", map},
-        {"matrix", matrix}, {"records", records},         {"deque", deque},                   {"mixed", mixed},
+        {"linked", linked}, {"linked-down", linked_down}, {"linked-written", linked_written}, {"linked-aside", linked_aside}, {"linked-workers", linked_workers},
+        {"map", map},       {"matrix", matrix}, {"records", records},         {"deque", deque},                   {"mixed", mixed},
     };
     for (const auto &[name, run] : all)
         if (count == 2 && std::strcmp(arguments[1], name) == 0) {
             std::printf("%llu\n", static_cast<unsigned long long>(run()));
             return 0;
         }
-    std::fprintf(stderr, "usage: blocks linked|linked-down|linked-written|map|matrix|records|deque|mixed\n");
+    std::fprintf(stderr, "usage: blocks linked|linked-down|linked-written|linked-aside|linked-workers|map|matrix|records|deque|mixed\n");
     return 2;
 }

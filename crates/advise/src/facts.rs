@@ -100,11 +100,11 @@ impl ObjectFacts {
         let most_alive = subject.sum(|object| object.most_alive);
         // What is made again and again is no smaller for that.
         let block_bytes = bytes / most_alive.max(1);
-        let pieces = match block_bytes < LEAST_ALONE {
+        let is_heap = subject.is_heap();
+        let pieces = match is_heap || block_bytes < LEAST_ALONE {
             true => subject.sum(|object| object.stretches.min(object.most_alive)),
             false => most_alive,
         };
-        let is_heap = subject.is_heap();
         let is_named = matches!(kind, ObjectKind::Allocation | ObjectKind::Global) || is_heap;
         Self {
             name: subject.name(),

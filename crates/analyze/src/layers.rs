@@ -8,6 +8,8 @@ use crate::address_map::AddressMap;
 use crate::address_map::Range;
 use crate::heap_page::Blocks;
 use crate::heap_page::Surroundings;
+use crate::thread_heaps;
+use crate::thread_heaps::ThreadHeaps;
 
 /// How far the `brk` heap may have grown since its mapping was last listed: nothing else is mapped that near.
 const HEAP_REACH: u64 = 64 << 30;
@@ -31,6 +33,8 @@ pub(crate) struct Layers {
     /// Blocks freed last, the latest at the end.
     pub(crate) freed: VecDeque<Range>,
     pub(crate) heap_start: Option<u64>,
+    /// Only where the heap is one object. They are among the mappings.
+    pub(crate) thread_heaps: ThreadHeaps,
 }
 
 /// What a change has ended.
@@ -84,6 +88,15 @@ impl Layers {
     pub(crate) fn is_in_heap(&self, address: u64) -> bool {
         self.heap_start
             .is_some_and(|start| address.wrapping_sub(start) < HEAP_REACH)
+    }
+
+    /// Whether nobody told of anything in the place of the thread's heap that this address would be in.
+    pub(crate) fn may_be_thread_heap(&self, address: u64) -> bool {
+        let start = thread_heaps::start_of(address);
+        let end = start.saturating_add(thread_heaps::HEAP_BYTES);
+        [&self.mmaps, &self.globals, &self.mappings]
+            .into_iter()
+            .all(|map| map.overlapping(start, end).next().is_none())
     }
 
     /// Up to where addresses may be the heap's; 0: there is none.

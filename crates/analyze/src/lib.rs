@@ -44,6 +44,7 @@ mod sums;
 mod swap_in_sample;
 mod swapped;
 mod tallies;
+mod thread_heaps;
 mod timeline;
 mod visits;
 mod waiting;

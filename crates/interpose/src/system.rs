@@ -322,6 +322,16 @@ fn first_words(region: usize) -> Option<[u64; HUGE_PAGES]> {
     read_own(&mut words, &from).then_some(words)
 }
 
+/// A word of this process's memory, which may be unmapped meanwhile; `None`: it cannot be read.
+pub fn own_word(address: usize) -> Option<usize> {
+    let mut words = [0u64];
+    let from = libc::iovec {
+        iov_base: address as *mut libc::c_void,
+        iov_len: size_of::<u64>(),
+    };
+    read_own(&mut words, &[from]).then_some(words[0] as usize)
+}
+
 /// This process's own memory, which may be unmapped or protected meanwhile; false: not all of it can be read.
 pub(crate) fn read_own(words: &mut [u64], from: &[libc::iovec]) -> bool {
     let into = libc::iovec {

@@ -94,6 +94,8 @@ fn plan(address: *mut c_void, bytes: usize) {
 fn look_at_heap(address: *mut c_void, bytes: usize) {
     if plan::is_heap_grown((address as usize).wrapping_add(bytes)) {
         plan::heap_grew();
+    } else if plan::is_thread_heap_grown(address as usize, bytes) {
+        plan::thread_heap_grew(address as usize);
     }
 }
 

@@ -85,6 +85,15 @@ impl Spaces {
         if self.small_blocks == SmallBlocks::BySite {
             return;
         }
+        let heap = self.catalogue.number(Identity::plain(ObjectKind::Heap));
+        for (room, used) in layers
+            .thread_heaps
+            .remove(start, layers.end_of_heap(), heap)
+        {
+            layers.mappings.remove(room.start, room.end);
+            self.witness.note(at, MAPPINGS, &[used], false);
+            self.extents.of(heap).shrink(at.1, &used, 0);
+        }
         let gone = Gone {
             samples: layers.blocks.samples.remove(start, layers.end_of_heap()),
             ..Gone::default()
@@ -104,7 +113,9 @@ impl Spaces {
             mmaps: Vec::new(),
         };
         let is_sampled = allocation.estimated_bytes.is_some();
-        if is_sampled && self.small_blocks == SmallBlocks::OneHeap && layers.is_in_heap(range.start)
+        if is_sampled
+            && self.small_blocks == SmallBlocks::OneHeap
+            && self.is_in_a_heap(layers, at, &range)
         {
             return self.forget(at, layers, &gone);
         }
@@ -143,6 +154,28 @@ impl Spaces {
         extent.grow(allocation.space, &range, beside);
         extent.allocations += range.allocations();
         extent.sampled |= is_sampled;
+    }
+
+    /// Whether a small block lies in the heap, or in one of a thread's, which is the same object from here on.
+    fn is_in_a_heap(&mut self, layers: &mut Layers, at: (u64, u32), block: &Range) -> bool {
+        if layers.is_in_heap(block.start) {
+            return true;
+        }
+        let is_known = layers.thread_heaps.is_known(block.start);
+        if !is_known && !layers.may_be_thread_heap(block.start) {
+            return false;
+        }
+        let heap = self.catalogue.number(Identity::plain(ObjectKind::Heap));
+        if !is_known {
+            let room = layers.thread_heaps.add(block.start, heap);
+            layers.mappings.insert(room);
+            self.known_pages.forget();
+        }
+        if let Some((piece, beside)) = layers.thread_heaps.grow(block, heap) {
+            self.witness.note(at, MAPPINGS, &[piece], true);
+            self.extents.of(heap).grow(at.1, &piece, beside);
+        }
+        true
     }
 
     fn release(&mut self, layers: &mut Layers, release: &Release) {

@@ -382,15 +382,24 @@ fn of_the_heap_small_blocks_are_kept_beside_what_other_rules_are_about() {
     assert!(released + 8 >= filled, "{ended:#?}");
     assert!(trimmed < filled / 2 + 1024, "{ended:#?}");
     let rules = outcome(folder.path())["rules"].take();
-    let number = |rule: usize, key: &str| number(&rules[rule][key]);
+    let number = |rules: &Value, rule: usize, key: &str| number(&rules[rule][key]);
     assert_eq!(
-        (number(0, "objects"), number(1, "objects")),
+        (number(&rules, 0, "objects"), number(&rules, 1, "objects")),
         (1, 1),
         "{rules:#}"
     );
-    assert!(number(0, "locked_bytes") > 6 << 20, "{rules:#}");
-    assert!(number(1, "locked_bytes") > 90 << 10, "{rules:#}");
-    assert_eq!(number(0, "taken_over"), 0, "{rules:#}");
+    assert!(number(&rules, 0, "locked_bytes") > 6 << 20, "{rules:#}");
+    assert!(number(&rules, 1, "locked_bytes") > 90 << 10, "{rules:#}");
+    assert_eq!(number(&rules, 0, "taken_over"), 0, "{rules:#}");
+
+    // A thread has a heap of its own.
+    let ended = apply(folder.path(), "", "./planned threadblocks").expect_code(0);
+    let [filled, released] = ["filled", "released"].map(|word| told(&ended, word));
+    assert!((7 << 10..=9 << 10).contains(&filled), "{ended:#?}");
+    assert!(released + 8 >= filled, "{ended:#?}");
+    let rules = outcome(folder.path())["rules"].take();
+    assert!(number(&rules, 0, "locked_bytes") > 6 << 20, "{rules:#}");
+    assert!(number(&rules, 1, "locked_bytes") > 90 << 10, "{rules:#}");
 
     // Of another program's heap it is not.
     apply(folder.path(), "", "sh -c true").expect_code(0);

@@ -133,6 +133,14 @@ fn a_list_of_small_blocks_is_streamed_as_the_heap() {
     assert_eq!(compared["output_identical"], true, "{compared:#}");
     let swap_ins = |arm: usize| compared["arms"][arm]["swap_ins"][0].as_u64();
     assert!(swap_ins(1) < swap_ins(0), "{compared:#}");
+
+    // So it is where a thread makes them, in heaps of its own.
+    let plan = plan_of(folder.path(), "./twofold listed-aside 128 4");
+    let rule = &plan["rules"][0];
+    assert_eq!(rule["action"], "stream", "{plan:#}");
+    let target = rule["target"].as_str().expect("words");
+    assert!(target.starts_with("the heap: node (twofold.c:"), "{plan:#}");
+    machine.assert_restored();
 }
 
 /// On zram, to drop written pages behind a sweep costs what it gains.

@@ -818,6 +818,17 @@ static void small_blocks(void) {
         check(blocks[i], BYTES);
 }
 
+static void *small_blocks_of_thread(void *nothing) {
+    small_blocks();
+    return nothing;
+}
+
+static void thread_blocks(void) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, small_blocks_of_thread, NULL);
+    pthread_join(thread, NULL);
+}
+
 int main(int count, char **values) {
     const char *kind = count > 1 ? values[1] : "plain";
     const size_t kib = count > 2 ? strtoull(values[2], NULL, 10) : 0;
@@ -912,6 +923,8 @@ int main(int count, char **values) {
         lock_part();
     else if (strcmp(kind, "smallblocks") == 0)
         small_blocks();
+    else if (strcmp(kind, "threadblocks") == 0)
+        thread_blocks();
     else if (strcmp(kind, "rows") == 0)
         many_rows();
     else if (strcmp(kind, "blocks") == 0)

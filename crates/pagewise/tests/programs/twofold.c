@@ -1,6 +1,7 @@
-/* Goes through an array again and again, in order or not: `twofold swept|written|random|hot|listed [MIB [ROUNDS]]`; written: swept, and each
- * page is written; hot: mostly through its third eighth; listed: a list of small blocks. Says the same each time. */
+/* Goes through an array again and again, in order or not: `twofold swept|written|random|hot|listed|listed-aside [MIB [ROUNDS]]`; written: swept, and each
+ * page is written; hot: mostly through its third eighth; listed: a list of small blocks; listed-aside: of a thread's. Says the same each time. */
 
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,13 +19,19 @@ struct node {
     uint64_t words[12];
 };
 
-static int go_through_list(size_t pages, size_t rounds) {
-    struct node *head = NULL, **last = &head;
-    uint64_t state = 1, sum = 0;
-    for (size_t i = 0; i < pages * PAGE_WORDS / 14; i++) {
+struct list {
+    size_t pages;
+    struct node *head;
+};
+
+static void *make_list(void *made) {
+    struct list *list = made;
+    struct node **last = &list->head;
+    uint64_t state = 1;
+    for (size_t i = 0; i < list->pages * PAGE_WORDS / 14; i++) {
         struct node *node = malloc(sizeof *node);
         if (node == NULL) {
-            return 1;
+            abort();
         }
         for (size_t word = 0; word < 12; word++) {
             node->words[word] = word % 2 == 0 ? next(&state) : i;
@@ -33,8 +40,20 @@ static int go_through_list(size_t pages, size_t rounds) {
         *last = node;
         last = &node->next;
     }
+    return NULL;
+}
+
+static int go_through_list(size_t pages, size_t rounds, int aside) {
+    struct list list = {pages, NULL};
+    pthread_t thread;
+    if (!aside) {
+        make_list(&list);
+    } else if (pthread_create(&thread, NULL, make_list, &list) != 0 || pthread_join(thread, NULL) != 0) {
+        return 1;
+    }
+    uint64_t sum = 0;
     for (size_t round = 0; round < rounds; round++) {
-        for (struct node *node = head; node != NULL; node = node->next) {
+        for (struct node *node = list.head; node != NULL; node = node->next) {
             sum += node->words[round % 12];
         }
     }
@@ -48,8 +67,9 @@ int main(int count, char **values) {
     int hot = count > 1 && strcmp(values[1], "hot") == 0;
     size_t pages = (count > 2 ? strtoul(values[2], NULL, 10) : 64) * 256;
     size_t rounds = count > 3 ? strtoul(values[3], NULL, 10) : 4;
-    if (count > 1 && strcmp(values[1], "listed") == 0) {
-        return go_through_list(pages, rounds);
+    int aside = count > 1 && strcmp(values[1], "listed-aside") == 0;
+    if (aside || (count > 1 && strcmp(values[1], "listed") == 0)) {
+        return go_through_list(pages, rounds, aside);
     }
     uint64_t *words = malloc(pages * PAGE_WORDS * sizeof *words);
     if (words == NULL) {

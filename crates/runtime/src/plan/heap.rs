@@ -1,4 +1,5 @@
-//! The C library's heap: a rule may be about it as a whole, as of the small blocks in it nobody follows each.
+//! The C library's heap: a rule may be about it as a whole, as of the small blocks in it nobody follows each. Those of further threads are
+//! the rule's too ([`thread_heaps`]).
 //!
 //! ```text
 //!   malloc -> beyond the bar? -> the heap ends further up: what lies between is a piece of the rule's, but for other rules' blocks
@@ -9,6 +10,7 @@
 //! Pieces beside each other that are locked alike are one object ([`objects::join`]). Blocks in them are made and released without that
 //! mattering: their pages stay the heap's.
 
+use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
@@ -25,6 +27,7 @@ use super::helper;
 use super::loaded::Plan;
 use super::objects;
 use super::objects::Object;
+use super::thread_heaps;
 
 /// A block that ends so far beyond what is known of it tells that it has grown. No more: who fills it is to be followed page by page.
 const STEP: usize = 1;
@@ -73,6 +76,7 @@ pub(super) fn begin(plan: &Plan) {
     if let Some(rule) = (0..plan.view.rules()).find(is_here) {
         RULE.store(rule, Ordering::Relaxed);
         watch();
+        thread_heaps::watch();
     }
 }
 
@@ -94,6 +98,7 @@ pub(super) fn forget() {
 /// All memory is the program's own to lock from here on.
 pub(super) fn leave() {
     BAR.store(NOWHERE, Ordering::Relaxed);
+    thread_heaps::leave();
     RULE.store(NONE, Ordering::Relaxed);
 }
 
@@ -108,15 +113,28 @@ pub(super) fn follow(plan: &'static Plan) {
     let before = END.fetch_max(end, Ordering::Relaxed);
     tell_from(end + STEP);
     if before < end {
-        if before == BEGIN.load(Ordering::Relaxed) {
-            plan.status.add_to_rule(rule, OfRule::Objects, 1);
-        }
-        let grown = (end - before) as u64;
-        plan.status.add_to_rule(rule, OfRule::Bytes, grown);
-        add(plan, rule, before, end);
-        if plan.needs_helper() {
-            helper::start_for(plan, Hook::Allocator);
-        }
+        let is_new = before == BEGIN.load(Ordering::Relaxed);
+        grew(plan, rule, before..end, is_new);
+    }
+}
+
+/// The same, of a block in a thread's heap.
+pub(super) fn follow_thread(plan: &'static Plan, block: usize) {
+    if let Some(rule) = rule()
+        && let Some((more, is_new)) = thread_heaps::grown(block)
+    {
+        grew(plan, rule, more, is_new);
+    }
+}
+
+fn grew(plan: &'static Plan, rule: usize, more: Range<usize>, is_new: bool) {
+    plan.status
+        .add_to_rule(rule, OfRule::Objects, u64::from(is_new));
+    plan.status
+        .add_to_rule(rule, OfRule::Bytes, more.len() as u64);
+    add(plan, rule, more.start, more.end);
+    if plan.needs_helper() {
+        helper::start_for(plan, Hook::Allocator);
     }
 }
 
@@ -171,21 +189,26 @@ fn parts_by_lock(piece: Object) -> [Option<Object>; 2] {
 
 /// Whether a block there is the heap's, for all that other rules know.
 pub(super) fn has(address: usize) -> bool {
-    is_within(address) && objects::count(|object| object.of_heap && object.contains(address)) > 0
+    around(address).is_some()
+        && objects::count(|object| object.of_heap && object.contains(address)) > 0
 }
 
-fn is_within(address: usize) -> bool {
-    let (begin, end) = (BEGIN.load(Ordering::Relaxed), END.load(Ordering::Relaxed));
-    rule().is_some() && (begin..end).contains(&address)
+/// What is known of the heap in which an address is.
+fn around(address: usize) -> Option<Range<usize>> {
+    rule()?;
+    let main = BEGIN.load(Ordering::Relaxed)..END.load(Ordering::Relaxed);
+    match main.contains(&address) {
+        true => Some(main),
+        false => thread_heaps::around(address),
+    }
 }
 
 /// A block of another rule is about to be released: if it lies in the heap, its memory is the heap's again.
 pub(super) fn take_back(plan: &'static Plan, start: usize, bytes: usize) {
     if let Some(rule) = rule()
-        && is_within(start)
+        && let Some(heap) = around(start)
     {
-        let end = (start + bytes).min(END.load(Ordering::Relaxed));
-        add(plan, rule, start, end);
+        add(plan, rule, start, (start + bytes).min(heap.end));
     }
 }
 
@@ -202,6 +225,9 @@ pub(super) fn look(plan: &Plan, now_ns: u64) {
         end_objects(plan, end, known - end, Leaving::Moved);
         BAR.store(end + STEP, Ordering::Relaxed);
     }
+    thread_heaps::look(|gone| {
+        end_objects(plan, gone.start, gone.len(), Leaving::Moved);
+    });
 }
 
 #[cfg(test)]

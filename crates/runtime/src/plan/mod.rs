@@ -33,6 +33,7 @@ mod regret;
 mod resize;
 mod status;
 mod sweep;
+mod thread_heaps;
 mod trial;
 mod watch;
 
@@ -295,6 +296,18 @@ impl Inherited {
 #[inline(always)]
 pub(crate) fn is_heap_grown(block_end: usize) -> bool {
     heap::is_grown(block_end)
+}
+
+/// Whether [`thread_heap_grew`] wants to hear of a block of the allocator's that was just made.
+#[inline(always)]
+pub(crate) fn is_thread_heap_grown(block: usize, bytes: usize) -> bool {
+    thread_heaps::is_grown(block, bytes)
+}
+
+/// The heap of a thread has grown, in which this block lies. No allocator's lock is held.
+#[cold]
+pub(crate) fn thread_heap_grew(block: usize) {
+    with_plan(|plan| heap::follow_thread(plan, block));
 }
 
 /// The heap is large enough to be looked after. No allocator's lock is held.
