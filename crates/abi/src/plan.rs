@@ -16,7 +16,7 @@
 /// First word of a plan.
 pub const PLAN_MAGIC: u64 = u64::from_le_bytes(*b"PGWSPLAN");
 /// Version of this form.
-pub const PLAN_VERSION: u32 = 7;
+pub const PLAN_VERSION: u32 = 8;
 /// Names the launcher's socket for plans (abstract, without the leading zero byte) to the library.
 pub const PLAN_VARIABLE: &str = "PAGEWISE_PLAN";
 /// Allocations of fewer bytes are not looked at.
@@ -46,7 +46,7 @@ pub const MOST_PATTERNS: usize = MOST_RULES;
 const HEADER: usize = 64;
 const MODULE: usize = 160;
 const PAIR: usize = 16;
-const RULE: usize = 80;
+const RULE: usize = 88;
 const PATTERN: usize = 4 + PATTERN_BYTES;
 
 /// What is done to a rule's objects.
@@ -180,12 +180,22 @@ pub struct PlanRule {
     pub address: u64,
     /// Of a global: its size. Of the heap: [`HEAP`].
     pub bytes: u64,
+    /// It is another call path to what an earlier rule about an allocation is about: that one's number, from 1; 0: it is a rule of its own.
+    pub same_as: u32,
 }
 
 impl PlanRule {
     /// Whether it is about the heap.
     pub fn is_of_heap(&self) -> bool {
         self.frames == 0 && self.bytes == HEAP
+    }
+
+    /// The rule that counts where this one, of this index, matches.
+    pub fn counts_as(&self, index: usize) -> usize {
+        match self.same_as {
+            0 => index,
+            number => number as usize - 1,
+        }
     }
 
     /// Whether it is about a global.
@@ -280,6 +290,7 @@ impl PlanParts<'_> {
             }
             put32(&mut entry, 72, rule.keeps_more);
             put32(&mut entry, 76, rule.again_percent);
+            put32(&mut entry, 80, rule.same_as);
             sink(&entry);
         }
         for pattern in self.patterns {
@@ -343,6 +354,7 @@ impl<'data> PlanView<'data> {
             return None;
         }
         let sound = (0..view.rules).all(|index| view.is_sound(&view.rule(index)))
+            && (0..view.rules).all(|index| view.has_sound_other(index))
             && (0..view.frames).all(|index| (view.frame(index).module as usize) < view.modules)
             && (0..view.modules).all(|index| view.has_sound_lengths(index))
             && (0..view.patterns).all(|index| {
@@ -363,6 +375,17 @@ impl<'data> PlanView<'data> {
             && within(rule.first_range, rule.ranges, self.ranges)
             && rule.frames as usize <= MOST_FRAMES
             && (rule.frames > 0 || (rule.module as usize) < self.modules)
+    }
+
+    fn has_sound_other(&self, index: usize) -> bool {
+        let rule = self.rule(index);
+        let other = rule.counts_as(index);
+        let is_of_allocation = |rule: &PlanRule| rule.frames > 0 && !self.action(rule).is_io();
+        rule.same_as == 0
+            || other < index
+                && self.rule(other).same_as == 0
+                && is_of_allocation(&rule)
+                && is_of_allocation(&self.rule(other))
     }
 
     fn has_sound_lengths(&self, index: usize) -> bool {
@@ -450,6 +473,7 @@ impl<'data> PlanView<'data> {
             bytes: self.get64(at + 64),
             keeps_more: self.get32(at + 72),
             again_percent: self.get32(at + 76),
+            same_as: self.get32(at + 80),
         }
     }
 
@@ -532,6 +556,7 @@ mod tests {
             lead_bytes: 3,
             address: 0,
             bytes: 0,
+            same_as: 0,
         },
         PlanRule {
             action: PlanAction::Lock as u32,
@@ -549,6 +574,7 @@ mod tests {
             lead_bytes: 0,
             address: 77,
             bytes: 4096,
+            same_as: 0,
         },
         PlanRule {
             action: PlanAction::IoDrop as u32,
@@ -566,6 +592,7 @@ mod tests {
             lead_bytes: 0,
             address: 0,
             bytes: 0,
+            same_as: 0,
         },
     ];
 
@@ -603,6 +630,44 @@ mod tests {
         }
         .encode(|piece| bytes.extend_from_slice(piece));
         bytes
+    }
+
+    #[test]
+    fn another_path_is_of_an_earlier_rule_about_an_allocation() {
+        let is_taken = |rules: &[PlanRule]| {
+            let mut bytes = Vec::new();
+            PlanParts {
+                sizes: PlanSizes::default(),
+                modules: &[PlanModule {
+                    name: b"solver",
+                    build_id: &[],
+                }; 2],
+                frames: &[PlanFrame {
+                    module: 0,
+                    address: 1,
+                }; 2],
+                ranges: &[(0, 1)],
+                rules,
+                patterns: &[b"a", b"b"],
+            }
+            .encode(|piece| bytes.extend_from_slice(piece));
+            PlanView::decode(&bytes).map(|view| view.rule(view.rules() - 1).counts_as(1))
+        };
+        let [first, global, io] = RULES;
+        let other = |same_as| PlanRule { same_as, ..first };
+        assert_eq!(is_taken(&[first, other(1)]), Some(0));
+        assert_eq!(is_taken(&[first, first]), Some(1));
+        let wrong = [
+            [first, other(2)],
+            [first, other(7)],
+            [global, other(1)],
+            [io, other(1)],
+            [first, PlanRule { same_as: 1, ..io }],
+        ];
+        for rules in wrong {
+            assert_eq!(is_taken(&rules), None, "{rules:?}");
+        }
+        assert_eq!(is_taken(&[first, other(1), other(2)]), None);
     }
 
     #[test]

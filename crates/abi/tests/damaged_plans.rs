@@ -62,6 +62,7 @@ fn plans() -> impl Strategy<Value = Vec<u8>> {
                     lead_bytes,
                     address,
                     bytes,
+                    same_as: 0,
                 },
             )
             .collect();
@@ -92,6 +93,7 @@ fn walk(view: &PlanView<'_>) {
                 .is_none_or(|text| text.len() <= PATTERN_BYTES)
         );
         view.readahead(&rule);
+        assert!(rule.counts_as(index) <= index);
     }
     for index in 0..view.modules() {
         assert!(view.module(index).name.len() <= MODULE_NAME_BYTES);

@@ -219,7 +219,7 @@ pub(crate) mod tests {
     }
 
     fn target(module_offset: u64) -> Target {
-        Target::Allocation(vec![Frame {
+        Target::allocation(vec![Frame {
             module: "solver".to_owned(),
             build_id: Some("abcd".to_owned()),
             function: None,

@@ -35,6 +35,8 @@ const MODULE_ALIGNMENT: u64 = 4096;
 /// Where the call paths of an object have nothing in common, those that made no more than one in so many of its bytes are left out: the row
 /// of which a vector of vectors is filled with copies.
 const FEW: u64 = 16;
+/// More are not followed for one object.
+const MOST_PATHS: usize = 8;
 
 /// The call paths and symbols of a recording.
 pub(crate) struct Targets {
@@ -205,11 +207,15 @@ impl Targets {
         if paths.is_empty() {
             return Err("its call path was not recorded".to_owned());
         }
-        match in_common(&paths) {
-            path if path.is_empty() => {
-                Err("its allocations have no call path in common".to_owned())
-            }
-            path => Ok(Target::Allocation(path)),
+        let mut found = in_common(&paths).into_iter();
+        match found.next() {
+            Some(path) => Ok(Target::Allocation {
+                path,
+                others: found.collect(),
+            }),
+            None => Err(format!(
+                "its allocations come by more than {MOST_PATHS} call paths that have nothing in common"
+            )),
         }
     }
 
@@ -306,32 +312,59 @@ impl Targets {
     }
 }
 
-/// What these call paths begin with, each with the bytes that it has made: all of them, or else all but those of few bytes.
-fn in_common(paths: &[(Vec<Frame>, u64)]) -> Vec<Frame> {
-    let of = |chosen: &[&Vec<Frame>]| -> Vec<Frame> {
-        let Some((first, rest)) = chosen.split_first() else {
-            return Vec::new();
-        };
-        let same = |path: &Vec<Frame>| first.iter().zip(path).take_while(|(a, b)| a == b).count();
-        let same = rest.iter().map(|path| same(path)).min();
-        first[..same.unwrap_or(first.len())].to_vec()
-    };
-    let all = of(&paths.iter().map(|(path, _)| path).collect::<Vec<_>>());
+/// What these call paths begin with, each with the bytes that it has made: all of them; or all but those of few bytes; or else, as where the
+/// compiler has inlined a line in several places, all that begin with the same frame, most bytes first, but for those of few bytes. None: they
+/// are too many.
+fn in_common(paths: &[(Vec<Frame>, u64)]) -> Vec<Vec<Frame>> {
+    let all = beginning_of(paths.iter().map(|(path, _)| path));
     if !all.is_empty() {
-        return all;
+        return vec![all];
     }
-    let mut most_first: Vec<&(Vec<Frame>, u64)> = paths.iter().collect();
-    most_first.sort_by_key(|(_, bytes)| Reverse(*bytes));
-    let bytes = paths.iter().map(|(_, bytes)| *bytes);
+    let many = without_few(paths.iter().map(|(path, bytes)| (path, *bytes)).collect());
+    let one = beginning_of(many.iter().map(|(path, _)| *path));
+    if !one.is_empty() {
+        return vec![one];
+    }
+    let mut by_frame: Vec<(Vec<&Vec<Frame>>, u64)> = Vec::new();
+    for (path, bytes) in paths {
+        let of_frame = by_frame
+            .iter_mut()
+            .find(|(alike, _)| alike[0].first() == path.first());
+        match of_frame {
+            Some((alike, sum)) => {
+                alike.push(path);
+                *sum = sum.saturating_add(*bytes);
+            }
+            None => by_frame.push((vec![path], *bytes)),
+        }
+    }
+    let groups = without_few(by_frame).into_iter();
+    let found: Vec<Vec<Frame>> = groups
+        .map(|(alike, _)| beginning_of(alike.into_iter()))
+        .collect();
+    let is_usable = found.len() <= MOST_PATHS && found.iter().all(|path| !path.is_empty());
+    if is_usable { found } else { Vec::new() }
+}
+
+fn beginning_of<'frames>(mut paths: impl Iterator<Item = &'frames Vec<Frame>>) -> Vec<Frame> {
+    let Some(first) = paths.next() else {
+        return Vec::new();
+    };
+    let same = |path: &Vec<Frame>| first.iter().zip(path).take_while(|(a, b)| a == b).count();
+    let same = paths.map(same).min();
+    first[..same.unwrap_or(first.len())].to_vec()
+}
+
+/// Most bytes first, without those that have made, together, no more than one in so many ([`FEW`]).
+fn without_few<T>(mut with_bytes: Vec<(T, u64)>) -> Vec<(T, u64)> {
+    with_bytes.sort_by_key(|(_, bytes)| Reverse(*bytes));
+    let bytes = with_bytes.iter().map(|(_, bytes)| *bytes);
     let mut few = bytes.fold(0, u64::saturating_add) / FEW;
-    while let Some((_, bytes)) = most_first.last().filter(|(_, bytes)| *bytes <= few) {
+    while let Some((_, bytes)) = with_bytes.last().filter(|(_, bytes)| *bytes <= few) {
         few -= bytes;
-        most_first.pop();
+        with_bytes.pop();
     }
-    of(&most_first
-        .into_iter()
-        .map(|(path, _)| path)
-        .collect::<Vec<_>>())
+    with_bytes
 }
 
 /// Writes into a plan where the libraries that its rules name lay: those that the program loads itself cannot be told from its
@@ -340,8 +373,9 @@ pub(crate) fn name_modules(trace: &Trace, plan: &mut Plan) -> Result<(), TraceEr
     let mut named: HashSet<&str> = HashSet::new();
     for rule in &plan.rules {
         match &rule.target {
-            Target::Allocation(path) | Target::Io { path, .. } => {
-                named.extend(path.iter().map(|frame| frame.module.as_str()));
+            Target::Allocation { .. } | Target::Io { .. } => {
+                let frames = rule.target.paths().flatten();
+                named.extend(frames.map(|frame| frame.module.as_str()));
             }
             Target::Global { module, .. } | Target::Heap { module } => {
                 named.insert(module);
@@ -454,11 +488,35 @@ mod tests {
                 (other.clone(), 500),
             ])
         };
-        assert_eq!(with(90), path(&[1]));
-        assert_eq!(with(200), [], "of which much is in no rule");
-        assert_eq!(in_common(&[(copies.clone(), 0)]), copies);
+        assert_eq!(with(90), [path(&[1])]);
+        assert_eq!(in_common(&[(copies.clone(), 0)]), [copies]);
         let alike = [(path(&[1, 2, 9]), 1), (path(&[1, 2, 8]), 1000)];
-        assert_eq!(in_common(&alike), path(&[1, 2]), "nothing is left out");
+        assert_eq!(in_common(&alike), [path(&[1, 2])], "nothing is left out");
+    }
+
+    #[test]
+    fn what_is_made_in_several_places_is_known_by_several_paths() {
+        let frame = |module_offset| Frame {
+            module: "program".to_owned(),
+            build_id: None,
+            function: None,
+            module_offset,
+        };
+        let path = |offsets: &[u64]| offsets.iter().copied().map(frame).collect::<Vec<_>>();
+        let paths = [
+            (path(&[5, 9]), 400),
+            (path(&[1, 2, 9]), 300),
+            (path(&[1, 2, 8]), 300),
+            (path(&[7, 9]), 20),
+        ];
+        assert_eq!(
+            in_common(&paths),
+            [path(&[1, 2]), path(&[5, 9])],
+            "but for what makes little"
+        );
+        let many: Vec<_> = (0..9).map(|offset| (path(&[offset, 9]), 100)).collect();
+        assert_eq!(in_common(&many[..8]).len(), 8);
+        assert_eq!(in_common(&many), Vec::<Vec<Frame>>::new());
     }
 
     #[test]

@@ -58,7 +58,7 @@ pub fn advise_on_all(
         let of_huge = huge.as_ref().map_or(&[][..], HugeAdvice::rules);
         let mut rules = advice.plan.rules.iter().chain(of_huge);
         // Their paths are without frames of libraries.
-        let libraries = match rules.any(|rule| matches!(rule.target, Target::Allocation(_))) {
+        let libraries = match rules.any(|rule| matches!(rule.target, Target::Allocation { .. })) {
             true => Libraries::Never,
             false => Libraries::WhereNeeded,
         };

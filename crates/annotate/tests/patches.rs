@@ -331,7 +331,7 @@ fn a_plan_finds_templates_lambdas_and_what_has_no_namespace() {
             file: Some("a.cpp".to_owned()),
             line: Some(line),
         },
-        target: Target::Allocation(Vec::new()),
+        target: Target::allocation(Vec::new()),
         action: Action::Lock {
             keep_bytes: None,
             keep_more: false,

@@ -126,8 +126,13 @@ pub struct SourcePlace {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
     /// By the call path that allocated it: return addresses, innermost first; inlined frames and those of system
-    /// libraries and allocators are left out. Never empty.
-    Allocation(Vec<Frame>),
+    /// libraries and allocators are left out.
+    Allocation {
+        /// The one by which most of it is made. Never empty.
+        path: Vec<Frame>,
+        /// Others that make it, too, as where the compiler has inlined the line in several places. None is empty.
+        others: Vec<Vec<Frame>>,
+    },
     /// Not memory but I/O: by the call path of the calls that read or write. Never empty.
     Io {
         /// Return addresses, as of an allocation.
@@ -158,7 +163,13 @@ impl Target {
     /// Whether all that this is about would be another's, if there were only that.
     fn is_part_of(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Allocation(path), Self::Allocation(shorter)) => path.starts_with(shorter),
+            (Self::Allocation { .. }, Self::Allocation { .. }) => {
+                let is_others = |path: &[Frame]| {
+                    let mut shorter = other.paths();
+                    shorter.any(|shorter| path.starts_with(shorter))
+                };
+                self.paths().all(is_others)
+            }
             (
                 Self::Io { path, files },
                 Self::Io {
@@ -174,10 +185,28 @@ impl Target {
         }
     }
 
-    /// The key of the call path; `None` for a global and the heap.
+    /// An allocation, by one call path.
+    pub fn allocation(path: Vec<Frame>) -> Self {
+        Self::Allocation {
+            path,
+            others: Vec::new(),
+        }
+    }
+
+    /// Its call paths; of a global and the heap there are none.
+    pub fn paths(&self) -> impl Iterator<Item = &[Frame]> {
+        let (first, others) = match self {
+            Self::Allocation { path, others } => (Some(path), &others[..]),
+            Self::Io { path, .. } => (Some(path), &[][..]),
+            Self::Global { .. } | Self::Heap { .. } => (None, &[][..]),
+        };
+        first.into_iter().chain(others).map(Vec::as_slice)
+    }
+
+    /// The key of the (first) call path; `None` for a global and the heap.
     pub fn site(&self) -> Option<Site> {
         match self {
-            Self::Allocation(path) | Self::Io { path, .. } => Some(Site::of(path)),
+            Self::Allocation { path, .. } | Self::Io { path, .. } => Some(Site::of(path)),
             Self::Global { .. } | Self::Heap { .. } => None,
         }
     }

@@ -103,6 +103,21 @@ fn each_mistake_names_its_line_and_key_and_what_to_type() {
         ),
         (
             first,
+            "other_paths = []\naction = \"lock\"",
+            "plan.toml:15: rule.other_paths: 0 paths; give 1 to 16, or remove it",
+        ),
+        (
+            first,
+            "other_paths = [[]]\naction = \"lock\"",
+            "rule.other_paths: 0 frames; give 1 to 256, innermost first",
+        ),
+        (
+            first,
+            "other_paths = [[{ module = \"a\", module_offset = 3 }]]\naction = \"lock\"",
+            "neither function nor build_id",
+        ),
+        (
+            first,
             "action = \"lock\"\nzebra = 3",
             "plan.toml:16: rule.zebra: there is no such key; remove it; there are: target,",
         ),

@@ -43,7 +43,7 @@ pub(super) fn compile(plan: &Plan, executable: &Path, limit_bytes: Option<u64>) 
         fresh: plan.memory.fresh.map_or(0, of_fresh),
     };
     let allocates =
-        |rule: &Rule| matches!(rule.target, Target::Allocation(_) | Target::Heap { .. });
+        |rule: &Rule| matches!(rule.target, Target::Allocation { .. } | Target::Heap { .. });
     let has_own_malloc =
         plan.rules.iter().any(allocates) && wire.modules.defines(executable, "malloc");
     Compiled {
@@ -58,7 +58,7 @@ pub(super) fn compile_from_outside(plan: &Plan, files: BTreeMap<String, PathBuf>
     let mut wire = Wire::new(Modules::mapped(files));
     let sent = |rule: &Rule| {
         match (&rule.target, &rule.action) {
-        (Target::Allocation(_) | Target::Global { .. } | Target::Heap { .. }, _) => Err(
+        (Target::Allocation { .. } | Target::Global { .. } | Target::Heap { .. }, _) => Err(
             "memory is not changed from outside; start the program with: pagewise apply PLAN -- CMD"
                 .to_owned(),
         ),
@@ -153,12 +153,19 @@ impl Wire {
     }
 
     fn add(&mut self, rule: &Rule) -> Result<usize, String> {
-        if self.rules.len() == wire::FRESH {
-            return Err(format!("there are more than {} rules", wire::FRESH));
+        let others = match &rule.target {
+            Target::Allocation { others, .. } => &others[..],
+            _ => &[],
+        };
+        if self.rules.len() + others.len() >= wire::FRESH {
+            return Err(format!(
+                "there are more than {} rules and other paths",
+                wire::FRESH
+            ));
         }
         let mut sent = of_action(&rule.action);
         match &rule.target {
-            Target::Allocation(path) => self.add_path(path, &mut sent)?,
+            Target::Allocation { path, .. } => self.add_path(path, &mut sent)?,
             Target::Io { path, files } => {
                 self.add_path(path, &mut sent)?;
                 if rule.action == Action::Nothing {
@@ -193,7 +200,16 @@ impl Wire {
             self.ranges.extend(ranges);
         }
         self.rules.push(sent);
-        Ok(self.rules.len() - 1)
+        let number = self.rules.len();
+        for path in others {
+            let mut other = wire::PlanRule {
+                same_as: number as u32,
+                ..sent
+            };
+            self.add_path(path, &mut other)?;
+            self.rules.push(other);
+        }
+        Ok(number - 1)
     }
 
     fn add_path(&mut self, path: &[Frame], sent: &mut wire::PlanRule) -> Result<(), String> {

@@ -65,7 +65,7 @@ impl IoOutcome {
         };
         let files_pattern = match &rule.target {
             Target::Io { files, .. } => files.clone(),
-            Target::Allocation(_) | Target::Global { .. } | Target::Heap { .. } => None,
+            Target::Allocation { .. } | Target::Global { .. } | Target::Heap { .. } => None,
         };
         let withdrawn = WhyWithdrawn::from_number(word(OfIo::Withdrawn)).map(|why| match why {
             WhyWithdrawn::NoGain => NO_GAIN,

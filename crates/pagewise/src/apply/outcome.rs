@@ -143,7 +143,7 @@ impl Outcome {
         let all = || plan.rules.iter().zip(&compiled.rules);
         let rules = all().filter(|(rule, _)| !is_io(rule));
         let nothing_there = |rule: &Rule| match &rule.target {
-            Target::Allocation(_) if compiled.has_own_malloc => NOTHING_HEARD,
+            Target::Allocation { .. } if compiled.has_own_malloc => NOTHING_HEARD,
             _ => "nothing was allocated there",
         };
         let rules = rules.map(|(rule, sent)| of_rule(rule, sent, &words, nothing_there(rule)));

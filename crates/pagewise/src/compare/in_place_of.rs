@@ -119,7 +119,7 @@ mod tests {
         let rules = actions.iter().map(|action| Rule {
             name: String::new(),
             place: SourcePlace::default(),
-            target: Target::Allocation(Vec::new()),
+            target: Target::allocation(Vec::new()),
             action: action.clone(),
             why: String::new(),
             predicted: None,

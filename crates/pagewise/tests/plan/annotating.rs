@@ -79,7 +79,7 @@ fn rule(name: &str, line: u32, action: Action) -> Rule {
             file: Some(SOURCE.to_owned()),
             line: Some(line),
         },
-        target: Target::Allocation(vec![frame]),
+        target: Target::allocation(vec![frame]),
         action,
         why: "a test".to_owned(),
         predicted: None,
@@ -206,7 +206,7 @@ fn a_plans_hints_about_files_take_the_place_of_calls() {
             again_percent: 0,
         }),
     );
-    let Target::Allocation(path) = reads.target else {
+    let Target::Allocation { path, .. } = reads.target else {
         panic!("not of an allocation");
     };
     reads.target = Target::Io { path, files: None };
@@ -285,7 +285,7 @@ fn what_cannot_be_patched_is_told_and_the_rest_is_patched() {
     let rules = (0..)
         .zip(rules)
         .map(|(number, mut rule)| {
-            if let Target::Allocation(path) = &mut rule.target {
+            if let Target::Allocation { path, .. } = &mut rule.target {
                 path[0].module_offset = 100 + number;
                 path[0].function = Some(("main".to_owned(), 100 + number));
             }

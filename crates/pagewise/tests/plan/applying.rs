@@ -52,7 +52,7 @@ fn write(folder: &Path, action: &Action) {
     let rules = ["make", "map"].map(|function| Rule {
         name: format!("of {function}"),
         place: SourcePlace::default(),
-        target: Target::Allocation(vec![call_in(&file, function)]),
+        target: Target::allocation(vec![call_in(&file, function)]),
         action: action.clone(),
         why: "a test".to_owned(),
         predicted: None,
@@ -368,7 +368,7 @@ fn of_the_heap_small_blocks_are_kept_beside_what_other_rules_are_about() {
     };
     let made = {
         let file = ModuleFile::read(&path).expect("an ELF file");
-        Target::Allocation(vec![call_in(&file, "make")])
+        Target::allocation(vec![call_in(&file, "make")])
     };
     write_plan(
         &path,
@@ -501,7 +501,7 @@ fn with_library(of_library: &[&str], of_program: &[&str]) -> TempDir {
     }
     compile_with(folder.path(), "grid.c", "grid", &options);
     let file = ModuleFile::read(&library).expect("an ELF file");
-    let made = Target::Allocation(vec![call_in(&file, "grid_make")]);
+    let made = Target::allocation(vec![call_in(&file, "grid_make")]);
     let rules = vec![
         locked("made", made),
         locked("table", global(name, "grid_table")),

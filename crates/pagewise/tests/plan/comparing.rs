@@ -44,7 +44,7 @@ fn planned_to(action: Action) -> TempDir {
     let rule = Rule {
         name: "of make".to_owned(),
         place: SourcePlace::default(),
-        target: Target::Allocation(vec![call_in(&file, "make")]),
+        target: Target::allocation(vec![call_in(&file, "make")]),
         action,
         why: "a test".to_owned(),
         predicted: None,

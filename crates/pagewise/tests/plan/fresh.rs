@@ -231,7 +231,7 @@ fn an_object_alone_is_made_ready_by_its_rule() {
     let rule = Rule {
         name: "of make".to_owned(),
         place: SourcePlace::default(),
-        target: Target::Allocation(vec![call_in(&file, "make")]),
+        target: Target::allocation(vec![call_in(&file, "make")]),
         action: Action::Prezero,
         why: "a test".to_owned(),
         predicted: None,

@@ -143,6 +143,36 @@ fn a_list_of_small_blocks_is_streamed_as_the_heap() {
     machine.assert_restored();
 }
 
+/// What one line makes that is inlined in two places has one rule, with two call paths.
+#[test]
+fn what_is_made_in_two_places_by_one_line_has_one_rule() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = tempdir().expect("a folder");
+    compile(folder.path(), "inlined.c");
+    record(folder.path(), &format!("{LIMIT} -f"), "./inlined 128 4").expect_code(0);
+    let plan = run(folder.path(), &["plan", "--json", "-f"])
+        .expect_code(0)
+        .json();
+    assert_eq!(plan["rules"].as_array().map(Vec::len), Some(1), "{plan:#}");
+    assert_eq!(plan["rules"][0]["action"], "stream", "{plan:#}");
+    let text = fs::read_to_string(folder.path().join("plan.toml")).expect("a plan");
+    assert!(text.contains("other_paths = ["), "{text}");
+    let arguments =
+        "apply plan.toml --swap zram --swap-size 512M --json applied.json -- ./inlined 128 4";
+    run(folder.path(), &arguments.split(' ').collect::<Vec<_>>()).expect_code(0);
+    let applied = fs::read_to_string(folder.path().join("applied.json")).expect("written");
+    let applied: serde_json::Value = serde_json::from_str(&applied).expect("JSON");
+    assert_eq!(
+        applied["rules"].as_array().map(Vec::len),
+        Some(1),
+        "{applied:#}"
+    );
+    assert_eq!(applied["rules"][0]["objects"], 2, "{applied:#}");
+    machine.assert_restored();
+}
+
 /// On zram, to drop written pages behind a sweep costs what it gains.
 #[test]
 fn of_a_sweep_that_writes_a_part_is_locked_and_nothing_read_ahead() {

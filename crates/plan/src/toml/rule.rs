@@ -18,6 +18,8 @@ use crate::site::Site;
 const ACTIONS: &str = "lock, stream, prefetch, cold, huge, prezero, sequential or nothing";
 /// Call paths are cut there.
 pub(super) const MOST_FRAMES: usize = 256;
+/// Of one rule. Each has a place among the rules that are sent to the program.
+const MOST_OTHER_PATHS: usize = 16;
 
 pub(super) fn rule(mut table: Table<'_>) -> Result<Rule, PlanError> {
     let name = table
@@ -34,7 +36,7 @@ pub(super) fn rule(mut table: Table<'_>) -> Result<Rule, PlanError> {
     let target = target(&mut table)?;
     let action = match target {
         Target::Io { .. } => io_action::action(&mut table)?,
-        Target::Allocation(_) | Target::Global { .. } => action(&mut table)?,
+        Target::Allocation { .. } | Target::Global { .. } => action(&mut table)?,
         Target::Heap { .. } => action_on_heap(&mut table)?,
     };
     let why = table.need("why", "why = \"...\"")?.text()?;
@@ -97,7 +99,13 @@ pub(super) fn build_id(value: &Value<'_>) -> Result<String, PlanError> {
 fn target(table: &mut Table<'_>) -> Result<Target, PlanError> {
     let kind = table.need("kind", "kind = \"allocation\"")?;
     match kind.text()?.as_str() {
-        "allocation" => path_with_key(table).map(Target::Allocation),
+        "allocation" => Ok(Target::Allocation {
+            path: path_with_key(table)?,
+            others: match table.get("other_paths") {
+                Some(value) => other_paths(&value)?,
+                None => Vec::new(),
+            },
+        }),
         "io" => Ok(Target::Io {
             path: path_with_key(table)?,
             files: table
@@ -137,6 +145,17 @@ fn path_with_key(table: &mut Table<'_>) -> Result<Vec<Frame>, PlanError> {
         ));
     }
     Ok(path)
+}
+
+fn other_paths(value: &Value<'_>) -> Result<Vec<Vec<Frame>>, PlanError> {
+    let paths = value.list()?;
+    if paths.is_empty() || paths.len() > MOST_OTHER_PATHS {
+        return Err(value.error(
+            format!("{} paths", paths.len()),
+            format!("give 1 to {MOST_OTHER_PATHS}, or remove it"),
+        ));
+    }
+    paths.iter().map(path).collect()
 }
 
 fn path(value: &Value<'_>) -> Result<Vec<Frame>, PlanError> {

@@ -69,7 +69,7 @@ fn write_rule(out: &mut Text, rule: &Rule) {
         out.line(&format!("line = {line}"));
     }
     match &rule.target {
-        Target::Allocation(path) | Target::Io { path, .. } => {
+        Target::Allocation { path, .. } | Target::Io { path, .. } => {
             let is_io = matches!(rule.target, Target::Io { .. });
             out.text("kind", if is_io { "io" } else { "allocation" });
             out.text(
@@ -85,6 +85,9 @@ fn write_rule(out: &mut Text, rule: &Rule) {
                 out.line(&format!("    {},", frame_text(frame)));
             }
             out.line("]");
+            if let Target::Allocation { others, .. } = &rule.target {
+                write_others(out, others);
+            }
             if let Target::Io { files, .. } = &rule.target {
                 out.optional_text("files", files.as_deref());
             }
@@ -116,6 +119,18 @@ fn write_rule(out: &mut Text, rule: &Rule) {
             predicted.speedup, predicted.low, predicted.high
         ));
     }
+}
+
+fn write_others(out: &mut Text, others: &[Vec<Frame>]) {
+    if others.is_empty() {
+        return;
+    }
+    out.line("other_paths = [ # that make it, too");
+    for path in others {
+        let frames: Vec<String> = path.iter().map(frame_text).collect();
+        out.line(&format!("    [{}],", frames.join(", ")));
+    }
+    out.line("]");
 }
 
 fn write_action(out: &mut Text, action: &Action) {

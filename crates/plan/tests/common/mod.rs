@@ -70,7 +70,8 @@ fn frame() -> impl Strategy<Value = Frame> {
 
 fn target() -> impl Strategy<Value = Target> {
     prop_oneof![
-        vec(frame(), 1..4).prop_map(Target::Allocation),
+        (vec(frame(), 1..4), vec(vec(frame(), 1..4), 0..3))
+            .prop_map(|(path, others)| Target::Allocation { path, others }),
         (name(), name(), option::of(size()), option::of(0..=MOST)).prop_map(
             |(module, symbol, bytes, module_offset)| Target::Global {
                 module,

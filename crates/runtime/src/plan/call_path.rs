@@ -266,6 +266,7 @@ fn longest_match(plan: &Plan, path: &[PlanFrame]) -> Option<usize> {
     (0..plan.view.rules())
         .filter(matches)
         .max_by_key(|&index| plan.view.rule(index).frames)
+        .map(|index| plan.view.rule(index).counts_as(index))
 }
 
 fn is_too_costly(now_ns: u64) -> bool {
