@@ -470,15 +470,19 @@ mod tests {
         }
     }
 
-    #[test]
-    fn what_few_bytes_come_by_does_not_keep_an_object_from_having_a_rule() {
-        let frame = |module_offset| Frame {
+    /// Of one program, by where its calls return to.
+    fn path(offsets: &[u64]) -> Vec<Frame> {
+        let frame = |&module_offset: &u64| Frame {
             module: "program".to_owned(),
             build_id: None,
             function: None,
             module_offset,
         };
-        let path = |offsets: &[u64]| offsets.iter().copied().map(frame).collect::<Vec<_>>();
+        offsets.iter().map(frame).collect()
+    }
+
+    #[test]
+    fn what_few_bytes_come_by_does_not_keep_an_object_from_having_a_rule() {
         let (copies, first, other) = (path(&[1, 2, 9]), path(&[5, 9]), path(&[1, 3, 9]));
         let with = |bytes_of_first| {
             let of_copies = (copies.clone(), 1000);
@@ -496,13 +500,6 @@ mod tests {
 
     #[test]
     fn what_is_made_in_several_places_is_known_by_several_paths() {
-        let frame = |module_offset| Frame {
-            module: "program".to_owned(),
-            build_id: None,
-            function: None,
-            module_offset,
-        };
-        let path = |offsets: &[u64]| offsets.iter().copied().map(frame).collect::<Vec<_>>();
         let paths = [
             (path(&[5, 9]), 400),
             (path(&[1, 2, 9]), 300),
