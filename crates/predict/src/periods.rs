@@ -41,8 +41,12 @@ impl Rounds {
 #[derive(Clone, Debug, Default)]
 struct Faults {
     first: Option<u64>,
+    /// When a page of it came back first.
+    first_return: Option<u64>,
     last: u64,
-    /// From the fault of a page to its next.
+    /// From the first fault of a page to its next: what it is filled by need not be a round.
+    first_returns: Vec<u64>,
+    /// From any other fault of a page to its next.
     returns: Vec<u64>,
 }
 
@@ -52,15 +56,22 @@ pub(crate) fn find(history: &History, sweeps: &Sweeps, regions: &[u32]) -> Vec<O
     let count = regions.iter().max().map_or(0, |&last| last as usize + 1);
     let mut of_regions = vec![Faults::default(); count];
     let mut last: Vec<Option<u64>> = vec![None; history.keys.len()];
+    let mut has_returned = vec![false; history.keys.len()];
     for (moment, &swept) in history.moments.iter().zip(&sweeps.swept) {
         let last = &mut last[moment.page as usize];
         match moment.what {
             What::Faulted => {
                 let before = last.replace(moment.at).filter(|_| !swept);
                 let faults = &mut of_regions[regions[moment.page as usize] as usize];
-                faults
-                    .returns
-                    .extend(before.map(|before| moment.at - before));
+                if let Some(before) = before {
+                    let has_returned = &mut has_returned[moment.page as usize];
+                    let returns = match std::mem::replace(has_returned, true) {
+                        true => &mut faults.returns,
+                        false => &mut faults.first_returns,
+                    };
+                    returns.push(moment.at - before);
+                    faults.first_return = faults.first_return.or(Some(moment.at));
+                }
                 faults.first = faults.first.or(Some(moment.at));
                 faults.last = moment.at;
             }
@@ -96,25 +107,40 @@ fn begin_together(rounds: &mut [Option<Rounds>]) {
 }
 
 impl Faults {
-    fn rounds(self) -> Option<Rounds> {
-        let length = period(self.returns)?;
+    fn rounds(mut self) -> Option<Rounds> {
+        let tell_by_themselves = self.returns.len() >= self.first_returns.len();
+        let length = match tell_by_themselves {
+            true => period(&mut self.returns)?,
+            false => {
+                self.returns.append(&mut self.first_returns);
+                period(&mut self.returns)?
+            }
+        };
+        let is_filled_so = is_most(agreement(&self.first_returns, length), &self.first_returns);
+        let begin = match tell_by_themselves && !is_filled_so {
+            true => self.first_return?,
+            false => self.first?,
+        };
         Some(Rounds {
             length,
-            begin: self.first?,
+            begin,
             end: self.last.saturating_add(length),
         })
     }
 }
 
 /// What most of these are about, or a few times that, if most are.
-fn period(mut returns: Vec<u64>) -> Option<u64> {
+fn period(returns: &mut [u64]) -> Option<u64> {
     if returns.len() < ENOUGH {
         return None;
     }
     returns.sort_unstable();
-    let round = densest(&returns);
-    let agree = agreement(&returns, round);
-    (agree as f64 > MOST * returns.len() as f64).then_some(round)
+    let round = densest(returns);
+    is_most(agreement(returns, round), returns).then_some(round)
+}
+
+fn is_most(agree: usize, of: &[u64]) -> bool {
+    agree as f64 > MOST * of.len() as f64
 }
 
 /// How many of these are about a round, or a few.
@@ -176,20 +202,52 @@ mod tests {
 
     #[test]
     fn a_period_is_what_most_returns_are_about_or_a_few_times_that() {
+        let of = |mut returns: Vec<u64>| period(&mut returns);
         let round = |number: u64| 1000 + number % 100;
-        assert_eq!(period((0..100).map(round).collect()), None, "too few");
-        let found = period((0..1000).map(round).collect()).expect("all are alike");
+        assert_eq!(of((0..100).map(round).collect()), None, "too few");
+        let found = of((0..1000).map(round).collect()).expect("all are alike");
         assert!((1040..=1060).contains(&found), "{found}");
         // A quarter was in memory for a round.
         let skipped = |number: u64| round(number) * if number.is_multiple_of(4) { 2 } else { 1 };
-        let found = period((0..1000).map(skipped).collect()).expect("most are alike");
+        let found = of((0..1000).map(skipped).collect()).expect("most are alike");
         assert!((1000..=1150).contains(&found), "{found}");
         // As long as it takes to leave, and then as chance has it.
         let mut random = crate::random::Random::new(5);
         for stay in [0, 500, 1000, 2000] {
             let by_chance = (0..10_000).map(|_| stay + (1000.0 * random.exponential()) as u64);
-            assert_eq!(period(by_chance.collect()), None, "{stay}");
+            assert_eq!(of(by_chance.collect()), None, "{stay}");
         }
-        assert_eq!(period(vec![0; 1000]), None);
+        assert_eq!(of(vec![0; 1000]), None);
+    }
+
+    /// Two passes fill it, of which the second is the first in which pages come back; then three rounds of another length.
+    #[test]
+    fn what_is_filled_at_another_pace_is_gone_through_in_rounds_from_then_on() {
+        let pages = 200;
+        let faults = |paces: &[u64]| {
+            let mut faults = Faults {
+                first: Some(5),
+                first_return: Some(700),
+                last: 10_000,
+                ..Faults::default()
+            };
+            for page in 0..pages {
+                faults.first_returns.push(paces[0] + page % 9);
+                let later = paces[1..].iter().map(|pace| pace + page % 9);
+                faults.returns.extend(later);
+            }
+            faults
+                .rounds()
+                .map(|found| (found.length / 100, found.begin))
+        };
+        assert_eq!(faults(&[700, 300, 300]), Some((3, 700)));
+        assert_eq!(
+            faults(&[300, 300, 300]),
+            Some((3, 5)),
+            "so it is filled, too"
+        );
+        assert_eq!(faults(&[700, 300]), Some((3, 700)));
+        assert_eq!(faults(&[700, 300, 900, 1700]), None);
+        assert_eq!(faults(&[300]), Some((3, 5)));
     }
 }
