@@ -150,8 +150,8 @@ fn what_is_made_in_two_places_by_one_line_has_one_rule() {
         return;
     };
     let folder = tempdir().expect("a folder");
-    compile(folder.path(), "inlined.c");
-    record(folder.path(), &format!("{LIMIT} -f"), "./inlined 128 4").expect_code(0);
+    compile(folder.path(), "two_places.c");
+    record(folder.path(), &format!("{LIMIT} -f"), "./two_places 128 4").expect_code(0);
     let plan = run(folder.path(), &["plan", "--json", "-f"])
         .expect_code(0)
         .json();
@@ -160,7 +160,7 @@ fn what_is_made_in_two_places_by_one_line_has_one_rule() {
     let text = fs::read_to_string(folder.path().join("plan.toml")).expect("a plan");
     assert!(text.contains("other_paths = ["), "{text}");
     let arguments =
-        "apply plan.toml --swap zram --swap-size 512M --json applied.json -- ./inlined 128 4";
+        "apply plan.toml --swap zram --swap-size 512M --json applied.json -- ./two_places 128 4";
     run(folder.path(), &arguments.split(' ').collect::<Vec<_>>()).expect_code(0);
     let applied = fs::read_to_string(folder.path().join("applied.json")).expect("written");
     let applied: serde_json::Value = serde_json::from_str(&applied).expect("JSON");
