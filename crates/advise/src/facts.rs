@@ -45,6 +45,8 @@ const MORE_SELDOM: f64 = 0.6;
 const MORE_OFTEN: f64 = 1.05;
 /// A phase counts if it has this share of an object's swap-ins.
 const LEAST_PHASE: f64 = 0.1;
+/// Of what is in use, at most so large a part has left memory now and then.
+const HARDLY_ANY: f64 = 0.15;
 /// Who waits all the time does something now and then all the same.
 const MOST_STALLED: f64 = 0.99;
 
@@ -70,6 +72,8 @@ pub(crate) struct ObjectFacts {
     pub(crate) resident_share: Option<f64>,
     /// What of it left once, came back once, and was in memory then; 0: it left again, or that is not known.
     pub(crate) stays_once_back_bytes: u64,
+    /// Of small blocks, whose places are not known: how much they had on average while the program swapped, if hardly any of it left; else 0.
+    pub(crate) never_left_bytes: u64,
     /// How much of it ever left memory and came back, or was alive at once if that is more: of small blocks, only some are recorded.
     pub(crate) touched_bytes: u64,
     /// How large a block is on average.
@@ -121,6 +125,7 @@ impl ObjectFacts {
             wanted_rate: None,
             resident_share: subject.mean(|object| object.resident_share),
             stays_once_back_bytes: stays_once_back_bytes(&subject.objects, bytes, distinct_pages),
+            never_left_bytes: subject.sum(never_left_bytes),
             touched_bytes: bytes.max(distinct_pages * PAGE),
             block_bytes,
             pieces: pieces.max(1),
@@ -273,6 +278,27 @@ impl ObjectFacts {
     pub(crate) fn resident_bytes(&self) -> u64 {
         (self.resident_share.unwrap_or(0.0) * self.bytes as f64) as u64
     }
+}
+
+/// What is short drives out what is not used: of blocks that were sampled, so that nobody looked where they are, those are in use that stayed.
+fn never_left_bytes(object: &Object) -> u64 {
+    if !object.sampled || object.resident_share.is_some() {
+        return 0;
+    }
+    let block_bytes = object.bytes.unwrap_or(0) / object.most_alive.max(1);
+    let bytes = with_room(object.mean_bytes.unwrap_or(0), block_bytes);
+    let left = object.counts.evictions.max(object.counts.swap_ins) * PAGE;
+    match left as f64 <= bytes as f64 * HARDLY_ANY {
+        true => bytes - left,
+        false => 0,
+    }
+}
+
+/// What blocks of a size take of the C library's heap (malloc/malloc.c, glibc 2.36): a word before each, in steps of 16, at least 32.
+fn with_room(bytes: u64, block_bytes: u64) -> u64 {
+    let block_bytes = block_bytes.max(1);
+    let room = (block_bytes + 8).next_multiple_of(16).max(32);
+    (bytes as f64 * room as f64 / block_bytes as f64) as u64
 }
 
 fn is_sweep(pattern: Pattern) -> bool {
@@ -650,6 +676,35 @@ pub(crate) mod tests {
         assert!(small.is_some_and(|why| why.contains("pieces of 512 KiB")));
         assert_eq!(rows(500, 128 << 10).lockable_bytes(), 500 * (128 << 10));
         assert_eq!(rows(4000, 128 << 10).lockable_bytes(), 64 << 20);
+    }
+
+    #[test]
+    fn small_blocks_that_stayed_while_others_swapped_are_in_use() {
+        let nodes = |mean_bytes: u64, evictions| {
+            let nodes = Object {
+                sampled: true,
+                mean_bytes: Some(mean_bytes),
+                counts: Counts {
+                    evictions,
+                    swap_ins: 1,
+                    ..Counts::default()
+                },
+                ..blocks(24 << 20, 2 << 20, 1 << 20)
+            };
+            facts_of(&[nodes]).never_left_bytes
+        };
+        // 24 bytes each take 32.
+        assert_eq!(nodes(12 << 20, 0), (16 << 20) - PAGE);
+        assert_eq!(nodes(12 << 20, 500), (16 << 20) - 500 * PAGE);
+        assert_eq!(nodes(12 << 20, 700), 0, "more of it left");
+        assert_eq!(nodes(0, 0), 0, "it was gone when the swapping began");
+        let looked_at = Object {
+            resident_share: Some(0.9),
+            sampled: true,
+            mean_bytes: Some(1 << 20),
+            ..blocks(1 << 20, 1, 1)
+        };
+        assert_eq!(facts_of(&[looked_at]).never_left_bytes, 0);
     }
 
     #[test]

@@ -259,6 +259,7 @@ mod tests {
             wanted_rate: None,
             resident_share: Some(0.5),
             stays_once_back_bytes: 0,
+            never_left_bytes: 0,
             touched_bytes: 0,
             block_bytes: 512 << 20,
             pieces: 1,

@@ -197,6 +197,7 @@ pub(crate) mod tests {
             },
             type_name: None,
             bytes: Some(bytes),
+            mean_bytes: None,
             allocations: 1,
             most_alive: 1,
             stretches: 1,

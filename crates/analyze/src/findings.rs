@@ -250,6 +250,7 @@ fn object(identity: Identity, extent: &Extent, tally: &Tally, readahead: u64) ->
     Object {
         type_name: None,
         bytes: (extent.peak_bytes > 0).then_some(extent.peak_bytes),
+        mean_bytes: extent.mean_bytes(),
         allocations: extent.rounded_allocations(),
         most_alive: extent.most_alive(),
         stretches: extent.stretches(),

@@ -19,6 +19,8 @@ pub struct Object {
     pub type_name: Option<Arc<str>>,
     /// Most bytes alive at once; `None` where there is no telling.
     pub bytes: Option<u64>,
+    /// Bytes alive on average when anything of the program swapped in; `None`: nothing did.
+    pub mean_bytes: Option<u64>,
     /// How many allocations it had; of sampled ones an estimate.
     pub allocations: u64,
     /// The most of them that were alive at once; of sampled ones an estimate.

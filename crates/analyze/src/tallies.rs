@@ -64,6 +64,9 @@ impl Tallies {
             }
             ends.up_to(event.time_ns, |space| tallies.swapped.ended(space));
             let place = spaces.place_of(&event);
+            if event.kind == EventKind::SwapIn {
+                spaces.note_swap_in();
+            }
             tallies.add(&event, place);
         }
         tallies.add_counted(trace, spaces)?;

@@ -228,8 +228,9 @@ fn bytes_of_others(objects: &[ObjectFacts], chosen: &[usize], run: &RunFacts) ->
         .map(|at| objects[at].resident_bytes())
         .sum();
     // What was never looked at, as its blocks are small, has what the others leave, if it is used again and again.
-    let is_in_use =
-        |object: &ObjectFacts| object.resident_share.is_none() && object.returns >= RETURNS;
+    let is_in_use = |object: &ObjectFacts| {
+        object.resident_share.is_none() && object.returns >= RETURNS && bytes_that_stay(object) == 0
+    };
     let never_seen = others().filter(|&at| is_in_use(&objects[at]));
     let never_seen: u64 = never_seen.map(|at| objects[at].touched_bytes).sum();
     let all_seen: u64 = objects.iter().map(ObjectFacts::resident_bytes).sum();
@@ -388,7 +389,8 @@ fn bytes_that_stay(object: &ObjectFacts) -> u64 {
             let is_there = object.resident_bytes() as f64 >= HALF_RESIDENT * stays as f64;
             if is_there { stays } else { 0 }
         }
-        _ => 0,
+        Some(_) => 0,
+        None => object.never_left_bytes,
     }
 }
 

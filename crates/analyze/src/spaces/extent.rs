@@ -18,6 +18,9 @@ pub(crate) struct Extent {
     pub(crate) allocations: f64,
     /// Whether some of them were sampled.
     pub(crate) sampled: bool,
+    /// Bytes alive at each swap-in of any object, summed up over so many first ones.
+    bytes_at_swap_ins: f64,
+    swap_ins: u64,
 }
 
 /// Bytes, and the allocations that they are of.
@@ -69,6 +72,17 @@ impl Extent {
     /// Most allocations alive at once.
     pub(crate) fn most_alive(&self) -> u64 {
         self.peak_allocations.round() as u64
+    }
+
+    /// How many bytes were alive on average when something swapped in; `None`: nothing did.
+    pub(crate) fn mean_bytes(&self) -> Option<u64> {
+        (self.swap_ins > 0).then(|| (self.bytes_at_swap_ins / self.swap_ins as f64) as u64)
+    }
+
+    /// There have been so many swap-ins.
+    fn pass(&mut self, swap_ins: u64) {
+        self.bytes_at_swap_ins += (swap_ins - self.swap_ins) as f64 * self.live.bytes as f64;
+        self.swap_ins = swap_ins;
     }
 
     /// In how many stretches they lay when most bytes were alive.
@@ -131,25 +145,42 @@ impl Extent {
 
 /// By the objects' numbers.
 #[derive(Default)]
-pub(super) struct Extents(Vec<Extent>);
+pub(super) struct Extents {
+    of_objects: Vec<Extent>,
+    /// Of any object, so far.
+    swap_ins: u64,
+}
 
 impl Extents {
     pub(super) fn of(&mut self, object: usize) -> &mut Extent {
-        if object >= self.0.len() {
-            self.0.resize(object + 1, Extent::default());
+        if object >= self.of_objects.len() {
+            self.of_objects.resize(object + 1, Extent::default());
         }
-        &mut self.0[object]
+        let extent = &mut self.of_objects[object];
+        extent.pass(self.swap_ins);
+        extent
+    }
+
+    /// Something swaps in.
+    pub(super) fn note_swap_in(&mut self) {
+        self.swap_ins += 1;
     }
 
     /// An address space has ended, and all that was in it.
     pub(super) fn end(&mut self, space: u32) {
-        self.0.iter_mut().for_each(|extent| extent.end(space));
+        for extent in &mut self.of_objects {
+            extent.pass(self.swap_ins);
+            extent.end(space);
+        }
     }
 
     /// Of so many objects.
     pub(super) fn into_all(mut self, objects: usize) -> Vec<Extent> {
-        self.0.resize(objects, Extent::default());
-        self.0
+        self.of_objects.resize(objects, Extent::default());
+        for extent in &mut self.of_objects {
+            extent.pass(self.swap_ins);
+        }
+        self.of_objects
     }
 }
 
@@ -178,6 +209,23 @@ mod tests {
         assert_eq!(extents.of(0).live.bytes, 20, "a child's copy");
         extents.of(0).shrink(5, &bytes(10), 0);
         assert_eq!(extents.of(0).live.bytes, 10);
+    }
+
+    #[test]
+    fn the_mean_size_is_that_at_swap_ins() {
+        let mut extents = Extents::default();
+        assert_eq!(extents.of(0).mean_bytes(), None);
+        extents.of(0).grow(1, &bytes(4000), 0);
+        for _ in 0..3 {
+            extents.note_swap_in();
+        }
+        // Another object's changes do not matter.
+        extents.of(1).grow(1, &bytes(100), 0);
+        extents.of(0).shrink(1, &bytes(4000), 0);
+        extents.note_swap_in();
+        extents.end(1);
+        let means: Vec<Option<u64>> = extents.into_all(3).iter().map(Extent::mean_bytes).collect();
+        assert_eq!(means, [Some(3000), Some(25), Some(0)]);
     }
 
     #[test]

@@ -187,6 +187,11 @@ impl Spaces {
         self.place_globals();
     }
 
+    /// Something swaps in: what is alive now counts once in each object's mean size.
+    pub(crate) fn note_swap_in(&mut self) {
+        self.extents.note_swap_in();
+    }
+
     /// The size of each object, as far as it was gone through.
     pub(crate) fn take_extents(&mut self) -> Vec<Extent> {
         std::mem::take(&mut self.extents).into_all(self.catalogue.len())

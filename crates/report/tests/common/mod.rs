@@ -36,6 +36,7 @@ pub(crate) fn object(name: Option<&str>, line: Option<u32>, stall_ns: u64) -> Ob
         },
         type_name: Some("double *".into()),
         bytes: Some(190 << 20),
+        mean_bytes: None,
         allocations: 1,
         most_alive: 1,
         stretches: 1,
