@@ -7,6 +7,7 @@ use pagewise_analyze::ObjectKind;
 use pagewise_analyze::Pattern;
 use pagewise_analyze::PatternFacts;
 use pagewise_analyze::Phase;
+use pagewise_analyze::heap_bytes_of_block;
 use pagewise_report::bytes as bytes_text;
 
 use crate::heat::Heat;
@@ -285,20 +286,14 @@ fn never_left_bytes(object: &Object) -> u64 {
     if !object.sampled || object.resident_share.is_some() {
         return 0;
     }
-    let block_bytes = object.bytes.unwrap_or(0) / object.most_alive.max(1);
-    let bytes = with_room(object.mean_bytes.unwrap_or(0), block_bytes);
+    let block_bytes = (object.bytes.unwrap_or(0) / object.most_alive.max(1)).max(1);
+    let blocks = object.mean_bytes.unwrap_or(0) as f64 / block_bytes as f64;
+    let bytes = (blocks * heap_bytes_of_block(block_bytes) as f64) as u64;
     let left = object.counts.evictions.max(object.counts.swap_ins) * PAGE;
     match left as f64 <= bytes as f64 * HARDLY_ANY {
         true => bytes - left,
         false => 0,
     }
-}
-
-/// What blocks of a size take of the C library's heap (malloc/malloc.c, glibc 2.36): a word before each, in steps of 16, at least 32.
-fn with_room(bytes: u64, block_bytes: u64) -> u64 {
-    let block_bytes = block_bytes.max(1);
-    let room = (block_bytes + 8).next_multiple_of(16).max(32);
-    (bytes as f64 * room as f64 / block_bytes as f64) as u64
 }
 
 fn is_sweep(pattern: Pattern) -> bool {

@@ -214,7 +214,7 @@ impl Targets {
                 others: found.collect(),
             }),
             None => Err(format!(
-                "its allocations come by more than {MOST_PATHS} call paths that have nothing in common"
+                "its allocations have no call path in common, nor up to {MOST_PATHS} by which most of it is made"
             )),
         }
     }

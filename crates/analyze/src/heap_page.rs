@@ -177,11 +177,17 @@ fn unseen_by(sample: &Range, page_bytes: u64, mean_bytes: f64) -> f64 {
     beside_itself.max(stands_for * LEAST)
 }
 
-/// Bytes of the heap that an allocator uses for each that was asked for: pages are full of room, not of what was asked
-/// for. As glibc has it (malloc/malloc.c): a header of 8 bytes, steps of 16, at least 32; others are near that.
+/// Bytes of the heap that an allocator uses for each that was asked for: pages are full of room, not of what was asked for.
 fn room_of_a_byte(range: &Range) -> f64 {
     let bytes = (range.end - range.start).max(1);
-    (bytes + 8).next_multiple_of(16).max(32) as f64 / bytes as f64
+    heap_bytes_of_block(bytes) as f64 / bytes as f64
+}
+
+/// Bytes of the heap that a block of so many bytes takes, as glibc has it (malloc/malloc.c, 2.36): a header of 8 bytes, steps of 16, at least
+/// 32; others are near that.
+pub fn heap_bytes_of_block(bytes: u64) -> u64 {
+    let used = bytes.saturating_add(8).checked_next_multiple_of(16);
+    used.unwrap_or(u64::MAX).max(32)
 }
 
 #[cfg(test)]

@@ -64,6 +64,7 @@ pub use fault_paths::WorstPath;
 pub use findings::Findings;
 pub use findings::analyze;
 pub use findings::analyze_with;
+pub use heap_page::heap_bytes_of_block;
 pub use histogram::Histogram;
 pub use identity::Identity;
 pub use identity::ObjectKind;

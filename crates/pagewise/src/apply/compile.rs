@@ -92,8 +92,12 @@ fn acting_first(
     mut add: impl FnMut(&Rule) -> Result<usize, String>,
 ) -> Vec<Result<usize, String>> {
     let mut order: Vec<usize> = (0..rules.len()).collect();
+    let places: usize = rules
+        .iter()
+        .map(|rule| rule.target.paths().count().max(1))
+        .sum();
     // Their order counts where several fit one call.
-    if rules.len() > wire::FRESH {
+    if places > wire::FRESH {
         order.sort_by_key(|&at| turn(&rules[at], rules));
     }
     let mut sent = vec![Err(String::new()); rules.len()];
@@ -199,17 +203,18 @@ impl Wire {
             let ranges = ranges.iter().map(|range| (range.start, range.end));
             self.ranges.extend(ranges);
         }
-        self.rules.push(sent);
-        let number = self.rules.len();
+        let index = self.rules.len();
+        let mut all = vec![sent];
         for path in others {
             let mut other = wire::PlanRule {
-                same_as: number as u32,
+                same_as: index as u32 + 1,
                 ..sent
             };
             self.add_path(path, &mut other)?;
-            self.rules.push(other);
+            all.push(other);
         }
-        Ok(number - 1)
+        self.rules.append(&mut all);
+        Ok(index)
     }
 
     fn add_path(&mut self, path: &[Frame], sent: &mut wire::PlanRule) -> Result<(), String> {
