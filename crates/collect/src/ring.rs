@@ -57,6 +57,9 @@ pub(crate) struct MappedArray {
     words: usize,
 }
 
+// SAFETY: the mapping belongs to this value alone, and any thread may read it.
+unsafe impl Send for MappedArray {}
+
 impl MappedArray {
     pub(crate) fn new(map: BorrowedFd<'_>, words: usize) -> Result<Self, CollectError> {
         // SAFETY: a fresh mapping at an address of the kernel's choice; no existing memory is touched.

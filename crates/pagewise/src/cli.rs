@@ -130,8 +130,8 @@ pub(crate) struct RecordArguments {
     /// Unwind every fault's stack in full, and count where that differs from the path it was recognized by (slow)
     #[arg(long, hide_short_help = true)]
     pub(crate) check_call_paths: bool,
-    /// Also record which pages are accessed, about once in SECONDS [default: 1] or as rarely as it costs the program at most
-    /// 0.5 % of its time; needs the sensor faults
+    /// Also record which pages are accessed, about once in SECONDS [default: 1] or as rarely as --access-cost says; needs the
+    /// sensor faults
     #[arg(
         long,
         value_name = "SECONDS",
@@ -140,6 +140,17 @@ pub(crate) struct RecordArguments {
         default_missing_value = "1"
     )]
     pub(crate) access: Option<AccessInterval>,
+    /// How much of the run's time clearing and looking at accessed bits may take. Swap-ins with other memory (report --what-if, plan)
+    /// are predicted better with 2: many looks in a run of seconds. The processor takes about as long again, or more in a guest,
+    /// to set the bits
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value = "0.5",
+        requires = "access",
+        allow_negative_numbers = true
+    )]
+    pub(crate) access_cost: AccessCost,
     /// Also record how files are read and written: each call with its call path, file, place and latency, and what the page
     /// cache keeps of it; or only sums of them. With --sensors none nothing else is recorded; without root, the C library's calls
     /// only, and nothing of the page cache
@@ -261,6 +272,22 @@ impl std::str::FromStr for AccessInterval {
     }
 }
 
+/// What recording accesses may cost, as a share of the time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct AccessCost(pub(crate) f64);
+
+impl std::str::FromStr for AccessCost {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let percent = text.trim_end_matches('%').parse().ok();
+        percent
+            .filter(|percent: &f64| (0.01..=20.0).contains(percent))
+            .map(|percent| Self(percent / 100.0))
+            .ok_or_else(|| format!("{text:?} is no percentage from 0.01 to 20"))
+    }
+}
+
 #[derive(Debug, Args)]
 #[command(after_help = REPORT_EXAMPLES)]
 pub(crate) struct ReportArguments {
@@ -376,6 +403,16 @@ mod tests {
         assert_eq!(interval("0.05"), Ok(Duration::from_millis(50)));
         for wrong in ["", "0", "-1", "0.001", "nan", "inf", "1e9", "1s"] {
             assert!(interval(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn what_accesses_may_cost_is_a_percentage() {
+        let share = |text: &str| text.parse().map(|AccessCost(share)| share);
+        assert_eq!(share("2"), Ok(0.02));
+        assert_eq!(share("0.5%"), Ok(0.005));
+        for wrong in ["", "0", "-1", "21", "nan", "inf", "much"] {
+            assert!(share(wrong).is_err(), "{wrong:?}");
         }
     }
 

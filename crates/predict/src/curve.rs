@@ -162,7 +162,7 @@ pub struct Model {
     most_pages: u64,
     limit_bytes: Option<u64>,
     swap_ins: u64,
-    /// Run time without waiting for swap-ins and reclaim, ns.
+    /// Run time without waiting for swap-ins and reclaim, and without what being looked at took, ns.
     own_ns: Option<u64>,
     swap_in_ns: Option<f64>,
     reclaim_ns: Option<u64>,
@@ -239,7 +239,7 @@ impl Model {
             most_pages: account.most,
             limit_bytes,
             swap_ins: history.swap_ins,
-            own_ns: wall_ns.map(|wall| wall.saturating_sub(waited.all_ns())),
+            own_ns: wall_ns.map(|wall| wall.saturating_sub(waited.all_ns() + history.clock.lost())),
             swap_in_ns: waited.swap_in_ns(),
             reclaim_ns: waited.reclaim_ns,
             costs: waited.costs(),

@@ -8,6 +8,7 @@ use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
 use crate::clock::Clock;
+use crate::losses;
 use crate::scans;
 use crate::touches::Touches;
 
@@ -65,7 +66,9 @@ impl History {
         }
         events.sort_by_key(|event| event.0);
         let faults = events.iter().filter(|event| event.3 == What::Faulted);
-        let clock = Clock::new(faults.clone().map(|event| (event.0, event.1)));
+        let came: Vec<u64> = faults.clone().map(|event| event.0).collect();
+        let clock = Clock::new(faults.clone().map(|event| (event.0, event.1)))
+            .with_losses(&losses::find(trace, &came)?);
         let swap_ins = faults.count() as u64;
         let own = events.iter().map(|event| (clock.own(event.0), event.3));
         let touches = Touches::new(own.collect());

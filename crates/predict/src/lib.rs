@@ -24,6 +24,7 @@ mod error;
 mod history;
 mod looked_rounds;
 mod looks;
+mod losses;
 mod objects;
 mod pace;
 mod periods;

@@ -41,8 +41,9 @@ struct Region {
     looks: f64,
     together: f64,
     longest: f64,
-    /// Of all pages, and of each look as a whole.
-    of_pages: Waits,
+    /// By how much likelier, as a natural logarithm, rounds are than accesses at random: of each look, whose rounds or rates are its own.
+    evidence: f64,
+    /// Of each look as a whole.
     of_looks: Waits,
 }
 
@@ -60,26 +61,26 @@ impl Region {
         self.together += f64::from(u8::from(waits.iter().any(|wait| wait.pages > MOSTLY)));
         self.longest = self.longest.max(look.interval());
         for wait in waits.iter() {
-            let share = wait.pages;
-            self.of_looks.add((wait.from, wait.to), share);
-            self.of_pages.add((wait.from, wait.to), share * accessed);
+            self.of_looks.add((wait.from, wait.to), wait.pages);
         }
+        let of_pages = waits.times(accessed);
+        let round = of_pages.round(look.interval());
+        self.evidence += round.map_or(0.0, |(_, likelihood)| {
+            likelihood - of_pages.rate(look.interval()).1
+        });
     }
 
     /// Its pages are accessed one soon after the other: each look finds them together, and not all between the same glances.
     fn is_in_order(&self) -> bool {
-        let before_first = self.of_looks.iter().filter(|wait| wait.from == 0.0);
-        let before_first: f64 = before_first.map(|wait| wait.pages).sum();
-        let at_times = (1.0 - MOSTLY)..MOSTLY;
+        let most = self.of_looks.most_at_a_time();
         self.looks >= LEAST_LOOKS
             && self.together >= self.looks * MOSTLY_TOGETHER
-            && at_times.contains(&(before_first / self.looks))
+            && most < self.looks * MOSTLY
     }
 
     /// Rounds, in no order, are likelier than accesses at random.
     fn is_in_no_order(&self) -> bool {
-        let round = self.of_pages.round(self.longest);
-        round.is_some_and(|(_, likelihood)| likelihood > self.of_pages.rate(self.longest).1 + SURE)
+        self.evidence > SURE
     }
 
     /// How long its rounds are: as long as most, if that may be.
@@ -106,7 +107,11 @@ impl RoundsOfRegions {
         let mut regions: HashMap<u64, Region, RandomState> = HashMap::default();
         for look in looks()? {
             let look = look?;
-            regions.entry(look.region).or_default().add(&look);
+            match regions.get_mut(&look.region) {
+                Some(region) => region.add(&look),
+                // While it is filled, it is not gone through as later.
+                None => _ = regions.insert(look.region, Region::default()),
+            }
         }
         regions.retain(|_, region| region.is_in_order() || region.is_in_no_order());
         // Few looks tell little of how long the rounds of one region are, but most are gone through in the same.

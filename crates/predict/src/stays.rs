@@ -361,7 +361,11 @@ impl Stays<'_> {
         let after = first.after.max(look.cleared);
         let uncertain = first.by.saturating_sub(after) as f64;
         let waited = match rates.in_rounds {
-            true => self.random.uniform() * uncertain.min(1.0 / rates.accessed),
+            // Within a round of the clearing it came.
+            true => {
+                let left = 1.0 / rates.accessed - after.saturating_sub(look.cleared) as f64;
+                self.random.uniform() * uncertain.min(left.max(1.0))
+            }
             false => self.random.exponential_below(rates.accessed, uncertain),
         };
         let at = after as f64 + waited;
@@ -413,12 +417,14 @@ impl Stays<'_> {
         let stay = &mut self.stays[page as usize];
         let interval = (look.at - look.cleared).max(1) as f64;
         let often = |share: f64| -(1.0 - share).max(1e-3).ln() / interval;
-        let before = stay.share.unwrap_or(1.0 - (-around * interval).exp());
+        let of_others = 1.0 - (-around * interval).exp();
+        let before = stay.share.unwrap_or(of_others);
         let share = (before + 1.0) / 2.0;
         stay.share = Some(share);
         match before > ALWAYS || often(before) * waited < MUCH_SOONER {
             true => (REGION_COUNTS + 1.0) / (REGION_COUNTS / rates.accessed + waited).max(1.0),
-            false => often(share),
+            // Few looks scatter, and the logarithm makes more of what is above than of what is below.
+            false => often((share + of_others) / 2.0),
         }
     }
 }

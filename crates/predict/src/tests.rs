@@ -35,10 +35,10 @@ const SCANNED: usize = 2;
 /// accesses. As reclaim clears bits too, two pages' for each page that comes in, so do the looks miss some; they clear none
 /// that the policy sees.
 fn record(string: &[u64], frames: u32, look_each: usize) -> (History, Vec<Look>) {
-    // As recorded: after a 256th and a 16th of the interval.
+    // As recorded: glances at growing distances, then the look.
     let glances: Vec<usize> = match look_each {
         NEVER => vec![],
-        _ => [256, 16, 1]
+        _ => [256, 64, 16, 4, 1]
             .map(|share| look_each / share)
             .into_iter()
             .filter(|&at| at > 0)

@@ -1,6 +1,8 @@
 //! How long pages waited for their first access after their bits had been cleared, as far as glances tell; and what that says: that they are
 //! accessed at random, or once a round.
 
+use std::collections::BTreeMap;
+
 /// By how much likelier, as a natural logarithm, a rate must be than none to be believed, and rounds than accesses at random.
 pub(crate) const SURE: f64 = 3.0;
 /// Of pages that are gone through in rounds, so many come at some other time.
@@ -43,6 +45,15 @@ impl Waits {
         }
     }
 
+    /// So many times as many pages.
+    pub(crate) fn times(&self, times: f64) -> Self {
+        let more = |wait: &Wait| Wait {
+            pages: wait.pages * times,
+            ..*wait
+        };
+        Self(self.0.iter().map(more).collect())
+    }
+
     /// All times together.
     pub(crate) fn sum(&self) -> f64 {
         let waits = self.0.iter();
@@ -53,6 +64,16 @@ impl Waits {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Wait> {
         self.0.iter()
+    }
+
+    /// How many came within the octave in which most did: glances of many looks are not at quite the same times.
+    pub(crate) fn most_at_a_time(&self) -> f64 {
+        let mut octaves: BTreeMap<i32, f64> = BTreeMap::new();
+        for wait in &self.0 {
+            let octave = wait.to.max(1.0).log2().round() as i32;
+            *octaves.entry(octave).or_default() += wait.pages;
+        }
+        octaves.into_values().fold(0.0, f64::max)
     }
 
     /// Whether all may have come within a round of this length, but for a few.

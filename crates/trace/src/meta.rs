@@ -72,6 +72,9 @@ pub struct Meta {
     /// What page walks and first touches cost there, measured when the recording began; `None`: it was not, or in recordings older than this
     /// key.
     pub huge_pages: Option<HugePageCosts>,
+    /// What it takes to set an accessed bit that was cleared, measured there when the recording began: ns of processor time. `None`: it was
+    /// not, or in recordings older than this key.
+    pub set_accessed_ns: Option<f64>,
     /// How many threads of the program ran at a time on average, while its accessed bits were looked at; `None`: not known.
     pub running_threads: Option<f64>,
     /// Kernel counters at the run's begin and end.

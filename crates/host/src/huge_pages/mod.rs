@@ -17,6 +17,7 @@ pub use areas::switched_off;
 pub use costs::Costs;
 pub use costs::Touch;
 pub use costs::costs;
+pub use costs::set_accessed_ns;
 pub use fragmentation::fragmentation;
 pub use probe::Features;
 pub use probe::features;

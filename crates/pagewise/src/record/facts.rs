@@ -115,6 +115,7 @@ pub(super) fn meta(
             None => trace::Sampling::default(),
         },
         huge_pages: sensors.huge_page_costs,
+        set_accessed_ns: sensors.set_accessed_ns,
         ..trace::Meta::default()
     }
 }

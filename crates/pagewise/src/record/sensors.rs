@@ -36,6 +36,7 @@ use super::unprivileged::Unprivileged;
 use super::unprivileged::is_lack_of_privilege;
 use super::unprivileged::setcap;
 use super::waits;
+use crate::cli::AccessCost;
 use crate::cli::AccessInterval;
 use crate::cli::RecordArguments;
 use crate::failure::Failure;
@@ -64,6 +65,7 @@ pub(super) struct Sensors {
     pub(super) accesses: Option<Accesses>,
     /// Measured where accesses are recorded: before the program begins, which it would disturb.
     pub(super) huge_page_costs: Option<HugePageCosts>,
+    pub(super) set_accessed_ns: Option<f64>,
     pub(super) swap_is_slow: bool,
     /// What the program may have.
     memory_bytes: u64,
@@ -118,6 +120,7 @@ impl Sensors {
             calls_since: None,
             accesses: None,
             huge_page_costs: None,
+            set_accessed_ns: None,
             swap_is_slow: Setting::swap_is_slow(),
             memory_bytes: setting.memory_bytes(),
             waiting_since: None,
@@ -241,7 +244,10 @@ impl Sensors {
         let (walk_shares, why) = WalkShares::find();
         self.state("page_walks", why.as_deref().unwrap_or("on"));
         self.huge_page_costs = huge_page_costs();
-        self.accesses = Some(Accesses::new(sensor, shortest, page_bytes(), walk_shares));
+        self.set_accessed_ns = pagewise_host::huge_pages::set_accessed_ns();
+        let AccessCost(share) = arguments.access_cost;
+        let accesses = Accesses::new(sensor, shortest, share, page_bytes(), walk_shares);
+        self.accesses = Some(accesses);
         Ok(())
     }
 

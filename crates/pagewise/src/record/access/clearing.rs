@@ -21,7 +21,10 @@ const LONGEST_LOOK_OF_A_MANAGER: Duration = Duration::from_secs(4);
 pub(super) struct Cleared {
     pub(super) pid: u32,
     pub(super) pages: Pages,
+    /// When all were,
     pub(super) at_ns: u64,
+    /// and how long that took: one after the other, by address.
+    pub(super) took: Duration,
     /// Its processor time then.
     pub(super) ran_ns: Option<u64>,
     /// What glances found accessed since, by the regions' addresses.
@@ -44,6 +47,13 @@ pub(super) struct Clearing {
 }
 
 impl Cleared {
+    /// From the clearing of a page's bit to a walk that begins at `time_ns` and takes so long: both go by address, and this share of the pages
+    /// in memory lies before it.
+    pub(super) fn interval_ns(&self, share: f64, time_ns: u64, walk: Duration) -> u64 {
+        let after = (1.0 - share) * self.took.as_nanos() as f64 + share * walk.as_nanos() as f64;
+        time_ns.saturating_sub(self.at_ns) + after as u64
+    }
+
     /// What a glance saw accessed was, though the kernel may have cleared its bit since.
     pub(super) fn with_glances(&self, mut region: Region) -> Region {
         if let Some(glanced) = self.accessed.get(&region.address) {
@@ -52,9 +62,17 @@ impl Cleared {
         }
         region
     }
+
+    /// The region with those pages only that no glance before has seen accessed.
+    pub(super) fn what_is_new(&mut self, mut region: Region) -> Region {
+        let before = self.accessed.entry(region.address).or_default();
+        region.accessed = both(&region.accessed, before, |now, before| now & !before);
+        *before = both(before, &region.accessed, |before, new| before | new);
+        region
+    }
 }
 
-pub(super) fn both(one: &PageSet, other: &PageSet, join: impl Fn(u64, u64) -> u64) -> PageSet {
+fn both(one: &PageSet, other: &PageSet, join: impl Fn(u64, u64) -> u64) -> PageSet {
     std::array::from_fn(|word| join(one[word], other[word]))
 }
 
@@ -71,13 +89,15 @@ pub(super) fn clear(processes: &[u32]) -> Clearing {
             }
             _ => Ok((pages, clear_accessed(pid)?)),
         });
+        let cost = processor_time().saturating_sub(processor);
         clearing.took += begun.elapsed();
-        clearing.cost += processor_time().saturating_sub(processor);
+        clearing.cost += cost;
         match cleared {
             Ok((Some(pages), true)) => clearing.cleared.push(Cleared {
                 pid,
                 pages,
                 at_ns: Clocks::now().monotonic_ns,
+                took: cost,
                 ran_ns: process::processor_ns(pid),
                 accessed: HashMap::new(),
             }),
@@ -127,12 +147,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_glanced_counts_while_it_is_in_memory() {
+    fn what_was_glanced_counts_while_it_is_in_memory_since_its_own_clearing() {
         let glanced = [0b1110, 0, 0, 0, 0, 0, 0, 1];
         let cleared = Cleared {
             pid: std::process::id(),
             pages: Pages::open(std::process::id()).unwrap().unwrap(),
-            at_ns: 0,
+            at_ns: 1000,
+            took: Duration::from_nanos(400),
             ran_ns: None,
             accessed: HashMap::from([(2 << 20, glanced)]),
         };
@@ -145,5 +166,11 @@ mod tests {
         assert_eq!(cleared.with_glances(region(2 << 20)).accessed[0], 0b0111);
         assert_eq!(cleared.with_glances(region(2 << 20)).accessed[7], 0);
         assert_eq!(cleared.with_glances(region(4 << 20)), region(4 << 20));
+        let mut cleared = cleared;
+        assert_eq!(cleared.what_is_new(region(2 << 20)).accessed[0], 0b0001);
+        assert_eq!(cleared.what_is_new(region(2 << 20)).accessed[0], 0);
+        let walk = Duration::from_nanos(100);
+        let times = [0.0, 0.25, 1.0].map(|share| cleared.interval_ns(share, 5000, walk));
+        assert_eq!(times, [4400, 4325, 4100]);
     }
 }

@@ -2,10 +2,11 @@
 //!
 //! Clearing holds up the program's faults, so the time spent on both is kept below a share of the run: the interval
 //! grows with what the last round cost, and a round begins only when its expected cost fits into what may be spent by
-//! then. Clearing first waits for faults under way, which may take as long as a slow swap device; so it is done by a
-//! thread of its own, draining goes on, and not the time but the processor time counts. A walk holds up nobody.
+//! then. Clearing first waits for faults under way, which may take as long as a slow swap device; so each round is gone by a
+//! thread of its own, draining goes on, and not the time but the processor time counts.
 
 mod clearing;
+mod round;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,6 +15,7 @@ use std::time::Duration;
 use std::time::Instant;
 
 use pagewise_collect::AccessSensor;
+use pagewise_collect::CollectError;
 use pagewise_collect::SwapSensor;
 use pagewise_collect::access::PageSet;
 use pagewise_collect::access::Region;
@@ -23,48 +25,35 @@ use pagewise_host::process;
 use pagewise_trace as trace;
 use pagewise_trace::TraceWriter;
 
-use clearing::Cleared;
-use clearing::Clearing;
 use clearing::Watched;
-use clearing::both;
-use clearing::clear;
-use clearing::processor_time;
+use round::Round;
+use round::Seen;
+use round::Terms;
+use round::go_round;
 
-use super::facts::Clocks;
 use super::page_walks::WalkShares;
 use crate::failure::Failure;
 use crate::output::tell;
 
-/// One part in so many of the run's time is spent on clearing and looking: 0.5 %.
-const BUDGET: u32 = 200;
 /// What a round costs before one was measured: for each process, and for each of its resident base pages.
 const FIRST_COST_OF_PROCESS: Duration = Duration::from_millis(1);
 const FIRST_COST_OF_PAGE_NS: u64 = 25;
 /// Each takes a descriptor. Of more processes, the first ones are looked at.
 const MOST_PROCESSES: usize = 256;
 
-/// Between clearing and looking it is glanced after this share of the interval, and after sixteen times as long: how soon a
-/// page was accessed tells how often it is.
-const FIRST_GLANCE: u32 = 256;
-const NEXT_GLANCE: u32 = 16;
-
 enum Phase {
     Resting,
-    Clearing(JoinHandle<Clearing>),
-    Waiting {
-        cleared: Vec<Cleared>,
-        since: Instant,
-        /// When to glance next, after `since`.
-        glance: Duration,
-        until: Instant,
-    },
+    Going(JoinHandle<Round>),
     /// It was refused.
     Stopped,
 }
 
 pub(super) struct Accesses {
-    sensor: AccessSensor,
+    /// `None` while a round has it.
+    sensor: Option<AccessSensor>,
     shortest: Duration,
+    /// So much of the run's time may be spent on clearing and looking, and as much on glances.
+    share: f64,
     /// Intervals are so many times as long.
     pace: u32,
     page_bytes: u64,
@@ -92,12 +81,14 @@ impl Accesses {
     pub(super) fn new(
         sensor: AccessSensor,
         shortest: Duration,
+        share: f64,
         page_bytes: u64,
         walk_shares: WalkShares,
     ) -> Self {
         Self {
-            sensor,
+            sensor: Some(sensor),
             shortest,
+            share,
             pace: 1,
             page_bytes,
             began: Instant::now(),
@@ -133,72 +124,77 @@ impl Accesses {
     ) -> Result<Option<String>, Failure> {
         let mut refused = None;
         self.phase = match std::mem::replace(&mut self.phase, Phase::Stopped) {
-            Phase::Clearing(thread) if thread.is_finished() => {
-                let clearing = thread.join().unwrap_or_default();
-                self.clear += clearing.cost;
-                self.clear_took += clearing.took;
-                self.skipped_processes += clearing.refusals;
-                match clearing.refused {
-                    // One of several may be another user's.
-                    Some(error) if clearing.cleared.is_empty() => {
-                        let why = error.to_string();
-                        tell!("pagewise: accesses are no longer recorded: {why}");
-                        refused = Some(why);
+            Phase::Going(thread) if thread.is_finished() => match thread.join() {
+                Ok(round) => match self.take(round, faults, writer)? {
+                    None => Phase::Resting,
+                    why => {
+                        refused = why;
                         Phase::Stopped
                     }
-                    _ if clearing.cleared.is_empty() => {
-                        self.watched.is_so(clearing.watched);
-                        Phase::Resting
-                    }
-                    _ => {
-                        self.watched.is_over();
-                        let (since, interval) = (Instant::now(), self.interval(clearing.cost));
-                        Phase::Waiting {
-                            cleared: clearing.cleared,
-                            since,
-                            glance: interval / FIRST_GLANCE,
-                            until: since + interval,
-                        }
-                    }
+                },
+                Err(_) => {
+                    refused = Some("the thread that looks has failed".to_owned());
+                    Phase::Stopped
                 }
-            }
-            Phase::Waiting {
-                mut cleared,
-                since,
-                glance,
-                until,
-            } if Instant::now() < until => {
-                let mut next = glance;
-                if since.elapsed() >= glance {
-                    self.glance(&mut cleared, faults, writer)?;
-                    while next <= since.elapsed() {
-                        next *= NEXT_GLANCE;
-                    }
-                }
-                Phase::Waiting {
-                    cleared,
-                    since,
-                    glance: next,
-                    until,
-                }
-            }
-            Phase::Waiting { cleared, .. } => {
-                self.look(&cleared, faults, writer)?;
-                let cost = self.clear + self.walk - self.spent_before_round;
-                self.last = Some((cost, self.resident_bytes));
-                Phase::Resting
-            }
+            },
             phase => phase,
         };
         if matches!(self.phase, Phase::Resting)
             && let Err(error) = self.start_round(processes())
         {
-            let why = format!("no thread can be started to clear accessed bits: {error}");
-            tell!("pagewise: accesses are no longer recorded: {why}");
             self.phase = Phase::Stopped;
-            refused = Some(why);
+            refused = Some(format!(
+                "no thread can be started to clear accessed bits: {error}"
+            ));
+        }
+        if let Some(why) = &refused {
+            tell!("pagewise: accesses are no longer recorded: {why}");
         }
         Ok(refused)
+    }
+
+    /// Writes what a round has seen. Returns why there can be no other.
+    fn take(
+        &mut self,
+        round: Round,
+        faults: &SwapSensor,
+        writer: &mut TraceWriter,
+    ) -> Result<Option<String>, Failure> {
+        let clearing = &round.clearing;
+        self.clear += clearing.cost;
+        self.clear_took += clearing.took;
+        self.skipped_processes += clearing.refusals;
+        if clearing.cleared.is_empty() {
+            self.sensor = Some(round.sensor);
+            self.watched.is_so(clearing.watched);
+            // One of several may be another user's.
+            return Ok(clearing.refused.as_ref().map(CollectError::to_string));
+        }
+        self.watched.is_over();
+        for seen in &round.glances {
+            write_glance(seen, faults, writer)?;
+        }
+        self.glances += round.glanced;
+        if let Some(error) = round.failed {
+            return Err(error.into());
+        }
+        self.walk += round.looked;
+        self.count_running(&round.looks);
+        let mut saw_any = false;
+        for seen in &round.looks {
+            saw_any |= self.write_look(seen, faults, writer)?;
+        }
+        // Processes that ended in the meantime were not looked at.
+        self.looks += u64::from(saw_any);
+        let cost = self.clear + self.walk - self.spent_before_round;
+        self.last = Some((cost, self.resident_bytes));
+        self.sensor = Some(round.sensor);
+        Ok(None)
+    }
+
+    /// What clearing and looking may have taken by now.
+    fn allowed(&self) -> Duration {
+        self.began.elapsed().mul_f64(self.share)
     }
 
     /// Fails where a limit of processes refuses a thread.
@@ -218,14 +214,24 @@ impl Accesses {
             resident_bytes / self.page_bytes,
             processes.len() as u32,
         );
-        if self.clear + self.walk + expected > self.began.elapsed() / BUDGET {
+        if self.clear + self.walk + expected > self.allowed() {
             return Ok(());
         }
         self.skipped_processes += skipped as u64;
         self.resident_bytes = resident_bytes;
         self.spent_before_round = self.clear + self.walk;
-        let clearing = std::thread::Builder::new().spawn(move || clear(&processes))?;
-        self.phase = Phase::Clearing(clearing);
+        let Some(sensor) = self.sensor.take() else {
+            return Ok(());
+        };
+        let terms = Terms {
+            shortest: self.shortest,
+            share: self.share,
+            last: self.last.map(|(cost, _)| cost),
+            pace: self.pace,
+            glances: self.allowed().saturating_sub(self.glances),
+        };
+        let going = move || go_round(sensor, &processes, terms);
+        self.phase = Phase::Going(std::thread::Builder::new().spawn(going)?);
         Ok(())
     }
 
@@ -234,107 +240,34 @@ impl Accesses {
         self.pace = pace;
     }
 
-    /// So long that what a round costs has been earned when it is over, and the next one can follow at once. The first one is shorter, so that
-    /// something is known of a program that soon ends, and the second one waits instead.
-    fn interval(&self, clear_cost: Duration) -> Duration {
-        let earned = match self.last {
-            Some((cost, _)) => clear_cost.max(cost) * BUDGET,
-            None => clear_cost * (BUDGET / 4),
+    /// What was all in memory at the look; whether that is anything.
+    fn write_look(
+        &mut self,
+        seen: &Seen,
+        faults: &SwapSensor,
+        writer: &mut TraceWriter,
+    ) -> Result<bool, Failure> {
+        let Walked::Whole { changed } = seen.walked else {
+            return Ok(false); // it ended, or became another program
         };
-        earned.max(self.shortest).saturating_mul(self.pace)
-    }
-
-    /// Looks which pages were accessed first since the last glance. It holds up nobody, and costs no more than clearing and
-    /// looking may.
-    fn glance(
-        &mut self,
-        cleared: &mut [Cleared],
-        faults: &SwapSensor,
-        writer: &mut TraceWriter,
-    ) -> Result<(), Failure> {
-        let expected = self.walk.checked_div(self.looks as u32).unwrap_or_default();
-        if self.glances + expected > self.began.elapsed() / BUDGET {
-            return Ok(());
+        self.changed_regions += changed;
+        let Some(space) = faults.space_of(seen.mm)? else {
+            return Ok(false);
+        };
+        self.walk_shares.count(seen.pid, space);
+        for (region, interval_ns) in seen.rows() {
+            writer
+                .accesses
+                .push(row(region, seen.time_ns, interval_ns, space))?;
         }
-        let time_ns = Clocks::now().monotonic_ns;
-        for memory in cleared {
-            let processor = processor_time();
-            let mut fresh = Vec::new();
-            let accessed = &mut memory.accessed;
-            let (_, mm) = self.sensor.walk(&memory.pages, |region| {
-                let before = accessed.entry(region.address).or_default();
-                let new = both(&region.accessed, before, |now, before| now & !before);
-                if pages_in(&new) > 0 {
-                    *before = both(before, &new, |before, new| before | new);
-                    fresh.push((region.address, new));
-                }
-            })?;
-            self.glances += processor_time().saturating_sub(processor);
-            let Some(space) = faults.space_of(mm)? else {
-                continue;
-            };
-            for (address, new) in fresh {
-                let pages = pages_in(&new);
-                writer.glances.push(trace::Glance {
-                    time_ns,
-                    interval_ns: time_ns.saturating_sub(memory.at_ns),
-                    space,
-                    address,
-                    pages,
-                    map: (pages != 512).then(|| digits(&new)),
-                })?;
-            }
-        }
-        Ok(())
-    }
-
-    fn look(
-        &mut self,
-        cleared: &[Cleared],
-        faults: &SwapSensor,
-        writer: &mut TraceWriter,
-    ) -> Result<(), Failure> {
-        let time_ns = Clocks::now().monotonic_ns;
-        let mut regions = Vec::new();
-        let mut saw_any = false;
-        self.count_running(cleared, time_ns);
-        for memory in cleared {
-            regions.clear();
-            let processor = processor_time();
-            let (walked, mm) = self.sensor.walk(&memory.pages, |region| {
-                regions.push(memory.with_glances(region))
-            })?;
-            self.walk += processor_time().saturating_sub(processor);
-            let Walked::Whole { changed } = walked else {
-                continue; // it ended, or became another program
-            };
-            self.changed_regions += changed;
-            let Some(space) = faults.space_of(mm)? else {
-                continue;
-            };
-            self.walk_shares.count(memory.pid, space);
-            let interval_ns = time_ns.saturating_sub(memory.at_ns);
-            saw_any |= !regions.is_empty();
-            for region in &regions {
-                writer
-                    .accesses
-                    .push(row(region, time_ns, interval_ns, space))?;
-            }
-        }
-        // Processes that ended in the meantime were not looked at.
-        self.looks += u64::from(saw_any);
-        Ok(())
+        Ok(!seen.regions.is_empty())
     }
 
     /// Of those that have not ended meanwhile.
-    fn count_running(&mut self, cleared: &[Cleared], time_ns: u64) {
-        let ran = |memory: &Cleared| process::processor_ns(memory.pid)?.checked_sub(memory.ran_ns?);
-        let ran: Vec<u64> = cleared.iter().filter_map(ran).collect();
-        let since = cleared.iter().map(|memory| memory.at_ns).min();
-        if let Some(since) = since.filter(|_| !ran.is_empty()) {
-            self.ran.0 += ran.iter().sum::<u64>();
-            self.ran.1 += time_ns.saturating_sub(since);
-        }
+    fn count_running(&mut self, looks: &[Seen]) {
+        let ran: Vec<(u64, u64)> = looks.iter().filter_map(|seen| seen.ran_ns).collect();
+        self.ran.0 += ran.iter().map(|ran| ran.0).sum::<u64>();
+        self.ran.1 += ran.iter().map(|ran| ran.1).max().unwrap_or(0);
     }
 
     /// How many threads ran at a time on average; `None`: nothing was looked at.
@@ -395,6 +328,27 @@ fn expected_cost(
                 + Duration::from_nanos(resident_pages * FIRST_COST_OF_PAGE_NS)
         }
     }
+}
+
+/// What was first seen accessed at a glance.
+fn write_glance(seen: &Seen, faults: &SwapSensor, writer: &mut TraceWriter) -> Result<(), Failure> {
+    let Some(space) = faults.space_of(seen.mm)? else {
+        return Ok(());
+    };
+    for (region, interval_ns) in seen.rows() {
+        let pages = pages_in(&region.accessed);
+        if pages > 0 {
+            writer.glances.push(trace::Glance {
+                time_ns: seen.time_ns,
+                interval_ns,
+                space,
+                address: region.address,
+                pages,
+                map: (pages != 512).then(|| digits(&region.accessed)),
+            })?;
+        }
+    }
+    Ok(())
 }
 
 fn row(region: &Region, time_ns: u64, interval_ns: u64, space: u32) -> trace::Access {
