@@ -65,6 +65,30 @@ fn hot_half_and_cold_objects_are_told_apart() {
 }
 
 #[test]
+fn with_more_to_spend_looks_are_as_frequent_as_wished_and_glances_come_soon() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = tempdir().expect("a folder");
+    compile(folder.path(), "temperature.c");
+    let options = "--access=0.1 --access-cost 10";
+    record(folder.path(), options, "./temperature 3").expect_code(0);
+    machine.assert_restored();
+    let report = report(folder.path());
+    let looks = report["working_set"].as_array().expect("a list").len();
+    assert!(looks >= 10, "{looks} in 3 s");
+    let duty = report["cost"]["access_duty"].as_f64().expect("a number");
+    assert!(duty <= 0.1, "{duty}");
+    let trace = Trace::open(&folder.path().join("pagewise.data")).expect("opened");
+    let glances = trace.glances().expect("a table");
+    let soonest = glances.map(|row| row.expect("a row").interval_ns).min();
+    // Due after a 256th of 0.1 s; what is cleared takes some time, too.
+    assert!(soonest.expect("glances") < 10_000_000, "{soonest:?}");
+    let set_ns = trace.meta().set_accessed_ns.expect("measured");
+    assert!(set_ns > 0.0, "{set_ns}");
+}
+
+#[test]
 fn swapped_and_resident_pages_are_those_of_the_program() {
     let Some(machine) = Machine::reserve() else {
         return;
