@@ -18,6 +18,8 @@ const PAGES: usize = 512;
 
 /// Of a region's pages, so many are accessed where all are.
 pub(crate) const MOSTLY: f64 = 0.9;
+/// So large a part of a region's pages tells for all.
+const LEAST_WHOLE: f64 = 1.0 / 16.0;
 /// Pages are hot that are accessed more often than this in an interval.
 const HOT: f64 = 16.0;
 /// Of pages that are accessed more often in an interval, nearly all were before the first glance, and how often is not told any more.
@@ -43,7 +45,8 @@ pub(crate) struct First {
 }
 
 impl Look {
-    /// How often its pages are accessed; of those for which `is_whole`: in memory all the time. `None`: there are none.
+    /// How often its pages are accessed; of those for which `is_whole`: in memory all the time. `None`: too few are, so that they may be what
+    /// came just when bits were cleared.
     pub(crate) fn rates(
         &self,
         rounds: &RoundsOfRegions,
@@ -59,7 +62,7 @@ impl Look {
                 waits.add(self.wait_of(first), 1.0);
             }
         }
-        if pages == 0.0 {
+        if pages == 0.0 || pages < self.pages.len() as f64 * LEAST_WHOLE {
             return None;
         }
         let any = accessed / (waits.sum() + (pages - accessed) * interval).max(1.0);

@@ -33,6 +33,8 @@ pub(crate) const MOST: f64 = 4e6;
 const REGION_COUNTS: f64 = 8.0;
 /// The share of looks that tells that a page is accessed all the time: how often is to be told by glances.
 const ALWAYS: f64 = 0.9;
+/// The time of a clearing is known to such a part of an interval.
+const ABOUT: u64 = 16;
 /// The chance of an access so soon that tells that the page is now accessed more often than before.
 const MUCH_SOONER: f64 = 0.05;
 /// How often a page is taken to be accessed that was not while it was looked, in as much time.
@@ -186,9 +188,13 @@ fn first_faults(history: &History) -> Vec<Option<u64>> {
 
 impl Stays<'_> {
     fn look(&mut self, look: &Look) {
+        // When the bits of each were cleared is known about only, and what came just then is accessed.
+        let before = look
+            .cleared
+            .saturating_sub((look.at - look.cleared) / ABOUT);
         let is_whole = |page: u32| {
             let stay = &self.stays[page as usize];
-            stay.here && stay.since < look.cleared
+            stay.here && stay.since < before
         };
         let rates = look.rates(self.rounds, is_whole);
         for &(page, first) in &look.pages {
@@ -197,7 +203,7 @@ impl Stays<'_> {
             if is_known || !self.is_sampled[page as usize] {
                 continue;
             }
-            let is_whole = stay.since < look.cleared;
+            let is_whole = stay.since < before;
             match (first, rates) {
                 (Some(first), Some(rates)) if is_whole => self.seen_first(page, first, look, rates),
                 (None, Some(_)) if is_whole => self.unseen(page, look),
