@@ -141,8 +141,8 @@ pub(crate) struct RecordArguments {
     )]
     pub(crate) access: Option<AccessInterval>,
     /// How much of the run's time clearing and looking at accessed bits may take. Swap-ins with other memory (report --what-if, plan)
-    /// are predicted better with 2: many looks in a run of seconds. The processor takes about as long again, or more in a guest,
-    /// to set the bits
+    /// are predicted better with 2: many looks in a run of seconds. The processor also takes time to set the bits again, in a guest
+    /// several times as long
     #[arg(
         long,
         value_name = "PERCENT",
@@ -280,7 +280,7 @@ impl std::str::FromStr for AccessCost {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let percent = text.trim_end_matches('%').parse().ok();
+        let percent = text.strip_suffix('%').unwrap_or(text).parse().ok();
         percent
             .filter(|percent: &f64| (0.01..=20.0).contains(percent))
             .map(|percent| Self(percent / 100.0))

@@ -1,5 +1,5 @@
 //! What looking at accessed bits costs the program. After they were cleared, the processor sets the bit of each page again that is accessed,
-//! which it does not do on the way: a guest of a virtual machine waits for it for some 400 ns (Intel SDM, volume 3, 4.8 and 28.3.5).
+//! which it does not do on the way: a guest of a virtual machine waits for it for some 400 ns (Intel SDM, volume 3, "Accessed and Dirty Flags", and those for EPT).
 //! A sweep through all of memory is slowed to less than half of its speed. Counted as the program's own time, pages would seem to be accessed
 //! late, and so less often than they are, and rounds to take longer than others do.
 

@@ -3,6 +3,8 @@
 //! How soon a page is accessed after the clearing tells how often it is. So it is glanced soon, and at known times: by a thread that has
 //! nothing else to do, while events are drained. A walk holds up nobody.
 
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -82,8 +84,15 @@ impl Terms {
 }
 
 /// Clears, glances and looks; returns after that.
-pub(super) fn go_round(sensor: AccessSensor, processes: &[u32], terms: Terms) -> Round {
+/// `clearing_ns`: what clearing took, told at once, as the program may end before the round.
+pub(super) fn go_round(
+    sensor: AccessSensor,
+    processes: &[u32],
+    terms: Terms,
+    clearing_ns: &AtomicU64,
+) -> Round {
     let clearing = clear(processes);
+    clearing_ns.store(clearing.cost.as_nanos() as u64, Ordering::Relaxed);
     let cleared = Instant::now();
     let mut round = Round {
         glances: Vec::new(),
