@@ -25,7 +25,7 @@ help:
 	@echo 'make setup         install the system packages that are missing (Debian, Ubuntu)'
 	@echo 'make setup-bench   those that the measurements in bench/ run and compare with, too'
 	@echo 'make build         $(BINARY) and the preload libraries beside it'
-	@echo 'make install       all of it, with manual pages and completions, into PREFIX ($(PREFIX)), below DESTDIR'
+	@echo 'make install       all of it, with headers, manual pages and completions, into PREFIX ($(PREFIX)), below DESTDIR'
 	@echo 'make examples      the example programs, into build/examples'
 	@echo 'make demo          all of that, then record, report, plan and compare an example under memory pressure'
 	@echo 'make demo-io       the same of a scanner that takes the page cache from a server beside it'
@@ -53,10 +53,11 @@ build:
 
 # The libraries stay beside the executable, which looks for them there.
 install: build
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pagewise $(DESTDIR)$(PREFIX)/share/man/man1 \
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pagewise $(DESTDIR)$(PREFIX)/share/man/man1 \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions \
 		$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d $(DESTDIR)$(PREFIX)/share/pagewise \
 		$(DESTDIR)$(PREFIX)/lib/systemd/system
+	install -m 644 include/*.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 etc/hugepages.toml $(DESTDIR)$(PREFIX)/share/pagewise
 	sed 's|/usr/local|$(PREFIX)|' etc/pagewise-hugepages.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/pagewise-hugepages.service
 	install -m 755 $(BINARY) $(LIBRARIES:%=target/release/%) $(DESTDIR)$(PREFIX)/lib/pagewise

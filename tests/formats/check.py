@@ -1,7 +1,7 @@
 """usage: check.py DOCS WORK PAGEWISE
 
-WORK holds pagewise.data with its exports, crashed.data, report.json, diff.json, check.json, simulate.json and
-hugepages.json. Exits with 1 and says why if a tool opens a table otherwise than documented, or a document and the program disagree."""
+WORK holds pagewise.data with its exports, crashed.data, report.json, diff.json, check.json, plan.json, simulate.json,
+hugepages.json and, where there is one, compare.json. Exits with 1 and says why if a tool opens a table otherwise than documented, or a document and the program disagree."""
 
 import json
 import os
@@ -129,7 +129,12 @@ def main():
 
     described = {name: markdown.rows(section) for name, section in markdown.sections(json_text, 2).items()}
     report = json.loads(Path("report.json").read_text())
-    others = [json.loads(Path(f"{name}.json").read_text()) for name in ("diff", "check", "simulate", "hugepages")]
+    # Each size of a comparison has the keys of the first, which stand at the top, but for these.
+    once = ("schema", "page_out", "mean_speedup")
+    compared = described["pagewise.compare/1"]
+    described["pagewise.compare/1"] = compared + [(f"sizes[].{key}", kind) for key, kind in compared if not key.startswith(once)]
+    names = ["diff", "check", "plan", "simulate", "hugepages"] + ["compare"] * Path("compare.json").exists()
+    others = [json.loads(Path(f"{name}.json").read_text()) for name in names]
     for document in (report, *others):
         for text in documents.disagreements(document, described[document["schema"]]):
             expect(False, f"docs/json.md, {document['schema']}: {text}")

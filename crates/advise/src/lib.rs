@@ -61,6 +61,7 @@ use choose::Choice;
 use choose::Manner;
 use choose::MoreMemory;
 pub use choose::lock_budget;
+pub use choose::memory_to_lock;
 use facts::ObjectFacts;
 use facts::RunFacts;
 use judge::Judge;

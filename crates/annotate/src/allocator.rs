@@ -145,6 +145,26 @@ fn call<'tree>(source: &Source, node: Node<'tree>) -> Option<Allocation<'tree>> 
     }
 }
 
+/// Calls by which a container takes one more element, and now and then moves all it has.
+const ONE_MORE: &[&str] = &[
+    "push_back",
+    "emplace_back",
+    "push_front",
+    "emplace_front",
+    "push",
+    "emplace",
+    "insert",
+    "append",
+];
+
+/// The name of the call by which a container grows as it is filled, if the node is one.
+pub(crate) fn grows_as_filled<'text>(source: &'text Source, node: Node<'_>) -> Option<&'text str> {
+    let function = (node.kind() == "call_expression").then(|| node.child_by_field_name("function"));
+    let function = function.flatten().filter(|_| source.is_cpp())?;
+    let name = last_name(source, function)?;
+    (function.kind() == "field_expression" && ONE_MORE.contains(&name)).then_some(name)
+}
+
 /// The container of `x.resize(n)`, `p->reserve(n)`, `x.assign(n, 0)`.
 fn growing<'tree>(
     source: &Source,

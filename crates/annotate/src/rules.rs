@@ -6,6 +6,7 @@ use pagewise_plan::Target;
 use tree_sitter::Node;
 
 use crate::allocator::Allocation;
+use crate::allocator::grows_as_filled;
 use crate::annotate::Annotated;
 use crate::annotate::Refusal;
 use crate::annotate::allocations;
@@ -18,6 +19,7 @@ use crate::io_rules;
 use crate::patch::Patch;
 use crate::source::Source;
 use crate::source::ancestors;
+use crate::source::descendants;
 
 /// Places the calls of rules that act ([`pagewise_plan::Plan::acting_rules`]) on objects that this source allocates, and the hints of
 /// rules about I/O. Of the latter also those that do nothing must be given: their calls may be by the same line.
@@ -85,10 +87,7 @@ fn at_line<'list, 'tree>(
         .iter()
         .filter(|allocation| is_on(allocation.node, line))
         .collect();
-    let first = here.first().ok_or(
-        "nothing on this line allocates (malloc and kin, new, mmap, a container): has the source changed since it \
-         was recorded? else place the call by hand",
-    )?;
+    let first = here.first().ok_or_else(|| why_nothing(source, line))?;
     require_same_function(source, first.node, rule)?;
     let mut why = String::new();
     let mut bound = Vec::new();
@@ -106,6 +105,20 @@ fn at_line<'list, 'tree>(
     match bound.len() {
         1 => bound.pop().ok_or(why),
         _ => Err(why),
+    }
+}
+
+/// Why no call can be placed on a line on which nothing is found that allocates.
+fn why_nothing(source: &Source, line: usize) -> String {
+    let growing = |node| grows_as_filled(source, node).filter(|_| is_on(node, line));
+    match descendants(source.root()).find_map(growing) {
+        Some(name) => format!(
+            "{name} moves a container's memory as it grows, so that a call for it would be of what is gone soon: call \
+             reserve before, and record and plan again, or apply the plan to the program in place of a patch"
+        ),
+        None => "nothing on this line allocates (malloc and kin, new, mmap, a container): has the source changed since \
+                 it was recorded? else place the call by hand"
+            .to_owned(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Patches that are applied: the patched programs compile with the same flags, print the same, and are not patched again.
 
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
@@ -12,6 +13,7 @@ use pagewise_annotate::Source;
 use pagewise_annotate::from_plan;
 use pagewise_annotate::hints;
 use pagewise_plan::Action;
+use pagewise_plan::ReadAhead;
 use pagewise_plan::Rule;
 use pagewise_plan::SourcePlace;
 use pagewise_plan::Target;
@@ -50,6 +52,10 @@ struct Case {
 
 impl Case {
     fn new(name: &str, bytes: &[u8]) -> Self {
+        Self::patched(name, bytes, hints)
+    }
+
+    fn patched(name: &str, bytes: &[u8], annotate: impl FnOnce(&Source) -> Annotated) -> Self {
         let folder = tempdir().expect("a folder");
         for version in ["before", "after"] {
             let folder = folder.path().join(version);
@@ -57,7 +63,7 @@ impl Case {
             fs::write(folder.join(name), bytes).expect("written");
         }
         let source = Source::read(&folder.path().join("after").join(name)).expect("a source");
-        let annotated = hints(&source);
+        let annotated = annotate(&source);
         let diff = annotated.diff(&source, name);
         let patch = folder.path().join("hints.patch");
         fs::write(&patch, &diff).expect("written");
@@ -316,6 +322,87 @@ fn what_is_named_after_malloc_returns_memory_only_where_a_pointer_takes_it() {
     );
 }
 
+/// A plan's rule about a line of `a.cpp`.
+fn rule(name: &str, line: usize, function: Option<&str>, action: Action) -> Rule {
+    Rule {
+        name: name.to_owned(),
+        place: SourcePlace {
+            function: function.map(str::to_owned),
+            file: Some("a.cpp".to_owned()),
+            line: Some(line as u32),
+        },
+        target: Target::allocation(Vec::new()),
+        action,
+        why: "a test".to_owned(),
+        predicted: None,
+    }
+}
+
+fn lock(ranges: Vec<Range<u64>>) -> Action {
+    Action::Lock {
+        keep_bytes: None,
+        keep_more: false,
+        ranges,
+    }
+}
+
+#[test]
+fn a_plans_calls_compile_in_cpp_too_and_change_no_output() {
+    let actions = [
+        lock(Vec::new()),
+        lock(std::iter::once(0..4096).collect()),
+        Action::Stream {
+            keep_bytes: Some(4096),
+            keep_more: false,
+            ahead: ReadAhead::default(),
+        },
+        Action::Prefetch(ReadAhead::default()),
+    ];
+    // So that each way to keep memory meets each call.
+    for first in 0..actions.len() {
+        let annotate = |source: &Source| {
+            let found = hints(source).found.into_iter();
+            let named = found.filter_map(|found| Some((found.line, found.variable?)));
+            let rules = named.zip(actions.iter().cycle().skip(first));
+            let rules = rules.map(|((line, name), action)| rule(&name, line, None, action.clone()));
+            let rules: Vec<Rule> = rules.collect();
+            from_plan(source, &rules.iter().collect::<Vec<_>>())
+        };
+        let bytes = fs::read(source("shapes.cpp")).expect("a source");
+        let case = Case::patched("shapes.cpp", &bytes, annotate);
+        case.runs_the_same(CPP17, &[]);
+        let text = case.text("after");
+        for call in ["pagewise_lock(", "pagewise_lock_part(", "pagewise_stream("] {
+            assert!(text.contains(call), "no {call} in {text}");
+        }
+        let refused = case.annotated.refusals.iter();
+        let refused: Vec<&str> = refused.map(|refusal| refusal.why.as_str()).collect();
+        let is_known = |why: &&str| why.contains("does not tell its size");
+        assert!(refused.iter().all(is_known), "{refused:#?}");
+        assert!(
+            case.annotated.found.len() >= 16,
+            "{:?}",
+            case.annotated.found
+        );
+    }
+}
+
+#[test]
+fn what_grows_as_it_is_filled_is_refused_with_the_reason() {
+    let text = "#include <vector>\nvoid fill(std::vector<int> &all) {\n    for (int i = 0; i < 9; i++)\n        all.push_back(i);\n}\n";
+    let source = Source::parse(Path::new("a.cpp"), text.into()).expect("parsed");
+    let refused = |line| {
+        let rule = rule("all", line, None, lock(Vec::new()));
+        from_plan(&source, &[&rule]).refusals[0].why.clone()
+    };
+    assert!(refused(4).contains("push_back moves"), "{}", refused(4));
+    assert!(
+        refused(2).contains("nothing on this line"),
+        "{}",
+        refused(2)
+    );
+}
+
 #[test]
 fn a_plan_finds_templates_lambdas_and_what_has_no_namespace() {
     let text = "namespace {\ndouble *make(unsigned long n) {\n    double *p = new double[n];\n    return p;\n}\n}\n\
@@ -324,22 +411,7 @@ fn a_plan_finds_templates_lambdas_and_what_has_no_namespace() {
                 template <class T> T *twin(unsigned long n) {\n    T *q = new T[n];\n    return q;\n}\n\
                 void run(unsigned long n) {\n    auto job = [n] {\n        char *r = new char[n];\n        r[0] = 1;\n    };\n    job();\n}\n";
     let source = Source::parse(Path::new("a.cpp"), text.into()).expect("parsed");
-    let rule = |line, function: &str| Rule {
-        name: "x".to_owned(),
-        place: SourcePlace {
-            function: Some(function.to_owned()),
-            file: Some("a.cpp".to_owned()),
-            line: Some(line),
-        },
-        target: Target::allocation(Vec::new()),
-        action: Action::Lock {
-            keep_bytes: None,
-            keep_more: false,
-            ranges: Vec::new(),
-        },
-        why: "a test".to_owned(),
-        predicted: None,
-    };
+    let rule = |line, function: &str| rule("x", line, Some(function), lock(Vec::new()));
     let right = [
         (3, "(anonymous namespace)::make(unsigned long)"),
         (9, "Grid<double>::fill(unsigned long)"),

@@ -42,7 +42,7 @@ pub enum Error {
     },
     /// A percentage of a peak that nobody knows.
     #[error(
-        "{percent}% of what? The peak memory of the program is not known: add --peak SIZE, or --measure-peak to run it once first"
+        "{percent}% of what? The peak memory of the program is not known: give bytes, for example 512M, or --peak SIZE (record, apply, compare; record can measure it: --measure-peak)"
     )]
     PeakUnknown {
         /// The percentage asked for.

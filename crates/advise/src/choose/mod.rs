@@ -89,6 +89,12 @@ pub fn lock_budget(memory_bytes: u64) -> u64 {
         .max(1)
 }
 
+/// How little memory lets all rules together lock so much, bytes.
+pub fn memory_to_lock(bytes: u64) -> u64 {
+    let with_share = bytes.saturating_mul(8).div_ceil(7);
+    with_share.max(bytes.saturating_add(LEAST_RESERVE))
+}
+
 /// How room is shared out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Manner {

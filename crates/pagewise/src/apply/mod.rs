@@ -21,6 +21,8 @@ pub(crate) use self::session::execute;
 pub(crate) use self::session::tell_differences;
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -86,6 +88,7 @@ const EXAMPLES: &str = "Examples:
 
 pub(crate) fn run(arguments: &ApplyArguments) -> Result<ExitCode, Failure> {
     let plan = Plan::read(&arguments.plan)?;
+    let json = JsonFile::create(arguments.json.as_deref())?;
     let running = observe::Running {
         pid: arguments.pid.clone(),
         cgroup: arguments.cgroup.clone(),
@@ -93,7 +96,7 @@ pub(crate) fn run(arguments: &ApplyArguments) -> Result<ExitCode, Failure> {
     if running.is_meant() {
         refuse_surroundings(arguments)?;
         let (code, outcome) = outside::run(&plan, &running)?;
-        tell_outcome(&outcome, arguments.json.as_deref())?;
+        tell_outcome(&outcome, json);
         return Ok(code);
     }
     let library = record::runtime_library().map_err(|why| {
@@ -116,7 +119,7 @@ pub(crate) fn run(arguments: &ApplyArguments) -> Result<ExitCode, Failure> {
     let ran = run_with(arguments, &plan, &library, &setting);
     record::restore(&mut setting);
     let (code, outcome) = ran?;
-    tell_outcome(&outcome, arguments.json.as_deref())?;
+    tell_outcome(&outcome, json);
     Ok(ExitCode::from(code))
 }
 
@@ -137,20 +140,47 @@ fn refuse_surroundings(arguments: &ApplyArguments) -> Result<(), Failure> {
     }
 }
 
-/// For people, and to a file if one is named.
-pub(crate) fn tell_outcome(outcome: &Outcome, json: Option<&Path>) -> Result<(), Failure> {
+/// Where the outcome is written as JSON, opened before the program runs: it would be too late to refuse afterwards.
+pub(crate) struct JsonFile {
+    path: PathBuf,
+    file: File,
+}
+
+impl JsonFile {
+    pub(crate) fn create(path: Option<&Path>) -> Result<Option<Self>, Failure> {
+        // What an earlier run wrote stays until there is something to write.
+        let mut options = File::options();
+        options.write(true).create(true).truncate(false);
+        let create = |path: &Path| match options.open(path) {
+            Ok(file) => Ok(Self {
+                path: path.to_owned(),
+                file,
+            }),
+            Err(error) => Err(not_written(path, &error)),
+        };
+        path.map(create).transpose()
+    }
+}
+
+fn not_written(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(format!(
+        "cannot write {}: {error}; name another with --json FILE",
+        path.display()
+    ))
+}
+
+/// For people, and to a file if one is named. The exit code stays the program's own where that cannot be written any more.
+pub(crate) fn tell_outcome(outcome: &Outcome, json: Option<JsonFile>) {
     for line in outcome.lines() {
         tell!("pagewise: {line}");
     }
-    if let Some(path) = json {
-        std::fs::write(path, outcome.json()).map_err(|error| {
-            let path = path.display();
-            Failure::new(format!(
-                "cannot write {path}: {error}; name another with --json FILE"
-            ))
-        })?;
+    if let Some(JsonFile { path, mut file }) = json
+        && let Err(error) = file
+            .set_len(0)
+            .and_then(|()| file.write_all(outcome.json().as_bytes()))
+    {
+        tell!("pagewise: {}", not_written(&path, &error));
     }
-    Ok(())
 }
 
 /// The program's exit code, and what became of the plan.

@@ -1,9 +1,13 @@
 //! What became of a plan, in a few lines and as JSON.
 
+use std::path::PathBuf;
+
 use pagewise_abi::plan::CALLS;
 use pagewise_abi::status::OfRule;
 use pagewise_abi::status::Total;
 use pagewise_abi::status::Why;
+use pagewise_advise::lock_budget;
+use pagewise_advise::memory_to_lock;
 use pagewise_plan::Action;
 use pagewise_plan::Plan;
 use pagewise_plan::Rule;
@@ -29,6 +33,8 @@ pub(crate) struct Run {
     /// From devices, swap included; unknown of what goes on after us.
     pub(crate) read_bytes: Option<u64>,
     pub(crate) limit_bytes: Option<u64>,
+    /// Where that is set, if it is not by us.
+    pub(crate) limit_file: Option<PathBuf>,
     /// On cgroup v1, where reclaim gave up.
     pub(crate) limit_raised_times: u64,
     pub(crate) killed: Option<String>,
@@ -48,6 +54,8 @@ pub(crate) struct Outcome {
     /// What could be locked at most; `null`: no process had the plan, or nothing bounds it.
     lock_budget_bytes: Option<u64>,
     lock_budget_is_rlimit: bool,
+    #[serde(skip)]
+    lock_bound: LockBound,
     /// Allocations that came too fast for their call paths to be looked at.
     unseen_allocations: u64,
     /// Objects that were left alone, as there were too many at once.
@@ -73,6 +81,55 @@ pub(crate) struct Outcome {
     outside: Option<FromOutside>,
     /// What the program asked for itself, by pagewise.h.
     calls: Calls,
+}
+
+/// What bounds the locks.
+#[derive(Debug)]
+enum LockBound {
+    /// What the user may lock.
+    User,
+    /// What the plan says.
+    Plan,
+    /// The limit that the program is given.
+    Limit,
+    /// That of a cgroup around it, which is set by this file.
+    Around(PathBuf),
+    /// The memory of the machine.
+    Machine,
+}
+
+impl LockBound {
+    fn of_memory(limit_bytes: Option<u64>, limit_file: Option<PathBuf>) -> Self {
+        match (limit_bytes, limit_file) {
+            (_, Some(file)) => Self::Around(file),
+            (Some(_), None) => Self::Limit,
+            (None, None) => Self::Machine,
+        }
+    }
+
+    /// Why no more than `budget` may be locked, and what would allow all that is `wanted`, bytes.
+    fn words(&self, budget: u64, wanted: u64) -> String {
+        let most = bytes(budget);
+        let memory = memory_to_lock(wanted);
+        match self {
+            Self::User => format!(
+                "this user may lock {most}; type: ulimit -l {} (as root), or grant cap_ipc_lock",
+                wanted.div_ceil(1 << 10)
+            ),
+            Self::Plan => format!("the plan allows {most}; write there: lock_bytes = {wanted}"),
+            Self::Limit => format!(
+                "of the limit {most} may be locked, the rest is left to others; type: pagewise apply --memory {memory} ..."
+            ),
+            Self::Around(file) => format!(
+                "of the limit around it {most} may be locked, the rest is left to others; type: echo {memory} > {} (as root)",
+                file.display()
+            ),
+            Self::Machine => format!(
+                "of the machine's memory {most} may be locked, the rest is left to others; all would take {}",
+                bytes(memory)
+            ),
+        }
+    }
 }
 
 /// What only happens from outside.
@@ -152,6 +209,16 @@ impl Outcome {
         let io = io.map(|(rule, sent)| IoOutcome::of(rule, sent, &words));
         let processes = total(Total::Processes);
         let budget = total(Total::LockBudget);
+        let lock_budget_is_rlimit = total(Total::LimitedByRlimit) != 0;
+        let is_by_limit = run
+            .limit_bytes
+            .map(lock_budget)
+            .is_some_and(|most| most <= budget);
+        let lock_bound = match plan.memory.lock_bytes {
+            _ if lock_budget_is_rlimit => LockBound::User,
+            Some(most) if most == budget && !is_by_limit => LockBound::Plan,
+            _ => LockBound::of_memory(run.limit_bytes, run.limit_file),
+        };
         Self {
             schema: SCHEMA,
             wall_ns: run.wall_ns,
@@ -161,7 +228,8 @@ impl Outcome {
             limit_raised_times: run.limit_raised_times,
             processes,
             lock_budget_bytes: (processes > 0 && budget != u64::MAX).then_some(budget),
-            lock_budget_is_rlimit: total(Total::LimitedByRlimit) != 0,
+            lock_budget_is_rlimit,
+            lock_bound,
             unseen_allocations: total(Total::Unseen),
             unfollowed_objects: total(Total::Unfollowed),
             unfollowed_sweeps: total(Total::UnfollowedSweeps),
@@ -255,18 +323,12 @@ impl Outcome {
         }
         let beyond: u64 = self.rules.iter().map(|rule| rule.beyond_budget_bytes).sum();
         let budget = self.lock_budget_bytes.unwrap_or(0);
-        if beyond > 0 && self.lock_budget_is_rlimit {
+        if beyond > 0 {
+            let wanted = budget.saturating_add(beyond);
             lines.push(format!(
-                "{} were not locked: this user may lock {}; type: ulimit -l {} (as root), or grant cap_ipc_lock",
+                "{} were not locked: {}",
                 bytes(beyond),
-                bytes(budget),
-                budget.saturating_add(beyond).div_ceil(1 << 10)
-            ));
-        } else if beyond > 0 {
-            lines.push(format!(
-                "{} were not locked: the budget is {}, the rest of the memory is left to others; raise lock_bytes or --memory",
-                bytes(beyond),
-                bytes(budget)
+                self.lock_bound.words(budget, wanted)
             ));
         }
         if self.program_locked_all {
@@ -477,6 +539,29 @@ pub(super) fn error_text(errno: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_would_allow_more_locks_is_told_as_a_command() {
+        let mebibyte = 1 << 20;
+        let told = |bound: LockBound| bound.words(100 * mebibyte, 140 * mebibyte);
+        let memory = 160 * mebibyte;
+        for (bound, command) in [
+            (LockBound::User, format!("ulimit -l {}", 140 << 10)),
+            (LockBound::Plan, format!("lock_bytes = {}", 140 * mebibyte)),
+            (LockBound::Limit, format!("--memory {memory} ")),
+            (
+                LockBound::Around(PathBuf::from("/a/memory.max")),
+                format!("echo {memory} > /a/memory.max"),
+            ),
+            (LockBound::Machine, "160 MiB".to_owned()),
+        ] {
+            let words = told(bound);
+            assert!(
+                words.contains(&command) && words.contains("100 MiB"),
+                "{words}"
+            );
+        }
+    }
 
     #[test]
     fn what_was_not_followed_from_outside_is_told() {

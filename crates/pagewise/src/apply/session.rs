@@ -1,6 +1,7 @@
 //! The program, from its start to its end, with the plan in force.
 
 use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -38,6 +39,7 @@ pub(crate) struct InForce<'plan> {
     /// While the program runs.
     _room: Option<room::Watch>,
     limit_bytes: Option<u64>,
+    limit_file: Option<PathBuf>,
 }
 
 impl<'plan> InForce<'plan> {
@@ -47,7 +49,7 @@ impl<'plan> InForce<'plan> {
         program: &Program,
         setting: &Setting,
     ) -> Result<Self, Failure> {
-        let limit_bytes = limit(setting);
+        let (limit_bytes, limit_file) = limit(setting);
         // The file is known once the program is started, the plan must be there before: its name is looked up twice.
         let executable = program.executable()?;
         let compiled = compile(plan, &executable, limit_bytes);
@@ -62,6 +64,7 @@ impl<'plan> InForce<'plan> {
             _room: room,
             compiled,
             limit_bytes,
+            limit_file,
         })
     }
 
@@ -80,6 +83,7 @@ impl<'plan> InForce<'plan> {
     /// What became of it in a run that has ended.
     pub(crate) fn outcome(&self, mut run: Run) -> Outcome {
         run.limit_bytes = self.limit_bytes;
+        run.limit_file.clone_from(&self.limit_file);
         Outcome::new(self.plan, &self.compiled, self.server.words(), run)
     }
 }
@@ -136,10 +140,17 @@ fn wait(
     }
 }
 
-/// The limit that the program will have: ours, or one around it.
-fn limit(setting: &Setting) -> Option<u64> {
-    let around = || Some(CgroupHost::detect().ok()?.limit_around()?.bytes);
-    setting.limit.bytes.or_else(around)
+/// The limit that the program will have, bytes: ours, or one around it, with the file that sets that one.
+fn limit(setting: &Setting) -> (Option<u64>, Option<PathBuf>) {
+    if let Some(own) = setting.limit.bytes {
+        return (Some(own), None);
+    }
+    let around = CgroupHost::detect()
+        .ok()
+        .and_then(|host| host.limit_around());
+    around.map_or((None, None), |limit| {
+        (Some(limit.bytes), Some(limit.cgroup.join(limit.kind)))
+    })
 }
 
 /// Says where a run is not the one that the plan was made for.

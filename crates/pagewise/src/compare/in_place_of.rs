@@ -3,11 +3,16 @@
 use pagewise_plan::Action;
 use pagewise_plan::Plan;
 use pagewise_plan::Rule;
+use pagewise_plan::Target;
 
 /// `mlock` on all that the plan keeps or streams. A single object is locked as far as memory goes; of several, each gets
 /// what the plan gives it, as nobody but the recording says how to share it out, and what the plan leaves free to read ahead in, or for
-/// locks to grow into, is shared by those that are swept. Of input and output, and of huge pages, nothing is done.
+/// locks to grow into, is shared by those that are swept. Of input and output, and of huge pages, nothing is done. Where the plan
+/// does nothing, what costs most is locked, as far as memory goes: whether a lock would have been better is to be seen, too.
 pub(super) fn mlock(plan: &Plan) -> Plan {
+    if !plan.does_something() {
+        return costliest_locked(plan);
+    }
     let is_single = plan.acting_rules().filter(|rule| is_kept(rule)).count() == 1;
     let share = share_of_rest(plan);
     with_actions(plan, |action| match action {
@@ -27,6 +32,17 @@ pub(super) fn mlock(plan: &Plan) -> Plan {
         },
         _ => Action::Nothing,
     })
+}
+
+/// Rules come by what their objects cost.
+fn costliest_locked(plan: &Plan) -> Plan {
+    let mut plan = plan.clone();
+    let mut rules = plan.rules.iter_mut();
+    let is_memory = |rule: &&mut Rule| !matches!(rule.target, Target::Io { .. });
+    if let Some(costliest) = rules.find(is_memory) {
+        costliest.action = lock(None);
+    }
+    plan
 }
 
 fn lock(keep_bytes: Option<u64>) -> Action {
@@ -113,7 +129,6 @@ mod tests {
     use pagewise_plan::Program;
     use pagewise_plan::ReadAhead;
     use pagewise_plan::SourcePlace;
-    use pagewise_plan::Target;
 
     fn plan(actions: &[Action]) -> Plan {
         let rules = actions.iter().map(|action| Rule {
@@ -167,6 +182,13 @@ mod tests {
             actions(&mlock(&several)),
             [lock(Some(7 << 20)), lock(None), Action::Nothing]
         );
+    }
+
+    #[test]
+    fn where_the_plan_does_nothing_what_costs_most_is_locked() {
+        let nothing = plan(&[Action::Nothing, Action::Nothing]);
+        assert_eq!(actions(&mlock(&nothing)), [lock(None), Action::Nothing]);
+        assert_eq!(actions(&mlock(&plan(&[]))), []);
     }
 
     #[test]

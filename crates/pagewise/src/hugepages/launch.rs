@@ -10,6 +10,7 @@ use pagewise_plan::Plan;
 
 use super::arguments::LaunchArguments;
 use crate::apply::InForce;
+use crate::apply::JsonFile;
 use crate::apply::execute;
 use crate::apply::tell_outcome;
 use crate::failure::Failure;
@@ -24,6 +25,7 @@ const ENABLED: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
 pub(super) fn run(arguments: &LaunchArguments) -> Result<ExitCode, Failure> {
     refuse_without_huge_pages()?;
+    let json = JsonFile::create(arguments.json.as_deref())?;
     let library = record::runtime_library().map_err(|why| {
         Failure::new(format!(
             "no huge pages from inside without the preloaded library: {why}; type: make build"
@@ -44,7 +46,7 @@ pub(super) fn run(arguments: &LaunchArguments) -> Result<ExitCode, Failure> {
     let in_force = InForce::new(&plan, &program, &setting)?;
     let run = execute(&in_force.given_to(program, &library), &setting, &signals)?;
     let code = run.exit_code;
-    tell_outcome(&in_force.outcome(run), arguments.json.as_deref())?;
+    tell_outcome(&in_force.outcome(run), json);
     Ok(ExitCode::from(code))
 }
 

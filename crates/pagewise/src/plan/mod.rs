@@ -73,6 +73,12 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode, Failure> {
         is_text: true,
         option: "-o",
     };
+    let is_printed = arguments.output.as_os_str() == "-";
+    if is_printed && arguments.json {
+        return Err(Failure::new(
+            "-o - and --json both print to standard output; name a file with -o FILE",
+        ));
+    }
     let target = Target::choose(&arguments.output, &contents, arguments.force)?;
     complete(&arguments.trace)?;
     let trace = Trace::open(&arguments.trace)?;
@@ -85,10 +91,9 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode, Failure> {
     let text = advice.plan.to_toml();
     let text = text.map_err(|error| Failure::new(error.to_string()))?;
     target.write("-o", |out| out.write_all(text.as_bytes()))?;
-    if arguments.output.as_os_str() == "-" {
-        return Ok(ExitCode::SUCCESS);
-    }
-    if arguments.json {
+    if is_printed {
+        // The plan is all that belongs there.
+    } else if arguments.json {
         let text = advice
             .to_json()
             .map_err(|error| Failure::new(format!("cannot render JSON: {error}")))?;
@@ -101,7 +106,9 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode, Failure> {
         tell!("pagewise: {why}");
     }
     tell_limit(&advice);
-    tell_next(arguments, &advice);
+    if !is_printed {
+        tell_next(arguments, &advice);
+    }
     Ok(ExitCode::SUCCESS)
 }
 

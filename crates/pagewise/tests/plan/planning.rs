@@ -44,6 +44,30 @@ fn a_sweep_is_streamed_and_swaps_less_with_the_same_output() {
         "{plan:#}"
     );
 
+    let curve = plan["curve"].as_array().expect("a curve");
+    let column = |key: &str| {
+        curve
+            .iter()
+            .map(|point| point[key].as_u64())
+            .collect::<Vec<_>>()
+    };
+    let memory = column("memory_bytes");
+    assert_eq!(memory.len(), 10, "{plan:#}");
+    assert!(memory.is_sorted() && memory[0] < memory[9], "{plan:#}");
+    let swap_ins = column("swap_ins");
+    let pages = Some(128 << 8);
+    assert!(swap_ins[0] > pages && swap_ins[9] < pages, "{plan:#}");
+    assert!(!column("wall_ns").contains(&None), "{plan:#}");
+    assert!(plan["storage"]["read_ns"].as_u64() > Some(0), "{plan:#}");
+    let written = Plan::read(&folder.path().join("plan.toml")).expect("a plan");
+    let written: Vec<Option<u64>> = written
+        .curve
+        .iter()
+        .map(|point| Some(point.memory_bytes))
+        .collect();
+    assert_eq!(written, memory);
+    run(folder.path(), &["plan", "-o", "-", "--json"]).expect_refusal(125, &["-o FILE"]);
+
     // In as much as it needs it waits for nothing.
     let arguments = "plan --json -o roomy.toml --memory 256M";
     let ended = run(folder.path(), &arguments.split(' ').collect::<Vec<_>>());

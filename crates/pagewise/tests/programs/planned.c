@@ -159,6 +159,7 @@ static void threads_that_fork(void) {
 
 static int in_clone(void *words) {
     check(words, 2 * MIB);
+    plain(MIB);
     return 0;
 }
 
@@ -173,7 +174,7 @@ static void clone_directly(void) {
         _exit(0);
     }
     wait_for(child);
-    static char stack[64 << 10];
+    static char stack[256 << 10];
     wait_for(clone(in_clone, stack + sizeof stack, CLONE_VM | SIGCHLD, words));
     plain(MIB);
     free(words);
@@ -355,6 +356,44 @@ static void sweep_with_family(const char *self) {
             }
             wait_for(child);
         }
+    }
+    free(words);
+}
+
+// Takes all there is until it is killed, and whoever kills for memory takes this process first.
+static _Noreturn void take_all(void) {
+    FILE *first = fopen("/proc/self/oom_score_adj", "w");
+    if (first == NULL || fputs("1000", first) < 0 || fclose(first) != 0)
+        _exit(3);
+    for (;;)
+        memset(map(MIB), 1, MIB);
+}
+
+// Memory and swap are used up by somebody else while it is under way.
+static void sweep_starved(void) {
+    const size_t bytes = 96 * MIB;
+    uint64_t *words = make(bytes);
+    fill(words, bytes);
+    check(words, bytes);
+    const pid_t hungry = fork();
+    if (hungry == 0)
+        take_all();
+    check(words, bytes);
+    int status = 0;
+    if (hungry < 0 || waitpid(hungry, &status, 0) != hungry || !WIFSIGNALED(status))
+        exit(7);
+    check(words, bytes);
+    free(words);
+}
+
+// Asks for more than there is room for at once, and goes on.
+static void ask_for_all(void) {
+    const size_t bytes = 96 * MIB;
+    uint64_t *words = make(bytes);
+    fill(words, bytes);
+    for (int pass = 0; pass < 2; pass++) {
+        pagewise_prefetch(words, bytes);
+        check(words, bytes);
     }
     free(words);
 }
@@ -896,6 +935,12 @@ int main(int count, char **values) {
         sweep(96 * MIB, 3);
     else if (strcmp(kind, "nearly") == 0)
         sweep(72 * MIB, 40);
+    else if (strcmp(kind, "untouched") == 0)
+        free(make(200 * MIB));
+    else if (strcmp(kind, "starved") == 0)
+        sweep_starved();
+    else if (strcmp(kind, "ask") == 0)
+        ask_for_all();
     else if (strcmp(kind, "family") == 0)
         sweep_with_family(values[0]);
     else if (strcmp(kind, "blind") == 0) {

@@ -133,18 +133,26 @@ pub(crate) fn unlock(start: usize, bytes: usize) {
     });
 }
 
-/// Reads a range in, without waiting for it.
+/// Reads a range in, without waiting for it: from its start on, as much as a limit leaves beside what is locked, as more would only
+/// drive out what came first.
 pub(crate) fn prefetch(start: usize, bytes: usize) {
-    if is_range(start, bytes) {
-        advise(around(start, bytes), system::WILL_NEED, OfRule::ReadAhead);
+    if !is_range(start, bytes) {
+        return;
     }
+    with_plan(|plan| {
+        let room = locks::room(plan).unwrap_or(u64::MAX);
+        let most = usize::try_from(room).unwrap_or(usize::MAX) / PAGE * PAGE;
+        let mut pages = around(start, bytes);
+        pages.end = pages.end.min(pages.start.saturating_add(most));
+        advise(plan, pages, system::WILL_NEED, OfRule::ReadAhead);
+    });
 }
 
 /// Pages a range out: it is not needed for a while.
 pub(crate) fn release(start: usize, bytes: usize) {
     if is_range(start, bytes) {
         let pages = Object::new(start, bytes, CALLS).pages();
-        advise(pages, system::PAGE_OUT, OfRule::Dropped);
+        with_plan(|plan| advise(plan, pages, system::PAGE_OUT, OfRule::Dropped));
     }
 }
 
@@ -154,18 +162,15 @@ fn around(start: usize, bytes: usize) -> Range<usize> {
     start / PAGE * PAGE..end.unwrap_or(start)
 }
 
-fn advise(pages: Range<usize>, advice: i32, counts: OfRule) {
+fn advise(plan: &Plan, pages: Range<usize>, advice: i32, counts: OfRule) {
     if pages.is_empty() {
         return;
     }
-    with_plan(
-        |plan| match system::advise(pages.start, pages.len(), advice) {
-            Ok(()) => plan
-                .status
-                .add_to_rule(CALLS, counts, (pages.len() / PAGE) as u64),
-            Err(errno) => plan.status.refused(CALLS, errno),
-        },
-    );
+    let count = (pages.len() / PAGE) as u64;
+    match system::advise(pages.start, pages.len(), advice) {
+        Ok(()) => plan.status.add_to_rule(CALLS, counts, count),
+        Err(errno) => plan.status.refused(CALLS, errno),
+    }
 }
 
 #[cfg(test)]
