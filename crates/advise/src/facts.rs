@@ -599,6 +599,8 @@ pub(crate) mod tests {
             end_ns,
             swap_ins: 1000,
             stall_ns: 1000,
+            distinct_pages: 0,
+            others: Counts::default(),
             facts: Some(PatternFacts {
                 pattern,
                 stride_pages: None,
@@ -627,6 +629,8 @@ pub(crate) mod tests {
             end_ns: 100,
             swap_ins,
             stall_ns: 100,
+            distinct_pages: 0,
+            others: Counts::default(),
             facts: Some(PatternFacts {
                 pattern,
                 stride_pages,

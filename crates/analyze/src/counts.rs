@@ -69,6 +69,30 @@ impl Counts {
         is_told.then(|| (written as f64 / self.evictions as f64).min(1.0))
     }
 
+    /// The same without swap-ins.
+    pub(crate) fn but_swap_ins(self) -> Self {
+        Self {
+            swap_ins: 0,
+            swap_cache_hits: 0,
+            stall_ns: 0,
+            ..self
+        }
+    }
+
+    /// What is left without these, which are among them.
+    pub(crate) fn less(self, others: &Self) -> Self {
+        Self {
+            swap_ins: self.swap_ins.saturating_sub(others.swap_ins),
+            swap_cache_hits: self.swap_cache_hits.saturating_sub(others.swap_cache_hits),
+            evictions: self.evictions.saturating_sub(others.evictions),
+            pages_written: self.pages_written.saturating_sub(others.pages_written),
+            zero_filled: self.zero_filled.saturating_sub(others.zero_filled),
+            write_looks: self.write_looks.saturating_sub(others.write_looks),
+            found_written: self.found_written.saturating_sub(others.found_written),
+            stall_ns: self.stall_ns.saturating_sub(others.stall_ns),
+        }
+    }
+
     /// Counts events that were counted by region already.
     pub(crate) fn add_share(&mut self, share: &Share) {
         match share.kind {

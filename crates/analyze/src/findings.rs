@@ -245,7 +245,7 @@ fn readahead_pages(meta: &Meta) -> u64 {
 }
 
 fn object(identity: Identity, extent: &Extent, tally: &Tally, readahead: u64) -> Object {
-    let phases = tally.watch.phases(readahead);
+    let phases = tally.watch.phases(readahead, &tally.counts);
     let pattern_facts = pattern::leading(&phases).and_then(|phase| phase.facts);
     Object {
         type_name: None,

@@ -86,7 +86,11 @@ impl Tallies {
     }
 
     fn add(&mut self, event: &Event, place: Place) {
-        self.object(place.object).counts.add(event);
+        let tally = self.object(place.object);
+        tally.counts.add(event);
+        if !matches!(event.kind, EventKind::SwapIn | EventKind::SwapCacheHit) {
+            tally.watch.other(event);
+        }
         match event.kind {
             EventKind::SwapIn | EventKind::SwapCacheHit => self.swap_in(event, place),
             EventKind::Eviction => {

@@ -22,7 +22,9 @@ pub(crate) fn count(
         let look = look?;
         spaces.advance(look.time_ns);
         let (object, _) = spaces.find_run(look.space, look.address);
-        tallies.object(object).counts.add_look(&look);
+        let tally = tallies.object(object);
+        tally.counts.add_look(&look);
+        tally.watch.look(&look);
     }
     Ok(())
 }

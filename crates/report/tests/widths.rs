@@ -2,6 +2,7 @@
 
 mod common;
 
+use pagewise_analyze::Counts;
 use pagewise_analyze::Findings;
 use pagewise_analyze::Pattern;
 use pagewise_analyze::Phase;
@@ -34,6 +35,8 @@ fn swept() -> Findings {
         end_ns: 6_000_000_000,
         swap_ins: 1000,
         stall_ns: 3_000_000_000,
+        distinct_pages: 1000,
+        others: Counts::default(),
         facts: Some(facts()),
     }];
     findings

@@ -15,6 +15,10 @@ mod windows;
 #[cfg(test)]
 mod tests;
 
+use pagewise_trace::Event;
+use pagewise_trace::WriteLook;
+
+use crate::counts::Counts;
 use crate::visits::Visit;
 
 use stats::Stats;
@@ -86,6 +90,11 @@ pub struct Phase {
     pub swap_ins: u64,
     /// Time spent in them, ns.
     pub stall_ns: u64,
+    /// Different pages that came back in it.
+    pub distinct_pages: u64,
+    /// What else happened to the object's pages in it: evictions, writes, and looks whether they were written. Of an object's first
+    /// phase also what happened before; no swap-ins.
+    pub others: Counts,
     /// `None`: too few to tell.
     pub facts: Option<PatternFacts>,
 }
@@ -142,9 +151,20 @@ impl PatternWatch {
         let reuse = event
             .before
             .map(|before| before.until(self.swap_ins, event.time_ns));
-        self.windows.add(&event, step, reuse);
+        self.windows.add(self.swap_ins, &event, step, reuse);
         self.swap_ins += 1;
         self.distinct += u64::from(event.before.is_none());
+    }
+
+    /// Something else happened to one of its pages.
+    pub(crate) fn other(&mut self, event: &Event) {
+        self.windows.meanwhile(|counts| counts.add(event));
+    }
+
+    /// Somebody looked whether one of its pages was written, maybe before what was told last.
+    pub(crate) fn look(&mut self, look: &WriteLook) {
+        self.windows
+            .at(look.time_ns, |counts| counts.add_look(look));
     }
 
     pub(crate) fn distinct_pages(&self) -> u64 {
@@ -152,17 +172,34 @@ impl PatternWatch {
     }
 
     /// One after the other in time. `readahead`: pages the kernel brings with each fault; steps of up to so many are a
-    /// sweep's, whatever they look like.
-    pub(crate) fn phases(&self, readahead: u64) -> Vec<Phase> {
-        let distinct = self.distinct;
-        phases::split(self.windows.all(), readahead)
-            .iter()
-            .map(|part| {
-                // Where there is one phase, its pages are known exactly.
-                let whole = part.swap_ins == self.swap_ins;
-                part.phase(readahead, whole.then_some(distinct))
-            })
-            .collect()
+    /// sweep's, whatever they look like. `all`: what happened to all its pages.
+    pub(crate) fn phases(&self, readahead: u64, all: &Counts) -> Vec<Phase> {
+        let parts = phases::split(self.windows.all(), readahead);
+        let mut first = 0;
+        let mut phases: Vec<Phase> = Vec::with_capacity(parts.len());
+        for part in &parts {
+            // Where there is one phase, its pages are what they are of the object.
+            let whole = part.swap_ins == self.swap_ins;
+            let later = part.later.as_deref().filter(|_| first > 0);
+            let returns = later.map_or(part.returns, |later| {
+                later.returns_since(self.windows.window_of(first))
+            });
+            phases.push(Phase {
+                begin_ns: part.begin_ns,
+                end_ns: part.end_ns,
+                swap_ins: part.swap_ins,
+                stall_ns: part.stall_ns,
+                distinct_pages: part.swap_ins - returns,
+                others: later.map_or_else(Counts::default, |later| later.counts),
+                facts: part.facts(readahead, whole.then_some(self.distinct)),
+            });
+            first += part.swap_ins;
+        }
+        let later: Counts = phases.iter().map(|phase| &phase.others).sum();
+        if let Some(first) = phases.first_mut() {
+            first.others = all.but_swap_ins().less(&later);
+        }
+        phases
     }
 }
 
@@ -173,16 +210,6 @@ pub(crate) fn leading(phases: &[Phase]) -> Option<&Phase> {
 }
 
 impl Stats {
-    fn phase(&self, readahead: u64, distinct: Option<u64>) -> Phase {
-        Phase {
-            begin_ns: self.begin_ns,
-            end_ns: self.end_ns,
-            swap_ins: self.swap_ins,
-            stall_ns: self.stall_ns,
-            facts: self.facts(readahead, distinct),
-        }
-    }
-
     /// `None`: too few swap-ins to tell. `distinct`: how many pages they were of, where that is known.
     fn facts(&self, readahead: u64, distinct: Option<u64>) -> Option<PatternFacts> {
         if self.swap_ins < FEWEST {

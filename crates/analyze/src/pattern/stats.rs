@@ -5,6 +5,7 @@ use super::HOT_PAGES;
 use super::NEAR;
 use super::PageIn;
 use super::threads::Step;
+use crate::counts::Counts;
 use crate::visits::Reuse;
 
 #[derive(Clone, Debug, Default)]
@@ -24,10 +25,61 @@ pub(super) struct Stats {
     /// Swap-ins of pages that had come before.
     pub(super) returns: u64,
     pub(super) reuse: Reuses,
+    /// Kept from the second window of an object on: what is so of the first, what is left of the whole object tells.
+    pub(super) later: Option<Box<Later>>,
+}
+
+/// What tells of a window in what it differs from those before.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Later {
+    /// How many of its returns are of pages that had come the last time in each window, by number.
+    origins: Vec<(u8, u64)>,
+    /// What happened to the object's pages meanwhile but swap-ins.
+    pub(super) counts: Counts,
+}
+
+impl Later {
+    fn came_from(&mut self, window: u8, count: u64) {
+        match self
+            .origins
+            .binary_search_by_key(&window, |origin| origin.0)
+        {
+            Ok(at) => self.origins[at].1 += count,
+            Err(at) => self.origins.insert(at, (window, count)),
+        }
+    }
+
+    /// Every two windows are one now.
+    pub(super) fn halve(&mut self) {
+        for (window, count) in std::mem::take(&mut self.origins) {
+            self.came_from(window / 2, count);
+        }
+    }
+
+    /// Returns of pages that had come in this window or after it.
+    pub(super) fn returns_since(&self, window: u8) -> u64 {
+        let since = self.origins.iter().filter(|origin| origin.0 >= window);
+        since.map(|origin| origin.1).sum()
+    }
 }
 
 impl Stats {
-    pub(super) fn add(&mut self, event: &PageIn, step: Option<Step>, reuse: Option<Reuse>) {
+    /// Of any window but an object's first.
+    pub(super) fn of_later() -> Self {
+        Self {
+            later: Some(Box::default()),
+            ..Self::default()
+        }
+    }
+
+    /// `origin`: the number of the window in which the page had come the last time.
+    pub(super) fn add(
+        &mut self,
+        event: &PageIn,
+        step: Option<Step>,
+        reuse: Option<Reuse>,
+        origin: Option<u8>,
+    ) {
         if self.swap_ins == 0 {
             self.begin_ns = event.time_ns;
         }
@@ -37,6 +89,9 @@ impl Stats {
         if let Some(reuse) = reuse {
             self.returns += 1;
             self.reuse.add(reuse);
+        }
+        if let (Some(later), Some(origin)) = (&mut self.later, origin) {
+            later.came_from(origin, 1);
         }
         let Some(step) = step else { return };
         self.steps += 1;
@@ -63,6 +118,12 @@ impl Stats {
         self.returns += later.returns;
         self.vote(later.stride, later.votes);
         self.reuse.merge(&later.reuse);
+        if let (Some(own), Some(others)) = (&mut self.later, &later.later) {
+            for &(window, count) in &others.origins {
+                own.came_from(window, count);
+            }
+            own.counts = [own.counts, others.counts].iter().sum();
+        }
     }
 
     fn vote(&mut self, stride: u64, votes: u64) {

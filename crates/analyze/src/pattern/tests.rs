@@ -2,12 +2,14 @@
 
 use super::*;
 use crate::visits::Visits;
+use pagewise_trace::EventKind;
 
 /// Swap-ins of an object, 1 ms apart.
 #[derive(Default)]
 struct Program {
     watch: PatternWatch,
     visits: Visits,
+    counts: Counts,
     time_ns: u64,
 }
 
@@ -25,13 +27,32 @@ impl Program {
         });
     }
 
+    /// One of its pages leaves, and is sent if it was written.
+    fn evict(&mut self, written: bool) {
+        for kind in [EventKind::PageWritten, EventKind::Eviction] {
+            if written || kind == EventKind::Eviction {
+                let event = Event {
+                    time_ns: self.time_ns,
+                    space: 0,
+                    tid: None,
+                    kind,
+                    address: 0,
+                    latency_ns: None,
+                    stack: None,
+                };
+                self.counts.add(&event);
+                self.watch.other(&event);
+            }
+        }
+    }
+
     fn touch_all(mut self, pages: impl IntoIterator<Item = u64>) -> Self {
         pages.into_iter().for_each(|page| self.touch(1, page));
         self
     }
 
     fn phases(&self, readahead: u64) -> Vec<Phase> {
-        self.watch.phases(readahead)
+        self.watch.phases(readahead, &self.counts)
     }
 
     fn facts(&self, readahead: u64) -> Option<PatternFacts> {
@@ -57,6 +78,35 @@ fn mixed(number: u64) -> u64 {
 
 fn scrambled(count: u64, pages: u64) -> impl Iterator<Item = u64> {
     (0..count).map(move |step| mixed(step) % pages)
+}
+
+/// Swept, then looked up: each phase has its pages, and its writes.
+#[test]
+fn each_phase_tells_of_its_own_pages_and_writes() {
+    let mut program = Program::default();
+    for (page, is_swept) in (0..4)
+        .flat_map(|_| 0..1000)
+        .map(|page| (page, true))
+        .chain(scrambled(6000, 300).map(|page| (page, false)))
+    {
+        program.touch(1, page);
+        program.evict(is_swept || page % 4 == 0);
+    }
+    let phases = program.phases(1);
+    assert_eq!(phases.len(), 2, "{phases:#?}");
+    let near = |found: u64, right: u64| {
+        assert!(
+            found.abs_diff(right) <= right / 20,
+            "{found} is not {right}"
+        )
+    };
+    near(phases[0].distinct_pages, 1000);
+    near(phases[1].distinct_pages, 300);
+    let share = |phase: &Phase| phase.others.write_share(false).expect("evictions");
+    assert!(share(&phases[0]) > 0.97, "{phases:#?}");
+    assert!((share(&phases[1]) - 0.25).abs() < 0.05, "{phases:#?}");
+    let all: Counts = phases.iter().map(|phase| &phase.others).sum();
+    assert_eq!(all, program.counts, "no swap-ins were counted there");
 }
 
 #[test]

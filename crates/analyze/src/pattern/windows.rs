@@ -3,6 +3,7 @@
 use super::PageIn;
 use super::stats::Stats;
 use super::threads::Step;
+use crate::counts::Counts;
 use crate::visits::Reuse;
 
 /// Swap-ins in a window, to begin with.
@@ -26,7 +27,14 @@ impl Default for Windows {
 }
 
 impl Windows {
-    pub(super) fn add(&mut self, event: &PageIn, step: Option<Step>, reuse: Option<Reuse>) {
+    /// The swap-in of this number.
+    pub(super) fn add(
+        &mut self,
+        ordinal: u64,
+        event: &PageIn,
+        step: Option<Step>,
+        reuse: Option<Reuse>,
+    ) {
         let full = |window: &Stats| window.swap_ins >= self.length;
         if self.windows.last().is_none_or(full) {
             if self.windows.len() == MOST_WINDOWS {
@@ -38,10 +46,42 @@ impl Windows {
             } else {
                 self.windows.len()
             });
-            self.windows.push(Stats::default());
+            let is_first = self.windows.is_empty();
+            self.windows.push(match is_first {
+                true => Stats::default(),
+                false => Stats::of_later(),
+            });
         }
+        let origin = reuse.map(|reuse| self.window_of(ordinal.saturating_sub(reuse.pages)));
         if let Some(window) = self.windows.last_mut() {
-            window.add(event, step, reuse);
+            window.add(event, step, reuse, origin);
+        }
+    }
+
+    /// The number of the window that a swap-in is in: all but the last are full.
+    pub(super) fn window_of(&self, ordinal: u64) -> u8 {
+        u8::try_from(ordinal / self.length).unwrap_or(u8::MAX)
+    }
+
+    /// What happened last.
+    pub(super) fn meanwhile(&mut self, count: impl FnOnce(&mut Counts)) {
+        if let Some(later) = self
+            .windows
+            .last_mut()
+            .and_then(|window| window.later.as_mut())
+        {
+            count(&mut later.counts);
+        }
+    }
+
+    /// What happened at this time.
+    pub(super) fn at(&mut self, time_ns: u64, count: impl FnOnce(&mut Counts)) {
+        let begun = self
+            .windows
+            .partition_point(|window| window.begin_ns <= time_ns);
+        let window = begun.checked_sub(1).map(|at| &mut self.windows[at]);
+        if let Some(later) = window.and_then(|window| window.later.as_mut()) {
+            count(&mut later.counts);
         }
     }
 
@@ -52,6 +92,9 @@ impl Windows {
             .map(|pair| {
                 let mut first = pair[0].clone();
                 pair.iter().skip(1).for_each(|second| first.merge(second));
+                if let Some(later) = &mut first.later {
+                    later.halve();
+                }
                 first
             })
             .collect();

@@ -68,6 +68,8 @@ struct JsonPhase {
     end_ns: u64,
     swap_ins: u64,
     stall_ns: Option<u64>,
+    distinct_pages: u64,
+    write_share: Option<f64>,
     pattern: Option<&'static str>,
     pattern_facts: Option<JsonPatternFacts>,
 }
@@ -112,7 +114,7 @@ impl<'a> JsonObject<'a> {
             phases: object
                 .phases
                 .iter()
-                .map(|phase| JsonPhase::new(phase, observed))
+                .map(|phase| JsonPhase::new(phase, findings, observed))
                 .collect(),
             extra_bytes: object.extra_bytes,
             touched_at: JsonTouch::new(object, findings),
@@ -138,12 +140,14 @@ impl JsonPatternFacts {
 }
 
 impl JsonPhase {
-    fn new(phase: &Phase, latencies_observed: bool) -> Self {
+    fn new(phase: &Phase, findings: &Findings, latencies_observed: bool) -> Self {
         Self {
             begin_ns: phase.begin_ns,
             end_ns: phase.end_ns,
             swap_ins: phase.swap_ins,
             stall_ns: latencies_observed.then_some(phase.stall_ns),
+            distinct_pages: phase.distinct_pages,
+            write_share: findings.write_share(&phase.others),
             pattern: phase.facts.map(|facts| facts.pattern.name()),
             pattern_facts: phase.facts.as_ref().map(JsonPatternFacts::new),
         }
