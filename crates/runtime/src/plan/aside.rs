@@ -18,7 +18,7 @@ use pagewise_interpose::processors::Whereabouts;
 use pagewise_interpose::system;
 
 use super::hand;
-use super::objects::PAGE;
+use super::object::PAGE;
 
 /// How often what other processors hold is flushed.
 const FLUSH_EVERY_NS: u64 = 100_000_000;

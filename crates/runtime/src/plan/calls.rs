@@ -15,9 +15,9 @@ use super::end_objects;
 use super::helper;
 use super::loaded::Plan;
 use super::locks;
+use super::object::Object;
+use super::object::PAGE;
 use super::objects;
-use super::objects::Object;
-use super::objects::PAGE;
 use super::with_plan;
 
 static PHASE: AtomicUsize = AtomicUsize::new(0);

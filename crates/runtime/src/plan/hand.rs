@@ -20,8 +20,8 @@ use pagewise_interpose::system;
 
 use super::loaded;
 use super::loaded::Plan;
+use super::object::PAGE;
 use super::objects;
-use super::objects::PAGE;
 
 /// Between two looks while there is work,
 const AWAKE_NS: u64 = 50_000;

@@ -25,8 +25,8 @@ use super::call_path;
 use super::end_objects;
 use super::helper;
 use super::loaded::Plan;
+use super::object::Object;
 use super::objects;
-use super::objects::Object;
 use super::thread_heaps;
 
 /// A block that ends so far beyond what is known of it tells that it has grown. No more: who fills it is to be followed page by page.

@@ -27,8 +27,8 @@ use super::followers::Followers;
 use super::heap;
 use super::loaded;
 use super::loaded::Plan;
+use super::object::Object;
 use super::objects;
-use super::objects::Object;
 use super::prezero;
 
 /// So many major faults within so long mean swapping: from a disk, or of a program that computes much with each page, few come.

@@ -17,9 +17,9 @@ use super::Hook;
 use super::loaded;
 use super::loaded::Plan;
 use super::locks;
+use super::object::Object;
 use super::objects;
 use super::objects::Due;
-use super::objects::Object;
 use super::prezero;
 
 /// Smaller objects are locked where they are made: that is not worth a thread.

@@ -15,10 +15,10 @@ use pagewise_interpose::system;
 
 use super::io;
 use super::loaded::Plan;
+use super::object::Object;
+use super::object::PAGE;
 use super::objects;
 use super::objects::Cut;
-use super::objects::Object;
-use super::objects::PAGE;
 
 /// Of the limit, this share stays free of locks,
 const FREE_SHARE: u64 = 8;

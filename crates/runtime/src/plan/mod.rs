@@ -24,7 +24,9 @@ pub(crate) mod io;
 mod later;
 mod loaded;
 mod locks;
+mod object;
 mod objects;
+mod owners;
 mod pace;
 mod prezero;
 mod probes;
@@ -53,8 +55,8 @@ use pagewise_interpose::system;
 
 use self::calls::Asked;
 use self::loaded::Plan;
-use self::objects::Object;
-use self::objects::PAGE;
+use self::object::Object;
+use self::object::PAGE;
 use self::resize::Kept;
 
 /// Larger blocks are objects of their own, whatever lies beside them: each is mostly swept by itself.
@@ -328,7 +330,7 @@ pub(crate) fn resizing(
     new_bytes: usize,
     bytes: impl FnOnce() -> usize,
 ) -> Option<Inherited> {
-    if objects::may_be_owned_by(address)
+    if owners::may_own(address)
         && let Some(kept) = keep(|plan| resize::keep_block(plan, address, new_bytes))
     {
         return Some(kept);
@@ -340,7 +342,7 @@ pub(crate) fn resizing(
 /// where they can.
 #[inline(always)]
 pub(crate) fn remapping(start: usize, bytes: usize, new_bytes: usize) -> Option<Inherited> {
-    if objects::may_be_owned_by(start)
+    if owners::may_own(start)
         && let Some(kept) = keep(|plan| resize::keep_mapping(plan, start, bytes, new_bytes))
     {
         return Some(kept);
@@ -369,12 +371,12 @@ pub(crate) fn let_go(start: usize, bytes: usize, inherited: &mut Inherited) {
 /// A block of so many bytes, which are asked for only if they matter, is about to be released; what it hands on.
 #[inline(always)]
 pub(crate) fn releasing(address: usize, bytes: impl FnOnce() -> usize) -> Option<Inherited> {
-    let bytes = match objects::is_any_called() || objects::may_be_block(address) {
+    let bytes = match objects::is_any_called() || owners::may_be_block(address) {
         true => bytes(),
         false => 0,
     };
     // Of less than a page nothing is kept.
-    if objects::may_be_owned_by(address) || bytes >= PAGE {
+    if owners::may_own(address) || bytes >= PAGE {
         released(address, bytes)
     } else {
         None
@@ -395,7 +397,7 @@ fn released(address: usize, bytes: usize) -> Option<Inherited> {
             locks::release(plan, &object);
             heap::take_back(plan, object.start, object.bytes);
         }
-        if bytes >= PLAN_THRESHOLD && objects::may_be_block(address) && !heap::has(address) {
+        if bytes >= PLAN_THRESHOLD && owners::may_be_block(address) && !heap::has(address) {
             end_block(plan, address, bytes, &mut inherited);
         }
     });
@@ -407,7 +409,7 @@ fn end_block(plan: &'static Plan, address: usize, bytes: usize, inherited: &mut 
     // Its words go with it.
     let start = address.saturating_sub(HEADER);
     if let Some(cut) = locks::cut(plan, start, bytes + HEADER, true) {
-        objects::forget_block(address);
+        owners::remove_block(address);
         inherited.rule = Some(cut.rule);
         inherited.bytes += bytes;
         heap::take_back(plan, start, bytes + HEADER);

@@ -5,7 +5,6 @@
 //! than a page between two blocks, and the block that is released is cut out ([`cut`]).
 
 use std::ops::Range;
-use std::sync::atomic::AtomicU8;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 
@@ -13,45 +12,13 @@ use pagewise_abi::plan::CALLS;
 use pagewise_abi::plan::FRESH;
 use pagewise_interpose::Spin;
 
-pub(super) const PAGE: usize = 4096;
+use super::object::Object;
+use super::owners;
+
 /// More at once are left alone.
 const MOST_OBJECTS: usize = 512;
 /// Of these, pieces of fresh memory: the others are for rules.
 const MOST_FRESH: usize = MOST_OBJECTS / 2;
-const FILTER: usize = 4096;
-/// The same for blocks of joined objects, of which there are many.
-const BLOCK_FILTER: usize = 1 << 16;
-
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Object {
-    pub(super) start: usize,
-    pub(super) bytes: usize,
-    /// Where the allocation starts that it is a piece of: by that it is released.
-    pub(super) owner: usize,
-    pub(super) rule: usize,
-    /// Bytes that count against the budget.
-    pub(super) locked: u64,
-    /// Bytes that would be locked if the budget held them.
-    pub(super) beyond: u64,
-    /// Tells it from an earlier one at the same place.
-    pub(super) number: usize,
-    /// The program says that it is swept, whatever the rule does.
-    pub(super) streamed: bool,
-    /// What the program says is to be kept of it, bytes.
-    pub(super) keep: usize,
-    /// The helper has nothing more to do to it.
-    pub(super) is_done: bool,
-    /// When it is to be locked, ns, if that is still to be done; 0: it is not.
-    pub(super) due_ns: u64,
-    /// Whether it may become one with those beside it.
-    pub(super) may_be_joined: bool,
-    /// Its locks rest: what counts as locked may leave memory.
-    pub(super) lock_rests: bool,
-    /// Of one that is joined of blocks, how large the largest of them was, bytes; 0: it is one allocation, or a piece of one.
-    pub(super) grain: usize,
-    /// It is a piece of the heap: its blocks come and go without that mattering.
-    pub(super) of_heap: bool,
-}
 
 struct Table {
     objects: [Option<Object>; MOST_OBJECTS],
@@ -72,13 +39,6 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 static CALLED: AtomicUsize = AtomicUsize::new(0);
 /// The number of the object that a helper works on; 0: of none. Who ends that object waits.
 static BUSY: AtomicUsize = AtomicUsize::new(0);
-/// How many objects are released by addresses of this hash: 0 answers nearly every release.
-static OWNERS: [AtomicU8; FILTER] = [const { AtomicU8::new(0) }; FILTER];
-/// The same of blocks of joined objects,
-static BLOCKS: [AtomicU8; BLOCK_FILTER] = [const { AtomicU8::new(0) }; BLOCK_FILTER];
-/// which all lie, and lay, between these addresses.
-static JOINED_FROM: AtomicUsize = AtomicUsize::new(usize::MAX);
-static JOINED_TO: AtomicUsize = AtomicUsize::new(0);
 
 impl Table {
     fn alive(&self) -> impl Iterator<Item = &Object> {
@@ -109,157 +69,6 @@ impl Table {
         self.next_number += 1;
         self.next_number - 1
     }
-}
-
-impl Object {
-    pub(super) fn new(start: usize, bytes: usize, rule: usize) -> Self {
-        Self {
-            start,
-            bytes,
-            owner: start,
-            rule,
-            locked: 0,
-            beyond: 0,
-            number: 0,
-            streamed: false,
-            keep: 0,
-            is_done: false,
-            due_ns: 0,
-            may_be_joined: false,
-            lock_rests: false,
-            grain: 0,
-            of_heap: false,
-        }
-    }
-
-    pub(super) fn is_joined(&self) -> bool {
-        self.grain > 0
-    }
-
-    /// Whether what is no longer its is cut out of it, and the rest lives on.
-    fn is_cut(&self) -> bool {
-        self.is_joined() || self.of_heap
-    }
-
-    pub(super) fn end(&self) -> usize {
-        self.start.saturating_add(self.bytes)
-    }
-
-    pub(super) fn contains(&self, address: usize) -> bool {
-        (self.start..self.end()).contains(&address)
-    }
-
-    fn is_locked_whole(&self) -> bool {
-        self.locked > 0 && self.locked as usize == self.pages().len()
-    }
-
-    /// Whether it may be one with another: right beside it, so that no page lies between them that has nothing of either, and
-    /// locked like it, as a whole or not at all.
-    fn is_like(&self, other: &Object) -> bool {
-        let (lower, upper) = match self.start < other.start {
-            true => (self, other),
-            false => (other, self),
-        };
-        let is_beside = lower.end() <= upper.start
-            && (upper.start / PAGE).saturating_sub((lower.end() - 1) / PAGE) <= 1;
-        let is_locked_alike = self.locked == 0 && other.locked == 0
-            || self.is_locked_whole() && other.is_locked_whole();
-        let is_free = |object: &Object| object.may_be_joined && object.due_ns == 0;
-        is_beside && self.rule == other.rule && is_locked_alike && is_free(self) && is_free(other)
-    }
-
-    /// Itself and another beside it; without what is locked between them.
-    fn with(&self, other: &Object) -> Object {
-        let larger = match self.bytes < other.bytes {
-            true => other,
-            false => self,
-        };
-        let start = self.start.min(other.start);
-        Object {
-            start,
-            owner: start,
-            bytes: self.end().max(other.end()) - start,
-            locked: self.locked + other.locked,
-            beyond: self.beyond + other.beyond,
-            lock_rests: self.lock_rests || other.lock_rests,
-            grain: match self.of_heap {
-                true => 0,
-                false => self.block_bytes().max(other.block_bytes()),
-            },
-            ..*larger
-        }
-    }
-
-    fn block_bytes(&self) -> usize {
-        match self.grain {
-            0 => self.bytes,
-            grain => grain,
-        }
-    }
-
-    /// A part of it, which is locked as far as the whole is.
-    fn part(&self, range: Range<usize>) -> Option<Object> {
-        let mut part = Object {
-            start: range.start,
-            owner: range.start,
-            bytes: range.len(),
-            beyond: 0,
-            ..*self
-        };
-        let pages = part.pages();
-        part.locked = self.locked_in(&pages) as u64;
-        (!pages.is_empty()).then_some(part)
-    }
-
-    /// How much of a range is locked, bytes: its locks are at its start.
-    pub(super) fn locked_in(&self, range: &Range<usize>) -> usize {
-        let start = self.pages().start;
-        let end = range.end.min(start + self.locked as usize);
-        end.saturating_sub(range.start.max(start))
-    }
-
-    /// The whole pages in it: those at its ends may be others' too.
-    pub(super) fn pages(&self) -> Range<usize> {
-        let start = self.start.next_multiple_of(PAGE);
-        start..(self.start.saturating_add(self.bytes) / PAGE * PAGE).max(start)
-    }
-}
-
-fn place(address: usize) -> &'static AtomicU8 {
-    let hash = (address as u64 >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    &OWNERS[(hash >> 52) as usize]
-}
-
-fn block_place(address: usize) -> &'static AtomicU8 {
-    let hash = (address as u64 >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    &BLOCKS[(hash >> 48) as usize]
-}
-
-/// One more; a counter that is full stays so.
-fn count_up(counter: &AtomicU8) {
-    let relaxed = Ordering::Relaxed;
-    let _ = counter.fetch_update(relaxed, relaxed, |count| count.checked_add(1));
-}
-
-fn count_down(counter: &AtomicU8) {
-    let relaxed = Ordering::Relaxed;
-    let _ = counter.fetch_update(relaxed, relaxed, |count| {
-        (count != u8::MAX).then(|| count.saturating_sub(1))
-    });
-}
-
-/// Whether an object may be released by this address, or a block of a joined one.
-#[inline(always)]
-pub(super) fn may_be_owned_by(address: usize) -> bool {
-    place(address).load(Ordering::Relaxed) != 0 || may_be_block(address)
-}
-
-/// Whether a block of a joined object may begin there.
-#[inline(always)]
-pub(super) fn may_be_block(address: usize) -> bool {
-    address >= JOINED_FROM.load(Ordering::Relaxed)
-        && address < JOINED_TO.load(Ordering::Relaxed)
-        && block_place(address).load(Ordering::Relaxed) != 0
 }
 
 /// Another number than before: some object came, went or changed since.
@@ -305,7 +114,7 @@ pub(super) fn insert(mut object: Object) -> bool {
     COUNT.fetch_add(1, Ordering::Relaxed);
     CALLED.fetch_add(usize::from(object.rule == CALLS), Ordering::Relaxed);
     if !object.is_cut() {
-        count_up(place(object.owner));
+        owners::add(object.owner);
     }
     note_change();
     true
@@ -338,8 +147,8 @@ pub(super) fn join(block: Object, bridge: impl Fn(&mut Object, Range<usize>) -> 
         table.objects[at] = None;
         others += 1;
         if !other.is_cut() {
-            count_up(block_place(other.owner));
-            count_down(place(other.owner));
+            owners::add_block(other.owner);
+            owners::remove(other.owner);
         }
         joined = both;
     }
@@ -350,9 +159,8 @@ pub(super) fn join(block: Object, bridge: impl Fn(&mut Object, Range<usize>) -> 
         joined.number = table.new_number();
     }
     if !block.of_heap {
-        JOINED_FROM.fetch_min(joined.start, Ordering::Relaxed);
-        JOINED_TO.fetch_max(joined.end(), Ordering::Relaxed);
-        count_up(block_place(block.owner));
+        owners::note_joined(&(joined.start..joined.end()));
+        owners::add_block(block.owner);
     }
     table.put(joined);
     COUNT.fetch_sub(others - 1, Ordering::Relaxed);
@@ -425,11 +233,6 @@ pub(super) fn cut(start: usize, bytes: usize, unlock: impl Fn(Range<usize>)) -> 
     })
 }
 
-/// The block that begins there is no longer one of a joined object.
-pub(super) fn forget_block(address: usize) {
-    count_down(block_place(address));
-}
-
 /// The allocation at this address, or one of the pieces that are left of it.
 pub(super) fn remove_owned_by(address: usize) -> Option<Object> {
     remove(|object| object.owner == address && !object.is_cut())
@@ -496,7 +299,7 @@ pub(super) fn remove_after(
     COUNT.fetch_sub(1, Ordering::Relaxed);
     CALLED.fetch_sub(usize::from(object.rule == CALLS), Ordering::Relaxed);
     if !object.is_cut() {
-        count_down(place(object.owner));
+        owners::remove(object.owner);
     }
     Some(object)
 }
@@ -638,22 +441,14 @@ pub(super) fn forget() {
     BUSY.store(0, Ordering::Relaxed);
     COUNT.store(0, Ordering::Relaxed);
     CALLED.store(0, Ordering::Relaxed);
-    for counter in &OWNERS {
-        counter.store(0, Ordering::Relaxed);
-    }
-    // Of a process that has joined none, these pages were never touched.
-    if JOINED_TO.swap(0, Ordering::Relaxed) > 0 {
-        JOINED_FROM.store(usize::MAX, Ordering::Relaxed);
-        for counter in &BLOCKS {
-            counter.store(0, Ordering::Relaxed);
-        }
-    }
+    owners::forget();
     note_change();
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::object::PAGE;
     use std::sync::Mutex;
     use std::sync::MutexGuard;
     use std::sync::PoisonError;
@@ -670,14 +465,14 @@ mod tests {
         let base = 0x7000_0000_0000;
         assert!(insert(Object::new(base + 16, 100_000, 1)));
         assert!(insert(Object::new(base + 200_000, 70_000, 2)));
-        assert!(may_be_owned_by(base + 16) && is_any());
+        assert!(owners::may_own(base + 16) && is_any());
         assert!(remove_owned_by(base).is_none());
         assert!(remove_overlapping(base + 100_016, 99_984).is_none());
         assert_eq!(
             remove_overlapping(base + 100_015, 1).map(|object| object.rule),
             Some(1)
         );
-        assert!(!may_be_owned_by(base + 16));
+        assert!(!owners::may_own(base + 16));
         assert_eq!(
             remove_owned_by(base + 200_000).map(|object| object.rule),
             Some(2)
@@ -695,7 +490,7 @@ mod tests {
             ..Object::new(base + at * bytes, bytes, 7)
         };
         assert!(insert(piece(0, 0)) && join(piece(1, 0), |_, _| false));
-        assert!(!may_be_owned_by(base) && !may_be_block(base));
+        assert!(!owners::may_own(base) && !owners::may_be_block(base));
         let whole = remove(|object| object.start == base).expect("it is one");
         assert_eq!((whole.bytes, whole.is_joined()), (2 * bytes, false));
         assert_eq!(first_in(base, base + bytes), None);
@@ -814,7 +609,7 @@ mod tests {
         let end = |index: usize| at(index) - base + bytes;
         assert_eq!(extents(base), [(16, end(5))]);
         for index in 0..6 {
-            assert!(may_be_owned_by(at(index)) && may_be_block(at(index)));
+            assert!(owners::may_own(at(index)) && owners::may_be_block(at(index)));
         }
         assert!(remove_owned_by(at(0)).is_none() && suspend(at(0)).is_none());
         assert!(remove_overlapping(base, bytes).is_none());
@@ -825,8 +620,8 @@ mod tests {
             (middle.rule, middle.bytes, middle.locked),
             (JOINED_RULE, bytes + 16, 0)
         );
-        forget_block(at(2));
-        assert!(!may_be_owned_by(at(2)));
+        owners::remove_block(at(2));
+        assert!(!owners::may_own(at(2)));
         assert_eq!(extents(base), [(16, end(1)), (end(2), end(5))]);
         assert!(cut(at(2), bytes, unlock).is_none());
 
@@ -944,10 +739,10 @@ mod tests {
         };
         // The piece at the start is gone already.
         assert!(insert(piece(base + 200_000)) && insert(piece(base + 400_000)));
-        assert!(may_be_owned_by(base + 16));
+        assert!(owners::may_own(base + 16));
         assert!(remove_owned_by(base + 200_000).is_none());
         assert!(remove_owned_by(base + 16).is_some() && remove_owned_by(base + 16).is_some());
-        assert!(remove_owned_by(base + 16).is_none() && !may_be_owned_by(base + 16));
+        assert!(remove_owned_by(base + 16).is_none() && !owners::may_own(base + 16));
     }
 
     #[test]

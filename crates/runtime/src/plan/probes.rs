@@ -7,7 +7,7 @@ use pagewise_interpose as interpose;
 use pagewise_interpose::Fault;
 use pagewise_interpose::system::PageMap;
 
-use super::objects::PAGE;
+use super::object::PAGE;
 
 /// As many as the steps that a sweep may take (`sweep.rs`), so that from one to the next is a step.
 const PROBES: usize = 256;

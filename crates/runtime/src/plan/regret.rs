@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::objects::PAGE;
+use super::object::PAGE;
 
 /// Parts of a region of which is known when they were dropped.
 const PARTS: usize = 256;

@@ -12,9 +12,9 @@ use super::HEADER;
 use super::Inherited;
 use super::loaded::Plan;
 use super::locks;
+use super::object::Object;
+use super::object::PAGE;
 use super::objects;
-use super::objects::Object;
-use super::objects::PAGE;
 use super::prezero;
 
 /// What the C library may round up a large block by, beside whole pages.

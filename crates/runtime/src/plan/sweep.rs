@@ -15,7 +15,7 @@ use std::ops::Range;
 
 use pagewise_interpose::Fault;
 
-use super::objects::PAGE;
+use super::object::PAGE;
 
 /// Places that are followed,
 const CURSORS: usize = 64;

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 
 use pagewise_interpose::system;
 
-use super::objects::PAGE;
+use super::object::PAGE;
 use super::prezero;
 use crate::settings;
 

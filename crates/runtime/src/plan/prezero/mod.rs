@@ -35,9 +35,9 @@ pub(super) use self::pressure::advice;
 use super::Hook;
 use super::loaded;
 use super::loaded::Plan;
+use super::object::Object;
+use super::object::PAGE;
 use super::objects;
-use super::objects::Object;
-use super::objects::PAGE;
 
 const REGION: usize = system::HUGE_PAGES * PAGE;
 /// Smaller areas have no huge page in them, or hardly one.

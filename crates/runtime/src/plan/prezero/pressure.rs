@@ -8,9 +8,9 @@ use pagewise_abi::status::Total;
 use pagewise_interpose::system;
 
 use super::super::loaded::Plan;
+use super::super::object::Object;
+use super::super::object::PAGE;
 use super::super::objects;
-use super::super::objects::Object;
-use super::super::objects::PAGE;
 use super::REGION;
 use super::first_region;
 use super::regions;

@@ -1,0 +1,150 @@
+//! Memory that a rule is about: one allocation, several side by side, or a piece of one.
+
+use std::ops::Range;
+
+pub(super) const PAGE: usize = 4096;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Object {
+    pub(super) start: usize,
+    pub(super) bytes: usize,
+    /// Where the allocation starts that it is a piece of: by that it is released.
+    pub(super) owner: usize,
+    pub(super) rule: usize,
+    /// Bytes that count against the budget.
+    pub(super) locked: u64,
+    /// Bytes that would be locked if the budget held them.
+    pub(super) beyond: u64,
+    /// Tells it from an earlier one at the same place.
+    pub(super) number: usize,
+    /// The program says that it is swept, whatever the rule does.
+    pub(super) streamed: bool,
+    /// What the program says is to be kept of it, bytes.
+    pub(super) keep: usize,
+    /// The helper has nothing more to do to it.
+    pub(super) is_done: bool,
+    /// When it is to be locked, ns, if that is still to be done; 0: it is not.
+    pub(super) due_ns: u64,
+    /// Whether it may become one with those beside it.
+    pub(super) may_be_joined: bool,
+    /// Its locks rest: what counts as locked may leave memory.
+    pub(super) lock_rests: bool,
+    /// Of one that is joined of blocks, how large the largest of them was, bytes; 0: it is one allocation, or a piece of one.
+    pub(super) grain: usize,
+    /// It is a piece of the heap: its blocks come and go without that mattering.
+    pub(super) of_heap: bool,
+}
+
+impl Object {
+    pub(super) fn new(start: usize, bytes: usize, rule: usize) -> Self {
+        Self {
+            start,
+            bytes,
+            owner: start,
+            rule,
+            locked: 0,
+            beyond: 0,
+            number: 0,
+            streamed: false,
+            keep: 0,
+            is_done: false,
+            due_ns: 0,
+            may_be_joined: false,
+            lock_rests: false,
+            grain: 0,
+            of_heap: false,
+        }
+    }
+
+    pub(super) fn is_joined(&self) -> bool {
+        self.grain > 0
+    }
+
+    /// Whether what is no longer its is cut out of it, and the rest lives on.
+    pub(super) fn is_cut(&self) -> bool {
+        self.is_joined() || self.of_heap
+    }
+
+    pub(super) fn end(&self) -> usize {
+        self.start.saturating_add(self.bytes)
+    }
+
+    pub(super) fn contains(&self, address: usize) -> bool {
+        (self.start..self.end()).contains(&address)
+    }
+
+    fn is_locked_whole(&self) -> bool {
+        self.locked > 0 && self.locked as usize == self.pages().len()
+    }
+
+    /// Whether it may be one with another: right beside it, so that no page lies between them that has nothing of either, and
+    /// locked like it, as a whole or not at all.
+    pub(super) fn is_like(&self, other: &Object) -> bool {
+        let (lower, upper) = match self.start < other.start {
+            true => (self, other),
+            false => (other, self),
+        };
+        let is_beside = lower.end() <= upper.start
+            && (upper.start / PAGE).saturating_sub((lower.end() - 1) / PAGE) <= 1;
+        let is_locked_alike = self.locked == 0 && other.locked == 0
+            || self.is_locked_whole() && other.is_locked_whole();
+        let is_free = |object: &Object| object.may_be_joined && object.due_ns == 0;
+        is_beside && self.rule == other.rule && is_locked_alike && is_free(self) && is_free(other)
+    }
+
+    /// Itself and another beside it; without what is locked between them.
+    pub(super) fn with(&self, other: &Object) -> Object {
+        let larger = match self.bytes < other.bytes {
+            true => other,
+            false => self,
+        };
+        let start = self.start.min(other.start);
+        Object {
+            start,
+            owner: start,
+            bytes: self.end().max(other.end()) - start,
+            locked: self.locked + other.locked,
+            beyond: self.beyond + other.beyond,
+            lock_rests: self.lock_rests || other.lock_rests,
+            grain: match self.of_heap {
+                true => 0,
+                false => self.block_bytes().max(other.block_bytes()),
+            },
+            ..*larger
+        }
+    }
+
+    fn block_bytes(&self) -> usize {
+        match self.grain {
+            0 => self.bytes,
+            grain => grain,
+        }
+    }
+
+    /// A part of it, which is locked as far as the whole is.
+    pub(super) fn part(&self, range: Range<usize>) -> Option<Object> {
+        let mut part = Object {
+            start: range.start,
+            owner: range.start,
+            bytes: range.len(),
+            beyond: 0,
+            ..*self
+        };
+        let pages = part.pages();
+        part.locked = self.locked_in(&pages) as u64;
+        (!pages.is_empty()).then_some(part)
+    }
+
+    /// How much of a range is locked, bytes: its locks are at its start.
+    pub(super) fn locked_in(&self, range: &Range<usize>) -> usize {
+        let start = self.pages().start;
+        let end = range.end.min(start + self.locked as usize);
+        end.saturating_sub(range.start.max(start))
+    }
+
+    /// The whole pages in it: those at its ends may be others' too.
+    pub(super) fn pages(&self) -> Range<usize> {
+        let start = self.start.next_multiple_of(PAGE);
+        start..(self.start.saturating_add(self.bytes) / PAGE * PAGE).max(start)
+    }
+}
