@@ -141,6 +141,8 @@ impl Tallies {
             if matches!(share.kind, EventKind::SwapIn | EventKind::SwapCacheHit) {
                 tally.need.add_unknown(share.events, share.latency_ns);
                 self.need.add_unknown(share.events, share.latency_ns);
+            } else {
+                tally.watch.counted(&share);
             }
         })?;
         Ok(())

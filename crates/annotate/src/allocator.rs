@@ -145,17 +145,8 @@ fn call<'tree>(source: &Source, node: Node<'tree>) -> Option<Allocation<'tree>> 
     }
 }
 
-/// Calls by which a container takes one more element, and now and then moves all it has.
-const ONE_MORE: &[&str] = &[
-    "push_back",
-    "emplace_back",
-    "push_front",
-    "emplace_front",
-    "push",
-    "emplace",
-    "insert",
-    "append",
-];
+/// Calls by which a container takes one more element; a vector or string moves all it has now and then.
+const ONE_MORE: &[&str] = &["push_back", "emplace_back", "insert", "emplace", "append"];
 
 /// The name of the call by which a container grows as it is filled, if the node is one.
 pub(crate) fn grows_as_filled<'text>(source: &'text Source, node: Node<'_>) -> Option<&'text str> {

@@ -113,8 +113,9 @@ fn why_nothing(source: &Source, line: usize) -> String {
     let growing = |node| grows_as_filled(source, node).filter(|_| is_on(node, line));
     match descendants(source.root()).find_map(growing) {
         Some(name) => format!(
-            "{name} moves a container's memory as it grows, so that a call for it would be of what is gone soon: call \
-             reserve before, and record and plan again, or apply the plan to the program in place of a patch"
+            "{name} fills a container: the memory of a vector or string moves as it grows, so call reserve before, and \
+             record and plan again; one that keeps its elements in blocks of their own (list, map, deque) has no call: \
+             apply the plan to the program in place of a patch"
         ),
         None => "nothing on this line allocates (malloc and kin, new, mmap, a container): has the source changed since \
                  it was recorded? else place the call by hand"

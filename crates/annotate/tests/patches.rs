@@ -395,7 +395,11 @@ fn what_grows_as_it_is_filled_is_refused_with_the_reason() {
         let rule = rule("all", line, None, lock(Vec::new()));
         from_plan(&source, &[&rule]).refusals[0].why.clone()
     };
-    assert!(refused(4).contains("push_back moves"), "{}", refused(4));
+    assert!(
+        refused(4).contains("push_back fills a container"),
+        "{}",
+        refused(4)
+    );
     assert!(
         refused(2).contains("nothing on this line"),
         "{}",

@@ -89,10 +89,11 @@ pub fn lock_budget(memory_bytes: u64) -> u64 {
         .max(1)
 }
 
-/// How little memory lets all rules together lock so much, bytes.
+/// How little memory lets all rules together lock so much, bytes. Of whole pages, as limits and budgets are.
 pub fn memory_to_lock(bytes: u64) -> u64 {
-    let with_share = bytes.saturating_mul(8).div_ceil(7);
-    with_share.max(bytes.saturating_add(LEAST_RESERVE))
+    let pages = bytes.div_ceil(PAGE);
+    let with_share = pages.saturating_mul(8).div_ceil(7).saturating_mul(PAGE);
+    with_share.max(pages.saturating_mul(PAGE).saturating_add(LEAST_RESERVE))
 }
 
 /// How room is shared out.

@@ -64,6 +64,27 @@ fn actions(objects: &[ObjectFacts], memory_mib: u64) -> Vec<Action> {
 }
 
 #[test]
+fn what_is_told_to_be_enough_memory_for_locks_is() {
+    for bytes in [
+        1,
+        4096,
+        5 * MIB,
+        41 * MIB,
+        42 * MIB,
+        43 * MIB,
+        100 * MIB,
+        3 << 30,
+    ] {
+        let memory = memory_to_lock(bytes);
+        assert!(lock_budget(memory) / PAGE * PAGE >= bytes, "{bytes}");
+        assert!(
+            lock_budget(memory - PAGE) < bytes.next_multiple_of(PAGE),
+            "{bytes}"
+        );
+    }
+}
+
+#[test]
 fn a_loop_larger_than_memory_is_streamed_with_a_part_kept() {
     let actions = actions(&[object("a", 512, 900, 3.0, Pattern::Loop)], 256);
     let [

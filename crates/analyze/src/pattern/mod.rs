@@ -18,6 +18,7 @@ mod tests;
 use pagewise_trace::Event;
 use pagewise_trace::WriteLook;
 
+use crate::counted::Share;
 use crate::counts::Counts;
 use crate::visits::Visit;
 
@@ -159,6 +160,11 @@ impl PatternWatch {
     /// Something else happened to one of its pages.
     pub(crate) fn other(&mut self, event: &Event) {
         self.windows.meanwhile(|counts| counts.add(event));
+    }
+
+    /// So much else happened to its pages after all that is listed.
+    pub(crate) fn counted(&mut self, share: &Share) {
+        self.windows.meanwhile(|counts| counts.add_share(share));
     }
 
     /// Somebody looked whether one of its pages was written, maybe before what was told last.

@@ -3,6 +3,7 @@
 use super::*;
 use crate::visits::Visits;
 use pagewise_trace::EventKind;
+use pagewise_trace::WriteLook;
 
 /// Swap-ins of an object, 1 ms apart.
 #[derive(Default)]
@@ -107,6 +108,36 @@ fn each_phase_tells_of_its_own_pages_and_writes() {
     assert!((share(&phases[1]) - 0.25).abs() < 0.05, "{phases:#?}");
     let all: Counts = phases.iter().map(|phase| &phase.others).sum();
     assert_eq!(all, program.counts, "no swap-ins were counted there");
+
+    // Looks come afterwards, each of its time; what is counted only, after all that.
+    let (begin_ns, end_ns) = (phases[0].begin_ns, phases[1].end_ns);
+    for time_ns in (begin_ns..=end_ns).step_by(10_000_000) {
+        let look = WriteLook {
+            time_ns,
+            space: 0,
+            address: 0,
+            written: time_ns < phases[1].begin_ns,
+        };
+        program.counts.add_look(&look);
+        program.watch.look(&look);
+    }
+    let share = Share {
+        object: 0,
+        kind: EventKind::Eviction,
+        events: 5000,
+        latency_ns: 0,
+    };
+    program.counts.add_share(&share);
+    program.watch.counted(&share);
+    let counted = program.phases(1);
+    let written = |phase: &Phase| phase.others.write_share(true).expect("looks");
+    assert!(written(&counted[0]) > 0.97, "{counted:#?}");
+    assert!(written(&counted[1]) < 0.03, "{counted:#?}");
+    assert_eq!(
+        counted[1].others.evictions,
+        phases[1].others.evictions + 5000
+    );
+    assert_eq!(counted[0].others.evictions, phases[0].others.evictions);
 }
 
 #[test]

@@ -21,8 +21,8 @@ pub(crate) use self::session::execute;
 pub(crate) use self::session::tell_differences;
 
 use std::ffi::OsString;
+use std::fs;
 use std::fs::File;
-use std::io::Write;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -88,7 +88,8 @@ const EXAMPLES: &str = "Examples:
 
 pub(crate) fn run(arguments: &ApplyArguments) -> Result<ExitCode, Failure> {
     let plan = Plan::read(&arguments.plan)?;
-    let json = JsonFile::create(arguments.json.as_deref())?;
+    let json = arguments.json.as_deref();
+    check_json(json)?;
     let running = observe::Running {
         pid: arguments.pid.clone(),
         cgroup: arguments.cgroup.clone(),
@@ -140,26 +141,23 @@ fn refuse_surroundings(arguments: &ApplyArguments) -> Result<(), Failure> {
     }
 }
 
-/// Where the outcome is written as JSON, opened before the program runs: it would be too late to refuse afterwards.
-pub(crate) struct JsonFile {
-    path: PathBuf,
-    file: File,
-}
-
-impl JsonFile {
-    pub(crate) fn create(path: Option<&Path>) -> Result<Option<Self>, Failure> {
-        // What an earlier run wrote stays until there is something to write.
-        let mut options = File::options();
-        options.write(true).create(true).truncate(false);
-        let create = |path: &Path| match options.open(path) {
-            Ok(file) => Ok(Self {
-                path: path.to_owned(),
-                file,
-            }),
-            Err(error) => Err(not_written(path, &error)),
-        };
-        path.map(create).transpose()
-    }
+/// Refuses a file for the outcome that cannot be written, before the program runs: afterwards it would be too late. A pipe or device is
+/// left for the end, as who reads it would take an open and a close for all.
+pub(crate) fn check_json(path: Option<&Path>) -> Result<(), Failure> {
+    let Some(path) = path else {
+        return Ok(());
+    };
+    let mut options = File::options();
+    options.write(true);
+    let checked = match fs::metadata(path) {
+        Ok(there) if there.is_file() || there.is_dir() => options.open(path).map(drop),
+        Ok(_) => Ok(()),
+        Err(_) => options
+            .create_new(true)
+            .open(path)
+            .and_then(|_| fs::remove_file(path)),
+    };
+    checked.map_err(|error| not_written(path, &error))
 }
 
 fn not_written(path: &Path, error: &std::io::Error) -> Failure {
@@ -170,16 +168,14 @@ fn not_written(path: &Path, error: &std::io::Error) -> Failure {
 }
 
 /// For people, and to a file if one is named. The exit code stays the program's own where that cannot be written any more.
-pub(crate) fn tell_outcome(outcome: &Outcome, json: Option<JsonFile>) {
+pub(crate) fn tell_outcome(outcome: &Outcome, json: Option<&Path>) {
     for line in outcome.lines() {
         tell!("pagewise: {line}");
     }
-    if let Some(JsonFile { path, mut file }) = json
-        && let Err(error) = file
-            .set_len(0)
-            .and_then(|()| file.write_all(outcome.json().as_bytes()))
+    if let Some(path) = json
+        && let Err(error) = fs::write(path, outcome.json())
     {
-        tell!("pagewise: {}", not_written(&path, &error));
+        tell!("pagewise: {}", not_written(path, &error));
     }
 }
 

@@ -8,6 +8,7 @@ use pagewise_abi::status::Total;
 use pagewise_abi::status::Why;
 use pagewise_advise::lock_budget;
 use pagewise_advise::memory_to_lock;
+use pagewise_host::shell_word;
 use pagewise_plan::Action;
 use pagewise_plan::Plan;
 use pagewise_plan::Rule;
@@ -54,8 +55,9 @@ pub(crate) struct Outcome {
     /// What could be locked at most; `null`: no process had the plan, or nothing bounds it.
     lock_budget_bytes: Option<u64>,
     lock_budget_is_rlimit: bool,
+    /// What bounds the locks, and what the plan allows.
     #[serde(skip)]
-    lock_bound: LockBound,
+    lock_bound: (LockBound, Option<u64>),
     /// Allocations that came too fast for their call paths to be looked at.
     unseen_allocations: u64,
     /// Objects that were left alone, as there were too many at once.
@@ -107,27 +109,33 @@ impl LockBound {
         }
     }
 
-    /// Why no more than `budget` may be locked, and what would allow all that is `wanted`, bytes.
-    fn words(&self, budget: u64, wanted: u64) -> String {
+    /// Why no more than `budget` may be locked, and what would allow all that is `wanted`, bytes. `by_plan`: what the plan allows.
+    fn words(&self, budget: u64, wanted: u64, by_plan: Option<u64>) -> String {
         let most = bytes(budget);
         let memory = memory_to_lock(wanted);
-        match self {
+        let bound = match self {
             Self::User => format!(
                 "this user may lock {most}; type: ulimit -l {} (as root), or grant cap_ipc_lock",
                 wanted.div_ceil(1 << 10)
             ),
-            Self::Plan => format!("the plan allows {most}; write there: lock_bytes = {wanted}"),
+            Self::Plan => {
+                return format!("the plan allows {most}; write there: lock_bytes = {wanted}");
+            }
             Self::Limit => format!(
                 "of the limit {most} may be locked, the rest is left to others; type: pagewise apply --memory {memory} ..."
             ),
             Self::Around(file) => format!(
                 "of the limit around it {most} may be locked, the rest is left to others; type: echo {memory} > {} (as root)",
-                file.display()
+                shell_word(&file.to_string_lossy())
             ),
             Self::Machine => format!(
                 "of the machine's memory {most} may be locked, the rest is left to others; all would take {}",
                 bytes(memory)
             ),
+        };
+        match by_plan.is_some_and(|most| most < wanted) {
+            true => format!("{bound}; and write in the plan: lock_bytes = {wanted}"),
+            false => bound,
         }
     }
 }
@@ -210,14 +218,15 @@ impl Outcome {
         let processes = total(Total::Processes);
         let budget = total(Total::LockBudget);
         let lock_budget_is_rlimit = total(Total::LimitedByRlimit) != 0;
-        let is_by_limit = run
-            .limit_bytes
-            .map(lock_budget)
-            .is_some_and(|most| most <= budget);
-        let lock_bound = match plan.memory.lock_bytes {
+        let bound = match run.limit_bytes.map(lock_budget) {
             _ if lock_budget_is_rlimit => LockBound::User,
-            Some(most) if most == budget && !is_by_limit => LockBound::Plan,
-            _ => LockBound::of_memory(run.limit_bytes, run.limit_file),
+            by_limit
+                if by_limit.is_some_and(|most| most <= budget)
+                    || plan.memory.lock_bytes != Some(budget) =>
+            {
+                LockBound::of_memory(run.limit_bytes, run.limit_file)
+            }
+            _ => LockBound::Plan,
         };
         Self {
             schema: SCHEMA,
@@ -229,7 +238,7 @@ impl Outcome {
             processes,
             lock_budget_bytes: (processes > 0 && budget != u64::MAX).then_some(budget),
             lock_budget_is_rlimit,
-            lock_bound,
+            lock_bound: (bound, plan.memory.lock_bytes),
             unseen_allocations: total(Total::Unseen),
             unfollowed_objects: total(Total::Unfollowed),
             unfollowed_sweeps: total(Total::UnfollowedSweeps),
@@ -325,10 +334,11 @@ impl Outcome {
         let budget = self.lock_budget_bytes.unwrap_or(0);
         if beyond > 0 {
             let wanted = budget.saturating_add(beyond);
+            let (bound, by_plan) = &self.lock_bound;
             lines.push(format!(
                 "{} were not locked: {}",
                 bytes(beyond),
-                self.lock_bound.words(budget, wanted)
+                bound.words(budget, wanted, *by_plan)
             ));
         }
         if self.program_locked_all {
@@ -543,23 +553,26 @@ mod tests {
     #[test]
     fn what_would_allow_more_locks_is_told_as_a_command() {
         let mebibyte = 1 << 20;
-        let told = |bound: LockBound| bound.words(100 * mebibyte, 140 * mebibyte);
+        let told =
+            |bound: &LockBound, by_plan| bound.words(100 * mebibyte, 140 * mebibyte, by_plan);
         let memory = 160 * mebibyte;
         for (bound, command) in [
             (LockBound::User, format!("ulimit -l {}", 140 << 10)),
             (LockBound::Plan, format!("lock_bytes = {}", 140 * mebibyte)),
             (LockBound::Limit, format!("--memory {memory} ")),
             (
-                LockBound::Around(PathBuf::from("/a/memory.max")),
-                format!("echo {memory} > /a/memory.max"),
+                LockBound::Around(PathBuf::from("/a\\x2db/memory.max")),
+                format!("echo {memory} > '/a\\x2db/memory.max'"),
             ),
             (LockBound::Machine, "160 MiB".to_owned()),
         ] {
-            let words = told(bound);
+            let words = told(&bound, None);
             assert!(
                 words.contains(&command) && words.contains("100 MiB"),
                 "{words}"
             );
+            let beside = told(&bound, Some(100 * mebibyte));
+            assert!(beside.contains("lock_bytes = 146800640"), "{beside}");
         }
     }
 

@@ -126,7 +126,11 @@ fn wait(
             run.killed = why_killed(Some(exit.how), setting, free_swap, nudges);
             return Ok(exit.code());
         }
-        free_swap = FreeSwap::now(setting.cgroup.as_ref());
+        // Once somebody was killed, what that one had in swap is free again.
+        let cgroup = setting.cgroup.as_ref();
+        if cgroup.and_then(MemoryCgroup::oom_kills).unwrap_or(0) == 0 {
+            free_swap = FreeSwap::now(cgroup);
+        }
         let Some((signal, since)) = signals.told() else {
             continue;
         };
@@ -140,17 +144,18 @@ fn wait(
     }
 }
 
-/// The limit that the program will have, bytes: ours, or one around it, with the file that sets that one.
+/// The limit that the program will have, bytes: ours, or one around it that is no larger, with the file that sets that one.
 fn limit(setting: &Setting) -> (Option<u64>, Option<PathBuf>) {
-    if let Some(own) = setting.limit.bytes {
-        return (Some(own), None);
-    }
     let around = CgroupHost::detect()
         .ok()
         .and_then(|host| host.limit_around());
-    around.map_or((None, None), |limit| {
-        (Some(limit.bytes), Some(limit.cgroup.join(limit.kind)))
-    })
+    match (setting.limit.bytes, around) {
+        (Some(own), Some(around)) if around.bytes <= own => {
+            (Some(own), Some(around.cgroup.join(around.kind)))
+        }
+        (None, Some(around)) => (Some(around.bytes), Some(around.cgroup.join(around.kind))),
+        (own, _) => (own, None),
+    }
 }
 
 /// Says where a run is not the one that the plan was made for.

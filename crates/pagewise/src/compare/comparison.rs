@@ -62,7 +62,7 @@ pub(super) enum ArmKind {
     Baseline,
     /// With the plan.
     Plan,
-    /// What one types first in place of the plan: what it keeps or streams is locked, as far as memory goes.
+    /// What one types first in place of the plan: what it keeps or streams is locked, as far as memory goes, or what costs most.
     Mlock,
     /// As above: the kernel is told of what is swept, and nothing is kept.
     Madvise,

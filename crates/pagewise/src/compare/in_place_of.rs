@@ -8,9 +8,9 @@ use pagewise_plan::Target;
 /// `mlock` on all that the plan keeps or streams. A single object is locked as far as memory goes; of several, each gets
 /// what the plan gives it, as nobody but the recording says how to share it out, and what the plan leaves free to read ahead in, or for
 /// locks to grow into, is shared by those that are swept. Of input and output, and of huge pages, nothing is done. Where the plan
-/// does nothing, what costs most is locked, as far as memory goes: whether a lock would have been better is to be seen, too.
+/// keeps nothing, what costs most is locked, as far as memory goes: whether a lock would have been better is to be seen, too.
 pub(super) fn mlock(plan: &Plan) -> Plan {
-    if !plan.does_something() {
+    if !plan.acting_rules().any(is_kept) {
         return costliest_locked(plan);
     }
     let is_single = plan.acting_rules().filter(|rule| is_kept(rule)).count() == 1;
@@ -36,7 +36,7 @@ pub(super) fn mlock(plan: &Plan) -> Plan {
 
 /// Rules come by what their objects cost.
 fn costliest_locked(plan: &Plan) -> Plan {
-    let mut plan = plan.clone();
+    let mut plan = with_actions(plan, |_| Action::Nothing);
     let mut rules = plan.rules.iter_mut();
     let is_memory = |rule: &&mut Rule| !matches!(rule.target, Target::Io { .. });
     if let Some(costliest) = rules.find(is_memory) {
@@ -189,6 +189,8 @@ mod tests {
         let nothing = plan(&[Action::Nothing, Action::Nothing]);
         assert_eq!(actions(&mlock(&nothing)), [lock(None), Action::Nothing]);
         assert_eq!(actions(&mlock(&plan(&[]))), []);
+        let huge = plan(&[Action::Nothing, Action::Huge]);
+        assert_eq!(actions(&mlock(&huge)), [lock(None), Action::Nothing]);
     }
 
     #[test]

@@ -89,8 +89,8 @@ pub(crate) struct CompareArguments {
     /// The number of the first round, from 0: each round begins with another arm, also where a script asks for them one by one
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000), hide = true)]
     turn: u32,
-    /// Also compare with what one would type without a plan: `mlock` of what it keeps or streams, as far as it fits,
-    /// `madvise` (sequential) of what it streams
+    /// Also compare with what one would type without a plan: `mlock` of what it keeps or streams, as far as it fits
+    /// (of what costs most, where it does neither), `madvise` (sequential) of what it streams
     #[arg(long, value_name = "ARM", value_delimiter = ',')]
     arms: Vec<MoreArm>,
     /// Record one more run of each arm with a limit, and tell how long its swap-ins took

@@ -10,7 +10,7 @@ use pagewise_plan::Plan;
 
 use super::arguments::LaunchArguments;
 use crate::apply::InForce;
-use crate::apply::JsonFile;
+use crate::apply::check_json;
 use crate::apply::execute;
 use crate::apply::tell_outcome;
 use crate::failure::Failure;
@@ -25,7 +25,8 @@ const ENABLED: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
 pub(super) fn run(arguments: &LaunchArguments) -> Result<ExitCode, Failure> {
     refuse_without_huge_pages()?;
-    let json = JsonFile::create(arguments.json.as_deref())?;
+    let json = arguments.json.as_deref();
+    check_json(json)?;
     let library = record::runtime_library().map_err(|why| {
         Failure::new(format!(
             "no huge pages from inside without the preloaded library: {why}; type: make build"

@@ -386,15 +386,17 @@ static void sweep_starved(void) {
     free(words);
 }
 
-// Asks for more than there is room for at once, and goes on.
+// Asks for more than there is room for at once, and goes on; then beside locks, and for what they are of.
 static void ask_for_all(void) {
-    const size_t bytes = 96 * MIB;
-    uint64_t *words = make(bytes);
-    fill(words, bytes);
-    for (int pass = 0; pass < 2; pass++) {
-        pagewise_prefetch(words, bytes);
-        check(words, bytes);
-    }
+    const size_t bytes = 96 * MIB, half = bytes / 2;
+    char *words = (char *)make(bytes);
+    fill((uint64_t *)words, bytes);
+    pagewise_prefetch(words, bytes);
+    check((uint64_t *)words, bytes);
+    pagewise_lock(words + half, half);
+    pagewise_prefetch(words, half);
+    pagewise_prefetch(words + half, half);
+    check((uint64_t *)words, bytes);
     free(words);
 }
 

@@ -133,16 +133,16 @@ pub(crate) fn unlock(start: usize, bytes: usize) {
     });
 }
 
-/// Reads a range in, without waiting for it: from its start on, as much as a limit leaves beside what is locked, as more would only
-/// drive out what came first.
+/// Reads a range in, without waiting for it: from its start on, as much as a limit has room for, as more would only drive out what
+/// came first.
 pub(crate) fn prefetch(start: usize, bytes: usize) {
     if !is_range(start, bytes) {
         return;
     }
     with_plan(|plan| {
-        let room = locks::room(plan).unwrap_or(u64::MAX);
-        let most = usize::try_from(room).unwrap_or(usize::MAX) / PAGE * PAGE;
         let mut pages = around(start, bytes);
+        let room = locks::room_for(plan, &pages).unwrap_or(u64::MAX);
+        let most = usize::try_from(room).unwrap_or(usize::MAX) / PAGE * PAGE;
         pages.end = pages.end.min(pages.start.saturating_add(most));
         advise(plan, pages, system::WILL_NEED, OfRule::ReadAhead);
     });

@@ -60,7 +60,7 @@ pub(super) fn begin(plan: &Plan) {
     if sizes.lock_bytes > 0 {
         budget = budget.min(sizes.lock_bytes);
     }
-    if let Some(most) = system::lockable_bytes().filter(|&most| most < budget) {
+    if let Some(most) = system::lockable_bytes().filter(|&most| most <= budget) {
         budget = most;
         plan.status.set(Total::LimitedByRlimit, 1);
     }
@@ -486,6 +486,13 @@ fn in_pieces(number: usize, mut work: impl FnMut(&mut Object, Range<usize>) -> b
 pub(super) fn room(plan: &Plan) -> Option<u64> {
     let limit = plan.view.sizes().limit_bytes;
     (limit > 0).then(|| limit.saturating_sub(reserve(limit) + taken(plan)))
+}
+
+/// How much of a range may be in memory at once, bytes: what is left beside the locks of others, but half of what must stay free in any
+/// case, as sweeps may read ahead in; `None`: there is no limit.
+pub(super) fn room_for(plan: &Plan, pages: &Range<usize>) -> Option<u64> {
+    let least = reserve(plan.view.sizes().limit_bytes) / 2;
+    room(plan).map(|room| (room + objects::locked_in(pages)).max(least))
 }
 
 /// Takes at most so many bytes of the budget, whole pages.

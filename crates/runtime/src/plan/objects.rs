@@ -402,6 +402,14 @@ pub(super) fn work_on_due(now_ns: u64, work: impl FnOnce(&mut Object)) -> Due {
     }
 }
 
+/// How much of a range is locked, bytes.
+pub(super) fn locked_in(pages: &Range<usize>) -> u64 {
+    TABLE.lock().map_or(0, |table| {
+        let locked = table.alive().map(|object| object.locked_in(pages) as u64);
+        locked.sum()
+    })
+}
+
 /// The oldest of those that came after the one of this number: to go through them without a place for all.
 pub(super) fn next_after(number: usize, is_meant: impl Fn(&Object) -> bool) -> Option<Object> {
     let table = TABLE.lock()?;
