@@ -86,7 +86,7 @@ pub(crate) struct Outcome {
 }
 
 /// What bounds the locks.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 enum LockBound {
     /// What the user may lock.
     User,
@@ -101,7 +101,17 @@ enum LockBound {
 }
 
 impl LockBound {
-    fn of_memory(limit_bytes: Option<u64>, limit_file: Option<PathBuf>) -> Self {
+    /// What makes the budget what it is, bytes. Memory, where the plan allows no less than that does.
+    fn of(
+        budget: u64,
+        by_plan: Option<u64>,
+        limit_bytes: Option<u64>,
+        limit_file: Option<PathBuf>,
+    ) -> Self {
+        let by_limit = limit_bytes.map(lock_budget);
+        if by_plan == Some(budget) && by_limit.is_none_or(|most| most > budget) {
+            return Self::Plan;
+        }
         match (limit_bytes, limit_file) {
             (_, Some(file)) => Self::Around(file),
             (Some(_), None) => Self::Limit,
@@ -218,15 +228,10 @@ impl Outcome {
         let processes = total(Total::Processes);
         let budget = total(Total::LockBudget);
         let lock_budget_is_rlimit = total(Total::LimitedByRlimit) != 0;
-        let bound = match run.limit_bytes.map(lock_budget) {
-            _ if lock_budget_is_rlimit => LockBound::User,
-            by_limit
-                if by_limit.is_some_and(|most| most <= budget)
-                    || plan.memory.lock_bytes != Some(budget) =>
-            {
-                LockBound::of_memory(run.limit_bytes, run.limit_file)
-            }
-            _ => LockBound::Plan,
+        let by_plan = plan.memory.lock_bytes;
+        let bound = match lock_budget_is_rlimit {
+            true => LockBound::User,
+            false => LockBound::of(budget, by_plan, run.limit_bytes, run.limit_file),
         };
         Self {
             schema: SCHEMA,
@@ -238,7 +243,7 @@ impl Outcome {
             processes,
             lock_budget_bytes: (processes > 0 && budget != u64::MAX).then_some(budget),
             lock_budget_is_rlimit,
-            lock_bound: (bound, plan.memory.lock_bytes),
+            lock_bound: (bound, by_plan),
             unseen_allocations: total(Total::Unseen),
             unfollowed_objects: total(Total::Unfollowed),
             unfollowed_sweeps: total(Total::UnfollowedSweeps),
@@ -574,6 +579,30 @@ mod tests {
             let beside = told(&bound, Some(100 * mebibyte));
             assert!(beside.contains("lock_bytes = 146800640"), "{beside}");
         }
+    }
+
+    #[test]
+    fn locks_are_bound_by_the_plan_only_where_memory_allows_more() {
+        let limit = 64 << 20;
+        let by_limit = lock_budget(limit);
+        let file = || Some(PathBuf::from("/a/memory.max"));
+        let bound = LockBound::of;
+        // As plans are made for their limit, both allow the same.
+        assert_eq!(
+            bound(by_limit, Some(by_limit), Some(limit), None),
+            LockBound::Limit
+        );
+        assert_eq!(bound(by_limit, None, Some(limit), None), LockBound::Limit);
+        assert_eq!(
+            bound(by_limit, Some(by_limit), Some(limit), file()),
+            LockBound::Around(PathBuf::from("/a/memory.max"))
+        );
+        assert_eq!(
+            bound(4096, Some(4096), Some(limit), file()),
+            LockBound::Plan
+        );
+        assert_eq!(bound(4096, Some(4096), None, None), LockBound::Plan);
+        assert_eq!(bound(4096, None, None, None), LockBound::Machine);
     }
 
     #[test]
