@@ -608,6 +608,7 @@ pub(crate) mod tests {
                 reuse_ns: Some(reuse_ns),
                 agreement: 1.0,
                 steps: 1000,
+                is_coarse: false,
             }),
         };
         // A quarter of 400 ns is a sweep, of ten rounds.
@@ -638,6 +639,7 @@ pub(crate) mod tests {
                 reuse_ns: None,
                 agreement: 1.0,
                 steps: swap_ins,
+                is_coarse: false,
             }),
         };
         let why = |other| {

@@ -13,6 +13,7 @@ mod bursts;
 mod choose;
 mod contexts;
 mod facts;
+mod family;
 mod heap;
 mod heat;
 mod huge;
@@ -261,7 +262,11 @@ pub(crate) fn advise(
     let findings = with_heap.as_ref().unwrap_or(findings);
     let subjects = Subject::all(findings, &targets, in_heap.as_deref());
     let facts = facts(trace, &subjects, &run)?;
-    let choices = best(trace, &subjects, (&facts, &run), memory.bytes, model)?;
+    let simulated = match family::is_inherited(trace)? {
+        true => None,
+        false => model,
+    };
+    let choices = best(trace, &subjects, (&facts, &run), memory.bytes, simulated)?;
     let mut rules = Vec::new();
     let mut unnamed = Vec::new();
     let mut kept = Vec::new();

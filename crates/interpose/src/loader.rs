@@ -4,10 +4,14 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering;
 
+use crate::process::process_generation;
+
 /// Threads of ours that are asking.
 static ASKING: AtomicU32 = AtomicU32::new(0);
 /// A fork is under way: nobody may begin to ask.
 static FORKING: AtomicBool = AtomicBool::new(false);
+/// The process of which that is so.
+static GENERATION: AtomicU32 = AtomicU32::new(0);
 /// Rounds of waiting, some 10 ms.
 const PATIENCE: u32 = 1 << 20;
 
@@ -17,6 +21,7 @@ const PATIENCE: u32 = 1 << 20;
 static AT_START: extern "C" fn() = prepare_for_forks;
 
 extern "C" fn prepare_for_forks() {
+    GENERATION.store(process_generation(), Ordering::SeqCst);
     // SAFETY: the handlers are functions of this library, which is never unloaded.
     unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child)) };
 }
@@ -49,8 +54,16 @@ extern "C" fn after_fork() {
 }
 
 extern "C" fn in_child() {
-    ASKING.store(0, Ordering::SeqCst);
-    FORKING.store(false, Ordering::SeqCst);
+    begin_in_child();
+}
+
+/// In a forked child nobody asks yet. The first time only: threads that were started since may.
+pub(crate) fn begin_in_child() {
+    let now = process_generation();
+    if GENERATION.swap(now, Ordering::SeqCst) != now {
+        ASKING.store(0, Ordering::SeqCst);
+        FORKING.store(false, Ordering::SeqCst);
+    }
 }
 
 /// A module in this process.

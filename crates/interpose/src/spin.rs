@@ -46,6 +46,12 @@ impl<T> Spin<T> {
         None
     }
 
+    /// Without waiting; `None`: somebody holds it.
+    pub fn try_lock(&self) -> Option<Held<'_, T>> {
+        let is_free = !self.taken.swap(true, Ordering::Acquire);
+        is_free.then(|| Held(self))
+    }
+
     /// In a forked child, whose only thread does not hold it: another thread of the parent's may have.
     pub fn break_open(&self) {
         self.taken.store(false, Ordering::Release);
@@ -100,7 +106,7 @@ mod tests {
     fn who_holds_it_already_waits_in_vain_until_it_is_broken_open() {
         let spin = Spin::new(());
         let held = spin.lock();
-        assert!(held.is_some() && spin.lock().is_none());
+        assert!(held.is_some() && spin.try_lock().is_none() && spin.lock().is_none());
         spin.break_open();
         assert!(spin.lock().is_some());
     }

@@ -6,6 +6,7 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 
+use crate::loader;
 use crate::processors;
 use crate::processors::Processors;
 use crate::system;
@@ -103,6 +104,7 @@ pub fn name_thread(name: &CStr) {
 
 /// In a forked child: its parent's threads are not here.
 pub fn forget_threads() {
+    loader::begin_in_child();
     OURS.store(0, Ordering::Relaxed);
 }
 

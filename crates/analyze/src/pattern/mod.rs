@@ -7,6 +7,7 @@
 //! What is kept of an object does not grow with its swap-ins: at most [`MOST_WINDOWS`](windows) windows, which become
 //! longer, and the last steps of some threads.
 
+mod fronts;
 mod phases;
 mod stats;
 mod threads;
@@ -22,14 +23,17 @@ use crate::counted::Share;
 use crate::counts::Counts;
 use crate::visits::Visit;
 
+use fronts::Fronts;
 use stats::Stats;
+use threads::Seen;
 use threads::Threads;
 use windows::Windows;
 
 /// How a program goes through an object, seen by its swap-ins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// Page after page, once through, at one place or at up to 32 side by side.
+    /// Page after page, once through, at one place or at up to 32 side by side; or in no order within a short distance, from one end to the
+    /// other ([`PatternFacts::is_coarse`]).
     Sequential,
     /// The same, again and again.
     Loop,
@@ -73,11 +77,13 @@ pub struct PatternFacts {
     pub reuse_pages: Option<u64>,
     /// The time between two of one page, in the median, ns: of a loop that of a round.
     pub reuse_ns: Option<u64>,
-    /// The share of what was seen that agrees with it, 0 to 1: of the steps from page to page, of a hot one of the
+    /// The share of what was seen that agrees with it, 0 to 1: of the steps from page to page, of a hot or coarse one of the
     /// swap-ins, or of an unordered loop of the returns.
     pub agreement: f64,
     /// How many steps were seen.
     pub steps: u64,
+    /// It is in order only from afar: what comes next lies within 1 MiB of how far it has come.
+    pub is_coarse: bool,
 }
 
 /// A time in which an object's pattern did not change.
@@ -106,6 +112,10 @@ const FEWEST: u64 = 32;
 const NEAR: u64 = 16;
 /// A pattern holds if this share of steps keeps it.
 const MOST: f64 = 0.6;
+/// Of a sweep in order only from afar, so many swap-ins are near how far it has come,
+const NEAR_FRONT: f64 = 0.8;
+/// which gets on by at least so many pages a swap-in.
+const GETS_ON: f64 = 0.5;
 /// More rounds than this count as "again".
 const AGAIN: f64 = 1.5;
 /// Of the returns in a loop, so many are about as long as each other. Accesses at random have 0.25 where the memory is small beside
@@ -136,6 +146,8 @@ pub(crate) struct PageIn {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PatternWatch {
     threads: Threads,
+    /// Of an object of more than a few swap-ins.
+    fronts: Fronts,
     windows: Windows,
     swap_ins: u64,
     distinct: u64,
@@ -149,9 +161,16 @@ impl PatternWatch {
 
     pub(crate) fn swap_in(&mut self, event: PageIn) {
         let step = self.threads.step(event.thread, event.page);
+        let got_on = match self.swap_ins {
+            ..FEWEST => None,
+            _ => self
+                .fronts
+                .advance(event.thread, event.page, self.threads.span()),
+        };
         let reuse = event
             .before
             .map(|before| before.until(self.swap_ins, event.time_ns));
+        let step = Seen { step, got_on };
         self.windows.add(self.swap_ins, &event, step, reuse);
         self.swap_ins += 1;
         self.distinct += u64::from(event.before.is_none());
@@ -237,6 +256,7 @@ impl Stats {
             None => self.comes_again(),
         };
         let stride = self.stride().filter(|&stride| stride > readahead);
+        let is_coarse = self.is_coarse();
         let (pattern, agreement) = if hot {
             (Pattern::Hot, self.share_of_swap_ins(self.returns))
         } else if self.share(self.strided) > MOST && stride.is_some() {
@@ -255,7 +275,10 @@ impl Stats {
                 as_long
             };
             let disorder = 1.0 - self.share(self.near.max(self.strided));
+            let near_front = self.share_of_swap_ins(self.near_front);
             match again {
+                true if as_long > AS_LONG && is_coarse => (Pattern::Loop, near_front),
+                false if is_coarse => (Pattern::Sequential, near_front),
                 true if as_long > AS_LONG => (Pattern::UnorderedLoop, as_long),
                 true => (Pattern::Random, disorder),
                 false => (Pattern::Once, disorder),
@@ -268,6 +291,8 @@ impl Stats {
             reuse_ns: reuse.map(|reuse| reuse.ns),
             agreement,
             steps: self.steps,
+            is_coarse: matches!(pattern, Pattern::Loop | Pattern::Sequential)
+                && self.share(self.near) <= MOST,
         })
     }
 }

@@ -25,7 +25,7 @@ impl Order {
         }
         match stride.filter(|_| stats.share(stats.strided) > MOST) {
             Some(stride) => Self::Strided(stride),
-            None if stats.share(stats.near) > MOST => Self::Sweep,
+            None if stats.share(stats.near) > MOST || stats.is_coarse() => Self::Sweep,
             None => Self::Disorder,
         }
     }

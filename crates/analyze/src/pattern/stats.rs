@@ -1,10 +1,12 @@
 //! What is counted of some swap-ins: adds up, whichever way they are cut into pieces.
 
 use super::AGAIN;
+use super::GETS_ON;
 use super::HOT_PAGES;
 use super::NEAR;
+use super::NEAR_FRONT;
 use super::PageIn;
-use super::threads::Step;
+use super::threads::Seen;
 use crate::counts::Counts;
 use crate::visits::Reuse;
 
@@ -22,6 +24,10 @@ pub(super) struct Stats {
     /// Which length that is: the one that is left when unequal ones cancel each other out (Boyer and Moore's vote).
     stride: u64,
     votes: u64,
+    /// Swap-ins near how far their thread has come,
+    pub(super) near_front: u64,
+    /// which got on by so many pages.
+    got_on: u64,
     /// Swap-ins of pages that had come before.
     pub(super) returns: u64,
     pub(super) reuse: Reuses,
@@ -76,7 +82,7 @@ impl Stats {
     pub(super) fn add(
         &mut self,
         event: &PageIn,
-        step: Option<Step>,
+        seen: Seen,
         reuse: Option<Reuse>,
         origin: Option<u8>,
     ) {
@@ -93,7 +99,9 @@ impl Stats {
         if let (Some(later), Some(origin)) = (&mut self.later, origin) {
             later.came_from(origin, 1);
         }
-        let Some(step) = step else { return };
+        self.near_front += u64::from(seen.got_on.is_some());
+        self.got_on += seen.got_on.unwrap_or(0);
+        let Some(step) = seen.step else { return };
         self.steps += 1;
         let length = step.distance.unsigned_abs();
         // Downwards is a direction too.
@@ -115,6 +123,8 @@ impl Stats {
         self.steps += later.steps;
         self.near += later.near;
         self.strided += later.strided;
+        self.near_front += later.near_front;
+        self.got_on += later.got_on;
         self.returns += later.returns;
         self.vote(later.stride, later.votes);
         self.reuse.merge(&later.reuse);
@@ -148,6 +158,12 @@ impl Stats {
 
     pub(super) fn share_of_swap_ins(&self, part: u64) -> f64 {
         part as f64 / self.swap_ins.max(1) as f64
+    }
+
+    /// Whether it is a sweep in order, if only from afar.
+    pub(super) fn is_coarse(&self) -> bool {
+        self.share_of_swap_ins(self.near_front) > NEAR_FRONT
+            && self.share_of_swap_ins(self.got_on) > GETS_ON
     }
 
     /// Whether more than [`AGAIN`] rounds were made, as far as these swap-ins tell.

@@ -414,3 +414,61 @@ fn a_page_evicted_between_two_accesses_is_no_step() {
         .facts(1);
     assert_eq!(facts.map(|facts| facts.steps), Some(99));
 }
+
+/// Layers of so many pages one after the other, each in an order of its own.
+fn in_bands(pages: u64, band: u64, round: u64) -> impl Iterator<Item = u64> {
+    (0..pages / band).flat_map(move |layer| {
+        let mut order: Vec<u64> = (layer * band..(layer + 1) * band).collect();
+        order.sort_by_key(|&page| mixed(page + 7919 * round));
+        order
+    })
+}
+
+#[test]
+fn what_is_in_order_only_from_afar_is_a_sweep() {
+    let facts = |pages: Vec<u64>| Program::default().touch_all(pages).facts(1);
+    let rounds = |pages, band| (0..4).flat_map(move |round| in_bands(pages, band, round));
+    let up = facts(rounds(8000, 80).collect()).expect("a pattern");
+    assert_eq!((up.pattern, up.is_coarse), (Pattern::Loop, true), "{up:?}");
+    assert!(
+        up.agreement > 0.9
+            && up
+                .reuse_pages
+                .is_some_and(|pages| pages.abs_diff(8000) < 200)
+    );
+    let down = facts(rounds(8000, 200).map(|page| 8000 - page).collect()).expect("a pattern");
+    assert_eq!(
+        (down.pattern, down.is_coarse),
+        (Pattern::Loop, true),
+        "{down:?}"
+    );
+    let once = facts(in_bands(8000, 80, 0).collect()).expect("a pattern");
+    assert_eq!((once.pattern, once.is_coarse), (Pattern::Sequential, true));
+    // Two threads, a half each.
+    let mut program = Program::default();
+    for page in rounds(8000, 100) {
+        program.touch(1, page);
+        program.touch(2, page + 8000);
+    }
+    let halves = program.facts(1).expect("a pattern");
+    assert_eq!(
+        (halves.pattern, halves.is_coarse),
+        (Pattern::Loop, true),
+        "{halves:?}"
+    );
+    // Page after page it is not coarse.
+    let fine = facts((0..3).flat_map(|_| 0..8000).collect()).expect("a pattern");
+    assert_eq!((fine.pattern, fine.is_coarse), (Pattern::Loop, false));
+}
+
+#[test]
+fn what_is_in_no_order_within_much_of_it_is_no_sweep() {
+    let rounds = |pages, band| (0..4).flat_map(move |round| in_bands(pages, band, round));
+    assert_eq!(pattern_of(rounds(8000, 4000)), Some(Pattern::UnorderedLoop));
+    assert_eq!(pattern_of(rounds(8000, 1000)), Some(Pattern::UnorderedLoop));
+    // Of 2 MiB, 80 pages are much.
+    assert_eq!(pattern_of(rounds(480, 80)), Some(Pattern::UnorderedLoop));
+    // At random in a window that moves on slowly: again and again, but no page once a round.
+    let window = (0..40_000u64).map(|step| step / 20 + mixed(step) % 100);
+    assert_eq!(pattern_of(window), Some(Pattern::Random));
+}

@@ -50,6 +50,14 @@ pub(super) struct Step {
     pub(super) before: i64,
 }
 
+/// What a swap-in tells of the order.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen {
+    pub(super) step: Option<Step>,
+    /// It is near how far its thread has come, which gets on by so many pages.
+    pub(super) got_on: Option<u64>,
+}
+
 #[derive(Clone, Debug, Default)]
 pub(super) struct Threads {
     /// The one seen last is the last.
@@ -63,7 +71,7 @@ impl Threads {
     /// From where the thread was before in that part of the object, if it sweeps that part; else from where it was last. `None`: the
     /// thread's first page, or the same again (evicted in between).
     pub(super) fn step(&mut self, thread: u32, page: u64) -> Option<Step> {
-        self.span(page);
+        self.widen(page);
         let Some(last_at) = self.own(thread).next() else {
             self.remember(Place {
                 thread,
@@ -109,13 +117,18 @@ impl Threads {
         Some(step)
     }
 
+    /// How many pages lie between the first and the last that were seen.
+    pub(super) fn span(&self) -> u64 {
+        self.last - self.first
+    }
+
     /// Where a thread's places are, the one seen last first.
     fn own(&self, thread: u32) -> impl Iterator<Item = usize> {
         let is_own = move |&at: &usize| self.places[at].thread == thread;
         (0..self.places.len()).rev().filter(is_own)
     }
 
-    fn span(&mut self, page: u64) {
+    fn widen(&mut self, page: u64) {
         let (first, last) = match self.places.is_empty() {
             true => (page, page),
             false => (self.first, self.last),
@@ -124,7 +137,7 @@ impl Threads {
     }
 
     fn remember(&mut self, place: Place) {
-        let most = usize::try_from((self.last - self.first) / PAGES_OF_PLACE).unwrap_or(usize::MAX);
+        let most = usize::try_from(self.span() / PAGES_OF_PLACE).unwrap_or(usize::MAX);
         let most = most.clamp(FEWEST_OF_THREAD, MOST_OF_THREAD);
         let oldest = self.own(place.thread).nth(most - 1);
         if let Some(at) = oldest {

@@ -37,6 +37,7 @@ use known_pages::KnownPages;
 use witness::GLOBALS;
 use witness::Witness;
 
+pub use changes::forked_from;
 pub(crate) use extent::Extent;
 pub(crate) use witness::GivenBack;
 pub(crate) use witness::LAYERS;

@@ -766,6 +766,22 @@ fn children_come_and_go_while_a_sweep_is_read_ahead_of() {
 }
 
 #[test]
+fn what_a_parent_filled_is_read_ahead_of_in_its_child() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = planned(&[], &STREAM);
+    let ended = apply_limited(folder.path(), "64M", "./planned heirs").expect_code(0);
+    assert_eq!(ended.stdout, "ok\n");
+    let rule = &outcome(folder.path())["rules"][0];
+    assert!(number(&rule["read_ahead_began"]) > 0, "{rule}");
+    assert!(number(&rule["read_ahead_pages"]) > 0, "{rule}");
+    // The parent's lock, and that of the child which made it anew.
+    assert_eq!(number(&rule["objects"]), 2, "{rule}");
+    machine.assert_restored();
+}
+
+#[test]
 fn locks_of_all_memory_win_over_a_sweep_that_is_followed() {
     let Some(machine) = Machine::reserve() else {
         return;

@@ -360,6 +360,28 @@ static void sweep_with_family(const char *self) {
     free(words);
 }
 
+// A child sweeps what its parent filled and sweeps no more. Another frees it, makes as much anew and sweeps that.
+static void sweep_in_children(void) {
+    const size_t bytes = 96 * MIB;
+    uint64_t *words = make(bytes);
+    fill(words, bytes);
+    for (int makes_anew = 0; makes_anew < 2; makes_anew++) {
+        const pid_t child = fork();
+        if (child == 0 && makes_anew) {
+            free(words);
+            sweep(bytes, 1);
+            _exit(0);
+        }
+        if (child == 0) {
+            for (int pass = 0; pass < 3; pass++)
+                check(words, bytes);
+            _exit(0);
+        }
+        wait_for(child);
+    }
+    free(words);
+}
+
 // Takes all there is until it is killed, and whoever kills for memory takes this process first.
 static _Noreturn void take_all(void) {
     FILE *first = fopen("/proc/self/oom_score_adj", "w");
@@ -943,6 +965,8 @@ int main(int count, char **values) {
         sweep_starved();
     else if (strcmp(kind, "ask") == 0)
         ask_for_all();
+    else if (strcmp(kind, "heirs") == 0)
+        sweep_in_children();
     else if (strcmp(kind, "family") == 0)
         sweep_with_family(values[0]);
     else if (strcmp(kind, "blind") == 0) {

@@ -18,7 +18,16 @@ pub(crate) fn in_words(facts: &PatternFacts, page_bytes: u64) -> String {
         )
     };
     match facts.pattern {
+        Pattern::Sequential if facts.is_coarse => "once through, in order but for 1 MiB".to_owned(),
         Pattern::Sequential => "page after page, once through".to_owned(),
+        Pattern::Loop if facts.is_coarse => match (facts.reuse_pages, facts.reuse_ns) {
+            (Some(round), Some(ns)) => format!(
+                "a loop of {}, in order but for 1 MiB, {} a round",
+                pages(round),
+                duration(ns)
+            ),
+            _ => "a loop in order but for 1 MiB".to_owned(),
+        },
         Pattern::Loop => match (facts.reuse_pages, facts.reuse_ns) {
             (Some(round), Some(ns)) => {
                 format!("a loop of {}, {} a round", pages(round), duration(ns))
@@ -51,6 +60,7 @@ pub(crate) fn how_sure(facts: &PatternFacts) -> String {
     let share = percent((facts.agreement * 1000.0).round() as u64, 1000);
     match facts.pattern {
         Pattern::UnorderedLoop => format!("{share} of the returns"),
+        _ if facts.is_coarse => format!("{share} of the swap-ins"),
         _ => format!("{share} of {} steps", count(facts.steps)),
     }
 }

@@ -72,6 +72,7 @@ pub(crate) fn facts() -> PatternFacts {
         reuse_ns: Some(1_200_000_000),
         agreement: 0.97,
         steps: 145_919,
+        is_coarse: false,
     }
 }
 

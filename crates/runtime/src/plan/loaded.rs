@@ -72,8 +72,8 @@ pub(super) fn plan() -> Option<&'static Plan> {
 }
 
 impl Plan {
-    /// Whether this process was forked since the last time it was asked, in a way that runs no handlers.
-    pub(super) fn is_forked(&self) -> bool {
+    /// Whether this process was forked since the last time it was asked: in a way that runs no handlers, if none of ours has asked.
+    pub(super) fn note_fork(&self) -> bool {
         let now = interpose::process_generation();
         self.generation.swap(now, Ordering::Relaxed) != now
     }

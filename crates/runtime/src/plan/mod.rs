@@ -174,14 +174,37 @@ extern "C" fn before_fork() {
 }
 
 extern "C" fn in_child() {
-    forget_parents();
+    let Some(_entered) = Entered::enter() else {
+        forget_parents();
+        return;
+    };
+    interpose::keeping_errno(|| {
+        let Some(plan) = loaded::plan() else {
+            return;
+        };
+        plan.note_fork();
+        // The heap is looked at anew.
+        let is_swept = |object: &Object| {
+            object.rule != CALLS && !object.of_heap && plan.reads_ahead(object.rule)
+        };
+        let swept = objects::keep_in_child(is_swept);
+        forget_but_objects();
+        // Most children are short-lived, or become another program: no thread for these.
+        if swept > 0 && system::has_swapped() == Some(true) {
+            helper::start_for(plan, Hook::Mapping);
+        }
+    });
 }
 
-/// A forked child has none of its parent's locks and threads.
+/// A forked child of which no handler ran has none of its parent's objects, locks and threads.
 fn forget_parents() {
+    objects::forget();
+    forget_but_objects();
+}
+
+fn forget_but_objects() {
     interpose::forget_threads();
     interpose::unwind::after_fork();
-    objects::forget();
     globals::forget();
     heap::forget();
     locks::forget();
@@ -689,7 +712,7 @@ fn with_plan(body: impl FnOnce(&'static Plan)) {
         return;
     };
     interpose::keeping_errno(|| {
-        if plan.is_forked() {
+        if plan.note_fork() {
             forget_parents();
         }
         body(plan);

@@ -135,6 +135,30 @@ impl Object {
         (!pages.is_empty()).then_some(part)
     }
 
+    /// What is not locked of it, as one that was just made. `None`: less than a page.
+    pub(super) fn without_locks(&self) -> Option<Object> {
+        let rest = Object {
+            locked: 0,
+            beyond: 0,
+            due_ns: 0,
+            is_done: false,
+            lock_rests: false,
+            ..*self
+        };
+        if self.locked == 0 {
+            return Some(rest);
+        }
+        let start = (self.pages().start + self.locked as usize).min(self.end());
+        let rest = Object {
+            start,
+            bytes: self.end() - start,
+            // Of a joined object that is where it begins.
+            owner: if self.is_cut() { start } else { self.owner },
+            ..rest
+        };
+        (!rest.pages().is_empty()).then_some(rest)
+    }
+
     /// How much of a range is locked, bytes: its locks are at its start.
     pub(super) fn locked_in(&self, range: &Range<usize>) -> usize {
         let start = self.pages().start;

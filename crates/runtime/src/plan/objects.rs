@@ -453,6 +453,33 @@ pub(super) fn forget() {
     note_change();
 }
 
+/// In a forked child: of its parent's objects, those that are meant are looked after here, too, but for what the parent keeps in memory by
+/// locks, which a child does not inherit (mlock(2)). How many are left. None is if another thread of the parent's was at work on them: what
+/// it left is no table.
+pub(super) fn keep_in_child(is_meant: impl Fn(&Object) -> bool) -> usize {
+    let Some(mut table) = TABLE.try_lock() else {
+        forget();
+        return 0;
+    };
+    let mut kept = 0;
+    for place in &mut table.objects {
+        let Some(object) = place.take() else {
+            continue;
+        };
+        *place = is_meant(&object).then(|| object.without_locks()).flatten();
+        kept += usize::from(place.is_some());
+        if place.is_none() && !object.is_cut() {
+            owners::remove(object.owner);
+        }
+    }
+    drop(table);
+    BUSY.store(0, Ordering::Relaxed);
+    COUNT.store(kept, Ordering::Relaxed);
+    CALLED.store(0, Ordering::Relaxed);
+    note_change();
+    kept
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

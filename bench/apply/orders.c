@@ -1,0 +1,143 @@
+/* Ways through memory that are in order only from afar, and of memory that others filled, one for each word. As in shapes.c, each has
+ * MIB MiB (192) in all, does the same work in each run, and prints a checksum. */
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "words.h"
+
+enum { BAND_PAGES = 80, CHILDREN = 2 };
+
+static void shuffle(uint32_t *order, size_t count) {
+    for (size_t at = count; at > 1; at--) {
+        size_t other = next_random() % at;
+        uint32_t kept = order[at - 1];
+        order[at - 1] = order[other];
+        order[other] = kept;
+    }
+}
+
+/* The layers of a graph one after the other, the nodes of each in no order: a breadth-first search. */
+static uint64_t bands(size_t count) {
+    size_t pages = count / PAGE_WORDS;
+    uint64_t *nodes = allocate(count);
+    fill(nodes, count);
+    uint32_t order[BAND_PAGES];
+    uint64_t sum = 0;
+    for (int round = 0; round < 5; round++) {
+        for (size_t band = 0; band + BAND_PAGES <= pages; band += BAND_PAGES) {
+            for (uint32_t at = 0; at < BAND_PAGES; at++) {
+                order[at] = at;
+            }
+            shuffle(order, BAND_PAGES);
+            for (size_t at = 0; at < BAND_PAGES; at++) {
+                sum += sweep(nodes + (band + order[at]) * PAGE_WORDS, PAGE_WORDS);
+            }
+        }
+    }
+    return sum;
+}
+
+/* The corners of each cell of a mesh whose nodes are numbered nearly in order. */
+static uint64_t mesh(size_t count) {
+    enum { NODE_WORDS = 16, CORNERS = 3 };
+    size_t cells = count / 16;
+    size_t nodes = (count - cells * 2) / NODE_WORDS;
+    uint32_t *corners = (uint32_t *)allocate(cells * 2);
+    uint64_t *values = allocate(nodes * NODE_WORDS);
+    fill(values, nodes * NODE_WORDS);
+    size_t apart = nodes / 150;
+    for (size_t cell = 0; cell < cells; cell++) {
+        size_t first = cell * (nodes - apart) / cells;
+        for (int corner = 0; corner < CORNERS; corner++) {
+            corners[cell * (CORNERS + 1) + corner] = (uint32_t)(first + next_random() % apart);
+        }
+        corners[cell * (CORNERS + 1) + CORNERS] = (uint32_t)next_random();
+    }
+    uint64_t sum = 0;
+    for (int round = 0; round < 5; round++) {
+        for (size_t cell = 0; cell < cells; cell++) {
+            const uint32_t *here = corners + cell * (CORNERS + 1);
+            for (int corner = 0; corner < CORNERS; corner++) {
+                sum = sum * 31 + values[here[corner] * NODE_WORDS] + here[CORNERS];
+            }
+        }
+    }
+    return sum;
+}
+
+/* Half of a table again and again, and between that values anywhere in all of it. */
+static uint64_t half(size_t count) {
+    uint64_t *table = allocate(count);
+    fill(table, count);
+    uint64_t sum = 0;
+    for (int round = 0; round < 4; round++) {
+        for (int again = 0; again < 3; again++) {
+            sum += sweep(table, count / 2);
+        }
+        for (size_t look_up = 0; look_up < count / PAGE_WORDS / 2; look_up++) {
+            sum = sum * 31 + table[next_random() % count];
+        }
+    }
+    return sum;
+}
+
+/* What children find out about memory that their parent filled, so many side by side, each of its part. */
+static uint64_t by_children(const uint64_t *words, size_t count, int children) {
+    uint64_t sum = 0;
+    int ends[CHILDREN];
+    for (int child = 0; child < children; child++) {
+        int pair[2];
+        if (pipe(pair) != 0) {
+            perror("pipe");
+            exit(EXIT_FAILURE);
+        }
+        fflush(stdout);
+        pid_t pid = fork();
+        if (pid < 0) {
+            perror("fork");
+            exit(EXIT_FAILURE);
+        }
+        if (pid == 0) {
+            size_t part = count / (size_t)children;
+            uint64_t found = 0;
+            for (int round = 0; round < 5; round++) {
+                found = found * 31 + sweep(words + (size_t)child * part, part);
+            }
+            _exit(write(pair[1], &found, sizeof found) == sizeof found ? EXIT_SUCCESS : EXIT_FAILURE);
+        }
+        close(pair[1]);
+        ends[child] = pair[0];
+    }
+    for (int child = 0; child < children; child++) {
+        uint64_t found = 0;
+        int status = 0;
+        if (read(ends[child], &found, sizeof found) != sizeof found || wait(&status) < 0 || status != 0) {
+            fputs("orders: a child failed\n", stderr);
+            exit(EXIT_FAILURE);
+        }
+        close(ends[child]);
+        sum = sum * 31 + found;
+    }
+    return sum;
+}
+
+static uint64_t child(size_t count) {
+    uint64_t *words = allocate(count);
+    fill(words, count);
+    return by_children(words, count, 1);
+}
+
+static uint64_t children(size_t count) {
+    uint64_t *words = allocate(count);
+    fill(words, count);
+    return by_children(words, count, CHILDREN);
+}
+
+static const struct shape ORDERS[] = {
+    {"bands", bands}, {"mesh", mesh}, {"half", half}, {"child", child}, {"children", children},
+};
+
+int main(int count, char **values) {
+    return run_shape(ORDERS, sizeof ORDERS / sizeof *ORDERS, count, values);
+}

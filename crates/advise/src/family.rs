@@ -1,0 +1,58 @@
+//! Children that go through what their parent filled. Until one of them writes to it, a page is the same in both; to the model each process has
+//! its own, so that what it says of such a program's memory is of another one.
+
+use std::collections::HashMap;
+use std::collections::HashSet;
+
+use pagewise_analyze::forked_from;
+use pagewise_trace::EventKind;
+use pagewise_trace::Trace;
+use pagewise_trace::TraceError;
+
+/// So large a part of the swap-ins is too much to simulate the rest.
+const MUCH: f64 = 0.1;
+
+/// Whether much of what children swap in is what their parents had before.
+pub(crate) fn is_inherited(trace: &Trace) -> Result<bool, TraceError> {
+    let parents = forked_from(trace)?;
+    if parents.is_empty() {
+        return Ok(false);
+    }
+    let page_bytes = trace.meta().host.page_bytes.unwrap_or(4096).max(1);
+    let mut had: HashSet<(u32, u64)> = HashSet::new();
+    let mut swap_ins: Vec<(u32, u64)> = Vec::new();
+    let mut all = 0;
+    for event in trace.events()? {
+        let event = event?;
+        let page = (event.space, event.address / page_bytes);
+        let is_swap_in = matches!(event.kind, EventKind::SwapIn | EventKind::SwapCacheHit);
+        all += u64::from(is_swap_in);
+        match parents.contains_key(&event.space) {
+            true if is_swap_in => swap_ins.push(page),
+            _ => _ = had.insert(page),
+        }
+    }
+    let inherited = swap_ins.iter().filter(|&&(space, page)| {
+        ancestors(&parents, space).any(|ancestor| had.contains(&(ancestor, page)))
+    });
+    Ok(inherited.count() as f64 > MUCH * all as f64)
+}
+
+/// From a space to the first that was forked from none.
+fn ancestors(parents: &HashMap<u32, u32>, space: u32) -> impl Iterator<Item = u32> {
+    std::iter::successors(parents.get(&space).copied(), |space| {
+        parents.get(space).copied()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_has_all_that_came_before_it() {
+        let parents = HashMap::from([(3, 2), (2, 1)]);
+        assert_eq!(ancestors(&parents, 3).collect::<Vec<_>>(), [2, 1]);
+        assert_eq!(ancestors(&parents, 1).count(), 0);
+    }
+}
