@@ -22,10 +22,11 @@ const LEAST_IN_MEMORY: f64 = 0.1;
 /// and of times that it goes through as much while it waits so large a part: who frees a list from its end, where it is in memory, does that
 /// once, and what it would miss is little of what it misses anyhow.
 const LEAST_ROUNDS: f64 = 0.25;
-/// There is no telling what it uses in those: all that is in memory, it may be (whatever was locked of that sort's, it was slower). But where
-/// fewer pages than one in so many came back before them, it works on a few pages.
+/// There is no telling what it uses in those: all that is in memory, it may be (whatever was locked of that sort's, it was slower). Not so where they
+/// are few and of one length: then it goes through one thing again and again that fits, or to and fro, and by simulation it is found out what takes that
+/// memory ([`crate::unseen`]); and where fewer pages than one in so many came back before them, it works on a few pages.
 const SMALL: u64 = 16;
-/// Nor is there where pauses so many times as long as the one in the middle are so large a part of them all: who uses the same pages in each, as many
+/// They are uneven where pauses so many times as long as the one in the middle are so large a part of them all: who uses the same pages in each, as many
 /// times, makes pauses of one length; a sort by halves makes one twice as long, of twice as many pages, for each two.
 const UNEVEN: u64 = 4;
 const MUCH_UNEVEN: f64 = 0.33;
@@ -135,13 +136,16 @@ fn pages_of_burst(gaps: &[Gap], memory: u64) -> Option<u64> {
     let rounds_in_memory = in_memory as f64 / page_ns;
     let is_long_in_memory =
         is_part(in_memory, LEAST_IN_MEMORY) && rounds_in_memory >= LEAST_ROUNDS * gaps.len() as f64;
-    if is_long_in_memory && before_long * SMALL >= memory {
+    let is_uneven = are_uneven(&mut pauses);
+    let is_paused = is_part(paused, LEAST_PAUSED);
+    let is_large = is_long_in_memory && before_long * SMALL >= memory;
+    if (is_uneven || is_paused) && is_large {
         return Some(memory);
     }
-    if !is_long_in_memory && !is_part(paused, LEAST_PAUSED) {
+    if !is_paused {
         return None;
     }
-    if are_uneven(pauses) {
+    if is_uneven {
         return Some(memory);
     }
     // What is more than memory holds is not there to be used in a pause.
@@ -156,7 +160,7 @@ fn pages_of_burst(gaps: &[Gap], memory: u64) -> Option<u64> {
 }
 
 /// Whether long ones are much of all pauses, ns.
-fn are_uneven(mut pauses: Vec<u64>) -> bool {
+fn are_uneven(pauses: &mut [u64]) -> bool {
     pauses.sort_unstable();
     let Some(middle) = pauses.get(pauses.len() / 2) else {
         return false;
@@ -202,10 +206,12 @@ mod tests {
         gaps.insert(14 * MEMORY as usize, round);
         assert_eq!(found(&gaps), None);
         (2..4).for_each(|number| gaps[number * MEMORY as usize] = round);
+        assert_eq!(found(&gaps), None, "of one length");
+        gaps[5 * MEMORY as usize] = 8 * round;
         assert_eq!(
             found(&gaps),
             Some(MEMORY),
-            "three of 15 may be the same pages"
+            "four of 15 may be the same pages, each time others"
         );
     }
 
@@ -214,7 +220,10 @@ mod tests {
         let mut gaps = vec![1000; 300_000];
         gaps[299_990] = 60_000_000;
         assert_eq!(found(&gaps), None);
-        (gaps[140_000], gaps[150_000]) = (60_000_000, 60_000_000);
+        let pauses = [140_000, 145_000, 150_000].into_iter();
+        for (at, ns) in pauses.zip([20_000_000, 20_000_000, 160_000_000]) {
+            gaps[at] = ns;
+        }
         assert_eq!(found(&gaps), Some(MEMORY));
     }
 
@@ -242,10 +251,12 @@ mod tests {
         let round_ns = MEMORY * 1000;
         let found_with = |pause_ns| {
             let mut gaps = vec![1000; 300_000];
-            (1..=3).for_each(|number| gaps[number * 80_000 - 60_000] = pause_ns);
+            for (number, times) in (1..).zip([1, 1, 4]) {
+                gaps[number * 80_000 - 60_000] = times * pause_ns;
+            }
             found(&gaps)
         };
-        assert_eq!(found_with(round_ns / 2), None);
+        assert_eq!(found_with(round_ns / 8), None);
         assert_eq!(
             found_with(round_ns),
             Some(MEMORY),

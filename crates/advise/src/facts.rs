@@ -33,6 +33,10 @@ const MOST_STRIDE: u64 = 4;
 const FIRST_PART: u64 = 8;
 /// What comes back less than so many times as often as all of an object comes back seldom.
 const SELDOM: f64 = 0.75;
+/// Sweeps that go on for less than so many times of what is read ahead of them,
+const RUN_OF_AHEAD: u64 = 2;
+/// and of so many parts of what they are over, are somewhere else before that is of much use.
+const RUNS_OF_PIECE: u64 = 4;
 /// Bytes that a swap-in brings at least.
 pub(crate) const PAGE: u64 = 4096;
 /// What left once comes back no more often than so many times a page, and so many times what came back or stayed away has left.
@@ -85,6 +89,10 @@ pub(crate) struct ObjectFacts {
     pub(crate) can_have_rule: bool,
     /// Whether it is gone through in wide steps or in no order in a part of the run that counts.
     pub(crate) has_other_phases: bool,
+    /// It is gone through in wide steps, by pages of its own each time.
+    pub(crate) has_no_turns: bool,
+    /// How far a sweep goes on before it is elsewhere, bytes; `None`: not known.
+    pub(crate) run_bytes: Option<u64>,
     /// What is touched of it in one pass in wide steps, bytes; 0: there are none.
     pub(crate) pass_bytes: u64,
     /// Whether it is one block, so that a part of it is the same part all the time.
@@ -138,6 +146,11 @@ impl ObjectFacts {
                 .objects
                 .iter()
                 .any(|object| has_other_phases(object)),
+            has_no_turns: has_no_turns(first),
+            run_bytes: first
+                .pattern_facts
+                .as_ref()
+                .and_then(|facts| Some(facts.run_pages? * PAGE)),
             pass_bytes: subject
                 .objects
                 .iter()
@@ -179,7 +192,7 @@ impl ObjectFacts {
     /// Whether it is passed over in an order that is the same each time, so that a page's turn can be foreseen: least-recently-used
     /// order then keeps those that come last.
     pub(crate) fn is_swept(&self) -> bool {
-        self.pattern.is_some_and(is_sweep)
+        self.pattern.is_some_and(is_sweep) && !self.has_no_turns
     }
 
     /// Whether its first so many bytes came back more seldom than the rest.
@@ -216,6 +229,13 @@ impl ObjectFacts {
 
     fn returns_at_start(&self, bytes: u64) -> Option<f64> {
         self.heat.as_ref()?.returns_at_start(bytes)
+    }
+
+    /// How far its sweeps go on, if that is so little that much of what is read ahead of them, so many bytes, is in vain. The end of a piece is known.
+    pub(crate) fn short_runs(&self, ahead: u64) -> Option<u64> {
+        let is_short =
+            |run: &u64| *run < RUN_OF_AHEAD * ahead && *run < self.piece_bytes() / RUNS_OF_PIECE;
+        self.run_bytes.filter(is_short)
     }
 
     /// Why a sweep over it cannot be read ahead of; `None`: it can.
@@ -306,6 +326,22 @@ fn is_sweep(pattern: Pattern) -> bool {
 /// Whether an object cannot be read ahead of in a part of the run that has its share of the swap-ins, whatever it is in others.
 fn has_other_phases(object: &Object) -> bool {
     phases_that_count(object).any(|facts| !goes_page_by_page(&facts))
+}
+
+/// Whether most of its swap-ins are of passes in wide steps, or of parts of the run with some, by pages that differ from pass to pass: one of
+/// which a part is kept misses as often as before.
+fn has_no_turns(object: &Object) -> bool {
+    let is_wide = phases_that_count(object).any(|facts| wide_step(&facts).is_some());
+    let returns = |phase: &&Phase| phase.facts.is_some_and(|facts| facts.reuse_pages.is_some());
+    let (mut all, mut by_turns) = (0, 0);
+    for phase in object.phases.iter().filter(returns) {
+        all += phase.swap_ins;
+        by_turns += match phase.facts {
+            Some(facts) if facts.in_turn => phase.swap_ins,
+            _ => 0,
+        };
+    }
+    is_wide && 2 * by_turns < all
 }
 
 fn phases_that_count(object: &Object) -> impl Iterator<Item = PatternFacts> {
@@ -609,6 +645,8 @@ pub(crate) mod tests {
                 agreement: 1.0,
                 steps: 1000,
                 is_coarse: false,
+                run_pages: None,
+                in_turn: true,
             }),
         };
         // A quarter of 400 ns is a sweep, of ten rounds.
@@ -640,6 +678,8 @@ pub(crate) mod tests {
                 agreement: 1.0,
                 steps: swap_ins,
                 is_coarse: false,
+                run_pages: None,
+                in_turn: true,
             }),
         };
         let why = |other| {

@@ -265,6 +265,8 @@ mod tests {
             pieces: 1,
             can_have_rule: true,
             has_other_phases: false,
+            has_no_turns: false,
+            run_bytes: None,
             pass_bytes: 0,
             is_one_block: true,
             seen_written: None,

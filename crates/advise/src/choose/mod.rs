@@ -34,6 +34,7 @@ use crate::facts::ObjectFacts;
 use crate::facts::PAGE;
 use crate::facts::RunFacts;
 use crate::predict::left_of_streamed;
+use pagewise_report::bytes as bytes_text;
 
 pub(crate) use self::choice::Choice;
 pub(crate) use self::words::MoreMemory;
@@ -354,6 +355,12 @@ impl Budget {
         }
         if let Some(why) = object.why_not_ahead() {
             return Some(NotAhead::never(why));
+        }
+        if let Some(run) = object.short_runs(self.stream_window) {
+            return Some(NotAhead::never(format!(
+                "its sweeps go on for {} only, and are somewhere else then",
+                bytes_text(run)
+            )));
         }
         let is_written = object
             .seen_written

@@ -25,6 +25,8 @@ fn object(name: &str, mib: u64, stall_ms: u64, returns: f64, pattern: Pattern) -
         pieces: 1,
         can_have_rule: true,
         has_other_phases: false,
+        has_no_turns: false,
+        run_bytes: None,
         pass_bytes: 0,
         is_one_block: true,
         seen_written: None,

@@ -22,16 +22,26 @@ struct Front {
     elsewhere: u64,
 }
 
+/// What a page is to its thread's front.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// Near it: it gets on by so many pages.
+    Near(u64),
+    /// The second one in a row that is elsewhere, there: that is where the front is from here on.
+    Begins,
+    Elsewhere,
+}
+
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fronts(Vec<Front>);
 
 impl Fronts {
-    /// A thread comes to a page of an object of so many. `Some`: it is near its front, which gets on by so many pages.
-    pub(super) fn advance(&mut self, thread: u32, page: u64, span: u64) -> Option<u64> {
+    /// A thread comes to a page of an object of so many.
+    pub(super) fn advance(&mut self, thread: u32, page: u64, span: u64) -> Seen {
         let width = WIDEST.min(span / SHARE);
         let Some(front) = self.0.iter_mut().find(|front| front.thread == thread) else {
             self.begin(thread, page);
-            return None;
+            return Seen::Elsewhere;
         };
         let near = page.abs_diff(front.page) <= width;
         if near {
@@ -40,15 +50,15 @@ impl Fronts {
             if onwards {
                 front.page = page;
             }
-            return Some(if onwards { pages } else { 0 });
+            return Seen::Near(if onwards { pages } else { 0 });
         }
-        let begins = page.abs_diff(front.elsewhere) <= width;
-        if begins {
-            front.is_down = page < front.elsewhere;
-            front.page = page;
+        let before = std::mem::replace(&mut front.elsewhere, page);
+        if page.abs_diff(before) > width {
+            return Seen::Elsewhere;
         }
-        front.elsewhere = page;
-        None
+        front.is_down = page < before;
+        front.page = page;
+        Seen::Begins
     }
 
     fn begin(&mut self, thread: u32, page: u64) {

@@ -25,7 +25,7 @@ use crate::visits::Visit;
 
 use fronts::Fronts;
 use stats::Stats;
-use threads::Seen;
+use threads::Step;
 use threads::Threads;
 use windows::Windows;
 
@@ -84,6 +84,11 @@ pub struct PatternFacts {
     pub steps: u64,
     /// It is in order only from afar: what comes next lies within 1 MiB of how far it has come.
     pub is_coarse: bool,
+    /// How far a sweep goes on before it is elsewhere, or begins again, pages, on average. `None`: it is in several places by turns, or no sweep.
+    pub run_pages: Option<u64>,
+    /// Each page has its turn: the times between two swap-ins of one page are about as long as each other, or of two lengths. Not so where each pass
+    /// goes through pages of its own.
+    pub in_turn: bool,
 }
 
 /// A time in which an object's pattern did not change.
@@ -141,6 +146,13 @@ pub(crate) struct PageIn {
     pub(crate) before: Option<Visit>,
 }
 
+/// What a swap-in tells of the order.
+#[derive(Clone, Copy, Debug)]
+struct Order {
+    step: Option<Step>,
+    front: Option<fronts::Seen>,
+}
+
 /// Watches one object's swap-ins. Each thread's steps are taken by themselves, and from each of a few places, so that parts of an
 /// array that are swept side by side, by several threads or by one, are not mistaken for disorder.
 #[derive(Clone, Debug, Default)]
@@ -161,17 +173,15 @@ impl PatternWatch {
 
     pub(crate) fn swap_in(&mut self, event: PageIn) {
         let step = self.threads.step(event.thread, event.page);
-        let got_on = match self.swap_ins {
-            ..FEWEST => None,
-            _ => self
-                .fronts
-                .advance(event.thread, event.page, self.threads.span()),
-        };
+        let front = (self.swap_ins >= FEWEST).then(|| {
+            self.fronts
+                .advance(event.thread, event.page, self.threads.span())
+        });
         let reuse = event
             .before
             .map(|before| before.until(self.swap_ins, event.time_ns));
-        let step = Seen { step, got_on };
-        self.windows.add(self.swap_ins, &event, step, reuse);
+        let order = Order { step, front };
+        self.windows.add(self.swap_ins, &event, order, reuse);
         self.swap_ins += 1;
         self.distinct += u64::from(event.before.is_none());
     }
@@ -293,6 +303,8 @@ impl Stats {
             steps: self.steps,
             is_coarse: matches!(pattern, Pattern::Loop | Pattern::Sequential)
                 && self.share(self.near) <= MOST,
+            run_pages: self.run_pages(),
+            in_turn: as_long > AS_LONG || is_passed_twice,
         })
     }
 }

@@ -5,8 +5,9 @@ use super::GETS_ON;
 use super::HOT_PAGES;
 use super::NEAR;
 use super::NEAR_FRONT;
+use super::Order;
 use super::PageIn;
-use super::threads::Seen;
+use super::fronts::Seen;
 use crate::counts::Counts;
 use crate::visits::Reuse;
 
@@ -26,8 +27,10 @@ pub(super) struct Stats {
     votes: u64,
     /// Swap-ins near how far their thread has come,
     pub(super) near_front: u64,
-    /// which got on by so many pages.
+    /// which got on by so many pages,
     got_on: u64,
+    /// and was elsewhere then so often.
+    fronts: u64,
     /// Swap-ins of pages that had come before.
     pub(super) returns: u64,
     pub(super) reuse: Reuses,
@@ -82,7 +85,7 @@ impl Stats {
     pub(super) fn add(
         &mut self,
         event: &PageIn,
-        seen: Seen,
+        order: Order,
         reuse: Option<Reuse>,
         origin: Option<u8>,
     ) {
@@ -99,9 +102,15 @@ impl Stats {
         if let (Some(later), Some(origin)) = (&mut self.later, origin) {
             later.came_from(origin, 1);
         }
-        self.near_front += u64::from(seen.got_on.is_some());
-        self.got_on += seen.got_on.unwrap_or(0);
-        let Some(step) = seen.step else { return };
+        match order.front {
+            Some(Seen::Near(pages)) => {
+                self.near_front += 1;
+                self.got_on += pages;
+            }
+            Some(Seen::Begins) => self.fronts += 1,
+            Some(Seen::Elsewhere) | None => {}
+        }
+        let Some(step) = order.step else { return };
         self.steps += 1;
         let length = step.distance.unsigned_abs();
         // Downwards is a direction too.
@@ -125,6 +134,7 @@ impl Stats {
         self.strided += later.strided;
         self.near_front += later.near_front;
         self.got_on += later.got_on;
+        self.fronts += later.fronts;
         self.returns += later.returns;
         self.vote(later.stride, later.votes);
         self.reuse.merge(&later.reuse);
@@ -164,6 +174,12 @@ impl Stats {
     pub(super) fn is_coarse(&self) -> bool {
         self.share_of_swap_ins(self.near_front) > NEAR_FRONT
             && self.share_of_swap_ins(self.got_on) > GETS_ON
+    }
+
+    /// How far it goes on, pages, before it is elsewhere; `None`: there are several places side by side, or none.
+    pub(super) fn run_pages(&self) -> Option<u64> {
+        let is_one_place = self.share_of_swap_ins(self.near_front) > NEAR_FRONT && self.got_on > 0;
+        is_one_place.then(|| self.got_on / (self.fronts + 1))
     }
 
     /// Whether more than [`AGAIN`] rounds were made, as far as these swap-ins tell.

@@ -50,14 +50,6 @@ pub(super) struct Step {
     pub(super) before: i64,
 }
 
-/// What a swap-in tells of the order.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Seen {
-    pub(super) step: Option<Step>,
-    /// It is near how far its thread has come, which gets on by so many pages.
-    pub(super) got_on: Option<u64>,
-}
-
 #[derive(Clone, Debug, Default)]
 pub(super) struct Threads {
     /// The one seen last is the last.

@@ -1,8 +1,8 @@
 //! An object's swap-ins cut into windows, as many as are worth keeping.
 
+use super::Order;
 use super::PageIn;
 use super::stats::Stats;
-use super::threads::Seen;
 use crate::counts::Counts;
 use crate::visits::Reuse;
 
@@ -28,7 +28,7 @@ impl Default for Windows {
 
 impl Windows {
     /// The swap-in of this number.
-    pub(super) fn add(&mut self, ordinal: u64, event: &PageIn, seen: Seen, reuse: Option<Reuse>) {
+    pub(super) fn add(&mut self, ordinal: u64, event: &PageIn, order: Order, reuse: Option<Reuse>) {
         let full = |window: &Stats| window.swap_ins >= self.length;
         if self.windows.last().is_none_or(full) {
             if self.windows.len() == MOST_WINDOWS {
@@ -48,7 +48,7 @@ impl Windows {
         }
         let origin = reuse.map(|reuse| self.window_of(ordinal.saturating_sub(reuse.pages)));
         if let Some(window) = self.windows.last_mut() {
-            window.add(event, seen, reuse, origin);
+            window.add(event, order, reuse, origin);
         }
     }
 

@@ -73,6 +73,8 @@ pub(crate) fn facts() -> PatternFacts {
         agreement: 0.97,
         steps: 145_919,
         is_coarse: false,
+        run_pages: None,
+        in_turn: true,
     }
 }
 
