@@ -138,14 +138,10 @@ fn pages_of_burst(gaps: &[Gap], memory: u64) -> Option<u64> {
         is_part(in_memory, LEAST_IN_MEMORY) && rounds_in_memory >= LEAST_ROUNDS * gaps.len() as f64;
     let is_uneven = are_uneven(&mut pauses);
     let is_paused = is_part(paused, LEAST_PAUSED);
-    let is_large = is_long_in_memory && before_long * SMALL >= memory;
-    if (is_uneven || is_paused) && is_large {
-        return Some(memory);
-    }
-    if !is_paused {
+    if !is_paused && !(is_uneven && is_long_in_memory) {
         return None;
     }
-    if is_uneven {
+    if is_uneven || is_long_in_memory && before_long * SMALL >= memory {
         return Some(memory);
     }
     // What is more than memory holds is not there to be used in a pause.
