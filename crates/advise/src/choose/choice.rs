@@ -221,6 +221,8 @@ pub(super) fn why_nothing(object: &ObjectFacts) -> String {
         "mostly in memory as it is, beside others that are, too: what it got, they would lose"
     } else if object.returns < RETURNS {
         "its pages come back once, in no order: there is nothing to foresee and nothing to keep"
+    } else if object.has_no_turns {
+        "gone through in wide steps, by other pages each time: whichever part is kept, the rest misses as often"
     } else {
         "used in no order, larger than what is left, and nowhere much more than elsewhere: whichever part is kept, the rest \
          misses as often"
