@@ -23,7 +23,7 @@ const LEAST_IN_MEMORY: f64 = 0.1;
 /// once, and what it would miss is little of what it misses anyhow.
 const LEAST_ROUNDS: f64 = 0.25;
 /// There is no telling what it uses in those: all that is in memory, it may be (whatever was locked of that sort's, it was slower). Not so where they
-/// are few and of one length: then it goes through one thing again and again that fits, or to and fro, and by simulation it is found out what takes that
+/// are less than [`LEAST_PAUSED`] and of one length: then it goes through one thing again and again that fits, or to and fro, and by simulation it is found out what takes that
 /// memory ([`crate::unseen`]); and where fewer pages than one in so many came back before them, it works on a few pages.
 const SMALL: u64 = 16;
 /// They are uneven where pauses so many times as long as the one in the middle are so large a part of them all: who uses the same pages in each, as many
@@ -40,7 +40,12 @@ const FILLS: f64 = 0.25;
 const MOST: f64 = 0.9;
 
 /// How many pages a program in a memory of so many uses in a pause: those that came back in the burst before it, or all; `None`: the program makes no pauses to speak of.
-pub(crate) fn read(trace: &Trace, memory: u64) -> Result<Option<u64>, TraceError> {
+/// `is_simulated`: what the program does in pauses of one length is found out by simulation.
+pub(crate) fn read(
+    trace: &Trace,
+    memory: u64,
+    is_simulated: bool,
+) -> Result<Option<u64>, TraceError> {
     let (mut moments, mut evicted) = (Vec::new(), Vec::new());
     for event in trace.events()? {
         let event = event?;
@@ -69,7 +74,11 @@ pub(crate) fn read(trace: &Trace, memory: u64) -> Result<Option<u64>, TraceError
             },
         }
     });
-    Ok(pages_of_burst(&gaps.collect::<Vec<_>>(), memory))
+    Ok(pages_of_burst(
+        &gaps.collect::<Vec<_>>(),
+        memory,
+        is_simulated,
+    ))
 }
 
 /// From one swap-in to the next.
@@ -97,7 +106,7 @@ fn clock(trace: &Trace, swap_ins: &[Moment]) -> Result<Clock, TraceError> {
 }
 
 /// By the own time from each swap-in to the next, ns; `memory`: how many pages memory holds.
-fn pages_of_burst(gaps: &[Gap], memory: u64) -> Option<u64> {
+fn pages_of_burst(gaps: &[Gap], memory: u64, is_simulated: bool) -> Option<u64> {
     let mut sorted: Vec<u64> = gaps.iter().map(|gap| gap.worked_ns).collect();
     sorted.sort_unstable();
     let pause = (PAUSE * sorted.get(sorted.len() / 2)?).max(LEAST_PAUSE_NS);
@@ -138,7 +147,8 @@ fn pages_of_burst(gaps: &[Gap], memory: u64) -> Option<u64> {
         is_part(in_memory, LEAST_IN_MEMORY) && rounds_in_memory >= LEAST_ROUNDS * gaps.len() as f64;
     let is_uneven = are_uneven(&mut pauses);
     let is_paused = is_part(paused, LEAST_PAUSED);
-    if !is_paused && !(is_uneven && is_long_in_memory) {
+    // Else it is left to the simulation, if there is one.
+    if !(is_paused || is_long_in_memory && (is_uneven || !is_simulated)) {
         return None;
     }
     if is_uneven || is_long_in_memory && before_long * SMALL >= memory {
@@ -183,7 +193,7 @@ mod tests {
             all_ns: ns,
             worked_ns: ns,
         });
-        pages_of_burst(&gaps.collect::<Vec<_>>(), MEMORY)
+        pages_of_burst(&gaps.collect::<Vec<_>>(), MEMORY, true)
     }
 
     /// New pages push out others, and come without a swap-in.
@@ -203,6 +213,13 @@ mod tests {
         assert_eq!(found(&gaps), None);
         (2..4).for_each(|number| gaps[number * MEMORY as usize] = round);
         assert_eq!(found(&gaps), None, "of one length");
+        let unproven = gaps.iter().map(|&ns| Gap {
+            evictions: 1,
+            all_ns: ns,
+            worked_ns: ns,
+        });
+        let unproven: Vec<Gap> = unproven.collect();
+        assert_eq!(pages_of_burst(&unproven, MEMORY, false), Some(MEMORY));
         gaps[5 * MEMORY as usize] = 8 * round;
         assert_eq!(
             found(&gaps),

@@ -150,7 +150,7 @@ impl ObjectFacts {
             run_bytes: first
                 .pattern_facts
                 .as_ref()
-                .and_then(|facts| Some(facts.run_pages? * PAGE)),
+                .map(|facts| facts.run_pages * PAGE),
             pass_bytes: subject
                 .objects
                 .iter()
@@ -333,7 +333,8 @@ fn has_other_phases(object: &Object) -> bool {
 /// Whether most of its swap-ins are of passes in wide steps, or of parts of the run with some, by pages that differ from pass to pass: one of
 /// which a part is kept misses as often as before.
 fn has_no_turns(object: &Object) -> bool {
-    let is_wide = phases_that_count(object).any(|facts| wide_step(&facts).is_some());
+    let is_wide =
+        phases_that_count(object).any(|facts| wide_step(&facts).is_some() && !facts.in_turn);
     let returns = |phase: &&Phase| phase.facts.is_some_and(|facts| facts.reuse_pages.is_some());
     let (mut all, mut by_turns) = (0, 0);
     for phase in object.phases.iter().filter(returns) {
@@ -647,7 +648,7 @@ pub(crate) mod tests {
                 agreement: 1.0,
                 steps: 1000,
                 is_coarse: false,
-                run_pages: None,
+                run_pages: 8000,
                 in_turn: true,
             }),
         };
@@ -661,6 +662,43 @@ pub(crate) mod tests {
         assert_eq!(facts_of(&[swept.clone()]).rounds(), 10.0);
         swept.phases.push(phase(400, 500, Pattern::Sequential, 20));
         assert_eq!(facts_of(&[swept]).rounds(), 15.0);
+    }
+
+    #[test]
+    fn wide_passes_without_turns_are_no_sweeps() {
+        let facts = |swap_ins, stride_pages, in_turn| Phase {
+            begin_ns: 0,
+            end_ns: 100,
+            swap_ins,
+            stall_ns: 100,
+            distinct_pages: 0,
+            others: Counts::default(),
+            facts: Some(PatternFacts {
+                pattern: Pattern::Loop,
+                stride_pages,
+                reuse_pages: Some(5000),
+                reuse_ns: None,
+                agreement: 1.0,
+                steps: swap_ins,
+                is_coarse: false,
+                run_pages: 100,
+                in_turn,
+            }),
+        };
+        let of = |phases: Vec<Phase>| {
+            let mut swept = object("swept", 1 << 30, 0);
+            swept.pattern = Some(Pattern::Loop);
+            swept.pattern_facts = phases[0].facts.map(Box::new);
+            swept.phases = phases;
+            facts_of(&[swept])
+        };
+        let crossing = of(vec![facts(500, None, false), facts(400, Some(7), false)]);
+        assert!(crossing.has_no_turns && !crossing.is_swept() && !crossing.may_have_hot_part());
+        assert_eq!(crossing.run_bytes, Some(100 * PAGE));
+        // By columns, each page once a round; page by page, however long the rounds are.
+        assert!(of(vec![facts(900, Some(7), true)]).is_swept());
+        assert!(of(vec![facts(900, None, false)]).is_swept());
+        assert!(of(vec![facts(900, Some(7), true), facts(500, None, false)]).is_swept());
     }
 
     #[test]
@@ -680,7 +718,7 @@ pub(crate) mod tests {
                 agreement: 1.0,
                 steps: swap_ins,
                 is_coarse: false,
-                run_pages: None,
+                run_pages: 8000,
                 in_turn: true,
             }),
         };

@@ -2,7 +2,6 @@
 //! its own, so that what it says of such a program's memory is of another one.
 
 use std::collections::HashMap;
-use std::collections::HashSet;
 
 use pagewise_analyze::forked_from;
 use pagewise_trace::EventKind;
@@ -19,7 +18,8 @@ pub(crate) fn is_inherited(trace: &Trace) -> Result<bool, TraceError> {
         return Ok(false);
     }
     let page_bytes = trace.meta().host.page_bytes.unwrap_or(4096).max(1);
-    let mut had: HashSet<(u32, u64)> = HashSet::new();
+    // When something first happened to each page of a space.
+    let mut had: HashMap<(u32, u64), u64> = HashMap::new();
     let mut swap_ins: Vec<(u32, u64)> = Vec::new();
     let mut all = 0;
     for event in trace.events()? {
@@ -29,18 +29,26 @@ pub(crate) fn is_inherited(trace: &Trace) -> Result<bool, TraceError> {
         all += u64::from(is_swap_in);
         match parents.contains_key(&event.space) {
             true if is_swap_in => swap_ins.push(page),
-            _ => _ = had.insert(page),
+            _ => {
+                let first = had.entry(page).or_insert(event.time_ns);
+                *first = event.time_ns.min(*first);
+            }
         }
     }
     let inherited = swap_ins.iter().filter(|&&(space, page)| {
-        ancestors(&parents, space).any(|ancestor| had.contains(&(ancestor, page)))
+        // What the parent makes at the same address after the fork is its own.
+        let had_before = |(ancestor, fork_ns)| {
+            let first = had.get(&(ancestor, page));
+            first.is_some_and(|&first| first <= fork_ns)
+        };
+        ancestors(&parents, space).any(had_before)
     });
     Ok(inherited.count() as f64 > MUCH * all as f64)
 }
 
-/// From a space to the first that was forked from none.
-fn ancestors(parents: &HashMap<u32, u32>, space: u32) -> impl Iterator<Item = u32> {
-    std::iter::successors(parents.get(&space).copied(), |space| {
+/// From a space to the first that was forked from none: each, and when it was forked from, ns.
+fn ancestors(parents: &HashMap<u32, (u32, u64)>, space: u32) -> impl Iterator<Item = (u32, u64)> {
+    std::iter::successors(parents.get(&space).copied(), |(space, _)| {
         parents.get(space).copied()
     })
 }
@@ -51,8 +59,11 @@ mod tests {
 
     #[test]
     fn a_child_has_all_that_came_before_it() {
-        let parents = HashMap::from([(3, 2), (2, 1)]);
-        assert_eq!(ancestors(&parents, 3).collect::<Vec<_>>(), [2, 1]);
+        let parents = HashMap::from([(3, (2, 20)), (2, (1, 10))]);
+        assert_eq!(
+            ancestors(&parents, 3).collect::<Vec<_>>(),
+            [(2, 20), (1, 10)]
+        );
         assert_eq!(ancestors(&parents, 1).count(), 0);
     }
 }

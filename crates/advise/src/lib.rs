@@ -250,9 +250,13 @@ pub(crate) fn advise(
     run.peak_bytes = memory.peak_bytes;
     run.stall_scale = other.as_ref().map_or(1.0, OtherSize::stall_scale);
     run.reclaim_scale = other.as_ref().map_or(1.0, |other| other.reclaim_scale);
+    let simulated = match family::is_inherited(trace)? {
+        true => None,
+        false => model,
+    };
     if choose::is_any_worth_it(&run) {
-        run.burst_bytes =
-            bursts::read(trace, memory.bytes / run.page_bytes)?.map(|pages| pages * run.page_bytes);
+        let pages = bursts::read(trace, memory.bytes / run.page_bytes, simulated.is_some())?;
+        run.burst_bytes = pages.map(|pages| pages * run.page_bytes);
     }
     let in_heap = heap::contents(findings, &run);
     let with_heap = match in_heap {
@@ -262,10 +266,6 @@ pub(crate) fn advise(
     let findings = with_heap.as_ref().unwrap_or(findings);
     let subjects = Subject::all(findings, &targets, in_heap.as_deref());
     let facts = facts(trace, &subjects, &run)?;
-    let simulated = match family::is_inherited(trace)? {
-        true => None,
-        false => model,
-    };
     let choices = best(trace, &subjects, (&facts, &run), memory.bytes, simulated)?;
     let mut rules = Vec::new();
     let mut unnamed = Vec::new();
@@ -431,6 +431,7 @@ fn best(
     let mut ways = vec![careful];
     for manner in [
         Manner::UnorderedFirst,
+        Manner::PartsOfUnordered,
         Manner::DensestFirst,
         Manner::SmallestFirst,
     ] {

@@ -221,6 +221,12 @@ pub fn own_resident_pages() -> Option<u64> {
     Some(resident.saturating_sub(shared))
 }
 
+/// The number of the process that made this one, or of who has taken its place.
+pub fn parent_id() -> u32 {
+    // SAFETY: getppid has no arguments and cannot fail.
+    unsafe { libc::getppid() as u32 }
+}
+
 /// Whether any page of this process's private memory is in swap; `None`: the kernel does not say.
 pub fn has_swapped() -> Option<bool> {
     is_not_zero(b"\nVmSwap:")

@@ -175,6 +175,24 @@ pub(super) fn lock_part(at: usize, object: &ObjectFacts, keep: u64, not: &NotAhe
     }
 }
 
+/// A part of what is used in no order, beside sweeps.
+pub(super) fn lock_part_beside(at: usize, object: &ObjectFacts, keep: u64) -> Choice {
+    Choice {
+        action: Action::Lock {
+            keep_bytes: Some(keep),
+            keep_more: false,
+            ranges: Vec::new(),
+        },
+        why: format!(
+            "used again and again ({:.1} times a page) and larger than what is left: a part is kept, as what is swept beside it has less use \
+             for that memory",
+            object.returns
+        ),
+        kept_bytes: keep,
+        ..lock(at, object)
+    }
+}
+
 /// A sweep of which less and less is left.
 pub(super) fn lock_end(at: usize, object: &ObjectFacts, keep: u64) -> Choice {
     let from = object.bytes.saturating_sub(keep) / PAGE * PAGE;

@@ -24,6 +24,7 @@ use self::choice::lock_beside;
 use self::choice::lock_end;
 use self::choice::lock_hot;
 use self::choice::lock_part;
+use self::choice::lock_part_beside;
 use self::choice::lock_swept;
 use self::choice::not_ahead;
 use self::choice::nothing;
@@ -104,6 +105,9 @@ pub(crate) enum Manner {
     Careful,
     /// The same, whatever it may do to others: to be proven otherwise.
     UnorderedFirst,
+    /// The same, and of what is used in no order and does not fit a part: what is swept beside it, whose pages mostly leave before they come again,
+    /// has less use for that memory. Likewise to be proven.
+    PartsOfUnordered,
     /// Most stall per byte first, swept or not, but what is read ahead of counts less, likewise.
     DensestFirst,
     /// The smallest first, likewise: what mostly fits misses far more often than it did, once its memory is taken.
@@ -119,7 +123,7 @@ impl Manner {
         budget: &Budget,
     ) -> Option<Vec<usize>> {
         match self {
-            Self::Careful | Self::UnorderedFirst => None,
+            Self::Careful | Self::UnorderedFirst | Self::PartsOfUnordered => None,
             Self::DensestFirst => Some(by_worth_of_room(objects, chosen, budget)),
             Self::SmallestFirst => {
                 let mut sorted = chosen.to_vec();
@@ -206,6 +210,9 @@ pub(crate) fn choose(
         lock_what_fits(objects, &unordered, &mut budget, &mut choices);
     }
     lock_hot_parts(objects, &unordered, &mut budget, &mut choices);
+    if manner == Manner::PartsOfUnordered && !swept.is_empty() {
+        lock_parts(objects, &unordered, &mut budget, &mut choices);
+    }
     if order.is_none() {
         stream(objects, &swept, &mut budget, &mut choices);
     }
@@ -440,6 +447,24 @@ fn lock_hot_parts(
         if let Some(hot) = heat.and_then(|heat| heat.hot_part(budget.left_for(at, objects))) {
             budget.take(at, hot.bytes);
             choices[at] = Some(lock_hot(at, hot));
+        }
+    }
+}
+
+/// Of the others still, a part.
+fn lock_parts(
+    objects: &[ObjectFacts],
+    unordered: &[usize],
+    budget: &mut Budget,
+    choices: &mut [Option<Choice>],
+) {
+    for at in by_density(objects, unordered) {
+        let object = &objects[at];
+        let keep = budget.left_for(at, objects).min(object.lockable_bytes());
+        let is_open = choices[at].is_none() && object.returns >= RETURNS && !object.has_no_turns;
+        if is_open && keep > 0 && keep < object.bytes {
+            budget.take(at, keep);
+            choices[at] = Some(lock_part_beside(at, object, keep));
         }
     }
 }

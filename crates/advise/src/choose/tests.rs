@@ -512,6 +512,58 @@ fn of_a_list_that_is_followed_again_and_again_a_part_is_kept() {
 }
 
 #[test]
+fn beside_a_sweep_a_part_of_a_table_may_be_worth_its_memory() {
+    let table = object("table", 300, 500, 5.0, Pattern::Random);
+    let sweep = object("sweep", 512, 400, 5.0, Pattern::Loop);
+    let of = |objects: &[ObjectFacts], manner| {
+        let choices = choose(objects, &run(objects, 1000), 256 * MIB, manner);
+        choices.iter().find(|choice| choice.object == 0).cloned()
+    };
+    let both = [table.clone(), sweep];
+    let part = of(&both, Manner::PartsOfUnordered).expect("a choice");
+    assert!(part.acts() && part.kept_bytes == 224 * MIB, "{part:?}");
+    for (objects, manner) in [
+        (&both[..], Manner::UnorderedFirst),
+        (&both[..1], Manner::PartsOfUnordered),
+    ] {
+        let alone = of(objects, manner).expect("a choice");
+        assert!(!alone.acts(), "{alone:?}");
+    }
+}
+
+#[test]
+fn sweeps_that_soon_go_on_elsewhere_are_not_read_ahead_of() {
+    let swept = |run_mib: u64, pieces| {
+        let array = ObjectFacts {
+            run_bytes: Some(run_mib * MIB),
+            pieces,
+            ..object("array", 512, 900, 5.0, Pattern::Loop)
+        };
+        actions(&[array], 256)[0].clone()
+    };
+    // 16 MiB are left free for what is read ahead.
+    assert!(matches!(swept(4, 1), Action::Lock { .. }));
+    assert!(matches!(swept(64, 1), Action::Stream { .. }));
+    // To the end of each of 64 pieces.
+    assert!(matches!(swept(4, 64), Action::Stream { .. }));
+}
+
+#[test]
+fn passes_by_pages_of_their_own_have_no_part_that_is_worth_a_lock() {
+    let table = |has_no_turns| ObjectFacts {
+        stride_pages: Some(7),
+        has_other_phases: true,
+        has_no_turns,
+        ..object("table", 512, 900, 5.0, Pattern::Strided)
+    };
+    assert!(matches!(
+        actions(&[table(false)], 256)[0],
+        Action::Lock { .. }
+    ));
+    assert_eq!(actions(&[table(true)], 256), [Action::Nothing]);
+}
+
+#[test]
 fn many_threads_that_wait_a_little_each_are_not_thrashing() {
     let objects = [object("a", 512, 960, 3.0, Pattern::Loop)];
     let mut run = run(&objects, 1000);

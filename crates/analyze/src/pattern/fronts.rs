@@ -5,11 +5,13 @@
 //!     done |<-- behind -->| front |<-- ahead -->| still to come
 //! ```
 
-/// What lies at most so far from the front belongs to the sweep, pages (1 MiB: the preloaded library follows sweeps as coarse as that),
+/// What lies at most so far from the front belongs to the sweep, pages (1 MiB),
 const WIDEST: u64 = 256;
 /// and at most this share of the pages between the first and the last that were seen, so that few are near by chance.
 const SHARE: u64 = 16;
-/// Threads that are told apart in one object.
+/// Of less nothing is told.
+const NARROWEST: u64 = 64;
+/// Threads that are told apart in one object; of more, the one that was seen first is forgotten.
 const MOST_THREADS: usize = 64;
 
 /// Where a thread is.
@@ -18,8 +20,10 @@ struct Front {
     thread: u32,
     page: u64,
     is_down: bool,
-    /// Where it was last when that was not near. To go on from there is to sweep there.
-    elsewhere: u64,
+    /// It got on since it was elsewhere.
+    got_on: bool,
+    /// Where the thread was last, if that was not near. To go on from there is to sweep there.
+    elsewhere: Option<u64>,
 }
 
 /// What a page is to its thread's front.
@@ -36,41 +40,47 @@ pub(super) enum Seen {
 pub(super) struct Fronts(Vec<Front>);
 
 impl Fronts {
-    /// A thread comes to a page of an object of so many.
-    pub(super) fn advance(&mut self, thread: u32, page: u64, span: u64) -> Seen {
+    /// A thread comes to a page of an object, of which so many pages lie between the first and the last that were seen. `None`: too few to tell.
+    pub(super) fn advance(&mut self, thread: u32, page: u64, span: u64) -> Option<Seen> {
         let width = WIDEST.min(span / SHARE);
+        if width < NARROWEST {
+            return None;
+        }
         let Some(front) = self.0.iter_mut().find(|front| front.thread == thread) else {
             self.begin(thread, page);
-            return Seen::Elsewhere;
+            return Some(Seen::Elsewhere);
         };
-        let near = page.abs_diff(front.page) <= width;
-        if near {
-            let onwards = (page < front.page) == front.is_down;
-            let pages = page.abs_diff(front.page);
-            if onwards {
-                front.page = page;
+        let pages = page.abs_diff(front.page);
+        if pages <= width {
+            front.elsewhere = None;
+            if (page < front.page) != front.is_down {
+                return Some(Seen::Near(0));
             }
-            return Seen::Near(if onwards { pages } else { 0 });
+            front.page = page;
+            front.got_on |= pages > 0;
+            return Some(Seen::Near(pages));
         }
-        let before = std::mem::replace(&mut front.elsewhere, page);
-        if page.abs_diff(before) > width {
-            return Seen::Elsewhere;
+        let before = front.elsewhere.replace(page);
+        if before.is_none_or(|before| page.abs_diff(before) > width) {
+            return Some(Seen::Elsewhere);
         }
-        front.is_down = page < before;
-        front.page = page;
-        Seen::Begins
+        // Sweeps mostly go one way. From one that went the other way it was left.
+        front.is_down ^= !front.got_on;
+        (front.page, front.got_on, front.elsewhere) = (page, false, None);
+        Some(Seen::Begins)
     }
 
     fn begin(&mut self, thread: u32, page: u64) {
         if self.0.len() == MOST_THREADS {
-            return;
+            self.0.remove(0);
         }
         self.0.reserve_exact(1); // mostly there is one
         self.0.push(Front {
             thread,
             page,
             is_down: false,
-            elsewhere: page,
+            got_on: false,
+            elsewhere: None,
         });
     }
 }

@@ -84,8 +84,8 @@ pub struct PatternFacts {
     pub steps: u64,
     /// It is in order only from afar: what comes next lies within 1 MiB of how far it has come.
     pub is_coarse: bool,
-    /// How far a sweep goes on before it is elsewhere, or begins again, pages, on average. `None`: it is in several places by turns, or no sweep.
-    pub run_pages: Option<u64>,
+    /// How far it goes on at a place, or round after round, before it is done there, pages, on average.
+    pub run_pages: u64,
     /// Each page has its turn: the times between two swap-ins of one page are about as long as each other, or of two lengths. Not so where each pass
     /// goes through pages of its own.
     pub in_turn: bool,
@@ -119,8 +119,8 @@ const NEAR: u64 = 16;
 const MOST: f64 = 0.6;
 /// Of a sweep in order only from afar, so many swap-ins are near how far it has come,
 const NEAR_FRONT: f64 = 0.8;
-/// which gets on by at least so many pages a swap-in.
-const GETS_ON: f64 = 0.5;
+/// which gets on by at least and at most so many pages a swap-in: of wider steps, most of what lies between is not used.
+const GETS_ON: std::ops::RangeInclusive<f64> = 0.5..=4.0;
 /// More rounds than this count as "again".
 const AGAIN: f64 = 1.5;
 /// Of the returns in a loop, so many are about as long as each other. Accesses at random have 0.25 where the memory is small beside
@@ -158,7 +158,6 @@ struct Order {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PatternWatch {
     threads: Threads,
-    /// Of an object of more than a few swap-ins.
     fronts: Fronts,
     windows: Windows,
     swap_ins: u64,
@@ -173,10 +172,9 @@ impl PatternWatch {
 
     pub(crate) fn swap_in(&mut self, event: PageIn) {
         let step = self.threads.step(event.thread, event.page);
-        let front = (self.swap_ins >= FEWEST).then(|| {
-            self.fronts
-                .advance(event.thread, event.page, self.threads.span())
-        });
+        let front = self
+            .fronts
+            .advance(event.thread, event.page, self.threads.span());
         let reuse = event
             .before
             .map(|before| before.until(self.swap_ins, event.time_ns));
@@ -285,7 +283,7 @@ impl Stats {
                 as_long
             };
             let disorder = 1.0 - self.share(self.near.max(self.strided));
-            let near_front = self.share_of_swap_ins(self.near_front);
+            let near_front = self.share_near_front();
             match again {
                 true if as_long > AS_LONG && is_coarse => (Pattern::Loop, near_front),
                 false if is_coarse => (Pattern::Sequential, near_front),

@@ -3,6 +3,7 @@
 use super::AGAIN;
 use super::GETS_ON;
 use super::HOT_PAGES;
+use super::MOST;
 use super::NEAR;
 use super::NEAR_FRONT;
 use super::Order;
@@ -20,13 +21,17 @@ pub(super) struct Stats {
     pub(super) steps: u64,
     /// Steps to a page near by, in the direction of the step before.
     pub(super) near: u64,
+    /// Of runs of these, how many began.
+    runs: u64,
     /// Steps of the same length as the one before, of more than a page.
     pub(super) strided: u64,
     /// Which length that is: the one that is left when unequal ones cancel each other out (Boyer and Moore's vote).
     stride: u64,
     votes: u64,
-    /// Swap-ins near how far their thread has come,
-    pub(super) near_front: u64,
+    /// Swap-ins for which it is known how far their thread has come,
+    with_front: u64,
+    /// and which are near that;
+    near_front: u64,
     /// which got on by so many pages,
     got_on: u64,
     /// and was elsewhere then so often.
@@ -102,6 +107,7 @@ impl Stats {
         if let (Some(later), Some(origin)) = (&mut self.later, origin) {
             later.came_from(origin, 1);
         }
+        self.with_front += u64::from(order.front.is_some());
         match order.front {
             Some(Seen::Near(pages)) => {
                 self.near_front += 1;
@@ -112,6 +118,7 @@ impl Stats {
         }
         let Some(step) = order.step else { return };
         self.steps += 1;
+        self.runs += u64::from(step.begins);
         let length = step.distance.unsigned_abs();
         // Downwards is a direction too.
         let onwards = step.distance.signum() == step.before.signum();
@@ -132,6 +139,8 @@ impl Stats {
         self.steps += later.steps;
         self.near += later.near;
         self.strided += later.strided;
+        self.runs += later.runs;
+        self.with_front += later.with_front;
         self.near_front += later.near_front;
         self.got_on += later.got_on;
         self.fronts += later.fronts;
@@ -172,14 +181,24 @@ impl Stats {
 
     /// Whether it is a sweep in order, if only from afar.
     pub(super) fn is_coarse(&self) -> bool {
-        self.share_of_swap_ins(self.near_front) > NEAR_FRONT
-            && self.share_of_swap_ins(self.got_on) > GETS_ON
+        let got_on = self.got_on as f64 / self.with_front.max(1) as f64;
+        self.share_of_swap_ins(self.with_front) > 0.5
+            && self.share_near_front() > NEAR_FRONT
+            && GETS_ON.contains(&got_on)
     }
 
-    /// How far it goes on, pages, before it is elsewhere; `None`: there are several places side by side, or none.
-    pub(super) fn run_pages(&self) -> Option<u64> {
-        let is_one_place = self.share_of_swap_ins(self.near_front) > NEAR_FRONT && self.got_on > 0;
-        is_one_place.then(|| self.got_on / (self.fronts + 1))
+    /// Of the swap-ins for which there is a front.
+    pub(super) fn share_near_front(&self) -> f64 {
+        self.near_front as f64 / self.with_front.max(1) as f64
+    }
+
+    /// How far it goes on at a place, pages, before it is done there.
+    pub(super) fn run_pages(&self) -> u64 {
+        let (pages, runs) = match self.is_coarse() && self.share(self.near) <= MOST {
+            true => (self.got_on, self.fronts),
+            false => (self.near, self.runs),
+        };
+        pages / runs.max(1)
     }
 
     /// Whether more than [`AGAIN`] rounds were made, as far as these swap-ins tell.

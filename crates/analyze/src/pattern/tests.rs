@@ -472,3 +472,58 @@ fn what_is_in_no_order_within_much_of_it_is_no_sweep() {
     let window = (0..40_000u64).map(|step| step / 20 + mixed(step) % 100);
     assert_eq!(pattern_of(window), Some(Pattern::Random));
 }
+
+#[test]
+fn how_far_sweeps_go_on_is_told() {
+    let run = |pages: Vec<u64>| {
+        let facts = Program::default().touch_all(pages).facts(1);
+        facts.expect("a pattern").run_pages
+    };
+    let is_about = |found: u64, right: u64| {
+        assert!(
+            (right / 10 * 9..=2 * right).contains(&found),
+            "{found} is not {right}"
+        )
+    };
+    // Rounds of a loop are one.
+    is_about(run((0..4).flat_map(|_| 0..8000).collect()), 4 * 8000);
+    // Chunks in another order each round; one further on counts as the same run, as what lies between may be in memory.
+    let chunks = |pages: u64| {
+        (0..4).flat_map(move |round| {
+            let mut order: Vec<u64> = (0..8000 / pages).collect();
+            order.sort_by_key(|chunk| mixed(chunk + 7919 * round));
+            order
+                .into_iter()
+                .flat_map(move |chunk| chunk * pages..(chunk + 1) * pages)
+        })
+    };
+    is_about(run(chunks(1000).collect()), 1000);
+    is_about(run(chunks(40).collect()), 40);
+    // Side by side, and with look-ups anywhere: these end no run.
+    assert!(run(side_by_side(4, 1000).collect()) >= 4 * 2048);
+    assert!(run(side_by_side(24, 1000).collect()) >= 4 * 500);
+    let with_look_ups = (0..24_000).flat_map(|step| {
+        let look_up = (step % 10 == 0).then(|| mixed(step) % 8000);
+        std::iter::once(step % 8000).chain(look_up)
+    });
+    assert!(run(with_look_ups.collect()) > 1000);
+    let from_afar = (0..4).flat_map(|round| in_bands(8000, 80, round));
+    assert!(run(from_afar.collect()) > 4000);
+}
+
+#[test]
+fn pages_have_their_turn_but_where_each_pass_has_its_own() {
+    let in_turn = |pages: Vec<u64>| {
+        let facts = Program::default().touch_all(pages).facts(1);
+        facts.expect("a pattern").in_turn
+    };
+    assert!(in_turn((0..5).flat_map(|_| 0..3000).collect()));
+    // Columns by turns, and any of 16 each time.
+    let column = |column: u64| (0..200).map(move |row| row * 16 + column);
+    assert!(in_turn(
+        (0..80).flat_map(|pass| column(pass % 16)).collect()
+    ));
+    assert!(!in_turn(
+        (0..160).flat_map(|pass| column(mixed(pass) % 16)).collect()
+    ));
+}

@@ -14,6 +14,9 @@ const PAGES_OF_PLACE: u64 = 16 * NEAR;
 const FEWEST_OF_THREAD: usize = 8;
 const MOST_OF_THREAD: usize = 32;
 
+/// Who comes back to a place after more steps has begun something new there.
+const LEFT_STEPS: u64 = 256;
+
 /// Where a thread was last in a part of an object.
 #[derive(Clone, Copy, Debug)]
 struct Place {
@@ -23,6 +26,14 @@ struct Place {
     along: i64,
     /// The step that was told of then.
     step: i64,
+    /// Where its run began.
+    from: u64,
+    /// A run begins here, if it goes on at once.
+    is_new: bool,
+    /// The thread came here from here.
+    is_running: bool,
+    /// Of all steps, the number of the one to here.
+    step_number: u64,
 }
 
 impl Place {
@@ -32,6 +43,11 @@ impl Place {
 
     fn is_near(&self, page: u64) -> bool {
         self.distance_to(page).unsigned_abs() <= NEAR
+    }
+
+    /// Whether a jump leads further on in the direction of a run that goes on here.
+    fn is_passed_by(&self, jump: i64) -> bool {
+        self.goes_on(self.along) && self.along.signum() == jump.signum()
     }
 
     /// Whether such a step is the next of a sweep that has begun here. To come near where it was once before is no sweep yet.
@@ -48,6 +64,9 @@ pub(super) struct Step {
     pub(super) distance: i64,
     /// Of the step before, 0 if there was none.
     pub(super) before: i64,
+    /// The first of a run: the thread had jumped there, and goes on. Not so where the one before began, as in each round of a loop, nor further on
+    /// in the direction of the one before, over pages that were in memory.
+    pub(super) begins: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -57,6 +76,7 @@ pub(super) struct Threads {
     /// The first page and the last that were seen; none before there is a place.
     first: u64,
     last: u64,
+    steps: u64,
 }
 
 impl Threads {
@@ -64,12 +84,17 @@ impl Threads {
     /// thread's first page, or the same again (evicted in between).
     pub(super) fn step(&mut self, thread: u32, page: u64) -> Option<Step> {
         self.widen(page);
+        self.steps += 1;
         let Some(last_at) = self.own(thread).next() else {
             self.remember(Place {
                 thread,
                 page,
                 along: 0,
                 step: 0,
+                from: page,
+                is_new: true,
+                is_running: false,
+                step_number: self.steps,
             });
             return None;
         };
@@ -88,6 +113,7 @@ impl Threads {
                 let onwards = Step {
                     distance,
                     before: place.along,
+                    begins: place.is_new && near_at == Some(last_at),
                 };
                 (is_swept.then_some(onwards), along)
             }
@@ -96,7 +122,15 @@ impl Threads {
         let step = step.unwrap_or(Step {
             distance: jump,
             before: last.step,
+            begins: false,
         });
+        // Of places side by side none is done when the thread jumps to the next.
+        let is_running = near_at == Some(last_at);
+        let (from, is_new) = match near_at.map(|at| self.places[at]) {
+            Some(place) if self.steps - place.step_number <= LEFT_STEPS => (place.from, false),
+            None if last.is_passed_by(jump) => (last.from, false),
+            _ => (page, last.is_running && last.from.abs_diff(page) > NEAR),
+        };
         if let Some(at) = near_at {
             self.places.remove(at);
         }
@@ -105,6 +139,10 @@ impl Threads {
             page,
             along,
             step: step.distance,
+            from,
+            is_new,
+            is_running,
+            step_number: self.steps,
         });
         Some(step)
     }

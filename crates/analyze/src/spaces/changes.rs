@@ -152,12 +152,14 @@ fn forked(trace: &Trace) -> Result<Vec<Space>, TraceError> {
     Ok(spaces)
 }
 
-/// Address spaces that were forked and run the same program still, each with the one it was forked from: it begins with that one's memory.
+/// Address spaces that were forked and run the same program still, each with the one it was forked from, with whose memory it begins, and when, ns
+/// of `CLOCK_MONOTONIC`.
 ///
 /// # Errors
 /// If the table cannot be read.
-pub fn forked_from(trace: &Trace) -> Result<HashMap<u32, u32>, TraceError> {
+pub fn forked_from(trace: &Trace) -> Result<HashMap<u32, (u32, u64)>, TraceError> {
     let forked = forked(trace)?.into_iter();
-    let pairs = forked.filter_map(|space| Some((space.space, space.parent_space?)));
+    let pairs =
+        forked.filter_map(|space| Some((space.space, (space.parent_space?, space.begin_ns))));
     Ok(pairs.collect())
 }

@@ -73,7 +73,7 @@ pub(crate) fn facts() -> PatternFacts {
         agreement: 0.97,
         steps: 145_919,
         is_coarse: false,
-        run_pages: None,
+        run_pages: 8000,
         in_turn: true,
     }
 }

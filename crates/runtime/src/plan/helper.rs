@@ -35,6 +35,9 @@ use super::prezero;
 const SWAPPING: u64 = 32;
 const SWAPPING_NS: u64 = 1_000_000_000;
 const ASLEEP_NS: u64 = 5_000_000;
+/// In a child that goes on with what its parent made, while nothing comes in, up to so long: there may be a hundred of them, and most may have
+/// nothing to do.
+const ASLEEP_IN_CHILD_NS: u64 = 100_000_000;
 const BETWEEN_FAULTS_NS: u64 = 50_000;
 /// On the processor on which the program runs.
 const BESIDE_PROGRAM_NS: u64 = 200_000;
@@ -51,6 +54,10 @@ const COLD_AGAIN_NS: u64 = 250_000_000;
 const NONE: u32 = 0;
 const RUNNING: u32 = 1;
 static STATE: AtomicU32 = AtomicU32::new(NONE);
+/// In a forked child that goes on with its parent's objects: the parent's number; else 0.
+static PARENT: AtomicU32 = AtomicU32::new(0);
+/// It has ended.
+const ENDED: u32 = u32::MAX;
 /// Where the program may run, known before the thread is held to one of these.
 static PROCESSORS: Spin<Option<Processors>> = Spin::new(None);
 
@@ -76,9 +83,16 @@ pub(super) fn start_for(plan: &Plan, hook: Hook) {
     }
 }
 
+/// The same in a forked child that goes on with its parent's objects.
+pub(super) fn start_in_child(plan: &Plan) {
+    PARENT.store(system::parent_id(), Ordering::Relaxed);
+    start_for(plan, Hook::Mapping);
+}
+
 /// A forked child has no such thread.
 pub(super) fn forget() {
     STATE.store(NONE, Ordering::Relaxed);
+    PARENT.store(0, Ordering::Relaxed);
     PROCESSORS.break_open();
 }
 
@@ -110,6 +124,9 @@ struct Helper {
     majors_ns: u64,
     /// Pages of the program have been in swap.
     is_swap_seen: bool,
+    /// How long it slept last, ns, and major faults by then.
+    asleep_ns: u64,
+    majors_asleep: u64,
     threads_seen_ns: u64,
     newest_ns: u64,
     cold_due_ns: u64,
@@ -133,6 +150,8 @@ impl Helper {
             majors: system::major_faults(),
             majors_ns: 0,
             is_swap_seen: false,
+            asleep_ns: ASLEEP_NS,
+            majors_asleep: 0,
             threads_seen_ns: 0,
             newest_ns: 0,
             cold_due_ns: 0,
@@ -146,13 +165,14 @@ impl Helper {
         loop {
             let now_ns = interpose::now_ns();
             heap::look(self.plan, now_ns);
+            self.look_for_parent();
             self.followers.keep_up(self.plan);
             let pause_ns = if self.is_following {
                 self.follow(now_ns)
             } else {
                 self.wait_for_swapping(now_ns);
                 self.aside.step_unheard(now_ns);
-                ASLEEP_NS
+                self.sleep_ns()
             };
             if !self.is_following && self.leftover.is_all(now_ns) {
                 return;
@@ -161,6 +181,29 @@ impl Helper {
                 self.tell_time();
                 system::pause_ns(pause_ns);
             }
+        }
+    }
+
+    /// How long it sleeps while it follows nothing.
+    fn sleep_ns(&mut self) -> u64 {
+        let parent = PARENT.load(Ordering::Relaxed);
+        if parent == 0 {
+            return ASLEEP_NS;
+        }
+        let majors = system::major_faults();
+        self.asleep_ns = match std::mem::replace(&mut self.majors_asleep, majors) == majors {
+            true => (2 * self.asleep_ns).min(ASLEEP_IN_CHILD_NS),
+            false => ASLEEP_NS,
+        };
+        self.asleep_ns
+    }
+
+    /// What the parent kept by locks of its own is swept, too, once it has ended.
+    fn look_for_parent(&self) {
+        let parent = PARENT.load(Ordering::Relaxed);
+        if parent != 0 && parent != ENDED && system::parent_id() != parent {
+            PARENT.store(ENDED, Ordering::Relaxed);
+            objects::take_back_from_parent();
         }
     }
 

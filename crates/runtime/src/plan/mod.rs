@@ -182,21 +182,25 @@ extern "C" fn in_child() {
         let Some(plan) = loaded::plan() else {
             return;
         };
-        plan.note_fork();
-        // The heap is looked at anew.
+        // Another handler's memory may have been asked about before.
+        if !plan.note_fork() {
+            return;
+        }
+        // The heap and globals are looked at anew.
         let is_swept = |object: &Object| {
-            object.rule != CALLS && !object.of_heap && plan.reads_ahead(object.rule)
+            let is_ours = object.rule != CALLS && !object.of_heap;
+            is_ours && plan.reads_ahead(object.rule) && !plan.view.rule(object.rule).is_of_global()
         };
         let swept = objects::keep_in_child(is_swept);
         forget_but_objects();
-        // Most children are short-lived, or become another program: no thread for these.
-        if swept > 0 && system::has_swapped() == Some(true) {
-            helper::start_for(plan, Hook::Mapping);
+        // What has not swapped yet waits for the child's next large allocation.
+        if swept > 0 && !crate::sandbox::is_in() && system::has_swapped() == Some(true) {
+            helper::start_in_child(plan);
         }
     });
 }
 
-/// A forked child of which no handler ran has none of its parent's objects, locks and threads.
+/// A forked child that was made without handlers, or out of our own work, has none of its parent's objects, locks and threads.
 fn forget_parents() {
     objects::forget();
     forget_but_objects();
@@ -256,6 +260,10 @@ pub(crate) fn allocated(address: usize, bytes: usize, hook: Hook, inherited: Opt
         };
         let fresh = || prezero::is_fresh(plan, address, bytes, hook).then_some(FRESH);
         let inherited = inherited.unwrap_or_default();
+        // Those that it has from its parent.
+        if plan.needs_helper() && objects::is_any() {
+            helper::start_for(plan, hook);
+        }
         if let Some(rule) = named.or(inherited.rule).or_else(fresh) {
             let mut object = object_of(plan, (address, bytes), rule, hook);
             if inherited.rule == Some(rule) {
@@ -466,7 +474,10 @@ fn end_objects(plan: &Plan, start: usize, bytes: usize, leaving: Leaving) -> Inh
         }
     }
     while let Some(object) = objects::remove_overlapping(start, bytes) {
-        if object.start == start || object.rule == CALLS && object.start > start {
+        if object.start == start
+            || object.owner == start
+            || object.rule == CALLS && object.start > start
+        {
             inherited.note(&object, start);
         }
         if plan.are_pieces(object.rule) {

@@ -31,6 +31,8 @@ pub(super) struct Object {
     pub(super) lock_rests: bool,
     /// Of one that is joined of blocks, how large the largest of them was, bytes; 0: it is one allocation, or a piece of one.
     pub(super) grain: usize,
+    /// In a forked child, how much before it the parent keeps in memory by its locks, bytes.
+    pub(super) kept_by_parent: usize,
     /// It is a piece of the heap: its blocks come and go without that mattering.
     pub(super) of_heap: bool,
 }
@@ -52,6 +54,7 @@ impl Object {
             may_be_joined: false,
             lock_rests: false,
             grain: 0,
+            kept_by_parent: 0,
             of_heap: false,
         }
     }
@@ -135,28 +138,40 @@ impl Object {
         (!pages.is_empty()).then_some(part)
     }
 
-    /// What is not locked of it, as one that was just made. `None`: less than a page.
-    pub(super) fn without_locks(&self) -> Option<Object> {
-        let rest = Object {
-            locked: 0,
-            beyond: 0,
-            due_ns: 0,
-            is_done: false,
-            lock_rests: false,
-            ..*self
+    /// In a forked child: what its parent does not keep in memory of it, without locks. `None`: less than a page.
+    pub(super) fn in_child(&self) -> Option<Object> {
+        let kept_by_parent = match self.lock_rests {
+            true => 0,
+            false => self.locked as usize,
         };
-        if self.locked == 0 {
-            return Some(rest);
-        }
-        let start = (self.pages().start + self.locked as usize).min(self.end());
+        let start = match kept_by_parent {
+            0 => self.start,
+            kept => (self.pages().start + kept).min(self.end()),
+        };
         let rest = Object {
             start,
             bytes: self.end() - start,
             // Of a joined object that is where it begins.
             owner: if self.is_cut() { start } else { self.owner },
-            ..rest
+            locked: 0,
+            beyond: 0,
+            due_ns: 0,
+            is_done: false,
+            lock_rests: false,
+            kept_by_parent: start - self.start,
+            ..*self
         };
         (!rest.pages().is_empty()).then_some(rest)
+    }
+
+    /// What its parent kept nobody keeps any more: it is a part of it again.
+    pub(super) fn take_back(&mut self) {
+        let kept = std::mem::take(&mut self.kept_by_parent);
+        self.start -= kept;
+        self.bytes += kept;
+        if self.is_cut() {
+            self.owner = self.start;
+        }
     }
 
     /// How much of a range is locked, bytes: its locks are at its start.

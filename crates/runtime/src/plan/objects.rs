@@ -453,6 +453,15 @@ pub(super) fn forget() {
     note_change();
 }
 
+/// In a forked child whose parent has ended, and its locks with it.
+pub(super) fn take_back_from_parent() {
+    if let Some(mut table) = TABLE.lock() {
+        let kept = table.alive_mut().filter(|object| object.kept_by_parent > 0);
+        kept.for_each(Object::take_back);
+    }
+    note_change();
+}
+
 /// In a forked child: of its parent's objects, those that are meant are looked after here, too, but for what the parent keeps in memory by
 /// locks, which a child does not inherit (mlock(2)). How many are left. None is if another thread of the parent's was at work on them: what
 /// it left is no table.
@@ -466,7 +475,7 @@ pub(super) fn keep_in_child(is_meant: impl Fn(&Object) -> bool) -> usize {
         let Some(object) = place.take() else {
             continue;
         };
-        *place = is_meant(&object).then(|| object.without_locks()).flatten();
+        *place = is_meant(&object).then(|| object.in_child()).flatten();
         kept += usize::from(place.is_some());
         if place.is_none() && !object.is_cut() {
             owners::remove(object.owner);
