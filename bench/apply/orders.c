@@ -1,6 +1,7 @@
 /* Ways through memory that are in order only from afar, and of memory that others filled, one for each word. As in shapes.c, each has
  * MIB MiB (192) in all, does the same work in each run, and prints a checksum. */
 
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -122,6 +123,98 @@ static uint64_t by_children(const uint64_t *words, size_t count, int children) {
     return sum;
 }
 
+/* A queue of work: chunks in any order, by one thread or by two. */
+enum { CHUNKS = 48, ROUNDS = 6 };
+
+struct work {
+    const uint64_t *words;
+    size_t count;
+    uint32_t order[ROUNDS * CHUNKS];
+    unsigned next;
+};
+
+struct worker {
+    struct work *work;
+    uint64_t sum;
+};
+
+static void *work_on_chunks(void *argument) {
+    struct worker *worker = argument;
+    struct work *work = worker->work;
+    for (;;) {
+        unsigned next = __atomic_fetch_add(&work->next, 1, __ATOMIC_RELAXED);
+        if (next >= ROUNDS * CHUNKS) {
+            return NULL;
+        }
+        size_t chunk = work->count / CHUNKS;
+        worker->sum += sweep(work->words + work->order[next] * chunk, chunk);
+    }
+}
+
+static uint64_t by_chunks(size_t count, int threads) {
+    static struct work work;
+    uint64_t *words = allocate(count);
+    fill(words, count);
+    work.words = words;
+    work.count = count;
+    for (unsigned at = 0; at < ROUNDS * CHUNKS; at++) {
+        work.order[at] = at % CHUNKS;
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        shuffle(work.order + round * CHUNKS, CHUNKS);
+    }
+    struct worker workers[2] = {{.work = &work}, {.work = &work}};
+    pthread_t ids[2];
+    for (int at = 0; at < threads; at++) {
+        if (pthread_create(&ids[at], NULL, work_on_chunks, &workers[at]) != 0) {
+            fputs("orders: no thread\n", stderr);
+            exit(EXIT_FAILURE);
+        }
+    }
+    for (int at = 0; at < threads; at++) {
+        pthread_join(ids[at], NULL);
+    }
+    return workers[0].sum + workers[1].sum;
+}
+
+static uint64_t chunks(size_t count) {
+    return by_chunks(count, 1);
+}
+
+static uint64_t work_queue(size_t count) {
+    return by_chunks(count, 2);
+}
+
+/* A table of dynamic programming, and ways back through it from any of its last entries, which soon meet. */
+static uint64_t ways_back(size_t count) {
+    size_t side = PAGE_WORDS;
+    while ((side + PAGE_WORDS) * (side + PAGE_WORDS) < 2 * count) {
+        side += PAGE_WORDS;
+    }
+    uint32_t *table = (uint32_t *)allocate(side * side / 2);
+    for (size_t at = 0; at < side; at++) {
+        table[at] = (uint32_t)at;
+    }
+    for (size_t row = 1; row < side; row++) {
+        for (size_t column = 0; column < side; column++) {
+            uint32_t above = table[(row - 1) * side + column];
+            uint32_t left = column > 0 ? table[row * side + column - 1] : (uint32_t)row;
+            table[row * side + column] = (above < left ? above : left) + (row * column % 7 == 0);
+        }
+    }
+    uint64_t sum = 0;
+    for (int way = 0; way < 300; way++) {
+        size_t row = side - 1;
+        size_t column = next_random() % side;
+        while (row > 0 && column > 0) {
+            sum += table[row * side + column];
+            row--;
+            column -= table[row * side + column] >= table[(row + 1) * side + column - 1];
+        }
+    }
+    return sum;
+}
+
 static uint64_t child(size_t count) {
     uint64_t *words = allocate(count);
     fill(words, count);
@@ -135,7 +228,8 @@ static uint64_t children(size_t count) {
 }
 
 static const struct shape ORDERS[] = {
-    {"bands", bands}, {"mesh", mesh}, {"half", half}, {"child", child}, {"children", children},
+    {"bands", bands},           {"mesh", mesh},   {"half", half},         {"chunks", chunks},
+    {"work-queue", work_queue}, {"child", child}, {"children", children}, {"ways-back", ways_back},
 };
 
 int main(int count, char **values) {

@@ -507,6 +507,17 @@ fn how_far_sweeps_go_on_is_told() {
         std::iter::once(step % 8000).chain(look_up)
     });
     assert!(run(with_look_ups.collect()) > 1000);
+    // Threads that run by turns, for long each.
+    let mut program = Program::default();
+    for turn in 0..64_u64 {
+        for step in 0..500 {
+            program.touch(
+                turn as u32 % 4,
+                turn % 4 * 2000 + (turn / 4 * 500 + step) % 2000,
+            );
+        }
+    }
+    is_about(program.facts(1).expect("a sweep").run_pages, 4 * 2000);
     let from_afar = (0..4).flat_map(|round| in_bands(8000, 80, round));
     assert!(run(from_afar.collect()) > 4000);
 }

@@ -14,7 +14,7 @@ const PAGES_OF_PLACE: u64 = 16 * NEAR;
 const FEWEST_OF_THREAD: usize = 8;
 const MOST_OF_THREAD: usize = 32;
 
-/// Who comes back to a place after more steps has begun something new there.
+/// Who comes back to a place after as many steps elsewhere has begun something new there.
 const LEFT_STEPS: u64 = 256;
 
 /// Where a thread was last in a part of an object.
@@ -32,8 +32,8 @@ struct Place {
     is_new: bool,
     /// The thread came here from here.
     is_running: bool,
-    /// Of all steps, the number of the one to here.
-    step_number: u64,
+    /// Of the thread's steps, the number of the one to here.
+    number: u64,
 }
 
 impl Place {
@@ -76,7 +76,6 @@ pub(super) struct Threads {
     /// The first page and the last that were seen; none before there is a place.
     first: u64,
     last: u64,
-    steps: u64,
 }
 
 impl Threads {
@@ -84,7 +83,6 @@ impl Threads {
     /// thread's first page, or the same again (evicted in between).
     pub(super) fn step(&mut self, thread: u32, page: u64) -> Option<Step> {
         self.widen(page);
-        self.steps += 1;
         let Some(last_at) = self.own(thread).next() else {
             self.remember(Place {
                 thread,
@@ -94,7 +92,7 @@ impl Threads {
                 from: page,
                 is_new: true,
                 is_running: false,
-                step_number: self.steps,
+                number: 0,
             });
             return None;
         };
@@ -127,7 +125,7 @@ impl Threads {
         // Of places side by side none is done when the thread jumps to the next.
         let is_running = near_at == Some(last_at);
         let (from, is_new) = match near_at.map(|at| self.places[at]) {
-            Some(place) if self.steps - place.step_number <= LEFT_STEPS => (place.from, false),
+            Some(place) if last.number - place.number < LEFT_STEPS => (place.from, false),
             None if last.is_passed_by(jump) => (last.from, false),
             _ => (page, last.is_running && last.from.abs_diff(page) > NEAR),
         };
@@ -142,7 +140,7 @@ impl Threads {
             from,
             is_new,
             is_running,
-            step_number: self.steps,
+            number: last.number + 1,
         });
         Some(step)
     }
