@@ -187,3 +187,38 @@ impl Object {
         start..(self.start.saturating_add(self.bytes) / PAGE * PAGE).max(start)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_has_what_its_parent_does_not_keep_and_all_once_that_has_ended() {
+        let whole = Object {
+            locked: 3 * PAGE as u64,
+            beyond: 5,
+            due_ns: 7,
+            number: 9,
+            ..Object::new(0x7000_0000_0010, 10 * PAGE, 1)
+        };
+        let mut child = whole.in_child().expect("a rest");
+        assert_eq!(child.start, whole.pages().start + 3 * PAGE);
+        assert_eq!((child.end(), child.owner), (whole.end(), whole.owner));
+        assert_eq!((child.locked, child.beyond, child.due_ns), (0, 0, 0));
+        child.take_back();
+        assert_eq!((child.start, child.bytes), (whole.start, whole.bytes));
+        child.take_back();
+        assert_eq!((child.start, child.kept_by_parent), (whole.start, 0));
+        // What rests may leave memory in the parent, too.
+        let rests = Object {
+            lock_rests: true,
+            ..whole
+        };
+        assert_eq!(rests.in_child().map(|child| child.start), Some(whole.start));
+        let kept = Object {
+            locked: whole.pages().len() as u64,
+            ..whole
+        };
+        assert!(kept.in_child().is_none());
+    }
+}
