@@ -102,12 +102,24 @@ impl Family {
         }
         let children = family::descendants(self.pid);
         if !children.is_empty() {
-            let all = children.into_iter().chain([self.pid]);
+            let all = children.iter().copied().chain([self.pid]);
             let shares = all.filter_map(process::shares);
             let bytes = shares.map(|shares| shares.resident_bytes).sum();
-            self.peak_bytes = self.peak_bytes.max(bytes);
+            // What one that ends shared with the others is theirs then: seen before and after that it would count twice.
+            if self.has_only(&children) {
+                self.peak_bytes = self.peak_bytes.max(bytes);
+            }
         }
         // Looking takes the programs' time, too.
         self.next = Instant::now() + began.elapsed() * LOOKING_SHARE;
+    }
+
+    /// Whether these are all descendants, and none of them has ended.
+    fn has_only(&self, children: &[u32]) -> bool {
+        let has_memory = |&child: &u32| {
+            let memory = process::memory(child);
+            memory.is_some_and(|memory| memory.peak_resident_bytes.is_some())
+        };
+        family::descendants(self.pid) == children && children.iter().all(has_memory)
     }
 }
