@@ -23,8 +23,9 @@ const LEAST_IN_MEMORY: f64 = 0.1;
 /// once, and what it would miss is little of what it misses anyhow.
 const LEAST_ROUNDS: f64 = 0.25;
 /// There is no telling what it uses in those: all that is in memory, it may be (whatever was locked of that sort's, it was slower). Not so where they
-/// are less than [`LEAST_PAUSED`] and of one length: then it goes through one thing again and again that fits, or to and fro, and by simulation it is found out what takes that
-/// memory ([`crate::unseen`]); and where fewer pages than one in so many came back before them, it works on a few pages.
+/// are of one length and less than [`LEAST_PAUSED`]: then it goes through one thing again and again that fits, or to and fro, and by simulation it is
+/// found out what takes that memory ([`crate::unseen`]); nor where they are of one length, and fewer pages than one in so many came back before each:
+/// then it works on a few pages.
 const SMALL: u64 = 16;
 /// They are uneven where pauses so many times as long as the one in the middle are so large a part of them all: who uses the same pages in each, as many
 /// times, makes pauses of one length; a sort by halves makes one twice as long, of twice as many pages, for each two.
@@ -188,12 +189,16 @@ mod tests {
 
     /// With so many evictions in each pause.
     fn found_with(gaps: &[u64], evictions: u64) -> Option<u64> {
+        pages_of_burst(&gaps_of(gaps, evictions), MEMORY, true)
+    }
+
+    fn gaps_of(gaps: &[u64], evictions: u64) -> Vec<Gap> {
         let gaps = gaps.iter().map(|&ns| Gap {
             evictions: if ns > 1000 { evictions } else { 1 },
             all_ns: ns,
             worked_ns: ns,
         });
-        pages_of_burst(&gaps.collect::<Vec<_>>(), MEMORY, true)
+        gaps.collect()
     }
 
     /// New pages push out others, and come without a swap-in.
@@ -213,13 +218,11 @@ mod tests {
         assert_eq!(found(&gaps), None);
         (2..4).for_each(|number| gaps[number * MEMORY as usize] = round);
         assert_eq!(found(&gaps), None, "of one length");
-        let unproven = gaps.iter().map(|&ns| Gap {
-            evictions: 1,
-            all_ns: ns,
-            worked_ns: ns,
-        });
-        let unproven: Vec<Gap> = unproven.collect();
-        assert_eq!(pages_of_burst(&unproven, MEMORY, false), Some(MEMORY));
+        assert_eq!(
+            pages_of_burst(&gaps_of(&gaps, 0), MEMORY, false),
+            Some(MEMORY),
+            "nothing is simulated"
+        );
         gaps[5 * MEMORY as usize] = 8 * round;
         assert_eq!(
             found(&gaps),

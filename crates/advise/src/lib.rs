@@ -250,11 +250,12 @@ pub(crate) fn advise(
     run.peak_bytes = memory.peak_bytes;
     run.stall_scale = other.as_ref().map_or(1.0, OtherSize::stall_scale);
     run.reclaim_scale = other.as_ref().map_or(1.0, |other| other.reclaim_scale);
-    let simulated = match family::is_inherited(trace)? {
+    let is_worth_it = choose::is_any_worth_it(&run);
+    let simulated = match is_worth_it && family::is_inherited(trace)? {
         true => None,
         false => model,
     };
-    if choose::is_any_worth_it(&run) {
+    if is_worth_it {
         let pages = bursts::read(trace, memory.bytes / run.page_bytes, simulated.is_some())?;
         run.burst_bytes = pages.map(|pages| pages * run.page_bytes);
     }

@@ -117,7 +117,9 @@ const FEWEST: u64 = 32;
 const NEAR: u64 = 16;
 /// A pattern holds if this share of steps keeps it.
 const MOST: f64 = 0.6;
-/// Of a sweep in order only from afar, so many swap-ins are near how far it has come,
+/// How far a thread has come must be known for so many swap-ins of a sweep in order only from afar.
+const WITH_FRONT: f64 = 0.5;
+/// Of these, so many are near how far it has come,
 const NEAR_FRONT: f64 = 0.8;
 /// which gets on by at least and at most so many pages a swap-in: of wider steps, most of what lies between is not used.
 const GETS_ON: std::ops::RangeInclusive<f64> = 0.5..=4.0;

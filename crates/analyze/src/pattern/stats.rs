@@ -8,6 +8,7 @@ use super::NEAR;
 use super::NEAR_FRONT;
 use super::Order;
 use super::PageIn;
+use super::WITH_FRONT;
 use super::fronts::Seen;
 use crate::counts::Counts;
 use crate::visits::Reuse;
@@ -182,7 +183,7 @@ impl Stats {
     /// Whether it is a sweep in order, if only from afar.
     pub(super) fn is_coarse(&self) -> bool {
         let got_on = self.got_on as f64 / self.with_front.max(1) as f64;
-        self.share_of_swap_ins(self.with_front) > 0.5
+        self.share_of_swap_ins(self.with_front) > WITH_FRONT
             && self.share_near_front() > NEAR_FRONT
             && GETS_ON.contains(&got_on)
     }

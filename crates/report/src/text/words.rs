@@ -20,28 +20,20 @@ pub(crate) fn in_words(facts: &PatternFacts, page_bytes: u64) -> String {
     match facts.pattern {
         Pattern::Sequential if facts.is_coarse => "once through, in order but for 1 MiB".to_owned(),
         Pattern::Sequential => "page after page, once through".to_owned(),
-        Pattern::Loop if facts.is_coarse => match (facts.reuse_pages, facts.reuse_ns) {
-            (Some(round), Some(ns)) => format!(
-                "a loop of {}, in order but for 1 MiB, {} a round",
-                pages(round),
-                duration(ns)
-            ),
-            _ => "a loop in order but for 1 MiB".to_owned(),
-        },
-        Pattern::Loop => match (facts.reuse_pages, facts.reuse_ns) {
-            (Some(round), Some(ns)) => {
-                format!("a loop of {}, {} a round", pages(round), duration(ns))
+        Pattern::Loop | Pattern::UnorderedLoop => {
+            let order = match facts.pattern {
+                Pattern::UnorderedLoop => " in no order",
+                _ if facts.is_coarse => ", in order but for 1 MiB",
+                _ => "",
+            };
+            match (facts.reuse_pages, facts.reuse_ns) {
+                (Some(round), Some(ns)) => {
+                    let (round, time) = (pages(round), duration(ns));
+                    format!("a loop of {round}{order}, {time} a round")
+                }
+                _ => format!("a loop{order}"),
             }
-            _ => "a loop".to_owned(),
-        },
-        Pattern::UnorderedLoop => match (facts.reuse_pages, facts.reuse_ns) {
-            (Some(round), Some(ns)) => format!(
-                "a loop of {} in no order, {} a round",
-                pages(round),
-                duration(ns)
-            ),
-            _ => "a loop in no order".to_owned(),
-        },
+        }
         Pattern::Strided => match facts.stride_pages {
             Some(stride) => format!("in steps of {}", pages(stride)),
             None => "in equal steps".to_owned(),

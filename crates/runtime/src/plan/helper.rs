@@ -83,10 +83,9 @@ pub(super) fn start_for(plan: &Plan, hook: Hook) {
     }
 }
 
-/// The same in a forked child that goes on with its parent's objects.
-pub(super) fn start_in_child(plan: &Plan) {
+/// A forked child goes on with its parent's objects, whenever the thread is started.
+pub(super) fn note_parent() {
     PARENT.store(system::parent_id(), Ordering::Relaxed);
-    start_for(plan, Hook::Mapping);
 }
 
 /// A forked child has no such thread.
@@ -165,7 +164,6 @@ impl Helper {
         loop {
             let now_ns = interpose::now_ns();
             heap::look(self.plan, now_ns);
-            self.look_for_parent();
             self.followers.keep_up(self.plan);
             let pause_ns = if self.is_following {
                 self.follow(now_ns)
@@ -190,6 +188,7 @@ impl Helper {
         if parent == 0 {
             return ASLEEP_NS;
         }
+        self.look_for_parent();
         let majors = system::major_faults();
         self.asleep_ns = match std::mem::replace(&mut self.majors_asleep, majors) == majors {
             true => (2 * self.asleep_ns).min(ASLEEP_IN_CHILD_NS),
@@ -274,6 +273,7 @@ impl Helper {
 
     fn look_for_threads(&mut self, now_ns: u64) {
         self.threads_seen_ns = now_ns;
+        self.look_for_parent();
         if self.is_blind {
             return;
         }

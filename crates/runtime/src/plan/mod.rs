@@ -193,9 +193,13 @@ extern "C" fn in_child() {
         };
         let swept = objects::keep_in_child(is_swept);
         forget_but_objects();
+        if swept == 0 {
+            return;
+        }
+        helper::note_parent();
         // What has not swapped yet waits for the child's next large allocation.
-        if swept > 0 && !crate::sandbox::is_in() && system::has_swapped() == Some(true) {
-            helper::start_in_child(plan);
+        if !crate::sandbox::is_in() && system::has_swapped() == Some(true) {
+            helper::start_for(plan, Hook::Mapping);
         }
     });
 }
@@ -466,6 +470,7 @@ fn left(start: usize, bytes: usize, leaving: Leaving) -> Option<Inherited> {
 
 fn end_objects(plan: &Plan, start: usize, bytes: usize, leaving: Leaving) -> Inherited {
     let mut inherited = Inherited::default();
+    objects::end_kept_by_parent(start, bytes);
     while let Some(cut) = locks::cut(plan, start, bytes, leaving != Leaving::AllTheirs) {
         inherited.rule = Some(cut.rule);
         inherited.bytes += cut.bytes;
@@ -517,6 +522,7 @@ fn trim(plan: &Plan, object: &Object, start: usize, bytes: usize) {
             owner: from,
             locked: 0,
             beyond: 0,
+            kept_by_parent: object.kept_before(from),
             ..*object
         };
         if rest.pages().is_empty() {
@@ -562,6 +568,7 @@ fn keep_rest(object: &Object, start: usize, bytes: usize) {
                 bytes: length,
                 locked: 0,
                 beyond: 0,
+                kept_by_parent: object.kept_before(from),
                 ..*object
             });
         }

@@ -158,7 +158,8 @@ impl Object {
             due_ns: 0,
             is_done: false,
             lock_rests: false,
-            kept_by_parent: start - self.start,
+            kept_by_parent: if self.is_cut() { 0 } else { start - self.start },
+            may_be_joined: self.may_be_joined && start == self.start,
             ..*self
         };
         (!rest.pages().is_empty()).then_some(rest)
@@ -169,8 +170,13 @@ impl Object {
         let kept = std::mem::take(&mut self.kept_by_parent);
         self.start -= kept;
         self.bytes += kept;
-        if self.is_cut() {
-            self.owner = self.start;
+    }
+
+    /// What its parent keeps right before a piece of it that begins there.
+    pub(super) fn kept_before(&self, start: usize) -> usize {
+        match start == self.start {
+            true => self.kept_by_parent,
+            false => 0,
         }
     }
 
@@ -209,6 +215,9 @@ mod tests {
         assert_eq!((child.start, child.bytes), (whole.start, whole.bytes));
         child.take_back();
         assert_eq!((child.start, child.kept_by_parent), (whole.start, 0));
+        let child = whole.in_child().expect("a rest");
+        assert_eq!(child.kept_before(child.start), child.start - whole.start);
+        assert_eq!(child.kept_before(child.start + PAGE), 0);
         // What rests may leave memory in the parent, too.
         let rests = Object {
             lock_rests: true,

@@ -453,6 +453,18 @@ pub(super) fn forget() {
     note_change();
 }
 
+/// In a forked child: a range is something else from here on, or the program's own, also where an object's parent keeps it.
+pub(super) fn end_kept_by_parent(start: usize, bytes: usize) {
+    let end = start.saturating_add(bytes);
+    if let Some(mut table) = TABLE.lock() {
+        let is_meant = |object: &&mut Object| {
+            object.start - object.kept_by_parent < end && start < object.start
+        };
+        let ended = table.alive_mut().filter(is_meant);
+        ended.for_each(|object| object.kept_by_parent = 0);
+    }
+}
+
 /// In a forked child whose parent has ended, and its locks with it.
 pub(super) fn take_back_from_parent() {
     if let Some(mut table) = TABLE.lock() {
