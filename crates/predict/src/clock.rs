@@ -81,11 +81,15 @@ impl Clock {
         })
     }
 
-    /// Time without waiting.
+    /// Time without waiting. In a wait it stands still.
     fn running(&self, time: u64) -> u64 {
         let after = self.ends.partition_point(|&(end, _)| end <= time);
-        let waited = after.checked_sub(1).map_or(0, |last| self.ends[last].1);
-        time - waited.min(time)
+        let before = after.checked_sub(1).map_or(0, |last| self.ends[last].1);
+        let under_way = self.ends.get(after).map_or(0, |&(end, waited)| {
+            let begin = end - (waited - before);
+            time.saturating_sub(begin)
+        });
+        time - (before + under_way).min(time)
     }
 
     /// All that was lost, ns.
@@ -111,6 +115,11 @@ mod tests {
             [50, 80, 80, 120, 120, 220]
         );
         assert_eq!(clock.waited(), 80);
+        // Nor does it in the midst of a wait.
+        assert_eq!(
+            [79, 85, 99, 160].map(|time| clock.own(time)),
+            [79, 80, 80, 120]
+        );
     }
 
     #[test]
