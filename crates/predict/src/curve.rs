@@ -19,7 +19,6 @@ use crate::looks::Hot;
 use crate::objects::Objects;
 use crate::pace::Pace;
 use crate::rates::Rates;
-use crate::sampling::Sampling;
 use crate::stays;
 use crate::stays::Told;
 use crate::strings;
@@ -168,6 +167,8 @@ pub struct Model {
     reclaim_ns: Option<u64>,
     costs: Costs,
     simulated: u64,
+    /// Accesses in memory were looked at, not only made up.
+    was_looked_at: bool,
     /// Evictions for first touches that the model has at the recorded size.
     simulated_reclaimed: u64,
     off: f64,
@@ -196,7 +197,7 @@ impl Model {
         };
         let rounds = RoundsOfRegions::find(read_looks)?;
         let hot = Hot::sum(read_looks()?, &rounds)?;
-        let sampling = Sampling::of(hot.accesses, history.keys.len(), stays::MOST);
+        let sampling = stays::sampling(&history, &rates, hot);
         // How many there are for each that was chosen, not how many there should be.
         let sampled = history.keys.iter().filter(|&&key| sampling.takes(key));
         let pages_each = history.keys.len() as f64 / sampled.count().max(1) as f64;
@@ -244,6 +245,7 @@ impl Model {
             reclaim_ns: waited.reclaim_ns,
             costs: waited.costs(),
             simulated: 0,
+            was_looked_at: trace.accesses()?.next().is_some(),
             simulated_reclaimed: 0,
             off: 0.0,
             keys: history.keys,
@@ -403,13 +405,22 @@ impl Model {
         all.saturating_sub(self.overhead_pages).max(least).max(1)
     }
 
-    /// Swap-ins of the model with this much memory, in the light of those that were recorded. What it errs by at the recorded
-    /// size are pages that come back soon: with less memory they come back, too, and with more they stay.
+    /// Swap-ins of the model with this much memory, in the light of those that were recorded. Those that it has too many at the recorded
+    /// size it has with less memory, too; with more, as many in proportion. Those that it misses are of accesses that left no mark, and come
+    /// with less memory, too; where accesses were looked at there are none.
     fn corrected(&self, memory_bytes: u64, modelled: u64) -> u64 {
-        match self.limit_bytes {
-            None => modelled,
-            Some(recorded) if memory_bytes >= recorded => modelled.min(self.swap_ins),
-            Some(_) => (modelled + self.swap_ins)
+        let is_more = match self.limit_bytes {
+            None => return modelled,
+            Some(recorded) => memory_bytes >= recorded,
+        };
+        match (is_more, self.simulated > self.swap_ins) {
+            (true, true) if self.was_looked_at => {
+                let share = self.swap_ins as f64 / self.simulated as f64;
+                scaled(modelled, share).min(self.swap_ins)
+            }
+            (true, _) => modelled.min(self.swap_ins),
+            (false, false) if self.was_looked_at => modelled.max(self.swap_ins),
+            (false, _) => (modelled + self.swap_ins)
                 .saturating_sub(self.simulated)
                 .max(self.swap_ins),
         }
@@ -526,6 +537,7 @@ mod tests {
             reclaim_ns: None,
             costs: Costs::default(),
             simulated: 0,
+            was_looked_at: false,
             simulated_reclaimed: 0,
             off: 0.0,
         }
@@ -665,6 +677,23 @@ mod tests {
         // More memory never swaps more.
         assert_eq!(model.corrected(2000, 550), 500);
         assert_eq!(model.corrected(900, 550), 500);
+        model.simulated = 400;
+        assert_eq!(model.corrected(500, 2600), 2700);
+        assert_eq!(model.corrected(2000, 100), 100);
+    }
+
+    #[test]
+    fn where_accesses_were_looked_at_none_is_missing_and_what_is_too_much_is_so_in_proportion() {
+        let mut model = model();
+        (model.limit_bytes, model.swap_ins, model.simulated) = (Some(1000), 500, 400);
+        model.was_looked_at = true;
+        assert_eq!(model.corrected(500, 2600), 2600);
+        assert_eq!(model.corrected(900, 450), 500);
+        assert_eq!(model.corrected(2000, 100), 100);
+        model.simulated = 625;
+        assert_eq!(model.corrected(500, 2600), 2475);
+        assert_eq!(model.corrected(2000, 100), 80);
+        assert_eq!(model.corrected(1000, 625), 500);
     }
 
     #[test]

@@ -17,12 +17,12 @@ impl Sampling {
     #[cfg(test)]
     pub(crate) const ALL: Self = Self { one_in: 1 };
 
-    /// Of so many accesses to so many pages, no more than `most` are made up, if that can be.
-    pub(crate) fn of(accesses: f64, pages: usize, most: f64) -> Self {
+    /// Of so many pages, the most that are few enough.
+    pub(crate) fn first(pages: usize, are_few_enough: impl Fn(u64) -> bool) -> Self {
         let mut one_in = 1;
-        while accesses / one_in as f64 > most
-            && one_in < MOST
+        while one_in < MOST
             && pages / (2 * one_in as usize) >= LEAST_PAGES
+            && !are_few_enough(one_in)
         {
             one_in *= 2;
         }
@@ -48,7 +48,10 @@ mod tests {
 
     #[test]
     fn a_share_of_the_pages_stands_for_all_where_accesses_are_many() {
-        let one_in = |accesses, pages| Sampling::of(accesses, pages, 1e6).one_in();
+        let one_in = |accesses: f64, pages| {
+            let are_few_enough = |one_in| accesses / one_in as f64 <= 1e6;
+            Sampling::first(pages, are_few_enough).one_in()
+        };
         assert_eq!(one_in(1e6, 1 << 20), 1);
         assert_eq!(one_in(1.1e6, 1 << 20), 2);
         assert_eq!(one_in(8e6, 1 << 20), 8);

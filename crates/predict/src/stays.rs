@@ -27,8 +27,11 @@ mod tests;
 
 /// Parts of the run in which a page's accesses may count once.
 const FINEST: u64 = 4096;
+/// and a page is accessed no more often than this at least, or fewer pages have to stand for all: hot ones would seem to be used
+/// too seldom to stay.
+const COARSEST: u64 = 512;
 /// Accesses at random that are made up at most.
-pub(crate) const MOST: f64 = 4e6;
+const MOST: f64 = 4e6;
 /// How much more what the region's pages say of how often a page is accessed counts than when it was itself first.
 const REGION_COUNTS: f64 = 8.0;
 /// The share of looks that tells that a page is accessed all the time: how often is to be told by glances.
@@ -138,7 +141,7 @@ pub(crate) fn add(
         first_faults: first_faults(history),
         cleared: 0,
         random: Random::new(seed),
-        tick: tick(history, rates, one_in).max((hot.time / one_in / MOST) as u64),
+        tick: tick(history, rates, hot, one_in),
         steps,
     };
     let mut looks = looks.peekable();
@@ -435,10 +438,23 @@ impl Stays<'_> {
     }
 }
 
-/// A time between two accesses of a page, ns: short, and so long that there are at most [`MOST`].
-fn tick(history: &History, rates: &Rates, one_in: f64) -> u64 {
+/// Few enough of the pages that accesses to these can be made up, and as often as they are.
+pub(crate) fn sampling(history: &History, rates: &Rates, hot: Hot) -> Sampling {
+    let coarsest = run_ns(history) / COARSEST;
+    Sampling::first(history.keys.len(), |one_in| {
+        let one_in = one_in as f64;
+        hot.accesses / one_in <= MOST && tick(history, rates, hot, one_in) <= coarsest
+    })
+}
+
+fn run_ns(history: &History) -> u64 {
     let begin = history.moments.first().map_or(0, |moment| moment.at);
-    let run = history.end.saturating_sub(begin).max(1);
+    history.end.saturating_sub(begin).max(1)
+}
+
+/// A time between two accesses of a page, ns: short, and so long that there are at most [`MOST`].
+fn tick(history: &History, rates: &Rates, hot: Hot, one_in: f64) -> u64 {
+    let run = run_ns(history);
     let sampled = history
         .moments
         .iter()
@@ -463,7 +479,7 @@ fn tick(history: &History, rates: &Rates, one_in: f64) -> u64 {
     while finest > 16 && expected(&stays, rates, (run / finest).max(1)) > MOST * one_in {
         finest /= 2;
     }
-    (run / finest).max(1)
+    (run / finest).max((hot.time / one_in / MOST) as u64).max(1)
 }
 
 /// Accesses in all pages' stays, by those of some pages.
