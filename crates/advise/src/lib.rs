@@ -108,7 +108,7 @@ pub(crate) fn curve(model: &Model) -> Vec<CurvePoint> {
             memory_bytes: point.memory_bytes,
             swap_ins: point.swap_ins,
             swap_ins_low: Some(point.swap_ins_low),
-            swap_ins_high: Some(point.swap_ins_high),
+            swap_ins_high: point.swap_ins_high,
             wall_ns: point.wall_ns,
         })
         .collect()

@@ -51,8 +51,9 @@ pub struct Point {
     pub swap_ins: u64,
     /// The fewest under other assumptions on what was not seen, and by how far the model errs at the recorded size.
     pub swap_ins_low: u64,
-    /// The most, likewise.
-    pub swap_ins_high: u64,
+    /// The most, likewise. `None`: not known, as there is less memory than recorded, and how often is used what stayed in it was not
+    /// looked at.
+    pub swap_ins_high: Option<u64>,
     /// Time waited for them, in ns; `None` if no latency is known.
     pub stall_ns: Option<u64>,
     /// Time of direct reclaim outside of swap-in faults, in ns; `None`: it was not recorded, and is in the run time as it was.
@@ -298,9 +299,18 @@ impl Model {
         let high = counts.max().unwrap_or(best.swap_ins) as f64 * (1.0 + self.off);
         Point {
             swap_ins_low: low.max(0.0) as u64,
-            swap_ins_high: high as u64,
+            swap_ins_high: self.knows_most(memory_bytes).then_some(high as u64),
             ..best
         }
+    }
+
+    /// Whether it is known of all pages that may leave so much memory how often they are accessed: those that left the recorded memory
+    /// told it when they came back.
+    fn knows_most(&self, memory_bytes: u64) -> bool {
+        let is_less = self
+            .limit_bytes
+            .is_some_and(|recorded| memory_bytes < recorded);
+        self.was_looked_at || !is_less
     }
 
     /// With all that it ever had nothing is swapped, whatever share of its pages stands for the others.
@@ -339,7 +349,7 @@ impl Model {
             memory_bytes,
             swap_ins,
             swap_ins_low: swap_ins,
-            swap_ins_high: swap_ins,
+            swap_ins_high: Some(swap_ins),
             stall_ns,
             reclaim_ns,
             wall_ns: self
@@ -510,6 +520,7 @@ fn most_at_once(steps: &[Step], of_pages: &[Treatment]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sampling::Sampling;
 
     /// Pages 0 to 39, used in turn; of one address space, from address 0 on.
     fn model() -> Model {
@@ -606,8 +617,7 @@ mod tests {
             .enumerate()
             .map(|(at, page)| Step::access(at as u64, page as u32))
             .collect();
-        let sampling = Sampling::of(4e6, PAGES as usize, 1e6);
-        assert_eq!(sampling.one_in(), 4);
+        let sampling = Sampling::first(PAGES as usize, |one_in| one_in == 4);
         let is_sampled = |step: &&Step| sampling.takes(step.page.into());
         let some = References {
             steps: steps.iter().filter(is_sampled).copied().collect(),

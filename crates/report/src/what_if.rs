@@ -18,7 +18,7 @@ struct Answer {
     device: Option<String>,
     swap_ins: u64,
     swap_ins_low: u64,
-    swap_ins_high: u64,
+    swap_ins_high: Option<u64>,
     stall_ns: Option<u64>,
     reclaim_ns: Option<u64>,
     wall_ns: Option<u64>,
@@ -67,6 +67,15 @@ impl WhatIf {
         for answer in self.asked.iter().chain(&self.curve) {
             let _ = writeln!(text, "  {}", self.line(answer));
         }
+        if self
+            .asked
+            .iter()
+            .chain(&self.curve)
+            .any(|answer| answer.swap_ins_high.is_none())
+        {
+            text.push_str("  (with less memory it may be many times as many: how often is used what stayed in memory was not looked at; ");
+            text.push_str("record with --access=0.1 --access-cost=2)\n");
+        }
         let _ = writeln!(
             text,
             "  (at the recorded size the model has {} swap-ins of {})",
@@ -82,15 +91,18 @@ impl WhatIf {
             .device
             .as_ref()
             .map_or(String::new(), |name| format!(" and swap on {name}"));
+        let low = count(answer.swap_ins_low);
+        let (interval, about) = match answer.swap_ins_high {
+            Some(high) => (format!("{low} to {}", count(high)), "about "),
+            None => (format!("{low} or more"), "at least about "),
+        };
         let time = answer
             .wall_ns
-            .map_or(String::new(), |wall| format!(", about {}", duration(wall)));
+            .map_or(String::new(), |wall| format!(", {about}{}", duration(wall)));
         format!(
-            "with {} ({share:.0} %){device}: {} swap-ins ({} to {}){time}",
+            "with {} ({share:.0} %){device}: {} swap-ins ({interval}){time}",
             bytes(answer.memory_bytes),
             count(answer.swap_ins),
-            count(answer.swap_ins_low),
-            count(answer.swap_ins_high),
         )
     }
 }

@@ -71,6 +71,12 @@ fn left_alone(rules: &[Rule]) -> Vec<(&str, Vec<&str>)> {
     found
 }
 
+/// Of recordings without looks at accessed bits.
+const UNSEEN: &str = "\
+or more: how often is used what stayed in memory was not looked at, so that with less of it there may be many times as many; record with
+--access=0.1 --access-cost=2 to know
+";
+
 /// What other sizes of memory would bring, without the plan.
 fn curve(points: &[CurvePoint], style: Style) -> String {
     if points.is_empty() {
@@ -81,7 +87,8 @@ fn curve(points: &[CurvePoint], style: Style) -> String {
     for point in points {
         let interval = match (point.swap_ins_low, point.swap_ins_high) {
             (Some(low), Some(high)) => format!("{} to {}", count(low), count(high)),
-            _ => "?".to_owned(),
+            (Some(low), None) => format!("{} or more", count(low)),
+            (None, _) => "?".to_owned(),
         };
         text.push_str(&format!(
             "{:>11}  {:>11}  {:>8}  {interval}\n",
@@ -89,6 +96,9 @@ fn curve(points: &[CurvePoint], style: Style) -> String {
             count(point.swap_ins),
             point.wall_ns.map_or_else(|| "?".to_owned(), duration),
         ));
+    }
+    if points.iter().any(|point| point.swap_ins_high.is_none()) {
+        text.push_str(UNSEEN);
     }
     text
 }
