@@ -517,6 +517,39 @@ pub(crate) mod tests {
         }
     }
 
+    /// The first 100 ns of a run, page by page and each page in its turn.
+    fn phase(swap_ins: u64, pattern: Pattern) -> Phase {
+        Phase {
+            begin_ns: 0,
+            end_ns: 100,
+            swap_ins,
+            stall_ns: 100,
+            distinct_pages: 0,
+            others: Counts::default(),
+            facts: Some(PatternFacts {
+                pattern,
+                stride_pages: None,
+                reuse_pages: None,
+                reuse_ns: None,
+                agreement: 1.0,
+                steps: swap_ins,
+                is_coarse: false,
+                run_pages: 8000,
+                in_turn: true,
+            }),
+        }
+    }
+
+    /// The same in which that is another thing.
+    fn with(phase: Phase, change: impl FnOnce(&mut PatternFacts)) -> Phase {
+        let mut facts = phase.facts.expect("it has a pattern");
+        change(&mut facts);
+        Phase {
+            facts: Some(facts),
+            ..phase
+        }
+    }
+
     fn run() -> RunFacts {
         RunFacts {
             wall_ns: 1000,
@@ -636,21 +669,9 @@ pub(crate) mod tests {
         let phase = |begin_ns, end_ns, pattern, reuse_ns| Phase {
             begin_ns,
             end_ns,
-            swap_ins: 1000,
-            stall_ns: 1000,
-            distinct_pages: 0,
-            others: Counts::default(),
-            facts: Some(PatternFacts {
-                pattern,
-                stride_pages: None,
-                reuse_pages: None,
-                reuse_ns: Some(reuse_ns),
-                agreement: 1.0,
-                steps: 1000,
-                is_coarse: false,
-                run_pages: 8000,
-                in_turn: true,
-            }),
+            ..with(phase(1000, pattern), |facts| {
+                facts.reuse_ns = Some(reuse_ns)
+            })
         };
         // A quarter of 400 ns is a sweep, of ten rounds.
         let mut swept = object("swept", 1 << 30, 0);
@@ -666,24 +687,13 @@ pub(crate) mod tests {
 
     #[test]
     fn wide_passes_without_turns_are_no_sweeps() {
-        let facts = |swap_ins, stride_pages, in_turn| Phase {
-            begin_ns: 0,
-            end_ns: 100,
-            swap_ins,
-            stall_ns: 100,
-            distinct_pages: 0,
-            others: Counts::default(),
-            facts: Some(PatternFacts {
-                pattern: Pattern::Loop,
-                stride_pages,
-                reuse_pages: Some(5000),
-                reuse_ns: None,
-                agreement: 1.0,
-                steps: swap_ins,
-                is_coarse: false,
-                run_pages: 100,
-                in_turn,
-            }),
+        let facts = |swap_ins, stride_pages, in_turn| {
+            with(phase(swap_ins, Pattern::Loop), |facts| {
+                facts.stride_pages = stride_pages;
+                facts.reuse_pages = Some(5000);
+                facts.run_pages = 100;
+                facts.in_turn = in_turn;
+            })
         };
         let of = |phases: Vec<Phase>| {
             let mut swept = object("swept", 1 << 30, 0);
@@ -703,34 +713,20 @@ pub(crate) mod tests {
 
     #[test]
     fn what_is_no_sweep_in_another_part_of_the_run_is_not_read_ahead_of() {
-        let phase = |swap_ins, pattern, stride_pages| Phase {
-            begin_ns: 0,
-            end_ns: 100,
-            swap_ins,
-            stall_ns: 100,
-            distinct_pages: 0,
-            others: Counts::default(),
-            facts: Some(PatternFacts {
-                pattern,
-                stride_pages,
-                reuse_pages: None,
-                reuse_ns: None,
-                agreement: 1.0,
-                steps: swap_ins,
-                is_coarse: false,
-                run_pages: 8000,
-                in_turn: true,
-            }),
+        let strided = |pages| {
+            with(phase(900, Pattern::Strided), |facts| {
+                facts.stride_pages = Some(pages);
+            })
         };
         let why = |other| {
             let mut swept = object("swept", 1 << 30, 0);
-            swept.phases = vec![phase(900, Pattern::Loop, None), other];
+            swept.phases = vec![phase(900, Pattern::Loop), other];
             facts_of(&[swept]).why_not_ahead()
         };
-        assert!(why(phase(900, Pattern::Strided, Some(6))).is_some());
-        assert!(why(phase(900, Pattern::Random, None)).is_some());
-        assert!(why(phase(900, Pattern::Strided, Some(2))).is_none());
-        assert!(why(phase(90, Pattern::Random, None)).is_none(), "too short");
+        assert!(why(strided(6)).is_some());
+        assert!(why(phase(900, Pattern::Random)).is_some());
+        assert!(why(strided(2)).is_none());
+        assert!(why(phase(90, Pattern::Random)).is_none(), "too short");
     }
 
     #[test]

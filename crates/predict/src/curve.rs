@@ -417,7 +417,8 @@ impl Model {
 
     /// Swap-ins of the model with this much memory, in the light of those that were recorded. Those that it has too many at the recorded
     /// size it has with less memory, too; with more, as many in proportion. Those that it misses are of accesses that left no mark, and come
-    /// with less memory, too; where accesses were looked at there are none.
+    /// with less memory, too; where accesses were looked at there are none, and the recording has more than there are without looks: a bit
+    /// that was cleared tells the kernel that the page is not used.
     fn corrected(&self, memory_bytes: u64, modelled: u64) -> u64 {
         let is_more = match self.limit_bytes {
             None => return modelled,
@@ -429,7 +430,7 @@ impl Model {
                 scaled(modelled, share).min(self.swap_ins)
             }
             (true, _) => modelled.min(self.swap_ins),
-            (false, false) if self.was_looked_at => modelled.max(self.swap_ins),
+            (false, false) if self.was_looked_at => modelled,
             (false, _) => (modelled + self.swap_ins)
                 .saturating_sub(self.simulated)
                 .max(self.swap_ins),
@@ -698,7 +699,7 @@ mod tests {
         (model.limit_bytes, model.swap_ins, model.simulated) = (Some(1000), 500, 400);
         model.was_looked_at = true;
         assert_eq!(model.corrected(500, 2600), 2600);
-        assert_eq!(model.corrected(900, 450), 500);
+        assert_eq!(model.corrected(900, 450), 450);
         assert_eq!(model.corrected(2000, 100), 100);
         model.simulated = 625;
         assert_eq!(model.corrected(500, 2600), 2475);

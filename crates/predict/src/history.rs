@@ -67,8 +67,9 @@ impl History {
         events.sort_by_key(|event| event.0);
         let faults = events.iter().filter(|event| event.3 == What::Faulted);
         let came: Vec<u64> = faults.clone().map(|event| event.0).collect();
-        let clock = Clock::new(faults.clone().map(|event| (event.0, event.1)))
-            .with_losses(&losses::find(trace, &came)?);
+        let clock = Clock::new(faults.clone().map(|event| (event.0, event.1)));
+        let losses = losses::find(trace, &came, &clock)?;
+        let clock = clock.with_losses(&losses);
         let swap_ins = faults.count() as u64;
         let own = events.iter().map(|event| (clock.own(event.0), event.3));
         let touches = Touches::new(own.collect());

@@ -10,6 +10,16 @@ use pagewise_trace::Glance;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
+use crate::clock::Clock;
+
+/// The pace at which bits were set is told by times in which so many were at least, if there are so many such times,
+const MANY_BITS: u64 = 500;
+const LEAST_TIMES: usize = 8;
+/// the fastest of these but for so many hundredths, which come by chance, as clearing takes time, too;
+const BY_CHANCE: usize = 10;
+/// and of that setting took so much at most: the rest is the access itself.
+const MOST_OF_PACE: f64 = 0.75;
+
 /// The program lost so much of this time, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Loss {
@@ -18,21 +28,42 @@ pub(crate) struct Loss {
     pub(crate) ns: u64,
 }
 
-/// In order of time; none where it was not measured what a bit costs. `faults`: when pages came back, in order: they come accessed.
-pub(crate) fn find(trace: &Trace, faults: &[u64]) -> Result<Vec<Loss>, TraceError> {
+/// In order of time; none where it was not measured what a bit costs. `faults`: when pages came back, in order: they come accessed; `clock`:
+/// without what they waited.
+pub(crate) fn find(trace: &Trace, faults: &[u64], clock: &Clock) -> Result<Vec<Loss>, TraceError> {
     let Some(each_ns) = trace.meta().set_accessed_ns else {
         return Ok(Vec::new());
     };
     // Threads that run at a time wait at the same time.
     let threads = trace.meta().running_threads.unwrap_or(1.0).max(1.0);
     let came = |time: u64| faults.partition_point(|&fault| fault <= time) as u64;
-    let set = set_bits(trace.accesses()?, trace.glances()?)?.into_iter();
-    let losses = set.map(|(from, to, bits)| {
-        let bits = bits.saturating_sub(came(to) - came(from));
-        let ns = (bits as f64 * each_ns / threads) as u64;
-        Loss { from, to, ns }
+    let mut set = set_bits(trace.accesses()?, trace.glances()?)?;
+    for (from, to, bits) in &mut set {
+        *bits = bits.saturating_sub(came(*to) - came(*from));
+    }
+    let running = |&(from, to, bits): &(u64, u64, u64)| (clock.own(to) - clock.own(from), bits);
+    let each_ns = as_seen(each_ns / threads, set.iter().map(running));
+    let losses = set.into_iter().map(|(from, to, bits)| Loss {
+        from,
+        to,
+        ns: (bits as f64 * each_ns) as u64,
     });
     Ok(losses.collect())
+}
+
+/// What a bit costs, ns, if that is not more than it can by how fast they were set: `times` has how long, ns, and how many. Measured was a
+/// program that does nothing else; where an access waits for memory anyway, setting its bit goes on meanwhile.
+fn as_seen(each_ns: f64, times: impl Iterator<Item = (u64, u64)>) -> f64 {
+    let mut paces: Vec<f64> = times
+        .filter(|&(_, bits)| bits >= MANY_BITS)
+        .map(|(ns, bits)| ns as f64 / bits as f64)
+        .collect();
+    if paces.len() < LEAST_TIMES {
+        return each_ns;
+    }
+    let place = paces.len() * BY_CHANCE / 100;
+    let (_, fastest, _) = paces.select_nth_unstable_by(place, f64::total_cmp);
+    each_ns.min(*fastest * MOST_OF_PACE)
 }
 
 /// What one look tells.
@@ -143,6 +174,17 @@ mod tests {
             (1950, 2000, 0),
         ];
         assert_eq!(set, expected);
+    }
+
+    #[test]
+    fn a_bit_costs_no_more_than_its_page_was_seen_to_take() {
+        let times = |ns: u64, count: usize| (0..count).map(move |_| (1000 * ns, 1000));
+        assert_eq!(as_seen(400.0, times(1200, 20)), 400.0);
+        assert_eq!(as_seen(400.0, times(300, 20)), 225.0);
+        // Few times tell nothing, nor do few bits, nor one time of twenty.
+        assert_eq!(as_seen(400.0, times(300, 7)), 400.0);
+        assert_eq!(as_seen(400.0, (0..20).map(|_| (3000, 10))), 400.0);
+        assert_eq!(as_seen(400.0, times(10, 1).chain(times(1200, 19))), 400.0);
     }
 
     #[test]

@@ -782,6 +782,20 @@ fn what_a_parent_filled_is_read_ahead_of_in_its_child() {
 }
 
 #[test]
+fn what_a_parent_filled_is_read_ahead_of_in_a_child_that_outlives_it() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = planned(&[], &STREAM);
+    let ended = apply_limited(folder.path(), "64M", "./planned orphan").expect_code(0);
+    assert_eq!(ended.stdout, "ok\n");
+    let rule = &outcome(folder.path())["rules"][0];
+    assert!(number(&rule["read_ahead_began"]) > 0, "{rule}");
+    assert!(number(&rule["read_ahead_pages"]) > 0, "{rule}");
+    machine.assert_restored();
+}
+
+#[test]
 fn locks_of_all_memory_win_over_a_sweep_that_is_followed() {
     let Some(machine) = Machine::reserve() else {
         return;

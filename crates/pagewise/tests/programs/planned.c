@@ -382,6 +382,34 @@ static void sweep_in_children(void) {
     free(words);
 }
 
+// A child whose parent fills memory and ends before the child has begun to sweep it.
+static void sweep_as_orphan(void) {
+    const size_t bytes = 96 * MIB;
+    int ends[2], is_swept = 0;
+    if (pipe(ends) != 0)
+        exit(30);
+    const pid_t parent = fork();
+    if (parent == 0) {
+        uint64_t *words = make(bytes);
+        fill(words, bytes);
+        const pid_t filler = getpid();
+        if (fork() != 0)
+            _exit(0);
+        while (getppid() == filler)
+            usleep(1000);
+        for (int pass = 0; pass < 6; pass++)
+            check(words, bytes);
+        is_swept = 1;
+        _exit(write(ends[1], &is_swept, sizeof is_swept) != sizeof is_swept);
+    }
+    close(ends[1]);
+    wait_for(parent);
+    // Until it has ended, too.
+    if (read(ends[0], &is_swept, sizeof is_swept) != sizeof is_swept || !is_swept)
+        exit(31);
+    close(ends[0]);
+}
+
 // Takes all there is until it is killed, and whoever kills for memory takes this process first.
 static _Noreturn void take_all(void) {
     FILE *first = fopen("/proc/self/oom_score_adj", "w");
@@ -967,6 +995,8 @@ int main(int count, char **values) {
         ask_for_all();
     else if (strcmp(kind, "heirs") == 0)
         sweep_in_children();
+    else if (strcmp(kind, "orphan") == 0)
+        sweep_as_orphan();
     else if (strcmp(kind, "family") == 0)
         sweep_with_family(values[0]);
     else if (strcmp(kind, "blind") == 0) {
