@@ -17,7 +17,7 @@ impl Sampling {
     #[cfg(test)]
     pub(crate) const ALL: Self = Self { one_in: 1 };
 
-    /// Of so many pages, the most that are few enough.
+    /// As many of so many pages as are few enough, and no fewer than [`LEAST_PAGES`].
     pub(crate) fn first(pages: usize, are_few_enough: impl Fn(u64) -> bool) -> Self {
         let mut one_in = 1;
         while one_in < MOST

@@ -27,8 +27,7 @@ mod tests;
 
 /// Parts of the run in which a page's accesses may count once.
 const FINEST: u64 = 4096;
-/// and a page is accessed no more often than this at least, or fewer pages have to stand for all: hot ones would seem to be used
-/// too seldom to stay.
+/// No less than so many: else fewer pages have to stand for all, as hot ones would seem to be used too seldom to stay.
 const COARSEST: u64 = 512;
 /// Accesses at random that are made up at most.
 const MOST: f64 = 4e6;
