@@ -51,8 +51,8 @@ pub struct Point {
     pub swap_ins: u64,
     /// The fewest under other assumptions on what was not seen, and by how far the model errs at the recorded size.
     pub swap_ins_low: u64,
-    /// The most, likewise. `None`: not known, as there is less memory than recorded, and how often is used what stayed in it was not
-    /// looked at.
+    /// The most, likewise. `None`: not known, as there is less memory than recorded, and nobody looked how often what stayed in it is
+    /// used.
     pub swap_ins_high: Option<u64>,
     /// Time waited for them, in ns; `None` if no latency is known.
     pub stall_ns: Option<u64>,

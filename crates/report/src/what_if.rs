@@ -64,16 +64,12 @@ impl WhatIf {
     /// A line for each answer.
     pub fn to_text(&self) -> String {
         let mut text = "\nWhat if:\n".to_owned();
-        for answer in self.asked.iter().chain(&self.curve) {
+        let answers = || self.asked.iter().chain(&self.curve);
+        for answer in answers() {
             let _ = writeln!(text, "  {}", self.line(answer));
         }
-        if self
-            .asked
-            .iter()
-            .chain(&self.curve)
-            .any(|answer| answer.swap_ins_high.is_none())
-        {
-            text.push_str("  (with less memory it may be many times as many: how often is used what stayed in memory was not looked at; ");
+        if answers().any(|answer| answer.swap_ins_high.is_none()) {
+            text.push_str("  (or more, perhaps many times as many: nobody looked how often what stayed in memory is used; ");
             text.push_str("record with --access=0.1 --access-cost=2)\n");
         }
         let _ = writeln!(
@@ -119,5 +115,44 @@ impl Answer {
             reclaim_ns: point.reclaim_ns,
             wall_ns: point.wall_ns,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(memory_bytes: u64, swap_ins_high: Option<u64>) -> Answer {
+        Answer {
+            memory_bytes,
+            device: None,
+            swap_ins: 4000,
+            swap_ins_low: 3000,
+            swap_ins_high,
+            stall_ns: None,
+            reclaim_ns: None,
+            wall_ns: Some(2_000_000_000),
+        }
+    }
+
+    #[test]
+    fn how_many_at_most_is_said_where_it_is_known() {
+        let mut what_if = WhatIf {
+            peak_bytes: 100 << 20,
+            recorded_bytes: Some(60 << 20),
+            recorded_swap_ins: 3500,
+            simulated_swap_ins: 3400,
+            asked: vec![answer(80 << 20, Some(5000))],
+            curve: Vec::new(),
+        };
+        let known = what_if.to_text();
+        let line = "with 80 MiB (80 %): 4,000 swap-ins (3,000 to 5,000), about 2.0 s\n";
+        assert!(known.contains(line), "{known}");
+        assert!(!known.contains("or more"), "{known}");
+        what_if.curve.push(answer(30 << 20, None));
+        let unknown = what_if.to_text();
+        let line = "with 30 MiB (30 %): 4,000 swap-ins (3,000 or more), at least about 2.0 s\n";
+        assert!(unknown.contains(line), "{unknown}");
+        assert!(unknown.contains("record with --access=0.1"), "{unknown}");
     }
 }

@@ -73,7 +73,7 @@ fn left_alone(rules: &[Rule]) -> Vec<(&str, Vec<&str>)> {
 
 /// Of recordings without looks at accessed bits.
 const UNSEEN: &str = "\
-or more: how often is used what stayed in memory was not looked at, so that with less of it there may be many times as many; record with
+or more: nobody looked how often what stayed in memory is used, and with less of it there may be many times as many; record with
 --access=0.1 --access-cost=2 to know
 ";
 
@@ -162,6 +162,7 @@ mod tests {
     use super::*;
     use pagewise_plan::SourcePlace;
     use pagewise_plan::Target;
+    use pagewise_report::text::ColorChoice;
 
     #[test]
     fn what_is_left_alone_for_one_reason_is_one_entry() {
@@ -186,5 +187,22 @@ mod tests {
         ];
         let expected = vec![("too little", vec!["a", "d"]), ("once", vec!["c"])];
         assert_eq!(left_alone(&rules), expected);
+    }
+
+    #[test]
+    fn how_many_swap_ins_at_most_is_not_known_where_nobody_looked() {
+        let point = |swap_ins_high| CurvePoint {
+            memory_bytes: 64 << 20,
+            swap_ins: 4000,
+            swap_ins_low: Some(3000),
+            swap_ins_high,
+            wall_ns: None,
+        };
+        let style = Style::of_stdout(ColorChoice::Never);
+        let known = curve(&[point(Some(5000))], style);
+        assert!(known.ends_with("  3,000 to 5,000\n"), "{known}");
+        let unknown = curve(&[point(None), point(Some(5000))], style);
+        assert!(unknown.contains("  3,000 or more\n"), "{unknown}");
+        assert!(unknown.ends_with(UNSEEN), "{unknown}");
     }
 }
