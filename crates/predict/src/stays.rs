@@ -437,7 +437,7 @@ impl Stays<'_> {
     }
 }
 
-/// Few enough of the pages that accesses to these can be made up, and as often as they are.
+/// As many of the pages as accesses to can be made up, no further apart than they are.
 pub(crate) fn sampling(history: &History, rates: &Rates, hot: Hot) -> Sampling {
     let coarsest = run_ns(history) / COARSEST;
     Sampling::first(history.keys.len(), |one_in| {
