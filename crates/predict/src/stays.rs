@@ -437,7 +437,7 @@ impl Stays<'_> {
     }
 }
 
-/// As many of the pages as accesses to can be made up, no further apart than they are.
+/// As many pages as accesses can be made up for, those of one page no further apart than a [`COARSEST`] part of the run.
 pub(crate) fn sampling(history: &History, rates: &Rates, hot: Hot) -> Sampling {
     let coarsest = run_ns(history) / COARSEST;
     Sampling::first(history.keys.len(), |one_in| {
