@@ -167,6 +167,7 @@ impl Sample {
             settings: Settings {
                 warmup: self.warmup,
                 flush_period: (plan.flush_period).map(|period| self.sampler.period(period)),
+                pages_each: self.sampler.pages_each(),
                 ..Settings::new(policy, self.sampler.frames(frames), storage)
             },
         };

@@ -200,6 +200,7 @@ impl Plan {
                     let settings = Settings {
                         warmup,
                         flush_period: self.flush_period.map(|period| sampler.period(period)),
+                        pages_each: sampler.pages_each(),
                         ..Settings::new(policy, frames_simulated, *storage)
                     };
                     cells.push(Cell {

@@ -41,6 +41,11 @@ impl Sampler {
         self.rate
     }
 
+    /// How many pages each that is chosen stands for, about.
+    pub fn pages_each(&self) -> u32 {
+        (1.0 / self.rate).round() as u32
+    }
+
     /// Whether this page is chosen.
     #[inline]
     pub fn chooses(&self, page: u32) -> bool {

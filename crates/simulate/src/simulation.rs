@@ -46,6 +46,9 @@ pub struct Settings {
     pub flush_period: Option<u64>,
     /// How old the statistics are that the kernel's reclaim goes by; only `linux` looks at it.
     pub counters: Counters,
+    /// How many pages each one stands for, references and frames alike: 1, but for a sample of all pages. What the kernel counts by pages
+    /// (it reclaims 32 at a time) is fewer of them then; only `linux` looks at it. 0 counts as 1.
+    pub pages_each: u32,
 }
 
 /// How old the lengths of lists and the numbers of refaults are that `linux` goes by when it decides which pages stay active. A
@@ -61,7 +64,7 @@ pub enum Counters {
 }
 
 impl Settings {
-    /// `policy` on `frames` pages, everything counted, file pages flushed every 100,000 references, statistics fresh.
+    /// `policy` on `frames` pages, everything counted, file pages flushed every 100,000 references, statistics fresh, each page itself.
     pub fn new(policy: PolicyKind, frames: u32, storage: Storage) -> Settings {
         Settings {
             policy,
@@ -70,6 +73,7 @@ impl Settings {
             warmup: 0,
             flush_period: Some(DEFAULT_FLUSH_PERIOD),
             counters: Counters::default(),
+            pages_each: 1,
         }
     }
 }
@@ -161,7 +165,9 @@ impl Simulation {
             PolicyKind::Lirs => settings.engine(Lirs::new(frames)),
             PolicyKind::S3Fifo => settings.engine(S3Fifo::new(frames)),
             PolicyKind::Sieve => settings.engine(Sieve::new()),
-            PolicyKind::Linux => settings.engine(Linux::new(settings.counters)),
+            PolicyKind::Linux => {
+                settings.engine(Linux::new(settings.counters, settings.pages_each))
+            }
             PolicyKind::CfLru => settings.engine(CfLru::new(frames)),
             PolicyKind::LruWsr => settings.engine(LruWsr::new()),
             PolicyKind::TwoArea => settings.engine(two_areas(frames, &settings.storage)),

@@ -98,14 +98,17 @@ fn small_simulations_stand_for_large_ones() {
         PolicyKind::Arc,
         PolicyKind::Linux,
     ] {
-        let ratio = |frames, references: &[Reference]| {
-            let mut simulation =
-                Simulation::new(&Settings::new(policy, frames, storage)).expect("valid");
+        let ratio = |frames, pages_each, references: &[Reference]| {
+            let settings = Settings {
+                pages_each,
+                ..Settings::new(policy, frames, storage)
+            };
+            let mut simulation = Simulation::new(&settings).expect("valid");
             simulation.feed(references);
             simulation.outcome()
         };
-        let whole = ratio(18_688, &trace).miss_ratio().expect("references");
-        let small = ratio(sampler.frames(18_688), &chosen);
+        let whole = ratio(18_688, 1, &trace).miss_ratio().expect("references");
+        let small = ratio(sampler.frames(18_688), sampler.pages_each(), &chosen);
         let scaled = sampler
             .scale(&small, trace.len() as u64)
             .miss_ratio()

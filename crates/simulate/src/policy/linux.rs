@@ -50,6 +50,8 @@ pub(crate) struct Linux {
     activations_seen: [u64; 2],
     /// What reclaim knows of lists and activations; `None`: all as it is.
     told: Option<Statistics>,
+    /// Each page stands for so many.
+    pages_each: u32,
 }
 
 /// By kind: what a cgroup's statistics say.
@@ -61,7 +63,7 @@ struct Statistics {
 }
 
 impl Linux {
-    pub(crate) fn new(counters: Counters) -> Linux {
+    pub(crate) fn new(counters: Counters, pages_each: u32) -> Linux {
         Linux {
             links: Links::default(),
             inactive: [List::new(); 2],
@@ -73,6 +75,7 @@ impl Linux {
             activations: [0; 2],
             activations_seen: [0; 2],
             told: (counters == Counters::Flushed).then(Statistics::default),
+            pages_each: pages_each.max(1),
         }
     }
 

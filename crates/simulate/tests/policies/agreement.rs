@@ -4,9 +4,12 @@ use std::collections::HashSet;
 
 use pagewise_simulate::PolicyKind;
 use pagewise_simulate::Reference;
+use pagewise_simulate::Settings;
+use pagewise_simulate::Simulation;
 use proptest::prelude::*;
 
 use crate::STORAGE;
+use crate::forgetting::agree_with;
 use crate::models;
 use crate::models::Model;
 use crate::simulation;
@@ -152,6 +155,17 @@ proptest! {
     #[test]
     fn linux(trace in wide_traces(), frames in wide_frames()) {
         agree(PolicyKind::Linux, frames, &trace, models::Linux::new(frames));
+    }
+
+    #[test]
+    fn linux_of_pages_that_stand_for_several(trace in wide_traces(), frames in wide_frames(), pages_each in 1u32..=40) {
+        let settings = Settings {
+            flush_period: None,
+            pages_each,
+            ..Settings::new(PolicyKind::Linux, frames, STORAGE)
+        };
+        let simulation = Simulation::new(&settings).expect("valid settings");
+        agree_with(&trace, simulation, models::Linux::of_a_sample(frames, pages_each), |_, _, _| ());
     }
 
     #[test]

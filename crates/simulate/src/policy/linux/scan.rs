@@ -13,7 +13,8 @@ use crate::lists::NONE;
 use crate::memory::Memory;
 use crate::policy::Policy;
 
-/// `SWAP_CLUSTER_MAX`: pages scanned at a time, and pages to free before a charge succeeds.
+/// `SWAP_CLUSTER_MAX`: pages scanned at a time, and pages to free before a charge succeeds. As many pages of a sample would be a larger share
+/// of memory, with which less of it is of use.
 pub(super) const CLUSTER: u32 = 32;
 /// `DEF_PRIORITY`: the first pass scans 1/4096 of each list, the last all of it.
 const FIRST_PRIORITY: u32 = 12;
@@ -99,7 +100,7 @@ impl Linux {
             };
             freed += self.shrink(&mut pass, memory);
             skipped |= pass.skipped_deactivate;
-            if freed >= CLUSTER {
+            if freed >= self.cluster() {
                 break;
             }
         }
@@ -110,7 +111,7 @@ impl Linux {
     fn inactive_is_low(&self, kind: usize) -> bool {
         let told = self.statistics();
         let (inactive, active) = (told.inactive[kind], told.active[kind]);
-        let gib = (u64::from(inactive) + u64::from(active)) >> 18;
+        let gib = ((u64::from(inactive) + u64::from(active)) * u64::from(self.pages_each)) >> 18;
         let ratio = if gib > 0 { (10 * gib).isqrt() } else { 1 };
         u64::from(inactive) * ratio < u64::from(active)
     }
@@ -142,10 +143,10 @@ impl Linux {
         let mut freed = 0;
         while left.inactive[ANON] > 0 || left.active[FILES] > 0 || left.inactive[FILES] > 0 {
             for kind in [ANON, FILES] {
-                let count = left.inactive[kind].min(u64::from(CLUSTER));
+                let count = left.inactive[kind].min(u64::from(self.cluster()));
                 left.inactive[kind] -= count;
                 freed += self.shrink_inactive(kind, count as u32, memory);
-                let count = left.active[kind].min(u64::from(CLUSTER));
+                let count = left.active[kind].min(u64::from(self.cluster()));
                 left.active[kind] -= count;
                 if count > 0 && pass.may_deactivate[kind] {
                     self.shrink_active(kind, count as u32, memory);
@@ -153,7 +154,7 @@ impl Linux {
                     pass.skipped_deactivate |= count > 0;
                 }
             }
-            if freed >= CLUSTER {
+            if freed >= self.cluster() {
                 let rest = [ANON, FILES].map(|kind| left.inactive[kind] + left.active[kind]);
                 if rest[ANON] == 0 || rest[FILES] == 0 {
                     break;
@@ -162,9 +163,14 @@ impl Linux {
             }
         }
         if self.inactive_is_low(ANON) {
-            self.shrink_active(ANON, CLUSTER, memory);
+            self.shrink_active(ANON, self.cluster(), memory);
         }
         freed
+    }
+
+    /// [`CLUSTER`], of pages that stand for several each.
+    fn cluster(&self) -> u32 {
+        (CLUSTER / self.pages_each).max(1)
     }
 
     /// `shrink_inactive_list` and `shrink_folio_list`.

@@ -43,6 +43,8 @@ struct ScanControl {
 
 pub(crate) struct Linux {
     frames: u64,
+    /// `SWAP_CLUSTER_MAX`, but for a sample.
+    cluster: u64,
     /// By `enum lru_list`, from the tail, where reclaim scans, to the head.
     lists: [Vec<Folio>; 4],
     shadows: HashMap<u32, Shadow>,
@@ -67,6 +69,7 @@ impl Linux {
     pub(crate) fn new(frames: u32) -> Linux {
         Linux {
             frames: u64::from(frames),
+            cluster: SWAP_CLUSTER_MAX,
             lists: Default::default(),
             shadows: HashMap::new(),
             dirty: HashSet::new(),
@@ -75,6 +78,14 @@ impl Linux {
             activated: [0; 2],
             refaults: [0; 2],
             flushed: None,
+        }
+    }
+
+    /// One of pages that stand for so many each.
+    pub(crate) fn of_a_sample(frames: u32, pages_each: u32) -> Linux {
+        Linux {
+            cluster: (SWAP_CLUSTER_MAX / u64::from(pages_each)).max(1),
+            ..Linux::new(frames)
         }
     }
 
@@ -176,13 +187,13 @@ impl Linux {
         let mut reclaimed = 0;
         while nr[INACTIVE_ANON] > 0 || nr[ACTIVE_FILE] > 0 || nr[INACTIVE_FILE] > 0 {
             for list in [INACTIVE_ANON, ACTIVE_ANON, INACTIVE_FILE, ACTIVE_FILE] {
-                let to_scan = nr[list].min(SWAP_CLUSTER_MAX);
+                let to_scan = nr[list].min(self.cluster);
                 nr[list] -= to_scan;
                 if to_scan > 0 {
                     reclaimed += self.shrink_list(list, to_scan, sc);
                 }
             }
-            if reclaimed < SWAP_CLUSTER_MAX {
+            if reclaimed < self.cluster {
                 continue;
             }
             let file = nr[INACTIVE_FILE] + nr[ACTIVE_FILE];
@@ -202,7 +213,7 @@ impl Linux {
         }
         sc.reclaimed += reclaimed;
         if self.inactive_is_low(0) {
-            self.shrink_active_list(ACTIVE_ANON, SWAP_CLUSTER_MAX);
+            self.shrink_active_list(ACTIVE_ANON, self.cluster);
         }
     }
 
@@ -281,7 +292,7 @@ impl Linux {
                         || self.inactive_is_low(file)
                 });
                 self.shrink_lruvec(&mut sc);
-                if sc.reclaimed >= SWAP_CLUSTER_MAX {
+                if sc.reclaimed >= self.cluster {
                     break;
                 }
             }
