@@ -231,6 +231,24 @@ impl Seen {
     /// A page that is accessed at random times is seen to be with a probability of 1 - exp(-rate x interval).
     fn looked_rate(&self) -> f64 {
         let untouched = (1.0 - self.accessed / self.looked).max(0.5 / self.looked);
-        -untouched.ln() / (self.interval / self.looked)
+        // Of 1 it is 0, not -0: divided by that, a wait would be over at once.
+        untouched.recip().ln() / (self.interval / self.looked)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_pages_that_no_look_saw_accessed_a_wait_never_ends() {
+        let mut seen = Seen {
+            looked: 512.0,
+            interval: 512.0 * 1e6,
+            ..Seen::default()
+        };
+        assert_eq!(1.0 / seen.looked_rate(), f64::INFINITY);
+        seen.accessed = 256.0;
+        assert!((seen.looked_rate() - 2f64.ln() / 1e6).abs() < 1e-12);
     }
 }
