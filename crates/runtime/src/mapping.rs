@@ -49,11 +49,11 @@ impl Request {
 
     fn hook(&self) -> Hook {
         let special = libc::MAP_STACK | libc::MAP_GROWSDOWN | libc::MAP_HUGETLB;
-        let is_ordinary = self.flags & special == 0
-            && self.flags & libc::MAP_PRIVATE != 0
-            && self.protection & libc::PROT_WRITE != 0;
+        let is_ordinary = self.flags & special == 0 && self.protection & libc::PROT_WRITE != 0;
         if !is_ordinary {
             Hook::SpecialMapping
+        } else if self.flags & libc::MAP_PRIVATE == 0 {
+            Hook::SharedMemory
         } else if self.flags & libc::MAP_NORESERVE != 0 {
             Hook::Reservation
         } else {

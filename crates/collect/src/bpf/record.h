@@ -189,6 +189,7 @@ struct totals {
 	__u32 last_space;
 	__u64 reads_are_counted; /* threads count what they read from devices (CONFIG_TASK_IO_ACCOUNTING) */
 	__u64 lost_processes; /* there was no room to follow them, or for their address spaces */
+	__u64 shared_memory_swaps; /* some of it has come back from swap, so faults on empty entries are timed */
 };
 
 /* Memoized unwinding (callpaths.h): the reader writes, the programs read. */

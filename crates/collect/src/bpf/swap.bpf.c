@@ -251,7 +251,12 @@ static __always_inline __u64 pages_read_for(struct task_struct *task, struct pen
 	return (bytes_read(task) - fault->read_bytes) >> PAGE_SHIFT;
 }
 
+// The first word of a page or folio has been its flags for ever; since 6.18 it is a type of its own, which
+// a relocation of the field would stumble over.
+#define PAGE_FLAG(page, flag) (load((__u64)(page)) >> bpf_core_enum_value(enum pageflags, flag) & 1)
+
 #include "callpaths.h"
+#include "shared_memory.h"
 #include "write_looks.h"
 
 /* `regs`: of the faulting program, NULL if it faulted inside a system call. */
@@ -263,8 +268,14 @@ static __always_inline int fault_begins(unsigned long address, struct pt_regs *r
 	struct cpu_state *cpu;
 	__u32 id, space = space_here(task, &cpu, &id);
 
-	if (!space || !is_swap_entry(page_table_entry((__u64)task->mm, address)))
+	if (!space)
 		return 0;
+	__u64 entry = page_table_entry((__u64)task->mm, address);
+	if (!is_swap_entry(entry)) {
+		if (!entry && totals.shared_memory_swaps)
+			empty_entry_fault_begins(cpu, task, address);
+		return 0;
+	}
 
 	struct pending *fault = pending_of(task->pid);
 	clear_slot(cpu, id, fault, task->pid);
@@ -320,15 +331,11 @@ int fault_ends(struct bpf_perf_event_data *event)
 		if (!config.swap_is_slow)
 			cpu->pages_read += pages_read_for(task, fault);
 		fault->start = 0;
-	} else if (!was_displaced(task->pid) && space_of(cpu, (__u64)task->mm)) {
-		cpu->file_majors++;
+	} else if (!was_displaced(task->pid)) {
+		other_major_fault_ends(cpu, id, task, event->addr);
 	}
 	return 0;
 }
-
-// The first word of a page or folio has been its flags for ever; since 6.18 it is a type of its own, which
-// a relocation of the field would stumble over.
-#define PAGE_FLAG(page, flag) (load((__u64)(page)) >> bpf_core_enum_value(enum pageflags, flag) & 1)
 
 static __always_inline int folio_order(__u64 folio)
 {

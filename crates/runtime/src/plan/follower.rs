@@ -116,6 +116,8 @@ pub(super) struct Follower {
     newest_ns: u64,
     /// Of one that grows at its end, as the heap, what was never touched begins there; how fast it is filled says nothing of its sweeps.
     unfilled: usize,
+    /// What was never touched of it cannot be told from what is in swap: the page table has neither.
+    is_shared: bool,
     /// What lies behind the sweep is dropped, also while its pace without reading ahead is measured: where the program has to make
     /// room itself, reclaim finds nothing but pages just used, and on cgroup v1 gives up. Not while it is seen what happens otherwise
     /// ([`Follower::is_working`]), and not while the object is filled: what is new is dirty, and the program is interrupted for each
@@ -225,6 +227,7 @@ impl Follower {
                 .then_some(Growth::new()),
             kept_came: 0,
             unfilled: region.end,
+            is_shared: object.is_shared,
             probes: Probes::new(region),
             gain: Gain::new(),
             sizes: Sizes { chunk, lead },
@@ -302,7 +305,7 @@ impl Follower {
         if self.trial.is_on() || !self.makes_room {
             return;
         }
-        if !self.gain.has_effect() {
+        if !self.gain.has_effect() && !self.is_shared {
             // From zram, a page that the program brings in is there no more, and has to be written again when it is dropped
             // (mm/memory.c, do_swap_page, 6.18): of what is read ahead, only what the program writes.
             hand::forget_cost(self.rule);
@@ -332,11 +335,14 @@ impl Follower {
         (cost.dropped > DROPPED_WRITTEN * cost.read).then_some(cost)
     }
 
-    /// Whether the threads cannot be much faster than the program therefore.
+    /// Whether the threads cannot be much faster than the program therefore. Shared memory has no place in swap while it is in memory
+    /// (mm/shmem.c, shmem_swapin_folio, 6.18): all of it is written whenever it is dropped.
     fn is_outrun(&self) -> bool {
         self.cost_of_written().is_some_and(|cost| {
-            self.gain
-                .is_outrun((cost.read + cost.dropped) / self.readers)
+            self.is_shared
+                || self
+                    .gain
+                    .is_outrun((cost.read + cost.dropped) / self.readers)
         })
     }
 
@@ -523,10 +529,11 @@ impl Follower {
         self.is_wanted
     }
 
-    /// Whether most of what is ahead has never been touched.
+    /// Whether most of what is ahead has never been touched; unknown is no.
     fn is_untouched_ahead(&self) -> bool {
         let lead = self.sizes.lead;
-        let seen = self.look_ahead(lead / 4, lead);
+        let look = || self.look_ahead(lead / 4, lead);
+        let seen = (!self.is_shared).then(look).flatten();
         seen.is_some_and(|seen| 2 * seen.nowhere > seen.all)
     }
 

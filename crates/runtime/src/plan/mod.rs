@@ -76,7 +76,9 @@ pub(crate) enum Hook {
     Mapping,
     /// The same, without room in memory and swap being promised (`MAP_NORESERVE`): an allocator's, or a sparse array.
     Reservation,
-    /// The same, of memory that is not just memory: shared, a stack, or not to be written.
+    /// The same, of memory that others may have, too, and of no disk's file.
+    SharedMemory,
+    /// The same, of memory that is not just memory: a stack, huge pages that were asked for, or not to be written.
     SpecialMapping,
 }
 
@@ -270,6 +272,7 @@ pub(crate) fn allocated(address: usize, bytes: usize, hook: Hook, inherited: Opt
         }
         if let Some(rule) = named.or(inherited.rule).or_else(fresh) {
             let mut object = object_of(plan, (address, bytes), rule, hook);
+            object.is_shared = hook == Hook::SharedMemory || inherited.is_shared;
             if inherited.rule == Some(rule) {
                 resume_object(plan, object, &inherited, hook);
             } else {
@@ -303,6 +306,7 @@ pub(crate) struct Inherited {
     rule: Option<usize>,
     /// Of the rule's object.
     bytes: usize,
+    is_shared: bool,
     /// It is still there, with its locks.
     kept: Option<Kept>,
     asked: [Option<Asked>; MOST_ASKED],
@@ -314,6 +318,7 @@ impl Inherited {
         if object.rule != CALLS {
             self.rule = Some(object.rule);
             self.bytes += object.bytes;
+            self.is_shared |= object.is_shared;
         } else if let Some(free) = self.asked.iter_mut().find(|asked| asked.is_none()) {
             *free = Some(Asked::of(object, block));
         }

@@ -35,6 +35,8 @@ pub(super) struct Object {
     pub(super) kept_by_parent: usize,
     /// It is a piece of the heap: its blocks come and go without that mattering.
     pub(super) of_heap: bool,
+    /// Others may have it, too: a page that this process's table does not have may have been touched all the same, and be in swap.
+    pub(super) is_shared: bool,
 }
 
 impl Object {
@@ -56,6 +58,7 @@ impl Object {
             grain: 0,
             kept_by_parent: 0,
             of_heap: false,
+            is_shared: false,
         }
     }
 

@@ -149,7 +149,7 @@ fn is_memory(plan: &Plan, bytes: usize, hook: Hook) -> bool {
             let memory = system::memory_bytes().map_or(0, |all| all.min(limit));
             bytes as u64 <= memory / RESERVATION_SHARE
         }
-        Hook::SpecialMapping => false,
+        Hook::SharedMemory | Hook::SpecialMapping => false,
     }
 }
 
