@@ -37,7 +37,6 @@ mod observed;
 mod pattern;
 mod recency;
 mod residency;
-mod shared_memory;
 mod spaces;
 mod strings;
 mod sums;

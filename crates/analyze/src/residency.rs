@@ -13,10 +13,10 @@ use std::collections::HashMap;
 
 use pagewise_trace::EventKind;
 use pagewise_trace::Residency;
+use pagewise_trace::SharedMemory;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
-use crate::shared_memory::SharedMemory;
 use crate::spaces::Life;
 use crate::spaces::Spaces;
 use drops::Drops;

@@ -231,13 +231,16 @@ impl Model {
         let page_bytes = page_bytes(trace);
         let limit_bytes = trace.meta().limit.bytes;
         let limit_pages = limit_bytes.map_or(account.fit, |limit| limit / page_bytes);
-        let fit = room_beside_hidden(&strings[0], account.fit, history.swap_ins);
+        // When shared memory left is known about only.
+        let fit = account.fit.min(limit_pages);
+        let overhead_pages = limit_pages - fit;
+        let room = room_beside_hidden(&strings[0], fit, history.swap_ins);
         let wall_ns = trace.meta().wall_ns;
         let mut model = Model {
             strings,
             page_bytes,
-            overhead_pages: limit_pages.saturating_sub(account.fit),
-            hidden_pages: account.fit - fit,
+            overhead_pages,
+            hidden_pages: fit - room,
             most_pages: account.most,
             limit_bytes,
             swap_ins: history.swap_ins,
@@ -251,7 +254,7 @@ impl Model {
             off: 0.0,
             keys: history.keys,
         };
-        let outcome = model.strings[0].simulate(fit);
+        let outcome = model.strings[0].simulate(room);
         model.simulated = outcome.swap_ins;
         model.simulated_reclaimed = outcome.reclaimed();
         model.off = (model.swap_ins as f64 / model.simulated.max(1) as f64 - 1.0).abs();

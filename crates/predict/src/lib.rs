@@ -20,6 +20,7 @@ mod ages;
 mod clock;
 mod costs;
 mod curve;
+mod departures;
 mod error;
 mod history;
 mod looked_rounds;

@@ -4,17 +4,20 @@ use std::collections::BTreeMap;
 
 use pagewise_trace::PageState;
 use pagewise_trace::Residency;
+use pagewise_trace::SharedMemory;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
 use crate::clock::Clock;
+use crate::departures::Departures;
 use crate::history::Known;
 use crate::history::What;
 use crate::history::key;
 use crate::history::parts;
 use crate::touches::Touches;
 
-/// First touches and ends, as the scans saw them; pages of `1 << shift` bytes. Returns the time of the last scan.
+/// First touches and ends, as the scans saw them, and when shared memory left; pages of `1 << shift` bytes. Returns the time of the last
+/// scan.
 pub(crate) fn add(
     trace: &Trace,
     shift: u32,
@@ -26,10 +29,17 @@ pub(crate) fn add(
     let round_of = |row: &Residency| (row.space, rounds.number(row.space, row.time_ns));
     let half = (rounds.resident_bytes >> shift) as usize / 2;
     let mut last = 0;
+    let mut departures = Departures::new(SharedMemory::read(trace)?, shift, known);
     let mut add = |scan: &[Residency]| {
         if let Some(first) = scan.first() {
             let since = rounds.before(first.space, first.time_ns);
-            last = last.max(add_scan(scan, shift, clock, touches, since, half, known));
+            let round = Round {
+                clock,
+                touches,
+                since_ns: since,
+                half,
+            };
+            last = last.max(round.add(scan, shift, &mut departures, known));
         }
     };
     let mut scan: Vec<Residency> = Vec::new();
@@ -45,6 +55,9 @@ pub(crate) fn add(
         scan.push(row);
     }
     add(&scan);
+    let share = (rounds.resident_bytes >> shift) as f64 / known.len().max(1) as f64;
+    let begins = |space| rounds.own_begins(space, clock);
+    departures.add(share.min(1.0), begins, known);
     let ends = trace.spaces()?.into_iter();
     let ends = ends.filter_map(|space| Some((space.space, clock.own(space.end_ns?))));
     end_spaces(&ends.collect(), known);
@@ -98,6 +111,12 @@ impl Rounds {
         begins.push(begin);
     }
 
+    /// When those of a space began, in own time.
+    fn own_begins(&self, space: u32, clock: &Clock) -> Vec<u64> {
+        let begins = self.begins.get(&space).into_iter().flatten();
+        begins.map(|&begin| clock.own(begin)).collect()
+    }
+
     /// The number of the round that saw something at `time`.
     fn number(&self, space: u32, time: u64) -> usize {
         let begins = self.begins.get(&space).map_or(&[][..], Vec::as_slice);
@@ -115,56 +134,87 @@ impl Rounds {
     }
 }
 
-/// New pages came one after the other since the scan before began: in order of address, but those that left again before `half`
-/// of memory had, as they left.
-fn add_scan(
-    scan: &[Residency],
-    shift: u32,
-    clock: &Clock,
-    touches: &Touches,
+/// One scan of an address space.
+struct Round<'a> {
+    clock: &'a Clock,
+    touches: &'a Touches,
+    /// When the one before began.
     since_ns: u64,
+    /// Half of the pages that memory holds.
     half: usize,
-    known: &mut Known,
-) -> u64 {
-    let now = scan.iter().map(|row| row.time_ns).max();
-    let now = clock.own(now.unwrap_or(since_ns));
-    let since = clock.own(since_ns).min(now);
-    let mut new = Vec::new();
-    for row in scan {
-        let from = row.address >> shift;
-        let pages = (from..from + (row.bytes >> shift)).map(|page| key(row.space, page));
-        match row.state {
-            PageState::Absent => pages.for_each(|key| {
-                if let Some(moments) = known.get_mut(&key) {
+}
+
+impl Round<'_> {
+    /// New pages came one after the other since the scan before began: in order of address, but those that left again before half of
+    /// memory had, as they left. Returns when the scan had ended.
+    fn add(
+        &self,
+        scan: &[Residency],
+        shift: u32,
+        departures: &mut Departures,
+        known: &mut Known,
+    ) -> u64 {
+        let now = scan.iter().map(|row| row.time_ns).max();
+        let now = self.clock.own(now.unwrap_or(self.since_ns));
+        let since = self.clock.own(self.since_ns).min(now);
+        let mut new = Vec::new();
+        for row in scan {
+            let from = row.address >> shift;
+            let pages = (from..from + (row.bytes >> shift)).map(|page| key(row.space, page));
+            match row.state {
+                PageState::Absent => pages.for_each(|key| {
+                    let Some(moments) = known.get_mut(&key) else {
+                        return;
+                    };
+                    if row.mapped == Some(true) && departures.is_shared(key) {
+                        departures.note_absent(key, since, now);
+                        return;
+                    }
                     let at = moments.partition_point(|&(at, _)| at <= now);
                     if at == moments.len() || moments[at].1 != What::Gone {
                         moments.insert(at, (now, What::Gone));
                     }
-                }
-            }),
-            PageState::Zero => {}
-            PageState::Resident | PageState::Huge | PageState::Swapped => {
-                if row.file != Some(true) {
-                    new.extend(pages.filter(|key| !exists(known.get(key), since)));
+                }),
+                PageState::Zero => {}
+                PageState::Resident | PageState::Huge | PageState::Swapped => {
+                    let is_file = row.file == Some(true);
+                    for key in pages {
+                        if is_file && !departures.is_shared(key) {
+                            continue;
+                        }
+                        if is_file {
+                            departures.note_here(key);
+                        }
+                        if !exists(known.get(&key), since) {
+                            new.push(key);
+                        }
+                    }
                 }
             }
         }
+        departures.end_scan();
+        new.sort_unstable();
+        let unseen = departures.unseen_among(&new, since);
+        if !unseen.is_empty() {
+            new.extend(unseen);
+            new.sort_unstable();
+            new.dedup();
+        }
+        let bound = self.touches.evicted(self.half, since);
+        let new = as_they_left(new, |key| {
+            let after = known.get(&key)?.iter().filter(|&&(at, _)| at > since);
+            let mut left = after.filter(|&&(at, what)| what == What::Evicted && at < bound);
+            left.next().map(|&(at, _)| at)
+        });
+        let times = self.touches.of(new.len() as u64, since, now);
+        for (spread, key) in times.into_iter().zip(new) {
+            let moments = known.entry(key).or_default();
+            let at = moments.partition_point(|&(at, _)| at <= since);
+            let bound = moments.get(at).map_or(now, |&(at, _)| at);
+            moments.insert(at, (spread.min(bound), What::Touched));
+        }
+        now
     }
-    new.sort_unstable();
-    let bound = touches.evicted(half, since);
-    let new = as_they_left(new, |key| {
-        let after = known.get(&key)?.iter().filter(|&&(at, _)| at > since);
-        let mut left = after.filter(|&&(at, what)| what == What::Evicted && at < bound);
-        left.next().map(|&(at, _)| at)
-    });
-    let times = touches.of(new.len() as u64, since, now);
-    for (spread, key) in times.into_iter().zip(new) {
-        let moments = known.entry(key).or_default();
-        let at = moments.partition_point(|&(at, _)| at <= since);
-        let bound = moments.get(at).map_or(now, |&(at, _)| at);
-        moments.insert(at, (spread.min(bound), What::Touched));
-    }
-    now
 }
 
 /// Puts pages of which it is known when they left in that order, in each other's places. A page that was accessed again goes through

@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 
 use pagewise_trace::PageState;
 use pagewise_trace::Residency;
+use pagewise_trace::SharedMemory;
 
 use super::share::Before;
-use crate::shared_memory::SharedMemory;
 
 /// A page's entry names swap a little before the page is written: so long may that take.
 const WRITE_PATIENCE_NS: u64 = 200_000_000;

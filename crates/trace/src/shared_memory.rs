@@ -3,25 +3,29 @@
 
 use std::collections::HashMap;
 
-use pagewise_trace::Trace;
-use pagewise_trace::TraceError;
+use crate::error::TraceError;
+use crate::trace::Trace;
 
 /// Where each address space had shared memory, sooner or later.
 #[derive(Debug, Default)]
-pub(crate) struct SharedMemory {
+pub struct SharedMemory {
     /// Ranges that do not overlap, in order.
     ranges: HashMap<u32, Vec<(u64, u64)>>,
 }
 
 impl SharedMemory {
-    #[cfg(test)]
-    pub(crate) fn of(space: u32, ranges: &[(u64, u64)]) -> Self {
+    /// Of one address space: ranges of addresses, the second excluded.
+    pub fn of(space: u32, ranges: &[(u64, u64)]) -> Self {
         Self {
             ranges: HashMap::from([(space, joined(ranges.to_vec()))]),
         }
     }
 
-    pub(crate) fn read(trace: &Trace) -> Result<Self, TraceError> {
+    /// From the mappings of a recording.
+    ///
+    /// # Errors
+    /// [`TraceError`]: the table cannot be read.
+    pub fn read(trace: &Trace) -> Result<Self, TraceError> {
         let mut ranges: HashMap<u32, Vec<(u64, u64)>> = HashMap::new();
         for mapping in trace.mappings()? {
             if is_shared_memory(&mapping.path) {
@@ -36,7 +40,7 @@ impl SharedMemory {
     }
 
     /// How many bytes of this range are shared memory.
-    pub(crate) fn bytes_in(&self, space: u32, start: u64, end: u64) -> u64 {
+    pub fn bytes_in(&self, space: u32, start: u64, end: u64) -> u64 {
         let ranges = self.ranges.get(&space).map_or(&[][..], Vec::as_slice);
         let first = ranges.partition_point(|range| range.1 <= start);
         ranges[first..]

@@ -1,0 +1,457 @@
+//! When pages of shared memory left memory. No recording tells of that, as the kernel has forgotten whose a page was by the time it
+//! says that it goes; but a page that comes back had left, and scans see which are there.
+//!
+//! Time is counted in pages that came, each of which drives one out where memory is full. Pages that are side by side are taken to stay
+//! equally long each time, for so long that they are in memory for that share of the time in which scans saw them there: what is used
+//! often stays for long, whatever time passes until it comes back again.
+
+use std::collections::BTreeSet;
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use pagewise_trace::SharedMemory;
+
+use crate::history::Known;
+use crate::history::What;
+use crate::history::parts;
+
+/// A page was there when a scan began, and gone when the next one saw its place.
+#[derive(Clone, Copy, Debug)]
+struct Absence {
+    since: u64,
+    seen: u64,
+}
+
+/// Pages of a region, which are told of together.
+const REGION_SHIFT: u32 = 9;
+const REGION_WORDS: usize = 1 << (REGION_SHIFT - 6);
+/// A page that came back was away for this part of the time since it last came at least.
+const LEAST_AWAY: u64 = 20;
+
+/// When pages came, in ns, ascending.
+struct Arrivals(Vec<u64>);
+
+impl Arrivals {
+    fn of(known: &Known) -> Arrivals {
+        let came = |&&(_, what): &&(u64, What)| matches!(what, What::Touched | What::Faulted);
+        let all = known
+            .values()
+            .flat_map(|moments| moments.iter().filter(came));
+        let mut times: Vec<u64> = all.map(|&(at, _)| at).collect();
+        times.sort_unstable();
+        Arrivals(times)
+    }
+
+    /// How many had come by then.
+    fn before(&self, at: u64) -> u64 {
+        self.0.partition_point(|&came| came < at) as u64
+    }
+
+    /// When so many had come.
+    fn time(&self, number: u64) -> u64 {
+        let last = number.checked_sub(1).map(|last| self.0.get(last as usize));
+        last.map_or(0, |last| last.copied().unwrap_or(u64::MAX))
+    }
+}
+
+/// A page came, and left after so many others had come, as far as that is known.
+#[derive(Clone, Copy, Debug)]
+struct Stay {
+    /// Where that it left is to stand among what is known of the page.
+    place: usize,
+    /// How many came before it.
+    came: u64,
+    /// Between these times it left, in ns.
+    bounds: (u64, u64),
+    least: u64,
+    most: u64,
+    /// Until it came back, if it did.
+    until: u64,
+}
+
+impl Stay {
+    /// How long it is, if pages stay so long.
+    fn clamp(&self, length: u64) -> u64 {
+        let most = self.most - self.most / LEAST_AWAY;
+        length.min(most).clamp(self.least, self.most)
+    }
+
+    /// When it ended, in ns, if pages stay so long.
+    fn end(&self, length: u64, arrivals: &Arrivals) -> u64 {
+        let (from, to) = self.bounds;
+        arrivals
+            .time(self.came + self.clamp(length))
+            .clamp(from, to)
+    }
+}
+
+/// What scans saw of a region.
+#[derive(Clone, Copy, Default)]
+struct Presence {
+    /// A bit for each page that is there, and that ever was.
+    here: [u64; REGION_WORDS],
+    ever: [u64; REGION_WORDS],
+    /// Of how many pages that had been touched scans saw how many, all added up.
+    seen: u64,
+    looked_for: u64,
+}
+
+impl Presence {
+    fn set(&mut self, page: u64, is_here: bool) {
+        let place = page as usize & ((1 << REGION_SHIFT) - 1);
+        let (word, bit) = (place / 64, 1 << (place % 64));
+        self.here[word] &= !bit;
+        if is_here {
+            self.here[word] |= bit;
+            self.ever[word] |= bit;
+        }
+    }
+
+    fn end_scan(&mut self) {
+        let count = |words: &[u64]| {
+            words
+                .iter()
+                .map(|word| u64::from(word.count_ones()))
+                .sum::<u64>()
+        };
+        self.seen += count(&self.here);
+        self.looked_for += count(&self.ever);
+    }
+}
+
+pub(crate) struct Departures {
+    memory: SharedMemory,
+    shift: u32,
+    absences: HashMap<u64, Vec<Absence>, RandomState>,
+    /// By number.
+    regions: HashMap<u64, Presence, RandomState>,
+    /// Pages that came back before any scan had seen them, and when, by address.
+    unseen: Vec<(u64, u64)>,
+}
+
+impl Departures {
+    /// `known`: by events only.
+    pub(crate) fn new(memory: SharedMemory, shift: u32, known: &Known) -> Departures {
+        let mut departures = Departures {
+            memory,
+            shift,
+            absences: HashMap::default(),
+            regions: HashMap::default(),
+            unseen: Vec::new(),
+        };
+        let first = known.iter().filter_map(|(&key, moments)| {
+            let &(at, what) = moments.first()?;
+            (what == What::Faulted && departures.is_shared(key)).then_some((key, at))
+        });
+        departures.unseen = first.collect();
+        departures.unseen.sort_unstable();
+        departures
+    }
+
+    pub(crate) fn is_shared(&self, key: u64) -> bool {
+        let (space, page) = parts(key);
+        let start = page << self.shift;
+        self.memory.bytes_in(space, start, start + 1) > 0
+    }
+
+    /// A scan saw the place of a page without it, though its mapping is still there; both times are the program's own.
+    pub(crate) fn note_absent(&mut self, key: u64, since: u64, seen: u64) {
+        let of_page = self.absences.entry(key).or_default();
+        of_page.push(Absence { since, seen });
+        self.presence_of(key).set(key, false);
+    }
+
+    /// A scan saw a page of shared memory.
+    pub(crate) fn note_here(&mut self, key: u64) {
+        self.presence_of(key).set(key, true);
+    }
+
+    fn presence_of(&mut self, key: u64) -> &mut Presence {
+        self.regions.entry(key >> REGION_SHIFT).or_default()
+    }
+
+    /// All that a scan saw has been noted.
+    pub(crate) fn end_scan(&mut self) {
+        self.regions.values_mut().for_each(Presence::end_scan);
+    }
+
+    /// Pages that must have been touched with those that a scan found new, in order of address: they lie between them, and came back
+    /// later than this without having been seen.
+    pub(crate) fn unseen_among(&mut self, new: &[u64], since: u64) -> Vec<u64> {
+        let shared = |key: &&u64| self.is_shared(**key);
+        let (Some(&first), Some(&last)) = (new.iter().find(shared), new.iter().rev().find(shared))
+        else {
+            return Vec::new();
+        };
+        let from = self.unseen.partition_point(|&(key, _)| key < first);
+        let to = self.unseen.partition_point(|&(key, _)| key <= last);
+        let found = self.unseen[from..to].iter();
+        let found: Vec<u64> = found
+            .filter(|&&(_, at)| at > since)
+            .map(|&(key, _)| key)
+            .collect();
+        let found_set = &found;
+        self.unseen
+            .retain(|(key, _)| found_set.binary_search(key).is_err());
+        found
+    }
+
+    /// Adds when they left to what is `known` of pages. `share`: of the time, that a page of which no scan tells is there; `scans`: when
+    /// those of an address space began, ascending.
+    pub(crate) fn add(mut self, share: f64, scans: impl Fn(u32) -> Vec<u64>, known: &mut Known) {
+        self.touch_unseen(known);
+        let arrivals = Arrivals::of(known);
+        let shared = |(key, _): &(&u64, _)| self.is_shared(**key);
+        let spaces: BTreeSet<u32> = known.keys().map(|&key| parts(key).0).collect();
+        let scans: HashMap<u32, Vec<u64>> = spaces
+            .into_iter()
+            .map(|space| (space, scans(space)))
+            .collect();
+        let mut stays: HashMap<u64, Vec<Stay>, RandomState> = HashMap::default();
+        for (&key, moments) in known.iter().filter(shared) {
+            let of_region = stays.entry(key >> REGION_SHIFT).or_default();
+            of_region.extend(self.stays(key, moments, &scans, &arrivals));
+        }
+        let lengths: HashMap<u64, u64, RandomState> = stays
+            .into_iter()
+            .map(|(region, stays)| (region, length_of(self.share_of(region, share), &stays)))
+            .collect();
+        for (&key, moments) in known.iter_mut() {
+            let Some(&length) = lengths
+                .get(&(key >> REGION_SHIFT))
+                .filter(|_| self.is_shared(key))
+            else {
+                continue;
+            };
+            let stays: Vec<Stay> = self.stays(key, moments, &scans, &arrivals).collect();
+            for stay in stays.into_iter().rev() {
+                moments.insert(stay.place, (stay.end(length, &arrivals), What::Evicted));
+            }
+        }
+    }
+
+    /// Of the time, that a page of this region is there.
+    fn share_of(&self, region: u64, otherwise: f64) -> f64 {
+        let seen = self.regions.get(&region).filter(|it| it.looked_for > 0);
+        seen.map_or(otherwise, |it| it.seen as f64 / it.looked_for as f64)
+    }
+
+    /// All stays of a page that ended while it was there.
+    fn stays<'a>(
+        &'a self,
+        key: u64,
+        moments: &'a [(u64, What)],
+        scans: &'a HashMap<u32, Vec<u64>>,
+        arrivals: &'a Arrivals,
+    ) -> impl Iterator<Item = Stay> + 'a {
+        let scans = scans.get(&parts(key).0).map_or(&[][..], Vec::as_slice);
+        let absences = self.absences.get(&key).map_or(&[][..], Vec::as_slice);
+        let nothing = (u64::MAX, What::Gone);
+        let nexts = moments.iter().skip(1).copied().chain([nothing]);
+        let pairs = moments.iter().zip(nexts).enumerate();
+        pairs.filter_map(move |(place, (&(came, what), (next, then)))| {
+            if what == What::Gone {
+                return None;
+            }
+            let bounds = bounds(came, next, then, absences, scans)?;
+            let came = arrivals.before(came);
+            let until = |at: u64| arrivals.before(at) - came;
+            Some(Stay {
+                place: place + 1,
+                came,
+                bounds,
+                least: until(bounds.0),
+                most: until(bounds.1),
+                until: if next == u64::MAX {
+                    until(bounds.1)
+                } else {
+                    until(next)
+                },
+            })
+        })
+    }
+
+    /// What no scan saw at all came first when nothing had come back yet.
+    fn touch_unseen(&mut self, known: &mut Known) {
+        let Some(first) = self.unseen.iter().map(|&(_, at)| at).min() else {
+            return;
+        };
+        for (key, _) in self.unseen.drain(..) {
+            known
+                .entry(key)
+                .or_default()
+                .insert(0, (first, What::Touched));
+        }
+    }
+}
+
+/// How long pages stay, so that they are there for such a share of the time in which they could have been.
+fn length_of(share: f64, stays: &[Stay]) -> u64 {
+    let all: u64 = stays.iter().map(|stay| stay.until).sum();
+    let wanted = (all as f64 * share) as u64;
+    let (mut short, mut long) = (0, stays.iter().map(|stay| stay.most).max().unwrap_or(0));
+    while short < long {
+        let between = short.midpoint(long);
+        match stays.iter().map(|stay| stay.clamp(between)).sum::<u64>() < wanted {
+            true => short = between + 1,
+            false => long = between,
+        }
+    }
+    short
+}
+
+/// Between what times a page left that came then, and what happened to it next; `None`: nothing says that it left.
+fn bounds(
+    came: u64,
+    next: u64,
+    what: What,
+    absences: &[Absence],
+    scans: &[u64],
+) -> Option<(u64, u64)> {
+    let first = absences.partition_point(|absence| absence.seen <= came);
+    let absence = absences[first..]
+        .first()
+        .filter(|absence| absence.seen < next);
+    if let Some(absence) = absence {
+        return Some((absence.since.max(came).min(absence.seen), absence.seen));
+    }
+    // Each scan until then saw it.
+    let before = scans.partition_point(|&begin| begin < next);
+    let last = before.checked_sub(1).map_or(came, |last| scans[last]);
+    (what == What::Faulted).then_some((last.clamp(came, next), next))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::key;
+
+    const SHIFT: u32 = 12;
+
+    fn shared(pages: u64) -> SharedMemory {
+        SharedMemory::of(1, &[(0, pages << SHIFT)])
+    }
+
+    fn known(pages: impl IntoIterator<Item = (u64, Vec<(u64, What)>)>) -> Known {
+        pages
+            .into_iter()
+            .map(|(page, moments)| (key(1, page), moments))
+            .collect()
+    }
+
+    #[test]
+    fn without_scans_a_page_stays_for_the_share_of_all_memory() {
+        // Six pages in a loop through memory for three.
+        let pages = (0..6).map(|page| {
+            let came = [10 + page, 20 + page, 30 + page];
+            let what = [What::Touched, What::Faulted, What::Faulted];
+            (page, came.into_iter().zip(what).collect())
+        });
+        let mut known = known(pages);
+        let departures = Departures::new(shared(6), SHIFT, &known);
+        departures.add(0.5, |_| Vec::new(), &mut known);
+        let left = |page| -> Vec<u64> {
+            let moments = known[&key(1, page)].iter();
+            let left = moments.filter(|(_, what)| *what == What::Evicted);
+            left.map(|&(at, _)| at).collect()
+        };
+        assert_eq!(left(0), [12, 22]);
+        assert_eq!(left(3), [15, 25]);
+    }
+
+    #[test]
+    fn scans_bound_when_it_left() {
+        let page = |moments: &[(u64, What)]| known([(0, moments.to_vec())]);
+        let came = [(10, What::Touched), (90, What::Faulted)];
+        let left = |departures: Departures, mut known: Known| {
+            departures.add(0.0, |_| vec![5, 30, 60], &mut known);
+            let moments = known.remove(&key(1, 0)).expect("it is known");
+            let left = moments
+                .into_iter()
+                .filter(|(_, what)| *what == What::Evicted);
+            left.map(|(at, _)| at).collect::<Vec<u64>>()
+        };
+        // The last scan still saw it.
+        let seen = page(&came);
+        assert_eq!(left(Departures::new(shared(1), SHIFT, &seen), seen), [60]);
+        // A scan between 30 and 60 did not; after its return it is gone again.
+        let gone = page(&came);
+        let mut departures = Departures::new(shared(1), SHIFT, &gone);
+        departures.note_absent(key(1, 0), 30, 62);
+        departures.note_absent(key(1, 0), 80, 120);
+        assert_eq!(left(departures, gone), [30, 90]);
+    }
+
+    #[test]
+    fn what_scans_mostly_see_stays_for_long() {
+        let loops = |page: u64, round: u64| {
+            let later = (1..9).map(move |number| (page + number * round, What::Faulted));
+            (
+                page,
+                [(page, What::Touched)]
+                    .into_iter()
+                    .chain(later)
+                    .collect::<Vec<_>>(),
+            )
+        };
+        // One region is seen in nine scans of ten, the other in one. A private page comes at each time, so that times are counts.
+        let private = (0..2000).map(|at| (at, What::Faulted)).collect();
+        let mut known = known([loops(0, 100), loops(600, 100), (5000, private)]);
+        let mut departures = Departures::new(shared(1024), SHIFT, &known);
+        for scan in 0..10 {
+            departures.presence_of(key(1, 0)).set(0, scan != 0);
+            departures.presence_of(key(1, 600)).set(600, scan == 0);
+            departures.end_scan();
+        }
+        departures.add(0.0, |_| Vec::new(), &mut known);
+        let left = |page, from: u64| {
+            let mut moments = known[&key(1, page)].iter();
+            let (left, what) = *moments.find(|(at, _)| *at > from).expect("it goes on");
+            assert_eq!(what, What::Evicted);
+            left - from
+        };
+        assert!((85..=95).contains(&left(0, 200)), "{}", left(0, 200));
+        assert!((5..=15).contains(&left(600, 800)), "{}", left(600, 800));
+    }
+
+    #[test]
+    fn short_times_until_a_page_comes_back_count_as_they_are() {
+        let stays = |most: &[u64]| -> Vec<Stay> {
+            let stay = |&most: &u64| Stay {
+                place: 1,
+                came: 0,
+                bounds: (0, most),
+                least: 0,
+                most,
+                until: most,
+            };
+            most.iter().map(stay).collect()
+        };
+        assert_eq!(length_of(0.5, &stays(&[100, 10, 100, 100])), 49);
+        assert_eq!(length_of(1.0, &stays(&[100, 10])), 95 + 5);
+        assert_eq!(length_of(0.5, &[]), 0);
+    }
+
+    #[test]
+    fn private_pages_are_left_alone() {
+        let mut known = known([(7, vec![(10, What::Touched), (20, What::Faulted)])]);
+        let before = known.clone();
+        Departures::new(shared(7), SHIFT, &known).add(0.0, |_| Vec::new(), &mut known);
+        assert_eq!(known, before);
+    }
+
+    #[test]
+    fn what_left_between_two_scans_was_touched_with_its_neighbours() {
+        let known = known((0..5).map(|page| (page, vec![(50 + page, What::Faulted)])));
+        let mut departures = Departures::new(shared(9), SHIFT, &known);
+        let new = [key(1, 0), key(1, 2), key(1, 8)];
+        assert_eq!(
+            departures.unseen_among(&new, 51),
+            [2, 3, 4].map(|page| key(1, page))
+        );
+        assert_eq!(departures.unseen_among(&new, 51), [0; 0], "once");
+        let mut known = known;
+        departures.add(0.0, |_| Vec::new(), &mut known);
+        assert_eq!(known[&key(1, 1)][0], (50, What::Touched));
+    }
+}
