@@ -69,6 +69,13 @@ impl Counts {
         is_told.then(|| (written as f64 / self.evictions as f64).min(1.0))
     }
 
+    /// Pages that left memory, as far as that is known: not where some were read back that nobody saw leave. So it is with shared
+    /// memory, whose evictions the kernel lays to nobody.
+    pub fn known_evictions(&self) -> Option<u64> {
+        let left = self.evictions > 0 || self.swap_ins == self.swap_cache_hits;
+        left.then_some(self.evictions)
+    }
+
     /// The same without swap-ins.
     pub(crate) fn but_swap_ins(self) -> Self {
         Self {
@@ -129,6 +136,23 @@ impl<'counts> Sum<&'counts Counts> for Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_came_back_had_left() {
+        let evictions = |swap_ins, swap_cache_hits, evictions| {
+            let counts = Counts {
+                swap_ins,
+                swap_cache_hits,
+                evictions,
+                ..Counts::default()
+            };
+            counts.known_evictions()
+        };
+        assert_eq!(evictions(0, 0, 0), Some(0));
+        assert_eq!(evictions(3, 0, 7), Some(7));
+        assert_eq!(evictions(3, 3, 0), Some(0), "they were unmapped only");
+        assert_eq!(evictions(3, 2, 0), None);
+    }
 
     #[test]
     fn what_was_written_is_a_share_of_what_left() {

@@ -137,11 +137,27 @@ fn shared_memory_that_goes_to_swap_is_not_dropped() {
     let options = "--memory 32M --swap zram --swap-size 128M";
     record(folder.path(), options, "./family shared").expect_code(0);
     machine.assert_restored();
-    let summary = report(folder.path())["summary"].clone();
+    let report = report(folder.path());
+    let summary = &report["summary"];
     let count = |name: &str| summary[name].as_u64().expect("a count");
     // 48 MiB in turns: 16 MiB cannot stay, each time.
     assert!(count("shared_pages_gone") > 16 << 8, "{summary:#}");
     assert!(count("dropped_without_write") < 1024, "{summary:#}");
+    // The third and the fourth turn bring that back.
+    let memory = &report["objects"][0];
+    assert_eq!(memory["function"], "shared", "{memory:#}");
+    let swap_ins = memory["swap_ins"].as_u64().expect("a count");
+    assert!(swap_ins > 2 * (16 << 8), "{memory:#}");
+    let pages_read = &report["reconciliation"]["pages_read"];
+    let [recorded, kernel] = ["recorded", "kernel"].map(|side| pages_read[side].as_u64());
+    let (recorded, kernel) = recorded.zip(kernel).expect("both count");
+    assert!(recorded.abs_diff(kernel) * 100 <= kernel, "{pages_read:#}");
+    assert!(
+        memory["stall_ns"].as_u64() > Some(swap_ins * 500),
+        "{memory:#}"
+    );
+    assert_eq!(memory["evictions"], Value::Null, "{memory:#}");
+    assert_eq!(memory["touched_at"]["function"], "shared", "{memory:#}");
 }
 
 /// What nobody recorded in this folder, of a program that knows its pages.

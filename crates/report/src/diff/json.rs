@@ -125,7 +125,7 @@ fn object_side(object: &Object, findings: &Findings) -> ObjectSide {
         swap_ins: findings
             .swap_ins_observed()
             .then_some(object.counts.swap_ins),
-        evictions: seen(object.counts.evictions),
+        evictions: object.counts.known_evictions().and_then(seen),
         stall_ns: seen(object.counts.stall_ns),
         pattern: object.pattern.map(Pattern::name),
     }

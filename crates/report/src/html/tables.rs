@@ -176,7 +176,7 @@ pub(super) fn objects(findings: &Findings) -> String {
             Cell::number(stall.then_some(counts.stall_ns), duration),
             Cell::share(share),
             Cell::number(swap_ins.then_some(counts.swap_ins), count),
-            Cell::number(stall.then_some(counts.evictions), count),
+            Cell::number(counts.known_evictions().filter(|_| stall), count),
             Cell::number(object.bytes, bytes),
             Cell {
                 text: needs(object, findings),

@@ -101,7 +101,7 @@ impl<'a> JsonObject<'a> {
             sampled: object.sampled,
             swap_ins: swap_in(object.counts.swap_ins),
             swap_cache_hits: seen(object.counts.swap_cache_hits),
-            evictions: seen(object.counts.evictions),
+            evictions: object.counts.known_evictions().and_then(seen),
             pages_written: seen(object.counts.pages_written),
             zero_filled: zeros.then_some(object.counts.zero_filled),
             write_share: findings.write_share(&object.counts),

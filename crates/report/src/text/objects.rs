@@ -29,7 +29,10 @@ const COLUMNS: &[Column] = &[
         let share = object.resident_share;
         share.map_or("?".to_owned(), |share| format!("{:.0} %", 100.0 * share))
     }),
-    ("evictions", |object, _| count(object.counts.evictions)),
+    ("evictions", |object, _| {
+        let known = object.counts.known_evictions();
+        known.map_or("?".to_owned(), count)
+    }),
 ];
 
 /// The memory that would have avoided an object's stall: all of it, or without a limit what is missing.

@@ -46,8 +46,8 @@ pub(crate) fn remarks(text: &mut String, findings: &Findings, style: Style) {
     if findings.shared_pages_gone.is_some_and(|gone| gone > 0) {
         let _ = writeln!(
             text,
-            "This program's shared memory (tmpfs, System V, memfd) may have been in swap: that is seen in no page table, so \
-             its swap-ins are among the major faults of files, and its evictions are nobody's."
+            "Of this program's shared memory (tmpfs, System V, memfd) swap-ins are told, but not what found its page still in the \
+             swap cache, nor evictions: the kernel lays them to nobody."
         );
     }
     attribution::remarks(text, findings, style);
@@ -147,7 +147,7 @@ fn need(text: &mut String, findings: &Findings) {
         if need.known_swap_ins + need.unknown_swap_ins > 0 && findings.faults_observed() {
             let _ = writeln!(
                 text,
-                "How much memory would avoid it cannot be told: most pages left memory before the recording saw them."
+                "How much memory would avoid it cannot be told: the recording did not see most pages leave memory."
             );
         }
         return;
