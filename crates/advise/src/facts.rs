@@ -99,6 +99,8 @@ pub(crate) struct ObjectFacts {
     pub(crate) is_one_block: bool,
     /// The share of its pages that were written while they were in memory, as looks at them tell; `None`: nobody looked, or at too few.
     pub(crate) seen_written: Option<f64>,
+    /// It came back though nobody saw it leave, as shared memory does.
+    pub(crate) left_unseen: bool,
     /// Which parts of it are accessed most; `None`: that was not looked at.
     pub(crate) heat: Option<Heat>,
 }
@@ -159,6 +161,7 @@ impl ObjectFacts {
             // What lies where in the heap is another thing in another run.
             is_one_block: subject.objects.len() == 1 && most_alive <= 1 && !is_heap,
             seen_written: subject.counts().write_share(true),
+            left_unseen: subject.counts().known_evictions().is_none(),
             heat: None,
         }
     }

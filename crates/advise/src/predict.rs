@@ -270,6 +270,7 @@ mod tests {
             pass_bytes: 0,
             is_one_block: true,
             seen_written: None,
+            left_unseen: false,
             heat: None,
         };
         let run = RunFacts {

@@ -369,12 +369,19 @@ impl Budget {
                 bytes_text(run)
             )));
         }
+        if !self.swap_is_memory {
+            return None;
+        }
         let is_written = object
             .seen_written
             .is_some_and(|share| share >= OFTEN_WRITTEN);
-        (self.swap_is_memory && is_written).then(|| NotAhead {
-            why: "many of its pages are written while they are in memory: to drop these behind the sweep takes longer than is gained"
-                .to_owned(),
+        let what = match (object.left_unseen, is_written) {
+            (true, _) => "it is shared memory, of which each page is written anew when it leaves",
+            (false, true) => "many of its pages are written while they are in memory",
+            (false, false) => return None,
+        };
+        Some(NotAhead {
+            why: format!("{what}: to drop these behind the sweep takes longer than is gained"),
             is_followed: self.has_others,
         })
     }

@@ -30,6 +30,7 @@ fn object(name: &str, mib: u64, stall_ms: u64, returns: f64, pattern: Pattern) -
         pass_bytes: 0,
         is_one_block: true,
         seen_written: None,
+        left_unseen: false,
         heat: None,
     }
 }
@@ -267,6 +268,30 @@ fn what_is_often_written_is_not_dropped_behind_its_sweep_where_swap_is_memory() 
     };
     let choices = choose(&objects, &on_a_disk, 256 * MIB, Manner::Careful);
     assert!(matches!(choices[0].action, Action::Stream { .. }));
+}
+
+#[test]
+fn shared_memory_is_not_dropped_behind_its_sweep_where_swap_is_memory() {
+    let shared = ObjectFacts {
+        left_unseen: true,
+        ..object("buffers", 512, 900, 3.0, Pattern::Loop)
+    };
+    let objects = [shared];
+    let run = run(&objects, 1000);
+    let chosen = choose(&objects, &run, 256 * MIB, Manner::Careful);
+    assert!(
+        matches!(chosen[0].action, Action::Lock { .. }),
+        "{chosen:?}"
+    );
+    let on_disk = RunFacts {
+        swap_is_memory: false,
+        ..run
+    };
+    let chosen = choose(&objects, &on_disk, 256 * MIB, Manner::Careful);
+    assert!(
+        matches!(chosen[0].action, Action::Stream { .. }),
+        "{chosen:?}"
+    );
 }
 
 #[test]
