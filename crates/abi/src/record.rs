@@ -40,7 +40,7 @@ pub enum AllocationKind {
     Realloc = 3,
     /// `memalign`, `posix_memalign`, `aligned_alloc`, `valloc`, `pvalloc`.
     Aligned = 4,
-    /// An anonymous `mmap`.
+    /// An `mmap` of no disk's file, or `shmat`.
     Mmap = 5,
     /// `sbrk` or `brk`, called by the program itself.
     Brk = 6,

@@ -5,7 +5,7 @@
 //! calls that it names (`file_io`, `streams`, `descriptors`). Where a recorder wants it, the same hooks tell of calls on files
 //! (`file_calls`).
 //!
-//! Hooks are thin (`allocator`, `mapping`, `heap_end`); which blocks are recorded is decided in `blocks`, by the recorder's
+//! Hooks are thin (`allocator`, `mapping`, `shared_memory`, `heap_end`); which blocks are recorded is decided in `blocks`, by the recorder's
 //! `settings` and by how fast it allocates (`pace`), and how in `stream`.
 
 pub mod allocator;
@@ -22,5 +22,6 @@ mod pace;
 mod plan;
 pub mod sandbox;
 mod settings;
+pub mod shared_memory;
 mod stream;
 pub mod streams;

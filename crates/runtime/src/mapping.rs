@@ -1,5 +1,5 @@
-//! `mmap` and its family: the program's own anonymous mappings. (The allocator's and the linker's calls do not
-//! come this way; file mappings are known from the list of mappings.)
+//! `mmap` and its family: the program's own mappings of memory, anonymous or shared. (The allocator's and the linker's calls do not
+//! come this way; mappings of files are known from the list of mappings.)
 
 use std::ffi::c_void;
 
@@ -12,6 +12,7 @@ use crate::plan;
 use crate::plan::Hook;
 use crate::plan::Leaving;
 use crate::settings::is_large;
+use crate::shared_memory::is_shared_memory;
 use crate::stream::Made;
 use crate::stream::allocated;
 use crate::stream::moved;
@@ -49,11 +50,12 @@ impl Request {
 
     fn hook(&self) -> Hook {
         let special = libc::MAP_STACK | libc::MAP_GROWSDOWN | libc::MAP_HUGETLB;
-        let is_ordinary = self.flags & special == 0 && self.protection & libc::PROT_WRITE != 0;
-        if !is_ordinary {
+        if self.flags & special != 0 {
             Hook::SpecialMapping
-        } else if self.flags & libc::MAP_PRIVATE == 0 {
+        } else if self.flags & libc::MAP_TYPE != libc::MAP_PRIVATE {
             Hook::SharedMemory
+        } else if self.protection & libc::PROT_WRITE == 0 {
+            Hook::SpecialMapping
         } else if self.flags & libc::MAP_NORESERVE != 0 {
             Hook::Reservation
         } else {
@@ -82,7 +84,9 @@ unsafe fn map(request: Request, registers: Registers) -> *mut c_void {
     if request.flags & libc::MAP_ANONYMOUS == 0 {
         // Memory that went without our being told is a file's now.
         plan::not_fresh(result as usize, request.bytes, false);
-        return result;
+        if !is_shared_memory(request.file, request.bytes, request.flags) {
+            return result;
+        }
     }
     if is_large(request.bytes) {
         let made = Made {

@@ -89,6 +89,7 @@ const C_FUNCTIONS: &[&str] = &[
     "mmap",
     "mmap64",
     "mremap",
+    "shmat",
     "brk",
     "sbrk",
     "_int_malloc",

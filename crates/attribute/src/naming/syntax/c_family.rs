@@ -34,6 +34,7 @@ const ALLOCATING_FUNCTIONS: &[&str] = &[
     "mmap",
     "mmap64",
     "mremap",
+    "shmat",
     "memalign",
     "posix_memalign",
     "strdup",
