@@ -1,9 +1,10 @@
 //! When pages of shared memory left memory. No recording tells of that, as the kernel has forgotten whose a page was by the time it
 //! says that it goes; but a page that comes back had left, and scans see which are there.
 //!
-//! Time is counted in pages that came, each of which drives one out where memory is full. Pages that are side by side are taken to stay
-//! equally long each time, for so long that they are in memory for that share of the time in which scans saw them there: what is used
-//! often stays for long, whatever time passes until it comes back again.
+//! Time is counted in pages that came, each of which drives one out where memory is full. Pages are taken to stay equally long each time,
+//! for so long that they are in memory for that share of the time in which scans saw them there. Regions that scans saw there more often
+//! or less than others, by more than chance, have a time of their own: what is used often stays for long, whatever time passes until it
+//! comes back again.
 
 use std::collections::BTreeSet;
 use std::collections::HashMap;
@@ -25,6 +26,8 @@ struct Absence {
 /// Pages of a region, which are told of together.
 const REGION_SHIFT: u32 = 9;
 const REGION_WORDS: usize = 1 << (REGION_SHIFT - 6);
+/// A region that differs from others by so many standard deviations differs not by chance.
+const BY_CHANCE: f64 = 2.0;
 /// A page that came back was away for this part of the time since it last came at least.
 const LEAST_AWAY: u64 = 20;
 
@@ -57,21 +60,24 @@ impl Arrivals {
 /// A page came, and left after so many others had come, as far as that is known.
 #[derive(Clone, Copy, Debug)]
 struct Stay {
-    /// Where that it left is to stand among what is known of the page.
-    place: usize,
+    /// Where that it left is to stand among what is known of the page; `None`: it did not.
+    place: Option<usize>,
     /// How many came before it.
     came: u64,
     /// Between these times it left, in ns.
     bounds: (u64, u64),
     least: u64,
     most: u64,
-    /// Until it came back, if it did.
+    /// Until it came back, or until the end.
     until: u64,
 }
 
 impl Stay {
     /// How long it is, if pages stay so long.
     fn clamp(&self, length: u64) -> u64 {
+        if self.place.is_none() {
+            return self.until;
+        }
         let most = self.most - self.most / LEAST_AWAY;
         length.min(most).clamp(self.least, self.most)
     }
@@ -94,6 +100,8 @@ struct Presence {
     /// Of how many pages that had been touched scans saw how many, all added up.
     seen: u64,
     looked_for: u64,
+    /// Scans since one saw a page of it.
+    scans: u64,
 }
 
 impl Presence {
@@ -114,9 +122,30 @@ impl Presence {
                 .map(|word| u64::from(word.count_ones()))
                 .sum::<u64>()
         };
+        let ever = count(&self.ever);
         self.seen += count(&self.here);
-        self.looked_for += count(&self.ever);
+        self.looked_for += ever;
+        self.scans += u64::from(ever > 0);
     }
+
+    /// Whether scans saw it there more often than such a share of times, or less, by more than chance: its pages come and go together.
+    fn differs_from(&self, share: f64) -> bool {
+        let Some(own) = share_of([self]) else {
+            return false;
+        };
+        let deviation = (share * (1.0 - share) / self.scans as f64).sqrt();
+        (own - share).abs() > BY_CHANCE * deviation
+    }
+}
+
+/// Of the time, that pages of these regions were there; `None`: no scan tells.
+fn share_of<'a>(regions: impl IntoIterator<Item = &'a Presence>) -> Option<f64> {
+    let all = regions
+        .into_iter()
+        .fold((0, 0), |(seen, looked_for), region| {
+            (seen + region.seen, looked_for + region.looked_for)
+        });
+    (all.1 > 0).then(|| all.0 as f64 / all.1 as f64)
 }
 
 pub(crate) struct Departures {
@@ -207,36 +236,47 @@ impl Departures {
             .into_iter()
             .map(|space| (space, scans(space)))
             .collect();
-        let mut stays: HashMap<u64, Vec<Stay>, RandomState> = HashMap::default();
+        let (share, own_shares) = self.shares(share);
+        // Regions that do not differ from others have one time together.
+        let group =
+            |key: u64| Some(key >> REGION_SHIFT).filter(|region| own_shares.contains_key(region));
+        let mut stays: HashMap<Option<u64>, Vec<Stay>, RandomState> = HashMap::default();
         for (&key, moments) in known.iter().filter(shared) {
-            let of_region = stays.entry(key >> REGION_SHIFT).or_default();
-            of_region.extend(self.stays(key, moments, &scans, &arrivals));
+            let of_group = stays.entry(group(key)).or_default();
+            of_group.extend(self.stays(key, moments, &scans, &arrivals));
         }
-        let lengths: HashMap<u64, u64, RandomState> = stays
-            .into_iter()
-            .map(|(region, stays)| (region, length_of(self.share_of(region, share), &stays)))
-            .collect();
-        for (&key, moments) in known.iter_mut() {
-            let Some(&length) = lengths
-                .get(&(key >> REGION_SHIFT))
-                .filter(|_| self.is_shared(key))
-            else {
-                continue;
-            };
+        let length = |(group, stays): (Option<u64>, Vec<Stay>)| {
+            let own = group.and_then(|region| own_shares.get(&region));
+            (group, length_of(*own.unwrap_or(&share), &stays))
+        };
+        let lengths: HashMap<Option<u64>, u64, RandomState> =
+            stays.into_iter().map(length).collect();
+        for (&key, moments) in known.iter_mut().filter(|(key, _)| self.is_shared(**key)) {
+            let length = lengths.get(&group(key)).copied().unwrap_or(0);
             let stays: Vec<Stay> = self.stays(key, moments, &scans, &arrivals).collect();
             for stay in stays.into_iter().rev() {
-                moments.insert(stay.place, (stay.end(length, &arrivals), What::Evicted));
+                if let Some(place) = stay.place {
+                    moments.insert(place, (stay.end(length, &arrivals), What::Evicted));
+                }
             }
         }
     }
 
-    /// Of the time, that a page of this region is there.
-    fn share_of(&self, region: u64, otherwise: f64) -> f64 {
-        let seen = self.regions.get(&region).filter(|it| it.looked_for > 0);
-        seen.map_or(otherwise, |it| it.seen as f64 / it.looked_for as f64)
+    /// Of the time, that a page is there, and that one is of a region that differs from the others; `otherwise`: where no scan tells.
+    fn shares(&self, otherwise: f64) -> (f64, HashMap<u64, f64, RandomState>) {
+        let all = share_of(self.regions.values()).unwrap_or(otherwise);
+        let (different, alike): (Vec<_>, Vec<_>) = self
+            .regions
+            .iter()
+            .partition(|(_, region)| region.differs_from(all));
+        let own = different
+            .into_iter()
+            .filter_map(|(&number, region)| Some((number, share_of([region])?)));
+        let alike = share_of(alike.into_iter().map(|(_, region)| region));
+        (alike.unwrap_or(all), own.collect())
     }
 
-    /// All stays of a page that ended while it was there.
+    /// All stays of a page.
     fn stays<'a>(
         &'a self,
         key: u64,
@@ -253,20 +293,17 @@ impl Departures {
             if what == What::Gone {
                 return None;
             }
-            let bounds = bounds(came, next, then, absences, scans)?;
+            let known = bounds(came, next, then, absences, scans);
             let came = arrivals.before(came);
             let until = |at: u64| arrivals.before(at) - came;
+            let bounds = known.unwrap_or((next, next));
             Some(Stay {
-                place: place + 1,
+                place: known.map(|_| place + 1),
                 came,
                 bounds,
                 least: until(bounds.0),
                 most: until(bounds.1),
-                until: if next == u64::MAX {
-                    until(bounds.1)
-                } else {
-                    until(next)
-                },
+                until: until(next),
             })
         })
     }
@@ -395,7 +432,7 @@ mod tests {
             )
         };
         // One region is seen in nine scans of ten, the other in one. A private page comes at each time, so that times are counts.
-        let private = (0..2000).map(|at| (at, What::Faulted)).collect();
+        let private = (0..850).map(|at| (at, What::Faulted)).collect();
         let mut known = known([loops(0, 100), loops(600, 100), (5000, private)]);
         let mut departures = Departures::new(shared(1024), SHIFT, &known);
         for scan in 0..10 {
@@ -411,14 +448,14 @@ mod tests {
             left - from
         };
         assert!((85..=95).contains(&left(0, 200)), "{}", left(0, 200));
-        assert!((5..=15).contains(&left(600, 800)), "{}", left(600, 800));
+        assert!((3..=15).contains(&left(600, 800)), "{}", left(600, 800));
     }
 
     #[test]
     fn short_times_until_a_page_comes_back_count_as_they_are() {
         let stays = |most: &[u64]| -> Vec<Stay> {
             let stay = |&most: &u64| Stay {
-                place: 1,
+                place: Some(1),
                 came: 0,
                 bounds: (0, most),
                 least: 0,
