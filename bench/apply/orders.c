@@ -1,7 +1,9 @@
-/* Ways through memory that are in order only from afar, and of memory that others filled, one for each word. As in shapes.c, each has
+/* Ways through memory that are in order only from afar, and of memory that others filled or share, one for each word. As in shapes.c, each has
  * MIB MiB (192) in all, does the same work in each run, and prints a checksum. */
 
 #include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -227,9 +229,35 @@ static uint64_t children(size_t count) {
     return by_children(words, count, CHILDREN);
 }
 
+static uint64_t *allocate_shared(size_t count) {
+    uint64_t *words = mmap(NULL, count * sizeof *words, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (words == MAP_FAILED) {
+        exit(1);
+    }
+    return words;
+}
+
+/* What a server's processes have in common: passed through by one, and by two of them at a time. */
+static uint64_t shared(size_t count) {
+    uint64_t *buffers = allocate_shared(count);
+    fill(buffers, count);
+    uint64_t sum = 0;
+    for (int round = 0; round < 5; round++) {
+        sum += sweep(buffers, count);
+    }
+    return sum;
+}
+
+static uint64_t shared_children(size_t count) {
+    uint64_t *buffers = allocate_shared(count);
+    fill(buffers, count);
+    return by_children(buffers, count, CHILDREN);
+}
+
 static const struct shape ORDERS[] = {
     {"bands", bands},           {"mesh", mesh},   {"half", half},         {"chunks", chunks},
     {"work-queue", work_queue}, {"child", child}, {"children", children}, {"ways-back", ways_back},
+    {"shared", shared},         {"shared-children", shared_children},
 };
 
 int main(int count, char **values) {

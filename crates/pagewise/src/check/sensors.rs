@@ -81,7 +81,7 @@ fn faults(bpf: &Bpf) -> Item {
         let zeros = if layout.page_structs.is_some() {
             ""
         } else {
-            "; zero-filled pages count as written"
+            "; zero-filled pages count as written, and swap-ins of shared memory as faults of files"
         };
         format!("BPF reads page tables of {levels} levels {reading}{zeros}")
     })
