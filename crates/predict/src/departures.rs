@@ -16,13 +16,6 @@ use crate::history::Known;
 use crate::history::What;
 use crate::history::parts;
 
-/// A page was there when a scan began, and gone when the next one saw its place.
-#[derive(Clone, Copy, Debug)]
-struct Absence {
-    since: u64,
-    seen: u64,
-}
-
 /// Pages of a region, which are told of together.
 const REGION_SHIFT: u32 = 9;
 const REGION_WORDS: usize = 1 << (REGION_SHIFT - 6);
@@ -30,6 +23,13 @@ const REGION_WORDS: usize = 1 << (REGION_SHIFT - 6);
 const BY_CHANCE: f64 = 2.0;
 /// A page that came back was away for this part of the time since it last came at least.
 const LEAST_AWAY: u64 = 20;
+
+/// A page was there when a scan began, and gone when the next one saw its place.
+#[derive(Clone, Copy, Debug)]
+struct Absence {
+    since: u64,
+    seen: u64,
+}
 
 /// When pages came, in ns, ascending.
 struct Arrivals(Vec<u64>);
@@ -219,15 +219,17 @@ impl Departures {
             .filter(|&&(_, at)| at > since)
             .map(|&(key, _)| key)
             .collect();
-        let found_set = &found;
         self.unseen
-            .retain(|(key, _)| found_set.binary_search(key).is_err());
+            .retain(|(key, _)| found.binary_search(key).is_err());
         found
     }
 
     /// Adds when they left to what is `known` of pages. `share`: of the time, that a page of which no scan tells is there; `scans`: when
     /// those of an address space began, ascending.
     pub(crate) fn add(mut self, share: f64, scans: impl Fn(u32) -> Vec<u64>, known: &mut Known) {
+        if !known.keys().any(|&key| self.is_shared(key)) {
+            return;
+        }
         self.touch_unseen(known);
         let arrivals = Arrivals::of(known);
         let shared = |(key, _): &(&u64, _)| self.is_shared(**key);

@@ -28,7 +28,7 @@ impl SharedMemory {
     pub fn read(trace: &Trace) -> Result<Self, TraceError> {
         let mut ranges: HashMap<u32, Vec<(u64, u64)>> = HashMap::new();
         for mapping in trace.mappings()? {
-            if is_shared_memory(&mapping.path) {
+            if Self::has_path(&mapping.path) {
                 let of_space = ranges.entry(mapping.space).or_default();
                 of_space.push((mapping.start, mapping.end));
             }
@@ -37,6 +37,19 @@ impl SharedMemory {
             *of_space = joined(std::mem::take(of_space));
         }
         Ok(Self { ranges })
+    }
+
+    /// Whether a mapping with this path is such memory: by the names that the kernel gives it. A file on another tmpfs than /dev/shm has a name like any other.
+    pub fn has_path(path: &str) -> bool {
+        let in_container = path.strip_prefix("/proc/").and_then(|rest| {
+            let (_, path) = rest.split_once("/root/")?;
+            Some(format!("/{path}"))
+        });
+        let path = in_container.as_deref().unwrap_or(path);
+        path == "/dev/zero"
+            || ["/memfd:", "/SYSV", "/dev/shm/", "[anon_shmem:"]
+                .iter()
+                .any(|beginning| path.starts_with(beginning))
     }
 
     /// How many bytes of this range are shared memory.
@@ -49,19 +62,6 @@ impl SharedMemory {
             .map(|range| range.1.min(end) - range.0.max(start))
             .sum()
     }
-}
-
-/// By the names that the kernel gives it. A file on another tmpfs than /dev/shm has a name like any other.
-fn is_shared_memory(path: &str) -> bool {
-    let in_container = path.strip_prefix("/proc/").and_then(|rest| {
-        let (_, path) = rest.split_once("/root/")?;
-        Some(format!("/{path}"))
-    });
-    let path = in_container.as_deref().unwrap_or(path);
-    path == "/dev/zero"
-        || ["/memfd:", "/SYSV", "/dev/shm/", "[anon_shmem:"]
-            .iter()
-            .any(|beginning| path.starts_with(beginning))
 }
 
 fn joined(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
@@ -91,7 +91,7 @@ mod tests {
             "[anon_shmem:name]",
             "/proc/4711/root/dev/shm/x",
         ] {
-            assert!(is_shared_memory(path), "{path}");
+            assert!(SharedMemory::has_path(path), "{path}");
         }
         for path in [
             "/usr/lib/libc.so.6",
@@ -99,7 +99,7 @@ mod tests {
             "/tmp/dev/shm/x",
             "/dev/null",
         ] {
-            assert!(!is_shared_memory(path), "{path}");
+            assert!(!SharedMemory::has_path(path), "{path}");
         }
     }
 

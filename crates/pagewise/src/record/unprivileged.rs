@@ -19,6 +19,7 @@ use pagewise_collect::residency::State;
 use pagewise_host::family;
 use pagewise_host::process;
 use pagewise_trace as trace;
+use pagewise_trace::SharedMemory;
 use pagewise_trace::TraceError;
 use pagewise_trace::TraceWriter;
 
@@ -48,7 +49,7 @@ struct Space {
 /// Faults that are no swap-ins, or that cannot be told.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
-    /// On pages of files and shared memory.
+    /// On pages of files.
     pub(super) of_files: u64,
     /// Of a process that had gone before its mappings were read, or whose begin was not told.
     pub(super) unclassified: u64,
@@ -60,7 +61,9 @@ enum Backing {
     Anonymous,
     /// A private mapping of a file: a page of it that was written to is the process's own.
     PrivateFile,
-    Shared,
+    SharedFile,
+    /// Of no disk: what is read of it comes from swap.
+    SharedMemory,
 }
 
 impl Unprivileged {
@@ -254,7 +257,7 @@ impl Unprivileged {
         )
     }
 
-    /// A major fault on private memory of no file is a swap-in. On a private mapping of a file it is one only if the page
+    /// A major fault on memory of no file, private or shared, is a swap-in. On a private mapping of a file it is one only if the page
     /// was seen in swap: else the file was read.
     fn is_swap_in(
         &mut self,
@@ -276,8 +279,8 @@ impl Unprivileged {
             found = self.backing(pid, page);
         }
         match found {
-            Some(Backing::Anonymous) => true,
-            Some(Backing::PrivateFile | Backing::Shared) => {
+            Some(Backing::Anonymous | Backing::SharedMemory) => true,
+            Some(Backing::PrivateFile | Backing::SharedFile) => {
                 self.counts.of_files += 1;
                 false
             }
@@ -344,7 +347,10 @@ fn change(
 fn backing(mapping: &Mapping) -> Backing {
     let path = mapping.path.as_deref();
     if mapping.shared {
-        Backing::Shared
+        match path.is_some_and(SharedMemory::has_path) {
+            true => Backing::SharedMemory,
+            false => Backing::SharedFile,
+        }
     } else if path.is_some_and(|path| !path.starts_with('[')) {
         Backing::PrivateFile
     } else {
@@ -386,6 +392,7 @@ mod tests {
 7f0000000000-7f0000100000 rw-p 00000000 00:00 0
 7f0000200000-7f0000300000 rw-s 00000000 00:01 99 /memfd:ring (deleted)
 7f0000400000-7f0000500000 rw-s 00000000 00:01 99 /dev/zero (deleted)
+7f0000600000-7f0000700000 rw-s 00000000 00:1f 99 /var/lib/table
 ";
 
     fn with_maps(pid: u32) -> Unprivileged {
@@ -407,11 +414,12 @@ mod tests {
         assert!(told(0x50_0000, seen(State::Resident)), "the heap");
         assert!(!told(0x40_0000, None), "the file was read");
         assert!(told(0x40_0000, seen(State::Swapped)), "written to before");
-        assert!(!told(0x7f00_0020_0000, None), "shared memory");
-        assert!(!told(0x7f00_0040_0000, seen(State::Absent)));
+        assert!(told(0x7f00_0020_0000, None), "shared memory");
+        assert!(told(0x7f00_0040_0000, seen(State::Absent)));
+        assert!(!told(0x7f00_0060_0000, None), "a file");
         assert!(!told(0x1000, None), "nothing is known to lie there");
         let counts = sensor.counts;
-        assert_eq!((counts.of_files, counts.unclassified), (3, 1));
+        assert_eq!((counts.of_files, counts.unclassified), (2, 1));
     }
 
     #[test]
