@@ -1,10 +1,11 @@
-//! Children that go through what their parent filled. Until one of them writes to it, a page is the same in both; to the model each process has
-//! its own, so that what it says of such a program's memory is of another one.
+//! Children that go through what their parent filled. Until one of them writes to it, a page is the same in both, and of shared memory then,
+//! too; to the model each process has its own, so that what it says of such a program's memory is of another one.
 
 use std::collections::HashMap;
 
 use pagewise_analyze::forked_from;
 use pagewise_trace::EventKind;
+use pagewise_trace::SharedMemory;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
@@ -18,8 +19,12 @@ pub(crate) fn is_inherited(trace: &Trace) -> Result<bool, TraceError> {
         return Ok(false);
     }
     let page_bytes = trace.meta().host.page_bytes.unwrap_or(4096).max(1);
-    // When something first happened to each page of a space.
-    let mut had: HashMap<(u32, u64), u64> = HashMap::new();
+    let mut family = Family {
+        parents,
+        had: HashMap::new(),
+        memory: SharedMemory::read(trace)?,
+        page_bytes,
+    };
     let mut swap_ins: Vec<(u32, u64)> = Vec::new();
     let mut all = 0;
     for event in trace.events()? {
@@ -27,23 +32,40 @@ pub(crate) fn is_inherited(trace: &Trace) -> Result<bool, TraceError> {
         let page = (event.space, event.address / page_bytes);
         let is_swap_in = matches!(event.kind, EventKind::SwapIn | EventKind::SwapCacheHit);
         all += u64::from(is_swap_in);
-        match parents.contains_key(&event.space) {
+        match family.parents.contains_key(&event.space) {
             true if is_swap_in => swap_ins.push(page),
             _ => {
-                let first = had.entry(page).or_insert(event.time_ns);
+                let first = family.had.entry(page).or_insert(event.time_ns);
                 *first = event.time_ns.min(*first);
             }
         }
     }
-    let inherited = swap_ins.iter().filter(|&&(space, page)| {
-        // What the parent makes at the same address after the fork is its own.
-        let had_before = |(ancestor, fork_ns)| {
-            let first = had.get(&(ancestor, page));
-            first.is_some_and(|&first| first <= fork_ns)
-        };
-        ancestors(&parents, space).any(had_before)
-    });
+    let inherited = swap_ins
+        .iter()
+        .filter(|&&(space, page)| family.is_inherited(space, page));
     Ok(inherited.count() as f64 > MUCH * all as f64)
+}
+
+/// What is known of the processes' pages.
+struct Family {
+    parents: HashMap<u32, (u32, u64)>,
+    /// When something first happened to each page of a space.
+    had: HashMap<(u32, u64), u64>,
+    memory: SharedMemory,
+    page_bytes: u64,
+}
+
+impl Family {
+    /// Whether an ancestor had this page before. What the parent makes at the same address after the fork is its own; when shared memory
+    /// leaves, nobody tells.
+    fn is_inherited(&self, space: u32, page: u64) -> bool {
+        let start = page * self.page_bytes;
+        ancestors(&self.parents, space).any(|(ancestor, fork_ns)| {
+            let first = self.had.get(&(ancestor, page));
+            first.is_some_and(|&first| first <= fork_ns)
+                || self.memory.bytes_in(ancestor, start, start + 1) > 0
+        })
+    }
 }
 
 /// From a space to the first that was forked from none: each, and when it was forked from, ns.
@@ -65,5 +87,18 @@ mod tests {
             [(2, 20), (1, 10)]
         );
         assert_eq!(ancestors(&parents, 1).count(), 0);
+    }
+
+    #[test]
+    fn a_child_has_its_parents_shared_memory_too() {
+        let family = Family {
+            parents: HashMap::from([(2, (1, 10))]),
+            had: HashMap::from([((1, 5), 7), ((1, 6), 12)]),
+            memory: SharedMemory::of(1, &[(100 * 4096, 200 * 4096)]),
+            page_bytes: 4096,
+        };
+        let inherited = [5, 6, 7, 99, 100, 199, 200].map(|page| family.is_inherited(2, page));
+        assert_eq!(inherited, [true, false, false, false, true, true, false]);
+        assert!(!family.is_inherited(1, 100), "it is the parent");
     }
 }
