@@ -145,16 +145,16 @@ fn shared_memory_is_locked_where_swap_is_memory() {
         return;
     };
     let folder = tempdir().expect("a folder");
-    compile(folder.path(), "shared.c");
+    compile(folder.path(), "common_memory.c");
     for kind in ["memfd", "system-v", "anonymous"] {
-        let program = format!("./shared {kind} 96 3");
+        let program = format!("./common_memory {kind} 96 3");
         record(folder.path(), &format!("{LIMIT} -f"), &program).expect_code(0);
         let ended = run(folder.path(), &["plan", "--json", "-f"]);
         let plan = ended.expect_code(0).json();
         let rule = &plan["rules"][0];
         assert_eq!(rule["action"], "lock", "{kind}: {plan:#}");
         let target = rule["target"].as_str().expect("a name");
-        assert!(target.starts_with("buffers (shared.c:"), "{target}");
+        assert!(target.starts_with("buffers (common_memory.c:"), "{target}");
         // Nothing fits: each round brings all of it back.
         let swap_ins = plan["curve"][0]["swap_ins"].as_u64().expect("a count");
         assert!(swap_ins > 2 * (96 << 8), "{kind}: {plan:#}");
