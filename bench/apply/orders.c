@@ -2,7 +2,6 @@
  * MIB MiB (192) in all, does the same work in each run, and prints a checksum. */
 
 #include <pthread.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -232,7 +231,8 @@ static uint64_t children(size_t count) {
 static uint64_t *allocate_shared(size_t count) {
     uint64_t *words = mmap(NULL, count * sizeof *words, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (words == MAP_FAILED) {
-        exit(1);
+        perror("mmap");
+        exit(EXIT_FAILURE);
     }
     return words;
 }

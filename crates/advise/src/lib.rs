@@ -528,8 +528,12 @@ fn facts(
     run: &RunFacts,
 ) -> Result<Vec<ObjectFacts>, TraceError> {
     let mut facts: Vec<ObjectFacts> = subjects.iter().map(ObjectFacts::of).collect();
+    // Without that sensor (no root) nothing is seen to leave, private memory neither.
+    let sensor = trace.meta().sensors.get("faults");
+    let sees_evictions = sensor.is_some_and(|state| state == "on");
     for one in &mut facts {
         one.wanted_rate = one.mean_wanted_rate(run.wall_ns, run.page_bytes);
+        one.left_unseen &= sees_evictions;
     }
     let looked_at: Vec<usize> = (0..facts.len())
         .filter(|&at| facts[at].shows_heat())

@@ -39,7 +39,8 @@ impl SharedMemory {
         Ok(Self { ranges })
     }
 
-    /// Whether a mapping with this path is such memory: by the names that the kernel gives it. A file on another tmpfs than /dev/shm has a name like any other.
+    /// Whether a mapping with this path is such memory: by the names that the kernel gives it. A file on another tmpfs than /dev/shm has
+    /// a name like any other.
     pub fn has_path(path: &str) -> bool {
         let in_container = path.strip_prefix("/proc/").and_then(|rest| {
             let (_, path) = rest.split_once("/root/")?;
