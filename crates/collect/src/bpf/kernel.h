@@ -113,8 +113,16 @@ struct inode {
 	struct hlist_head i_dentry;
 	unsigned int i_generation;
 };
+struct xarray {
+	void *xa_head;
+};
+struct xa_node {
+	unsigned char shift;
+	void *slots[1]; /* more in truth */
+};
 struct address_space {
 	struct inode *host;
+	struct xarray i_pages;
 };
 struct file_ra_state {
 	unsigned int ra_pages;

@@ -22,13 +22,16 @@ struct {
 
 // A fault noted by this thread that is still waiting for its page. A note may be stale: no event tells the end of
 // a fault that found its page in the swap cache. Memory is charged before the entry is replaced (mm/memory.c,
-// 6.12, do_swap_page), so while a swap-in reclaims, its entry is still one of swap.
+// 6.12, do_swap_page), so while a swap-in reclaims, its entry is still one of swap, or empty for shared memory.
 static __always_inline bool is_swapping_in(struct task_struct *task, __u64 mm)
 {
 	struct pending *fault = pending_of(task->pid);
 
-	return fault->start && fault->thread == (__u32)task->pid &&
-	       is_swap_entry(page_table_entry(mm, fault->address));
+	if (!fault->start || fault->thread != (__u32)task->pid)
+		return false;
+	__u64 entry = page_table_entry(mm, fault->address);
+
+	return is_swap_entry(entry) || (fault->file && !entry);
 }
 
 static __always_inline int reclaim_begins(__u64 what)

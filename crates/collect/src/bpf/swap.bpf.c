@@ -89,6 +89,7 @@ struct pending {
 	__u64 address;
 	__u64 read_bytes; // what the thread had read from devices before
 	__u64 path;
+	__u64 file; // of shared memory: the struct address_space whose page is in swap, as far as is known; 0: the entry is one of swap
 	__u32 thread;
 	__u32 space;
 	__u32 displaced; // the thread that was here before, in a fault that has not ended; 0: none
@@ -205,20 +206,6 @@ static __always_inline struct pending *pending_of(__u32 thread)
 	return slots[1].thread == thread || slots[0].start ? &slots[1] : &slots[0];
 }
 
-// What the slot held ends here: a fault of the same thread without an event at its end found its page in the swap cache; of
-// another thread's there is no telling.
-static __always_inline void clear_slot(struct cpu_state *cpu, __u32 id, struct pending *fault, __u32 thread)
-{
-	if (!fault->start)
-		return;
-	if (fault->thread == thread) {
-		emit_fault(cpu, id, fault, KIND_SWAP_CACHE_HIT, LATENCY_UNKNOWN);
-	} else {
-		cpu->displaced_faults++;
-		fault->displaced = fault->thread;
-	}
-}
-
 // Whether the fault that ends here lost its slot.
 static __always_inline bool was_displaced(__u32 thread)
 {
@@ -259,6 +246,24 @@ static __always_inline __u64 pages_read_for(struct task_struct *task, struct pen
 #include "shared_memory.h"
 #include "write_looks.h"
 
+// What the slot held ends here: a fault of the same thread without an event at its end found its page in the swap cache; of
+// another thread's there is no telling.
+static __always_inline void clear_slot(struct cpu_state *cpu, __u32 id, struct pending *fault, struct task_struct *task)
+{
+	__u32 thread = task->pid;
+
+	if (!fault->start)
+		return;
+	if (fault->thread == thread) {
+		if (fault->file && !may_have_been_shared_memory(task, fault))
+			return;
+		emit_fault(cpu, id, fault, KIND_SWAP_CACHE_HIT, LATENCY_UNKNOWN);
+	} else {
+		cpu->displaced_faults++;
+		fault->displaced = fault->thread;
+	}
+}
+
 /* `regs`: of the faulting program, NULL if it faulted inside a system call. */
 static __always_inline int fault_begins(unsigned long address, struct pt_regs *regs)
 {
@@ -270,15 +275,21 @@ static __always_inline int fault_begins(unsigned long address, struct pt_regs *r
 
 	if (!space)
 		return 0;
-	__u64 entry = page_table_entry((__u64)task->mm, address);
-	if (!is_swap_entry(entry)) {
-		if (!entry && totals.shared_memory_swaps)
-			empty_entry_fault_begins(cpu, task, address);
+	__u64 entry = page_table_entry((__u64)task->mm, address), file = 0;
+	if (!is_swap_entry(entry) && (entry || !totals.shared_memory_swaps))
 		return 0;
+	struct pending *fault = pending_of(task->pid);
+	if (!entry) {
+		file = file_of_swapped_page((__u64)task->mm, address);
+		if (!file) {
+			if (fault->file)
+				clear_slot(cpu, id, fault, task);
+			empty_entry_fault_begins(cpu, task, address);
+			return 0;
+		}
 	}
 
-	struct pending *fault = pending_of(task->pid);
-	clear_slot(cpu, id, fault, task->pid);
+	clear_slot(cpu, id, fault, task);
 	if (id >= config.rings) { // nobody would tell that it ends
 		cpu->lost++;
 		fault->start = 0;
@@ -287,6 +298,7 @@ static __always_inline int fault_begins(unsigned long address, struct pt_regs *r
 	fault->thread = task->pid;
 	fault->space = space;
 	fault->address = address;
+	fault->file = file;
 	fault->read_bytes = bytes_read(task);
 	if (config.call_paths) {
 		// Inside a system call what counts is the program's path into it.
@@ -326,7 +338,8 @@ int fault_ends(struct bpf_perf_event_data *event)
 
 	if (!cpu)
 		return 0;
-	if (fault->start && fault->address == event->addr && fault->thread == (__u32)task->pid) {
+	if (fault->start && fault->address == event->addr && fault->thread == (__u32)task->pid &&
+	    (!fault->file || was_shared_memory(task, fault))) {
 		emit_fault(cpu, id, fault, KIND_SWAP_IN, latency_of(fault->start, now(cpu)));
 		if (!config.swap_is_slow)
 			cpu->pages_read += pages_read_for(task, fault);
