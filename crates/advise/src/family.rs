@@ -1,13 +1,13 @@
-//! Children that go through what their parent filled. Until one of them writes to it, a page is the same in both, and of shared memory then,
-//! too; to the model each process has its own, so that what it says of such a program's memory is of another one.
+//! Children that go through what their parent filled. Until one of them writes to it, a page is the same in both; to the model each process
+//! has its own, but for shared memory, so that what it says of such a program's memory is of another one.
 
 use std::collections::HashMap;
 
-use pagewise_analyze::forked_from;
 use pagewise_trace::EventKind;
 use pagewise_trace::SharedMemory;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
+use pagewise_trace::forked_from;
 
 /// So large a part of the swap-ins is too much to simulate the rest.
 const MUCH: f64 = 0.1;
@@ -56,14 +56,15 @@ struct Family {
 }
 
 impl Family {
-    /// Whether an ancestor had this page before. What the parent makes at the same address after the fork is its own; when shared memory
-    /// leaves, nobody tells.
+    /// Whether an ancestor had this page before, of memory that is not shared for good: what is shared counts to one of them
+    /// ([`SharedMemory::home`]). What the parent makes at the same address after the fork is its own.
     fn is_inherited(&self, space: u32, page: u64) -> bool {
-        let start = page * self.page_bytes;
+        if self.memory.home(space, page * self.page_bytes) != space {
+            return false;
+        }
         ancestors(&self.parents, space).any(|(ancestor, fork_ns)| {
             let first = self.had.get(&(ancestor, page));
             first.is_some_and(|&first| first <= fork_ns)
-                || self.memory.bytes_in(ancestor, start, start + 1) > 0
         })
     }
 }
@@ -90,15 +91,15 @@ mod tests {
     }
 
     #[test]
-    fn a_child_has_its_parents_shared_memory_too() {
+    fn shared_memory_is_no_copy() {
+        let shared = SharedMemory::of(1, &[(100 * 4096, 200 * 4096)]).with_children(&[(2, 1)]);
         let family = Family {
             parents: HashMap::from([(2, (1, 10))]),
-            had: HashMap::from([((1, 5), 7), ((1, 6), 12)]),
-            memory: SharedMemory::of(1, &[(100 * 4096, 200 * 4096)]),
+            had: HashMap::from([((1, 5), 7), ((1, 6), 12), ((1, 100), 7)]),
+            memory: shared,
             page_bytes: 4096,
         };
-        let inherited = [5, 6, 7, 99, 100, 199, 200].map(|page| family.is_inherited(2, page));
-        assert_eq!(inherited, [true, false, false, false, true, true, false]);
-        assert!(!family.is_inherited(1, 100), "it is the parent");
+        let inherited = [5, 6, 7, 100].map(|page| family.is_inherited(2, page));
+        assert_eq!(inherited, [true, false, false, false]);
     }
 }

@@ -16,6 +16,7 @@ use pagewise_analyze::SmallBlocks;
 use pagewise_plan::Action;
 use pagewise_predict::Model;
 use pagewise_predict::Treatment;
+use pagewise_trace::SharedMemory;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
@@ -213,6 +214,7 @@ fn blocks_and_unseen_rounds(
         false => SmallBlocks::BySite,
     };
     let mut attribution = Attribution::read_with(trace, small_blocks)?;
+    let shared = SharedMemory::read(trace)?;
     let page_bytes = attribution.page_bytes();
     let mut known: Vec<Option<usize>> = Vec::new();
     let mut seen: HashMap<(u32, u64), (usize, u64)> = HashMap::new();
@@ -234,7 +236,8 @@ fn blocks_and_unseen_rounds(
             continue;
         };
         let bytes = (page + 1) * page_bytes;
-        let block = seen.entry((event.space, start)).or_insert((object, bytes));
+        let home = shared.home(event.space, event.address);
+        let block = seen.entry((home, start)).or_insert((object, bytes));
         block.1 = block.1.max(bytes);
     }
     let mut blocks: Vec<Block> = seen

@@ -79,7 +79,6 @@ pub use pattern::Pattern;
 pub use pattern::PatternFacts;
 pub use pattern::Phase;
 pub use spaces::SmallBlocks;
-pub use spaces::forked_from;
 pub use sums::ObjectSum;
 pub use sums::sum_by_object;
 pub use swap_in_sample::SampledSwapIn;

@@ -12,7 +12,6 @@ use crate::error::PredictError;
 use crate::history;
 use crate::history::History;
 use crate::history::page_bytes;
-use crate::history::page_shift;
 use crate::looked_rounds::RoundsOfRegions;
 use crate::looks;
 use crate::looks::Hot;
@@ -191,10 +190,10 @@ impl Model {
         let found = sweeps::find(&history, |page| objects.around(page));
         let known = strings::known(&history, &found);
         let looks = trace.accesses()?;
-        let rates = Rates::new(&history, &found, &known, looks, page_shift(trace))?;
+        let rates = Rates::new(&history, &found, &known, looks)?;
         let read_looks = || -> Result<_, PredictError> {
             let (accesses, glances) = (trace.accesses()?, trace.glances()?);
-            Ok(looks::read(accesses, glances, page_shift(trace), &history))
+            Ok(looks::read(accesses, glances, &history))
         };
         let rounds = RoundsOfRegions::find(read_looks)?;
         let hot = Hot::sum(read_looks()?, &rounds)?;

@@ -14,6 +14,7 @@ use pagewise_trace::SharedMemory;
 
 use crate::history::Known;
 use crate::history::What;
+use crate::history::key;
 use crate::history::parts;
 
 /// Pages of a region, which are told of together.
@@ -91,12 +92,16 @@ impl Stay {
     }
 }
 
+/// A bit for each page of a region.
+type Bits = [u64; REGION_WORDS];
+
 /// What scans saw of a region.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 struct Presence {
-    /// A bit for each page that is there, and that ever was.
-    here: [u64; REGION_WORDS],
-    ever: [u64; REGION_WORDS],
+    /// Which pages are there, in the page tables of each address space that has some.
+    here: Vec<(u32, Bits)>,
+    /// Which ever were in any.
+    ever: Bits,
     /// Of how many pages that had been touched scans saw how many, all added up.
     seen: u64,
     looked_for: u64,
@@ -105,25 +110,39 @@ struct Presence {
 }
 
 impl Presence {
-    fn set(&mut self, page: u64, is_here: bool) {
-        let place = page as usize & ((1 << REGION_SHIFT) - 1);
-        let (word, bit) = (place / 64, 1 << (place % 64));
-        self.here[word] &= !bit;
+    fn set(&mut self, space: u32, page: u64, is_here: bool) {
+        let (word, bit) = place(page);
+        let of_space = self.here.iter().position(|&(other, _)| other == space);
+        let of_space = of_space.unwrap_or_else(|| {
+            self.here.push((space, [0; REGION_WORDS]));
+            self.here.len() - 1
+        });
+        let here = &mut self.here[of_space].1;
+        here[word] &= !bit;
         if is_here {
-            self.here[word] |= bit;
+            here[word] |= bit;
             self.ever[word] |= bit;
         }
     }
 
+    /// Whether a page is in the tables of any address space.
+    fn has(&self, page: u64) -> bool {
+        let (word, bit) = place(page);
+        self.here.iter().any(|(_, here)| here[word] & bit != 0)
+    }
+
     fn end_scan(&mut self) {
-        let count = |words: &[u64]| {
-            words
-                .iter()
-                .map(|word| u64::from(word.count_ones()))
-                .sum::<u64>()
+        let count = |words: Bits| {
+            let ones = words.iter().map(|word| u64::from(word.count_ones()));
+            ones.sum::<u64>()
         };
-        let ever = count(&self.ever);
-        self.seen += count(&self.here);
+        let ever = count(self.ever);
+        let here = |word: usize| {
+            self.here
+                .iter()
+                .fold(0, |here, (_, of_space)| here | of_space[word])
+        };
+        self.seen += count(std::array::from_fn(here));
         self.looked_for += ever;
         self.scans += u64::from(ever > 0);
     }
@@ -138,6 +157,12 @@ impl Presence {
     }
 }
 
+/// The word and the bit of a page in its region.
+fn place(page: u64) -> (usize, u64) {
+    let place = page as usize & ((1 << REGION_SHIFT) - 1);
+    (place / 64, 1 << (place % 64))
+}
+
 /// Of the time, that pages of these regions were there; `None`: no scan tells.
 fn share_of<'a>(regions: impl IntoIterator<Item = &'a Presence>) -> Option<f64> {
     let all = regions
@@ -148,8 +173,8 @@ fn share_of<'a>(regions: impl IntoIterator<Item = &'a Presence>) -> Option<f64> 
     (all.1 > 0).then(|| all.0 as f64 / all.1 as f64)
 }
 
-pub(crate) struct Departures {
-    memory: SharedMemory,
+pub(crate) struct Departures<'m> {
+    memory: &'m SharedMemory,
     shift: u32,
     absences: HashMap<u64, Vec<Absence>, RandomState>,
     /// By number.
@@ -158,10 +183,10 @@ pub(crate) struct Departures {
     unseen: Vec<(u64, u64)>,
 }
 
-impl Departures {
+impl<'m> Departures<'m> {
     /// `known`: by events only.
-    pub(crate) fn new(memory: SharedMemory, shift: u32, known: &Known) -> Departures {
-        let mut departures = Departures {
+    pub(crate) fn new(memory: &'m SharedMemory, shift: u32, known: &Known) -> Self {
+        let mut departures = Self {
             memory,
             shift,
             absences: HashMap::default(),
@@ -179,20 +204,35 @@ impl Departures {
 
     pub(crate) fn is_shared(&self, key: u64) -> bool {
         let (space, page) = parts(key);
-        let start = page << self.shift;
-        self.memory.bytes_in(space, start, start + 1) > 0
+        self.memory.has(space, page << self.shift)
     }
 
-    /// A scan saw the place of a page without it, though its mapping is still there; both times are the program's own.
-    pub(crate) fn note_absent(&mut self, key: u64, since: u64, seen: u64) {
-        let of_page = self.absences.entry(key).or_default();
-        of_page.push(Absence { since, seen });
-        self.presence_of(key).set(key, false);
+    /// The key of a page that an address space has.
+    pub(crate) fn key(&self, space: u32, page: u64) -> u64 {
+        key(self.memory.home(space, page << self.shift), page)
     }
 
-    /// A scan saw a page of shared memory.
-    pub(crate) fn note_here(&mut self, key: u64) {
-        self.presence_of(key).set(key, true);
+    /// A scan of an address space saw the place of a page without it, though its mapping is still there; both times are the program's own.
+    /// As long as others have it, it is there.
+    pub(crate) fn note_absent(&mut self, space: u32, key: u64, since: u64, seen: u64) {
+        let presence = self.presence_of(key);
+        presence.set(space, key, false);
+        if !presence.has(key) {
+            let of_page = self.absences.entry(key).or_default();
+            of_page.push(Absence { since, seen });
+        }
+    }
+
+    /// A scan of an address space saw a page of shared memory.
+    pub(crate) fn note_here(&mut self, space: u32, key: u64) {
+        self.presence_of(key).set(space, key, true);
+    }
+
+    /// An address space is no more.
+    pub(crate) fn note_end(&mut self, space: u32) {
+        for presence in self.regions.values_mut() {
+            presence.here.retain(|&(other, _)| other != space);
+        }
     }
 
     fn presence_of(&mut self, key: u64) -> &mut Presence {
@@ -363,7 +403,6 @@ fn bounds(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::key;
 
     const SHIFT: u32 = 12;
 
@@ -387,7 +426,8 @@ mod tests {
             (page, came.into_iter().zip(what).collect())
         });
         let mut known = known(pages);
-        let departures = Departures::new(shared(6), SHIFT, &known);
+        let memory = shared(6);
+        let departures = Departures::new(&memory, SHIFT, &known);
         departures.add(0.5, |_| Vec::new(), &mut known);
         let left = |page| -> Vec<u64> {
             let moments = known[&key(1, page)].iter();
@@ -402,6 +442,7 @@ mod tests {
     fn scans_bound_when_it_left() {
         let page = |moments: &[(u64, What)]| known([(0, moments.to_vec())]);
         let came = [(10, What::Touched), (90, What::Faulted)];
+        let memory = shared(1);
         let left = |departures: Departures, mut known: Known| {
             departures.add(0.0, |_| vec![5, 30, 60], &mut known);
             let moments = known.remove(&key(1, 0)).expect("it is known");
@@ -412,13 +453,36 @@ mod tests {
         };
         // The last scan still saw it.
         let seen = page(&came);
-        assert_eq!(left(Departures::new(shared(1), SHIFT, &seen), seen), [60]);
+        assert_eq!(left(Departures::new(&memory, SHIFT, &seen), seen), [60]);
         // A scan between 30 and 60 did not; after its return it is gone again.
         let gone = page(&came);
-        let mut departures = Departures::new(shared(1), SHIFT, &gone);
-        departures.note_absent(key(1, 0), 30, 62);
-        departures.note_absent(key(1, 0), 80, 120);
+        let mut departures = Departures::new(&memory, SHIFT, &gone);
+        departures.note_absent(1, key(1, 0), 30, 62);
+        departures.note_absent(1, key(1, 0), 80, 120);
         assert_eq!(left(departures, gone), [30, 90]);
+    }
+
+    #[test]
+    fn a_page_is_there_as_long_as_one_process_has_it() {
+        let memory = shared(9).with_children(&[(2, 1)]);
+        let mut departures = Departures::new(&memory, SHIFT, &known([]));
+        let page = departures.key(2, 7);
+        assert_eq!(page, key(1, 7));
+        departures.note_here(1, page);
+        departures.note_here(2, page);
+        departures.end_scan();
+        departures.note_absent(1, page, 10, 20);
+        departures.end_scan();
+        assert!(departures.absences.is_empty());
+        departures.note_absent(2, page, 20, 30);
+        departures.end_scan();
+        assert_eq!(departures.absences[&page].len(), 1);
+        let region = &departures.regions[&(page >> REGION_SHIFT)];
+        assert_eq!((region.seen, region.looked_for), (2, 3));
+        // A child that has ended has nothing.
+        departures.note_here(2, page);
+        departures.note_end(2);
+        assert!(!departures.regions[&(page >> REGION_SHIFT)].has(page));
     }
 
     #[test]
@@ -436,10 +500,11 @@ mod tests {
         // One region is seen in nine scans of ten, the other in one. A private page comes at each time, so that times are counts.
         let private = (0..850).map(|at| (at, What::Faulted)).collect();
         let mut known = known([loops(0, 100), loops(600, 100), (5000, private)]);
-        let mut departures = Departures::new(shared(1024), SHIFT, &known);
+        let memory = shared(1024);
+        let mut departures = Departures::new(&memory, SHIFT, &known);
         for scan in 0..10 {
-            departures.presence_of(key(1, 0)).set(0, scan != 0);
-            departures.presence_of(key(1, 600)).set(600, scan == 0);
+            departures.presence_of(key(1, 0)).set(1, 0, scan != 0);
+            departures.presence_of(key(1, 600)).set(1, 600, scan == 0);
             departures.end_scan();
         }
         departures.add(0.0, |_| Vec::new(), &mut known);
@@ -475,14 +540,15 @@ mod tests {
     fn private_pages_are_left_alone() {
         let mut known = known([(7, vec![(10, What::Touched), (20, What::Faulted)])]);
         let before = known.clone();
-        Departures::new(shared(7), SHIFT, &known).add(0.0, |_| Vec::new(), &mut known);
+        Departures::new(&shared(7), SHIFT, &known).add(0.0, |_| Vec::new(), &mut known);
         assert_eq!(known, before);
     }
 
     #[test]
     fn what_left_between_two_scans_was_touched_with_its_neighbours() {
         let known = known((0..5).map(|page| (page, vec![(50 + page, What::Faulted)])));
-        let mut departures = Departures::new(shared(9), SHIFT, &known);
+        let memory = shared(9);
+        let mut departures = Departures::new(&memory, SHIFT, &known);
         let new = [key(1, 0), key(1, 2), key(1, 8)];
         assert_eq!(
             departures.unseen_among(&new, 51),

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use pagewise_trace::EventKind;
+use pagewise_trace::SharedMemory;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
@@ -46,6 +47,9 @@ pub(crate) struct History {
     /// The end, in the program's own time.
     pub(crate) end: u64,
     pub(crate) swap_ins: u64,
+    /// Of which a page counts to one address space, whoever uses it.
+    shared: SharedMemory,
+    page_shift: u32,
 }
 
 pub(crate) type Known = HashMap<u64, Vec<(u64, What)>, RandomState>;
@@ -53,6 +57,7 @@ pub(crate) type Known = HashMap<u64, Vec<(u64, What)>, RandomState>;
 impl History {
     pub(crate) fn read(trace: &Trace) -> Result<History, TraceError> {
         let shift = page_shift(trace);
+        let shared = SharedMemory::read(trace)?;
         let mut events = Vec::new();
         for event in trace.events()? {
             let event = event?;
@@ -61,7 +66,8 @@ impl History {
                 EventKind::Eviction => What::Evicted,
                 EventKind::PageWritten | EventKind::ZeroFilled => continue,
             };
-            let key = key(event.space, event.address >> shift);
+            let home = shared.home(event.space, event.address);
+            let key = key(home, event.address >> shift);
             events.push((event.time_ns, event.latency_ns.unwrap_or(0), key, what));
         }
         events.sort_by_key(|event| event.0);
@@ -78,12 +84,22 @@ impl History {
             // A fault's access was where the program's own time stood still.
             known.entry(key).or_default().push((clock.own(time), what));
         }
-        let last = scans::add(trace, shift, &clock, &touches, &mut known)?;
+        let last = scans::add(trace, shift, &shared, &clock, &touches, &mut known)?;
         let end = trace
             .meta()
             .end_monotonic_ns
             .map_or(0, |end| clock.own(end));
-        Ok(History::assemble(known, clock, end.max(last), swap_ins))
+        let history = History::assemble(known, clock, end.max(last), swap_ins);
+        Ok(History {
+            shared,
+            page_shift: shift,
+            ..history
+        })
+    }
+
+    /// The key of the page at an address.
+    pub(crate) fn key_at(&self, space: u32, address: u64) -> u64 {
+        key(self.shared.home(space, address), address >> self.page_shift)
     }
 
     /// Whether all addresses from one page to a later one are known pages.
@@ -119,6 +135,8 @@ impl History {
             clock,
             end,
             swap_ins,
+            shared: SharedMemory::default(),
+            page_shift: 12,
         }
     }
 }

@@ -9,7 +9,6 @@ use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
 use crate::history::History;
-use crate::history::key;
 use crate::looked_rounds::RoundsOfRegions;
 use crate::waits::Waits;
 
@@ -134,16 +133,15 @@ pub(crate) struct LookedRates {
     pub(crate) in_rounds: bool,
 }
 
-/// The looks of a recording, in order of time, with the glances before them; pages of `1 << page_shift` bytes.
+/// The looks of a recording, in order of time, with the glances before them.
 pub(crate) fn read(
     rows: impl Iterator<Item = Result<Access, TraceError>>,
     glances: impl Iterator<Item = Result<Glance, TraceError>>,
-    page_shift: u32,
     history: &History,
 ) -> impl Iterator<Item = Result<Look, TraceError>> {
     see(rows, glances).map(move |seen| {
         let (row, look) = seen?;
-        let first = key(row.space, row.address >> page_shift);
+        let first = history.key_at(row.space, row.address);
         let number = |at: u32| {
             let found = history.keys.binary_search(&(first + u64::from(at)));
             found.ok().map(|page| page as u32)
@@ -343,6 +341,7 @@ mod tests {
     use crate::clock::Clock;
     use crate::history::Known;
     use crate::history::What;
+    use crate::history::key;
 
     fn glance(time_ns: u64, address: u64, digit: char) -> Result<Glance, TraceError> {
         Ok(Glance {
@@ -416,7 +415,7 @@ mod tests {
             glance(510, 0, '4'),
         ];
         let looks = [look(400, 300, 0), look(900, 400, 0)];
-        let looks: Vec<Look> = read(looks.into_iter(), glances.into_iter(), 12, &history)
+        let looks: Vec<Look> = read(looks.into_iter(), glances.into_iter(), &history)
             .map(Result::unwrap)
             .collect();
         let first = |after, by| Some(First { after, by });

@@ -4,8 +4,6 @@ use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
 use crate::history::History;
-use crate::history::key;
-use crate::history::page_shift;
 
 /// Smaller ones are not swept by themselves, and there may be very many.
 const LEAST_BYTES: u64 = 128 << 10;
@@ -17,7 +15,6 @@ pub(crate) struct Objects {
 
 impl Objects {
     pub(crate) fn read(trace: &Trace, history: &History) -> Result<Objects, TraceError> {
-        let shift = page_shift(trace);
         let number = |key: u64| history.keys.partition_point(|&other| other < key) as u32;
         let mut ranges = Vec::new();
         for allocation in trace.allocations()? {
@@ -25,9 +22,10 @@ impl Objects {
             if allocation.bytes < LEAST_BYTES {
                 continue;
             }
-            let end = allocation.address.saturating_add(allocation.bytes);
-            let first = number(key(allocation.space, allocation.address >> shift));
-            let after = number(key(allocation.space, end.div_ceil(1 << shift)));
+            let last = allocation.address.saturating_add(allocation.bytes - 1);
+            let key_at = |address| history.key_at(allocation.space, address);
+            let first = number(key_at(allocation.address));
+            let after = number(key_at(last) + 1);
             if first < after {
                 ranges.push((first, after));
             }

@@ -11,7 +11,6 @@ use pagewise_trace::TraceError;
 
 use crate::history::History;
 use crate::history::What;
-use crate::history::key;
 use crate::periods;
 use crate::periods::Rounds;
 use crate::strings::Step;
@@ -44,13 +43,12 @@ pub(crate) struct Rates {
 }
 
 impl Rates {
-    /// `looks`: those at accessed bits, of pages of `1 << page_shift` bytes.
+    /// `looks`: those at accessed bits.
     pub(crate) fn new(
         history: &History,
         sweeps: &Sweeps,
         known: &[Step],
         looks: impl Iterator<Item = Result<Access, TraceError>>,
-        page_shift: u32,
     ) -> Result<Rates, TraceError> {
         let begin = history.moments.first().map_or(0, |moment| moment.at);
         let window = (history.end - begin) / WINDOWS + 1;
@@ -70,7 +68,7 @@ impl Rates {
             whole: Vec::new(),
         };
         rates.count_faults(history, sweeps);
-        rates.count_looks(looks, page_shift, history, known)?;
+        rates.count_looks(looks, history, known)?;
         rates.sum();
         Ok(rates)
     }
@@ -118,7 +116,6 @@ impl Rates {
     fn count_looks(
         &mut self,
         looks: impl Iterator<Item = Result<Access, TraceError>>,
-        shift: u32,
         history: &History,
         steps: &[Step],
     ) -> Result<(), TraceError> {
@@ -133,7 +130,7 @@ impl Rates {
             while let Some(step) = steps.next_if(|step| step.at <= at) {
                 last[step.page as usize] = step.at + 1;
             }
-            let first = key(look.space, look.address >> shift);
+            let first = history.key_at(look.space, look.address);
             let first = history.keys.partition_point(|&key| key < first);
             let Some(&region) = self.regions.get(first) else {
                 continue;

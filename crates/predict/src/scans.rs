@@ -12,7 +12,6 @@ use crate::clock::Clock;
 use crate::departures::Departures;
 use crate::history::Known;
 use crate::history::What;
-use crate::history::key;
 use crate::history::parts;
 use crate::touches::Touches;
 
@@ -21,6 +20,7 @@ use crate::touches::Touches;
 pub(crate) fn add(
     trace: &Trace,
     shift: u32,
+    shared: &SharedMemory,
     clock: &Clock,
     touches: &Touches,
     known: &mut Known,
@@ -29,9 +29,19 @@ pub(crate) fn add(
     let round_of = |row: &Residency| (row.space, rounds.number(row.space, row.time_ns));
     let half = (rounds.resident_bytes >> shift) as usize / 2;
     let mut last = 0;
-    let mut departures = Departures::new(SharedMemory::read(trace)?, shift, known);
+    let mut departures = Departures::new(shared, shift, known);
+    let spaces = trace.spaces()?;
+    let ended = spaces
+        .iter()
+        .filter_map(|space| Some((space.end_ns?, space.space)));
+    let mut ended: Vec<(u64, u32)> = ended.collect();
+    ended.sort_unstable();
+    let mut ended = ended.into_iter().peekable();
     let mut add = |scan: &[Residency]| {
         if let Some(first) = scan.first() {
+            while let Some((_, space)) = ended.next_if(|&(end, _)| end <= first.time_ns) {
+                departures.note_end(space);
+            }
             let since = rounds.before(first.space, first.time_ns);
             let round = Round {
                 clock,
@@ -58,23 +68,51 @@ pub(crate) fn add(
     let share = (rounds.resident_bytes >> shift) as f64 / known.len().max(1) as f64;
     let begins = |space| rounds.own_begins(space, clock);
     departures.add(share.min(1.0), begins, known);
-    let ends = trace.spaces()?.into_iter();
-    let ends = ends.filter_map(|space| Some((space.space, clock.own(space.end_ns?))));
-    end_spaces(&ends.collect(), known);
+    let spaces = spaces.into_iter();
+    let ends = spaces.map(|space| (space.space, space.end_ns.map(|end| clock.own(end))));
+    end_spaces(&ends.collect(), shared, shift, known);
     Ok(last)
 }
 
-/// Pages are no more when their address space has ended, which no scan sees.
-fn end_spaces(ends: &BTreeMap<u32, u64>, known: &mut Known) {
+/// Pages are no more when their address space has ended, which no scan sees; shared memory when all that were forked from it have, too.
+/// `ends`: of each space, `None` of one that outlives the recording.
+fn end_spaces(
+    ends: &BTreeMap<u32, Option<u64>>,
+    shared: &SharedMemory,
+    shift: u32,
+    known: &mut Known,
+) {
+    let families = family_ends(ends, shared);
     for (key, moments) in known {
-        let (space, _) = parts(*key);
-        let Some((&end, &(last, what))) = ends.get(&space).zip(moments.last()) else {
+        let (space, page) = parts(*key);
+        let ends = if shared.has(space, page << shift) {
+            &families
+        } else {
+            ends
+        };
+        let end = ends.get(&space).copied().flatten();
+        let Some((end, &(last, what))) = end.zip(moments.last()) else {
             continue;
         };
         if what != What::Gone {
             moments.push((end.max(last), What::Gone));
         }
     }
+}
+
+/// When each address space and all that were forked from it had ended.
+fn family_ends(
+    ends: &BTreeMap<u32, Option<u64>>,
+    shared: &SharedMemory,
+) -> BTreeMap<u32, Option<u64>> {
+    let mut families = ends.clone();
+    for (&space, &end) in ends {
+        for ancestor in shared.ancestors(space) {
+            let family = families.entry(ancestor).or_insert(end);
+            *family = family.zip(end).map(|(family, end)| family.max(end));
+        }
+    }
+    families
 }
 
 /// What is known of scans as such.
@@ -160,14 +198,16 @@ impl Round<'_> {
         let mut new = Vec::new();
         for row in scan {
             let from = row.address >> shift;
-            let pages = (from..from + (row.bytes >> shift)).map(|page| key(row.space, page));
+            let pages = from..from + (row.bytes >> shift);
+            let pages = pages.map(|page| departures.key(row.space, page));
+            let pages: Vec<u64> = pages.collect();
             match row.state {
-                PageState::Absent => pages.for_each(|key| {
+                PageState::Absent => pages.into_iter().for_each(|key| {
                     let Some(moments) = known.get_mut(&key) else {
                         return;
                     };
                     if row.mapped == Some(true) && departures.is_shared(key) {
-                        departures.note_absent(key, since, now);
+                        departures.note_absent(row.space, key, since, now);
                         return;
                     }
                     let at = moments.partition_point(|&(at, _)| at <= now);
@@ -183,7 +223,7 @@ impl Round<'_> {
                             continue;
                         }
                         if is_file {
-                            departures.note_here(key);
+                            departures.note_here(row.space, key);
                         }
                         if !exists(known.get(&key), since) {
                             new.push(key);
@@ -243,6 +283,7 @@ fn exists(moments: Option<&Vec<(u64, What)>>, since: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::history::key;
 
     #[test]
     fn pages_go_with_their_address_space() {
@@ -254,11 +295,30 @@ mod tests {
         ]
         .into_iter()
         .collect();
-        end_spaces(&BTreeMap::from([(1, 100)]), &mut known);
+        let ends = BTreeMap::from([(1, Some(100)), (2, None)]);
+        end_spaces(&ends, &SharedMemory::default(), 12, &mut known);
         assert_eq!(known[&key(1, 7)][1..], [(100, What::Gone)]);
         assert_eq!(known[&key(1, 8)][1..], [(60, What::Gone)]);
         assert_eq!(known[&key(1, 9)][2..], [(120, What::Gone)]);
         assert_eq!(known[&key(2, 7)].len(), 1);
+    }
+
+    #[test]
+    fn shared_memory_goes_with_the_last_that_has_it() {
+        let shared = SharedMemory::of(1, &[(7 << 12, 8 << 12)]).with_children(&[(2, 1), (3, 2)]);
+        let end_of = |youngest| {
+            let mut known: Known = [7, 8]
+                .map(|page| (key(1, page), vec![(10, What::Touched)]))
+                .into_iter()
+                .collect();
+            let ends = BTreeMap::from([(1, Some(100)), (2, Some(50)), (3, youngest)]);
+            end_spaces(&ends, &shared, 12, &mut known);
+            assert_eq!(known[&key(1, 8)][1..], [(100, What::Gone)], "its own");
+            known[&key(1, 7)].get(1).copied()
+        };
+        assert_eq!(end_of(Some(70)), Some((100, What::Gone)));
+        assert_eq!(end_of(Some(170)), Some((170, What::Gone)));
+        assert_eq!(end_of(None), None);
     }
 
     #[test]

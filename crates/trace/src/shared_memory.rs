@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use crate::error::TraceError;
+use crate::forks::forked_from;
 use crate::trace::Trace;
 
 /// Where each address space had shared memory, sooner or later.
@@ -11,6 +12,8 @@ use crate::trace::Trace;
 pub struct SharedMemory {
     /// Ranges that do not overlap, in order.
     ranges: HashMap<u32, Vec<(u64, u64)>>,
+    /// What each was forked from.
+    parents: HashMap<u32, u32>,
 }
 
 impl SharedMemory {
@@ -18,7 +21,15 @@ impl SharedMemory {
     pub fn of(space: u32, ranges: &[(u64, u64)]) -> Self {
         Self {
             ranges: HashMap::from([(space, joined(ranges.to_vec()))]),
+            parents: HashMap::new(),
         }
+    }
+
+    /// The same, with address spaces that were forked, each with the one it was forked from. They have the mappings of that one.
+    #[must_use]
+    pub fn with_children(mut self, children: &[(u32, u32)]) -> Self {
+        self.parents.extend(children.iter().copied());
+        self
     }
 
     /// From the mappings of a recording.
@@ -36,7 +47,33 @@ impl SharedMemory {
         for of_space in ranges.values_mut() {
             *of_space = joined(std::mem::take(of_space));
         }
-        Ok(Self { ranges })
+        let forked = forked_from(trace)?.into_iter();
+        let parents = forked.map(|(space, (parent, _))| (space, parent));
+        Ok(Self {
+            ranges,
+            parents: parents.collect(),
+        })
+    }
+
+    /// The address space that a page counts to: of shared memory the first that had it there, as what is forked from that has the same
+    /// page; of other memory its own.
+    pub fn home(&self, space: u32, address: u64) -> u32 {
+        if self.ranges.is_empty() {
+            return space;
+        }
+        let is_there = |space: &u32| self.has(*space, address);
+        let first = self.ancestors(space).filter(is_there).last();
+        first.unwrap_or(space)
+    }
+
+    /// The address spaces that this one was forked from, the nearest first.
+    pub fn ancestors(&self, space: u32) -> impl Iterator<Item = u32> {
+        std::iter::successors(self.parents.get(&space), |space| self.parents.get(space)).copied()
+    }
+
+    /// Whether there is shared memory at an address.
+    pub fn has(&self, space: u32, address: u64) -> bool {
+        self.bytes_in(space, address, address.saturating_add(1)) > 0
     }
 
     /// Whether a mapping with this path is such memory: by the names that the kernel gives it. A file on another tmpfs than /dev/shm has
@@ -102,6 +139,17 @@ mod tests {
         ] {
             assert!(!SharedMemory::has_path(path), "{path}");
         }
+    }
+
+    #[test]
+    fn a_page_of_shared_memory_counts_to_the_first_that_had_it() {
+        let shared = SharedMemory::of(1, &[(0, 10)]).with_children(&[(2, 1), (3, 2)]);
+        assert_eq!(
+            [1, 2, 3, 4].map(|space| shared.home(space, 5)),
+            [1, 1, 1, 4]
+        );
+        assert_eq!(shared.home(3, 10), 3, "private memory");
+        assert_eq!(shared.ancestors(3).collect::<Vec<_>>(), [2, 1]);
     }
 
     #[test]

@@ -37,7 +37,6 @@ use known_pages::KnownPages;
 use witness::GLOBALS;
 use witness::Witness;
 
-pub use changes::forked_from;
 pub(crate) use extent::Extent;
 pub(crate) use witness::GivenBack;
 pub(crate) use witness::LAYERS;
