@@ -137,7 +137,6 @@ fn a_sweep_is_streamed_and_swaps_less_with_the_same_output() {
     );
 }
 
-/// Nobody follows each node of a list: the heap in which they lie is swept.
 /// Shared memory of any kind is an object with a call path, whose swap-ins are known, and which a plan is about.
 #[test]
 fn shared_memory_is_locked_where_swap_is_memory() {
@@ -172,6 +171,58 @@ fn shared_memory_is_locked_where_swap_is_memory() {
     machine.assert_restored();
 }
 
+/// Of eight pages that are read from a file together, seven are found in the swap cache: their faults count, too.
+#[test]
+fn shared_memory_is_streamed_where_swap_is_a_file() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = tempdir().expect("a folder");
+    compile(folder.path(), "common_memory.c");
+    let options = "--memory 48M --swap file --swap-size 512M -f";
+    record(folder.path(), options, "./common_memory anonymous 96 3").expect_code(0);
+    let report = run(folder.path(), &["report", "--json"])
+        .expect_code(0)
+        .json();
+    let object = &report["objects"][0];
+    let count = |key: &str| object[key].as_u64().expect("a count");
+    let pages = 3 * (96 << 8);
+    assert!(count("swap_ins") > pages * 9 / 10, "{object:#}");
+    assert!(count("swap_cache_hits") > pages / 2, "{object:#}");
+    let plan = run(folder.path(), &["plan", "--json", "-f"])
+        .expect_code(0)
+        .json();
+    assert_eq!(plan["rules"][0]["action"], "stream", "{plan:#}");
+    machine.assert_restored();
+}
+
+/// What children share is in memory once, and needs it once.
+#[test]
+fn shared_memory_of_children_is_simulated_once() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = tempdir().expect("a folder");
+    compile(folder.path(), "common_memory.c");
+    record(
+        folder.path(),
+        &format!("{LIMIT} -f"),
+        "./common_memory children 96 4",
+    )
+    .expect_code(0);
+    let plan = run(folder.path(), &["plan", "--json", "-f"])
+        .expect_code(0)
+        .json();
+    let curve = plan["curve"].as_array().expect("points");
+    let most = curve.last().expect("a point");
+    let bytes = most["memory_bytes"].as_u64().expect("a size");
+    assert!(((96 << 20)..(120 << 20)).contains(&bytes), "{plan:#}");
+    assert_eq!(most["swap_ins"], 0, "{plan:#}");
+    assert_eq!(plan["rules"][0]["action"], "lock", "{plan:#}");
+    machine.assert_restored();
+}
+
+/// Nobody follows each node of a list: the heap in which they lie is swept.
 #[test]
 fn a_list_of_small_blocks_is_streamed_as_the_heap() {
     let Some(machine) = Machine::reserve() else {
