@@ -6,7 +6,7 @@
 //! - What is swept once is **prefetched**.
 //! - What is swept and cannot be read ahead of, as it goes in wide steps or in no order of its addresses (a list that is followed
 //!   again and again), or is in many blocks: only the part is kept, by a **lock**.
-//! - What is swept and often written, where swap is memory: the same, as to drop written pages costs what reading ahead gains.
+//! - What is swept and often written, where swap is memory, or shared memory: the same, as to drop written pages costs what reading ahead gains.
 //! - What is swept from ever further on: its end is kept, by a **lock**.
 //! - What is not used again is left to the kernel, which has it leave as soon (docs/plan.md, Cold).
 //! - What is used in no order and does not fit has a hot part that is **locked**, or is left alone: whichever part is kept,
@@ -369,12 +369,8 @@ impl Budget {
                 bytes_text(run)
             )));
         }
-        if !self.swap_is_memory {
-            return None;
-        }
-        let is_written = object
-            .seen_written
-            .is_some_and(|share| share >= OFTEN_WRITTEN);
+        let often = |share| share >= OFTEN_WRITTEN;
+        let is_written = self.swap_is_memory && object.seen_written.is_some_and(often);
         let what = match (object.left_unseen, is_written) {
             (true, _) => "it is shared memory, of which each page is written anew when it leaves",
             (false, true) => "many of its pages are written while they are in memory",

@@ -271,27 +271,23 @@ fn what_is_often_written_is_not_dropped_behind_its_sweep_where_swap_is_memory() 
 }
 
 #[test]
-fn shared_memory_is_not_dropped_behind_its_sweep_where_swap_is_memory() {
+fn shared_memory_is_not_dropped_behind_its_sweep() {
     let shared = ObjectFacts {
         left_unseen: true,
         ..object("buffers", 512, 900, 3.0, Pattern::Loop)
     };
     let objects = [shared];
-    let run = run(&objects, 1000);
-    let chosen = choose(&objects, &run, 256 * MIB, Manner::Careful);
-    assert!(
-        matches!(chosen[0].action, Action::Lock { .. }),
-        "{chosen:?}"
-    );
-    let on_disk = RunFacts {
-        swap_is_memory: false,
-        ..run
-    };
-    let chosen = choose(&objects, &on_disk, 256 * MIB, Manner::Careful);
-    assert!(
-        matches!(chosen[0].action, Action::Stream { .. }),
-        "{chosen:?}"
-    );
+    for swap_is_memory in [true, false] {
+        let run = RunFacts {
+            swap_is_memory,
+            ..run(&objects, 1000)
+        };
+        let chosen = choose(&objects, &run, 256 * MIB, Manner::Careful);
+        assert!(
+            matches!(chosen[0].action, Action::Lock { .. }),
+            "{chosen:?}"
+        );
+    }
 }
 
 #[test]

@@ -4,8 +4,9 @@
  * empty while the page is in swap (mm/shmem.c, 6.18: the file knows), as that of a page never touched, so the begin of such a
  * fault says nothing. What is mapped at its end does: a major fault that ends with a swap-backed page which is not private has read
  * it from swap. From then on it is known which file lies there, and at the begin of a fault in the same 2 MiB the file is asked: such
- * faults are then as others, those that find their page in the swap cache, too. (bpf_find_vma tells of the mapping, too, but costs 12 us: it gives its lock back by an interrupt of its own.) Whose
- * such a page was that is evicted cannot be told: it has left its file by the time the kernel tells of it.
+ * faults are as others then, those that find their page in the swap cache included. (bpf_find_vma tells of the mapping, too, but
+ * costs 12 us: it gives its lock back by an interrupt of its own.) Whose such a page was that is evicted cannot be told: it has left
+ * its file by the time the kernel tells of it.
  */
 #ifndef PAGEWISE_SHARED_MEMORY_H
 #define PAGEWISE_SHARED_MEMORY_H

@@ -173,7 +173,7 @@ fn shared_memory_is_locked_where_swap_is_memory() {
 
 /// Of eight pages that are read from a file together, seven are found in the swap cache: their faults count, too.
 #[test]
-fn shared_memory_is_streamed_where_swap_is_a_file() {
+fn shared_memory_is_locked_where_swap_is_a_file() {
     let Some(machine) = Machine::reserve() else {
         return;
     };
@@ -192,7 +192,7 @@ fn shared_memory_is_streamed_where_swap_is_a_file() {
     let plan = run(folder.path(), &["plan", "--json", "-f"])
         .expect_code(0)
         .json();
-    assert_eq!(plan["rules"][0]["action"], "stream", "{plan:#}");
+    assert_eq!(plan["rules"][0]["action"], "lock", "{plan:#}");
     machine.assert_restored();
 }
 
@@ -204,12 +204,9 @@ fn shared_memory_of_children_is_simulated_once() {
     };
     let folder = tempdir().expect("a folder");
     compile(folder.path(), "common_memory.c");
-    record(
-        folder.path(),
-        &format!("{LIMIT} -f"),
-        "./common_memory children 96 4",
-    )
-    .expect_code(0);
+    // Less than one of them goes through.
+    let options = "--memory 40M --swap zram --swap-size 512M -f";
+    record(folder.path(), options, "./common_memory children 96 4").expect_code(0);
     let plan = run(folder.path(), &["plan", "--json", "-f"])
         .expect_code(0)
         .json();

@@ -46,8 +46,8 @@ pub(crate) fn remarks(text: &mut String, findings: &Findings, style: Style) {
     if findings.shared_pages_gone.is_some_and(|gone| gone > 0) {
         let _ = writeln!(
             text,
-            "Of this program's shared memory (tmpfs, System V, memfd) swap-ins are told, but not what found its page still in the \
-             swap cache, nor evictions: the kernel lays them to nobody."
+            "Of this program's shared memory (tmpfs, System V, memfd) evictions are not told, as the kernel lays them to nobody; \
+             nor, without root, what found its page still in the swap cache."
         );
     }
     attribution::remarks(text, findings, style);
