@@ -282,8 +282,10 @@ static __always_inline int fault_begins(unsigned long address, struct pt_regs *r
 	if (!entry) {
 		file = file_of_swapped_page((__u64)task->mm, address);
 		if (!file) {
-			if (fault->file)
+			if (fault->file && fault->thread == (__u32)task->pid) {
 				clear_slot(cpu, id, fault, task);
+				fault->start = 0;
+			}
 			empty_entry_fault_begins(cpu, task, address);
 			return 0;
 		}
