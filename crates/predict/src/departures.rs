@@ -14,7 +14,6 @@ use pagewise_trace::SharedMemory;
 
 use crate::history::Known;
 use crate::history::What;
-use crate::history::key;
 use crate::history::parts;
 
 /// Pages of a region, which are told of together.
@@ -207,9 +206,9 @@ impl<'m> Departures<'m> {
         self.memory.has(space, page << self.shift)
     }
 
-    /// The key of a page that an address space has.
-    pub(crate) fn key(&self, space: u32, page: u64) -> u64 {
-        key(self.memory.home(space, page << self.shift), page)
+    /// Where shared memory is.
+    pub(crate) fn memory(&self) -> &'m SharedMemory {
+        self.memory
     }
 
     /// A scan of an address space saw the place of a page without it, though its mapping is still there; both times are the program's own.
@@ -403,6 +402,7 @@ fn bounds(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::history::key;
 
     const SHIFT: u32 = 12;
 
@@ -466,7 +466,7 @@ mod tests {
     fn a_page_is_there_as_long_as_one_process_has_it() {
         let memory = shared(9).with_children(&[(2, 1)]);
         let mut departures = Departures::new(&memory, SHIFT, &known([]));
-        let page = departures.key(2, 7);
+        let page = key(departures.memory().home(2, 7 << SHIFT), 7);
         assert_eq!(page, key(1, 7));
         departures.note_here(1, page);
         departures.note_here(2, page);

@@ -12,6 +12,7 @@ use crate::clock::Clock;
 use crate::departures::Departures;
 use crate::history::Known;
 use crate::history::What;
+use crate::history::key;
 use crate::history::parts;
 use crate::touches::Touches;
 
@@ -198,11 +199,11 @@ impl Round<'_> {
         let mut new = Vec::new();
         for row in scan {
             let from = row.address >> shift;
+            let shared = departures.memory();
             let pages = from..from + (row.bytes >> shift);
-            let pages = pages.map(|page| departures.key(row.space, page));
-            let pages: Vec<u64> = pages.collect();
+            let pages = pages.map(|page| key(shared.home(row.space, page << shift), page));
             match row.state {
-                PageState::Absent => pages.into_iter().for_each(|key| {
+                PageState::Absent => pages.for_each(|key| {
                     let Some(moments) = known.get_mut(&key) else {
                         return;
                     };
@@ -283,7 +284,6 @@ fn exists(moments: Option<&Vec<(u64, What)>>, since: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::key;
 
     #[test]
     fn pages_go_with_their_address_space() {
