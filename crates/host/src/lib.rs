@@ -18,6 +18,7 @@
 mod capabilities;
 pub mod cgroup;
 pub mod check;
+pub mod cold;
 pub mod counters;
 mod error;
 pub mod family;

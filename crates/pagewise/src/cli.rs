@@ -120,11 +120,12 @@ pub(crate) struct RecordArguments {
     /// Size of the swap that is set up [default: enough for the program's peak, or all of memory]
     #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
     pub(crate) swap_size: Option<MemorySize>,
-    /// Sensors to use: faults, call-paths (of faults), allocations, residency (comma-separated), or none
+    /// Sensors to use: faults, call-paths (of faults), allocations, residency, spots (how often some pages are accessed, which stand for all)
+    /// (comma-separated), or none
     #[arg(
         long,
         value_name = "LIST",
-        default_value = "faults,call-paths,allocations,residency"
+        default_value = "faults,call-paths,allocations,residency,spots"
     )]
     pub(crate) sensors: Sensors,
     /// Unwind every fault's stack in full, and count where that differs from the path it was recognized by (slow)
@@ -207,6 +208,8 @@ pub(crate) struct Sensors {
     pub(crate) call_paths: bool,
     pub(crate) allocations: bool,
     pub(crate) residency: bool,
+    /// Where faults are recorded.
+    pub(crate) spots: bool,
 }
 
 impl std::str::FromStr for Sensors {
@@ -218,6 +221,7 @@ impl std::str::FromStr for Sensors {
             call_paths: false,
             allocations: false,
             residency: false,
+            spots: false,
         };
         if text == "none" {
             return Ok(sensors);
@@ -228,15 +232,22 @@ impl std::str::FromStr for Sensors {
                 "call-paths" => sensors.call_paths = true,
                 "allocations" => sensors.allocations = true,
                 "residency" => sensors.residency = true,
+                "spots" => sensors.spots = true,
                 _ => {
                     return Err(format!(
-                        "no sensor {name:?}: there are faults, call-paths, allocations and residency, or none"
+                        "no sensor {name:?}: there are faults, call-paths, allocations, residency and spots, or none"
                     ));
                 }
             }
         }
         if sensors.call_paths && !sensors.faults {
             return Err("call-paths are those of faults: name both".to_owned());
+        }
+        if sensors.spots && !sensors.faults {
+            return Err(
+                "spots need the sensor faults, which tells address spaces apart: name both"
+                    .to_owned(),
+            );
         }
         Ok(sensors)
     }
@@ -371,7 +382,8 @@ mod tests {
                 faults: false,
                 call_paths: false,
                 allocations: false,
-                residency: false
+                residency: false,
+                spots: false
             })
         );
         assert_eq!(
@@ -380,7 +392,8 @@ mod tests {
                 faults: true,
                 call_paths: false,
                 allocations: false,
-                residency: false
+                residency: false,
+                spots: false
             })
         );
         assert_eq!(
@@ -389,7 +402,8 @@ mod tests {
                 faults: false,
                 call_paths: false,
                 allocations: true,
-                residency: true
+                residency: true,
+                spots: true
             })
         );
         assert!("fault".parse::<Sensors>().is_err());

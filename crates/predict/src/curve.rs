@@ -12,6 +12,7 @@ use crate::error::PredictError;
 use crate::history;
 use crate::history::History;
 use crate::history::page_bytes;
+use crate::looked::Looked;
 use crate::looked_rounds::RoundsOfRegions;
 use crate::looks;
 use crate::looks::Hot;
@@ -189,15 +190,17 @@ impl Model {
         let objects = Objects::read(trace, &history)?;
         let found = sweeps::find(&history, |page| objects.around(page));
         let known = strings::known(&history, &found);
-        let looks = trace.accesses()?;
-        let rates = Rates::new(&history, &found, &known, looks)?;
+        let looked = Looked::read(trace)?;
+        let rates = Rates::new(&history, &found, &known, looked.accesses()?, |key| {
+            looked.takes(key)
+        })?;
         let read_looks = || -> Result<_, PredictError> {
-            let (accesses, glances) = (trace.accesses()?, trace.glances()?);
+            let (accesses, glances) = (looked.accesses()?, looked.glances()?);
             Ok(looks::read(accesses, glances, &history))
         };
         let rounds = RoundsOfRegions::find(read_looks)?;
         let hot = Hot::sum(read_looks()?, &rounds)?;
-        let sampling = stays::sampling(&history, &rates, hot);
+        let sampling = stays::sampling(&history, &rates, hot, looked.spots);
         // How many there are for each that was chosen, not how many there should be.
         let sampled = history.keys.iter().filter(|&&key| sampling.takes(key));
         let pages_each = history.keys.len() as f64 / sampled.count().max(1) as f64;
@@ -248,7 +251,7 @@ impl Model {
             reclaim_ns: waited.reclaim_ns,
             costs: waited.costs(),
             simulated: 0,
-            was_looked_at: trace.accesses()?.next().is_some(),
+            was_looked_at: looked.is_any,
             simulated_reclaimed: 0,
             off: 0.0,
             keys: history.keys,
@@ -620,7 +623,7 @@ mod tests {
             .enumerate()
             .map(|(at, page)| Step::access(at as u64, page as u32))
             .collect();
-        let sampling = Sampling::first(PAGES as usize, |one_in| one_in == 4);
+        let sampling = Sampling::first(PAGES as usize, None, |one_in| one_in == 4);
         let is_sampled = |step: &&Step| sampling.takes(step.page.into());
         let some = References {
             steps: steps.iter().filter(is_sampled).copied().collect(),

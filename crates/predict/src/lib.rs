@@ -23,6 +23,7 @@ mod curve;
 mod departures;
 mod error;
 mod history;
+mod looked;
 mod looked_rounds;
 mod looks;
 mod losses;

@@ -43,12 +43,13 @@ pub(crate) struct Rates {
 }
 
 impl Rates {
-    /// `looks`: those at accessed bits.
+    /// `looks`: those at accessed bits; `is_looked_at`: whether at the page of a key.
     pub(crate) fn new(
         history: &History,
         sweeps: &Sweeps,
         known: &[Step],
         looks: impl Iterator<Item = Result<Access, TraceError>>,
+        is_looked_at: impl Fn(u64) -> bool,
     ) -> Result<Rates, TraceError> {
         let begin = history.moments.first().map_or(0, |moment| moment.at);
         let window = (history.end - begin) / WINDOWS + 1;
@@ -68,7 +69,7 @@ impl Rates {
             whole: Vec::new(),
         };
         rates.count_faults(history, sweeps);
-        rates.count_looks(looks, history, known)?;
+        rates.count_looks(looks, is_looked_at, history, known)?;
         rates.sum();
         Ok(rates)
     }
@@ -116,6 +117,7 @@ impl Rates {
     fn count_looks(
         &mut self,
         looks: impl Iterator<Item = Result<Access, TraceError>>,
+        is_looked_at: impl Fn(u64) -> bool,
         history: &History,
         steps: &[Step],
     ) -> Result<(), TraceError> {
@@ -139,18 +141,17 @@ impl Rates {
                 .iter()
                 .take_while(|&&other| other == region)
                 .count();
-            let known = last[first..first + pages]
-                .iter()
-                .filter(|&&last| last > since)
+            let known = (first..first + pages)
+                .filter(|&page| last[page] > since && is_looked_at(history.keys[page]))
                 .count() as f64;
             let window = self.window_of(at);
             let seen = &mut self.seen[region as usize][window];
-            let looked = f64::from(look.resident_pages) - known;
+            let others = f64::from(look.resident_pages) - known;
             let accessed = f64::from(look.accessed_pages) - known;
-            if looked > 0.0 {
-                seen.looked += looked;
+            if others > 0.0 {
+                seen.looked += others;
                 seen.accessed += accessed.max(0.0);
-                seen.interval += looked * (at - since) as f64;
+                seen.interval += others * (at - since) as f64;
             }
         }
         Ok(())

@@ -6,6 +6,7 @@
 //! how soon: that tells how often it is accessed. Of what is gone through in rounds ([`crate::periods`] tells by faults,
 //! [`crate::looked_rounds`] by looks), all is known.
 
+use pagewise_trace::Spots;
 use pagewise_trace::TraceError;
 
 use crate::ages::Ages;
@@ -438,9 +439,15 @@ impl Stays<'_> {
 }
 
 /// As many pages as accesses can be made up for, those of one page no further apart than a [`COARSEST`] part of the run.
-pub(crate) fn sampling(history: &History, rates: &Rates, hot: Hot) -> Sampling {
+/// Where only `spots` were looked at, some of these.
+pub(crate) fn sampling(
+    history: &History,
+    rates: &Rates,
+    hot: Hot,
+    spots: Option<Spots>,
+) -> Sampling {
     let coarsest = run_ns(history) / COARSEST;
-    Sampling::first(history.keys.len(), |one_in| {
+    Sampling::first(history.keys.len(), spots, |one_in| {
         let one_in = one_in as f64;
         hot.accesses / one_in <= MOST && tick(history, rates, hot, one_in) <= coarsest
     })

@@ -178,6 +178,8 @@ streamed! {
     stalls: Stall,
     accesses: Access,
     glances: Glance,
+    spot_looks: SpotLook,
+    spot_glances: SpotGlance,
     write_looks: WriteLook,
     residency: Residency,
     residency_scans: ResidencyScan,

@@ -147,12 +147,19 @@ impl Sensors {
         for (sensor, state) in waits::states(memory) {
             sensors.state(sensor, &state);
         }
-        let access = if sensors.accesses.is_some() {
-            "on"
-        } else {
-            "off"
-        };
-        sensors.state("access", access);
+        let looks_at_all = arguments.access.is_some() && sensors.accesses.is_some();
+        if sensors.faults.is_none() {
+            let missing = "missing: needs root, or the capabilities bpf, perfmon and sys_nice";
+            sensors.state(
+                "spots",
+                if arguments.sensors.spots {
+                    missing
+                } else {
+                    "off"
+                },
+            );
+        }
+        sensors.state("access", if looks_at_all { "on" } else { "off" });
         if let Some(faults) = sensors
             .faults
             .as_mut()
@@ -236,8 +243,11 @@ impl Sensors {
         layout: pagewise_collect::Layout,
     ) -> Result<(), Failure> {
         let Some(AccessInterval(shortest)) = arguments.access else {
+            let spots = self.start_spots(arguments.sensors.spots, layout);
+            self.state("spots", spots.err().as_deref().unwrap_or("on"));
             return Ok(());
         };
+        self.state("spots", "off: --access looks at all pages, not at some");
         // Tried on ourselves: better refused now than after the program has started.
         clear_accessed(std::process::id())?;
         let sensor = AccessSensor::load(layout)?;
@@ -246,8 +256,28 @@ impl Sensors {
         self.huge_page_costs = huge_page_costs();
         self.set_accessed_ns = pagewise_host::huge_pages::set_accessed_ns();
         let AccessCost(share) = arguments.access_cost;
-        let accesses = Accesses::new(sensor, shortest, share, page_bytes(), walk_shares);
+        let accesses = Accesses::of_all(sensor, shortest, share, page_bytes(), walk_shares);
         self.accesses = Some(accesses);
+        Ok(())
+    }
+
+    /// Returns why there are none.
+    fn start_spots(
+        &mut self,
+        wanted: bool,
+        layout: pagewise_collect::Layout,
+    ) -> Result<(), String> {
+        if !wanted {
+            return Err("off".to_owned());
+        }
+        if pagewise_host::cold::folios_may_be_large() {
+            return Err(
+                "off: memory may be in large folios, which clearing the bits of some pages would split (transparent_hugepage/hugepages-*kB/enabled)"
+                    .to_owned(),
+            );
+        }
+        let sensor = AccessSensor::load(layout).map_err(|error| error.to_string())?;
+        self.accesses = Some(Accesses::of_spots(sensor, page_bytes()));
         Ok(())
     }
 
@@ -265,7 +295,12 @@ impl Sensors {
             spaces.into_iter().map(|(pid, _)| pid).collect()
         };
         if let Some(why) = accesses.tick(processes, faults, writer)? {
-            self.state("access", &why);
+            let sensor = if accesses.are_of_spots() {
+                "spots"
+            } else {
+                "access"
+            };
+            self.state(sensor, &why);
         }
         Ok(())
     }

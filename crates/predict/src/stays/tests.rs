@@ -41,7 +41,8 @@ fn accesses(looks: &[Look], stay: Option<u64>) -> Vec<Vec<u64>> {
     let history = History::assemble(known, clock, END, 0);
     let found = sweeps::find(&history, |page| (page, page + 1));
     let mut steps = strings::known(&history, &found);
-    let rates = Rates::new(&history, &found, &steps, std::iter::empty()).expect("no looks");
+    let rates =
+        Rates::new(&history, &found, &steps, std::iter::empty(), |_| true).expect("no looks");
     let ages = Ages::new(&history, 10);
     let looks = looks.iter().cloned().map(Ok);
     let told = Told {

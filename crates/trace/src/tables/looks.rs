@@ -106,6 +106,43 @@ table! {
 }
 
 table! {
+    /// The same as [`Access`] of some pages only, which stand for all ([`Spots`](crate::Spots)): of 2 MiB, those that were in memory when their bits
+    /// were cleared and at the look.
+    pub struct SpotLook in "spot_looks" {
+        /// When it was looked, the same in all rows of one look.
+        time_ns: u64 => Delta,
+        /// How long before that the bits had been cleared, in ns.
+        interval_ns: u64 => Dictionary,
+        /// The address space.
+        space: u32 => Dictionary,
+        /// The region's first byte, a multiple of 2 MiB.
+        address: u64 => Delta,
+        /// For how many pages each of them stands.
+        pages_each: u32 => Dictionary,
+        /// Which they are: 128 hexadecimal digits, the first digit's lowest bit the first page.
+        looked_map: String => Dictionary,
+        /// Of these, those accessed in the interval, in the same form; `None`: none.
+        accessed_map: Option<String> => Dictionary,
+    }
+}
+
+table! {
+    /// The same as [`Glance`] before a look at some pages only ([`SpotLook`]).
+    pub struct SpotGlance in "spot_glances" {
+        /// When it was glanced, the same in all rows of one glance.
+        time_ns: u64 => Delta,
+        /// How long before that the bits had been cleared, in ns.
+        interval_ns: u64 => Dictionary,
+        /// The address space.
+        space: u32 => Dictionary,
+        /// The region's first byte, a multiple of 2 MiB.
+        address: u64 => Delta,
+        /// Which pages were newly found accessed: 128 hexadecimal digits, the first digit's lowest bit the first page.
+        map: String => Dictionary,
+    }
+}
+
+table! {
     /// A page that had come back from swap, looked at again when up to half of what memory holds had come in after it: of some swap-ins, where swap
     /// is memory. There evictions do not tell which pages are written: all that leave are sent to the device.
     pub struct WriteLook in "write_looks" {

@@ -33,6 +33,8 @@ macro_rules! with_all_tables {
             pressure: Pressure,
             accesses: Access,
             glances: Glance,
+            spot_looks: SpotLook,
+            spot_glances: SpotGlance,
             write_looks: WriteLook,
             residency: Residency,
             residency_scans: ResidencyScan,

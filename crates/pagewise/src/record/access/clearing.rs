@@ -29,6 +29,8 @@ pub(super) struct Cleared {
     pub(super) ran_ns: Option<u64>,
     /// What glances found accessed since, by the regions' addresses.
     pub(super) accessed: HashMap<u64, PageSet>,
+    /// The pages that were in memory, by the regions' addresses; `None`: all.
+    pub(super) only: Option<HashMap<u64, PageSet>>,
 }
 
 /// What the clearing thread returns.
@@ -54,6 +56,20 @@ impl Cleared {
         time_ns.saturating_sub(self.at_ns) + after as u64
     }
 
+    /// What of a region has been cleared; `None`: nothing.
+    pub(super) fn cleared_of(&self, region: Region) -> Option<Region> {
+        let Some(only) = &self.only else {
+            return Some(region);
+        };
+        let only = only.get(&region.address).filter(|_| !region.huge)?;
+        let of = |set: &PageSet| both(set, only, |page, only| page & only);
+        Some(Region {
+            resident: of(&region.resident),
+            accessed: of(&region.accessed),
+            ..region
+        })
+    }
+
     /// What a glance saw accessed was, though the kernel may have cleared its bit since.
     pub(super) fn with_glances(&self, mut region: Region) -> Region {
         if let Some(glanced) = self.accessed.get(&region.address) {
@@ -72,7 +88,7 @@ impl Cleared {
     }
 }
 
-fn both(one: &PageSet, other: &PageSet, join: impl Fn(u64, u64) -> u64) -> PageSet {
+pub(super) fn both(one: &PageSet, other: &PageSet, join: impl Fn(u64, u64) -> u64) -> PageSet {
     std::array::from_fn(|word| join(one[word], other[word]))
 }
 
@@ -100,6 +116,7 @@ pub(super) fn clear(processes: &[u32]) -> Clearing {
                 took: cost,
                 ran_ns: process::processor_ns(pid),
                 accessed: HashMap::new(),
+                only: None,
             }),
             Ok(_) => {} // it has ended, or another one's look is under way
             Err(error) => {
@@ -156,6 +173,7 @@ mod tests {
             took: Duration::from_nanos(400),
             ran_ns: None,
             accessed: HashMap::from([(2 << 20, glanced)]),
+            only: None,
         };
         let region = |address| Region {
             address,
@@ -169,6 +187,12 @@ mod tests {
         let mut cleared = cleared;
         assert_eq!(cleared.what_is_new(region(2 << 20)).accessed[0], 0b0001);
         assert_eq!(cleared.what_is_new(region(2 << 20)).accessed[0], 0);
+        assert_eq!(cleared.cleared_of(region(2 << 20)), Some(region(2 << 20)));
+        let one = [0b0100, 0, 0, 0, 0, 0, 0, 0];
+        cleared.only = Some(HashMap::from([(2 << 20, one)]));
+        let left = cleared.cleared_of(region(2 << 20)).expect("some of it");
+        assert_eq!((left.resident, left.accessed), (one, [0; 8]));
+        assert_eq!(cleared.cleared_of(region(4 << 20)), None);
         let walk = Duration::from_nanos(100);
         let times = [0.0, 0.25, 1.0].map(|share| cleared.interval_ns(share, 5000, walk));
         assert_eq!(times, [4400, 4325, 4100]);

@@ -1,4 +1,5 @@
-//! `record --access`: clears accessed bits, waits, and looks which are set again, as often as it may cost.
+//! Clears accessed bits, waits, and looks which are set again, as often as it may cost: all of them (`record --access`) or those of some pages, which stand
+//! for all ([`spots`]).
 //!
 //! Clearing holds up the program's faults, so the time spent on both is kept below a share of the run: the interval
 //! grows with what the last round cost, and a round begins only when its expected cost fits into what may be spent by
@@ -7,6 +8,7 @@
 
 mod clearing;
 mod round;
+mod spots;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -26,10 +28,13 @@ use pagewise_collect::access::Walked;
 use pagewise_collect::access::pages_in;
 use pagewise_host::process;
 use pagewise_trace as trace;
+use pagewise_trace::Spots;
 use pagewise_trace::TraceWriter;
 
+use clearing::Cleared;
 use clearing::Watched;
 use round::Round;
+use round::Scope;
 use round::Seen;
 use round::Terms;
 use round::go_round;
@@ -38,9 +43,15 @@ use super::page_walks::WalkShares;
 use crate::failure::Failure;
 use crate::output::tell;
 
+/// Of looks at spots: how soon one may follow another,
+const SHORTEST_OF_SPOTS: Duration = Duration::from_millis(50);
+/// and how much of the run's time they may take, the program's own for setting bits included.
+const SHARE_OF_SPOTS: f64 = 0.005;
 /// What a round costs before one was measured: for each process, and for each of its resident base pages.
 const FIRST_COST_OF_PROCESS: Duration = Duration::from_millis(1);
 const FIRST_COST_OF_PAGE_NS: u64 = 25;
+/// What it takes the processor to set a bit again, in a guest of a virtual machine, where that takes longest: of spots it is reckoned with as cost.
+const SET_NS: u64 = 400;
 /// Each takes a descriptor. Of more processes, the first ones are looked at.
 const MOST_PROCESSES: usize = 256;
 
@@ -54,6 +65,7 @@ enum Phase {
 pub(super) struct Accesses {
     /// `None` while a round has it.
     sensor: Option<AccessSensor>,
+    scope: Scope,
     shortest: Duration,
     /// So much of the run's time may be spent on clearing and looking, and as much on glances.
     share: f64,
@@ -68,6 +80,8 @@ pub(super) struct Accesses {
     clear_took: Duration,
     walk: Duration,
     glances: Duration,
+    /// Of the program, setting bits again.
+    set: Duration,
     looks: u64,
     /// Cost of the last round, and the resident bytes at its begin.
     last: Option<(Duration, u64)>,
@@ -76,14 +90,15 @@ pub(super) struct Accesses {
     changed_regions: u64,
     /// Too many, or not to be looked into; counted at each look.
     skipped_processes: u64,
-    walk_shares: WalkShares,
+    walk_shares: Option<WalkShares>,
     /// Between clearing and looking, what the processes ran, and for how long that was, ns.
     ran: (u64, u64),
     watched: Watched,
 }
 
 impl Accesses {
-    pub(super) fn new(
+    /// Looks at all pages.
+    pub(super) fn of_all(
         sensor: AccessSensor,
         shortest: Duration,
         share: f64,
@@ -91,7 +106,27 @@ impl Accesses {
         walk_shares: WalkShares,
     ) -> Self {
         Self {
+            walk_shares: Some(walk_shares),
+            ..Self::new(sensor, Scope::All, shortest, share, page_bytes)
+        }
+    }
+
+    /// Looks at some pages, which stand for all.
+    pub(super) fn of_spots(sensor: AccessSensor, page_bytes: u64) -> Self {
+        let scope = Scope::Spots(Spots::one_in(1));
+        Self::new(sensor, scope, SHORTEST_OF_SPOTS, SHARE_OF_SPOTS, page_bytes)
+    }
+
+    fn new(
+        sensor: AccessSensor,
+        scope: Scope,
+        shortest: Duration,
+        share: f64,
+        page_bytes: u64,
+    ) -> Self {
+        Self {
             sensor: Some(sensor),
+            scope,
             shortest,
             share,
             pace: 1,
@@ -103,13 +138,14 @@ impl Accesses {
             clear_took: Duration::ZERO,
             walk: Duration::ZERO,
             glances: Duration::ZERO,
+            set: Duration::ZERO,
             looks: 0,
             last: None,
             resident_bytes: 0,
             spent_before_round: Duration::ZERO,
             changed_regions: 0,
             skipped_processes: 0,
-            walk_shares,
+            walk_shares: None,
             ran: (0, 0),
             watched: Watched::default(),
         }
@@ -153,7 +189,8 @@ impl Accesses {
                 "no thread can be started to clear accessed bits: {error}"
             ));
         }
-        if let Some(why) = &refused {
+        // Nobody has asked for spots by name.
+        if let Some(why) = refused.as_ref().filter(|_| !self.are_of_spots()) {
             tell!("pagewise: accesses are no longer recorded: {why}");
         }
         Ok(refused)
@@ -166,6 +203,9 @@ impl Accesses {
         faults: &SwapSensor,
         writer: &mut TraceWriter,
     ) -> Result<Option<String>, Failure> {
+        if let Some(error) = round.failed {
+            return Err(error.into());
+        }
         let clearing = &round.clearing;
         self.clear += clearing.cost;
         self.clearing_ns.store(0, Ordering::Relaxed);
@@ -173,18 +213,21 @@ impl Accesses {
         self.skipped_processes += clearing.refusals;
         if clearing.cleared.is_empty() {
             self.sensor = Some(round.sensor);
-            self.watched.is_so(clearing.watched);
+            if !self.are_of_spots() {
+                self.watched.is_so(clearing.watched);
+            }
             // One of several may be another user's.
             return Ok(clearing.refused.as_ref().map(CollectError::to_string));
         }
         self.watched.is_over();
+        if self.was_spoiled(&round) {
+            self.sensor = Some(round.sensor);
+            return Ok(None);
+        }
         for seen in &round.glances {
-            write_glance(seen, faults, writer)?;
+            self.write_glance(seen, faults, writer)?;
         }
         self.glances += round.glanced;
-        if let Some(error) = round.failed {
-            return Err(error.into());
-        }
         self.walk += round.looked;
         self.count_running(&round.looks);
         let mut saw_any = false;
@@ -193,10 +236,24 @@ impl Accesses {
         }
         // Processes that ended in the meantime were not looked at.
         self.looks += u64::from(saw_any);
-        let cost = self.clear + self.walk - self.spent_before_round;
+        let cost = self.spent() - self.spent_before_round;
         self.last = Some((cost, self.resident_bytes));
         self.sensor = Some(round.sensor);
         Ok(None)
+    }
+
+    /// Whether another one has cleared bits meanwhile: it claims them while it waits to look at them. Who looks at all pages has the claim itself.
+    fn was_spoiled(&self, round: &Round) -> bool {
+        let is_claimed = |memory: &Cleared| {
+            let is_free = memory.pages.claim();
+            memory.pages.give_up_claim();
+            !is_free
+        };
+        matches!(self.scope, Scope::Spots(_)) && round.clearing.cleared.iter().any(is_claimed)
+    }
+
+    fn spent(&self) -> Duration {
+        self.clear + self.walk + self.set
     }
 
     /// What clearing and looking may have taken by now.
@@ -212,21 +269,26 @@ impl Accesses {
         let most = MOST_PROCESSES.min(pagewise_host::open_files::allowed() / 4);
         let skipped = processes.len().saturating_sub(most);
         processes.truncate(most);
-        self.walk_shares.follow(&processes);
+        if let Some(walk_shares) = &mut self.walk_shares {
+            walk_shares.follow(&processes);
+        }
         let memory = processes.iter().filter_map(|pid| process::memory(*pid));
         let resident_bytes = memory.filter_map(|memory| memory.resident_bytes).sum();
+        let pages = resident_bytes / self.page_bytes;
+        let scope = self.scope.for_pages(pages);
         let expected = expected_cost(
             self.last,
             resident_bytes,
-            resident_bytes / self.page_bytes,
+            scope.pages_of(pages),
             processes.len() as u32,
         );
-        if self.clear + self.walk + expected > self.allowed() {
+        if self.spent() + expected > self.allowed() {
             return Ok(());
         }
+        self.scope = scope;
         self.skipped_processes += skipped as u64;
         self.resident_bytes = resident_bytes;
-        self.spent_before_round = self.clear + self.walk;
+        self.spent_before_round = self.spent();
         let Some(sensor) = self.sensor.take() else {
             return Ok(());
         };
@@ -238,7 +300,7 @@ impl Accesses {
             glances: self.allowed().saturating_sub(self.glances),
         };
         let clearing_ns = Arc::clone(&self.clearing_ns);
-        let going = move || go_round(sensor, &processes, terms, &clearing_ns);
+        let going = move || go_round(sensor, &processes, scope, terms, &clearing_ns);
         self.phase = Phase::Going(std::thread::Builder::new().spawn(going)?);
         Ok(())
     }
@@ -262,13 +324,63 @@ impl Accesses {
         let Some(space) = faults.space_of(seen.mm)? else {
             return Ok(false);
         };
-        self.walk_shares.count(seen.pid, space);
+        if let Some(walk_shares) = &mut self.walk_shares {
+            walk_shares.count(seen.pid, space);
+        }
         for (region, interval_ns) in seen.rows() {
-            writer
-                .accesses
-                .push(row(region, seen.time_ns, interval_ns, space))?;
+            match self.scope {
+                Scope::All => {
+                    let row = row(region, seen.time_ns, interval_ns, space);
+                    writer.accesses.push(row)?;
+                }
+                Scope::Spots(spots) => {
+                    let accessed = u64::from(pages_in(&region.accessed));
+                    self.set += Duration::from_nanos(accessed * SET_NS);
+                    let row = spot_row(region, seen.time_ns, interval_ns, space, spots);
+                    writer.spot_looks.push(row)?;
+                }
+            }
         }
         Ok(!seen.regions.is_empty())
+    }
+
+    /// Writes what was first seen accessed at a glance.
+    fn write_glance(
+        &self,
+        seen: &Seen,
+        faults: &SwapSensor,
+        writer: &mut TraceWriter,
+    ) -> Result<(), Failure> {
+        let Some(space) = faults.space_of(seen.mm)? else {
+            return Ok(());
+        };
+        let news = seen
+            .rows()
+            .filter(|(region, _)| pages_in(&region.accessed) > 0);
+        for (region, interval_ns) in news {
+            let (time_ns, address) = (seen.time_ns, region.address);
+            match self.scope {
+                Scope::All => {
+                    let pages = pages_in(&region.accessed);
+                    writer.glances.push(trace::Glance {
+                        time_ns,
+                        interval_ns,
+                        space,
+                        address,
+                        pages,
+                        map: (pages != 512).then(|| digits(&region.accessed)),
+                    })?;
+                }
+                Scope::Spots(_) => writer.spot_glances.push(trace::SpotGlance {
+                    time_ns,
+                    interval_ns,
+                    space,
+                    address,
+                    map: digits(&region.accessed),
+                })?,
+            }
+        }
+        Ok(())
     }
 
     /// Of those that have not ended meanwhile.
@@ -286,7 +398,13 @@ impl Accesses {
 
     /// Of each address space, the share of its cycles in page walks.
     pub(super) fn page_walks(&self) -> BTreeMap<u32, f64> {
-        self.walk_shares.shares()
+        let shares = self.walk_shares.as_ref().map(WalkShares::shares);
+        shares.unwrap_or_default()
+    }
+
+    /// Whether it looks at some pages only.
+    pub(super) fn are_of_spots(&self) -> bool {
+        matches!(self.scope, Scope::Spots(_))
     }
 
     /// What it cost the program; `wall`: how long that ran.
@@ -339,27 +457,6 @@ fn expected_cost(
     }
 }
 
-/// What was first seen accessed at a glance.
-fn write_glance(seen: &Seen, faults: &SwapSensor, writer: &mut TraceWriter) -> Result<(), Failure> {
-    let Some(space) = faults.space_of(seen.mm)? else {
-        return Ok(());
-    };
-    for (region, interval_ns) in seen.rows() {
-        let pages = pages_in(&region.accessed);
-        if pages > 0 {
-            writer.glances.push(trace::Glance {
-                time_ns: seen.time_ns,
-                interval_ns,
-                space,
-                address: region.address,
-                pages,
-                map: (pages != 512).then(|| digits(&region.accessed)),
-            })?;
-        }
-    }
-    Ok(())
-}
-
 fn row(region: &Region, time_ns: u64, interval_ns: u64, space: u32) -> trace::Access {
     let resident_pages = pages_in(&region.resident);
     let accessed_pages = pages_in(&region.accessed);
@@ -376,6 +473,24 @@ fn row(region: &Region, time_ns: u64, interval_ns: u64, space: u32) -> trace::Ac
         resident_map: (!resident_pages.is_multiple_of(512)).then(|| digits(&region.resident)),
         accessed_map: (accessed_pages != 0 && accessed_pages != resident_pages)
             .then(|| digits(&region.accessed)),
+    }
+}
+
+fn spot_row(
+    region: &Region,
+    time_ns: u64,
+    interval_ns: u64,
+    space: u32,
+    spots: Spots,
+) -> trace::SpotLook {
+    trace::SpotLook {
+        time_ns,
+        interval_ns,
+        space,
+        address: region.address,
+        pages_each: spots.pages_each() as u32,
+        looked_map: digits(&region.resident),
+        accessed_map: (pages_in(&region.accessed) > 0).then(|| digits(&region.accessed)),
     }
 }
 

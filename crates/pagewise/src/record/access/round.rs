@@ -14,12 +14,15 @@ use pagewise_collect::access::Region;
 use pagewise_collect::access::Walked;
 use pagewise_collect::access::pages_in;
 use pagewise_host::process;
+use pagewise_trace::Spots;
 
 use super::super::facts::Clocks;
 use super::clearing::Cleared;
 use super::clearing::Clearing;
 use super::clearing::clear;
 use super::clearing::processor_time;
+use super::spots::clear_spots;
+use super::spots::spots_of;
 
 /// Between clearing and looking it is glanced after this share of the interval, and each time after four times as long.
 const FIRST_GLANCE: u32 = 256;
@@ -37,6 +40,31 @@ pub(super) struct Terms {
     pub(super) pace: u32,
     /// What glances may take.
     pub(super) glances: Duration,
+}
+
+/// Which bits are cleared.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Scope {
+    All,
+    Spots(Spots),
+}
+
+impl Scope {
+    /// For so many pages in memory.
+    pub(super) fn for_pages(self, pages: u64) -> Self {
+        match self {
+            Self::All => Self::All,
+            Self::Spots(before) => Self::Spots(spots_of(pages, before)),
+        }
+    }
+
+    /// Of so many pages, those whose bits are cleared.
+    pub(super) fn pages_of(self, pages: u64) -> u64 {
+        match self {
+            Self::All => pages,
+            Self::Spots(spots) => pages / spots.pages_each(),
+        }
+    }
 }
 
 /// What a round has seen.
@@ -86,12 +114,19 @@ impl Terms {
 /// Clears, glances and looks; returns after that.
 /// `clearing_ns`: what clearing took, told at once, as the program may end before the round.
 pub(super) fn go_round(
-    sensor: AccessSensor,
+    mut sensor: AccessSensor,
     processes: &[u32],
+    scope: Scope,
     terms: Terms,
     clearing_ns: &AtomicU64,
 ) -> Round {
-    let clearing = clear(processes);
+    let (clearing, failed) = match scope {
+        Scope::All => (clear(processes), None),
+        Scope::Spots(spots) => match clear_spots(&mut sensor, processes, spots) {
+            Ok(clearing) => (clearing, None),
+            Err(error) => (Clearing::default(), Some(error)),
+        },
+    };
     clearing_ns.store(clearing.cost.as_nanos() as u64, Ordering::Relaxed);
     let cleared = Instant::now();
     let mut round = Round {
@@ -99,7 +134,7 @@ pub(super) fn go_round(
         looks: Vec::new(),
         glanced: Duration::ZERO,
         looked: Duration::ZERO,
-        failed: None,
+        failed,
         clearing,
         sensor,
     };
@@ -167,7 +202,9 @@ impl Seen {
     ) -> Result<Self, CollectError> {
         let processor = processor_time();
         let mut regions = Vec::new();
-        let (walked, mm) = sensor.walk(&memory.pages, |region| regions.push(region))?;
+        let (walked, mm) = sensor.walk(&memory.pages, |region| {
+            regions.extend(memory.cleared_of(region));
+        })?;
         let took = processor_time().saturating_sub(processor);
         let ran = process::processor_ns(memory.pid).zip(memory.ran_ns);
         Ok(Self {

@@ -1,0 +1,237 @@
+//! Makes pages of another process cold: their accessed bits are cleared, so that it can be seen which it accesses from then on.
+//!
+//! `MADV_COLD` (5.4, of another process 5.10; mm/madvise.c `madvise_cold_or_pageout_pte_range`, 6.18) also makes them inactive, as if they had not been
+//! used lately: pages that are accessed soon after stay in memory all the same. Of a part of a large folio it would split that.
+
+use std::io;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+
+use crate::process;
+
+/// `IOV_MAX` (include/uapi/linux/uio.h).
+const MOST_AT_ONCE: usize = 1024;
+const HUGE_PAGE_SETTINGS: &str = "/sys/kernel/mm/transparent_hugepage";
+/// Its size that maps 2 MiB at once: such pages are told apart by the page table.
+const WHOLE_TABLE: &str = "hugepages-2048kB";
+
+/// Makes the pages in these ranges cold, by address. Ranges where that cannot be (not mapped any more, locked) are left as they are. About a
+/// microsecond of this thread's time for each, and nobody waits.
+///
+/// # Errors
+/// If it is not permitted (it needs CAP_SYS_NICE and the right to look into the process), or the process has ended (`ESRCH`).
+pub fn make_cold(process: BorrowedFd<'_>, ranges: &[Range<u64>]) -> io::Result<()> {
+    let ranges: Vec<libc::iovec> = ranges.iter().map(as_iovec).collect();
+    let mut left = ranges.as_slice();
+    while !left.is_empty() {
+        let now = &left[..left.len().min(MOST_AT_ONCE)];
+        // SAFETY: the ranges are of the other process's memory, which this advice leaves as it is, byte for byte; of ours only
+        // the list is read.
+        let status = unsafe {
+            libc::syscall(
+                libc::SYS_process_madvise,
+                process.as_raw_fd(),
+                now.as_ptr(),
+                now.len(),
+                libc::MADV_COLD,
+                0_u32,
+            )
+        };
+        let done = match u64::try_from(status) {
+            Ok(bytes) => ranges_within(now, bytes),
+            Err(_) => match io::Error::last_os_error() {
+                error if is_about_range(&error) => 0,
+                error => return Err(error),
+            },
+        };
+        // It stops before the first range that it cannot do.
+        left = &left[(done + usize::from(done < now.len()))..];
+    }
+    Ok(())
+}
+
+fn as_iovec(range: &Range<u64>) -> libc::iovec {
+    libc::iovec {
+        iov_base: range.start as *mut libc::c_void,
+        iov_len: (range.end - range.start) as usize,
+    }
+}
+
+/// How many ranges so many bytes are.
+fn ranges_within(ranges: &[libc::iovec], bytes: u64) -> usize {
+    let mut left = bytes;
+    let fits = |range: &&libc::iovec| {
+        let rest = left.checked_sub(range.iov_len as u64);
+        left = rest.unwrap_or(0);
+        rest.is_some()
+    };
+    ranges.iter().take_while(fits).count()
+}
+
+/// Not mapped, or locked: no other range is concerned.
+fn is_about_range(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::ENOMEM | libc::EINVAL | libc::EFAULT | libc::EAGAIN | libc::EBUSY)
+    )
+}
+
+/// The private and shared memory of a process, by address, as it is now: what may be swapped. `None`: it has ended, or may not be looked into.
+pub fn swappable(pid: u32) -> Option<Vec<Range<u64>>> {
+    Some(process::maps(pid)?.lines().filter_map(memory_of).collect())
+}
+
+/// A line of `/proc/PID/maps`, if it is of memory and not of a file.
+fn memory_of(line: &str) -> Option<Range<u64>> {
+    let mut fields = line.splitn(6, ' ');
+    let (start, end) = fields.next()?.split_once('-')?;
+    let permissions = fields.next()?;
+    let path = fields.nth(3)?.trim_start();
+    let shared = ["/dev/zero", "/memfd:", "/SYSV", "/dev/shm/"];
+    let is_memory = path.is_empty()
+        || path.starts_with("[anon")
+        || path == "[heap]"
+        || path.starts_with("[stack")
+        || shared.iter().any(|of| path.starts_with(of));
+    let number = |digits| u64::from_str_radix(digits, 16).ok();
+    let is_used = permissions.starts_with('r');
+    (is_memory && is_used).then_some(number(start)?..number(end)?)
+}
+
+/// Whether this machine gives programs memory in large folios that no page table tells: these would be split.
+pub fn folios_may_be_large() -> bool {
+    folios_may_be_large_by(Path::new(HUGE_PAGE_SETTINGS))
+}
+
+fn folios_may_be_large_by(settings: &Path) -> bool {
+    let is_on = |path: &Path| {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let is_off = ["[never]", "[deny]"].iter().any(|off| text.contains(off));
+        !text.is_empty() && !is_off
+    };
+    let sizes = std::fs::read_dir(settings).into_iter().flatten().flatten();
+    let of_sizes = sizes
+        .filter(|entry| {
+            entry
+                .file_name()
+                .to_string_lossy()
+                .starts_with("hugepages-")
+        })
+        .any(|size| {
+            let is_whole_table = size.file_name() == WHOLE_TABLE;
+            let inherits = |name| {
+                let text = std::fs::read_to_string(size.path().join(name));
+                text.is_ok_and(|text| text.contains("[inherit]"))
+            };
+            // What it inherits is looked at by itself.
+            let counts = |name| is_on(&size.path().join(name)) && !inherits(name);
+            (!is_whole_table && (is_on(&size.path().join("enabled")))) || counts("shmem_enabled")
+        });
+    of_sizes || is_on(&settings.join("shmem_enabled"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    #[test]
+    fn memory_is_told_from_files() {
+        let ranges = [
+            "7f00-7f10 rw-p 00000000 00:00 0 ",
+            "55aa-55bb rw-p 00000000 00:00 0                          [heap]",
+            "7f20-7f30 rw-s 00000000 00:01 1033 /dev/zero (deleted)",
+            "7f40-7f50 rw-p 00000000 00:00 0                          [anon:a name]",
+            "7f60-7f70 ---p 00000000 00:00 0 ",
+            "7f80-7f90 r-xp 00000000 fe:00 1033 /usr/lib/a library.so",
+            "7ffc-7ffd r-xp 00000000 00:00 0                          [vdso]",
+        ];
+        let found: Vec<_> = ranges.iter().filter_map(|line| memory_of(line)).collect();
+        assert_eq!(
+            found,
+            [
+                0x7f00..0x7f10,
+                0x55aa..0x55bb,
+                0x7f20..0x7f30,
+                0x7f40..0x7f50
+            ]
+        );
+    }
+
+    #[test]
+    fn what_was_done_is_told_in_ranges() {
+        let ranges: Vec<_> = [0..10, 20..25, 30..40].iter().map(as_iovec).collect();
+        assert_eq!(
+            [0, 10, 15, 25].map(|bytes| ranges_within(&ranges, bytes)),
+            [0, 1, 2, 3]
+        );
+    }
+
+    #[test]
+    fn ranges_that_are_not_mapped_are_left_out() {
+        let own = rustix::process::pidfd_open(
+            rustix::process::getpid(),
+            rustix::process::PidfdFlags::empty(),
+        );
+        let own = own.expect("5.3");
+        let memory = vec![1_u8; 64 << 10];
+        let page = 4096;
+        let first = (memory.as_ptr() as u64).next_multiple_of(page);
+        // Page 1 is never mapped.
+        let ranges = [page..2 * page, first..first + page, page..2 * page];
+        match make_cold(own.as_fd(), &ranges) {
+            Ok(()) => {}
+            Err(error) => assert_eq!(error.raw_os_error(), Some(libc::EPERM), "{error}"),
+        }
+        assert!(
+            swappable(std::process::id())
+                .expect("alive")
+                .iter()
+                .any(|range| range.contains(&first))
+        );
+    }
+
+    #[test]
+    fn large_folios_are_told_by_their_settings() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let set = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().expect("it has one")).expect("a folder");
+            std::fs::write(path, text).expect("written");
+            folios_may_be_large_by(folder.path())
+        };
+        assert!(!folios_may_be_large_by(folder.path()));
+        assert!(!set("enabled", "[always] madvise never"));
+        assert!(!set(
+            "shmem_enabled",
+            "always within_size advise [never] deny force"
+        ));
+        assert!(!set(
+            "hugepages-2048kB/enabled",
+            "always [inherit] madvise never"
+        ));
+        assert!(!set(
+            "hugepages-2048kB/shmem_enabled",
+            "always [inherit] never"
+        ));
+        assert!(!set(
+            "hugepages-64kB/enabled",
+            "always inherit madvise [never]"
+        ));
+        assert!(set(
+            "hugepages-64kB/enabled",
+            "always inherit [madvise] never"
+        ));
+        assert!(!set(
+            "hugepages-64kB/enabled",
+            "always inherit madvise [never]"
+        ));
+        assert!(set(
+            "shmem_enabled",
+            "always within_size [advise] never deny force"
+        ));
+    }
+}

@@ -1,0 +1,201 @@
+//! Clears accessed bits of some pages only, which stand for all.
+//!
+//! To clear all bits takes the kernel up to 0.2 us for each page, and the processor as long or longer to set it again: of a program of seconds there could
+//! be a few looks. A few thousand pages tell as much of how often memory is used, and most of the program is left alone.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::os::fd::AsFd;
+use std::time::Instant;
+
+use pagewise_collect::AccessSensor;
+use pagewise_collect::CollectError;
+use pagewise_collect::access::PageSet;
+use pagewise_collect::access::Pages;
+use pagewise_collect::access::Region;
+use pagewise_collect::access::pages_in;
+use pagewise_host::cold;
+use pagewise_trace::SPOT_PAGES;
+use pagewise_trace::Spots;
+use rustix::process::Pid;
+use rustix::process::PidfdFlags;
+
+use super::clearing::Cleared;
+use super::clearing::Clearing;
+use super::clearing::both;
+use super::clearing::processor_time;
+use crate::record::facts::Clocks;
+
+/// So many pages at least stand for all, if there are as many.
+pub(super) const LEAST_PAGES: u64 = 4096;
+const PAGE_BYTES: u64 = 4096;
+
+/// The smallest share of all pages that there are enough of, and none larger than `before`: of one share all looks together tell.
+pub(super) fn spots_of(resident_pages: u64, before: Spots) -> Spots {
+    Spots::one_in((resident_pages / LEAST_PAGES).max(before.pages_each()))
+}
+
+/// Clears the bits of the spots' pages that are in memory.
+pub(super) fn clear_spots(
+    sensor: &mut AccessSensor,
+    processes: &[u32],
+    spots: Spots,
+) -> Result<Clearing, CollectError> {
+    let mut clearing = Clearing::default();
+    for &pid in processes {
+        let Some(pages) = Pages::open(pid)? else {
+            continue;
+        };
+        // What another one has cleared, it wants to look at itself; it claims the bits for no longer than that takes.
+        if !pages.claim() {
+            clearing.watched.get_or_insert(pid);
+            continue;
+        }
+        pages.give_up_claim();
+        let begun = processor_time();
+        let mut regions = Vec::new();
+        sensor.walk(&pages, |region| regions.push(region))?;
+        let chosen = chosen_pages(&regions, spots, &cold::swappable(pid).unwrap_or_default());
+        let (since, before) = (Instant::now(), processor_time());
+        let made_cold = make_cold(pid, &chosen);
+        let took = processor_time().saturating_sub(before);
+        clearing.cost += processor_time().saturating_sub(begun);
+        clearing.took += since.elapsed();
+        match made_cold {
+            Ok(()) if chosen.is_empty() => {}
+            Ok(()) => clearing.cleared.push(Cleared {
+                pid,
+                pages,
+                at_ns: Clocks::now().monotonic_ns,
+                took,
+                ran_ns: None,
+                accessed: HashMap::new(),
+                only: Some(chosen.into_iter().collect()),
+            }),
+            Err(error) if has_ended(&error) => {}
+            Err(source) => {
+                clearing.refusals += 1;
+                clearing.refused = Some(CollectError::System {
+                    action: format!("making pages of process {pid} cold"),
+                    source,
+                });
+            }
+        }
+    }
+    Ok(clearing)
+}
+
+fn has_ended(error: &std::io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
+}
+
+/// Of each region by address, the pages that are looked at: in a spot and in memory that may be swapped.
+fn chosen_pages(regions: &[Region], spots: Spots, swappable: &[Range<u64>]) -> Vec<(u64, PageSet)> {
+    let of_region = |region: &Region| {
+        let here = both(
+            &spots.in_region(region.address),
+            &region.resident,
+            |spot, here| spot & here,
+        );
+        let chosen = within(region.address, here, swappable);
+        (pages_in(&chosen) > 0).then_some((region.address, chosen))
+    };
+    let regions = regions.iter().filter(|region| !region.huge);
+    regions.filter_map(of_region).collect()
+}
+
+/// Those of a region's pages that lie in one of the ranges, which are in order.
+fn within(region: u64, pages: PageSet, ranges: &[Range<u64>]) -> PageSet {
+    let mut kept = PageSet::default();
+    let mut next = ranges.partition_point(|range| range.end <= region);
+    for at in (0..512).filter(|at| pages[at / 64] >> (at % 64) & 1 == 1) {
+        let address = region + at as u64 * PAGE_BYTES;
+        while ranges.get(next).is_some_and(|range| range.end <= address) {
+            next += 1;
+        }
+        if ranges.get(next).is_some_and(|range| range.start <= address) {
+            kept[at / 64] |= 1 << (at % 64);
+        }
+    }
+    kept
+}
+
+fn make_cold(pid: u32, chosen: &[(u64, PageSet)]) -> std::io::Result<()> {
+    let pid = Pid::from_raw(pid as i32).ok_or(std::io::ErrorKind::InvalidInput)?;
+    let process = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
+    let ranges: Vec<Range<u64>> = chosen
+        .iter()
+        .flat_map(|&(region, pages)| runs(region, pages))
+        .collect();
+    cold::make_cold(process.as_fd(), &ranges)
+}
+
+/// Runs of pages within spots.
+fn runs(region: u64, pages: PageSet) -> impl Iterator<Item = Range<u64>> {
+    (0..512 / SPOT_PAGES).filter_map(move |spot| {
+        let at = spot * SPOT_PAGES;
+        let bits = pages[at as usize / 64] >> (at % 64) & ((1 << SPOT_PAGES) - 1);
+        let first = at + u64::from(bits.trailing_zeros());
+        let last = at + u64::from(bits.checked_ilog2()?);
+        Some(region + first * PAGE_BYTES..region + (last + 1) * PAGE_BYTES)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_enough_pages_and_a_share_never_grows() {
+        let all = Spots::one_in(1);
+        let of = |pages| spots_of(pages, all).pages_each();
+        assert_eq!(
+            [0, 4096, 8191, 8192, 48_000, 1 << 20].map(of),
+            [1, 1, 1, 2, 8, 256]
+        );
+        assert_eq!(spots_of(5000, Spots::one_in(8)), Spots::one_in(8));
+    }
+
+    #[test]
+    fn pages_are_chosen_in_spots_in_memory_that_is_no_files() {
+        let region = 4 << 20;
+        let spots = Spots::one_in(2);
+        let all = Region {
+            address: region,
+            resident: [u64::MAX; 8],
+            ..Region::default()
+        };
+        let half = region..region + (1 << 20);
+        let chosen = chosen_pages(&[all], spots, std::slice::from_ref(&half));
+        let [(address, pages)] = chosen[..] else {
+            panic!("{chosen:?}");
+        };
+        assert_eq!(address, region);
+        assert_eq!(pages_in(&pages), 128);
+        assert_eq!(pages[4..], [0; 4]);
+        let huge = Region { huge: true, ..all };
+        assert_eq!(
+            chosen_pages(&[huge], spots, std::slice::from_ref(&half)),
+            []
+        );
+        assert_eq!(chosen_pages(&[all], spots, &[]), []);
+        let page = region + PAGE_BYTES..region + 2 * PAGE_BYTES;
+        assert_eq!(
+            within(region, [0b111, 0, 0, 0, 0, 0, 0, 0], &[0..8, page])[0],
+            0b010
+        );
+    }
+
+    #[test]
+    fn what_is_made_cold_goes_from_the_first_page_of_a_spot_to_its_last() {
+        let mut pages = PageSet::default();
+        pages[0] = 0b0101_1111_0000;
+        pages[7] = 1 << 63;
+        let page = |number: u64| 8 * PAGE_BYTES + number * PAGE_BYTES;
+        let found: Vec<_> = runs(8 * PAGE_BYTES, pages).collect();
+        assert_eq!(
+            found,
+            [page(4)..page(8), page(8)..page(11), page(511)..page(512)]
+        );
+    }
+}

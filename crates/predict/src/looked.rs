@@ -1,0 +1,120 @@
+//! What a recording has of looks at accessed bits: at all pages, or at some that stand for all.
+
+use pagewise_trace::Access;
+use pagewise_trace::Glance;
+use pagewise_trace::SpotGlance;
+use pagewise_trace::SpotLook;
+use pagewise_trace::Spots;
+use pagewise_trace::Trace;
+use pagewise_trace::TraceError;
+
+use crate::history::parts;
+
+type Looks<'a, T> = Box<dyn Iterator<Item = Result<T, TraceError>> + 'a>;
+
+/// Its looks and the glances before them.
+pub(crate) struct Looked<'a> {
+    trace: &'a Trace,
+    /// The pages that were looked at all the time; `None`: all were.
+    pub(crate) spots: Option<Spots>,
+    /// Whether there is any look.
+    pub(crate) is_any: bool,
+}
+
+impl<'a> Looked<'a> {
+    pub(crate) fn read(trace: &'a Trace) -> Result<Self, TraceError> {
+        let is_all = trace.accesses()?.next().is_some();
+        let mut fewest = None;
+        if !is_all {
+            for look in trace.spot_looks()? {
+                fewest = fewest.max(Some(look?.pages_each));
+            }
+        }
+        Ok(Self {
+            trace,
+            spots: fewest.map(|pages_each| Spots::one_in(pages_each.into())),
+            is_any: is_all || fewest.is_some(),
+        })
+    }
+
+    /// Whether the page of this key was looked at whenever it was in memory.
+    pub(crate) fn takes(&self, key: u64) -> bool {
+        self.spots.is_none_or(|spots| spots.takes(parts(key).1))
+    }
+
+    /// The looks in order of time.
+    pub(crate) fn accesses(&self) -> Result<Looks<'a, Access>, TraceError> {
+        Ok(match self.spots {
+            Some(_) => Box::new(self.trace.spot_looks()?.map(|look| look.map(access))),
+            None => Box::new(self.trace.accesses()?),
+        })
+    }
+
+    /// The glances in order of time.
+    pub(crate) fn glances(&self) -> Result<Looks<'a, Glance>, TraceError> {
+        Ok(match self.spots {
+            Some(_) => Box::new(self.trace.spot_glances()?.map(|seen| seen.map(glance))),
+            None => Box::new(self.trace.glances()?),
+        })
+    }
+}
+
+fn access(look: SpotLook) -> Access {
+    let accessed_pages = pages_in(look.accessed_map.as_deref().unwrap_or_default());
+    Access {
+        time_ns: look.time_ns,
+        interval_ns: look.interval_ns,
+        space: look.space,
+        address: look.address,
+        resident_pages: pages_in(&look.looked_map),
+        accessed_pages,
+        dirty_pages: 0,
+        huge: false,
+        swapped_pages: 0,
+        resident_map: Some(look.looked_map),
+        accessed_map: look.accessed_map,
+    }
+}
+
+fn glance(seen: SpotGlance) -> Glance {
+    Glance {
+        time_ns: seen.time_ns,
+        interval_ns: seen.interval_ns,
+        space: seen.space,
+        address: seen.address,
+        pages: pages_in(&seen.map),
+        map: Some(seen.map),
+    }
+}
+
+/// Pages of a map of hexadecimal digits.
+fn pages_in(map: &str) -> u16 {
+    let digits = map.chars().filter_map(|digit| digit.to_digit(16));
+    digits.map(|digit| digit.count_ones() as u16).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spots_are_told_as_all_pages_are() {
+        let look = SpotLook {
+            time_ns: 9,
+            interval_ns: 5,
+            space: 1,
+            address: 2 << 20,
+            pages_each: 8,
+            looked_map: format!("f0f{}", "0".repeat(125)),
+            accessed_map: Some(format!("30f{}", "0".repeat(125))),
+        };
+        let row = access(look.clone());
+        assert_eq!((row.resident_pages, row.accessed_pages), (8, 6));
+        assert_eq!(row.accessed_map, look.accessed_map);
+        let none = access(SpotLook {
+            accessed_map: None,
+            ..look
+        });
+        assert_eq!((none.resident_pages, none.accessed_pages), (8, 0));
+    }
+}
