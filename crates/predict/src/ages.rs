@@ -26,8 +26,13 @@ pub(crate) struct Ages {
 }
 
 impl Ages {
-    /// Of the evicted pages, `share` in a hundred are taken to have left as early as pages can.
-    pub(crate) fn new(history: &History, share: usize) -> Ages {
+    /// Of the evicted pages, `share` in a hundred are taken to have left as early as pages can: of those for which `is_undisturbed`. Pages whose bits
+    /// were cleared leave earlier.
+    pub(crate) fn new(
+        history: &History,
+        share: usize,
+        is_undisturbed: impl Fn(u64) -> bool,
+    ) -> Ages {
         let mut came = vec![None; history.keys.len()];
         let (mut arrivals, mut batches) = (Vec::new(), Vec::new());
         let mut batch = Vec::with_capacity(BATCH);
@@ -39,7 +44,12 @@ impl Ages {
                     arrivals.push(moment.at);
                 }
                 What::Gone => *came = None,
-                What::Evicted => batch.extend(came.take().map(|came| arrivals.len() - came)),
+                What::Evicted => {
+                    let came = came.take();
+                    let counts =
+                        came.filter(|_| is_undisturbed(history.keys[moment.page as usize]));
+                    batch.extend(counts.map(|came| arrivals.len() - came));
+                }
             }
             if batch.len() == BATCH {
                 batch.sort_unstable();

@@ -209,7 +209,9 @@ impl Model {
         let build = |(share, unnoticed)| -> Result<References, PredictError> {
             let told = Told {
                 rates: &rates,
-                ages: &Ages::new(&history, share),
+                ages: &Ages::new(&history, share, |key| {
+                    !looked.are_some() || !looked.takes(key)
+                }),
                 rounds: &rounds,
                 hot,
             };

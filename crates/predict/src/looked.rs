@@ -42,6 +42,11 @@ impl<'a> Looked<'a> {
         self.spots.is_none_or(|spots| spots.takes(parts(key).1))
     }
 
+    /// Whether only some pages were looked at, and others not.
+    pub(crate) fn are_some(&self) -> bool {
+        self.spots.is_some_and(|spots| spots.pages_each() > 1)
+    }
+
     /// The looks in order of time.
     pub(crate) fn accesses(&self) -> Result<Looks<'a, Access>, TraceError> {
         Ok(match self.spots {

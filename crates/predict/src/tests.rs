@@ -115,7 +115,7 @@ fn made_up(string: &[u64], look_each: usize) -> Vec<Step> {
     let mut steps = strings::known(&history, &found);
     let rates =
         Rates::new(&history, &found, &steps, std::iter::empty(), |_| true).expect("no looks");
-    let ages = Ages::new(&history, 10);
+    let ages = Ages::new(&history, 10, |_| true);
     // The iterator of looks is gone through twice, as a recording is read twice.
     let all = || looks.iter().cloned().map(Ok);
     let rounds = RoundsOfRegions::find(|| Ok::<_, TraceError>(all())).expect("nothing is read");

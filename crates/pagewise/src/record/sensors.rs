@@ -294,7 +294,7 @@ impl Sensors {
             let spaces = translator.live_spaces();
             spaces.into_iter().map(|(pid, _)| pid).collect()
         };
-        if let Some(why) = accesses.tick(processes, faults, writer)? {
+        if let Some(why) = accesses.tick(processes, translator.counts.evictions, faults, writer)? {
             let sensor = if accesses.are_of_spots() {
                 "spots"
             } else {

@@ -43,7 +43,7 @@ fn accesses(looks: &[Look], stay: Option<u64>) -> Vec<Vec<u64>> {
     let mut steps = strings::known(&history, &found);
     let rates =
         Rates::new(&history, &found, &steps, std::iter::empty(), |_| true).expect("no looks");
-    let ages = Ages::new(&history, 10);
+    let ages = Ages::new(&history, 10, |_| true);
     let looks = looks.iter().cloned().map(Ok);
     let told = Told {
         rates: &rates,

@@ -9,6 +9,7 @@
 mod clearing;
 mod round;
 mod spots;
+mod turnover;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -38,15 +39,18 @@ use round::Scope;
 use round::Seen;
 use round::Terms;
 use round::go_round;
+use turnover::Turnover;
 
 use super::page_walks::WalkShares;
 use crate::failure::Failure;
 use crate::output::tell;
 
 /// Of looks at spots: how soon one may follow another,
-const SHORTEST_OF_SPOTS: Duration = Duration::from_millis(50);
-/// and how much of the run's time they may take, the program's own for setting bits included.
-const SHARE_OF_SPOTS: f64 = 0.005;
+const SHORTEST_OF_SPOTS: Duration = Duration::from_millis(100);
+/// and how much of the run's time they may take, the program's own for setting bits included,
+const SHARE_OF_SPOTS: f64 = 0.01;
+/// beyond what they may at once: a program is used otherwise while it fills its memory, and some run for no longer than that.
+const HEAD_START_OF_SPOTS: Duration = Duration::from_millis(20);
 /// What a round costs before one was measured: for each process, and for each of its resident base pages.
 const FIRST_COST_OF_PROCESS: Duration = Duration::from_millis(1);
 const FIRST_COST_OF_PAGE_NS: u64 = 25;
@@ -83,6 +87,7 @@ pub(super) struct Accesses {
     /// Of the program, setting bits again.
     set: Duration,
     looks: u64,
+    turnover: Turnover,
     /// Cost of the last round, and the resident bytes at its begin.
     last: Option<(Duration, u64)>,
     resident_bytes: u64,
@@ -140,6 +145,7 @@ impl Accesses {
             glances: Duration::ZERO,
             set: Duration::ZERO,
             looks: 0,
+            turnover: Turnover::new(),
             last: None,
             resident_bytes: 0,
             spent_before_round: Duration::ZERO,
@@ -156,15 +162,17 @@ impl Accesses {
         self.began = Instant::now();
     }
 
-    /// Does what is due. `processes`: those with an address space of their own. Returns why it has stopped for good, if
+    /// Does what is due. `processes`: those with an address space of their own; `evictions`: so far. Returns why it has stopped for good, if
     /// it has just done so.
     pub(super) fn tick(
         &mut self,
         processes: impl FnOnce() -> Vec<u32>,
+        evictions: u64,
         faults: &SwapSensor,
         writer: &mut TraceWriter,
     ) -> Result<Option<String>, Failure> {
         let mut refused = None;
+        self.turnover.count(evictions, Instant::now());
         self.phase = match std::mem::replace(&mut self.phase, Phase::Stopped) {
             Phase::Going(thread) if thread.is_finished() => match thread.join() {
                 Ok(round) => match self.take(round, faults, writer)? {
@@ -258,7 +266,11 @@ impl Accesses {
 
     /// What clearing and looking may have taken by now.
     fn allowed(&self) -> Duration {
-        self.began.elapsed().mul_f64(self.share)
+        let head_start = match self.scope {
+            Scope::All => Duration::ZERO,
+            Scope::Spots(_) => HEAD_START_OF_SPOTS,
+        };
+        head_start + self.began.elapsed().mul_f64(self.share)
     }
 
     /// Fails where a limit of processes refuses a thread.
@@ -275,6 +287,9 @@ impl Accesses {
         let memory = processes.iter().filter_map(|pid| process::memory(*pid));
         let resident_bytes = memory.filter_map(|memory| memory.resident_bytes).sum();
         let pages = resident_bytes / self.page_bytes;
+        if self.are_of_spots() && !self.turnover.allows_look(pages) {
+            return Ok(());
+        }
         let scope = self.scope.for_pages(pages);
         let expected = expected_cost(
             self.last,
@@ -286,6 +301,7 @@ impl Accesses {
             return Ok(());
         }
         self.scope = scope;
+        self.turnover.looked();
         self.skipped_processes += skipped as u64;
         self.resident_bytes = resident_bytes;
         self.spent_before_round = self.spent();
@@ -296,6 +312,10 @@ impl Accesses {
             shortest: self.shortest,
             share: self.share,
             last: self.last.map(|(cost, _)| cost),
+            saved: match scope {
+                Scope::All => Duration::ZERO,
+                Scope::Spots(_) => self.allowed().saturating_sub(self.spent()),
+            },
             pace: self.pace,
             glances: self.allowed().saturating_sub(self.glances),
         };

@@ -36,6 +36,8 @@ pub(super) struct Terms {
     /// and so long that this is the share of it that the round costs: as the round before, or as clearing did in this one.
     pub(super) share: f64,
     pub(super) last: Option<Duration>,
+    /// Of that, so much has been earned.
+    pub(super) saved: Duration,
     /// All of it so many times as long.
     pub(super) pace: u32,
     /// What glances may take.
@@ -105,6 +107,7 @@ impl Terms {
             None => clear_cost / 4,
         };
         earned
+            .saturating_sub(self.saved)
             .div_f64(self.share)
             .max(self.shortest)
             .saturating_mul(self.pace)
@@ -251,6 +254,7 @@ mod tests {
             shortest: ms(100),
             share: 0.005,
             last: None,
+            saved: Duration::ZERO,
             pace: 1,
             glances: Duration::ZERO,
         };
@@ -262,6 +266,8 @@ mod tests {
         };
         assert_eq!(later.interval(ms(4)), ms(1000));
         assert_eq!(later.interval(ms(6)), ms(1200));
+        let saved = |saved| Terms { saved, ..later }.interval(ms(4));
+        assert_eq!([ms(3), ms(9)].map(saved), [ms(400), ms(100)]);
         assert_eq!(Terms { pace: 3, ..later }.interval(ms(6)), ms(3600));
     }
 }
