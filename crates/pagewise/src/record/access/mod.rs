@@ -297,6 +297,11 @@ impl Accesses {
             scope.pages_of(pages),
             processes.len() as u32,
         );
+        // The interval of a round at spots earns what it costs, so that one follows the other: what is seldom used is seen in long ones.
+        let expected = match scope {
+            Scope::All => expected,
+            Scope::Spots(_) => Duration::ZERO,
+        };
         if self.spent() + expected > self.allowed() {
             return Ok(());
         }
