@@ -134,6 +134,25 @@ impl Pages {
         Ok(owned(entries.map(|entry| u64::from_ne_bytes(*entry))))
     }
 
+    /// Those of the given pages of the region at this address that are in memory and that no other process maps.
+    ///
+    /// # Errors
+    /// If the kernel does not tell.
+    pub fn unshared(&self, region: u64, pages: &PageSet) -> io::Result<PageSet> {
+        let mut unshared = PageSet::default();
+        for (word, wanted) in pages.iter().enumerate().filter(|(_, wanted)| **wanted != 0) {
+            let mut entries = [0; 64 * ENTRY_BYTES as usize];
+            let first = region / PAGE_BYTES + word as u64 * 64;
+            let read = self.0.read_at(&mut entries, first * ENTRY_BYTES)?;
+            for (at, entry) in entries[..read].as_chunks::<8>().0.iter().enumerate() {
+                let is_own =
+                    u64::from_ne_bytes(*entry) & (PRESENT | EXCLUSIVE) == PRESENT | EXCLUSIVE;
+                unshared[word] |= u64::from(is_own) << at & wanted;
+            }
+        }
+        Ok(unshared)
+    }
+
     /// Whether the page at this address is an anonymous page. A huge page of private memory that is none is the kernel's one of zeros,
     /// which takes no memory of the process's. What is not told is taken for one.
     pub fn is_anonymous(&self, address: u64) -> bool {
@@ -454,6 +473,19 @@ mod tests {
             of_file: 1,
         };
         assert_eq!(owned(entries.into_iter()), expected);
+    }
+
+    #[test]
+    fn pages_of_its_own_are_told_one_by_one() {
+        let memory = vec![1_u8; 2 * REGION_BYTES as usize];
+        let region = (memory.as_ptr() as u64).next_multiple_of(REGION_BYTES);
+        let pages = Pages::open(std::process::id())
+            .expect("own")
+            .expect("alive");
+        let asked = [0b101, 0, 0, 0, 0, 0, 0, 1 << 63];
+        assert_eq!(pages.unshared(region, &asked).expect("told"), asked);
+        // Nothing is mapped there.
+        assert_eq!(pages.unshared(0, &asked).expect("told"), [0; REGION_WORDS]);
     }
 
     #[test]

@@ -17,13 +17,15 @@ const HUGE_PAGE_SETTINGS: &str = "/sys/kernel/mm/transparent_hugepage";
 /// Its size that maps 2 MiB at once: such pages are told apart by the page table.
 const WHOLE_TABLE: &str = "hugepages-2048kB";
 
-/// Makes the pages in these ranges cold, by address. Ranges where that cannot be (not mapped any more, locked) are left as they are. About a
-/// microsecond of this thread's time for each, and nobody waits.
+/// Makes the pages in these ranges cold, by address, and returns the ranges where that cannot be, by their places in the list: not mapped any more, or
+/// locked. Pages that other processes map, too, are left as they are without a word (`folio_mapcount`). About a microsecond of this thread's time for each
+/// range, and an interrupt of the program where it runs; nobody waits.
 ///
 /// # Errors
 /// If it is not permitted (it needs CAP_SYS_NICE and the right to look into the process), or the process has ended (`ESRCH`).
-pub fn make_cold(process: BorrowedFd<'_>, ranges: &[Range<u64>]) -> io::Result<()> {
+pub fn make_cold(process: BorrowedFd<'_>, ranges: &[Range<u64>]) -> io::Result<Vec<usize>> {
     let ranges: Vec<libc::iovec> = ranges.iter().map(as_iovec).collect();
+    let mut refused = Vec::new();
     let mut left = ranges.as_slice();
     while !left.is_empty() {
         let now = &left[..left.len().min(MOST_AT_ONCE)];
@@ -47,9 +49,13 @@ pub fn make_cold(process: BorrowedFd<'_>, ranges: &[Range<u64>]) -> io::Result<(
             },
         };
         // It stops before the first range that it cannot do.
-        left = &left[(done + usize::from(done < now.len()))..];
+        let is_refused = done < now.len();
+        if is_refused {
+            refused.push(ranges.len() - left.len() + done);
+        }
+        left = &left[done + usize::from(is_refused)..];
     }
-    Ok(())
+    Ok(refused)
 }
 
 fn as_iovec(range: &Range<u64>) -> libc::iovec {
@@ -183,7 +189,7 @@ mod tests {
         // Page 1 is never mapped.
         let ranges = [page..2 * page, first..first + page, page..2 * page];
         match make_cold(own.as_fd(), &ranges) {
-            Ok(()) => {}
+            Ok(refused) => assert_eq!(refused, [0, 2]),
             Err(error) => assert_eq!(error.raw_os_error(), Some(libc::EPERM), "{error}"),
         }
         assert!(

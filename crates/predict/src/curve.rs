@@ -170,6 +170,8 @@ pub struct Model {
     simulated: u64,
     /// Accesses in memory were looked at, not only made up.
     was_looked_at: bool,
+    /// At all pages, so that it swapped more than it does by itself.
+    was_disturbed: bool,
     /// Evictions for first touches that the model has at the recorded size.
     simulated_reclaimed: u64,
     off: f64,
@@ -254,6 +256,7 @@ impl Model {
             costs: waited.costs(),
             simulated: 0,
             was_looked_at: looked.is_any,
+            was_disturbed: looked.is_any && !looked.are_some(),
             simulated_reclaimed: 0,
             off: 0.0,
             keys: history.keys,
@@ -424,7 +427,7 @@ impl Model {
 
     /// Swap-ins of the model with this much memory, in the light of those that were recorded. Those that it has too many at the recorded
     /// size it has with less memory, too; with more, as many in proportion. Those that it misses are of accesses that left no mark, and come
-    /// with less memory, too; where accesses were looked at there are none, and the recording has more than there are without looks: a bit
+    /// with less memory, too; where all pages were looked at there are none, and the recording has more than there are without looks: a bit
     /// that was cleared tells the kernel that the page is not used.
     fn corrected(&self, memory_bytes: u64, modelled: u64) -> u64 {
         let is_more = match self.limit_bytes {
@@ -437,7 +440,7 @@ impl Model {
                 scaled(modelled, share).min(self.swap_ins)
             }
             (true, _) => modelled.min(self.swap_ins),
-            (false, false) if self.was_looked_at => modelled,
+            (false, false) if self.was_disturbed => modelled,
             (false, _) => (modelled + self.swap_ins)
                 .saturating_sub(self.simulated)
                 .max(self.swap_ins),
@@ -557,6 +560,7 @@ mod tests {
             costs: Costs::default(),
             simulated: 0,
             was_looked_at: false,
+            was_disturbed: false,
             simulated_reclaimed: 0,
             off: 0.0,
         }
@@ -705,6 +709,8 @@ mod tests {
         let mut model = model();
         (model.limit_bytes, model.swap_ins, model.simulated) = (Some(1000), 500, 400);
         model.was_looked_at = true;
+        assert_eq!(model.corrected(500, 2600), 2700, "some pages stood for all");
+        model.was_disturbed = true;
         assert_eq!(model.corrected(500, 2600), 2600);
         assert_eq!(model.corrected(900, 450), 450);
         assert_eq!(model.corrected(2000, 100), 100);

@@ -29,7 +29,7 @@ impl fmt::Display for PredictError {
             ),
             Self::NoPressure => f.write_str(
                 "other memory sizes cannot be predicted, as hardly anything left memory: record with less, for example \
-                 --memory 60% --access",
+                 --memory 60%",
             ),
             Self::OnlyCounted => f.write_str(
                 "other memory sizes cannot be predicted, as the recording reached its size and later events were only \

@@ -5,8 +5,8 @@
 //!             --simulate--> swap-ins at each size
 //! ```
 //!
-//! A recording sees an access only where the page was missing, and, with `--access`, for each page whether it was accessed
-//! between two looks. What happened to pages in memory is made up to fit that: sweeps passed over the pages between those
+//! A recording sees an access only where the page was missing, and, of pages that were looked at, whether they
+//! were accessed between two looks: of all with `--access`, of some that stand for all by default. What happened to pages in memory is made up to fit that: sweeps passed over the pages between those
 //! that were missing; a page that left had not been accessed since it was last looked at by the kernel or by us; one that
 //! stayed for longer than pages do that are not accessed was accessed; what comes back at equal times, or looks tell to be
 //! gone through in rounds, is accessed once a round; and else they are accessed as often as looks say, or pages of the same

@@ -70,7 +70,9 @@ impl WhatIf {
         }
         if answers().any(|answer| answer.swap_ins_high.is_none()) {
             text.push_str("  (or more, perhaps many times as many: nobody looked how often what stayed in memory is used; ");
-            text.push_str("record with --access=0.1 --access-cost=2)\n");
+            text.push_str(
+                "record as root with the sensor spots, or with --access=0.1 --access-cost=2)\n",
+            );
         }
         let _ = writeln!(
             text,
@@ -153,6 +155,9 @@ mod tests {
         let unknown = what_if.to_text();
         let line = "with 30 MiB (30 %): 4,000 swap-ins (3,000 or more), at least about 2.0 s\n";
         assert!(unknown.contains(line), "{unknown}");
-        assert!(unknown.contains("record with --access=0.1"), "{unknown}");
+        assert!(
+            unknown.contains("sensor spots, or with --access=0.1"),
+            "{unknown}"
+        );
     }
 }

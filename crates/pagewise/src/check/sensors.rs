@@ -26,6 +26,7 @@ pub(super) fn items() -> Vec<Item> {
         allocations(),
         residency(),
         access(&bpf),
+        spots(&bpf),
         stalls(&bpf),
         io(&bpf),
         io_calls(),
@@ -103,6 +104,22 @@ fn access(bpf: &Bpf) -> Item {
         return Item {
             works: false,
             detail: "no /proc/PID/clear_refs: the kernel lacks CONFIG_PROC_PAGE_MONITOR".to_owned(),
+            ..item
+        };
+    }
+    item
+}
+
+fn spots(bpf: &Bpf) -> Item {
+    let purpose = "how often some pages are used, which stand for all";
+    let item = bpf.item("spots", purpose, |_| {
+        "accessed bits, by BPF and MADV_COLD".to_owned()
+    });
+    if item.works && pagewise_host::cold::folios_may_be_large() {
+        return Item {
+            works: false,
+            detail: "memory may be in large folios, which would be split: transparent_hugepage/hugepages-*kB/enabled, shmem_enabled"
+                .to_owned(),
             ..item
         };
     }

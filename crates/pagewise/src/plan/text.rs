@@ -73,8 +73,8 @@ fn left_alone(rules: &[Rule]) -> Vec<(&str, Vec<&str>)> {
 
 /// Of recordings without looks at accessed bits.
 const UNSEEN: &str = "\
-or more: nobody looked how often what stayed in memory is used, and with less of it there may be many times as many; record with
---access=0.1 --access-cost=2 to know
+or more: nobody looked how often what stayed in memory is used, and with less of it there may be many times as many; record as root
+with the sensor spots, or with --access=0.1 --access-cost=2, to know
 ";
 
 /// What other sizes of memory would bring, without the plan.

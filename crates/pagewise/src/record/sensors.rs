@@ -243,7 +243,7 @@ impl Sensors {
         layout: pagewise_collect::Layout,
     ) -> Result<(), Failure> {
         let Some(AccessInterval(shortest)) = arguments.access else {
-            let spots = self.start_spots(arguments.sensors.spots, layout);
+            let spots = self.start_spots(arguments, layout);
             self.state("spots", spots.err().as_deref().unwrap_or("on"));
             return Ok(());
         };
@@ -264,11 +264,14 @@ impl Sensors {
     /// Returns why there are none.
     fn start_spots(
         &mut self,
-        wanted: bool,
+        arguments: &RecordArguments,
         layout: pagewise_collect::Layout,
     ) -> Result<(), String> {
-        if !wanted {
+        if !arguments.sensors.spots {
             return Err("off".to_owned());
+        }
+        if arguments.running.is_meant() {
+            return Err("off: what runs already is left as it is".to_owned());
         }
         if pagewise_host::cold::folios_may_be_large() {
             return Err(

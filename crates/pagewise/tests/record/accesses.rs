@@ -173,3 +173,120 @@ fn accesses_are_off_unless_asked_for_and_need_faults() {
     assert_eq!(report["working_set"], serde_json::json!([]));
     assert!(report["cost"].get("access_duty").is_none());
 }
+
+/// By default some pages are looked at, and most of the program is left alone.
+#[test]
+fn spots_stand_for_all_pages_and_cost_little() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = tempdir().expect("a folder");
+    compile(folder.path(), "temperature.c");
+    record(folder.path(), "", "./temperature 3").expect_code(0);
+    machine.assert_restored();
+    let report = report(folder.path());
+    let wall_ns = report["summary"]["wall_ns"].as_f64().expect("a number");
+    if report["sensors"]["spots"] != "on" {
+        assert!(pagewise_host::cold::folios_may_be_large(), "{report:#}");
+        return;
+    }
+    let duty = report["cost"]["spots_duty"].as_f64().expect("a number");
+    // And what they may take at once at the begin.
+    assert!(duty <= 0.01 + 25e6 / wall_ns, "{duty}");
+    // What tells of all pages says nothing of some.
+    assert_eq!(report["working_set"], serde_json::json!([]));
+    let trace = Trace::open(&folder.path().join("pagewise.data")).expect("opened");
+    let looks: Vec<_> = trace.spot_looks().expect("a table").collect();
+    assert!(looks.len() > 10, "{}", looks.len());
+    let mut last = 0;
+    let (mut looked, mut accessed) = (0, 0);
+    for look in looks {
+        let look = look.expect("a row");
+        let spots = pagewise_trace::Spots::one_in(look.pages_each.into());
+        let chosen = set_of(&look.looked_map);
+        let allowed = spots.in_region(look.address);
+        assert!(
+            chosen
+                .iter()
+                .zip(allowed)
+                .all(|(page, spot)| page & !spot == 0)
+        );
+        assert!(look.pages_each >= last, "a share never grows: {look:?}");
+        last = look.pages_each;
+        let seen = look.accessed_map.as_deref().map_or([0; 8], set_of);
+        assert!(
+            seen.iter()
+                .zip(chosen)
+                .all(|(seen, page)| seen & !page == 0)
+        );
+        looked += count(&chosen);
+        accessed += count(&seen);
+    }
+    // Of three arrays one is hot, one half so, and one cold.
+    let share = f64::from(accessed) / f64::from(looked);
+    assert!((0.35..0.7).contains(&share), "{share}");
+}
+
+#[test]
+fn spots_are_of_faults_and_not_of_what_looks_at_all() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = tempdir().expect("a folder");
+    let alone = "--sensors spots,residency";
+    record(folder.path(), alone, "true").expect_refusal(2, &["spots", "faults"]);
+    record(folder.path(), "--sensors faults", "true").expect_code(0);
+    assert_eq!(report(folder.path())["sensors"]["spots"], "off");
+    record(folder.path(), "-f --access", "true").expect_code(0);
+    let told = report(folder.path());
+    let state = told["sensors"]["spots"].as_str().expect("a state");
+    assert!(state.contains("--access"), "{state}");
+    machine.assert_restored();
+}
+
+/// What stays in memory leaves no mark in swap-ins: with less of it the program would swap all the time, as only looks tell.
+#[test]
+fn by_spots_it_is_known_how_much_what_stays_in_memory_is_used() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = tempdir().expect("a folder");
+    compile(folder.path(), "settled.c");
+    let at_a_third = |sensors: &str| {
+        let limits = "-f --memory 60% --measure-peak --swap zram --swap-size 512M";
+        record(folder.path(), &format!("{limits} {sensors}"), "./settled").expect_code(0);
+        let asked = ["report", "--json", "--what-if", "memory=30%"];
+        let told: Value = serde_json::from_str(&run(folder.path(), &asked).expect_code(0).stdout)
+            .expect("a report");
+        (told["what_if"]["asked"][0].clone(), told)
+    };
+    let (asked, report) = at_a_third("");
+    machine.assert_restored();
+    let recorded = report["summary"]["swap_ins"].as_u64().expect("a number");
+    let swap_ins = asked["swap_ins"].as_u64().expect("a number");
+    let (unseen, _) = at_a_third("--sensors faults,residency");
+    assert_eq!(unseen["swap_ins_high"], Value::Null, "{unseen}");
+    if report["sensors"]["spots"] != "on" {
+        assert!(pagewise_host::cold::folios_may_be_large(), "{report:#}");
+        return;
+    }
+    assert!(
+        swap_ins > 20 * recorded,
+        "{asked}, where {recorded} were recorded"
+    );
+    assert!(asked["swap_ins_high"].as_u64() >= Some(swap_ins), "{asked}");
+}
+
+/// Of 128 hexadecimal digits.
+fn set_of(map: &str) -> [u64; 8] {
+    let mut set = [0; 8];
+    for (at, digit) in map.chars().enumerate() {
+        let digit = digit.to_digit(16).expect("a digit");
+        set[at / 16] |= u64::from(digit) << (at % 16 * 4);
+    }
+    set
+}
+
+fn count(set: &[u64; 8]) -> u32 {
+    set.iter().map(|word| word.count_ones()).sum()
+}

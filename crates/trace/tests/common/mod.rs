@@ -39,6 +39,8 @@ pub(crate) struct Tables {
     pub(crate) pressure: Vec<Pressure>,
     pub(crate) accesses: Vec<Access>,
     pub(crate) glances: Vec<Glance>,
+    pub(crate) spot_looks: Vec<SpotLook>,
+    pub(crate) spot_glances: Vec<SpotGlance>,
     pub(crate) write_looks: Vec<WriteLook>,
     pub(crate) residency: Vec<Residency>,
     pub(crate) residency_scans: Vec<ResidencyScan>,
@@ -73,6 +75,8 @@ macro_rules! for_tables {
             pressure,
             accesses,
             glances,
+            spot_looks,
+            spot_glances,
             write_looks,
             residency,
             residency_scans,
@@ -227,6 +231,22 @@ impl Tables {
             address: n << 21,
             pages: number as u16,
             map: some_text("f0"),
+        });
+        self.spot_looks.push(SpotLook {
+            time_ns: n,
+            interval_ns: n / 2,
+            space: number,
+            address: n << 21,
+            pages_each: 1 << (number % 8),
+            looked_map: format!("{number:x}f"),
+            accessed_map: some_text("f0"),
+        });
+        self.spot_glances.push(SpotGlance {
+            time_ns: n,
+            interval_ns: n / 3,
+            space: number,
+            address: n << 21,
+            map: format!("{number:x}"),
         });
         self.accesses.push(Access {
             time_ns: n,

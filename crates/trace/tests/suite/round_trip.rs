@@ -54,6 +54,8 @@ fn named_methods_read_the_same_tables() {
         stalls,
         accesses,
         glances: trace.glances().unwrap().map(Result::unwrap).collect(),
+        spot_looks: trace.spot_looks().unwrap().map(Result::unwrap).collect(),
+        spot_glances: trace.spot_glances().unwrap().map(Result::unwrap).collect(),
         write_looks: trace.write_looks().unwrap().map(Result::unwrap).collect(),
         spaces: trace.spaces().unwrap(),
         moves: trace.moves().unwrap(),

@@ -211,8 +211,11 @@ impl Accesses {
         faults: &SwapSensor,
         writer: &mut TraceWriter,
     ) -> Result<Option<String>, Failure> {
-        if let Some(error) = round.failed {
-            return Err(error.into());
+        match round.failed {
+            // A recording without is better than none.
+            Some(error) if self.are_of_spots() => return Ok(Some(error.to_string())),
+            Some(error) => return Err(error.into()),
+            None => {}
         }
         let clearing = &round.clearing;
         self.clear += clearing.cost;
@@ -436,24 +439,27 @@ impl Accesses {
     pub(super) fn cost(&self, wall: Duration) -> BTreeMap<String, f64> {
         let clear = self.clear + Duration::from_nanos(self.clearing_ns.load(Ordering::Relaxed));
         let spent = clear + self.walk;
-        let mut cost = BTreeMap::from([
-            ("access_clear_ns".to_owned(), clear.as_nanos() as f64),
-            (
-                "access_clear_waits_ns".to_owned(),
-                self.clear_took.saturating_sub(self.clear).as_nanos() as f64,
-            ),
-            ("access_walk_ns".to_owned(), self.walk.as_nanos() as f64),
-            (
-                "access_glances_ns".to_owned(),
-                self.glances.as_nanos() as f64,
-            ),
-            ("access_looks".to_owned(), self.looks as f64),
-        ]);
-        if !wall.is_zero() {
-            let duty = spent.as_secs_f64() / wall.as_secs_f64();
-            cost.insert("access_duty".to_owned(), duty);
+        let sensor = if self.are_of_spots() {
+            "spots"
+        } else {
+            "access"
+        };
+        let ns = |time: Duration| time.as_nanos() as f64;
+        let mut cost = vec![
+            ("clear_ns", ns(clear)),
+            ("walk_ns", ns(self.walk)),
+            ("glances_ns", ns(self.glances)),
+            ("looks", self.looks as f64),
+        ];
+        if !self.are_of_spots() {
+            let waits = self.clear_took.saturating_sub(self.clear);
+            cost.push(("clear_waits_ns", ns(waits)));
         }
-        cost
+        if !wall.is_zero() {
+            cost.push(("duty", spent.as_secs_f64() / wall.as_secs_f64()));
+        }
+        let named = |(name, value)| (format!("{sensor}_{name}"), value);
+        cost.into_iter().map(named).collect()
     }
 
     pub(super) fn losses(&self) -> [(&'static str, u64); 2] {

@@ -12,6 +12,7 @@ use pagewise_collect::AccessSensor;
 use pagewise_collect::CollectError;
 use pagewise_collect::access::PageSet;
 use pagewise_collect::access::Pages;
+use pagewise_collect::access::REGION_BYTES;
 use pagewise_collect::access::Region;
 use pagewise_collect::access::pages_in;
 use pagewise_host::cold;
@@ -42,6 +43,8 @@ pub(super) fn clear_spots(
     spots: Spots,
 ) -> Result<Clearing, CollectError> {
     let mut clearing = Clearing::default();
+    // What a process has forked and what it was forked from have pages in common.
+    let may_share = processes.len() > 1;
     for &pid in processes {
         let Some(pages) = Pages::open(pid)? else {
             continue;
@@ -55,22 +58,25 @@ pub(super) fn clear_spots(
         let begun = processor_time();
         let mut regions = Vec::new();
         sensor.walk(&pages, |region| regions.push(region))?;
-        let chosen = chosen_pages(&regions, spots, &cold::swappable(pid).unwrap_or_default());
+        let mut chosen = chosen_pages(&regions, spots, &cold::swappable(pid).unwrap_or_default());
+        if may_share {
+            leave_out_shared(&pages, &mut chosen);
+        }
         let (since, before) = (Instant::now(), processor_time());
         let made_cold = make_cold(pid, &chosen);
         let took = processor_time().saturating_sub(before);
         clearing.cost += processor_time().saturating_sub(begun);
         clearing.took += since.elapsed();
         match made_cold {
-            Ok(()) if chosen.is_empty() => {}
-            Ok(()) => clearing.cleared.push(Cleared {
+            Ok(cleared) if cleared.is_empty() => {}
+            Ok(cleared) => clearing.cleared.push(Cleared {
                 pid,
                 pages,
                 at_ns: Clocks::now().monotonic_ns,
                 took,
                 ran_ns: None,
                 accessed: HashMap::new(),
-                only: Some(chosen.into_iter().collect()),
+                only: Some(cleared),
             }),
             Err(error) if has_ended(&error) => {}
             Err(source) => {
@@ -120,14 +126,43 @@ fn within(region: u64, pages: PageSet, ranges: &[Range<u64>]) -> PageSet {
     kept
 }
 
-fn make_cold(pid: u32, chosen: &[(u64, PageSet)]) -> std::io::Result<()> {
+/// Bits of pages that others map, too, are not cleared.
+fn leave_out_shared(pages: &Pages, chosen: &mut Vec<(u64, PageSet)>) {
+    for (region, set) in chosen.iter_mut() {
+        // Of what is not told nothing is known.
+        *set = pages.unshared(*region, set).unwrap_or_default();
+    }
+    chosen.retain(|(_, set)| pages_in(set) > 0);
+}
+
+/// Returns what was made cold, by region.
+fn make_cold(pid: u32, chosen: &[(u64, PageSet)]) -> std::io::Result<HashMap<u64, PageSet>> {
     let pid = Pid::from_raw(pid as i32).ok_or(std::io::ErrorKind::InvalidInput)?;
     let process = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
     let ranges: Vec<Range<u64>> = chosen
         .iter()
         .flat_map(|&(region, pages)| runs(region, pages))
         .collect();
-    cold::make_cold(process.as_fd(), &ranges)
+    let refused = cold::make_cold(process.as_fd(), &ranges)?;
+    let mut cleared: HashMap<u64, PageSet> = chosen.iter().copied().collect();
+    for range in refused {
+        leave_out(&mut cleared, &ranges[range]);
+    }
+    Ok(cleared)
+}
+
+/// A range lies within one region.
+fn leave_out(cleared: &mut HashMap<u64, PageSet>, range: &Range<u64>) {
+    let region = range.start / REGION_BYTES * REGION_BYTES;
+    let Some(pages) = cleared.get_mut(&region) else {
+        return;
+    };
+    for at in (range.start - region) / PAGE_BYTES..(range.end - region) / PAGE_BYTES {
+        pages[at as usize / 64] &= !(1 << (at % 64));
+    }
+    if pages_in(pages) == 0 {
+        cleared.remove(&region);
+    }
 }
 
 /// Runs of pages within spots.
@@ -187,15 +222,29 @@ mod tests {
     }
 
     #[test]
+    fn what_was_refused_is_not_looked_at() {
+        let region = 4 << 20;
+        let mut cleared = HashMap::from([(region, [0b1111, 0, 0, 0, 0, 0, 0, 0])]);
+        leave_out(
+            &mut cleared,
+            &(region + PAGE_BYTES..region + 3 * PAGE_BYTES),
+        );
+        assert_eq!(cleared[&region][0], 0b1001);
+        leave_out(&mut cleared, &(0..PAGE_BYTES));
+        leave_out(&mut cleared, &(region..region + 4 * PAGE_BYTES));
+        assert!(cleared.is_empty(), "{cleared:?}");
+    }
+
+    #[test]
     fn what_is_made_cold_goes_from_the_first_page_of_a_spot_to_its_last() {
         let mut pages = PageSet::default();
-        pages[0] = 0b0101_1111_0000;
+        pages[0] = 0b101 << 20 | 1 << 15;
         pages[7] = 1 << 63;
-        let page = |number: u64| 8 * PAGE_BYTES + number * PAGE_BYTES;
-        let found: Vec<_> = runs(8 * PAGE_BYTES, pages).collect();
+        let page = |number: u64| REGION_BYTES + number * PAGE_BYTES;
+        let found: Vec<_> = runs(REGION_BYTES, pages).collect();
         assert_eq!(
             found,
-            [page(4)..page(8), page(8)..page(11), page(511)..page(512)]
+            [page(15)..page(16), page(20)..page(23), page(511)..page(512)]
         );
     }
 }
