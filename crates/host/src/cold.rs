@@ -84,26 +84,25 @@ fn is_about_range(error: &io::Error) -> bool {
     )
 }
 
-/// The private and shared memory of a process, by address, as it is now: what may be swapped. `None`: it has ended, or may not be looked into.
-pub fn swappable(pid: u32) -> Option<Vec<Range<u64>>> {
+/// The private memory of a process, by address, as it is now. `None`: it has ended, or may not be looked into.
+pub fn private_memory(pid: u32) -> Option<Vec<Range<u64>>> {
     Some(process::maps(pid)?.lines().filter_map(memory_of).collect())
 }
 
-/// A line of `/proc/PID/maps`, if it is of memory and not of a file.
+/// A line of `/proc/PID/maps`, if it is of such memory and not of a file.
 fn memory_of(line: &str) -> Option<Range<u64>> {
     let mut fields = line.splitn(6, ' ');
     let (start, end) = fields.next()?.split_once('-')?;
     let permissions = fields.next()?;
     let path = fields.nth(3)?.trim_start();
-    let shared = ["/dev/zero", "/memfd:", "/SYSV", "/dev/shm/"];
     let is_memory = path.is_empty()
         || path.starts_with("[anon")
         || path == "[heap]"
-        || path.starts_with("[stack")
-        || shared.iter().any(|of| path.starts_with(of));
+        || path.starts_with("[stack");
     let number = |digits| u64::from_str_radix(digits, 16).ok();
     let is_used = permissions.starts_with('r');
-    (is_memory && is_used).then_some(number(start)?..number(end)?)
+    let is_private = permissions.ends_with('p');
+    (is_memory && is_used && is_private).then_some(number(start)?..number(end)?)
 }
 
 /// Whether this machine gives programs memory in large folios that no page table tells: these would be split.
@@ -151,20 +150,13 @@ mod tests {
             "55aa-55bb rw-p 00000000 00:00 0                          [heap]",
             "7f20-7f30 rw-s 00000000 00:01 1033 /dev/zero (deleted)",
             "7f40-7f50 rw-p 00000000 00:00 0                          [anon:a name]",
+            "7f52-7f54 rw-s 00000000 00:00 0 ",
             "7f60-7f70 ---p 00000000 00:00 0 ",
             "7f80-7f90 r-xp 00000000 fe:00 1033 /usr/lib/a library.so",
             "7ffc-7ffd r-xp 00000000 00:00 0                          [vdso]",
         ];
         let found: Vec<_> = ranges.iter().filter_map(|line| memory_of(line)).collect();
-        assert_eq!(
-            found,
-            [
-                0x7f00..0x7f10,
-                0x55aa..0x55bb,
-                0x7f20..0x7f30,
-                0x7f40..0x7f50
-            ]
-        );
+        assert_eq!(found, [0x7f00..0x7f10, 0x55aa..0x55bb, 0x7f40..0x7f50]);
     }
 
     #[test]
@@ -193,7 +185,7 @@ mod tests {
             Err(error) => assert_eq!(error.raw_os_error(), Some(libc::EPERM), "{error}"),
         }
         assert!(
-            swappable(std::process::id())
+            private_memory(std::process::id())
                 .expect("alive")
                 .iter()
                 .any(|range| range.contains(&first))

@@ -234,7 +234,7 @@ fn spots_are_of_faults_and_not_of_what_looks_at_all() {
     };
     let folder = tempdir().expect("a folder");
     let alone = "--sensors spots,residency";
-    record(folder.path(), alone, "true").expect_refusal(2, &["spots", "faults"]);
+    record(folder.path(), alone, "true").expect_refusal(125, &["spots", "faults"]);
     record(folder.path(), "--sensors faults", "true").expect_code(0);
     assert_eq!(report(folder.path())["sensors"]["spots"], "off");
     record(folder.path(), "-f --access", "true").expect_code(0);

@@ -58,7 +58,11 @@ pub(super) fn clear_spots(
         let begun = processor_time();
         let mut regions = Vec::new();
         sensor.walk(&pages, |region| regions.push(region))?;
-        let mut chosen = chosen_pages(&regions, spots, &cold::swappable(pid).unwrap_or_default());
+        let mut chosen = chosen_pages(
+            &regions,
+            spots,
+            &cold::private_memory(pid).unwrap_or_default(),
+        );
         if may_share {
             leave_out_shared(&pages, &mut chosen);
         }
@@ -95,15 +99,15 @@ fn has_ended(error: &std::io::Error) -> bool {
     error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
 }
 
-/// Of each region by address, the pages that are looked at: in a spot and in memory that may be swapped.
-fn chosen_pages(regions: &[Region], spots: Spots, swappable: &[Range<u64>]) -> Vec<(u64, PageSet)> {
+/// Of each region by address, the pages that are looked at: in a spot and in private memory.
+fn chosen_pages(regions: &[Region], spots: Spots, private: &[Range<u64>]) -> Vec<(u64, PageSet)> {
     let of_region = |region: &Region| {
         let here = both(
             &spots.in_region(region.address),
             &region.resident,
             |spot, here| spot & here,
         );
-        let chosen = within(region.address, here, swappable);
+        let chosen = within(region.address, here, private);
         (pages_in(&chosen) > 0).then_some((region.address, chosen))
     };
     let regions = regions.iter().filter(|region| !region.huge);
