@@ -8,7 +8,11 @@ use pagewise_trace::Spots;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
+use crate::history::page_bytes;
 use crate::history::parts;
+
+/// Enough is one in so many of the pages that were in memory.
+const ENOUGH: u64 = 4;
 
 type Looks<'a, T> = Box<dyn Iterator<Item = Result<T, TraceError>> + 'a>;
 
@@ -24,16 +28,14 @@ pub(crate) struct Looked<'a> {
 impl<'a> Looked<'a> {
     pub(crate) fn read(trace: &'a Trace) -> Result<Self, TraceError> {
         let is_all = trace.accesses()?.next().is_some();
-        let mut fewest = None;
-        if !is_all {
-            for look in trace.spot_looks()? {
-                fewest = fewest.max(Some(look?.pages_each));
-            }
-        }
+        let spots = match is_all {
+            true => None,
+            false => spots_that_stand_for_most(trace)?,
+        };
         Ok(Self {
             trace,
-            spots: fewest.map(|pages_each| Spots::one_in(pages_each.into())),
-            is_any: is_all || fewest.is_some(),
+            spots,
+            is_any: is_all || spots.is_some(),
         })
     }
 
@@ -62,6 +64,25 @@ impl<'a> Looked<'a> {
             None => Box::new(self.trace.glances()?),
         })
     }
+}
+
+/// The smallest share of the pages that was looked at, if they stand for enough of what was in memory: of shared memory and of huge pages there are none.
+fn spots_that_stand_for_most(trace: &Trace) -> Result<Option<Spots>, TraceError> {
+    let mut pages_each = 0;
+    // Of one look, and of that which saw most.
+    let (mut time_ns, mut pages, mut most) = (0, 0, 0);
+    for look in trace.spot_looks()? {
+        let look = look?;
+        if look.time_ns != time_ns {
+            (time_ns, pages) = (look.time_ns, 0);
+        }
+        pages += u64::from(pages_in(&look.looked_map)) * u64::from(look.pages_each);
+        most = pages.max(most);
+        pages_each = look.pages_each.max(pages_each);
+    }
+    let resident = trace.meta().peak_rss_bytes.unwrap_or(0) / page_bytes(trace);
+    let is_enough = most > 0 && most * ENOUGH >= resident;
+    Ok(is_enough.then(|| Spots::one_in(pages_each.into())))
 }
 
 fn access(look: SpotLook) -> Access {
@@ -100,7 +121,47 @@ fn pages_in(map: &str) -> u16 {
 
 #[cfg(test)]
 mod tests {
+    use pagewise_trace::Meta;
+    use pagewise_trace::Overwrite;
+    use pagewise_trace::TraceWriter;
+
     use super::*;
+
+    #[test]
+    fn spots_of_a_small_part_of_memory_stand_for_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let spots = |name: &str, peak_pages: u64| {
+            let meta = Meta {
+                peak_rss_bytes: Some(peak_pages * 4096),
+                ..Meta::default()
+            };
+            let dir = folder.path().join(name);
+            let mut writer = TraceWriter::create(&dir, meta, Overwrite::Refuse).expect("created");
+            for (time_ns, address) in [(5, 0), (9, 0), (9, 2 << 20)] {
+                writer
+                    .spot_looks
+                    .push(SpotLook {
+                        time_ns,
+                        interval_ns: 4,
+                        space: 1,
+                        address,
+                        pages_each: 8,
+                        looked_map: format!("ffff{}", "0".repeat(124)),
+                        accessed_map: None,
+                    })
+                    .expect("written");
+            }
+            writer.close().expect("closed");
+            let trace = Trace::open(&dir).expect("opened");
+            let looked = Looked::read(&trace).expect("read");
+            (looked.spots, looked.is_any)
+        };
+        // 32 pages stand for 256.
+        let eighth = Some(Spots::one_in(8));
+        assert_eq!(spots("all", 256), (eighth, true));
+        assert_eq!(spots("a quarter", 1024), (eighth, true));
+        assert_eq!(spots("less", 1025), (None, false));
+    }
 
     #[test]
     fn spots_are_told_as_all_pages_are() {
