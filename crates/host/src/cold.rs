@@ -111,30 +111,14 @@ pub fn folios_may_be_large() -> bool {
 }
 
 fn folios_may_be_large_by(settings: &Path) -> bool {
-    let is_on = |path: &Path| {
-        let text = std::fs::read_to_string(path).unwrap_or_default();
-        let is_off = ["[never]", "[deny]"].iter().any(|off| text.contains(off));
-        !text.is_empty() && !is_off
-    };
     let sizes = std::fs::read_dir(settings).into_iter().flatten().flatten();
-    let of_sizes = sizes
-        .filter(|entry| {
-            entry
-                .file_name()
-                .to_string_lossy()
-                .starts_with("hugepages-")
-        })
+    sizes
+        .filter(|size| size.file_name() != WHOLE_TABLE)
         .any(|size| {
-            let is_whole_table = size.file_name() == WHOLE_TABLE;
-            let inherits = |name| {
-                let text = std::fs::read_to_string(size.path().join(name));
-                text.is_ok_and(|text| text.contains("[inherit]"))
-            };
-            // What it inherits is looked at by itself.
-            let counts = |name| is_on(&size.path().join(name)) && !inherits(name);
-            (!is_whole_table && (is_on(&size.path().join("enabled")))) || counts("shmem_enabled")
-        });
-    of_sizes || is_on(&settings.join("shmem_enabled"))
+            // Of the machine as a whole there is one of the same name beside the sizes.
+            let setting = std::fs::read_to_string(size.path().join("enabled"));
+            setting.is_ok_and(|setting| !setting.contains("[never]"))
+        })
 }
 
 #[cfg(test)]
@@ -203,33 +187,12 @@ mod tests {
         };
         assert!(!folios_may_be_large_by(folder.path()));
         assert!(!set("enabled", "[always] madvise never"));
-        assert!(!set(
-            "shmem_enabled",
-            "always within_size advise [never] deny force"
-        ));
-        assert!(!set(
-            "hugepages-2048kB/enabled",
-            "always [inherit] madvise never"
-        ));
-        assert!(!set(
-            "hugepages-2048kB/shmem_enabled",
-            "always [inherit] never"
-        ));
-        assert!(!set(
-            "hugepages-64kB/enabled",
-            "always inherit madvise [never]"
-        ));
-        assert!(set(
-            "hugepages-64kB/enabled",
-            "always inherit [madvise] never"
-        ));
-        assert!(!set(
-            "hugepages-64kB/enabled",
-            "always inherit madvise [never]"
-        ));
-        assert!(set(
-            "shmem_enabled",
-            "always within_size [advise] never deny force"
-        ));
+        let whole_table = "hugepages-2048kB/enabled";
+        assert!(!set(whole_table, "always [inherit] madvise never"));
+        let small = "hugepages-64kB/enabled";
+        assert!(!set(small, "always inherit madvise [never]"));
+        assert!(set(small, "always inherit [madvise] never"));
+        assert!(set(small, "always [inherit] madvise never"));
+        assert!(!set(small, "always inherit madvise [never]"));
     }
 }

@@ -118,7 +118,7 @@ fn spots(bpf: &Bpf) -> Item {
     if item.works && pagewise_host::cold::folios_may_be_large() {
         return Item {
             works: false,
-            detail: "memory may be in large folios, which would be split: transparent_hugepage/hugepages-*kB/enabled, shmem_enabled"
+            detail: "memory may be in large folios, which would be split: transparent_hugepage/hugepages-*kB/enabled"
                 .to_owned(),
             ..item
         };

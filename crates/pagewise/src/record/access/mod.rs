@@ -463,9 +463,13 @@ impl Accesses {
     }
 
     pub(super) fn losses(&self) -> [(&'static str, u64); 2] {
+        let (regions, processes) = match self.scope {
+            Scope::All => ("access_regions", "access_processes"),
+            Scope::Spots(_) => ("spots_regions", "spots_processes"),
+        };
         [
-            ("access_regions", self.changed_regions),
-            ("access_processes", self.skipped_processes),
+            (regions, self.changed_regions),
+            (processes, self.skipped_processes),
         ]
     }
 }
