@@ -403,9 +403,15 @@ mod tests {
                 call_paths: false,
                 allocations: true,
                 residency: true,
-                spots: true
+                spots: false
             })
         );
+        assert!(
+            "faults,spots"
+                .parse::<Sensors>()
+                .is_ok_and(|sensors| sensors.spots)
+        );
+        assert!("spots".parse::<Sensors>().is_err(), "those of faults");
         assert!("fault".parse::<Sensors>().is_err());
         assert!("".parse::<Sensors>().is_err());
     }
