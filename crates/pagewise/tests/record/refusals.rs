@@ -119,7 +119,7 @@ fn other_nonsense_on_the_command_line_is_one_line_too() {
         (&["record", "--mem", "64M", "--", "true"], "--mem"),
         (
             &["record", "--sensors", "fault", "--", "true"],
-            "there are faults, call-paths, allocations and residency",
+            "there are faults, call-paths, allocations, residency and spots",
         ),
         (&["record", "--swap", "disk", "--", "true"], "zram:lz4"),
         (&["report", "--objects", "many"], "many"),
