@@ -5,10 +5,11 @@
 
 use std::io;
 use std::ops::Range;
-use std::os::fd::AsRawFd;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
+use crate::advice::advise;
+use crate::advice::as_iovec;
 use crate::process;
 
 /// `IOV_MAX` (include/uapi/linux/uio.h).
@@ -29,24 +30,10 @@ pub fn make_cold(process: BorrowedFd<'_>, ranges: &[Range<u64>]) -> io::Result<V
     let mut left = ranges.as_slice();
     while !left.is_empty() {
         let now = &left[..left.len().min(MOST_AT_ONCE)];
-        // SAFETY: the ranges are of the other process's memory, which this advice leaves as it is, byte for byte; of ours only
-        // the list is read.
-        let status = unsafe {
-            libc::syscall(
-                libc::SYS_process_madvise,
-                process.as_raw_fd(),
-                now.as_ptr(),
-                now.len(),
-                libc::MADV_COLD,
-                0_u32,
-            )
-        };
-        let done = match u64::try_from(status) {
+        let done = match advise(process, now, libc::MADV_COLD) {
             Ok(bytes) => ranges_within(now, bytes),
-            Err(_) => match io::Error::last_os_error() {
-                error if is_about_range(&error) => 0,
-                error => return Err(error),
-            },
+            Err(error) if is_about_range(&error) => 0,
+            Err(error) => return Err(error),
         };
         // It stops before the first range that it cannot do.
         let is_refused = done < now.len();
@@ -56,13 +43,6 @@ pub fn make_cold(process: BorrowedFd<'_>, ranges: &[Range<u64>]) -> io::Result<V
         left = &left[done + usize::from(is_refused)..];
     }
     Ok(refused)
-}
-
-fn as_iovec(range: &Range<u64>) -> libc::iovec {
-    libc::iovec {
-        iov_base: range.start as *mut libc::c_void,
-        iov_len: (range.end - range.start) as usize,
-    }
 }
 
 /// How many ranges so many bytes are.

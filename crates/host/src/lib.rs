@@ -15,6 +15,7 @@
 //!
 //! Not here: BPF and perf events (`collect`), and anything that interprets what was seen.
 
+mod advice;
 mod capabilities;
 pub mod cgroup;
 pub mod check;

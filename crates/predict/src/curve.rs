@@ -256,7 +256,7 @@ impl Model {
             costs: waited.costs(),
             simulated: 0,
             was_looked_at: looked.is_any,
-            was_disturbed: looked.is_any && !looked.are_some(),
+            was_disturbed: looked.is_any && looked.spots.is_none(),
             simulated_reclaimed: 0,
             off: 0.0,
             keys: history.keys,

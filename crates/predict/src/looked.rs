@@ -10,6 +10,7 @@ use pagewise_trace::TraceError;
 
 use crate::history::page_bytes;
 use crate::history::parts;
+use crate::looks::bits;
 
 /// Enough is one in so many of the pages that were in memory.
 const ENOUGH: u64 = 4;
@@ -113,10 +114,10 @@ fn glance(seen: SpotGlance) -> Glance {
     }
 }
 
-/// Pages of a map of hexadecimal digits.
+/// Pages of a map.
 fn pages_in(map: &str) -> u16 {
-    let digits = map.chars().filter_map(|digit| digit.to_digit(16));
-    digits.map(|digit| digit.count_ones() as u16).sum()
+    let words = bits(Some(map)).unwrap_or_default();
+    words.iter().map(|word| word.count_ones() as u16).sum()
 }
 
 #[cfg(test)]

@@ -273,7 +273,7 @@ impl LookupSum {
     }
 }
 
-type Bits = [u64; PAGES / 64];
+pub(crate) type Bits = [u64; PAGES / 64];
 
 /// Glances since the last look but one.
 #[derive(Default)]
@@ -326,7 +326,7 @@ fn is_set(bits: &Bits, at: u64) -> bool {
 }
 
 /// Of a map: hexadecimal digits, the first digit's lowest bit the first page.
-fn bits(map: Option<&str>) -> Option<Bits> {
+pub(crate) fn bits(map: Option<&str>) -> Option<Bits> {
     let digits = map?.bytes().map(|digit| (digit as char).to_digit(16));
     let mut bits = [0; PAGES / 64];
     for (at, digit) in digits.take(PAGES / 4).enumerate() {

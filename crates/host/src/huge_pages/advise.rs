@@ -2,10 +2,10 @@
 
 use std::fmt;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::fd::BorrowedFd;
 
 use super::BYTES;
+use crate::advice::as_iovec;
 
 /// Since 6.1 (include/uapi/asm-generic/mman-common.h).
 pub(super) const MADV_COLLAPSE: libc::c_int = 25;
@@ -95,24 +95,6 @@ fn advise(
     bytes: u64,
     advice: libc::c_int,
 ) -> io::Result<()> {
-    let range = libc::iovec {
-        iov_base: address as *mut libc::c_void,
-        iov_len: bytes as usize,
-    };
-    // SAFETY: the range is of the other process's memory, which these two pieces of advice leave as it is, byte for byte;
-    // of ours only the list of one entry is read.
-    let status = unsafe {
-        libc::syscall(
-            libc::SYS_process_madvise,
-            process.as_raw_fd(),
-            &raw const range,
-            1_usize,
-            advice,
-            0_u32,
-        )
-    };
-    if status < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
+    let range = as_iovec(&(address..address + bytes));
+    crate::advice::advise(process, &[range], advice).map(drop)
 }

@@ -190,6 +190,7 @@ impl Accesses {
             phase => phase,
         };
         if matches!(self.phase, Phase::Resting)
+            && self.may_be_due()
             && let Err(error) = self.start_round(processes())
         {
             self.phase = Phase::Stopped;
@@ -231,6 +232,8 @@ impl Accesses {
             return Ok(clearing.refused.as_ref().map(CollectError::to_string));
         }
         self.watched.is_over();
+        self.glances += round.glanced;
+        self.walk += round.looked;
         if self.was_spoiled(&round) {
             self.sensor = Some(round.sensor);
             return Ok(None);
@@ -238,8 +241,6 @@ impl Accesses {
         for seen in &round.glances {
             self.write_glance(seen, faults, writer)?;
         }
-        self.glances += round.glanced;
-        self.walk += round.looked;
         self.count_running(&round.looks);
         let mut saw_any = false;
         for seen in &round.looks {
@@ -276,6 +277,21 @@ impl Accesses {
         head_start + self.began.elapsed().mul_f64(self.share)
     }
 
+    /// Whether it is worth to ask how much memory the processes have: by what it was when spots were looked at last. Asked in each round of draining, also while
+    /// the program waits for swap-ins all the time. The interval of a round at spots earns what it costs, so that one follows the other: what is seldom used
+    /// is seen in long ones.
+    fn may_be_due(&self) -> bool {
+        let pages = self.resident_bytes / self.page_bytes;
+        match self.scope {
+            Scope::All => true,
+            Scope::Spots(_) => {
+                self.spent() <= self.allowed()
+                    && self.turnover.is_long_ago(self.shortest)
+                    && self.turnover.allows_look(pages)
+            }
+        }
+    }
+
     /// Fails where a limit of processes refuses a thread.
     fn start_round(&mut self, mut processes: Vec<u32>) -> io::Result<()> {
         if processes.is_empty() {
@@ -290,24 +306,21 @@ impl Accesses {
         let memory = processes.iter().filter_map(|pid| process::memory(*pid));
         let resident_bytes = memory.filter_map(|memory| memory.resident_bytes).sum();
         let pages = resident_bytes / self.page_bytes;
-        if self.are_of_spots() && !self.turnover.allows_look(pages) {
+        let may_begin = match self.scope {
+            Scope::All => {
+                let expected =
+                    expected_cost(self.last, resident_bytes, pages, processes.len() as u32);
+                self.spent() + expected <= self.allowed()
+            }
+            Scope::Spots(_) => {
+                self.resident_bytes = resident_bytes;
+                self.turnover.allows_look(pages)
+            }
+        };
+        if !may_begin {
             return Ok(());
         }
         let scope = self.scope.for_pages(pages);
-        let expected = expected_cost(
-            self.last,
-            resident_bytes,
-            scope.pages_of(pages),
-            processes.len() as u32,
-        );
-        // The interval of a round at spots earns what it costs, so that one follows the other: what is seldom used is seen in long ones.
-        let expected = match scope {
-            Scope::All => expected,
-            Scope::Spots(_) => Duration::ZERO,
-        };
-        if self.spent() + expected > self.allowed() {
-            return Ok(());
-        }
         self.scope = scope;
         self.turnover.looked();
         self.skipped_processes += skipped as u64;

@@ -59,14 +59,6 @@ impl Scope {
             Self::Spots(before) => Self::Spots(spots_of(pages, before)),
         }
     }
-
-    /// Of so many pages, those whose bits are cleared.
-    pub(super) fn pages_of(self, pages: u64) -> u64 {
-        match self {
-            Self::All => pages,
-            Self::Spots(spots) => pages / spots.pages_each(),
-        }
-    }
 }
 
 /// What a round has seen.

@@ -21,6 +21,7 @@ pub(super) struct Turnover {
     /// In the time before that.
     lately: u64,
     at_last_look: u64,
+    last_look: Option<Instant>,
 }
 
 impl Turnover {
@@ -30,6 +31,7 @@ impl Turnover {
             evictions: 0,
             lately: 0,
             at_last_look: 0,
+            last_look: None,
         }
     }
 
@@ -47,8 +49,15 @@ impl Turnover {
         is_calm || self.evictions - self.at_last_look >= resident_pages * TURNOVERS
     }
 
+    /// A look begins now.
     pub(super) fn looked(&mut self) {
         self.at_last_look = self.evictions;
+        self.last_look = Some(Instant::now());
+    }
+
+    /// Whether the last look began so long ago, if there was one: it may have been over at once, where nothing could be cleared.
+    pub(super) fn is_long_ago(&self, time: Duration) -> bool {
+        self.last_look.is_none_or(|begun| begun.elapsed() >= time)
     }
 }
 
@@ -70,7 +79,10 @@ mod tests {
         assert!(turnover.allows_look(1000), "it is over");
         turnover.count(4000, after(1300));
         assert!(turnover.allows_look(1000), "four times");
+        assert!(turnover.is_long_ago(Duration::MAX), "there was none");
         turnover.looked();
         assert!(!turnover.allows_look(1000));
+        assert!(turnover.is_long_ago(Duration::ZERO));
+        assert!(!turnover.is_long_ago(Duration::MAX));
     }
 }
