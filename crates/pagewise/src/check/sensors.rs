@@ -5,6 +5,7 @@ use std::path::Path;
 use pagewise_collect::CollectError;
 use pagewise_collect::FaultEvents;
 use pagewise_collect::Layout;
+use pagewise_host::Capabilities;
 use pagewise_host::page_out::PageOut;
 use pagewise_host::page_out::page_out;
 
@@ -115,15 +116,22 @@ fn spots(bpf: &Bpf) -> Item {
     let item = bpf.item("spots", purpose, |_| {
         "accessed bits, by BPF and MADV_COLD".to_owned()
     });
-    if item.works && pagewise_host::cold::folios_may_be_large() {
-        return Item {
+    let may_advise = Capabilities::current().is_none_or(|own| own.sys_nice);
+    let in_the_way = if pagewise_host::cold::folios_may_be_large() {
+        "memory may be in large folios, which would be split: transparent_hugepage/hugepages-*kB/enabled"
+    } else if !may_advise {
+        "no advice about memory of others: run as root, or give pagewise cap_sys_nice, too"
+    } else {
+        return item;
+    };
+    match item.works {
+        true => Item {
             works: false,
-            detail: "memory may be in large folios, which would be split: transparent_hugepage/hugepages-*kB/enabled"
-                .to_owned(),
+            detail: in_the_way.to_owned(),
             ..item
-        };
+        },
+        false => item,
     }
-    item
 }
 
 fn stalls(bpf: &Bpf) -> Item {
