@@ -48,7 +48,9 @@ impl Ages {
                     let came = came.take();
                     let counts =
                         came.filter(|_| is_undisturbed(history.keys[moment.page as usize]));
-                    batch.extend(counts.map(|came| arrivals.len() - came));
+                    batch.extend(
+                        counts.map(|came| history.stayed(moment.page, arrivals.len() - came)),
+                    );
                 }
             }
             if batch.len() == BATCH {

@@ -21,6 +21,8 @@ const REGION_SHIFT: u32 = 9;
 const REGION_WORDS: usize = 1 << (REGION_SHIFT - 6);
 /// A region that differs from others by so many standard deviations differs not by chance.
 const BY_CHANCE: f64 = 2.0;
+/// Pages of a region come and go together where between scans it varies by so much of what it would if all did at a time.
+const TOGETHER: f64 = 0.5;
 /// A page that came back was away for this part of the time since it last came at least.
 const LEAST_AWAY: u64 = 20;
 
@@ -106,6 +108,8 @@ struct Presence {
     looked_for: u64,
     /// Scans since one saw a page of it.
     scans: u64,
+    /// The squares of what share of its pages each of them saw, added up.
+    squares: f64,
 }
 
 impl Presence {
@@ -141,18 +145,33 @@ impl Presence {
                 .iter()
                 .fold(0, |here, (_, of_space)| here | of_space[word])
         };
-        self.seen += count(std::array::from_fn(here));
+        let seen = count(std::array::from_fn(here));
+        self.seen += seen;
         self.looked_for += ever;
         self.scans += u64::from(ever > 0);
+        self.squares += (seen as f64 / ever.max(1) as f64).powi(2);
     }
 
-    /// Whether scans saw it there more often than such a share of times, or less, by more than chance: its pages come and go together.
-    fn differs_from(&self, share: f64) -> bool {
+    /// Whether scans saw it there more often than such a share of times, or less, by more than chance. Where its pages, which came so
+    /// often in all, come and go together, as a sweep has it, all scans of a stay are one.
+    fn differs_from(&self, share: f64, arrivals: u64) -> bool {
         let Some(own) = share_of([self]) else {
             return false;
         };
-        let deviation = (share * (1.0 - share) / self.scans as f64).sqrt();
+        let scans = self.scans as f64;
+        let variance = self.squares / scans - own * own;
+        let stays = match variance > TOGETHER * own * (1.0 - own) {
+            true => (arrivals as f64 / self.pages() as f64).min(scans),
+            false => scans,
+        };
+        let deviation = (share * (1.0 - share) / stays.max(1.0)).sqrt();
         (own - share).abs() > BY_CHANCE * deviation
+    }
+
+    /// Pages that any scan saw.
+    fn pages(&self) -> u64 {
+        let ones = self.ever.iter().map(|word| u64::from(word.count_ones()));
+        ones.sum::<u64>().max(1)
     }
 }
 
@@ -170,6 +189,21 @@ fn share_of<'a>(regions: impl IntoIterator<Item = &'a Presence>) -> Option<f64> 
             (seen + region.seen, looked_for + region.looked_for)
         });
     (all.1 > 0).then(|| all.0 as f64 / all.1 as f64)
+}
+
+/// How long pages of shared memory stay, in pages that come meanwhile.
+#[derive(Debug, Default)]
+pub(crate) struct UsualStays {
+    /// By region, of those that differ from the others; `None`: of these.
+    of_groups: HashMap<Option<u64>, u64, RandomState>,
+}
+
+impl UsualStays {
+    /// Of the page of a key that left; `None`: none did.
+    pub(crate) fn of(&self, key: u64) -> Option<u64> {
+        let own = self.of_groups.get(&Some(key >> REGION_SHIFT));
+        own.or(self.of_groups.get(&None)).copied()
+    }
 }
 
 pub(crate) struct Departures<'m> {
@@ -264,10 +298,15 @@ impl<'m> Departures<'m> {
     }
 
     /// Adds when they left to what is `known` of pages. `share`: of the time, that a page of which no scan tells is there; `scans`: when
-    /// those of an address space began, ascending.
-    pub(crate) fn add(mut self, share: f64, scans: impl Fn(u32) -> Vec<u64>, known: &mut Known) {
+    /// those of an address space began, ascending. Returns how long they stayed.
+    pub(crate) fn add(
+        mut self,
+        share: f64,
+        scans: impl Fn(u32) -> Vec<u64>,
+        known: &mut Known,
+    ) -> UsualStays {
         if !known.keys().any(|&key| self.is_shared(key)) {
-            return;
+            return UsualStays::default();
         }
         self.touch_unseen(known);
         let arrivals = Arrivals::of(known);
@@ -277,7 +316,7 @@ impl<'m> Departures<'m> {
             .into_iter()
             .map(|space| (space, scans(space)))
             .collect();
-        let (share, own_shares) = self.shares(share);
+        let (share, own_shares) = self.shares(share, known);
         // Regions that do not differ from others have one time together.
         let group =
             |key: u64| Some(key >> REGION_SHIFT).filter(|region| own_shares.contains_key(region));
@@ -286,12 +325,15 @@ impl<'m> Departures<'m> {
             let of_group = stays.entry(group(key)).or_default();
             of_group.extend(self.stays(key, moments, &scans, &arrivals));
         }
-        let length = |(group, stays): (Option<u64>, Vec<Stay>)| {
+        let length = |(&group, stays): (&Option<u64>, &Vec<Stay>)| {
             let own = group.and_then(|region| own_shares.get(&region));
-            (group, length_of(*own.unwrap_or(&share), &stays))
+            (group, length_of(*own.unwrap_or(&share), stays))
         };
-        let lengths: HashMap<Option<u64>, u64, RandomState> =
-            stays.into_iter().map(length).collect();
+        let lengths: HashMap<Option<u64>, u64, RandomState> = stays.iter().map(length).collect();
+        let of_groups = stays
+            .iter()
+            .filter_map(|(&group, stays)| Some((group, mean_of_ended(lengths[&group], stays)?)));
+        let usual: HashMap<Option<u64>, u64, RandomState> = of_groups.collect();
         for (&key, moments) in known.iter_mut().filter(|(key, _)| self.is_shared(**key)) {
             let length = lengths.get(&group(key)).copied().unwrap_or(0);
             let stays: Vec<Stay> = self.stays(key, moments, &scans, &arrivals).collect();
@@ -301,15 +343,21 @@ impl<'m> Departures<'m> {
                 }
             }
         }
+        UsualStays { of_groups: usual }
     }
 
     /// Of the time, that a page is there, and that one is of a region that differs from the others; `otherwise`: where no scan tells.
-    fn shares(&self, otherwise: f64) -> (f64, HashMap<u64, f64, RandomState>) {
+    fn shares(&self, otherwise: f64, known: &Known) -> (f64, HashMap<u64, f64, RandomState>) {
         let all = share_of(self.regions.values()).unwrap_or(otherwise);
+        let arrivals = arrivals_of_regions(known);
+        let differs = |number: &u64, region: &Presence| {
+            let arrivals = arrivals.get(number).copied().unwrap_or(0);
+            region.differs_from(all, arrivals)
+        };
         let (different, alike): (Vec<_>, Vec<_>) = self
             .regions
             .iter()
-            .partition(|(_, region)| region.differs_from(all));
+            .partition(|(number, region)| differs(number, region));
         let own = different
             .into_iter()
             .filter_map(|(&number, region)| Some((number, share_of([region])?)));
@@ -361,6 +409,27 @@ impl<'m> Departures<'m> {
                 .insert(0, (first, What::Touched));
         }
     }
+}
+
+/// How often pages of each region came.
+fn arrivals_of_regions(known: &Known) -> HashMap<u64, u64, RandomState> {
+    let mut arrivals: HashMap<u64, u64, RandomState> = HashMap::default();
+    for (key, moments) in known {
+        let came = moments
+            .iter()
+            .filter(|(_, what)| matches!(what, What::Touched | What::Faulted));
+        *arrivals.entry(key >> REGION_SHIFT).or_default() += came.count() as u64;
+    }
+    arrivals
+}
+
+/// How long those stays are that ended, if pages stay so long; `None`: none did.
+fn mean_of_ended(length: u64, stays: &[Stay]) -> Option<u64> {
+    let ended = stays.iter().filter(|stay| stay.place.is_some());
+    let (count, sum) = ended.fold((0, 0), |(count, sum), stay| {
+        (count + 1, sum + stay.clamp(length))
+    });
+    (count > 0).then(|| sum / count)
 }
 
 /// How long pages stay, so that they are there for such a share of the time in which they could have been.
@@ -516,6 +585,50 @@ mod tests {
         };
         assert!((85..=95).contains(&left(0, 200)), "{}", left(0, 200));
         assert!((3..=15).contains(&left(600, 800)), "{}", left(600, 800));
+    }
+
+    #[test]
+    fn regions_of_a_sweep_do_not_differ_by_when_scans_came() {
+        const PAGES: u64 = 1 << REGION_SHIFT;
+        // All its pages are seen by one scan in five, or a fifth of its pages by each.
+        let seen = |together: bool| {
+            let mut presence = Presence::default();
+            for page in 0..PAGES {
+                presence.set(1, page, true);
+            }
+            for scan in 0..25 {
+                for page in 0..PAGES {
+                    let turn = if together { scan } else { scan + page };
+                    presence.set(1, page, turn % 5 == 0);
+                }
+                presence.end_scan();
+            }
+            presence
+        };
+        assert!(!seen(true).differs_from(0.55, 6 * PAGES));
+        assert!(seen(true).differs_from(0.55, 25 * PAGES));
+        assert!(seen(false).differs_from(0.55, 6 * PAGES));
+        assert!(!seen(false).differs_from(0.25, 6 * PAGES));
+    }
+
+    #[test]
+    fn stays_are_as_long_as_usual_whatever_scans_saw_of_each() {
+        let come = |page: u64| {
+            let came = (0..8).map(move |round| (page + 600 * round, What::Faulted));
+            (page, came.collect::<Vec<_>>())
+        };
+        let mut known = known((0..600).map(come));
+        let memory = shared(600);
+        let departures = Departures::new(&memory, SHIFT, &known);
+        let scans = |_| (0..8).map(|scan| 450 * scan).collect();
+        let stays = departures.add(0.5, scans, &mut known);
+        let usual = stays.of(key(1, 3)).expect("it is shared");
+        assert!((290..=310).contains(&usual), "{usual}");
+        // Each left before each of its returns: also before the first, as no scan saw it come.
+        let left = known.values().flatten();
+        let left = left.filter(|(_, what)| *what == What::Evicted);
+        assert_eq!(left.count(), 600 * 8);
+        assert_eq!(UsualStays::default().of(key(1, 3)), None);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
 use crate::clock::Clock;
+use crate::departures::UsualStays;
 use crate::losses;
 use crate::scans;
 use crate::touches::Touches;
@@ -49,6 +50,8 @@ pub(crate) struct History {
     pub(crate) swap_ins: u64,
     /// Of which a page counts to one address space, whoever uses it.
     shared: SharedMemory,
+    /// How long its pages stay: when each left is not known exactly.
+    shared_stays: UsualStays,
     page_shift: u32,
 }
 
@@ -84,7 +87,7 @@ impl History {
             // A fault's access was where the program's own time stood still.
             known.entry(key).or_default().push((clock.own(time), what));
         }
-        let last = scans::add(trace, shift, &shared, &clock, &touches, &mut known)?;
+        let (last, shared_stays) = scans::add(trace, shift, &shared, &clock, &touches, &mut known)?;
         let end = trace
             .meta()
             .end_monotonic_ns
@@ -92,6 +95,7 @@ impl History {
         let history = History::assemble(known, clock, end.max(last), swap_ins);
         Ok(History {
             shared,
+            shared_stays,
             page_shift: shift,
             ..history
         })
@@ -100,6 +104,16 @@ impl History {
     /// The key of the page at an address.
     pub(crate) fn key_at(&self, space: u32, address: u64) -> u64 {
         key(self.shared.home(space, address), address >> self.page_shift)
+    }
+
+    /// How long a page that left had stayed, in pages that came meanwhile, of which so many were counted: of shared memory as long as
+    /// usual, as each of its stays is known by scans only, and seems shorter or longer by when they came.
+    pub(crate) fn stayed(&self, page: u32, counted: usize) -> usize {
+        let key = self.keys[page as usize];
+        let (space, number) = parts(key);
+        let is_shared = self.shared.has(space, number << self.page_shift);
+        let usual = self.shared_stays.of(key).filter(|_| is_shared);
+        usual.map_or(counted, |usual| usual as usize)
     }
 
     /// Whether all addresses from one page to a later one are known pages.
@@ -136,6 +150,7 @@ impl History {
             end,
             swap_ins,
             shared: SharedMemory::default(),
+            shared_stays: UsualStays::default(),
             page_shift: 12,
         }
     }

@@ -10,6 +10,7 @@ use pagewise_trace::TraceError;
 
 use crate::clock::Clock;
 use crate::departures::Departures;
+use crate::departures::UsualStays;
 use crate::history::Known;
 use crate::history::What;
 use crate::history::key;
@@ -17,7 +18,7 @@ use crate::history::parts;
 use crate::touches::Touches;
 
 /// First touches and ends, as the scans saw them, and when shared memory left; pages of `1 << shift` bytes. Returns the time of the last
-/// scan.
+/// scan, and how long shared memory stays.
 pub(crate) fn add(
     trace: &Trace,
     shift: u32,
@@ -25,7 +26,7 @@ pub(crate) fn add(
     clock: &Clock,
     touches: &Touches,
     known: &mut Known,
-) -> Result<u64, TraceError> {
+) -> Result<(u64, UsualStays), TraceError> {
     let rounds = Rounds::read(trace)?;
     let round_of = |row: &Residency| (row.space, rounds.number(row.space, row.time_ns));
     let half = (rounds.resident_bytes >> shift) as usize / 2;
@@ -68,11 +69,11 @@ pub(crate) fn add(
     add(&scan);
     let share = (rounds.resident_bytes >> shift) as f64 / known.len().max(1) as f64;
     let begins = |space| rounds.own_begins(space, clock);
-    departures.add(share.min(1.0), begins, known);
+    let stays = departures.add(share.min(1.0), begins, known);
     let spaces = spaces.into_iter();
     let ends = spaces.map(|space| (space.space, space.end_ns.map(|end| clock.own(end))));
     end_spaces(&ends.collect(), shared, shift, known);
-    Ok(last)
+    Ok((last, stays))
 }
 
 /// Pages are no more when their address space has ended, which no scan sees; shared memory when all that were forked from it have, too.
