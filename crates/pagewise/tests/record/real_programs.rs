@@ -112,9 +112,9 @@ fn sort_a_large_file() {
         return;
     };
     let folder = tempdir().expect("a folder");
-    write_lines(&folder.path().join("lines"), 300 << 20);
-    let options = "--memory 860M --swap zram --swap-size 3G";
-    let program = "sort --parallel=2 -S 1020M -o sorted lines";
+    write_lines(&folder.path().join("lines"), 120 << 20);
+    let options = "--memory 344M --swap zram --swap-size 1200M";
+    let program = "sort --parallel=2 -S 408M -o sorted lines";
     run_to_its_end(folder.path(), &record_arguments(options, program));
     machine.assert_restored();
     assert_sound(&report(folder.path()), 1_000);
