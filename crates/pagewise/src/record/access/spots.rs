@@ -28,12 +28,15 @@ use super::clearing::processor_time;
 use crate::record::facts::Clocks;
 
 /// So many pages at least stand for all, if there are as many.
-pub(super) const LEAST_PAGES: u64 = 4096;
+const LEAST_PAGES: u64 = 4096;
+/// One in so many at most: what is looked at leaves memory out of its turn, and how long pages stay by themselves is told by the others.
+const FEWEST: u64 = 4;
 const PAGE_BYTES: u64 = 4096;
 
 /// The smallest share of all pages that there are enough of, and none larger than `before`: of one share all looks together tell.
 pub(super) fn spots_of(resident_pages: u64, before: Spots) -> Spots {
-    Spots::one_in((resident_pages / LEAST_PAGES).max(before.pages_each()))
+    let enough = (resident_pages / LEAST_PAGES).max(FEWEST);
+    Spots::one_in(enough.max(before.pages_each()))
 }
 
 /// Clears the bits of the spots' pages that are in memory.
@@ -185,12 +188,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_enough_pages_and_a_share_never_grows() {
+    fn there_are_enough_pages_a_quarter_at_most_and_a_share_never_grows() {
         let all = Spots::one_in(1);
         let of = |pages| spots_of(pages, all).pages_each();
         assert_eq!(
-            [0, 4096, 8191, 8192, 48_000, 1 << 20].map(of),
-            [1, 1, 1, 2, 8, 256]
+            [0, 4096, 16_384, 32_767, 32_768, 48_000, 1 << 20].map(of),
+            [4, 4, 4, 4, 8, 8, 256]
         );
         assert_eq!(spots_of(5000, Spots::one_in(8)), Spots::one_in(8));
     }
