@@ -112,6 +112,8 @@ pub(crate) enum Manner {
     DensestFirst,
     /// The smallest first, likewise: what mostly fits misses far more often than it did, once its memory is taken.
     SmallestFirst,
+    /// What is in memory for most of the time first, likewise: the kernel keeps what is used more often than each return tells.
+    MostPresentFirst,
 }
 
 impl Manner {
@@ -129,6 +131,10 @@ impl Manner {
                 let mut sorted = chosen.to_vec();
                 sorted.sort_by_key(|&at| objects[at].bytes);
                 Some(sorted)
+            }
+            Self::MostPresentFirst => {
+                let share = |at: usize| objects[at].resident_share.unwrap_or(0.0);
+                Some(by_worth(chosen, share))
             }
         }
     }

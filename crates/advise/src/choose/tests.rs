@@ -386,6 +386,7 @@ fn what_is_mostly_in_memory_keeps_its_memory_beside_a_sweep() {
         Manner::UnorderedFirst,
         Manner::DensestFirst,
         Manner::SmallestFirst,
+        Manner::MostPresentFirst,
     ] {
         let choices = choose(&objects, &run, 256 * MIB, manner);
         let kept: u64 = choices.iter().map(|choice| choice.kept_bytes).sum();
@@ -446,6 +447,30 @@ fn the_smallest_may_be_kept_before_what_swaps_more() {
     };
     assert_eq!(kept(Manner::DensestFirst), [117, 6]);
     assert_eq!(kept(Manner::SmallestFirst), [69, 48]);
+}
+
+/// Of two images that are gone through in tiles, one is read twice in each pass: it comes back more seldom.
+#[test]
+fn what_is_in_memory_for_longer_may_be_kept_before_what_swaps_more() {
+    let mut read_twice = object("in", 64, 300, 4.0, Pattern::Strided);
+    read_twice.resident_share = Some(0.75);
+    let mut written = object("tmp", 64, 400, 7.0, Pattern::Strided);
+    written.resident_share = Some(0.4);
+    for object in [&mut read_twice, &mut written] {
+        object.run_bytes = Some(2 * MIB);
+        object.stride_pages = Some(4);
+    }
+    let objects = [read_twice, written];
+    let run = run(&objects, 1000);
+    let kept = |manner| {
+        let choices = choose(&objects, &run, 81 * MIB, manner);
+        [0, 1].map(|of| {
+            let choice = choices.iter().find(|choice| choice.object == of);
+            choice.map_or(0, |choice| choice.kept_bytes / MIB)
+        })
+    };
+    assert_eq!(kept(Manner::DensestFirst), [6, 64]);
+    assert_eq!(kept(Manner::MostPresentFirst), [64, 6]);
 }
 
 #[test]
