@@ -443,7 +443,6 @@ fn best(
             ways.push(choices);
         }
     }
-    let most_present_first = choose(Manner::MostPresentFirst);
     // Nothing is there to be judged, which takes a look at all events and some seconds.
     if !ways.iter().flatten().any(Choice::acts) {
         return Ok(ways.swap_remove(0));
@@ -451,6 +450,7 @@ fn best(
     let judge = Judge::new(trace, subjects, (facts, run), model, memory_bytes)?;
     let left = predict::left_of_streamed(run);
     let mut best = (f64::INFINITY, Vec::new());
+    let mut most_present_first = choose(Manner::MostPresentFirst);
     let is_new = !ways.contains(&most_present_first);
     for mut choices in ways {
         let share = without_harm(&judge, &mut choices, left);
@@ -459,11 +459,12 @@ fn best(
         }
     }
     if is_new {
-        let mut choices = most_present_first;
-        let share = without_harm(&judge, &mut choices, left);
+        let share = without_harm(&judge, &mut most_present_first, left);
         let is_only = best.0 > WORTH_IT;
-        if share < CLEARLY_BETTER * best.0 && (is_only || are_comparable(&choices, &best.1)) {
-            best = (share, choices);
+        if share < CLEARLY_BETTER * best.0
+            && (is_only || are_comparable(&most_present_first, &best.1))
+        {
+            best = (share, most_present_first);
         }
     }
     if best.0 > WORTH_IT {

@@ -33,12 +33,16 @@ struct Absence {
     seen: u64,
 }
 
+fn is_arrival(what: What) -> bool {
+    matches!(what, What::Touched | What::Faulted)
+}
+
 /// When pages came, in ns, ascending.
 struct Arrivals(Vec<u64>);
 
 impl Arrivals {
     fn of(known: &Known) -> Arrivals {
-        let came = |&&(_, what): &&(u64, What)| matches!(what, What::Touched | What::Faulted);
+        let came = |&&(_, what): &&(u64, What)| is_arrival(what);
         let all = known
             .values()
             .flat_map(|moments| moments.iter().filter(came));
@@ -135,17 +139,13 @@ impl Presence {
     }
 
     fn end_scan(&mut self) {
-        let count = |words: Bits| {
-            let ones = words.iter().map(|word| u64::from(word.count_ones()));
-            ones.sum::<u64>()
-        };
-        let ever = count(self.ever);
+        let ever = count(&self.ever);
         let here = |word: usize| {
             self.here
                 .iter()
                 .fold(0, |here, (_, of_space)| here | of_space[word])
         };
-        let seen = count(std::array::from_fn(here));
+        let seen = count(&std::array::from_fn(here));
         self.seen += seen;
         self.looked_for += ever;
         self.scans += u64::from(ever > 0);
@@ -161,18 +161,16 @@ impl Presence {
         let scans = self.scans as f64;
         let variance = self.squares / scans - own * own;
         let stays = match variance > TOGETHER * own * (1.0 - own) {
-            true => (arrivals as f64 / self.pages() as f64).min(scans),
+            true => (arrivals as f64 / count(&self.ever).max(1) as f64).min(scans),
             false => scans,
         };
         let deviation = (share * (1.0 - share) / stays.max(1.0)).sqrt();
         (own - share).abs() > BY_CHANCE * deviation
     }
+}
 
-    /// Pages that any scan saw.
-    fn pages(&self) -> u64 {
-        let ones = self.ever.iter().map(|word| u64::from(word.count_ones()));
-        ones.sum::<u64>().max(1)
-    }
+fn count(bits: &Bits) -> u64 {
+    bits.iter().map(|word| u64::from(word.count_ones())).sum()
 }
 
 /// The word and the bit of a page in its region.
@@ -415,9 +413,7 @@ impl<'m> Departures<'m> {
 fn arrivals_of_regions(known: &Known) -> HashMap<u64, u64, RandomState> {
     let mut arrivals: HashMap<u64, u64, RandomState> = HashMap::default();
     for (key, moments) in known {
-        let came = moments
-            .iter()
-            .filter(|(_, what)| matches!(what, What::Touched | What::Faulted));
+        let came = moments.iter().filter(|&&(_, what)| is_arrival(what));
         *arrivals.entry(key >> REGION_SHIFT).or_default() += came.count() as u64;
     }
     arrivals
