@@ -2,17 +2,15 @@
 //! these again and again meanwhile (down a column of a matrix, of which 512 lie in a page). Nothing shows how often. Who
 //! takes so much memory that they no longer stay, or drops them behind a sweep, has it wait for them each time.
 
-use pagewise_predict::Clock;
-use pagewise_trace::EventKind;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
+use crate::gaps::Gap;
+use crate::gaps::filling;
+use crate::gaps::gaps;
+use crate::gaps::page_ns;
 use crate::unseen::Moment;
 
-/// A pause is as long as the work since the last one, so many times as long as the time between two swap-ins in the middle,
-const PAUSE: u64 = 64;
-/// and at least so long, in own time, ns. (A program that is interrupted makes none.)
-const LEAST_PAUSE_NS: u64 = 1_000_000;
 /// Pauses matter if they are so large a part of the program's own time,
 const LEAST_PAUSED: f64 = 0.4;
 /// or those in which it could have gone through so large a part of what memory holds, and may have done so more than once, are so large a
@@ -31,139 +29,120 @@ const SMALL: u64 = 16;
 /// times, makes pauses of one length; a sort by halves makes one twice as long, of twice as many pages, for each two.
 const UNEVEN: u64 = 4;
 const MUCH_UNEVEN: f64 = 0.33;
-/// Of the swap-ins, those before so large a part are not looked at, nor those after as large a one at the end: some pages come back while
-/// memory is filled, and some when the program has given it back.
-const FILLING: f64 = 0.01;
-/// Evictions between two swap-ins, at the time between two in the middle each, that make up so large a part of the time in between make room
-/// for new pages: the program goes through these, and not again through what it has.
-const FILLS: f64 = 0.25;
 /// Of the swap-ins, so many are in bursts of at most the size that is told.
 const MOST: f64 = 0.9;
 
-/// How many pages a program in a memory of so many uses in a pause: those that came back in the burst before it, or all; `None`: the program makes no pauses to speak of.
-/// `is_simulated`: what the program does in pauses of one length is found out by simulation.
-pub(crate) fn read(
-    trace: &Trace,
+/// What a program uses in pauses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Used {
+    pub(crate) pages: u64,
+    /// They are of very different lengths: it may be anything that is there.
+    pub(crate) is_uneven: bool,
+}
+
+/// The program's swap-ins, as far as bursts and pauses go.
+pub(crate) struct Bursts {
+    gaps: Vec<Gap>,
+    /// How many pages memory holds.
     memory: u64,
+    /// What the program does in pauses of one length is found out by simulation.
     is_simulated: bool,
-) -> Result<Option<u64>, TraceError> {
-    let (mut moments, mut evicted) = (Vec::new(), Vec::new());
-    for event in trace.events()? {
-        let event = event?;
-        let moment = Moment::of(&event, None);
-        moments.extend(moment.is_swap_in().then_some(moment));
-        evicted.extend((event.kind == EventKind::Eviction).then_some(event.time_ns));
+}
+
+impl Bursts {
+    /// Of a recording, for a memory of so many pages.
+    pub(crate) fn read(trace: &Trace, memory: u64, is_simulated: bool) -> Result<Self, TraceError> {
+        let mut moments = Vec::new();
+        for event in trace.events()? {
+            moments.push(Moment::of(&event?, None));
+        }
+        moments.sort_by_key(Moment::time_ns);
+        Ok(Self {
+            gaps: gaps(trace, &moments)?,
+            memory,
+            is_simulated,
+        })
     }
-    moments.sort_by_key(Moment::time_ns);
-    evicted.sort_unstable();
-    let mut evicted = evicted.into_iter().peekable();
-    let clock = clock(trace, &moments)?;
-    let longest = moments.iter().map(|moment| moment.wait().1).max();
-    let gaps = moments.windows(2).map(|pair| {
-        let own = |at: usize| clock.own(pair[at].time_ns());
-        let all_ns = own(1).saturating_sub(own(0));
-        let is_timed = pair.iter().all(Moment::is_timed);
-        while evicted.next_if(|&at| at <= pair[0].time_ns()).is_some() {}
-        let in_gap = std::iter::from_fn(|| evicted.next_if(|&at| at <= pair[1].time_ns()));
-        Gap {
-            evictions: in_gap.count() as u64,
-            all_ns,
-            worked_ns: match is_timed {
-                true => all_ns,
-                // It may have waited for a page that another had asked for.
-                false => all_ns.saturating_sub(longest.unwrap_or(0)),
-            },
-        }
-    });
-    Ok(pages_of_burst(
-        &gaps.collect::<Vec<_>>(),
-        memory,
-        is_simulated,
-    ))
-}
 
-/// From one swap-in to the next.
-#[derive(Clone, Copy, Debug)]
-struct Gap {
-    /// In between.
-    evictions: u64,
-    /// Own time, ns, and waiting that was not timed.
-    all_ns: u64,
-    /// Of that, what is own time for sure.
-    worked_ns: u64,
-}
-
-/// The program's own time, without what it waited for pages and for reclaim.
-fn clock(trace: &Trace, swap_ins: &[Moment]) -> Result<Clock, TraceError> {
-    let mut waits: Vec<(u64, u64)> = swap_ins.iter().map(Moment::wait).collect();
-    for stall in trace.stalls()? {
-        let stall = stall?;
-        if !stall.in_fault {
-            waits.push((stall.time_ns, stall.duration_ns));
+    /// What the program uses in a pause: what came back in the burst before it, or all of memory; `None`: it makes no pauses to speak of.
+    pub(crate) fn used(&self) -> Option<Used> {
+        let page_ns = page_ns(&self.gaps)?;
+        let mut found = self.pauses(page_ns);
+        let is_part = |ns: u64, least: f64| ns > 0 && ns as f64 >= least * found.all_ns as f64;
+        let rounds_in_memory = found.in_memory_ns as f64 / page_ns as f64;
+        let is_long_in_memory = is_part(found.in_memory_ns, LEAST_IN_MEMORY)
+            && rounds_in_memory >= LEAST_ROUNDS * self.gaps.len() as f64;
+        let is_uneven = are_uneven(&mut found.pauses);
+        // Else it is left to the simulation, if there is one.
+        if !(is_part(found.paused_ns, LEAST_PAUSED)
+            || is_long_in_memory && (is_uneven || !self.is_simulated))
+        {
+            return None;
         }
+        if is_uneven || is_long_in_memory && found.before_long * SMALL >= self.memory {
+            return Some(Used {
+                pages: self.memory,
+                is_uneven,
+            });
+        }
+        // What is more than memory holds is not there to be used in a pause.
+        found.bursts.retain(|&pages| pages <= self.memory);
+        found.bursts.sort_unstable();
+        let most = MOST * found.bursts.iter().sum::<u64>() as f64;
+        let mut seen = 0;
+        let pages = found.bursts.into_iter().find(|pages| {
+            seen += pages;
+            seen as f64 >= most
+        })?;
+        Some(Used { pages, is_uneven })
     }
-    waits.sort_unstable();
-    Ok(Clock::new(waits.into_iter()))
-}
 
-/// By the own time from each swap-in to the next, ns; `memory`: how many pages memory holds.
-fn pages_of_burst(gaps: &[Gap], memory: u64, is_simulated: bool) -> Option<u64> {
-    let mut sorted: Vec<u64> = gaps.iter().map(|gap| gap.worked_ns).collect();
-    sorted.sort_unstable();
-    let pause = (PAUSE * sorted.get(sorted.len() / 2)?).max(LEAST_PAUSE_NS);
-    // As long as to go through the pages that memory holds takes where each raises a fault.
-    let page_ns = sorted[sorted.len() / 2] as f64;
-    let round_ns = memory as f64 * page_ns;
-    let filled = (FILLING * gaps.len() as f64) as usize;
-    let (mut paused, mut in_memory, mut all) = (0, 0, 0);
-    let (mut bursts, mut pages, mut worked) = (Vec::new(), 1, 0);
-    let mut pauses = Vec::new();
-    // The largest burst before one in which it could have gone through memory.
-    let mut before_long = 0;
-    for gap in &gaps[filled..gaps.len() - filled] {
-        all += gap.all_ns;
-        let fills = gap.evictions as f64 * page_ns >= FILLS * gap.worked_ns as f64;
-        if gap.worked_ns < pause || fills {
-            pages += 1;
-            worked += gap.worked_ns;
-            continue;
-        }
-        if gap.worked_ns >= worked {
-            paused += gap.worked_ns;
-        }
-        if gap.worked_ns as f64 >= MOST_OF_MEMORY * round_ns {
-            in_memory += gap.worked_ns;
-            if pages <= memory {
-                before_long = pages.max(before_long);
+    /// By the own time between two swap-ins in the middle, ns.
+    fn pauses(&self, page_ns: u64) -> Pauses {
+        // As long as to go through the pages that memory holds takes where each raises a fault.
+        let round_ns = self.memory as f64 * page_ns as f64;
+        let filled = filling(&self.gaps);
+        let mut found = Pauses::default();
+        let (mut pages, mut worked) = (1, 0);
+        for gap in &self.gaps[filled..self.gaps.len() - filled] {
+            found.all_ns += gap.all_ns;
+            if !gap.is_pause(page_ns) {
+                pages += 1;
+                worked += gap.worked_ns;
+                continue;
             }
+            let burst = std::mem::replace(&mut pages, 1);
+            let before = std::mem::take(&mut worked);
+            if gap.worked_ns >= before {
+                found.paused_ns += gap.worked_ns;
+            }
+            if gap.worked_ns as f64 >= MOST_OF_MEMORY * round_ns {
+                found.in_memory_ns += gap.worked_ns;
+                if burst <= self.memory {
+                    found.before_long = burst.max(found.before_long);
+                }
+            }
+            found.pauses.push(gap.worked_ns);
+            found.bursts.push(burst);
         }
-        worked = 0;
-        pauses.push(gap.worked_ns);
-        bursts.push(std::mem::replace(&mut pages, 1));
+        found.bursts.push(pages);
+        found
     }
-    bursts.push(pages);
-    let is_part = |ns: u64, least: f64| ns > 0 && ns as f64 >= least * all as f64;
-    let rounds_in_memory = in_memory as f64 / page_ns;
-    let is_long_in_memory =
-        is_part(in_memory, LEAST_IN_MEMORY) && rounds_in_memory >= LEAST_ROUNDS * gaps.len() as f64;
-    let is_uneven = are_uneven(&mut pauses);
-    let is_paused = is_part(paused, LEAST_PAUSED);
-    // Else it is left to the simulation, if there is one.
-    if !(is_paused || is_long_in_memory && (is_uneven || !is_simulated)) {
-        return None;
-    }
-    if is_uneven || is_long_in_memory && before_long * SMALL >= memory {
-        return Some(memory);
-    }
-    // What is more than memory holds is not there to be used in a pause.
-    bursts.retain(|&pages| pages <= memory);
-    bursts.sort_unstable();
-    let most = MOST * bursts.iter().sum::<u64>() as f64;
-    let mut seen = 0;
-    bursts.into_iter().find(|pages| {
-        seen += pages;
-        seen as f64 >= most
-    })
+}
+
+/// Times between swap-ins, ns.
+#[derive(Debug, Default)]
+struct Pauses {
+    all_ns: u64,
+    /// In pauses as long as the work since the one before.
+    paused_ns: u64,
+    /// In those in which all of memory could have been gone through.
+    in_memory_ns: u64,
+    /// The pages of the largest burst before one of these.
+    before_long: u64,
+    pauses: Vec<u64>,
+    /// The pages of each.
+    bursts: Vec<u64>,
 }
 
 /// Whether long ones are much of all pauses, ns.
@@ -189,11 +168,23 @@ mod tests {
 
     /// With so many evictions in each pause.
     fn found_with(gaps: &[u64], evictions: u64) -> Option<u64> {
-        pages_of_burst(&gaps_of(gaps, evictions), MEMORY, true)
+        let used = bursts(gaps_of(gaps, evictions), true).used();
+        used.map(|used| used.pages)
+    }
+
+    fn bursts(gaps: Vec<Gap>, is_simulated: bool) -> Bursts {
+        Bursts {
+            gaps,
+            memory: MEMORY,
+            is_simulated,
+        }
     }
 
     fn gaps_of(gaps: &[u64], evictions: u64) -> Vec<Gap> {
         let gaps = gaps.iter().map(|&ns| Gap {
+            of: None,
+            from_ns: 0,
+            until_ns: 0,
             evictions: if ns > 1000 { evictions } else { 1 },
             all_ns: ns,
             worked_ns: ns,
@@ -219,8 +210,11 @@ mod tests {
         (2..4).for_each(|number| gaps[number * MEMORY as usize] = round);
         assert_eq!(found(&gaps), None, "of one length");
         assert_eq!(
-            pages_of_burst(&gaps_of(&gaps, 0), MEMORY, false),
-            Some(MEMORY),
+            bursts(gaps_of(&gaps, 0), false).used(),
+            Some(Used {
+                pages: MEMORY,
+                is_uneven: false
+            }),
             "nothing is simulated"
         );
         gaps[5 * MEMORY as usize] = 8 * round;
@@ -287,6 +281,8 @@ mod tests {
         let gaps = pauses.flat_map(|pause| std::iter::repeat_n(1000, 383).chain([pause]));
         let gaps: Vec<u64> = gaps.collect();
         assert_eq!(found(&gaps), Some(MEMORY));
+        let used = bursts(gaps_of(&gaps, 0), true).used();
+        assert!(used.is_some_and(|used| used.is_uneven));
     }
 
     /// Down the columns of one matrix, whose pages come in a burst and stay for many rows of the other, which come a few pages at a time.

@@ -189,6 +189,12 @@ impl ObjectFacts {
         self.shows_heat() && !self.is_swept() && !self.has_no_turns
     }
 
+    /// Whether what is seen of it tells how often its pages are used: not of passes that cross, nor in wide steps, of which each takes but little of
+    /// a page.
+    pub(crate) fn tells_uses(&self) -> bool {
+        !self.has_no_turns && self.pass_bytes == 0
+    }
+
     /// Whether enough came back to tell its parts apart, and a rule may.
     pub(crate) fn shows_heat(&self) -> bool {
         self.can_have_rule && self.is_one_block && self.swap_ins >= 2 * SWAP_INS_OF_CELL
@@ -420,6 +426,8 @@ pub(crate) struct RunFacts {
     pub(crate) peak_bytes: Option<u64>,
     /// What comes back in a burst, after which the program goes on without waiting, bytes; `None`: it makes no such pauses.
     pub(crate) burst_bytes: Option<u64>,
+    /// It goes on without swap-ins for times of very different lengths, and may use all that is there.
+    pub(crate) has_uneven_pauses: bool,
     /// What the user may lock; `None`: as much as there is.
     pub(crate) lockable_bytes: Option<u64>,
     pub(crate) page_bytes: u64,
@@ -447,6 +455,7 @@ impl RunFacts {
             recorded_bytes: meta.limit.bytes,
             peak_bytes: None,
             burst_bytes: None,
+            has_uneven_pauses: false,
             lockable_bytes: None,
             page_bytes: findings.page_bytes(),
             cpus: meta.host.cpus.unwrap_or(1),
@@ -565,6 +574,7 @@ pub(crate) mod tests {
             recorded_bytes: None,
             peak_bytes: None,
             burst_bytes: None,
+            has_uneven_pauses: false,
             lockable_bytes: None,
             page_bytes: 4096,
             cpus: 2,

@@ -126,21 +126,22 @@ impl Heat {
     }
 
     fn ranges(&self, cells: &[usize]) -> Vec<Range<u64>> {
-        let mut sorted = cells.to_vec();
-        sorted.sort_unstable();
-        let mut ranges: Vec<Range<u64>> = Vec::new();
-        for at in sorted {
-            let (start, end) = (
-                at as u64 * self.cell_bytes,
-                (at as u64 + 1) * self.cell_bytes,
-            );
-            match ranges.last_mut() {
-                Some(last) if last.end == start => last.end = end,
-                _ => ranges.push(start..end),
-            }
-        }
-        ranges
+        let of_cell = |&at: &usize| at as u64 * self.cell_bytes..(at as u64 + 1) * self.cell_bytes;
+        merged(cells.iter().map(of_cell).collect())
     }
+}
+
+/// Ranges in order, those that touch as one.
+pub(crate) fn merged(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    ranges.sort_unstable_by_key(|range| range.start);
+    let mut merged: Vec<Range<u64>> = Vec::new();
+    for range in ranges {
+        match merged.last_mut() {
+            Some(last) if last.end == range.start => last.end = range.end,
+            _ => merged.push(range),
+        }
+    }
+    merged
 }
 
 /// An object to be looked at.

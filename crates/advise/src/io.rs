@@ -207,6 +207,7 @@ impl IoAdvice {
         why: String,
     ) {
         let rule = Rule {
+            objects: None,
             name: name.to_owned(),
             place: place.clone(),
             target,
@@ -457,6 +458,7 @@ mod tests {
 
     fn rule(name: &str, offsets: &[u64], action: Action) -> Rule {
         Rule {
+            objects: None,
             name: name.to_owned(),
             place: SourcePlace::default(),
             target: Target::Io {

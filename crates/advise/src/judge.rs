@@ -24,6 +24,9 @@ use crate::choose::Choice;
 use crate::choose::RETURNS;
 use crate::facts::ObjectFacts;
 use crate::facts::RunFacts;
+use crate::most_used::Place;
+use crate::most_used::Uses;
+use crate::pauses::Pauses;
 use crate::subjects::Subject;
 use crate::unseen;
 use crate::unseen::Moment;
@@ -58,6 +61,7 @@ pub(crate) struct Judge<'a> {
     heaps: Vec<Block>,
     /// Of each object, rounds that raised no faults as all of it was in memory, at most.
     unseen_rounds: Vec<f64>,
+    pauses: Pauses,
     /// Swap-ins without a plan.
     nothing: u64,
 }
@@ -71,7 +75,9 @@ impl<'a> Judge<'a> {
         model: &'a Model,
         memory_bytes: u64,
     ) -> Result<Self, TraceError> {
-        let (blocks, unseen_rounds) = blocks_and_unseen_rounds(trace, subjects, objects)?;
+        let (blocks, moments) = blocks_and_moments(trace, subjects, objects)?;
+        let unseen_rounds = unseen_rounds(trace, &moments, (objects, run));
+        let pauses = Pauses::read(trace, &moments, memory_bytes / run.page_bytes)?;
         let is_heap = |block: &&Block| subjects[block.object].is_heap();
         let heaps = blocks.iter().filter(is_heap).copied().collect();
         let mut judge = Self {
@@ -82,10 +88,44 @@ impl<'a> Judge<'a> {
             memory_bytes,
             blocks,
             unseen_rounds,
+            pauses,
             nothing: 0,
         };
         judge.nothing = judge.free(&[]);
         Ok(judge)
+    }
+
+    /// How often the program's memory is used; `may_be_kept`: of each object.
+    pub(crate) fn uses(&self, may_be_kept: &[bool]) -> Uses {
+        Uses::read(
+            self.model,
+            self.memory_bytes,
+            self.run,
+            self.objects,
+            |space, address| {
+                let block = self.block(space, address)?;
+                may_be_kept[block.object].then_some(Place {
+                    object: block.object,
+                    offset: block.before + (address - block.start),
+                })
+            },
+        )
+    }
+
+    /// What may be missed in pauses of which nothing is known, besides, as a share of the swap-ins without a plan.
+    pub(crate) fn most_missed_in_pauses(&self, locks: &[Choice]) -> f64 {
+        let uses = self.pauses.most_uses(|object, page| {
+            let lock = locks.iter().find(|choice| choice.object == object);
+            lock.is_some_and(|lock| self.is_kept(lock, page * self.run.page_bytes))
+        });
+        uses / self.nothing.max(1) as f64
+    }
+
+    /// Whether a page so far into its block is locked. Of several blocks it is not known how much lies before it.
+    fn is_kept(&self, lock: &Choice, offset: u64) -> bool {
+        let object = &self.objects[lock.object];
+        let is_whole = lock.kept_bytes >= object.bytes;
+        is_whole || object.is_one_block && treatment(&lock.action, offset, 0) == Treatment::Locked
     }
 
     /// Swap-ins of the program with the plan, as a share of those without; of what is read ahead, so large a part counts.
@@ -193,12 +233,12 @@ fn treatment(action: &Action, offset: u64, before: u64) -> Treatment {
 }
 
 /// Where objects lie that can have a rule: their blocks as events show them, each as far as an event was seen in it; of an
-/// object of one block all of it. And of each object, how many rounds of sweeps raised no faults, at most.
-fn blocks_and_unseen_rounds(
+/// object of one block all of it. And what left and came back, in order of time.
+fn blocks_and_moments(
     trace: &Trace,
     subjects: &[Subject<'_>],
     objects: &[ObjectFacts],
-) -> Result<(Vec<Block>, Vec<f64>), TraceError> {
+) -> Result<(Vec<Block>, Vec<Moment>), TraceError> {
     let with_rule = objects
         .iter()
         .enumerate()
@@ -264,8 +304,19 @@ fn blocks_and_unseen_rounds(
         block.before = *sum;
         *sum = sum.saturating_add(block.bytes);
     }
+    // Recordings hold them nearly in order.
+    moments.sort_by_key(Moment::time_ns);
+    Ok((blocks, moments))
+}
+
+/// Of each object, how many rounds of sweeps raised no faults, at most.
+fn unseen_rounds(
+    trace: &Trace,
+    moments: &[Moment],
+    (objects, run): (&[ObjectFacts], &RunFacts),
+) -> Vec<f64> {
     let swept = objects.iter().map(|facts| Swept {
-        pages: facts.bytes / page_bytes,
+        pages: facts.bytes / run.page_bytes,
         shrinks: facts.begins_ever_later(),
     });
     let end_ns = trace.meta().end_monotonic_ns.unwrap_or(0);
@@ -273,7 +324,7 @@ fn blocks_and_unseen_rounds(
     // What is in no order is simulated.
     let of_sweeps = rounds.into_iter().zip(objects);
     let of_sweeps = of_sweeps.map(|(rounds, facts)| if facts.is_swept() { rounds } else { 0.0 });
-    Ok((blocks, of_sweeps.collect()))
+    of_sweeps.collect()
 }
 
 #[cfg(test)]
@@ -294,7 +345,7 @@ mod tests {
             action,
             why: String::new(),
             kept_bytes,
-            hot: None,
+            saves: None,
         };
         let lock = |object, mib| {
             let action = Action::Lock {

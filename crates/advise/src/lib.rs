@@ -14,17 +14,21 @@ mod choose;
 mod contexts;
 mod facts;
 mod family;
+mod gaps;
 mod heap;
 mod heat;
 mod huge;
 mod io;
 mod json;
 mod judge;
+mod most_used;
+mod pauses;
 mod predict;
 mod rivals;
 mod subjects;
 mod targets;
 mod unseen;
+mod ways;
 mod whole;
 
 use std::collections::HashMap;
@@ -58,16 +62,16 @@ use io::io_advice;
 pub use whole::Request;
 pub use whole::advise_on_all;
 
+use bursts::Bursts;
 use choose::Choice;
-use choose::Manner;
 use choose::MoreMemory;
 pub use choose::lock_budget;
 pub use choose::memory_to_lock;
 use facts::ObjectFacts;
 use facts::RunFacts;
-use judge::Judge;
 use subjects::Subject;
 use targets::Targets;
+use ways::best;
 
 /// What is advised.
 #[derive(Clone, Debug)]
@@ -256,8 +260,10 @@ pub(crate) fn advise(
         false => model,
     };
     if is_worth_it {
-        let pages = bursts::read(trace, memory.bytes / run.page_bytes, simulated.is_some())?;
-        run.burst_bytes = pages.map(|pages| pages * run.page_bytes);
+        let bursts = Bursts::read(trace, memory.bytes / run.page_bytes, simulated.is_some())?;
+        let used = bursts.used();
+        run.burst_bytes = used.map(|used| used.pages * run.page_bytes);
+        run.has_uneven_pauses = used.is_some_and(|used| used.is_uneven);
     }
     let in_heap = heap::contents(findings, &run);
     let with_heap = match in_heap {
@@ -284,9 +290,11 @@ pub(crate) fn advise(
             Ok(target) => {
                 kept.push(choice.clone());
                 seen.insert(target.clone(), subject.seen(findings));
+                let is_allocation = matches!(target, Target::Allocation { .. });
                 rules.push(Rule {
                     name: subject.name(),
                     place: subject.place(),
+                    objects: is_allocation.then_some(facts[choice.object].pieces),
                     target,
                     predicted: Some(predict::of_choice(&choice, &facts, &run)),
                     action: choice.action,
@@ -403,141 +411,6 @@ impl Advice {
         self.plan.files = io.files;
         self.unnamed.extend(io.unnamed);
     }
-}
-
-/// The most that swap-ins may be with a plan, as a share of those without: less of a gain may be an error of the simulation.
-const WORTH_IT: f64 = 0.9;
-/// The part of what is swapped by the best of the others, at most, of a way that little else speaks for ([`Manner::MostPresentFirst`]).
-const CLEARLY_BETTER: f64 = 0.9;
-/// What is kept is tried so often in half that by simulation does harm.
-const HALVES: usize = 2;
-
-/// Of several ways to share out the room, the one by which the program swaps least, as simulated. Where that cannot be
-/// simulated, the careful one.
-fn best(
-    trace: &Trace,
-    subjects: &[Subject<'_>],
-    (facts, run): (&[ObjectFacts], &RunFacts),
-    memory_bytes: u64,
-    model: Option<&Model>,
-) -> Result<Vec<Choice>, TraceError> {
-    let choose = |manner| {
-        let choices = choose::choose(facts, run, memory_bytes, manner);
-        let mut choices = predict::without_small_gains(choices, facts, run);
-        choose::lock_beside_sweeps(&mut choices, facts, run, memory_bytes);
-        choices
-    };
-    let careful = choose(Manner::Careful);
-    let Some(model) = model else {
-        return Ok(careful);
-    };
-    let mut ways = vec![careful];
-    for manner in [
-        Manner::UnorderedFirst,
-        Manner::PartsOfUnordered,
-        Manner::DensestFirst,
-        Manner::SmallestFirst,
-    ] {
-        let choices = choose(manner);
-        if !ways.contains(&choices) {
-            ways.push(choices);
-        }
-    }
-    // Nothing is there to be judged, which takes a look at all events and some seconds.
-    if !ways.iter().flatten().any(Choice::acts) {
-        return Ok(ways.swap_remove(0));
-    }
-    let judge = Judge::new(trace, subjects, (facts, run), model, memory_bytes)?;
-    let left = predict::left_of_streamed(run);
-    let mut best = (f64::INFINITY, Vec::new());
-    let mut most_present_first = choose(Manner::MostPresentFirst);
-    let is_new = !ways.contains(&most_present_first);
-    for mut choices in ways {
-        let share = without_harm(&judge, &mut choices, left);
-        if share < best.0 {
-            best = (share, choices);
-        }
-    }
-    if is_new {
-        let share = without_harm(&judge, &mut most_present_first, left);
-        let is_only = best.0 > WORTH_IT;
-        if share < CLEARLY_BETTER * best.0
-            && (is_only || are_comparable(&most_present_first, &best.1))
-        {
-            best = (share, most_present_first);
-        }
-    }
-    if best.0 > WORTH_IT {
-        for choice in &mut best.1 {
-            choice.give_up("by simulation the others would lose as much as it gained");
-        }
-    }
-    Ok(best.1)
-}
-
-/// Whether by simulation alone one way can be told to be better than another: of locks. What a page costs that is read ahead is known about
-/// only (a banded matrix with three quarters of its memory was 0.85 times as fast by a way that was to swap a tenth less, and read ahead of more).
-fn are_comparable(one: &[Choice], other: &[Choice]) -> bool {
-    !one.iter().chain(other).any(Choice::is_read_ahead)
-}
-
-/// Drops the rules without which the program swaps no more. What is left of the swap-ins.
-fn without_harm(judge: &Judge<'_>, choices: &mut [Choice], left_of_streamed: f64) -> f64 {
-    let was_followed = choices.iter().any(Choice::is_followed);
-    let mut share = judge.share_left(choices, left_of_streamed);
-    for at in 0..choices.len() {
-        if !choices[at].acts() {
-            continue;
-        }
-        let kept = choices[at].clone();
-        choices[at].give_up("by simulation the others would lose more than it gained");
-        let without = judge.share_left(choices, left_of_streamed);
-        let is_dropped = match tells_how_much_room_there_is(&kept, choices) {
-            true => without < share,
-            false => without <= share,
-        };
-        if !is_dropped {
-            choices[at] = kept;
-            continue;
-        }
-        share = without;
-        if let Some((less, of_less)) = with_less(judge, choices, &kept, left_of_streamed)
-            && of_less < without
-        {
-            (choices[at], share) = (less, of_less);
-        }
-    }
-    match was_followed && !choices.iter().any(Choice::is_followed) {
-        // Locks that stayed beside that alone have to bring something themselves now.
-        true => without_harm(judge, choices, left_of_streamed),
-        false => share,
-    }
-}
-
-/// Half or a quarter of what a rule was to keep that keeps too much, in place of what is chosen for its object: the better one, with what is left of
-/// the swap-ins then. `None`: it keeps no part of a sweep.
-fn with_less(
-    judge: &Judge<'_>,
-    choices: &[Choice],
-    kept: &Choice,
-    left_of_streamed: f64,
-) -> Option<(Choice, f64)> {
-    let half = kept.halved()?;
-    let parts = std::iter::successors(Some(half), Choice::halved).take(HALVES);
-    let judged = parts.map(|part| {
-        let others = choices.iter().filter(|other| other.object != kept.object);
-        let tried: Vec<Choice> = others.chain([&part]).cloned().collect();
-        let share = judge.share_left(&tried, left_of_streamed);
-        (part, share)
-    });
-    judged.min_by(|(_, a), (_, b)| a.total_cmp(b))
-}
-
-/// Whether it locks something beside sweeps that are followed. What fits beside a sweep that is dropped behind stays without a lock, too; but then
-/// the library, to which it raises no faults, takes all of memory for the sweep's own, and what it drops for what would have stayed.
-fn tells_how_much_room_there_is(choice: &Choice, choices: &[Choice]) -> bool {
-    let is_lock = matches!(choice.action, Action::Lock { .. }) && !choice.is_followed();
-    is_lock && choices.iter().any(Choice::is_followed)
 }
 
 /// Of all objects; where accesses go is looked at only where that may matter.

@@ -1,7 +1,7 @@
 //! What rules promise: the run's time without the waiting that they save.
 //!
 //! Of a lock: the object's waiting goes; what it takes from the others comes back as theirs. Of a lock of a hot part: what
-//! `heat.rs` says, less what swap-ins cannot show of pages that stayed. Of a stream: only what is not kept comes in each
+//! `heat.rs` says, less what swap-ins cannot show of pages that stayed. Of a plan of locks that was simulated: what is swapped no more. Of a stream: only what is not kept comes in each
 //! round, and of the waiting for those pages a part is left, as they are in the swap cache by then; and room is made by the reader while
 //! the object is filled, which else the program does itself, outside of faults. How large the part is that is left
 //! depends on the machine: on zram a minor fault takes 0.37 of a swap-in, and to read is work, so that the program outruns the
@@ -55,10 +55,6 @@ const MOST_UNCOUNTED_NS: f64 = 1000.0;
 /// Of the reclaim outside of faults that is for an object, what goes if it is streamed.
 const LIKELY_OF_RECLAIM: f64 = 0.5;
 
-/// Of the waiting that `heat.rs` says a lock on a hot part saves, what does go: the rest of the object has less memory
-/// then. At most all waiting for the hot part goes.
-const LIKELY_OF_HOT: f64 = 0.8;
-const LEAST_OF_HOT: f64 = 0.3;
 /// Of the waiting for an object that is locked as a whole, what does go: its pages are locked as they first come in.
 const LIKELY_OF_LOCKED: f64 = 0.97;
 const LEAST_OF_LOCKED: f64 = 0.9;
@@ -180,15 +176,15 @@ fn prediction(saved: Saved, run: &RunFacts) -> Prediction {
 
 fn saved(choice: &Choice, objects: &[ObjectFacts], run: &RunFacts) -> Saved {
     let object = &objects[choice.object];
-    let share_of = |stall_ns: u64| stall_ns as f64 / run.stall_ns.max(1) as f64;
-    let share = share_of(object.stall_ns);
-    if let Some(hot) = &choice.hot
+    let share_of = |stall_ns: f64| stall_ns / run.stall_ns.max(1) as f64;
+    let share = share_of(object.stall_ns as f64);
+    if let Some(saves) = &choice.saves
         && choice.acts()
     {
         return Saved {
-            likely: LIKELY_OF_HOT * share_of(hot.saved_ns),
-            least: LEAST_OF_HOT * share_of(hot.saved_ns),
-            most: share_of(hot.stall_ns),
+            likely: share_of(saves.likely),
+            least: share_of(saves.least),
+            most: share_of(saves.most),
             reclaim: 0.0,
         };
     }
@@ -286,6 +282,7 @@ mod tests {
             recorded_bytes: None,
             peak_bytes: None,
             burst_bytes: None,
+            has_uneven_pauses: false,
             lockable_bytes: None,
             page_bytes: 4096,
             cpus: 2,
@@ -300,7 +297,7 @@ mod tests {
             action,
             why: String::new(),
             kept_bytes,
-            hot: None,
+            saves: None,
         }
     }
 

@@ -65,6 +65,16 @@ impl Moment {
         matches!(self.kind, EventKind::SwapIn | EventKind::SwapCacheHit)
     }
 
+    /// Whether a page left.
+    pub(crate) fn is_eviction(&self) -> bool {
+        self.kind == EventKind::Eviction
+    }
+
+    /// The object whose page it is, and which.
+    pub(crate) fn page(&self) -> Option<(usize, u64)> {
+        Some((self.object? as usize, u64::from(self.page)))
+    }
+
     /// Whether it is known how long the program waited, and so when it went on.
     pub(crate) fn is_timed(&self) -> bool {
         self.waited_ns.is_some()
@@ -80,18 +90,16 @@ impl Moment {
     }
 }
 
-/// Of each object, how many rounds there were time for while all of it was in memory. `end_ns`: when the program
+/// Of each object, how many rounds there were time for while all of it was in memory, by moments in order of time. `end_ns`: when the program
 /// ended.
 pub(crate) fn rounds(
-    mut moments: Vec<Moment>,
+    moments: &[Moment],
     end_ns: u64,
     objects: impl Iterator<Item = Swept>,
 ) -> Vec<f64> {
-    // Recordings hold them nearly in order.
-    moments.sort_by_key(|moment| moment.time_ns);
     let mut watches: Vec<Watch> = objects.map(Watch::new).collect();
-    let clock = clock(&moments);
-    let for_good = leave_for_good(&moments, |object| watches[object as usize].of.shrinks);
+    let clock = clock(moments);
+    let for_good = leave_for_good(moments, |object| watches[object as usize].of.shrinks);
     for (moment, for_good) in moments.iter().zip(for_good) {
         let Some(object) = moment.object else {
             continue;
@@ -317,7 +325,7 @@ mod tests {
                 pages: PAGES,
                 shrinks,
             };
-            super::rounds(moments, now, [of].into_iter())[0]
+            super::rounds(&moments, now, [of].into_iter())[0]
         };
         assert_eq!(rounds(false), 0.0);
         let found = rounds(true);

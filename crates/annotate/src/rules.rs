@@ -70,7 +70,7 @@ fn place(
     }
     let line = rule.place.line.ok_or("the plan does not tell its line")?;
     let (allocation, binding) = at_line(source, declared, allocations, rule, line as usize)?;
-    let calls = calls::of_action(&rule.action, &binding)?;
+    let calls = calls::of_rule(rule, &binding)?;
     patch.insert(allocation, &binding, calls);
     Ok(())
 }

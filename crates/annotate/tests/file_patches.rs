@@ -61,6 +61,7 @@ fn action(word: &str) -> Action {
 
 fn rule(line: usize, action: Action, files: Option<&str>) -> Rule {
     Rule {
+        objects: None,
         name: format!("line {line}"),
         place: SourcePlace {
             function: None,

@@ -325,6 +325,7 @@ fn what_is_named_after_malloc_returns_memory_only_where_a_pointer_takes_it() {
 /// A plan's rule about a line of `a.cpp`.
 fn rule(name: &str, line: usize, function: Option<&str>, action: Action) -> Rule {
     Rule {
+        objects: None,
         name: name.to_owned(),
         place: SourcePlace {
             function: function.map(str::to_owned),
@@ -384,6 +385,41 @@ fn a_plans_calls_compile_in_cpp_too_and_change_no_output() {
             "{:?}",
             case.annotated.found
         );
+    }
+}
+
+/// A call does not know of the others: what the rule keeps is for all of them together.
+#[test]
+fn each_of_several_objects_keeps_its_share() {
+    let text = "#include <stdlib.h>\nvoid make(char **columns, size_t n) {\n    for (int i = 0; i < 6; i++)\n        columns[i] = \
+                malloc(n);\n}\n";
+    let source = Source::parse(Path::new("a.c"), text.into()).expect("parsed");
+    let text = |objects, action| {
+        let rule = Rule {
+            objects,
+            ..rule("columns", 4, Some("make"), action)
+        };
+        let annotated = from_plan(&source, &[&rule]);
+        assert!(annotated.refusals.is_empty(), "{:#?}", annotated.refusals);
+        String::from_utf8(annotated.diff(&source, "a.c")).expect("text")
+    };
+    let stream = Action::Stream {
+        keep_bytes: Some(6 << 20),
+        keep_more: true,
+        ahead: ReadAhead::default(),
+    };
+    let part = Action::Lock {
+        keep_bytes: Some(6 << 20),
+        keep_more: false,
+        ranges: Vec::new(),
+    };
+    for (objects, kept) in [(Some(6), 1 << 20), (None, 6 << 20)] {
+        let call = format!("pagewise_stream(columns[i], n, {kept});");
+        let found = text(objects, stream.clone());
+        assert!(found.contains(&call), "no {call} in {found}");
+        let call = format!("pagewise_lock_part(columns[i], n, 0, {kept});");
+        let found = text(objects, part.clone());
+        assert!(found.contains(&call), "no {call} in {found}");
     }
 }
 

@@ -96,6 +96,8 @@ pub struct Rule {
     pub place: SourcePlace,
     /// How it is known again.
     pub target: Target,
+    /// How many objects of it there were at once when it was recorded; `None`: not told. Not 0.
+    pub objects: Option<u64>,
     /// What is done.
     pub action: Action,
     /// Why, for people.

@@ -138,6 +138,11 @@ fn each_mistake_names_its_line_and_key_and_what_to_type() {
         ),
         (
             first,
+            "action = \"lock\"\nobjects = 0",
+            "rule.objects: a rule is about one object at least; type: objects = 6",
+        ),
+        (
+            first,
             "action = \"lock\"\nkeep_more = true",
             "rule.keep_more: means nothing without keep_bytes; remove it",
         ),

@@ -24,6 +24,7 @@ use crate::stays::Told;
 use crate::strings;
 use crate::strings::Step;
 use crate::sweeps;
+use crate::uses::PageUses;
 
 /// Evictions without which nothing is predicted.
 const LEAST_EVICTIONS: u64 = 1000;
@@ -471,6 +472,33 @@ impl Model {
         let free = references.steps.iter().filter(is_free);
         let counts = references.simulate_some(free, pages - window, references.pace);
         counts.swap_ins
+    }
+
+    /// How many pages of the program each page stands for that is simulated.
+    pub fn pages_each(&self) -> f64 {
+        self.strings[0].pages_each
+    }
+
+    /// What is counted of each page in all steps of the best guess, with so much memory: by steps, all pages, and pages of memory.
+    pub(crate) fn counted(
+        &self,
+        memory_bytes: u64,
+        count: impl Fn(&[Step], usize, usize) -> Vec<Option<u64>>,
+    ) -> Vec<PageUses> {
+        let references = &self.strings[0];
+        let memory = scaled(self.pages_in(memory_bytes), 1.0 / references.pages_each);
+        let counted = count(&references.steps, self.keys.len(), memory as usize);
+        let of_pages = self.keys.iter().zip(counted);
+        of_pages
+            .filter_map(|(&key, uses)| {
+                let (space, page) = history::parts(key);
+                Some(PageUses {
+                    space,
+                    address: page * self.page_bytes,
+                    uses: uses?,
+                })
+            })
+            .collect()
     }
 
     /// The curve at 10, 20, ... 100 % of the [peak](Self::peak_bytes).

@@ -40,6 +40,7 @@ mod sweeps;
 #[cfg(test)]
 mod tests;
 mod touches;
+mod uses;
 mod waits;
 
 pub use clock::Clock;
@@ -52,3 +53,4 @@ pub use curve::Treatment;
 pub use error::PredictError;
 pub use looks::LookupRate;
 pub use looks::lookup_rate;
+pub use uses::PageUses;

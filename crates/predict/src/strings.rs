@@ -31,6 +31,14 @@ impl Step {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn end(at: u64, page: u32) -> Step {
+        Step {
+            gone: true,
+            ..Step::access(at, page)
+        }
+    }
+
     pub(crate) fn made_up(at: u64, page: u32) -> Step {
         Step {
             at,
@@ -63,7 +71,7 @@ pub(crate) fn known(history: &History, sweeps: &Sweeps) -> Vec<Step> {
     }
     for passing in &sweeps.passings {
         let pages = u64::from(passing.after - passing.first);
-        for (number, page) in (0..).zip(passing.first..passing.after) {
+        for (number, page) in (0..).zip(passing.pages()) {
             let at = passing.begin + (passing.end - passing.begin) * (number + 1) / (pages + 1);
             steps.push(Step {
                 at,

@@ -2,7 +2,8 @@
 //! pages between them, which were in memory.
 //!
 //! A fault goes on with a sweep if the sweep's last page lies below it and no page between them was missing. Faults in no
-//! order do that rarely: of all pages, few are the next missing one above one of the last faults.
+//! order do that rarely: of all pages, few are the next missing one above one of the last faults. Sweeps downwards are those upwards of the
+//! same with its pages in reverse.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -26,6 +27,56 @@ pub(crate) struct Passing {
     /// From when to when, in own time.
     pub(crate) begin: u64,
     pub(crate) end: u64,
+    /// The last one first.
+    pub(crate) is_down: bool,
+}
+
+impl Passing {
+    /// Its pages, as they were passed over.
+    pub(crate) fn pages(&self) -> impl Iterator<Item = u32> {
+        let (first, after, is_down) = (self.first, self.after, self.is_down);
+        (first..after).map(move |page| match is_down {
+            true => after - 1 - (page - first),
+            false => page,
+        })
+    }
+}
+
+/// A history, as it is or with its pages in reverse.
+#[derive(Clone, Copy)]
+struct View<'a> {
+    history: &'a History,
+    /// Of a page: the first of the object around it and the page after its last.
+    bounds: &'a dyn Fn(u32) -> (u32, u32),
+    is_reversed: bool,
+}
+
+impl View<'_> {
+    fn pages(&self) -> u32 {
+        self.history.keys.len() as u32
+    }
+
+    /// The number of a page of the history, and the other way about.
+    fn page(&self, page: u32) -> u32 {
+        match self.is_reversed {
+            true => self.pages() - 1 - page,
+            false => page,
+        }
+    }
+
+    fn bounds(&self, page: u32) -> (u32, u32) {
+        let (first, after) = (self.bounds)(self.page(page));
+        match self.is_reversed {
+            true => (self.pages() - after, self.pages() - first),
+            false => (first, after),
+        }
+    }
+
+    fn are_contiguous(&self, first: u32, last: u32) -> bool {
+        let (first, last) = (self.page(first), self.page(last));
+        self.history
+            .are_contiguous(first.min(last), first.max(last))
+    }
 }
 
 /// When pages were last accessed, as far as is known, and last left.
@@ -59,6 +110,28 @@ struct Head {
 
 /// `bounds` are the first page of the object around a page and the page after its last: a sweep begins and ends there.
 pub(crate) fn find(history: &History, bounds: impl Fn(u32) -> (u32, u32)) -> Sweeps {
+    let view = |is_reversed| View {
+        history,
+        bounds: &bounds,
+        is_reversed,
+    };
+    let (mut found, reversed) = (find_upwards(view(false)), find_upwards(view(true)));
+    for (swept, is_down) in found.swept.iter_mut().zip(reversed.swept) {
+        *swept |= is_down;
+    }
+    let pages = history.keys.len() as u32;
+    let down = reversed.passings.into_iter().map(|passing| Passing {
+        first: pages - passing.after,
+        after: pages - passing.first,
+        is_down: true,
+        ..passing
+    });
+    found.passings.extend(down);
+    found
+}
+
+fn find_upwards(view: View<'_>) -> Sweeps {
+    let history = view.history;
     let mut found = Sweeps {
         passings: Vec::new(),
         swept: vec![false; history.moments.len()],
@@ -71,7 +144,7 @@ pub(crate) fn find(history: &History, bounds: impl Fn(u32) -> (u32, u32)) -> Swe
     let mut heads: BTreeMap<u32, Head> = BTreeMap::new();
     let mut faults = 0;
     for (index, moment) in history.moments.iter().enumerate() {
-        let page = moment.page;
+        let page = view.page(moment.page);
         match moment.what {
             What::Touched => pages.accessed[page as usize] = moment.at,
             What::Evicted => {
@@ -90,12 +163,12 @@ pub(crate) fn find(history: &History, bounds: impl Fn(u32) -> (u32, u32)) -> Swe
                     .range(..page)
                     .next_back()
                     .map_or(0, |below| below + 1);
-                let (first, _) = bounds(page);
+                let (first, _) = view.bounds(page);
                 let from = below.max(first.min(page));
                 let head = heads.range(below..page).next_back();
                 let last = head
                     .filter(|(_, head)| faults - head.fault <= PATIENCE)
-                    .filter(|(last, _)| history.are_contiguous(**last, page))
+                    .filter(|(last, _)| view.are_contiguous(**last, page))
                     .map(|(&last, _)| last);
                 let mut head = match last {
                     Some(last) => {
@@ -109,6 +182,7 @@ pub(crate) fn find(history: &History, bounds: impl Fn(u32) -> (u32, u32)) -> Swe
                             after: page,
                             begin: moment.at,
                             end: moment.at,
+                            is_down: false,
                         };
                         Head {
                             fault: faults,
@@ -132,14 +206,14 @@ pub(crate) fn find(history: &History, bounds: impl Fn(u32) -> (u32, u32)) -> Swe
                         .map(|(&last, _)| last);
                     for last in ended.collect::<Vec<_>>() {
                         let head = heads.remove(&last).expect("it was just found");
-                        head.finish(last, &missing, &bounds, &mut heads, &mut pages, &mut found);
+                        head.finish(last, &missing, view, &mut heads, &mut pages, &mut found);
                     }
                 }
             }
         }
     }
     while let Some((last, head)) = heads.pop_first() {
-        head.finish(last, &missing, &bounds, &mut heads, &mut pages, &mut found);
+        head.finish(last, &missing, view, &mut heads, &mut pages, &mut found);
     }
     found
 }
@@ -171,6 +245,7 @@ impl Head {
             after,
             begin,
             end,
+            is_down: false,
         };
         match self.doubtful {
             None => found.pass(passing, pages),
@@ -203,7 +278,7 @@ impl Head {
         mut self,
         last: u32,
         missing: &BTreeSet<u32>,
-        bounds: &impl Fn(u32) -> (u32, u32),
+        view: View<'_>,
         others: &mut BTreeMap<u32, Head>,
         pages: &mut Pages,
         found: &mut Sweeps,
@@ -211,7 +286,7 @@ impl Head {
         if self.doubtful.is_some() {
             return;
         }
-        let (_, after) = bounds(last);
+        let (_, after) = view.bounds(last);
         let next = missing.range(last + 1..).next().copied();
         let extent = last - self.first;
         let farthest = last.saturating_add(1 + extent);

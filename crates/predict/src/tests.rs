@@ -250,6 +250,43 @@ fn what_lies_between_sweeps_side_by_side_is_passed_over_once_a_round() {
     assert_eq!(passed.sum::<u32>(), truth);
 }
 
+/// As above, but the last one comes first in each second round: what is at the end of one is at the beginning of the next, and was in memory.
+#[test]
+fn what_is_passed_over_downwards_is_so_in_that_order() {
+    let to_and_fro = string(10 * PAGES, |number| match number / PAGES % 2 {
+        0 => PAGES - 1 - number % PAGES,
+        _ => number % PAGES,
+    });
+    let (history, _) = record(&to_and_fro, PAGES as u32 * 60 / 100, NEVER);
+    let found = sweeps::find(&history, |_| (0, PAGES as u32));
+    let down: Vec<u32> = found
+        .passings
+        .iter()
+        .filter(|passing| passing.is_down)
+        .flat_map(|passing| passing.pages())
+        .collect();
+    let falls = down.windows(2).filter(|pair| pair[1] < pair[0]).count();
+    assert!(falls * 10 > down.len() * 9, "{falls} of {}", down.len());
+    // Five rounds, in each of which what was in memory is passed over without a fault.
+    assert!(down.len() as u64 > 4 * PAGES * 40 / 100, "{}", down.len());
+    let steps = strings::known(&history, &found);
+    let misses = |steps: &[Step], percent| {
+        let frames = PAGES * percent / 100;
+        Pace::FRESH.simulate(steps, frames, 1.0).swap_reads as f64
+    };
+    let whole: Vec<Step> = (0..)
+        .zip(&to_and_fro)
+        .map(|(number, &page)| Step::access(number * ACCESS_NS, page as u32))
+        .collect();
+    for percent in [50, 60, 70, 80] {
+        let (predicted, truth) = (misses(&steps, percent), misses(&whole, percent));
+        assert!(
+            (predicted - truth).abs() <= 0.15 * truth,
+            "{predicted} predicted, {truth} true at {percent} %"
+        );
+    }
+}
+
 #[test]
 fn random_accesses_are_as_likely_anywhere() {
     let mut state = 7;

@@ -9,6 +9,8 @@ use super::RETURNS;
 use crate::facts::ObjectFacts;
 use crate::facts::PAGE;
 use crate::heat::HotPart;
+use crate::most_used::Part;
+use pagewise_report::bytes as bytes_text;
 
 /// One rule to be.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,9 +21,22 @@ pub(crate) struct Choice {
     pub(crate) why: String,
     /// Of it, what will be in memory all the time.
     pub(crate) kept_bytes: u64,
-    /// If only that is locked.
-    pub(crate) hot: Option<HotPart>,
+    /// What a lock saves, where more is known than the object's stall.
+    pub(crate) saves: Option<Saves>,
 }
+
+/// How much stall a lock saves, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Saves {
+    pub(crate) likely: f64,
+    pub(crate) least: f64,
+    pub(crate) most: f64,
+}
+
+/// Of the waiting that `heat.rs` says a lock on a hot part saves, what does go: the rest of the object has less memory
+/// then. At most all waiting for the hot part goes.
+const LIKELY_OF_HOT: f64 = 0.8;
+const LEAST_OF_HOT: f64 = 0.3;
 
 impl Choice {
     /// It does something.
@@ -74,7 +89,7 @@ impl Choice {
         why.clone_into(&mut self.why);
         self.action = Action::Nothing;
         self.kept_bytes = 0;
-        self.hot = None;
+        self.saves = None;
     }
 }
 
@@ -101,7 +116,7 @@ pub(super) fn lock(at: usize, object: &ObjectFacts) -> Choice {
             object.returns
         ),
         kept_bytes: object.bytes,
-        hot: None,
+        saves: None,
     }
 }
 
@@ -126,7 +141,39 @@ pub(super) fn lock_hot(at: usize, hot: HotPart) -> Choice {
             hot.times
         ),
         kept_bytes: hot.bytes,
-        hot: Some(hot),
+        saves: Some(Saves {
+            likely: LIKELY_OF_HOT * hot.saved_ns as f64,
+            least: LEAST_OF_HOT * hot.saved_ns as f64,
+            most: hot.stall_ns as f64,
+        }),
+    }
+}
+
+/// What is used most.
+pub(crate) fn most_used(at: usize, object: &ObjectFacts, part: &Part) -> Choice {
+    let is_all =
+        matches!(part.ranges[..], [ref only] if only.start == 0 && only.end >= object.bytes);
+    let what = match (is_all, part.first_bytes) {
+        (true, _) => "its pages are".to_owned(),
+        (false, None) => format!("{} of it are", bytes_text(part.bytes)),
+        (false, Some(_)) => "a part is kept that fits; its pages are".to_owned(),
+    };
+    Choice {
+        object: at,
+        action: Action::Lock {
+            keep_bytes: part.first_bytes,
+            keep_more: false,
+            ranges: match is_all {
+                true => Vec::new(),
+                false => part.ranges.clone(),
+            },
+        },
+        why: format!(
+            "{what} used {:.1} times as often as what is left to the kernel, by page, as far as was seen",
+            part.times
+        ),
+        kept_bytes: part.bytes,
+        saves: None,
     }
 }
 
@@ -153,7 +200,7 @@ pub(super) fn stream_of(at: usize, object: &ObjectFacts, keep: u64) -> Choice {
             object.returns.max(1.0)
         ),
         kept_bytes: keep,
-        hot: None,
+        saves: None,
     }
 }
 
@@ -217,7 +264,7 @@ pub(super) fn prefetch(at: usize) -> Choice {
         action: Action::Prefetch(ReadAhead::default()),
         why: "swept once: its pages can be read in ahead of their turn".to_owned(),
         kept_bytes: 0,
-        hot: None,
+        saves: None,
     }
 }
 
@@ -248,12 +295,17 @@ pub(super) fn why_nothing(object: &ObjectFacts) -> String {
     why.to_owned()
 }
 
+/// Beside what is used more often ([`most_used`]).
+pub(crate) fn left_to_the_kernel(at: usize) -> Choice {
+    nothing(at, "what is kept is used more often, by page")
+}
+
 pub(super) fn nothing(at: usize, why: &str) -> Choice {
     Choice {
         object: at,
         action: Action::Nothing,
         why: why.to_owned(),
         kept_bytes: 0,
-        hot: None,
+        saves: None,
     }
 }

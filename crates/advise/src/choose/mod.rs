@@ -38,6 +38,9 @@ use crate::predict::left_of_streamed;
 use pagewise_report::bytes as bytes_text;
 
 pub(crate) use self::choice::Choice;
+pub(crate) use self::choice::Saves;
+pub(crate) use self::choice::left_to_the_kernel;
+pub(crate) use self::choice::most_used;
 pub(crate) use self::words::MoreMemory;
 pub(crate) use self::words::words;
 
@@ -112,8 +115,6 @@ pub(crate) enum Manner {
     DensestFirst,
     /// The smallest first, likewise: what mostly fits misses far more often than it did, once its memory is taken.
     SmallestFirst,
-    /// What is in memory for most of the time first, likewise: the kernel keeps what is used more often than each return tells.
-    MostPresentFirst,
 }
 
 impl Manner {
@@ -131,10 +132,6 @@ impl Manner {
                 let mut sorted = chosen.to_vec();
                 sorted.sort_by_key(|&at| objects[at].bytes);
                 Some(sorted)
-            }
-            Self::MostPresentFirst => {
-                let share = |at: usize| objects[at].resident_share.unwrap_or(0.0);
-                Some(by_worth(chosen, share))
             }
         }
     }
@@ -177,13 +174,11 @@ pub(crate) fn choose(
     }
     let others = bytes_of_others(objects, &chosen, run);
     let burst_bytes = run.burst_bytes.unwrap_or(0);
-    let pass_bytes: u64 = objects.iter().map(|object| object.pass_bytes).sum();
-    let used_again =
-        (ROOM_FOR_BURSTS * burst_bytes).max(pass_bytes + pass_bytes / ROOM_BESIDE_PASS);
     let mut budget = Budget {
         free: lock_budget(memory_bytes)
             .saturating_sub(others.min(memory_bytes / 2))
-            .min(memory_bytes.saturating_sub(used_again)),
+            .min(memory_bytes.saturating_sub(ROOM_FOR_BURSTS * burst_bytes))
+            .min(left_beside_passes(objects, memory_bytes)),
         may_be_dropped_behind: burst_bytes <= memory_bytes / SMALL_BURST,
         swap_is_memory: run.swap_is_memory,
         left_of_streamed: left_of_streamed(run),
@@ -231,6 +226,12 @@ pub(crate) fn choose(
         });
     }
     choices.into_iter().flatten().collect()
+}
+
+/// What may be locked beside what passes in wide steps touch, bytes.
+pub(crate) fn left_beside_passes(objects: &[ObjectFacts], memory_bytes: u64) -> u64 {
+    let pass_bytes: u64 = objects.iter().map(|object| object.pass_bytes).sum();
+    memory_bytes.saturating_sub(pass_bytes + pass_bytes / ROOM_BESIDE_PASS)
 }
 
 /// What the program has beside the sweeps that it waits for, also what never left memory. What is swept and hardly waited for is in use.

@@ -47,6 +47,7 @@ fn run(objects: &[ObjectFacts], wall_ms: u64) -> RunFacts {
         recorded_bytes: None,
         peak_bytes: None,
         burst_bytes: None,
+        has_uneven_pauses: false,
         lockable_bytes: None,
         page_bytes: 4096,
         cpus: 2,
@@ -386,7 +387,6 @@ fn what_is_mostly_in_memory_keeps_its_memory_beside_a_sweep() {
         Manner::UnorderedFirst,
         Manner::DensestFirst,
         Manner::SmallestFirst,
-        Manner::MostPresentFirst,
     ] {
         let choices = choose(&objects, &run, 256 * MIB, manner);
         let kept: u64 = choices.iter().map(|choice| choice.kept_bytes).sum();
@@ -447,30 +447,6 @@ fn the_smallest_may_be_kept_before_what_swaps_more() {
     };
     assert_eq!(kept(Manner::DensestFirst), [117, 6]);
     assert_eq!(kept(Manner::SmallestFirst), [69, 48]);
-}
-
-/// Of two images that are gone through in tiles, one is read twice in each pass: it comes back more seldom.
-#[test]
-fn what_is_in_memory_for_longer_may_be_kept_before_what_swaps_more() {
-    let mut read_twice = object("in", 64, 300, 4.0, Pattern::Strided);
-    read_twice.resident_share = Some(0.75);
-    let mut written = object("tmp", 64, 400, 7.0, Pattern::Strided);
-    written.resident_share = Some(0.4);
-    for object in [&mut read_twice, &mut written] {
-        object.run_bytes = Some(2 * MIB);
-        object.stride_pages = Some(4);
-    }
-    let objects = [read_twice, written];
-    let run = run(&objects, 1000);
-    let kept = |manner| {
-        let choices = choose(&objects, &run, 81 * MIB, manner);
-        [0, 1].map(|of| {
-            let choice = choices.iter().find(|choice| choice.object == of);
-            choice.map_or(0, |choice| choice.kept_bytes / MIB)
-        })
-    };
-    assert_eq!(kept(Manner::DensestFirst), [6, 64]);
-    assert_eq!(kept(Manner::MostPresentFirst), [64, 6]);
 }
 
 #[test]
@@ -771,6 +747,23 @@ fn how_much_memory_to_add_is_told_by_the_curve_if_there_is_one() {
     let by_recency = said(Some(MoreMemory::ByRecency(32 << 20)));
     assert!(by_recency.contains("32 MiB more would have avoided"));
     assert!(said(None).contains("is not known"));
+    assert!(said(None).contains("no placement would help"));
+}
+
+/// As in a program whose memory is neither allocated by a library nor a variable (Go).
+#[test]
+fn that_nothing_can_be_named_is_no_placement_in_vain() {
+    let unnamed = ObjectFacts {
+        can_have_rule: false,
+        ..object("(no recorded object)", 512, 400, 1.0, Pattern::Random)
+    };
+    let objects = [unnamed, object("a", 512, 100, 1.0, Pattern::Random)];
+    let run = run(&objects, 1000);
+    let said = words(&[], &objects, &run, || None);
+    assert!(
+        said.contains("80 % of the waiting is for what no rule can name"),
+        "{said}"
+    );
 }
 
 /// A tree of small blocks, of which no rule can be made, and which is never looked at.

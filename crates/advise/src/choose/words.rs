@@ -8,6 +8,9 @@ use super::LEAST_STALLED;
 use crate::facts::ObjectFacts;
 use crate::facts::RunFacts;
 
+/// A plan says so where so much of the waiting is for what can have no rule.
+const MOST_OF_THE_WAITING: f64 = 0.5;
+
 /// How much more memory would help, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MoreMemory {
@@ -57,21 +60,32 @@ pub(crate) fn words(
             100.0 * run.stalled_share()
         );
     }
+    let in_vain = match share_without_rule(objects, run) {
+        share if share > MOST_OF_THE_WAITING => format!(
+            "{:.0} % of the waiting is for what no rule can name, see below",
+            100.0 * share
+        ),
+        _ => "no placement would help much here".to_owned(),
+    };
     match more() {
         Some(MoreMemory::ByCurve { bytes, enough }) => format!(
-            "do nothing: no placement would help much here. Add memory: with {} more, {} in all, less than {:.0} % of the time would be \
+            "do nothing: {in_vain}. Add memory: with {} more, {} in all, less than {:.0} % of the time would be \
              waiting, by the curve",
             pagewise_report::bytes(bytes),
             pagewise_report::bytes(enough),
             100.0 * ENOUGH_SHARE
         ),
         Some(MoreMemory::ByRecency(bytes)) => format!(
-            "do nothing: no placement would help much here. Add memory: {} more would have avoided 99 % of the waiting",
+            "do nothing: {in_vain}. Add memory: {} more would have avoided 99 % of the waiting",
             pagewise_report::bytes(bytes)
         ),
-        None => {
-            "do nothing: no placement would help much here, and how much memory would is not known"
-                .to_owned()
-        }
+        None => format!("do nothing: {in_vain}; how much memory would help is not known"),
     }
+}
+
+/// Of the waiting, the part that is for objects which can have no rule.
+fn share_without_rule(objects: &[ObjectFacts], run: &RunFacts) -> f64 {
+    let without = objects.iter().filter(|object| !object.can_have_rule);
+    let stall_ns: u64 = without.map(|object| object.stall_ns).sum();
+    stall_ns as f64 / run.stall_ns.max(1) as f64
 }

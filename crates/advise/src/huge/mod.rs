@@ -87,6 +87,7 @@ pub(crate) fn huge_advice(
         match subject.target.clone() {
             Ok(target) => {
                 advice.rules.push(Rule {
+                    objects: None,
                     name: subject.name(),
                     place: subject.place(),
                     target,

@@ -493,6 +493,7 @@ mod tests {
     #[test]
     fn of_too_many_rules_exceptions_are_left_out_last() {
         let rule = |offsets: &[u64], action: Action| Rule {
+            objects: None,
             name: String::new(),
             place: SourcePlace::default(),
             target: Target::Io {

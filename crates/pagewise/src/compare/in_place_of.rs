@@ -132,6 +132,7 @@ mod tests {
 
     fn plan(actions: &[Action]) -> Plan {
         let rules = actions.iter().map(|action| Rule {
+            objects: None,
             name: String::new(),
             place: SourcePlace::default(),
             target: Target::allocation(Vec::new()),

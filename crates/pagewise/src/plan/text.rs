@@ -167,6 +167,7 @@ mod tests {
     #[test]
     fn what_is_left_alone_for_one_reason_is_one_entry() {
         let rule = |name: &str, action, why: &str| Rule {
+            objects: None,
             name: name.to_owned(),
             place: SourcePlace::default(),
             target: Target::Global {

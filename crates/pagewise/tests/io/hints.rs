@@ -67,6 +67,7 @@ pub(crate) fn plan_for(folder: &Path, rules: &[(&str, IoAction, Option<&str>)]) 
     let path = folder.join("hints");
     let file = ModuleFile::read(&path).expect("an ELF file");
     let rules = rules.iter().map(|&(function, action, files)| Rule {
+        objects: None,
         name: format!("of {function}"),
         place: SourcePlace::default(),
         target: Target::Io {
@@ -790,6 +791,7 @@ fn a_flood_of_generated_code_is_followed_and_unharmed() {
     let path = folder.join("flood");
     let file = ModuleFile::read(&path).expect("an ELF file");
     let rule = |name: &str, callers: Vec<Frame>| Rule {
+        objects: None,
         name: name.to_owned(),
         place: SourcePlace::default(),
         target: Target::Io {

@@ -73,6 +73,7 @@ fn rule(name: &str, line: u32, action: Action) -> Rule {
         module_offset: 1,
     };
     Rule {
+        objects: None,
         name: format!("{name} ({SOURCE}:{line})"),
         place: SourcePlace {
             function: Some("main".to_owned()),
@@ -255,6 +256,7 @@ fn what_cannot_be_patched_is_told_and_the_rest_is_patched() {
     };
     let moved = rule("array", 13, LOCK);
     let other = Rule {
+        objects: None,
         place: SourcePlace {
             function: Some("solve".to_owned()),
             ..rule("table", 10, LOCK).place
@@ -262,6 +264,7 @@ fn what_cannot_be_patched_is_told_and_the_rest_is_patched() {
         ..rule("table", 10, LOCK)
     };
     let lost = Rule {
+        objects: None,
         place: SourcePlace {
             file: Some("lost/elsewhere.c".to_owned()),
             ..moved.place.clone()

@@ -52,6 +52,7 @@ fn write(folder: &Path, action: &Action) {
     let path = folder.join("planned");
     let file = ModuleFile::read(&path).expect("an ELF file");
     let rules = ["make", "map"].map(|function| Rule {
+        objects: None,
         name: format!("of {function}"),
         place: SourcePlace::default(),
         target: Target::allocation(vec![call_in(&file, function)]),
@@ -372,6 +373,7 @@ fn a_slow_sweep_is_read_ahead_of_too() {
 /// A rule that locks.
 fn locked(name: &str, target: Target) -> Rule {
     Rule {
+        objects: None,
         name: name.to_owned(),
         place: SourcePlace::default(),
         target,

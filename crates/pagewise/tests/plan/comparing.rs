@@ -42,6 +42,7 @@ fn planned_to(action: Action) -> TempDir {
     let path = folder.path().join("planned");
     let file = ModuleFile::read(&path).expect("an ELF file");
     let rule = Rule {
+        objects: None,
         name: "of make".to_owned(),
         place: SourcePlace::default(),
         target: Target::allocation(vec![call_in(&file, "make")]),

@@ -229,6 +229,7 @@ fn an_object_alone_is_made_ready_by_its_rule() {
     let path = folder.path().join("planned");
     let file = ModuleFile::read(&path).expect("an ELF file");
     let rule = Rule {
+        objects: None,
         name: "of make".to_owned(),
         place: SourcePlace::default(),
         target: Target::allocation(vec![call_in(&file, "make")]),

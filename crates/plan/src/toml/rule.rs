@@ -34,6 +34,11 @@ pub(super) fn rule(mut table: Table<'_>) -> Result<Rule, PlanError> {
         line: table.get("line").map(|value| line(&value)).transpose()?,
     };
     let target = target(&mut table)?;
+    let objects = match target {
+        Target::Allocation { .. } => table.get("objects"),
+        _ => None,
+    };
+    let objects = objects.map(|value| count(&value)).transpose()?;
     let action = match target {
         Target::Io { .. } => io_action::action(&mut table)?,
         Target::Allocation { .. } | Target::Global { .. } => action(&mut table)?,
@@ -49,10 +54,18 @@ pub(super) fn rule(mut table: Table<'_>) -> Result<Rule, PlanError> {
         name,
         place,
         target,
+        objects,
         action,
         why,
         predicted,
     })
+}
+
+fn count(value: &Value<'_>) -> Result<u64, PlanError> {
+    match value.size()? {
+        0 => Err(value.error("a rule is about one object at least", "type: objects = 6")),
+        objects => Ok(objects),
+    }
 }
 
 fn line(value: &Value<'_>) -> Result<u32, PlanError> {

@@ -111,6 +111,9 @@ fn write_rule(out: &mut Text, rule: &Rule) {
             out.text("module", module);
         }
     }
+    if let Some(objects) = rule.objects {
+        out.line(&format!("objects = {objects}"));
+    }
     write_action(out, &rule.action);
     out.text("why", &rule.why);
     if let Some(predicted) = rule.predicted {

@@ -193,15 +193,22 @@ fn rule() -> impl Strategy<Value = Rule> {
         target_and_action(),
         text(),
         option::of(prediction()),
+        option::of(1..=i64::MAX as u64),
     )
-        .prop_map(|(name, place, (target, action), why, predicted)| Rule {
-            name,
-            place,
-            target,
-            action,
-            why,
-            predicted,
-        })
+        .prop_map(
+            |(name, place, (target, action), why, predicted, objects)| Rule {
+                objects: match target {
+                    Target::Allocation { .. } => objects,
+                    _ => None,
+                },
+                name,
+                place,
+                target,
+                action,
+                why,
+                predicted,
+            },
+        )
 }
 
 /// Any plan that may be read.

@@ -1,0 +1,205 @@
+//! What a program may have used in pauses without swap-ins, of which nothing is known: the string of references has nothing of that, so that
+//! by simulation whoever takes the memory for it does no harm.
+//!
+//! It is bounded by time: a page takes the program as long as where each raises a fault, without the waiting. What it was looked at in is
+//! known, and what came back last before a pause is what the pause is for.
+
+use std::collections::BTreeSet;
+
+use pagewise_trace::Trace;
+use pagewise_trace::TraceError;
+
+use crate::gaps::Gap;
+use crate::gaps::filling;
+use crate::gaps::gaps;
+use crate::gaps::page_ns;
+use crate::unseen::Moment;
+
+/// So many looks in a pause tell what is used in it.
+const ENOUGH_LOOKS: usize = 4;
+/// A pause is for what so large a part of the last swap-ins before it was of,
+const OF_IT: f64 = 0.95;
+/// since the pause before that, but for more than one in so many pages of memory,
+const LAST_OF_MEMORY: usize = 8;
+/// and one in so many at least: after less it goes on with what was there before.
+const LEAST_OF_MEMORY: usize = 32;
+
+/// All pauses of a recording.
+pub(crate) struct Pauses {
+    /// With the time from the last swap-in to the program's end.
+    gaps: Vec<Gap>,
+    /// When the program's memory was looked at, and since when it had not been, ns.
+    looks: BTreeSet<(u64, u64)>,
+    /// How many pages memory holds.
+    memory: u64,
+}
+
+impl Pauses {
+    /// Of moments in order of time, for a memory of so many pages.
+    pub(crate) fn read(trace: &Trace, moments: &[Moment], memory: u64) -> Result<Self, TraceError> {
+        let mut gaps = gaps(trace, moments)?;
+        gaps.extend(after_last(&gaps, trace.meta().end_monotonic_ns));
+        let mut looks = BTreeSet::new();
+        for look in trace.accesses()? {
+            let look = look?;
+            looks.insert((look.time_ns, look.interval_ns));
+        }
+        for look in trace.spot_looks()? {
+            let look = look?;
+            looks.insert((look.time_ns, look.interval_ns));
+        }
+        let looks = looks.into_iter();
+        Ok(Self {
+            gaps,
+            looks: looks
+                .map(|(at, interval)| (at, at.saturating_sub(interval)))
+                .collect(),
+            memory,
+        })
+    }
+
+    /// How many times, at most, a page was used in pauses of which nothing is known, but for those that are for what is kept, by object and
+    /// page.
+    pub(crate) fn most_uses(&self, is_kept: impl Fn(usize, u64) -> bool) -> f64 {
+        let Some(page_ns) = page_ns(&self.gaps) else {
+            return 0.0;
+        };
+        let (mut worked_ns, mut burst_from) = (0, 0);
+        for (at, gap) in self.gaps.iter().enumerate() {
+            if !gap.is_pause(page_ns) {
+                continue;
+            }
+            let burst = &self.gaps[std::mem::replace(&mut burst_from, at + 1)..=at];
+            let is_known = at < filling(&self.gaps)
+                || self.was_looked_at(gap)
+                || self.is_for_what_is_kept(burst, &is_kept);
+            worked_ns += if is_known { 0 } else { gap.worked_ns };
+        }
+        worked_ns as f64 / page_ns.max(1) as f64
+    }
+
+    fn was_looked_at(&self, pause: &Gap) -> bool {
+        let looks = self
+            .looks
+            .range((pause.from_ns, 0)..=(pause.until_ns, u64::MAX));
+        let within = looks.filter(|&&(_, since)| since >= pause.from_ns);
+        within.count() >= ENOUGH_LOOKS
+    }
+
+    /// By the swap-ins before it.
+    fn is_for_what_is_kept(&self, burst: &[Gap], is_kept: impl Fn(usize, u64) -> bool) -> bool {
+        let memory = self.memory as usize;
+        let last = &burst[burst.len().saturating_sub(memory / LAST_OF_MEMORY)..];
+        let of_kept = last
+            .iter()
+            .filter(|gap| gap.of.is_some_and(|(object, page)| is_kept(object, page)));
+        burst.len() >= memory / LEAST_OF_MEMORY
+            && of_kept.count() as f64 >= OF_IT * last.len() as f64
+    }
+}
+
+/// From the last swap-in to the program's end.
+fn after_last(gaps: &[Gap], end_ns: Option<u64>) -> Option<Gap> {
+    let (last, end_ns) = (gaps.last()?, end_ns?);
+    let all_ns = end_ns.saturating_sub(last.until_ns);
+    Some(Gap {
+        from_ns: last.until_ns,
+        until_ns: end_ns,
+        evictions: 0,
+        all_ns,
+        worked_ns: all_ns,
+        ..*last
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEMORY: u64 = 800;
+    const PAGE_NS: u64 = 1000;
+
+    /// Swap-ins of an object's pages, each time as many as there are, and a pause after them.
+    fn pauses(of: &[(usize, u64)], pause_ns: u64) -> Pauses {
+        let mut now = 0;
+        let mut gaps = Vec::new();
+        for &(object, pages) in of {
+            for page in 0..pages {
+                let all_ns = if page + 1 == pages { pause_ns } else { PAGE_NS };
+                gaps.push(Gap {
+                    of: Some((object, page)),
+                    from_ns: now,
+                    until_ns: now + all_ns,
+                    evictions: 1,
+                    all_ns,
+                    worked_ns: all_ns,
+                });
+                now += all_ns;
+            }
+        }
+        Pauses {
+            gaps,
+            looks: BTreeSet::new(),
+            memory: MEMORY,
+        }
+    }
+
+    #[test]
+    fn as_much_may_be_used_in_a_pause_as_there_is_time_for() {
+        let pauses = pauses(&[(0, 500), (1, 500), (0, 500)], 5_000_000);
+        assert_eq!(pauses.most_uses(|_, _| false), 15_000.0);
+        assert_eq!(pauses.most_uses(|object, _| object == 0), 5_000.0);
+        assert_eq!(
+            pauses.most_uses(|_, page| page < 450),
+            15_000.0,
+            "others came last"
+        );
+        assert_eq!(
+            pauses.most_uses(|_, page| page >= 400),
+            0.0,
+            "these came last"
+        );
+    }
+
+    #[test]
+    fn after_a_few_pages_it_goes_on_with_what_was_there() {
+        let pauses = pauses(&[(0, 500), (0, MEMORY / 32 - 1)], 5_000_000);
+        assert_eq!(pauses.most_uses(|_, _| true), 5_000.0);
+    }
+
+    #[test]
+    fn short_times_are_no_pauses() {
+        assert_eq!(
+            pauses(&[(0, 500), (0, 500)], 900_000).most_uses(|_, _| false),
+            0.0
+        );
+    }
+
+    #[test]
+    fn what_was_looked_at_is_known() {
+        let mut pauses = pauses(&[(0, 500)], 5_000_000);
+        let from_ns = pauses.gaps[499].from_ns;
+        let look = |number: u64| {
+            (
+                from_ns + 1_000_000 * (number + 1),
+                from_ns + 1_000_000 * number,
+            )
+        };
+        pauses.looks = (0..3).map(look).collect();
+        pauses.looks.insert((from_ns + 500_000, from_ns - 400_000));
+        assert_eq!(pauses.most_uses(|_, _| false), 5_000.0, "one began before");
+        pauses.looks.insert(look(3));
+        assert_eq!(pauses.most_uses(|_, _| false), 0.0);
+    }
+
+    #[test]
+    fn the_time_after_the_last_swap_in_counts() {
+        let mut pauses = pauses(&[(0, 500)], PAGE_NS);
+        assert_eq!(pauses.most_uses(|_, _| false), 0.0);
+        let end_ns = pauses.gaps[499].until_ns + 7_000_000;
+        let after = after_last(&pauses.gaps, Some(end_ns));
+        pauses.gaps.extend(after);
+        assert_eq!(pauses.most_uses(|_, _| false), 7_000.0);
+        assert_eq!(after_last(&pauses.gaps, None), None, "it was not recorded");
+    }
+}

@@ -1,0 +1,234 @@
+//! Several ways to share out the room, and which of them is taken: the one by which the program swaps least, as simulated ([`crate::judge`]).
+
+use pagewise_plan::Action;
+use pagewise_predict::Model;
+use pagewise_trace::Trace;
+use pagewise_trace::TraceError;
+
+use crate::choose;
+use crate::choose::Choice;
+use crate::choose::Manner;
+use crate::choose::Saves;
+use crate::facts::ObjectFacts;
+use crate::facts::RunFacts;
+use crate::judge::Judge;
+use crate::most_used;
+use crate::predict;
+use crate::subjects::Subject;
+
+/// The most that swap-ins may be with a plan, as a share of those without: less of a gain may be an error of the simulation.
+const WORTH_IT: f64 = 0.9;
+/// The part of what is swapped by the best of the others, at most, of a way that nothing but the simulation speaks for.
+const CLEARLY_BETTER: f64 = 0.9;
+/// Of what may at most be missed in pauses of which nothing is known, what counts in the judgement of such a way.
+const LIKELY_IN_PAUSES: f64 = 1.0 / 3.0;
+/// Of the stall that locks save by simulation, what they save at least and at most. Of ten programs it was 0.5 to 1.7 (docs/results-apply.md).
+const LEAST_OF_SIMULATED: f64 = 0.4;
+const MOST_OF_SIMULATED: f64 = 1.5;
+/// What is kept is tried so often in half that by simulation does harm.
+const HALVES: usize = 2;
+
+/// Choices, and the swap-ins that are left with them, as a share of those without.
+struct Judged {
+    choices: Vec<Choice>,
+    share_left: f64,
+}
+
+impl Judged {
+    fn is_worth_it(&self) -> bool {
+        self.share_left <= WORTH_IT
+    }
+}
+
+/// Of several ways to share out the room, the one by which the program swaps least, as simulated. Where that cannot be
+/// simulated, the careful one.
+pub(crate) fn best(
+    trace: &Trace,
+    subjects: &[Subject<'_>],
+    (facts, run): (&[ObjectFacts], &RunFacts),
+    memory_bytes: u64,
+    model: Option<&Model>,
+) -> Result<Vec<Choice>, TraceError> {
+    let choose = |manner| {
+        let choices = choose::choose(facts, run, memory_bytes, manner);
+        let mut choices = predict::without_small_gains(choices, facts, run);
+        choose::lock_beside_sweeps(&mut choices, facts, run, memory_bytes);
+        choices
+    };
+    let careful = choose(Manner::Careful);
+    let Some(model) = model.filter(|_| choose::is_any_worth_it(run)) else {
+        return Ok(careful);
+    };
+    let mut ways = vec![careful];
+    for manner in [
+        Manner::UnorderedFirst,
+        Manner::PartsOfUnordered,
+        Manner::DensestFirst,
+        Manner::SmallestFirst,
+    ] {
+        let choices = choose(manner);
+        if !ways.contains(&choices) {
+            ways.push(choices);
+        }
+    }
+    let judge = Judge::new(trace, subjects, (facts, run), model, memory_bytes)?;
+    let best = least_swapped(&judge, ways, run);
+    let mut best = best.expect("the careful way is always there");
+    let may_be_kept = |(subject, object): (&Subject<'_>, &ObjectFacts)| {
+        subject.target.is_ok() && object.tells_uses()
+    };
+    let may_be_kept: Vec<bool> = subjects.iter().zip(facts).map(may_be_kept).collect();
+    let by_uses = match run.has_uneven_pauses {
+        true => Vec::new(),
+        false => judge.uses(&may_be_kept).ways(facts, run, memory_bytes),
+    };
+    if let Some((mut used, share_left)) = least_swapped_in_doubt(&judge, by_uses, run)
+        && share_left < CLEARLY_BETTER * in_doubt(&judge, &best).min(1.0)
+        && (!best.is_worth_it() || are_comparable(&used.choices, &best.choices))
+    {
+        promise(&judge, &mut used, run);
+        used.choices = predict::without_small_gains(used.choices, facts, run);
+        most_used::add_others(&mut used.choices, &best.choices);
+        if used.choices.iter().any(Choice::acts) {
+            best = used;
+        }
+    }
+    if !best.is_worth_it() {
+        for choice in &mut best.choices {
+            choice.give_up("by simulation the others would lose as much as it gained");
+        }
+    }
+    if !best.choices.iter().any(Choice::is_read_ahead) {
+        promise(&judge, &mut best, run);
+    }
+    Ok(best.choices)
+}
+
+/// Says of each of these locks what it saves: of the stall what is swapped no more by them all, in proportion to what would be swapped again
+/// without it.
+fn promise(judge: &Judge<'_>, judged: &mut Judged, run: &RunFacts) {
+    let left_of_streamed = predict::left_of_streamed(run);
+    let gain = |without: &Choice| {
+        let others = judged.choices.iter().filter(|one| *one != without);
+        let others: Vec<Choice> = others.cloned().collect();
+        (judge.share_left(&others, left_of_streamed) - judged.share_left).max(0.0)
+    };
+    let gains = judged.choices.iter().map(|choice| match choice.acts() {
+        true => gain(choice),
+        false => 0.0,
+    });
+    let gains: Vec<f64> = gains.collect();
+    let all = gains.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+    let saved_ns = (1.0 - judged.share_left).max(0.0) * run.stall_ns as f64;
+    for (choice, gain) in judged.choices.iter_mut().zip(gains) {
+        let likely = saved_ns * gain / all;
+        choice.saves = Some(Saves {
+            likely,
+            least: LEAST_OF_SIMULATED * likely,
+            most: MOST_OF_SIMULATED * likely,
+        });
+    }
+}
+
+/// Of these, each without the rules that do harm, the one by which the program swaps least; `None`: there is none.
+fn least_swapped(judge: &Judge<'_>, ways: Vec<Vec<Choice>>, run: &RunFacts) -> Option<Judged> {
+    let judged = ways.into_iter().map(|way| judged(judge, way, run));
+    judged.min_by(|a, b| a.share_left.total_cmp(&b.share_left))
+}
+
+/// The same of ways that nothing but the simulation speaks for, as judged with what that cannot know.
+fn least_swapped_in_doubt(
+    judge: &Judge<'_>,
+    ways: Vec<Vec<Choice>>,
+    run: &RunFacts,
+) -> Option<(Judged, f64)> {
+    let judged = ways.into_iter().map(|way| judged(judge, way, run));
+    let judged = judged.map(|judged| {
+        let share_left = in_doubt(judge, &judged);
+        (judged, share_left)
+    });
+    judged.min_by(|(_, a), (_, b)| a.total_cmp(b))
+}
+
+/// What is left of the swap-ins, with what may be missed in pauses of which nothing is known, if anything is done at all.
+fn in_doubt(judge: &Judge<'_>, judged: &Judged) -> f64 {
+    let missed = match judged.choices.iter().any(Choice::acts) {
+        true => judge.most_missed_in_pauses(&judged.choices),
+        false => 0.0,
+    };
+    judged.share_left + LIKELY_IN_PAUSES * missed
+}
+
+fn judged(judge: &Judge<'_>, mut choices: Vec<Choice>, run: &RunFacts) -> Judged {
+    let left_of_streamed = predict::left_of_streamed(run);
+    let share_left = without_harm(judge, &mut choices, left_of_streamed);
+    Judged {
+        choices,
+        share_left,
+    }
+}
+
+/// Whether by simulation alone one way can be told to be better than another: of locks. What a page costs that is read ahead is known about
+/// only (a banded matrix with three quarters of its memory was 0.85 times as fast by a way that was to swap a tenth less, and read ahead of more).
+fn are_comparable(one: &[Choice], other: &[Choice]) -> bool {
+    !one.iter().chain(other).any(Choice::is_read_ahead)
+}
+
+/// Drops the rules without which the program swaps no more. What is left of the swap-ins.
+fn without_harm(judge: &Judge<'_>, choices: &mut [Choice], left_of_streamed: f64) -> f64 {
+    let was_followed = choices.iter().any(Choice::is_followed);
+    let mut share = judge.share_left(choices, left_of_streamed);
+    for at in 0..choices.len() {
+        if !choices[at].acts() {
+            continue;
+        }
+        let kept = choices[at].clone();
+        choices[at].give_up("by simulation the others would lose more than it gained");
+        let without = judge.share_left(choices, left_of_streamed);
+        let is_dropped = match tells_how_much_room_there_is(&kept, choices) {
+            true => without < share,
+            false => without <= share,
+        };
+        if !is_dropped {
+            choices[at] = kept;
+            continue;
+        }
+        share = without;
+        if let Some((less, of_less)) = with_less(judge, choices, &kept, left_of_streamed)
+            && of_less < without
+        {
+            (choices[at], share) = (less, of_less);
+        }
+    }
+    match was_followed && !choices.iter().any(Choice::is_followed) {
+        // Locks that stayed beside that alone have to bring something themselves now.
+        true => without_harm(judge, choices, left_of_streamed),
+        false => share,
+    }
+}
+
+/// Half or a quarter of what a rule was to keep that keeps too much, in place of what is chosen for its object: the better one, with what is left of
+/// the swap-ins then. `None`: it keeps no part of a sweep.
+fn with_less(
+    judge: &Judge<'_>,
+    choices: &[Choice],
+    kept: &Choice,
+    left_of_streamed: f64,
+) -> Option<(Choice, f64)> {
+    let half = kept.halved()?;
+    let parts = std::iter::successors(Some(half), Choice::halved).take(HALVES);
+    let judged = parts.map(|part| {
+        let others = choices.iter().filter(|other| other.object != kept.object);
+        let tried: Vec<Choice> = others.chain([&part]).cloned().collect();
+        let share = judge.share_left(&tried, left_of_streamed);
+        (part, share)
+    });
+    judged.min_by(|(_, a), (_, b)| a.total_cmp(b))
+}
+
+/// Whether it locks something beside sweeps that are followed. What fits beside a sweep that is dropped behind stays without a lock, too; but then
+/// the library, to which it raises no faults, takes all of memory for the sweep's own, and what it drops for what would have stayed.
+fn tells_how_much_room_there_is(choice: &Choice, choices: &[Choice]) -> bool {
+    let is_lock = matches!(choice.action, Action::Lock { .. }) && !choice.is_followed();
+    is_lock && choices.iter().any(Choice::is_followed)
+}
