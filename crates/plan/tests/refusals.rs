@@ -139,7 +139,7 @@ fn each_mistake_names_its_line_and_key_and_what_to_type() {
         (
             first,
             "action = \"lock\"\nobjects = 0",
-            "rule.objects: a rule is about one object at least; type: objects = 6",
+            "rule.objects: 0 is no size; leave objects out",
         ),
         (
             first,

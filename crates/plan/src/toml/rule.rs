@@ -38,7 +38,7 @@ pub(super) fn rule(mut table: Table<'_>) -> Result<Rule, PlanError> {
         Target::Allocation { .. } => table.get("objects"),
         _ => None,
     };
-    let objects = objects.map(|value| count(&value)).transpose()?;
+    let objects = objects.map(|value| value.size()).transpose()?;
     let action = match target {
         Target::Io { .. } => io_action::action(&mut table)?,
         Target::Allocation { .. } | Target::Global { .. } => action(&mut table)?,
@@ -59,13 +59,6 @@ pub(super) fn rule(mut table: Table<'_>) -> Result<Rule, PlanError> {
         why,
         predicted,
     })
-}
-
-fn count(value: &Value<'_>) -> Result<u64, PlanError> {
-    match value.size()? {
-        0 => Err(value.error("a rule is about one object at least", "type: objects = 6")),
-        objects => Ok(objects),
-    }
 }
 
 fn line(value: &Value<'_>) -> Result<u32, PlanError> {
