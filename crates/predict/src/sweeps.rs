@@ -17,6 +17,8 @@ use crate::history::What;
 const PATIENCE: u64 = 256;
 /// Faults in a row that make a sweep.
 const ENOUGH: usize = 5;
+/// The same of one downwards: these are rare, and accesses in no order fall in a row as often as they rise.
+const ENOUGH_DOWNWARDS: usize = 16;
 
 /// Pages that were accessed in passing, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,6 +134,10 @@ pub(crate) fn find(history: &History, bounds: impl Fn(u32) -> (u32, u32)) -> Swe
 
 fn find_upwards(view: View<'_>) -> Sweeps {
     let history = view.history;
+    let enough = match view.is_reversed {
+        true => ENOUGH_DOWNWARDS,
+        false => ENOUGH,
+    };
     let mut found = Sweeps {
         passings: Vec::new(),
         swept: vec![false; history.moments.len()],
@@ -197,7 +203,7 @@ fn find_upwards(view: View<'_>) -> Sweeps {
                     }
                 };
                 (head.fault, head.at, head.last_out) = (faults, moment.at, out);
-                head.count(index, &mut pages, &mut found);
+                head.count(index, enough, &mut pages, &mut found);
                 heads.insert(page, head);
                 if faults % PATIENCE == 0 {
                     let ended = heads
@@ -253,14 +259,14 @@ impl Head {
         }
     }
 
-    /// One more fault of it.
-    fn count(&mut self, index: usize, pages: &mut Pages, found: &mut Sweeps) {
+    /// One more fault of it; so many make a sweep.
+    fn count(&mut self, index: usize, enough: usize, pages: &mut Pages, found: &mut Sweeps) {
         let Some(doubtful) = &mut self.doubtful else {
             found.swept[index] = true;
             return;
         };
         doubtful.push(index);
-        if doubtful.len() >= ENOUGH {
+        if doubtful.len() >= enough {
             for &index in doubtful.iter() {
                 found.swept[index] = true;
             }
