@@ -11,6 +11,7 @@ use std::ops::Range;
 use pagewise_predict::Model;
 
 use crate::choose::Choice;
+use crate::choose::is_room_to_keep;
 use crate::choose::left_beside_passes;
 use crate::choose::left_to_the_kernel;
 use crate::choose::lock_budget;
@@ -126,6 +127,9 @@ impl Uses {
         let most = lock_budget(memory_bytes).min(left_beside_passes(objects, memory_bytes));
         let lockable = run.lockable_bytes.unwrap_or(u64::MAX);
         let mut ways: Vec<Vec<Choice>> = Vec::new();
+        if !is_room_to_keep(memory_bytes) {
+            return ways;
+        }
         for quarters in QUARTERS {
             let way = self.fill((most / 4 * quarters, lockable), objects, memory_bytes);
             if !way.is_empty() && !ways.contains(&way) {
@@ -150,8 +154,9 @@ impl Uses {
                 left = left.saturating_sub(bytes);
                 continue;
             };
-            if bytes > left.min(lockable) {
-                let bytes = left.min(lockable);
+            let most = left.min(lockable).min(objects[at].lockable_bytes());
+            if bytes > most {
+                let bytes = most;
                 part = (cell.is_divisible && bytes >= memory_bytes / LEAST_PART).then_some((
                     at,
                     bytes,

@@ -22,7 +22,7 @@ const WORTH_IT: f64 = 0.9;
 const CLEARLY_BETTER: f64 = 0.9;
 /// Of what may at most be missed in pauses of which nothing is known, what counts in the judgement of such a way.
 const LIKELY_IN_PAUSES: f64 = 1.0 / 3.0;
-/// Of the stall that locks save by simulation, what they save at least and at most. Of ten programs it was 0.5 to 1.7 (docs/results-apply.md).
+/// Of the stall that locks save by simulation, what they save at least and at most. Of eleven programs it was 0.4 to 1.5 (docs/results-apply.md).
 const LEAST_OF_SIMULATED: f64 = 0.4;
 const MOST_OF_SIMULATED: f64 = 1.5;
 /// What is kept is tried so often in half that by simulation does harm.

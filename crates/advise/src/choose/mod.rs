@@ -154,6 +154,11 @@ pub(crate) fn is_stall_costly(stall_ns: u64, run: &RunFacts) -> bool {
         && stall_ns as f64 >= LEAST_STALL_SHARE * run.stall_ns as f64
 }
 
+/// Whether anything can be kept in so much memory, beside what is left to the kernel.
+pub(crate) fn is_room_to_keep(memory_bytes: u64) -> bool {
+    memory_bytes >= LEAST_MEMORY
+}
+
 /// A rule for each object that costs enough, those of most stall first.
 pub(crate) fn choose(
     objects: &[ObjectFacts],
@@ -168,7 +173,7 @@ pub(crate) fn choose(
     let chosen: Vec<usize> = (0..objects.len())
         .filter(|&at| is_chosen(&objects[at]))
         .collect();
-    if memory_bytes < LEAST_MEMORY {
+    if !is_room_to_keep(memory_bytes) {
         let why = "in so little memory there is no room to keep anything or to read ahead";
         return chosen.into_iter().map(|at| nothing(at, why)).collect();
     }
