@@ -123,9 +123,8 @@ impl<'a> Judge<'a> {
 
     /// Whether a page so far into its block is locked. Of several blocks it is not known how much lies before it.
     fn is_kept(&self, lock: &Choice, offset: u64) -> bool {
-        let object = &self.objects[lock.object];
-        let is_whole = lock.kept_bytes >= object.bytes;
-        is_whole || object.is_one_block && treatment(&lock.action, offset, 0) == Treatment::Locked
+        let is_locked = treatment(&lock.action, offset, 0) == Treatment::Locked;
+        is_locked && (lock.is_whole() || self.objects[lock.object].is_one_block)
     }
 
     /// Swap-ins of the program with the plan, as a share of those without; of what is read ahead, so large a part counts.

@@ -17,6 +17,7 @@ use crate::choose::left_to_the_kernel;
 use crate::choose::lock_budget;
 use crate::choose::most_used;
 use crate::facts::ObjectFacts;
+use crate::facts::PAGE;
 use crate::facts::RunFacts;
 use crate::heat::merged;
 
@@ -42,7 +43,7 @@ pub(crate) struct Part {
     pub(crate) times: f64,
 }
 
-/// Where a page lies: its object, bytes from the object's start, all blocks together, and whether a rule may be about it.
+/// Where a page lies: its object, and bytes from the object's start, all blocks together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) object: usize,
@@ -69,6 +70,9 @@ impl Cell {
         self.uses as f64 / self.pages.max(1) as f64
     }
 }
+
+/// Cells that are kept, by object.
+type Taken<'uses> = BTreeMap<usize, Vec<&'uses Cell>>;
 
 /// How often each part of the program's memory is used.
 pub(crate) struct Uses {
@@ -142,57 +146,67 @@ impl Uses {
     /// Locks of what is used most, within what there is and what the user may lock.
     fn fill(
         &self,
-        (mut left, mut lockable): (u64, u64),
+        (left, lockable): (u64, u64),
         objects: &[ObjectFacts],
         memory_bytes: u64,
     ) -> Vec<Choice> {
-        let mut taken: BTreeMap<usize, Vec<&Cell>> = BTreeMap::new();
-        let mut part = None;
-        for cell in self.cells.iter().filter(|cell| cell.uses > 0) {
-            let bytes = (cell.pages as f64 * self.page_bytes) as u64;
-            let Some(at) = cell.object else {
-                left = left.saturating_sub(bytes);
-                continue;
-            };
-            let most = left.min(lockable).min(objects[at].lockable_bytes());
-            if bytes > most {
-                let bytes = most;
-                part = (cell.is_divisible && bytes >= memory_bytes / LEAST_PART).then_some((
-                    at,
-                    bytes,
-                    cell.rate(),
-                ));
-                break;
-            }
-            left -= bytes;
-            lockable -= bytes;
-            taken.entry(at).or_default().push(cell);
-        }
+        let (taken, next) = self.that_fit((left, lockable), objects);
         let rest = self.rate_without(&taken).max(f64::MIN_POSITIVE);
         let kept = taken.into_iter().map(|(at, cells)| {
             let (pages, uses) = sums(&cells);
             let part = Part {
                 ranges: merged(cells.iter().map(|cell| cell.range.clone()).collect()),
                 first_bytes: None,
-                bytes: (pages as f64 * self.page_bytes) as u64,
+                bytes: self.bytes(pages).min(objects[at].bytes),
                 times: uses as f64 / pages.max(1) as f64 / rest,
             };
             most_used(at, &objects[at], &part)
         });
-        let first = part.map(|(at, bytes, rate)| {
+        let is_worth_it = |bytes: u64| bytes >= memory_bytes / LEAST_PART;
+        let next = next.filter(|(cell, bytes)| cell.is_divisible && is_worth_it(*bytes));
+        let first = next.and_then(|(cell, bytes)| {
             let part = Part {
                 ranges: Vec::new(),
                 first_bytes: Some(bytes),
                 bytes,
-                times: rate / rest,
+                times: cell.rate() / rest,
             };
-            most_used(at, &objects[at], &part)
+            Some(most_used(cell.object?, &objects[cell.object?], &part))
         });
         kept.chain(first).collect()
     }
 
+    /// The cells used most that fit, by object, and the next one with what is left for it, bytes.
+    fn that_fit(
+        &self,
+        (mut left, mut lockable): (u64, u64),
+        objects: &[ObjectFacts],
+    ) -> (Taken<'_>, Option<(&Cell, u64)>) {
+        let mut taken = Taken::new();
+        for cell in self.cells.iter().filter(|cell| cell.uses > 0) {
+            let bytes = self.bytes(cell.pages);
+            let Some(at) = cell.object else {
+                left = left.saturating_sub(bytes);
+                continue;
+            };
+            let most = left.min(lockable).min(objects[at].lockable_bytes());
+            if bytes > most {
+                return (taken, Some((cell, most)));
+            }
+            left -= bytes;
+            lockable -= bytes;
+            taken.entry(at).or_default().push(cell);
+        }
+        (taken, None)
+    }
+
+    /// Of so many pages that were counted.
+    fn bytes(&self, pages: u64) -> u64 {
+        (pages as f64 * self.page_bytes) as u64
+    }
+
     /// Uses by page of what is not among these.
-    fn rate_without(&self, taken: &BTreeMap<usize, Vec<&Cell>>) -> f64 {
+    fn rate_without(&self, taken: &Taken<'_>) -> f64 {
         let is_taken = |cell: &Cell| {
             let of_object = cell.object.and_then(|at| taken.get(&at));
             of_object.is_some_and(|cells| cells.iter().any(|one| one.range == cell.range))
@@ -226,10 +240,7 @@ fn cells(at: usize, object: &ObjectFacts, pages: &[(u64, u64)]) -> Vec<Cell> {
         return vec![whole];
     }
     let count = (pages.len() as u64 / PAGES_OF_CELL).clamp(1, MOST_CELLS);
-    let cell_bytes = object
-        .bytes
-        .div_ceil(count)
-        .next_multiple_of(crate::facts::PAGE);
+    let cell_bytes = object.bytes.div_ceil(count).next_multiple_of(PAGE);
     let mut cells: BTreeMap<u64, Cell> = BTreeMap::new();
     for &(offset, uses) in pages {
         let number = offset / cell_bytes;
@@ -285,7 +296,6 @@ mod tests {
     use pagewise_plan::Action;
 
     use super::*;
-    use crate::facts::PAGE;
     use crate::facts::tests::facts_of;
     use crate::subjects::tests::object;
 

@@ -44,6 +44,14 @@ impl Choice {
         self.action != Action::Nothing
     }
 
+    /// It locks all of an object.
+    pub(crate) fn is_whole(&self) -> bool {
+        matches!(
+            &self.action,
+            Action::Lock { keep_bytes: None, ranges, .. } if ranges.is_empty()
+        )
+    }
+
     /// Its sweeps are read ahead of.
     pub(crate) fn is_read_ahead(&self) -> bool {
         matches!(self.action, Action::Stream { .. } | Action::Prefetch(_))
