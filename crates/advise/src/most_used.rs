@@ -184,11 +184,14 @@ impl Uses {
     ) -> (Taken<'_>, Option<(&Cell, u64)>) {
         let mut taken = Taken::new();
         for cell in self.cells.iter().filter(|cell| cell.uses > 0) {
-            let bytes = self.bytes(cell.pages);
             let Some(at) = cell.object else {
-                left = left.saturating_sub(bytes);
+                left = left.saturating_sub(self.bytes(cell.pages));
                 continue;
             };
+            // What stands for all is about as many.
+            let bytes = self
+                .bytes(cell.pages)
+                .min(cell.range.end - cell.range.start);
             let most = left.min(lockable).min(objects[at].lockable_bytes());
             if bytes > most {
                 return (taken, Some((cell, most)));
@@ -347,6 +350,14 @@ mod tests {
         assert_eq!(fill(66, u64::MAX), [(2, 64, None, 0)], "the rest is little");
         assert_eq!(fill(112, 32 * MIB), [(2, 32, Some(32), 0)], "no more may");
         assert_eq!(fill(4, u64::MAX), []);
+    }
+
+    #[test]
+    fn what_stands_for_a_little_more_than_there_is_fits_as_what_there_is() {
+        let (mut uses, objects) = uses(&[64, 64], |at, _| [9, 3][at]);
+        uses.page_bytes *= 1.02;
+        let found = uses.fill((112 * MIB, u64::MAX), &objects, 128 * MIB);
+        assert_eq!(kept(&found), [(0, 64, None, 0), (1, 48, Some(48), 0)]);
     }
 
     #[test]
