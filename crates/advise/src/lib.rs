@@ -294,7 +294,8 @@ pub(crate) fn advise(
                 rules.push(Rule {
                     name: subject.name(),
                     place: subject.place(),
-                    objects: is_allocation.then_some(facts[choice.object].pieces),
+                    objects: Some(facts[choice.object].pieces)
+                        .filter(|&pieces| is_allocation && pieces > 1),
                     target,
                     predicted: Some(predict::of_choice(&choice, &facts, &run)),
                     action: choice.action,

@@ -96,7 +96,7 @@ pub struct Rule {
     pub place: SourcePlace,
     /// How it is known again.
     pub target: Target,
-    /// How many objects of it there were at once when it was recorded; `None`: not told. Not 0.
+    /// How many objects of it there were at once when it was recorded; `None`: one, or it is not known. Not 0.
     pub objects: Option<u64>,
     /// What is done.
     pub action: Action,
