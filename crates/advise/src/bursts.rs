@@ -54,7 +54,10 @@ impl Bursts {
     pub(crate) fn read(trace: &Trace, memory: u64, is_simulated: bool) -> Result<Self, TraceError> {
         let mut moments = Vec::new();
         for event in trace.events()? {
-            moments.push(Moment::of(&event?, None));
+            let moment = Moment::of(&event?, None);
+            if moment.is_swap_in() || moment.is_eviction() {
+                moments.push(moment);
+            }
         }
         moments.sort_by_key(Moment::time_ns);
         Ok(Self {
@@ -67,7 +70,7 @@ impl Bursts {
     /// What the program uses in a pause: what came back in the burst before it, or all of memory; `None`: it makes no pauses to speak of.
     pub(crate) fn used(&self) -> Option<Used> {
         let page_ns = page_ns(&self.gaps)?;
-        let mut found = self.pauses(page_ns);
+        let mut found = self.summary(page_ns);
         let is_part = |ns: u64, least: f64| ns > 0 && ns as f64 >= least * found.all_ns as f64;
         let rounds_in_memory = found.in_memory_ns as f64 / page_ns as f64;
         let is_long_in_memory = is_part(found.in_memory_ns, LEAST_IN_MEMORY)
@@ -98,12 +101,13 @@ impl Bursts {
     }
 
     /// By the own time between two swap-ins in the middle, ns.
-    fn pauses(&self, page_ns: u64) -> Pauses {
+    fn summary(&self, page_ns: u64) -> Summary {
         // As long as to go through the pages that memory holds takes where each raises a fault.
         let round_ns = self.memory as f64 * page_ns as f64;
         let filled = filling(&self.gaps);
-        let mut found = Pauses::default();
+        let mut found = Summary::default();
         let (mut pages, mut worked) = (1, 0);
+        // As many come at the end, when the program has given memory back.
         for gap in &self.gaps[filled..self.gaps.len() - filled] {
             found.all_ns += gap.all_ns;
             if !gap.is_pause(page_ns) {
@@ -132,7 +136,7 @@ impl Bursts {
 
 /// Times between swap-ins, ns.
 #[derive(Debug, Default)]
-struct Pauses {
+struct Summary {
     all_ns: u64,
     /// In pauses as long as the work since the one before.
     paused_ns: u64,

@@ -40,20 +40,18 @@ impl Pauses {
         let mut gaps = gaps(trace, moments)?;
         gaps.extend(after_last(&gaps, trace.meta().end_monotonic_ns));
         let mut looks = BTreeSet::new();
+        let since = |at_ns: u64, interval_ns| (at_ns, at_ns.saturating_sub(interval_ns));
         for look in trace.accesses()? {
             let look = look?;
-            looks.insert((look.time_ns, look.interval_ns));
+            looks.insert(since(look.time_ns, look.interval_ns));
         }
         for look in trace.spot_looks()? {
             let look = look?;
-            looks.insert((look.time_ns, look.interval_ns));
+            looks.insert(since(look.time_ns, look.interval_ns));
         }
-        let looks = looks.into_iter();
         Ok(Self {
             gaps,
-            looks: looks
-                .map(|(at, interval)| (at, at.saturating_sub(interval)))
-                .collect(),
+            looks,
             memory,
         })
     }
@@ -64,15 +62,15 @@ impl Pauses {
         let Some(page_ns) = page_ns(&self.gaps) else {
             return 0.0;
         };
+        let filled = filling(&self.gaps);
         let (mut worked_ns, mut burst_from) = (0, 0);
         for (at, gap) in self.gaps.iter().enumerate() {
             if !gap.is_pause(page_ns) {
                 continue;
             }
             let burst = &self.gaps[std::mem::replace(&mut burst_from, at + 1)..=at];
-            let is_known = at < filling(&self.gaps)
-                || self.was_looked_at(gap)
-                || self.is_for_what_is_kept(burst, &is_kept);
+            let is_known =
+                at < filled || self.was_looked_at(gap) || self.is_for_what_is_kept(burst, &is_kept);
             worked_ns += if is_known { 0 } else { gap.worked_ns };
         }
         worked_ns as f64 / page_ns.max(1) as f64

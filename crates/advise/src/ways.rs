@@ -90,15 +90,14 @@ pub(crate) fn best(
         used.choices = predict::without_small_gains(used.choices, facts, run);
         most_used::add_others(&mut used.choices, &best.choices);
         if used.choices.iter().any(Choice::acts) {
-            best = used;
+            return Ok(used.choices);
         }
     }
     if !best.is_worth_it() {
         for choice in &mut best.choices {
             choice.give_up("by simulation the others would lose as much as it gained");
         }
-    }
-    if !best.choices.iter().any(Choice::is_read_ahead) {
+    } else if !best.choices.iter().any(Choice::is_read_ahead) {
         promise(&judge, &mut best, run);
     }
     Ok(best.choices)

@@ -24,6 +24,7 @@ use crate::stays::Told;
 use crate::strings;
 use crate::strings::Step;
 use crate::sweeps;
+use crate::uses;
 use crate::uses::PageUses;
 
 /// Evictions without which nothing is predicted.
@@ -479,16 +480,13 @@ impl Model {
         self.strings[0].pages_each
     }
 
-    /// What is counted of each page in all steps of the best guess, with so much memory: by steps, all pages, and pages of memory.
-    pub(crate) fn counted(
-        &self,
-        memory_bytes: u64,
-        count: impl Fn(&[Step], usize, usize) -> Vec<Option<u64>>,
-    ) -> Vec<PageUses> {
+    /// How often pages are used by the best guess, as far as it matters with so much memory, bytes: of some pages that stand for
+    /// all ([`Model::pages_each`]).
+    pub fn uses(&self, memory_bytes: u64) -> Vec<PageUses> {
         let references = &self.strings[0];
         let memory = scaled(self.pages_in(memory_bytes), 1.0 / references.pages_each);
-        let counted = count(&references.steps, self.keys.len(), memory as usize);
-        let of_pages = self.keys.iter().zip(counted);
+        let uses = uses::count(&references.steps, self.keys.len(), memory as usize);
+        let of_pages = self.keys.iter().zip(uses);
         of_pages
             .filter_map(|(&key, uses)| {
                 let (space, page) = history::parts(key);

@@ -1,6 +1,5 @@
 //! How often pages are used, for who has to choose which of them to keep.
 
-use crate::curve::Model;
 use crate::strings::Step;
 
 /// Uses of a page that follow each other before so large a part of memory was used are one: whoever has just come in is still there.
@@ -39,14 +38,6 @@ pub(crate) fn count(steps: &[Step], pages: usize, memory_pages: usize) -> Vec<Op
     uses
 }
 
-impl Model {
-    /// How often pages are used by the best guess, as far as it matters with so much memory, bytes: of some pages that stand for
-    /// all ([`Model::pages_each`]).
-    pub fn uses(&self, memory_bytes: u64) -> Vec<PageUses> {
-        self.counted(memory_bytes, count)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -54,20 +45,18 @@ mod tests {
     #[test]
     fn uses_count_once_while_a_page_is_still_there() {
         // Page 0 at each second step, the others by turns.
+        let page = |at: u64| {
+            if at.is_multiple_of(2) {
+                0
+            } else {
+                1 + at / 2 % 50
+            }
+        };
         let steps: Vec<Step> = (0..400)
-            .map(|at| {
-                Step::access(
-                    at,
-                    if at % 2 == 0 {
-                        0
-                    } else {
-                        1 + (at / 2 % 50) as u32
-                    },
-                )
-            })
+            .map(|at| Step::access(at, page(at) as u32))
             .collect();
         let uses = count(&steps, 60, 100);
-        assert_eq!(uses[0], Some(400 / 12 - 1 + 1));
+        assert_eq!(uses[0], Some(33), "each twelfth step, after the first");
         assert_eq!(uses[1], Some(3), "used four times");
         assert_eq!(uses[59], None, "never");
     }

@@ -761,7 +761,7 @@ fn that_nothing_can_be_named_is_no_placement_in_vain() {
     let run = run(&objects, 1000);
     let said = words(&[], &objects, &run, || None);
     assert!(
-        said.contains("80 % of the waiting is for what no rule can name"),
+        said.contains("80 % of the waiting is for memory that no rule can be about"),
         "{said}"
     );
 }

@@ -5,6 +5,7 @@ use pagewise_predict::ENOUGH_SHARE;
 
 use super::Choice;
 use super::LEAST_STALLED;
+use super::is_costly;
 use crate::facts::ObjectFacts;
 use crate::facts::RunFacts;
 
@@ -62,7 +63,7 @@ pub(crate) fn words(
     }
     let in_vain = match share_without_rule(objects, run) {
         share if share > MOST_OF_THE_WAITING => format!(
-            "{:.0} % of the waiting is for what no rule can name, see below",
+            "{:.0} % of the waiting is for memory that no rule can be about, see below",
             100.0 * share
         ),
         _ => "no placement would help much here".to_owned(),
@@ -83,9 +84,11 @@ pub(crate) fn words(
     }
 }
 
-/// Of the waiting, the part that is for objects which can have no rule.
+/// Of the waiting, the part that is for objects which can have no rule and are told.
 fn share_without_rule(objects: &[ObjectFacts], run: &RunFacts) -> f64 {
-    let without = objects.iter().filter(|object| !object.can_have_rule);
+    let without = objects
+        .iter()
+        .filter(|object| !object.can_have_rule && is_costly(object, run));
     let stall_ns: u64 = without.map(|object| object.stall_ns).sum();
     stall_ns as f64 / run.stall_ns.max(1) as f64
 }
