@@ -6,7 +6,7 @@
 //!   modules  160 each   name, build id
 //!   frames   16 each    module, address stated in the file
 //!   ranges   16 each    start, end
-//!   rules    80 each    action, sizes, where its frames and ranges are
+//!   rules    88 each    action, sizes, where its frames and ranges are
 //!   patterns 128 each   of file names
 //! ```
 //!
@@ -16,7 +16,7 @@
 /// First word of a plan.
 pub const PLAN_MAGIC: u64 = u64::from_le_bytes(*b"PGWSPLAN");
 /// Version of this form.
-pub const PLAN_VERSION: u32 = 8;
+pub const PLAN_VERSION: u32 = 9;
 /// Names the launcher's socket for plans (abstract, without the leading zero byte) to the library.
 pub const PLAN_VARIABLE: &str = "PAGEWISE_PLAN";
 /// Allocations of fewer bytes are not looked at.
@@ -182,6 +182,8 @@ pub struct PlanRule {
     pub bytes: u64,
     /// It is another call path to what an earlier rule about an allocation is about: that one's number, from 1; 0: it is a rule of its own.
     pub same_as: u32,
+    /// Not 0: its ranges are of all its objects together, one after the other in the order in which they are made.
+    pub together: u32,
 }
 
 impl PlanRule {
@@ -291,6 +293,7 @@ impl PlanParts<'_> {
             put32(&mut entry, 72, rule.keeps_more);
             put32(&mut entry, 76, rule.again_percent);
             put32(&mut entry, 80, rule.same_as);
+            put32(&mut entry, 84, rule.together);
             sink(&entry);
         }
         for pattern in self.patterns {
@@ -474,6 +477,7 @@ impl<'data> PlanView<'data> {
             keeps_more: self.get32(at + 72),
             again_percent: self.get32(at + 76),
             same_as: self.get32(at + 80),
+            together: self.get32(at + 84),
         }
     }
 
@@ -557,6 +561,7 @@ mod tests {
             address: 0,
             bytes: 0,
             same_as: 0,
+            together: 1,
         },
         PlanRule {
             action: PlanAction::Lock as u32,
@@ -575,6 +580,7 @@ mod tests {
             address: 77,
             bytes: 4096,
             same_as: 0,
+            together: 0,
         },
         PlanRule {
             action: PlanAction::IoDrop as u32,
@@ -593,6 +599,7 @@ mod tests {
             address: 0,
             bytes: 0,
             same_as: 0,
+            together: 0,
         },
     ];
 

@@ -63,6 +63,7 @@ fn plans() -> impl Strategy<Value = Vec<u8>> {
                     address,
                     bytes,
                     same_as: 0,
+                    together: (keep_bytes % 2) as u32,
                 },
             )
             .collect();

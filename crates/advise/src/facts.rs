@@ -97,6 +97,8 @@ pub(crate) struct ObjectFacts {
     pub(crate) pass_bytes: u64,
     /// Whether it is one block, so that a part of it is the same part all the time.
     pub(crate) is_one_block: bool,
+    /// Whether it is several blocks of which a part is the same part in another run ([`crate::layouts`]).
+    pub(crate) is_laid_out: bool,
     /// The share of its pages that were written while they were in memory, as looks at them tell; `None`: nobody looked, or at too few.
     pub(crate) seen_written: Option<f64>,
     /// It came back though nobody saw it leave, as shared memory does.
@@ -160,6 +162,7 @@ impl ObjectFacts {
                 .sum(),
             // What lies where in the heap is another thing in another run.
             is_one_block: subject.objects.len() == 1 && most_alive <= 1 && !is_heap,
+            is_laid_out: false,
             seen_written: subject.counts().write_share(true),
             left_unseen: subject.counts().known_evictions().is_none(),
             heat: None,
@@ -189,15 +192,37 @@ impl ObjectFacts {
         self.shows_heat() && !self.is_swept() && !self.has_no_turns
     }
 
+    /// Whether it may be used at random although its pages come back after times that are alike: where most of what is used seldom is in memory, it
+    /// is what the kernel takes to come by it that is alike.
+    pub(crate) fn may_be_random(&self) -> bool {
+        self.pattern == Some(Pattern::UnorderedLoop) && !self.has_no_turns
+    }
+
+    /// The same, taken to be used at random.
+    pub(crate) fn at_random(&self) -> Self {
+        Self {
+            pattern: Some(Pattern::Random),
+            wanted_rate: self.heat.as_ref().and_then(Heat::rate).or(self.wanted_rate),
+            ..self.clone()
+        }
+    }
+
     /// Whether what is seen of it tells how often its pages are used: not of passes that cross, nor in wide steps, of which each takes but little of
     /// a page.
     pub(crate) fn tells_uses(&self) -> bool {
         !self.has_no_turns && self.pass_bytes == 0
     }
 
-    /// Whether enough came back to tell its parts apart, and a rule may.
+    /// Whether enough came back to tell its parts apart, and a rule may. Of several blocks each may be swept by itself, so that where a sweep
+    /// begins says nothing.
     pub(crate) fn shows_heat(&self) -> bool {
-        self.can_have_rule && self.is_one_block && self.swap_ins >= 2 * SWAP_INS_OF_CELL
+        let has_parts = self.is_one_block || self.is_laid_out && !self.is_swept();
+        self.can_have_rule && has_parts && self.swap_ins >= 2 * SWAP_INS_OF_CELL
+    }
+
+    /// Whether a part of it is known again in another run.
+    pub(crate) fn has_parts(&self) -> bool {
+        self.is_one_block || self.is_laid_out
     }
 
     /// Whether it is passed over in an order that is the same each time, so that a page's turn can be foreseen: least-recently-used

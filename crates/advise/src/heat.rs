@@ -20,6 +20,9 @@ use pagewise_trace::EventKind;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
+use crate::layouts::Layouts;
+use crate::layouts::aligned_to_blocks;
+
 /// An object is looked at in so many cells at most,
 const MOST_CELLS: u64 = 256;
 /// that saw so many swap-ins on average: else the differences are chance.
@@ -144,15 +147,22 @@ pub(crate) fn merged(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     merged
 }
 
-/// An object to be looked at.
+/// What is to be looked at: an object of one block, or several with a layout.
 pub(crate) struct Wanted<'findings> {
-    pub(crate) identity: &'findings Identity,
+    /// The subject's number.
+    pub(crate) subject: usize,
+    pub(crate) identities: Vec<&'findings Identity>,
     pub(crate) bytes: u64,
+    pub(crate) block_bytes: u64,
     pub(crate) swap_ins: u64,
 }
 
-/// The heat of some objects, each of one block; goes through the events once, and not at all if there is none.
-pub(crate) fn read(trace: &Trace, wanted: &[Wanted<'_>]) -> Result<Vec<Heat>, TraceError> {
+/// The heat of some subjects; goes through the events once, and not at all if there is none.
+pub(crate) fn read(
+    trace: &Trace,
+    wanted: &[Wanted<'_>],
+    layouts: &Layouts,
+) -> Result<Vec<Heat>, TraceError> {
     if wanted.is_empty() {
         return Ok(Vec::new());
     }
@@ -160,7 +170,7 @@ pub(crate) fn read(trace: &Trace, wanted: &[Wanted<'_>]) -> Result<Vec<Heat>, Tr
     let page_bytes = attribution.page_bytes();
     let mut watches: Vec<Watch> = wanted
         .iter()
-        .map(|one| Watch::new(one.bytes, one.swap_ins, page_bytes))
+        .map(|one| Watch::new((one.bytes, one.block_bytes), one.swap_ins, page_bytes))
         .collect();
     let mut known: Vec<Option<usize>> = Vec::new();
     let mut last_ns = 0;
@@ -170,10 +180,16 @@ pub(crate) fn read(trace: &Trace, wanted: &[Wanted<'_>]) -> Result<Vec<Heat>, Tr
         last_ns = event.time_ns;
         while known.len() <= located.object {
             let identity = attribution.identity(known.len());
-            known.push(wanted.iter().position(|one| one.identity == identity));
+            known.push(
+                wanted
+                    .iter()
+                    .position(|one| one.identities.contains(&identity)),
+            );
         }
         if let (Some(at), Some(page)) = (known[located.object], located.page) {
-            watches[at].add(&event, page);
+            let place = layouts.place(wanted[at].subject, &event, page);
+            let before = place.map_or(0, |(before, _)| before);
+            watches[at].add(&event, page + before / page_bytes);
         }
     }
     Ok(watches
@@ -193,10 +209,11 @@ struct Watch {
 }
 
 impl Watch {
-    fn new(bytes: u64, swap_ins: u64, page_bytes: u64) -> Self {
+    fn new((bytes, block_bytes): (u64, u64), swap_ins: u64, page_bytes: u64) -> Self {
         let pages = bytes.div_ceil(page_bytes).max(1);
         let cells = (swap_ins / SWAP_INS_OF_CELL).clamp(1, MOST_CELLS);
-        let cell_pages = pages.div_ceil(cells);
+        let cell_bytes = aligned_to_blocks(pages.div_ceil(cells) * page_bytes, block_bytes);
+        let cell_pages = cell_bytes.div_ceil(page_bytes);
         Self {
             heat: Heat {
                 cells: vec![Cell::default(); pages.div_ceil(cell_pages) as usize],
@@ -312,7 +329,7 @@ mod tests {
 
     #[test]
     fn what_went_out_while_it_was_filled_was_not_wanted_yet() {
-        let mut watch = Watch::new(2 * 4096, 128, 4096);
+        let mut watch = Watch::new((2 * 4096, 2 * 4096), 128, 4096);
         let event = |kind, time_ns| Event {
             kind,
             time_ns,

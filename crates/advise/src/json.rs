@@ -38,6 +38,7 @@ struct JsonRule<'advice> {
     keep_bytes: Option<u64>,
     keep_more: bool,
     ranges: Option<Vec<[u64; 2]>>,
+    together: bool,
     lead_bytes: Option<u64>,
     chunk_bytes: Option<u64>,
     why: &'advice str,
@@ -54,6 +55,7 @@ struct Parameters {
     keep_bytes: Option<u64>,
     keep_more: bool,
     ranges: Option<Vec<[u64; 2]>>,
+    together: bool,
     ahead: ReadAhead,
 }
 
@@ -64,12 +66,14 @@ impl Parameters {
                 keep_bytes,
                 keep_more,
                 ranges,
+                together,
             } => {
                 let pairs = ranges.iter().map(|range| [range.start, range.end]);
                 Self {
                     keep_bytes: *keep_bytes,
                     keep_more: *keep_more,
                     ranges: (!ranges.is_empty()).then(|| pairs.collect()),
+                    together: *together,
                     ..Self::default()
                 }
             }
@@ -196,6 +200,7 @@ impl Advice {
             keep_bytes: parameters.keep_bytes,
             keep_more: parameters.keep_more,
             ranges: parameters.ranges,
+            together: parameters.together,
             lead_bytes: parameters.ahead.lead_bytes,
             chunk_bytes: parameters.ahead.chunk_bytes,
             why: &rule.why,

@@ -24,6 +24,7 @@ use crate::choose::Choice;
 use crate::choose::RETURNS;
 use crate::facts::ObjectFacts;
 use crate::facts::RunFacts;
+use crate::layouts::Layouts;
 use crate::most_used::Place;
 use crate::most_used::Uses;
 use crate::pauses::Pauses;
@@ -70,12 +71,12 @@ impl<'a> Judge<'a> {
     /// `objects`: those of the subjects, in their order.
     pub(crate) fn new(
         trace: &Trace,
-        subjects: &[Subject<'_>],
+        (subjects, layouts): (&[Subject<'_>], &Layouts),
         (objects, run): (&'a [ObjectFacts], &'a RunFacts),
         model: &'a Model,
         memory_bytes: u64,
     ) -> Result<Self, TraceError> {
-        let (blocks, moments) = blocks_and_moments(trace, subjects, objects)?;
+        let (blocks, moments) = blocks_and_moments(trace, (subjects, layouts), objects)?;
         let unseen_rounds = unseen_rounds(trace, &moments, (objects, run));
         let pauses = Pauses::read(trace, &moments, memory_bytes / run.page_bytes)?;
         let is_heap = |block: &&Block| subjects[block.object].is_heap();
@@ -121,10 +122,10 @@ impl<'a> Judge<'a> {
         uses / self.nothing.max(1) as f64
     }
 
-    /// Whether a page so far into its block is locked. Of several blocks it is not known how much lies before it.
+    /// Whether a page so far into its object is locked; where that is not known, so far into its block.
     fn is_kept(&self, lock: &Choice, offset: u64) -> bool {
         let is_locked = treatment(&lock.action, offset, 0) == Treatment::Locked;
-        is_locked && (lock.is_whole() || self.objects[lock.object].is_one_block)
+        is_locked && (lock.is_whole() || self.objects[lock.object].has_parts())
     }
 
     /// Swap-ins of the program with the plan, as a share of those without; of what is read ahead, so large a part counts.
@@ -217,9 +218,13 @@ fn treatment(action: &Action, offset: u64, before: u64) -> Treatment {
         |keep: &Option<u64>| keep.is_some_and(|keep| before.saturating_add(offset) < keep);
     match action {
         Action::Lock {
-            keep_bytes, ranges, ..
+            keep_bytes,
+            ranges,
+            together,
+            ..
         } => {
-            let in_ranges = ranges.is_empty() || ranges.iter().any(|range| range.contains(&offset));
+            let place = if *together { before + offset } else { offset };
+            let in_ranges = ranges.is_empty() || ranges.iter().any(|range| range.contains(&place));
             match in_ranges && (keep_bytes.is_none() || is_kept(keep_bytes)) {
                 true => Treatment::Locked,
                 false => Treatment::Free,
@@ -235,7 +240,7 @@ fn treatment(action: &Action, offset: u64, before: u64) -> Treatment {
 /// object of one block all of it. And what left and came back, in order of time.
 fn blocks_and_moments(
     trace: &Trace,
-    subjects: &[Subject<'_>],
+    (subjects, layouts): (&[Subject<'_>], &Layouts),
     objects: &[ObjectFacts],
 ) -> Result<(Vec<Block>, Vec<Moment>), TraceError> {
     let with_rule = objects
@@ -256,7 +261,7 @@ fn blocks_and_moments(
     let shared = SharedMemory::read(trace)?;
     let page_bytes = attribution.page_bytes();
     let mut known: Vec<Option<usize>> = Vec::new();
-    let mut seen: HashMap<(u32, u64), (usize, u64)> = HashMap::new();
+    let mut seen: HashMap<(u32, u64), Block> = HashMap::new();
     let mut moments = Vec::new();
     for event in trace.events()? {
         let event = event?;
@@ -265,38 +270,40 @@ fn blocks_and_moments(
             let identity = attribution.identity(known.len());
             known.push(wanted.get(identity).copied());
         }
-        let of = known[located.object].map(|object| (object, located.page.unwrap_or(0)));
-        moments.push(Moment::of(&event, of));
-        let (Some(object), Some(page)) = (known[located.object], located.page) else {
+        let of = known[located.object].zip(located.page);
+        let place = of.and_then(|(object, page)| layouts.place(object, &event, page));
+        let before = place.map_or(0, |(before, _)| before);
+        let of_object = known[located.object].map(|object| {
+            let page = located.page.unwrap_or(0);
+            (object, page + before / page_bytes)
+        });
+        moments.push(Moment::of(&event, of_object));
+        let Some((object, page)) = of else {
             continue;
         };
         let address = event.address / page_bytes * page_bytes;
         let Some(start) = address.checked_sub(page * page_bytes) else {
             continue;
         };
-        let bytes = (page + 1) * page_bytes;
         let home = shared.home(event.space, event.address);
-        let block = seen.entry((home, start)).or_insert((object, bytes));
-        block.1 = block.1.max(bytes);
-    }
-    let mut blocks: Vec<Block> = seen
-        .into_iter()
-        .map(|((space, start), (object, bytes))| Block {
-            space,
+        let block = seen.entry((home, start)).or_insert_with(|| Block {
+            space: home,
             start,
             object,
             bytes: match objects[object].is_one_block {
-                true => bytes.max(objects[object].bytes),
-                false => bytes,
+                true => objects[object].bytes,
+                false => place.map_or(0, |(_, bytes)| bytes),
             },
-            before: 0,
-        })
-        .collect();
+            before,
+        });
+        block.bytes = block.bytes.max((page + 1) * page_bytes);
+    }
+    let mut blocks: Vec<Block> = seen.into_values().collect();
     blocks.sort_unstable_by_key(|block| (block.space, block.start));
     let mut before: HashMap<(u32, usize), u64> = HashMap::new();
     for block in &mut blocks {
-        // One that is made again elsewhere is the same one.
-        if objects[block.object].is_one_block {
+        // One that is made again elsewhere is the same one, and of those with a layout it is known.
+        if objects[block.object].has_parts() {
             continue;
         }
         let sum = before.entry((block.space, block.object)).or_default();
@@ -351,6 +358,7 @@ mod tests {
                 keep_bytes: None,
                 keep_more: false,
                 ranges: Vec::new(),
+                together: false,
             };
             choice(object, action, mib * MIB)
         };
@@ -396,6 +404,7 @@ mod tests {
             keep_bytes: None,
             keep_more: false,
             ranges: vec![4096..8192, 16384..20480],
+            together: false,
         };
         assert_eq!(treatment(&hot, 0, 0), Treatment::Free);
         assert_eq!(treatment(&hot, 4096, 0), Treatment::Locked);
@@ -403,6 +412,7 @@ mod tests {
             keep_bytes: Some(4096),
             keep_more: false,
             ranges: Vec::new(),
+            together: false,
         };
         assert_eq!(treatment(&part, 0, 0), Treatment::Locked);
         assert_eq!(treatment(&part, 4096, 0), Treatment::Free);

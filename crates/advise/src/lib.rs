@@ -21,6 +21,7 @@ mod huge;
 mod io;
 mod json;
 mod judge;
+mod layouts;
 mod most_used;
 mod pauses;
 mod predict;
@@ -69,6 +70,7 @@ pub use choose::lock_budget;
 pub use choose::memory_to_lock;
 use facts::ObjectFacts;
 use facts::RunFacts;
+use layouts::Layouts;
 use subjects::Subject;
 use targets::Targets;
 use ways::best;
@@ -272,8 +274,9 @@ pub(crate) fn advise(
     };
     let findings = with_heap.as_ref().unwrap_or(findings);
     let subjects = Subject::all(findings, &targets, in_heap.as_deref());
-    let facts = facts(trace, &subjects, &run)?;
-    let choices = best(trace, &subjects, (&facts, &run), memory.bytes, simulated)?;
+    let (facts, layouts) = facts(trace, &targets, &subjects, &run)?;
+    let laid_out = (&subjects[..], &layouts);
+    let choices = best(trace, laid_out, (&facts, &run), memory.bytes, simulated)?;
     let mut rules = Vec::new();
     let mut unnamed = Vec::new();
     let mut kept = Vec::new();
@@ -294,12 +297,12 @@ pub(crate) fn advise(
                 rules.push(Rule {
                     name: subject.name(),
                     place: subject.place(),
-                    objects: Some(facts[choice.object].pieces)
-                        .filter(|&pieces| is_allocation && pieces > 1),
+                    objects: Some(subject.sum(|object| object.most_alive))
+                        .filter(|&objects| is_allocation && objects > 1),
                     target,
                     predicted: Some(predict::of_choice(&choice, &facts, &run)),
+                    why: subject.why(choice.why, choice.action.is_together()),
                     action: choice.action,
-                    why: subject.why(choice.why),
                 });
             }
             Err(why) => {
@@ -417,10 +420,15 @@ impl Advice {
 /// Of all objects; where accesses go is looked at only where that may matter.
 fn facts(
     trace: &Trace,
+    targets: &Targets,
     subjects: &[Subject<'_>],
     run: &RunFacts,
-) -> Result<Vec<ObjectFacts>, TraceError> {
+) -> Result<(Vec<ObjectFacts>, Layouts), TraceError> {
     let mut facts: Vec<ObjectFacts> = subjects.iter().map(ObjectFacts::of).collect();
+    let layouts = Layouts::read(trace, targets, (subjects, &facts), run.page_bytes)?;
+    for (at, one) in facts.iter_mut().enumerate() {
+        one.is_laid_out = layouts.has(at);
+    }
     // Without that sensor (no root) nothing is seen to leave, private memory neither.
     let sensor = trace.meta().sensors.get("faults");
     let sees_evictions = sensor.is_some_and(|state| state == "on");
@@ -434,19 +442,28 @@ fn facts(
     let wanted: Vec<heat::Wanted<'_>> = looked_at
         .iter()
         .map(|&at| heat::Wanted {
-            identity: &subjects[at].first().identity,
+            subject: at,
+            identities: subjects[at]
+                .objects
+                .iter()
+                .map(|object| &object.identity)
+                .collect(),
             bytes: facts[at].bytes,
+            block_bytes: facts[at].block_bytes,
             swap_ins: facts[at].swap_ins,
         })
         .collect();
-    for (heat, at) in heat::read(trace, &wanted)?.into_iter().zip(looked_at) {
+    for (heat, at) in heat::read(trace, &wanted, &layouts)?
+        .into_iter()
+        .zip(looked_at)
+    {
         // The mean counts what is not filled yet as out. Of a sweep, pages are wanted by turns.
         if facts[at].may_have_hot_part() {
             facts[at].wanted_rate = heat.rate().or(facts[at].wanted_rate);
         }
         facts[at].heat = Some(heat);
     }
-    Ok(facts)
+    Ok((facts, layouts))
 }
 
 fn memory(trace: &Trace, findings: &Findings, request: &Request) -> Result<Memory, NoAdvice> {

@@ -20,6 +20,7 @@ use crate::facts::ObjectFacts;
 use crate::facts::PAGE;
 use crate::facts::RunFacts;
 use crate::heat::merged;
+use crate::layouts::aligned_to_blocks;
 
 /// An object is divided into so many cells at most, of so many pages that were counted each: else the differences are chance.
 const MOST_CELLS: u64 = 64;
@@ -33,7 +34,7 @@ const QUARTERS: [u64; 4] = [4, 3, 2, 1];
 
 /// What is kept of an object.
 pub(crate) struct Part {
-    /// Of its only block, from where to where.
+    /// From where to where: of its only block, or of all together in the order in which they are made.
     pub(crate) ranges: Vec<Range<u64>>,
     /// Or so many bytes of its blocks, the first ones.
     pub(crate) first_bytes: Option<u64>,
@@ -239,11 +240,15 @@ fn whole(object: Option<usize>, bytes: u64, pages: &[(u64, u64)]) -> Cell {
 /// The cells of an object, or one where they do not differ.
 fn cells(at: usize, object: &ObjectFacts, pages: &[(u64, u64)]) -> Vec<Cell> {
     let whole = whole(Some(at), object.bytes, pages);
-    if !object.is_one_block {
+    if !object.has_parts() {
         return vec![whole];
     }
     let count = (pages.len() as u64 / PAGES_OF_CELL).clamp(1, MOST_CELLS);
     let cell_bytes = object.bytes.div_ceil(count).next_multiple_of(PAGE);
+    let cell_bytes = match object.is_one_block {
+        true => cell_bytes,
+        false => aligned_to_blocks(cell_bytes, object.block_bytes),
+    };
     let mut cells: BTreeMap<u64, Cell> = BTreeMap::new();
     for &(offset, uses) in pages {
         let number = offset / cell_bytes;

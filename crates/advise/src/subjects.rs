@@ -147,9 +147,10 @@ impl<'findings> Subject<'findings> {
         }
     }
 
-    /// Why a rule says what it says, and that it is about several.
-    pub(crate) fn why(&self, of_rule: String) -> String {
+    /// Why a rule says what it says, and that it is about several, where it does not tell their parts apart.
+    pub(crate) fn why(&self, of_rule: String, tells_apart: bool) -> String {
         match self.objects.len() {
+            _ if tells_apart => of_rule,
             1 => of_rule,
             objects => format!(
                 "{of_rule} ({objects} objects that are made by the same calls: in another run they cannot be told apart)"
@@ -248,8 +249,13 @@ pub(crate) mod tests {
             .map(|subject| subject.sum(|object| object.counts.stall_ns))
             .collect();
         assert_eq!(stall_ns, [40, 10, 10]);
-        assert!(subjects[0].why("hot".to_owned()).contains("4 objects"));
-        assert_eq!(subjects[1].why("hot".to_owned()), "hot");
+        assert!(
+            subjects[0]
+                .why("hot".to_owned(), false)
+                .contains("4 objects")
+        );
+        assert_eq!(subjects[0].why("hot".to_owned(), true), "hot");
+        assert_eq!(subjects[1].why("hot".to_owned(), false), "hot");
     }
 
     #[test]

@@ -186,19 +186,7 @@ impl Targets {
     }
 
     fn allocation(&self, identity: &Identity) -> Result<Target, String> {
-        let stacks = match identity.stack {
-            Some(stack) => vec![stack],
-            None => {
-                let place = (
-                    identity.name.as_deref().map(str::to_owned),
-                    identity.file.as_deref().map(str::to_owned),
-                    identity.line,
-                    identity.function.as_deref().map(str::to_owned),
-                );
-                let paths = self.paths.get(&place).cloned();
-                paths.unwrap_or_else(|| self.of_line(identity))
-            }
-        };
+        let stacks = self.stacks_of(identity);
         let paths = stacks.iter().map(|stack| {
             let bytes = self.bytes.get(stack).copied().unwrap_or(0);
             Ok((self.path(*stack, &BTreeSet::new())?, bytes))
@@ -217,6 +205,21 @@ impl Targets {
                 "its allocations have no call path in common, nor up to {MOST_PATHS} by which most of it is made"
             )),
         }
+    }
+
+    /// The call paths by which an allocation's blocks are made.
+    pub(crate) fn stacks_of(&self, identity: &Identity) -> Vec<u32> {
+        if let Some(stack) = identity.stack {
+            return vec![stack];
+        }
+        let place = (
+            identity.name.as_deref().map(str::to_owned),
+            identity.file.as_deref().map(str::to_owned),
+            identity.line,
+            identity.function.as_deref().map(str::to_owned),
+        );
+        let paths = self.paths.get(&place).cloned();
+        paths.unwrap_or_else(|| self.of_line(identity))
     }
 
     /// Where the program itself has named the object, its line tells its call paths.

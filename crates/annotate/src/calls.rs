@@ -35,6 +35,10 @@ pub(crate) fn of_rule(rule: &Rule, binding: &Binding<'_>) -> Result<Vec<String>,
         ))
     };
     match action {
+        Action::Lock { together: true, .. } => Err(
+            "which of its objects are hot is told by the order in which they are made: leave it to pagewise apply"
+                .to_owned(),
+        ),
         Action::Lock {
             keep_bytes, ranges, ..
         } if ranges.is_empty() => match keep_bytes {

@@ -344,6 +344,7 @@ fn lock(ranges: Vec<Range<u64>>) -> Action {
         keep_bytes: None,
         keep_more: false,
         ranges,
+        together: false,
     }
 }
 
@@ -412,6 +413,7 @@ fn each_of_several_objects_keeps_its_share() {
         keep_bytes: Some(6 << 20),
         keep_more: false,
         ranges: Vec::new(),
+        together: false,
     };
     for (objects, kept) in [(Some(6), 1 << 20), (None, 6 << 20)] {
         let call = format!("pagewise_stream(columns[i], n, {kept});");
@@ -421,6 +423,28 @@ fn each_of_several_objects_keeps_its_share() {
         let found = text(objects, part.clone());
         assert!(found.contains(&call), "no {call} in {found}");
     }
+}
+
+#[test]
+fn which_of_several_objects_are_hot_is_left_to_the_library() {
+    let text = "#include <stdlib.h>\nvoid make(void **columns) {\n    for (int i = 0; i < 6; i++)\n        columns[i] = \
+                malloc(4096);\n}\n";
+    let source = Source::parse(Path::new("a.c"), text.into()).expect("parsed");
+    let hot = Action::Lock {
+        keep_bytes: None,
+        keep_more: false,
+        ranges: vec![0..4096, 8192..12288],
+        together: true,
+    };
+    let annotated = from_plan(&source, &[&rule("columns", 4, Some("make"), hot)]);
+    let [refusal] = &annotated.refusals[..] else {
+        panic!("{:#?}", annotated.refusals);
+    };
+    assert!(
+        refusal.why.contains("leave it to pagewise apply"),
+        "{refusal:?}"
+    );
+    assert_eq!(refusal.line, Some(4));
 }
 
 #[test]

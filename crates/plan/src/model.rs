@@ -240,6 +240,9 @@ pub enum Action {
         keep_more: bool,
         /// The hot parts, byte ranges of the object, ascending; empty: from its start.
         ranges: Vec<Range<u64>>,
+        /// The ranges are of all objects of the rule together, one after the other in the order in which a process makes them; else of
+        /// each. Only with ranges, of an allocation.
+        together: bool,
     },
     /// Keeps a fixed part and reads the rest in ahead of the sweep, dropping it behind.
     Stream {
@@ -267,6 +270,11 @@ pub enum Action {
 }
 
 impl Action {
+    /// Whether it tells the objects of its rule apart by the order in which they are made.
+    pub fn is_together(&self) -> bool {
+        matches!(self, Self::Lock { together: true, .. })
+    }
+
     /// The word for it in plans, JSON and output.
     pub fn name(&self) -> &'static str {
         match self {

@@ -153,6 +153,21 @@ fn each_mistake_names_its_line_and_key_and_what_to_type() {
         ),
         (
             first,
+            "action = \"lock\"\ntogether = true",
+            "rule.together: means nothing without ranges; remove it",
+        ),
+        (
+            first,
+            "action = \"lock\"\nranges = [[0, 9]]\ntogether = 1",
+            "rule.together: is a whole number, not true or false; type: together = true",
+        ),
+        (
+            first,
+            "action = \"stream\"\ntogether = true",
+            "rule.together: means nothing without ranges; remove it",
+        ),
+        (
+            first,
             "action = \"cold\"\nkeep_more = true",
             "rule.keep_more: means nothing with action = \"cold\"; remove it",
         ),

@@ -88,6 +88,8 @@ pub(crate) struct Stays<'a> {
     first_faults: Vec<Option<u64>>,
     /// When bits were last cleared.
     cleared: u64,
+    /// When the first page came back.
+    first_fault: u64,
     random: Random,
     /// The least time between two accesses of a page.
     tick: u64,
@@ -131,6 +133,7 @@ pub(crate) fn add(
         burst: None,
         used: None,
     };
+    let first_faults = first_faults(history);
     let mut stays = Stays {
         ages,
         rates,
@@ -138,7 +141,8 @@ pub(crate) fn add(
         unnoticed,
         stays: vec![nowhere; history.keys.len()],
         is_sampled: is_sampled.collect(),
-        first_faults: first_faults(history),
+        first_fault: first_faults.iter().flatten().min().copied().unwrap_or(0),
+        first_faults,
         cleared: 0,
         random: Random::new(seed),
         tick: tick(history, rates, hot, one_in),
@@ -191,6 +195,11 @@ fn first_faults(history: &History) -> Vec<Option<u64>> {
 
 impl Stays<'_> {
     fn look(&mut self, look: &Look) {
+        // How memory is used while it is filled says nothing of how it is used then.
+        if look.cleared < self.first_fault {
+            self.cleared = look.at;
+            return;
+        }
         // When the bits of each were cleared is known about only, and what came just then is accessed.
         let before = look
             .cleared

@@ -461,7 +461,7 @@ fn lock_hot_parts(
         let heat = objects[at].heat.as_ref().filter(|_| may_be);
         if let Some(hot) = heat.and_then(|heat| heat.hot_part(budget.left_for(at, objects))) {
             budget.take(at, hot.bytes);
-            choices[at] = Some(lock_hot(at, hot));
+            choices[at] = Some(lock_hot(at, &objects[at], hot, budget.swap_is_memory));
         }
     }
 }

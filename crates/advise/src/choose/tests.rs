@@ -29,6 +29,7 @@ fn object(name: &str, mib: u64, stall_ms: u64, returns: f64, pattern: Pattern) -
         run_bytes: None,
         pass_bytes: 0,
         is_one_block: true,
+        is_laid_out: false,
         seen_written: None,
         left_unseen: false,
         heat: None,

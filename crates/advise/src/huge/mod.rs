@@ -96,7 +96,7 @@ pub(crate) fn huge_advice(
                     } else {
                         Action::Nothing
                     },
-                    why: subject.why(choice.why),
+                    why: subject.why(choice.why, false),
                     predicted: Some(choice.predicted),
                 });
                 named.extend(choice.is_huge.then_some(choice.candidate));

@@ -202,6 +202,7 @@ impl Wire {
             sent.ranges = ranges.len() as u32;
             let ranges = ranges.iter().map(|range| (range.start, range.end));
             self.ranges.extend(ranges);
+            sent.together = u32::from(rule.action.is_together());
         }
         let index = self.rules.len();
         let mut all = vec![sent];

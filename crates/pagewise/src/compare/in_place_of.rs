@@ -20,10 +20,12 @@ pub(super) fn mlock(plan: &Plan) -> Plan {
             keep_bytes,
             keep_more: false,
             ranges,
+            together,
         } => Action::Lock {
             keep_bytes: *keep_bytes,
             keep_more: false,
             ranges: ranges.clone(),
+            together: *together,
         },
         other if is_swept(other) && is_single => lock(None),
         other if is_swept(other) => match kept_bytes(other).unwrap_or(0).saturating_add(share) {
@@ -50,6 +52,7 @@ fn lock(keep_bytes: Option<u64>) -> Action {
         keep_bytes,
         keep_more: false,
         ranges: Vec::new(),
+        together: false,
     }
 }
 
@@ -200,6 +203,7 @@ mod tests {
             keep_bytes: Some(7 << 20),
             keep_more: true,
             ranges: Vec::new(),
+            together: false,
         };
         let single = plan(std::slice::from_ref(&may_grow));
         assert_eq!(actions(&mlock(&single)), [lock(None)]);

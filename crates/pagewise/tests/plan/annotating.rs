@@ -27,6 +27,7 @@ const LOCK: Action = Action::Lock {
     keep_bytes: None,
     keep_more: false,
     ranges: Vec::new(),
+    together: false,
 };
 
 fn folder() -> TempDir {
@@ -275,6 +276,7 @@ fn what_cannot_be_patched_is_told_and_the_rest_is_patched() {
         keep_bytes: None,
         keep_more: false,
         ranges: vec![4096..8192, 16384..20480],
+        together: false,
     };
     let rules = vec![
         rule("table", 10, Action::Cold),

@@ -30,6 +30,7 @@ const LOCK: Action = Action::Lock {
     keep_bytes: None,
     keep_more: false,
     ranges: Vec::new(),
+    together: false,
 };
 const STREAM: Action = Action::Stream {
     keep_bytes: Some(8 << 20),
@@ -486,11 +487,32 @@ fn what_is_left_of_a_trimmed_mapping_stays_locked() {
         keep_bytes: None,
         keep_more: false,
         ranges: vec![0..2 << 20, 8 << 20..16 << 20],
+        together: false,
     };
     write(folder.path(), &hot);
     let ended = apply(folder.path(), "", "./planned trim").expect_code(0);
     assert_eq!(told(&ended, "edges"), 3 << 10);
     assert_eq!(told(&ended, "gone"), 0);
+}
+
+#[test]
+fn hot_parts_of_several_blocks_are_known_by_their_order() {
+    let hot = Action::Lock {
+        keep_bytes: None,
+        keep_more: false,
+        // The second of six blocks, and half of the fifth.
+        ranges: vec![1 << 20..2 << 20, 9 << 19..5 << 20],
+        together: true,
+    };
+    let folder = planned(&[], &hot);
+    let ended = apply(folder.path(), "", "./planned order").expect_code(0);
+    let made = [0, 1, 2, 3, 4, 5].map(|number| told(&ended, &format!("made{number}")));
+    assert_eq!(made, [0, 1024, 1024, 1024, 1536, 1536]);
+    let then = ["without", "another", "moved", "gone"].map(|word| told(&ended, word));
+    assert_eq!(then, [512, 512, 512, 0], "what is made anew is the seventh");
+    let rule = &outcome(folder.path())["rules"][1];
+    assert_eq!(number(&rule["objects"]), 7);
+    assert_eq!(number(&rule["locked_bytes"]), 3 << 19);
 }
 
 #[test]
@@ -905,6 +927,7 @@ fn more_than_was_planned_is_kept_where_the_plan_allows_it() {
         keep_bytes: Some(8 << 20),
         keep_more,
         ranges: Vec::new(),
+        together: false,
     };
     for (action, keep_more) in [
         (stream(true), true),
@@ -942,6 +965,7 @@ fn locks_a_part() -> Action {
         keep_bytes: Some(40 << 20),
         keep_more: true,
         ranges: Vec::new(),
+        together: false,
     }
 }
 

@@ -28,6 +28,7 @@ const LOCK: Action = Action::Lock {
     keep_bytes: None,
     keep_more: false,
     ranges: Vec::new(),
+    together: false,
 };
 
 /// The program in a folder, with a plan that keeps what it allocates at one place.

@@ -369,16 +369,26 @@ fn random_access_gets_no_plan_but_the_memory_that_would_help() {
 
 #[test]
 fn the_hot_part_of_what_does_not_fit_is_locked() {
+    expect_hot_part("hot", false);
+}
+
+#[test]
+fn the_hot_blocks_of_what_does_not_fit_are_locked() {
+    expect_hot_part("hot-pieces", true);
+}
+
+/// The third eighth of 128 MiB is locked, in one block or as some of many.
+fn expect_hot_part(kind: &str, in_pieces: bool) {
     let Some(_machine) = Machine::reserve() else {
         return;
     };
     let folder = tempdir().expect("a folder");
     // Beside other work the program waits for a smaller part of its time, at times for too small a one, and the longer it runs the
-    // better the kernel knows what is hot: what is promised is just enough.
-    let mut plan = plan_of(folder.path(), "./twofold hot 128 2");
+    // better the kernel knows what is hot.
+    let mut plan = plan_of(folder.path(), &format!("./twofold {kind} 128 2"));
     for rounds in [4, 2] {
         if plan["rules"][0]["action"] == "nothing" {
-            plan = plan_of(folder.path(), &format!("./twofold hot 128 {rounds}"));
+            plan = plan_of(folder.path(), &format!("./twofold {kind} 128 {rounds}"));
         }
     }
     let rule = &plan["rules"][0];
@@ -396,9 +406,13 @@ fn the_hot_part_of_what_does_not_fit_is_locked() {
     assert_eq!(rule["action"], "lock", "{plan:#}");
     let text = fs::read_to_string(folder.path().join("plan.toml")).expect("written");
     let read = Plan::read(&folder.path().join("plan.toml")).expect("a plan");
-    let Action::Lock { ranges, .. } = &read.rules[0].action else {
+    let Action::Lock {
+        ranges, together, ..
+    } = &read.rules[0].action
+    else {
         panic!("{text}");
     };
+    assert_eq!(*together, in_pieces, "{text}");
     // The third eighth of 128 MiB, but for cells at its ends or that chance left out.
     let within = |at: u64| at.clamp(32 << 20, 48 << 20);
     let right: u64 = ranges

@@ -732,6 +732,23 @@ static void trim(void) {
     printf("gone %zu\n", locked_kib());
 }
 
+// Blocks are told apart by the order in which they are made, whatever becomes of them.
+static void in_order(void) {
+    char *blocks[6];
+    for (int i = 0; i < 6; i++) {
+        blocks[i] = (char *)map(MIB);
+        printf("made%d %zu\n", i, locked_kib());
+    }
+    munmap(blocks[1], MIB);
+    printf("without %zu\n", locked_kib());
+    blocks[1] = (char *)map(MIB);
+    printf("another %zu\n", locked_kib());
+    blocks[4] = mremap(blocks[4], MIB, 8 * MIB, MREMAP_MAYMOVE);
+    printf("moved %zu\n", locked_kib());
+    munmap(blocks[4], 8 * MIB);
+    printf("gone %zu\n", locked_kib());
+}
+
 // Few faults a second: as from a disk, or where much is computed with each page.
 static void crawl(void) {
     const size_t bytes = 96 * MIB;
@@ -1042,6 +1059,8 @@ int main(int count, char **values) {
         replace();
     else if (strcmp(kind, "trim") == 0)
         trim();
+    else if (strcmp(kind, "order") == 0)
+        in_order();
     else if (strcmp(kind, "crawl") == 0)
         crawl();
     else if (strcmp(kind, "leave") == 0)

@@ -1,5 +1,5 @@
-/* Goes through an array again and again, in order or not: `twofold swept|written|random|hot|listed|listed-aside [MIB [ROUNDS]]`; written: swept, and each
- * page is written; hot: mostly through its third eighth; listed: a list of small blocks; listed-aside: of a thread's. Says the same each time. */
+/* Goes through an array again and again, in order or not: `twofold swept|written|random|hot|hot-pieces|listed|listed-aside [MIB [ROUNDS]]`; written:
+ * swept, and each page is written; hot: mostly through its third eighth; hot-pieces: the same, in blocks of a MiB; listed: a list of small blocks; listed-aside: of a thread's. Says the same each time. */
 
 #include <pthread.h>
 #include <stdint.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAGE_WORDS = 512 };
+enum { PAGE_WORDS = 512, PIECE_PAGES = 256, MOST_PIECES = 1024 };
 
 static uint64_t next(uint64_t *state) {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
@@ -64,20 +64,26 @@ static int go_through_list(size_t pages, size_t rounds, int aside) {
 int main(int count, char **values) {
     int read_only = count > 1 && strcmp(values[1], "swept") == 0;
     int swept = read_only || (count > 1 && strcmp(values[1], "written") == 0);
-    int hot = count > 1 && strcmp(values[1], "hot") == 0;
+    int in_pieces = count > 1 && strcmp(values[1], "hot-pieces") == 0;
+    int hot = in_pieces || (count > 1 && strcmp(values[1], "hot") == 0);
     size_t pages = (count > 2 ? strtoul(values[2], NULL, 10) : 64) * 256;
     size_t rounds = count > 3 ? strtoul(values[3], NULL, 10) : 4;
     int aside = count > 1 && strcmp(values[1], "listed-aside") == 0;
     if (aside || (count > 1 && strcmp(values[1], "listed") == 0)) {
         return go_through_list(pages, rounds, aside);
     }
-    uint64_t *words = malloc(pages * PAGE_WORDS * sizeof *words);
-    if (words == NULL) {
-        return 1;
-    }
+    size_t piece_pages = in_pieces ? PIECE_PAGES : pages;
+    static uint64_t *pieces[MOST_PIECES];
     uint64_t state = 1;
-    for (size_t i = 0; i < pages * PAGE_WORDS; i++) {
-        words[i] = i % 2 == 0 ? next(&state) : i;
+    for (size_t first = 0; first < pages && first / piece_pages < MOST_PIECES; first += piece_pages) {
+        uint64_t *words = malloc(piece_pages * PAGE_WORDS * sizeof *words);
+        if (words == NULL) {
+            return 1;
+        }
+        for (size_t i = 0; i < piece_pages * PAGE_WORDS; i++) {
+            words[i] = i % 2 == 0 ? next(&state) : i;
+        }
+        pieces[first / piece_pages] = words;
     }
     uint64_t sum = 0;
     for (size_t round = 0; round < rounds; round++) {
@@ -86,9 +92,10 @@ int main(int count, char **values) {
             if (hot && next(&state) % 8 != 0) {
                 page = pages / 4 + page / 8;
             }
-            sum += words[page * PAGE_WORDS];
+            uint64_t *words = pieces[page / piece_pages] + page % piece_pages * PAGE_WORDS;
+            sum += *words;
             if (!read_only) {
-                words[page * PAGE_WORDS]++;
+                ++*words;
             }
         }
     }

@@ -41,7 +41,8 @@ pub(super) fn rule(mut table: Table<'_>) -> Result<Rule, PlanError> {
     let objects = objects.map(|value| value.size()).transpose()?;
     let action = match target {
         Target::Io { .. } => io_action::action(&mut table)?,
-        Target::Allocation { .. } | Target::Global { .. } => action(&mut table)?,
+        Target::Allocation { .. } => action(&mut table)?,
+        Target::Global { .. } => action_on_global(&mut table)?,
         Target::Heap { .. } => action_on_heap(&mut table)?,
     };
     let why = table.need("why", "why = \"...\"")?.text()?;
@@ -218,6 +219,15 @@ fn frame(value: &Value<'_>) -> Result<Frame, PlanError> {
     })
 }
 
+/// A variable is one object.
+fn action_on_global(table: &mut Table<'_>) -> Result<Action, PlanError> {
+    let key = table.get("together");
+    match key {
+        Some(key) => Err(key.error("means nothing of a variable", "remove it")),
+        None => action(table),
+    }
+}
+
 /// The heap grows and is used anew: that a part of it is hot in one run says nothing of another, and what it is backed by is said by
 /// `memory.fresh`.
 fn action_on_heap(table: &mut Table<'_>) -> Result<Action, PlanError> {
@@ -261,11 +271,19 @@ fn action(table: &mut Table<'_>) -> Result<Action, PlanError> {
         Some(value) if name == "lock" => ranges(&value)?,
         Some(value) => return Err(not_of(&value, &name)),
     };
+    let together = match table.get("together") {
+        None => false,
+        Some(value) if hot.is_empty() => {
+            return Err(value.error("means nothing without ranges", "remove it"));
+        }
+        Some(value) => value.truth()?,
+    };
     match name.as_str() {
         "lock" => Ok(Action::Lock {
             keep_bytes,
             keep_more,
             ranges: hot,
+            together,
         }),
         "stream" => Ok(Action::Stream {
             keep_bytes,

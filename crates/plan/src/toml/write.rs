@@ -179,6 +179,9 @@ fn write_action(out: &mut Text, action: &Action) {
             "ranges = [{}] # the hot parts of it",
             pairs.join(", ")
         ));
+        if action.is_together() {
+            out.line("together = true # of all its objects, in the order in which they are made");
+        }
     }
 }
 

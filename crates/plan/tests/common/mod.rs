@@ -105,9 +105,10 @@ fn ranges() -> impl Strategy<Value = Vec<Range<u64>>> {
 fn action() -> impl Strategy<Value = Action> {
     prop_oneof![
         (option::of(size()), proptest::bool::ANY, ranges()).prop_map(
-            |(keep_bytes, keep_more, ranges)| Action::Lock {
+            |(keep_bytes, flag, ranges)| Action::Lock {
+                together: flag && !ranges.is_empty(),
                 keep_bytes,
-                keep_more: keep_more && keep_bytes.is_some() && ranges.is_empty(),
+                keep_more: flag && keep_bytes.is_some() && ranges.is_empty(),
                 ranges,
             }
         ),
@@ -169,7 +170,10 @@ fn target_and_action() -> impl Strategy<Value = (Target, Action)> {
         Action::Lock { ranges, .. } => ranges.is_empty(),
         action => !matches!(action, Action::Huge | Action::Prezero),
     });
-    prop_oneof![(target(), action()), (heap, of_heap), (calls, io)]
+    let of_target = (target(), action()).prop_filter("only blocks are made in an order", |both| {
+        !(matches!(both.0, Target::Global { .. }) && both.1.is_together())
+    });
+    prop_oneof![of_target, (heap, of_heap), (calls, io)]
 }
 
 fn fresh() -> impl Strategy<Value = Option<Fresh>> {

@@ -4,6 +4,7 @@
 //! As far as is needed, and by the unwind tables that are remembered (`interpose/src/unwind.rs`): an array of many blocks takes as
 //! many walks. The compiler's unwinder takes ten times as long, and knows what these do not understand.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
@@ -44,6 +45,8 @@ static PLACES: [Place; MOST_MODULES] = [const {
         bias: AtomicUsize::new(0),
     }
 }; MOST_MODULES];
+/// Whether an allocation was not looked at.
+static UNSEEN: AtomicBool = AtomicBool::new(false);
 /// How often libraries were loaded when the places were found.
 static LIBRARIES: AtomicU64 = AtomicU64::new(0);
 /// Time taken by walks, and when the first began, ns.
@@ -51,6 +54,11 @@ static LIBRARIES: AtomicU64 = AtomicU64::new(0);
 static PLACED: AtomicU64 = AtomicU64::new(0);
 static WALKED_NS: AtomicU64 = AtomicU64::new(0);
 static BEGAN_NS: AtomicU64 = AtomicU64::new(0);
+
+/// Whether all allocations were looked at so far, so that it is known which one another is.
+pub(super) fn has_seen_all() -> bool {
+    !UNSEEN.load(Ordering::Relaxed)
+}
 
 /// Changes with each load and unload, once the modules have been found anew.
 pub(super) fn libraries() -> u64 {
@@ -165,6 +173,7 @@ pub(super) fn rule(plan: &Plan, bytes: usize) -> Option<usize> {
     let began_ns = interpose::now_ns();
     if bytes < ALWAYS_LOOKED_AT && is_too_costly(began_ns) {
         plan.status.add(Total::Unseen, 1);
+        UNSEEN.store(true, Ordering::Relaxed);
         return None;
     }
     let mut path = Path {

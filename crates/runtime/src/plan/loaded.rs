@@ -125,15 +125,21 @@ impl Plan {
         self.locks(rule) && self.view.rule(rule).ranges == 0
     }
 
+    /// Whether its ranges are of all its objects together.
+    pub(super) fn is_together(&self, rule: usize) -> bool {
+        self.locks(rule) && self.view.rule(rule).together > 0
+    }
+
     /// Whether objects of this rule are to be kept as a whole.
     pub(super) fn keeps_whole(&self, rule: usize) -> bool {
         self.keeps(rule) && self.action_of(rule) == PlanAction::Lock
     }
 
-    /// Whether blocks of this rule that lie side by side are one object: where all of an object is treated alike.
+    /// Whether blocks of this rule that lie side by side are one object: where all of an object is treated alike, or by
+    /// how much was made before.
     pub(super) fn joins(&self, rule: usize) -> bool {
         let action = self.action_of(rule);
-        action == PlanAction::Prefetch || self.keeps(rule)
+        action == PlanAction::Prefetch || self.keeps(rule) || self.is_together(rule)
     }
 
     /// Whether sweeps of this rule's objects are read ahead of.

@@ -36,6 +36,9 @@ static TAKING: Spin<()> = Spin::new(());
 /// What this process keeps by each rule, bytes.
 static KEPT: [AtomicU64; MOST_RULES] = [const { AtomicU64::new(0) }; MOST_RULES];
 
+/// What this process has made of objects of each rule whose ranges are of all of them together, bytes.
+static MADE: [AtomicU64; MOST_RULES] = [const { AtomicU64::new(0) }; MOST_RULES];
+
 /// What the budget does not hold of this process's objects of each rule, bytes.
 static BEYOND: [AtomicU64; MOST_RULES] = [const { AtomicU64::new(0) }; MOST_RULES];
 
@@ -84,6 +87,15 @@ pub(super) fn forget() {
     }
 }
 
+/// Says which of its rule's objects a new one of so many bytes is, where its ranges are of all of them together. `is_known`: all that were made
+/// so far were looked at.
+pub(super) fn note_made(plan: &Plan, object: &mut Object, bytes: usize, is_known: bool) {
+    if plan.is_together(object.rule) {
+        let before = MADE[object.rule].fetch_add(bytes as u64, Ordering::Relaxed);
+        object.before = if is_known { before } else { u64::MAX };
+    }
+}
+
 /// Locks what the rule says of an object, as far as the budget goes. All objects of a rule together keep what it says; calls of
 /// the program's own each what they ask for.
 pub(super) fn lock(plan: &Plan, rule: &PlanRule, object: &mut Object) {
@@ -98,7 +110,14 @@ pub(super) fn lock(plan: &Plan, rule: &PlanRule, object: &mut Object) {
     };
     let whole = (rule.ranges == 0).then_some((0, object.bytes as u64));
     for (start, end) in plan.view.ranges(rule).chain(whole) {
-        let at = |offset: u64| object.start.saturating_add(offset as usize);
+        let before = match rule.together {
+            0 => 0,
+            _ => object.before,
+        };
+        let at = |offset: u64| {
+            let offset = offset.saturating_sub(before) as usize;
+            object.start.saturating_add(offset)
+        };
         let start = (at(start) / PAGE * PAGE).max(pages.start);
         let end = at(end)
             .checked_next_multiple_of(PAGE)

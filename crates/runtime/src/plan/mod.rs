@@ -307,6 +307,8 @@ pub(crate) struct Inherited {
     /// Of the rule's object.
     bytes: usize,
     is_shared: bool,
+    /// Of the rule's objects, how much was made before; `None`: it is not known.
+    before: Option<u64>,
     /// It is still there, with its locks.
     kept: Option<Kept>,
     asked: [Option<Asked>; MOST_ASKED],
@@ -319,6 +321,9 @@ impl Inherited {
             self.rule = Some(object.rule);
             self.bytes += object.bytes;
             self.is_shared |= object.is_shared;
+            // Of pieces, the first.
+            let before = self.before.unwrap_or(u64::MAX);
+            self.before = Some(object.before.min(before));
         } else if let Some(free) = self.asked.iter_mut().find(|asked| asked.is_none()) {
             *free = Some(Asked::of(object, block));
         }
@@ -528,6 +533,7 @@ fn trim(plan: &Plan, object: &Object, start: usize, bytes: usize) {
             locked: 0,
             beyond: 0,
             kept_by_parent: object.kept_before(from),
+            before: object.before.saturating_add((from - object.start) as u64),
             ..*object
         };
         if rest.pages().is_empty() {
@@ -648,12 +654,14 @@ fn begin_object(plan: &'static Plan, mut object: Object, bytes: usize) {
     status.add_to_rule(object.rule, OfRule::Bytes, bytes as u64);
     // Released without our being told, and handed out again.
     end_objects(plan, object.start, object.bytes, Leaving::Moved);
+    locks::note_made(plan, &mut object, bytes, call_path::has_seen_all());
     act_on(plan, &mut object);
     follow(plan, object);
 }
 
 /// One that was resized, or was not after all.
 fn resume_object(plan: &'static Plan, mut object: Object, inherited: &Inherited, hook: Hook) {
+    object.before = inherited.before.unwrap_or(u64::MAX);
     let grown = object.bytes.saturating_sub(inherited.bytes) as u64;
     plan.status.add_to_rule(object.rule, OfRule::Bytes, grown);
     let kept = inherited.kept;
@@ -698,6 +706,11 @@ fn act_on(plan: &Plan, object: &mut Object) {
 fn follow(plan: &Plan, object: Object) {
     let action = plan.action_of(object.rule);
     if action == PlanAction::Nothing {
+        return;
+    }
+    // There may be thousands of them, of which a few are hot.
+    let is_untouched = object.locked == 0 && object.beyond == 0 && object.due_ns == 0;
+    if is_untouched && plan.is_together(object.rule) {
         return;
     }
     if objects::join(object, |both, between| {

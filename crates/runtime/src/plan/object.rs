@@ -33,6 +33,9 @@ pub(super) struct Object {
     pub(super) grain: usize,
     /// In a forked child, how much before it the parent keeps in memory by its locks, bytes.
     pub(super) kept_by_parent: usize,
+    /// Of a rule whose ranges are of all its objects together: how much of them was made before it, bytes; else, and of joined ones, without
+    /// meaning. The most there can be: it is not known.
+    pub(super) before: u64,
     /// It is a piece of the heap: its blocks come and go without that mattering.
     pub(super) of_heap: bool,
     /// Others may have it, too: a page that this process's table does not have may have been touched all the same, and be in swap.
@@ -57,6 +60,7 @@ impl Object {
             lock_rests: false,
             grain: 0,
             kept_by_parent: 0,
+            before: 0,
             of_heap: false,
             is_shared: false,
         }
