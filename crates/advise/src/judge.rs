@@ -15,6 +15,7 @@ use pagewise_analyze::Identity;
 use pagewise_analyze::SmallBlocks;
 use pagewise_plan::Action;
 use pagewise_predict::Model;
+use pagewise_predict::PageUses;
 use pagewise_predict::Treatment;
 use pagewise_trace::SharedMemory;
 use pagewise_trace::Trace;
@@ -32,6 +33,9 @@ use crate::subjects::Subject;
 use crate::unseen;
 use crate::unseen::Moment;
 use crate::unseen::Swept;
+
+/// What one thread has waited for so large a part of is its own.
+const OF_ONE_THREAD: f64 = 0.95;
 
 /// A block of memory that belongs to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +66,10 @@ pub(crate) struct Judge<'a> {
     heaps: Vec<Block>,
     /// Of each object, rounds that raised no faults as all of it was in memory, at most.
     unseen_rounds: Vec<f64>,
+    /// Of each object, whether nearly all that came back of it was for one thread.
+    is_of_one_thread: Vec<bool>,
+    /// How often pages are used.
+    uses: Vec<PageUses>,
     pauses: Pauses,
     /// Swap-ins without a plan.
     nothing: u64,
@@ -76,7 +84,11 @@ impl<'a> Judge<'a> {
         model: &'a Model,
         memory_bytes: u64,
     ) -> Result<Self, TraceError> {
-        let (blocks, moments) = blocks_and_moments(trace, (subjects, layouts), objects)?;
+        let Found {
+            blocks,
+            moments,
+            is_of_one_thread,
+        } = Found::read(trace, (subjects, layouts), objects)?;
         let unseen_rounds = unseen_rounds(trace, &moments, (objects, run));
         let pauses = Pauses::read(trace, &moments, memory_bytes / run.page_bytes)?;
         let is_heap = |block: &&Block| subjects[block.object].is_heap();
@@ -89,6 +101,8 @@ impl<'a> Judge<'a> {
             memory_bytes,
             blocks,
             unseen_rounds,
+            is_of_one_thread,
+            uses: model.uses(memory_bytes),
             pauses,
             nothing: 0,
         };
@@ -98,19 +112,24 @@ impl<'a> Judge<'a> {
 
     /// How often the program's memory is used; `may_be_kept`: of each object.
     pub(crate) fn uses(&self, may_be_kept: &[bool]) -> Uses {
-        Uses::read(
-            self.model,
-            self.memory_bytes,
-            self.run,
-            self.objects,
-            |space, address| {
-                let block = self.block(space, address)?;
-                may_be_kept[block.object].then_some(Place {
-                    object: block.object,
-                    offset: block.before + (address - block.start),
-                })
-            },
-        )
+        let pages = self.uses.iter().map(|page| {
+            let block = self.block(page.space, page.address);
+            let may_be = |object: usize| may_be_kept[object] && self.sees_uses(object);
+            let block = block.filter(|block| may_be(block.object));
+            let place = block.map(|block| Place {
+                object: block.object,
+                offset: block.before + (page.address - block.start),
+            });
+            (place, page.uses)
+        });
+        let page_bytes = self.model.pages_each() * self.run.page_bytes as f64;
+        Uses::new(pages, page_bytes, self.objects)
+    }
+
+    /// Whether it is seen how often its pages are used. Of threads that sweep it is not: who finds its part in memory is done with several rounds within a
+    /// time slice, while others wait, and nobody knows with how many.
+    fn sees_uses(&self, object: usize) -> bool {
+        !self.objects[object].is_swept() || self.is_of_one_thread[object]
     }
 
     /// What may be missed in pauses of which nothing is known, besides, as a share of the swap-ins without a plan.
@@ -158,7 +177,19 @@ impl<'a> Judge<'a> {
             _ => return 0.0,
         };
         let pages = object.bytes.saturating_sub(choice.kept_bytes) / self.run.page_bytes;
-        rounds * pages as f64
+        (rounds * pages as f64).max(self.uses_of_streamed(choice))
+    }
+
+    /// How often pages that are dropped behind a sweep are used after the first time: also such as the kernel keeps.
+    fn uses_of_streamed(&self, choice: &Choice) -> f64 {
+        let uses = self.uses.iter().filter_map(|page| {
+            let block = self.block(page.space, page.address)?;
+            let offset = page.address - block.start;
+            let is_streamed = block.object == choice.object
+                && treatment(&choice.action, offset, block.before) == Treatment::Streamed;
+            is_streamed.then_some(page.uses)
+        });
+        uses.sum::<u64>() as f64 * self.model.pages_each()
     }
 
     /// Swap-ins of what the kernel does with what it likes.
@@ -236,83 +267,106 @@ fn treatment(action: &Action, offset: u64, before: u64) -> Treatment {
     }
 }
 
-/// Where objects lie that can have a rule: their blocks as events show them, each as far as an event was seen in it; of an
-/// object of one block all of it. And what left and came back, in order of time.
-fn blocks_and_moments(
-    trace: &Trace,
-    (subjects, layouts): (&[Subject<'_>], &Layouts),
-    objects: &[ObjectFacts],
-) -> Result<(Vec<Block>, Vec<Moment>), TraceError> {
-    let with_rule = objects
-        .iter()
-        .enumerate()
-        .filter(|(_, facts)| facts.can_have_rule);
-    let wanted: HashMap<&Identity, usize> = with_rule
-        .flat_map(|(at, _)| {
-            let of_subject = subjects[at].objects.iter();
-            of_subject.map(move |object| (&object.identity, at))
+/// What a recording tells of objects that can have a rule.
+struct Found {
+    /// Where they lie: their blocks as events show them, each as far as an event was seen in it; of an object of one block all of it.
+    blocks: Vec<Block>,
+    /// What left and came back, in order of time.
+    moments: Vec<Moment>,
+    is_of_one_thread: Vec<bool>,
+}
+
+impl Found {
+    fn read(
+        trace: &Trace,
+        (subjects, layouts): (&[Subject<'_>], &Layouts),
+        objects: &[ObjectFacts],
+    ) -> Result<Self, TraceError> {
+        let with_rule = objects
+            .iter()
+            .enumerate()
+            .filter(|(_, facts)| facts.can_have_rule);
+        let wanted: HashMap<&Identity, usize> = with_rule
+            .flat_map(|(at, _)| {
+                let of_subject = subjects[at].objects.iter();
+                of_subject.map(move |object| (&object.identity, at))
+            })
+            .collect();
+        let small_blocks = match subjects.iter().any(Subject::is_heap) {
+            true => SmallBlocks::OneHeap,
+            false => SmallBlocks::BySite,
+        };
+        let mut attribution = Attribution::read_with(trace, small_blocks)?;
+        let shared = SharedMemory::read(trace)?;
+        let page_bytes = attribution.page_bytes();
+        let mut known: Vec<Option<usize>> = Vec::new();
+        let mut seen: HashMap<(u32, u64), Block> = HashMap::new();
+        let mut of_threads: Vec<HashMap<u32, u64>> = vec![HashMap::new(); objects.len()];
+        let mut moments = Vec::new();
+        for event in trace.events()? {
+            let event = event?;
+            let located = attribution.locate(&event);
+            while known.len() <= located.object {
+                let identity = attribution.identity(known.len());
+                known.push(wanted.get(identity).copied());
+            }
+            let of = known[located.object].zip(located.page);
+            let place = of.and_then(|(object, page)| layouts.place(object, &event, page));
+            let before = place.map_or(0, |(before, _)| before);
+            let of_object = known[located.object].map(|object| {
+                let page = located.page.unwrap_or(0);
+                (object, page + before / page_bytes)
+            });
+            moments.push(Moment::of(&event, of_object));
+            let Some((object, page)) = of else {
+                continue;
+            };
+            if let Some(tid) = event.tid.filter(|_| event.latency_ns.is_some()) {
+                *of_threads[object].entry(tid).or_default() += 1;
+            }
+            let address = event.address / page_bytes * page_bytes;
+            let Some(start) = address.checked_sub(page * page_bytes) else {
+                continue;
+            };
+            let home = shared.home(event.space, event.address);
+            let block = seen.entry((home, start)).or_insert_with(|| Block {
+                space: home,
+                start,
+                object,
+                bytes: match objects[object].is_one_block {
+                    true => objects[object].bytes,
+                    false => place.map_or(0, |(_, bytes)| bytes),
+                },
+                before,
+            });
+            block.bytes = block.bytes.max((page + 1) * page_bytes);
+        }
+        let mut blocks: Vec<Block> = seen.into_values().collect();
+        blocks.sort_unstable_by_key(|block| (block.space, block.start));
+        let mut before: HashMap<(u32, usize), u64> = HashMap::new();
+        for block in &mut blocks {
+            // One that is made again elsewhere is the same one, and of those with a layout it is known.
+            if objects[block.object].has_parts() {
+                continue;
+            }
+            let sum = before.entry((block.space, block.object)).or_default();
+            block.before = *sum;
+            *sum = sum.saturating_add(block.bytes);
+        }
+        // Recordings hold them nearly in order.
+        moments.sort_by_key(Moment::time_ns);
+        Ok(Self {
+            blocks,
+            moments,
+            is_of_one_thread: of_threads.iter().map(is_of_one).collect(),
         })
-        .collect();
-    let small_blocks = match subjects.iter().any(Subject::is_heap) {
-        true => SmallBlocks::OneHeap,
-        false => SmallBlocks::BySite,
-    };
-    let mut attribution = Attribution::read_with(trace, small_blocks)?;
-    let shared = SharedMemory::read(trace)?;
-    let page_bytes = attribution.page_bytes();
-    let mut known: Vec<Option<usize>> = Vec::new();
-    let mut seen: HashMap<(u32, u64), Block> = HashMap::new();
-    let mut moments = Vec::new();
-    for event in trace.events()? {
-        let event = event?;
-        let located = attribution.locate(&event);
-        while known.len() <= located.object {
-            let identity = attribution.identity(known.len());
-            known.push(wanted.get(identity).copied());
-        }
-        let of = known[located.object].zip(located.page);
-        let place = of.and_then(|(object, page)| layouts.place(object, &event, page));
-        let before = place.map_or(0, |(before, _)| before);
-        let of_object = known[located.object].map(|object| {
-            let page = located.page.unwrap_or(0);
-            (object, page + before / page_bytes)
-        });
-        moments.push(Moment::of(&event, of_object));
-        let Some((object, page)) = of else {
-            continue;
-        };
-        let address = event.address / page_bytes * page_bytes;
-        let Some(start) = address.checked_sub(page * page_bytes) else {
-            continue;
-        };
-        let home = shared.home(event.space, event.address);
-        let block = seen.entry((home, start)).or_insert_with(|| Block {
-            space: home,
-            start,
-            object,
-            bytes: match objects[object].is_one_block {
-                true => objects[object].bytes,
-                false => place.map_or(0, |(_, bytes)| bytes),
-            },
-            before,
-        });
-        block.bytes = block.bytes.max((page + 1) * page_bytes);
     }
-    let mut blocks: Vec<Block> = seen.into_values().collect();
-    blocks.sort_unstable_by_key(|block| (block.space, block.start));
-    let mut before: HashMap<(u32, usize), u64> = HashMap::new();
-    for block in &mut blocks {
-        // One that is made again elsewhere is the same one, and of those with a layout it is known.
-        if objects[block.object].has_parts() {
-            continue;
-        }
-        let sum = before.entry((block.space, block.object)).or_default();
-        block.before = *sum;
-        *sum = sum.saturating_add(block.bytes);
-    }
-    // Recordings hold them nearly in order.
-    moments.sort_by_key(Moment::time_ns);
-    Ok((blocks, moments))
+}
+
+/// Whether nearly all of these are one thread's.
+fn is_of_one(waits: &HashMap<u32, u64>) -> bool {
+    let most = waits.values().max().copied().unwrap_or(0);
+    most as f64 >= OF_ONE_THREAD * waits.values().sum::<u64>() as f64
 }
 
 /// Of each object, how many rounds of sweeps raised no faults, at most.
@@ -423,5 +477,19 @@ mod tests {
             Treatment::Streamed,
             "of another block"
         );
+        let together = Action::Lock {
+            keep_bytes: None,
+            keep_more: false,
+            ranges: vec![4096..8192, 16384..20480],
+            together: true,
+        };
+        let kept = [0, 4096, 8192, 12288].map(|before| treatment(&together, 4096, before));
+        let expected = [
+            Treatment::Locked,
+            Treatment::Free,
+            Treatment::Free,
+            Treatment::Locked,
+        ];
+        assert_eq!(kept, expected);
     }
 }

@@ -8,8 +8,6 @@ use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use pagewise_predict::Model;
-
 use crate::choose::Choice;
 use crate::choose::is_room_to_keep;
 use crate::choose::left_beside_passes;
@@ -84,30 +82,25 @@ pub(crate) struct Uses {
 }
 
 impl Uses {
-    /// `place`: of a page by its address space and address, where a rule may be about it.
-    pub(crate) fn read(
-        model: &Model,
-        memory_bytes: u64,
-        run: &RunFacts,
+    /// Of pages that stand for so many bytes each: where each lies, if a rule may be about it, and how often it is used.
+    pub(crate) fn new(
+        pages: impl Iterator<Item = (Option<Place>, u64)>,
+        page_bytes: f64,
         objects: &[ObjectFacts],
-        place: impl Fn(u32, u64) -> Option<Place>,
     ) -> Self {
         let mut of_objects: HashMap<Option<usize>, Vec<(u64, u64)>> = HashMap::new();
-        for page in model.uses(memory_bytes) {
-            let place = place(page.space, page.address);
+        for (place, uses) in pages {
             let offset = place.map_or(0, |place| place.offset);
             let pages = of_objects.entry(place.map(|place| place.object));
-            pages.or_default().push((offset, page.uses));
+            pages.or_default().push((offset, uses));
         }
-        let cells = of_objects
-            .into_iter()
-            .flat_map(|(object, pages)| match object {
-                None => vec![whole(None, 0, &pages)],
-                Some(at) => cells(at, &objects[at], &pages),
-            });
+        let cells = of_objects.into_iter().flat_map(|(of, pages)| match of {
+            None => vec![whole(None, 0, &pages)],
+            Some(at) => cells(at, &objects[at], &pages),
+        });
         let mut uses = Self {
             cells: cells.collect(),
-            page_bytes: model.pages_each() * run.page_bytes as f64,
+            page_bytes,
         };
         uses.sort();
         uses

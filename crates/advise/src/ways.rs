@@ -19,7 +19,7 @@ use crate::subjects::Subject;
 
 /// The most that swap-ins may be with a plan, as a share of those without: less of a gain may be an error of the simulation.
 const WORTH_IT: f64 = 0.9;
-/// The same of locks of hot parts alone, where swap is memory: by eleven such plans 1.0 to 2.0 times as many swap-ins were saved as by the
+/// The same of locks of hot parts alone, where swap is memory: by fourteen such plans 0.9 to 2.0 times as many swap-ins were saved as by the
 /// simulation, and each of the others took less time.
 const WORTH_IT_OF_HOT: f64 = 0.94;
 /// The part of what is swapped by the best of the others, at most, of a way that nothing but the simulation speaks for.
@@ -29,7 +29,7 @@ const LIKELY_IN_PAUSES: f64 = 1.0 / 3.0;
 /// Of the stall that locks save by simulation, what they save at least, likely and at most. Of eleven programs it was 0.4 to 1.5 (docs/results-apply.md).
 const OF_SIMULATED: [f64; 3] = [0.4, 1.0, 1.5];
 /// The same of hot parts where swap is memory.
-const OF_SIMULATED_HOT: [f64; 3] = [1.0, 1.5, 3.0];
+const OF_SIMULATED_HOT: [f64; 3] = [0.7, 1.4, 3.0];
 /// What is kept is tried so often in half that by simulation does harm.
 const HALVES: usize = 2;
 

@@ -37,10 +37,10 @@ pub(crate) struct Saves {
 /// then. At most all waiting for the hot part goes.
 const LIKELY_OF_HOT: f64 = 0.8;
 const LEAST_OF_HOT: f64 = 0.3;
-/// Where swap is memory it is more, as reclaim no longer comes by what is hot only to find it in use, which is a part of each fault: 1.1 to 2.0
-/// times as much with eleven programs (docs/results-apply.md).
-const LIKELY_OF_HOT_IN_MEMORY: f64 = 1.5;
-const LEAST_OF_HOT_IN_MEMORY: f64 = 1.0;
+/// Where swap is memory it is more, as reclaim no longer comes by what is hot only to find it in use, which is a part of each fault: 0.8 to 2.0
+/// times as much with fourteen programs (docs/results-apply.md).
+const LIKELY_OF_HOT_IN_MEMORY: f64 = 1.4;
+const LEAST_OF_HOT_IN_MEMORY: f64 = 0.7;
 const MOST_OF_HOT_IN_MEMORY: f64 = 2.0;
 
 impl Choice {

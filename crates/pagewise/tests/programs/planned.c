@@ -744,6 +744,9 @@ static void in_order(void) {
     blocks[1] = (char *)map(MIB);
     printf("another %zu\n", locked_kib());
     blocks[4] = mremap(blocks[4], MIB, 8 * MIB, MREMAP_MAYMOVE);
+    // What may move again at once is locked later.
+    for (int wait = 0; wait < 200 && locked_kib() == 0; wait++)
+        usleep(10000);
     printf("moved %zu\n", locked_kib());
     munmap(blocks[4], 8 * MIB);
     printf("gone %zu\n", locked_kib());

@@ -27,9 +27,17 @@ fn look(cleared: u64, at: u64, accessed: bool) -> Look {
 
 /// When each of the pages was accessed, which are always in memory; others pass through it, each for `stay` ns.
 fn accesses(looks: &[Look], stay: Option<u64>) -> Vec<Vec<u64>> {
+    accesses_beside(looks, stay, Vec::new())
+}
+
+/// The same, and so it went with one more page.
+fn accesses_beside(looks: &[Look], stay: Option<u64>, other: Vec<(u64, What)>) -> Vec<Vec<u64>> {
     let mut known: Known = (0..u64::from(PAGES))
         .map(|page| (page, vec![(0, What::Touched)]))
         .collect();
+    if !other.is_empty() {
+        known.insert(5000, other);
+    }
     if let Some(stay) = stay {
         let passing = (0..END - stay).step_by(1000);
         known.extend((10_000..).zip(passing.map(|at| {
@@ -67,6 +75,22 @@ fn last_before(end: u64, accesses: &[Vec<u64>]) -> u64 {
     let mut lasts: Vec<u64> = accesses.iter().filter_map(last).collect();
     lasts.sort_unstable();
     lasts[lasts.len() / 2]
+}
+
+#[test]
+fn looks_from_before_anything_came_back_say_nothing() {
+    let looks = [look(2 * MS, 3 * MS, true)];
+    let count = |fault| {
+        let other = vec![
+            (0, What::Touched),
+            (10, What::Evicted),
+            (fault, What::Faulted),
+        ];
+        let accesses = accesses_beside(&looks, None, other);
+        accesses.iter().map(Vec::len).sum::<usize>()
+    };
+    assert!(count(MS) > PAGES as usize, "{}", count(MS));
+    assert_eq!(count(5 * MS), 0);
 }
 
 #[test]
