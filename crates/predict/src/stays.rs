@@ -42,6 +42,10 @@ const ABOUT: u64 = 16;
 const MUCH_SOONER: f64 = 0.05;
 /// How often a page is taken to be accessed that was not while it was looked, in as much time.
 const UNSEEN: f64 = 0.1;
+/// What stays for so many times as long as pages do that are not accessed is hot, if nothing else is known of it.
+const LONG: u64 = 4;
+/// While memory is filled, one page in so many may come back.
+const BY_CHANCE: usize = 64;
 /// Every so manieth page is looked at to tell how many there will be.
 const SAMPLE: u32 = 16;
 
@@ -88,8 +92,8 @@ pub(crate) struct Stays<'a> {
     first_faults: Vec<Option<u64>>,
     /// When bits were last cleared.
     cleared: u64,
-    /// When the first page came back.
-    first_fault: u64,
+    /// Since when pages come back: before, memory was filled.
+    is_filled: u64,
     random: Random,
     /// The least time between two accesses of a page.
     tick: u64,
@@ -133,7 +137,6 @@ pub(crate) fn add(
         burst: None,
         used: None,
     };
-    let first_faults = first_faults(history);
     let mut stays = Stays {
         ages,
         rates,
@@ -141,8 +144,8 @@ pub(crate) fn add(
         unnoticed,
         stays: vec![nowhere; history.keys.len()],
         is_sampled: is_sampled.collect(),
-        first_fault: first_faults.iter().flatten().min().copied().unwrap_or(0),
-        first_faults,
+        is_filled: is_filled(history),
+        first_faults: first_faults(history),
         cleared: 0,
         random: Random::new(seed),
         tick: tick(history, rates, hot, one_in),
@@ -184,6 +187,14 @@ pub(crate) fn add(
     Ok(())
 }
 
+/// When as many pages had come back as are not by chance.
+fn is_filled(history: &History) -> u64 {
+    let faults = history.moments.iter();
+    let mut faults = faults.filter(|moment| moment.what == What::Faulted);
+    let some = faults.nth(history.keys.len() / BY_CHANCE);
+    some.map_or(0, |fault| fault.at)
+}
+
 fn first_faults(history: &History) -> Vec<Option<u64>> {
     let mut first = vec![None; history.keys.len()];
     let faults = history.moments.iter().rev();
@@ -195,11 +206,8 @@ fn first_faults(history: &History) -> Vec<Option<u64>> {
 
 impl Stays<'_> {
     fn look(&mut self, look: &Look) {
-        // How memory is used while it is filled says nothing of how it is used then.
-        if look.cleared < self.first_fault {
-            self.cleared = look.at;
-            return;
-        }
+        // What is not used while memory is filled may be used then.
+        let is_early = look.cleared < self.is_filled;
         // When the bits of each were cleared is known about only, and what came just then is accessed.
         let before = look
             .cleared
@@ -212,7 +220,8 @@ impl Stays<'_> {
         for &(page, first) in &look.pages {
             let stay = self.stays[page as usize];
             let is_known = !stay.here || stay.told >= look.at || self.rates.rounds(page).is_some();
-            if is_known || !self.is_sampled[page as usize] {
+            let is_vain = is_early && first.is_none();
+            if is_known || is_vain || !self.is_sampled[page as usize] {
                 continue;
             }
             let is_whole = stay.since < before;
@@ -355,7 +364,11 @@ impl Stays<'_> {
                 true => 1.0,
                 false => self.random.exponential(),
             };
-            let gap = (wait / rate).min(longest as f64 * 2.0).max(finest as f64);
+            let most = match rate == 0.0 && until - stay.since >= longest.saturating_mul(LONG) {
+                true => longest as f64 / 2.0,
+                false => longest as f64 * 2.0,
+            };
+            let gap = (wait / rate).min(most).max(finest as f64);
             let next = at.saturating_add(gap as u64);
             if next >= holds.min(until) {
                 // Memoryless: from the end of the window on it is another rate.

@@ -78,14 +78,15 @@ fn last_before(end: u64, accesses: &[Vec<u64>]) -> u64 {
 }
 
 #[test]
-fn looks_from_before_anything_came_back_say_nothing() {
-    let looks = [look(2 * MS, 3 * MS, true)];
+fn what_was_not_used_while_memory_was_filled_may_be_used_then() {
+    let looks = [look(2 * MS, 3 * MS, false)];
     let count = |fault| {
-        let other = vec![
-            (0, What::Touched),
-            (10, What::Evicted),
-            (fault, What::Faulted),
-        ];
+        let comes_back = (0..8).flat_map(|time| {
+            let at = fault + 10 * time;
+            [(at, What::Evicted), (at + 5, What::Faulted)]
+        });
+        let other = std::iter::once((0, What::Touched)).chain(comes_back);
+        let other = other.collect();
         let accesses = accesses_beside(&looks, None, other);
         accesses.iter().map(Vec::len).sum::<usize>()
     };
