@@ -122,6 +122,11 @@ impl Heat {
         })
     }
 
+    fn cell_at(&mut self, offset: u64) -> Option<&mut Cell> {
+        self.cells
+            .get_mut((offset / self.cell_bytes.max(1)) as usize)
+    }
+
     fn sum(&self, cells: &[usize]) -> Cell {
         let mut sum = Cell::default();
         cells.iter().for_each(|&at| sum.add(&self.cells[at]));
@@ -153,7 +158,8 @@ pub(crate) struct Wanted<'findings> {
     pub(crate) subject: usize,
     pub(crate) identities: Vec<&'findings Identity>,
     pub(crate) bytes: u64,
-    pub(crate) block_bytes: u64,
+    /// How large its blocks are, if there are several that are told apart.
+    pub(crate) block_bytes: Option<u64>,
     pub(crate) swap_ins: u64,
 }
 
@@ -172,6 +178,10 @@ pub(crate) fn read(
         .iter()
         .map(|one| Watch::new((one.bytes, one.block_bytes), one.swap_ins, page_bytes))
         .collect();
+    let by_identity: HashMap<&Identity, usize> = (0..)
+        .zip(wanted)
+        .flat_map(|(at, one)| one.identities.iter().map(move |&identity| (identity, at)))
+        .collect();
     let mut known: Vec<Option<usize>> = Vec::new();
     let mut last_ns = 0;
     for event in trace.events()? {
@@ -180,16 +190,16 @@ pub(crate) fn read(
         last_ns = event.time_ns;
         while known.len() <= located.object {
             let identity = attribution.identity(known.len());
-            known.push(
-                wanted
-                    .iter()
-                    .position(|one| one.identities.contains(&identity)),
-            );
+            known.push(by_identity.get(identity).copied());
         }
         if let (Some(at), Some(page)) = (known[located.object], located.page) {
-            let place = layouts.place(wanted[at].subject, &event, page);
-            let before = place.map_or(0, |(before, _)| before);
-            watches[at].add(&event, page + before / page_bytes);
+            let place = match wanted[at].block_bytes {
+                Some(_) => layouts.place(wanted[at].subject, &event, page),
+                None => Some((0, 0)),
+            };
+            if let Some((before, _)) = place {
+                watches[at].add(&event, before + page * page_bytes);
+            }
         }
     }
     Ok(watches
@@ -201,43 +211,43 @@ pub(crate) fn read(
 /// One object while events go by.
 struct Watch {
     heat: Heat,
-    cell_pages: u64,
-    /// When each page that is out went out.
+    /// When each page that is out went out, by its offset.
     out: HashMap<u64, u64>,
     /// The first swap-in: what went out before, while it was filled, was not wanted yet.
     began_ns: Option<u64>,
 }
 
 impl Watch {
-    fn new((bytes, block_bytes): (u64, u64), swap_ins: u64, page_bytes: u64) -> Self {
-        let pages = bytes.div_ceil(page_bytes).max(1);
+    fn new((bytes, block_bytes): (u64, Option<u64>), swap_ins: u64, page_bytes: u64) -> Self {
         let cells = (swap_ins / SWAP_INS_OF_CELL).clamp(1, MOST_CELLS);
-        let cell_bytes = aligned_to_blocks(pages.div_ceil(cells) * page_bytes, block_bytes);
-        let cell_pages = cell_bytes.div_ceil(page_bytes);
+        let cell_bytes = bytes.div_ceil(cells).next_multiple_of(page_bytes);
+        let cell_bytes = match block_bytes {
+            Some(block_bytes) => aligned_to_blocks(cell_bytes, block_bytes),
+            None => cell_bytes,
+        };
         Self {
             heat: Heat {
-                cells: vec![Cell::default(); pages.div_ceil(cell_pages) as usize],
-                cell_bytes: cell_pages * page_bytes,
+                cells: vec![Cell::default(); bytes.div_ceil(cell_bytes).max(1) as usize],
+                cell_bytes,
             },
-            cell_pages,
             out: HashMap::new(),
             began_ns: None,
         }
     }
 
-    fn add(&mut self, event: &Event, page: u64) {
-        let Some(cell) = self.heat.cells.get_mut((page / self.cell_pages) as usize) else {
+    fn add(&mut self, event: &Event, offset: u64) {
+        let Some(cell) = self.heat.cell_at(offset) else {
             return;
         };
         match event.kind {
             EventKind::Eviction => {
-                self.out.insert(page, event.time_ns);
+                self.out.insert(offset, event.time_ns);
             }
             EventKind::SwapIn | EventKind::SwapCacheHit => {
                 let began_ns = *self.began_ns.get_or_insert(event.time_ns);
                 cell.swap_ins += 1;
                 cell.stall_ns += event.latency_ns.unwrap_or(0);
-                if let Some(since) = self.out.remove(&page) {
+                if let Some(since) = self.out.remove(&offset) {
                     cell.out_ns += event.time_ns.saturating_sub(since.max(began_ns)) as f64;
                 }
             }
@@ -247,8 +257,8 @@ impl Watch {
 
     fn finish(mut self, end_ns: u64) -> Heat {
         let began_ns = self.began_ns.unwrap_or(end_ns);
-        for (page, since) in self.out {
-            if let Some(cell) = self.heat.cells.get_mut((page / self.cell_pages) as usize) {
+        for (offset, since) in self.out {
+            if let Some(cell) = self.heat.cell_at(offset) {
                 cell.out_ns += end_ns.saturating_sub(since.max(began_ns)) as f64;
             }
         }
@@ -329,7 +339,7 @@ mod tests {
 
     #[test]
     fn what_went_out_while_it_was_filled_was_not_wanted_yet() {
-        let mut watch = Watch::new((2 * 4096, 2 * 4096), 128, 4096);
+        let mut watch = Watch::new((2 * 4096, None), 128, 4096);
         let event = |kind, time_ns| Event {
             kind,
             time_ns,
@@ -340,10 +350,10 @@ mod tests {
             stack: None,
         };
         watch.add(&event(EventKind::Eviction, 10), 0);
-        watch.add(&event(EventKind::Eviction, 20), 1);
-        watch.add(&event(EventKind::SwapIn, 100), 1);
+        watch.add(&event(EventKind::Eviction, 20), 4096);
+        watch.add(&event(EventKind::SwapIn, 100), 4096);
         watch.add(&event(EventKind::SwapIn, 130), 0);
-        watch.add(&event(EventKind::Eviction, 140), 1);
+        watch.add(&event(EventKind::Eviction, 140), 4096);
         let heat = watch.finish(200);
         let out: Vec<f64> = heat.cells.iter().map(|cell| cell.out_ns).collect();
         assert_eq!(out, [30.0, 60.0]);

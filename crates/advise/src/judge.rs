@@ -321,6 +321,9 @@ impl Found {
             let Some((object, page)) = of else {
                 continue;
             };
+            if objects[object].is_laid_out && place.is_none() {
+                continue;
+            }
             if let Some(tid) = event.tid.filter(|_| event.latency_ns.is_some()) {
                 *of_threads[object].entry(tid).or_default() += 1;
             }

@@ -1,15 +1,22 @@
 //! Objects of several blocks whose parts are the same in another run: one thread makes the blocks one after the other, and all are there
 //! together. What is hot of such an object is known again by how much of it was made before, as in one block it is by its offset.
+//!
+//! The preloaded library counts what a rule's paths make, so that these have to make just that.
 
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::collections::HashSet;
 
+use pagewise_plan::Target;
 use pagewise_trace::Allocation;
 use pagewise_trace::AllocationKind;
 use pagewise_trace::Event;
 use pagewise_trace::Move;
+use pagewise_trace::Release;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
+use pagewise_trace::forked_from;
 
 use crate::facts::ObjectFacts;
 use crate::facts::SMALLEST_BLOCK;
@@ -35,8 +42,13 @@ pub(crate) struct Layouts {
     blocks: HashMap<(u32, u64), Block>,
     /// Whose they are.
     objects: HashSet<usize>,
+    /// What a forked child has is where its parent has it.
+    parents: HashMap<u32, u32>,
     page_bytes: u64,
 }
+
+/// A way in which memory ends: in a space, from and to, and when.
+type End = (u32, u64, u64, u64);
 
 impl Layouts {
     /// Of subjects with several blocks each; goes through the allocations only if there are such.
@@ -56,27 +68,43 @@ impl Layouts {
         if of_stack.is_empty() {
             return Ok(Self::default());
         }
-        let mut made: HashMap<usize, Vec<Allocation>> = HashMap::new();
+        let mut made: BTreeMap<usize, Vec<Allocation>> = BTreeMap::new();
+        let mut large: BTreeSet<u32> = BTreeSet::new();
         for allocation in trace.rows::<Allocation>()? {
             let allocation = allocation?;
-            let object = allocation.stack.and_then(|stack| of_stack.get(&stack));
-            if let Some(&object) = object {
+            let Some(stack) = allocation.stack else {
+                continue;
+            };
+            if allocation.bytes >= SMALLEST_BLOCK {
+                large.insert(stack);
+            }
+            if let Some(&object) = of_stack.get(&stack) {
                 made.entry(object).or_default().push(allocation);
             }
         }
-        let mut moved = HashSet::new();
-        for one in trace.rows::<Move>()? {
-            let one = one?;
-            moved.insert((one.space, one.old_address));
-        }
-        let is_moved = |one: &Allocation| moved.contains(&(one.space, one.address));
+        let ends = ends(trace)?;
+        let parents = forked_from(trace)?.into_iter();
         let mut layouts = Self {
             page_bytes,
+            parents: parents
+                .map(|(child, (parent, _))| (child, parent))
+                .collect(),
             ..Self::default()
         };
         for (object, mut made) in made {
             made.sort_by_key(|allocation| allocation.time_ns);
-            if is_one_after_the_other(&made, facts[object].bytes) && !made.iter().any(is_moved) {
+            let counts_just_these = |target: &Target| {
+                let counts = |stack: &u32| of_stack.get(stack) == Some(&object);
+                let mut stacks = large.iter();
+                stacks.all(|stack| targets.is_made_by(target, *stack) == counts(stack))
+            };
+            if is_one_after_the_other(&made, facts[object].bytes)
+                && are_together(&made, &ends)
+                && subjects[object]
+                    .target
+                    .as_ref()
+                    .is_ok_and(counts_just_these)
+            {
                 layouts.add(object, &made);
             }
         }
@@ -84,7 +112,7 @@ impl Layouts {
     }
 
     fn add(&mut self, object: usize, made: &[Allocation]) {
-        let mut before = 0;
+        let mut before = 0u64;
         for one in made {
             let first = one.address / self.page_bytes.max(1);
             let block = Block {
@@ -93,7 +121,7 @@ impl Layouts {
                 bytes: one.bytes,
             };
             self.blocks.insert((one.space, first), block);
-            before += one.bytes;
+            before = before.saturating_add(one.bytes);
         }
         self.objects.insert(object);
     }
@@ -107,10 +135,41 @@ impl Layouts {
     /// not known.
     pub(crate) fn place(&self, object: usize, event: &Event, page: u64) -> Option<(u64, u64)> {
         let first = (event.address / self.page_bytes.max(1)).checked_sub(page)?;
-        let block = self.blocks.get(&(event.space, first));
-        let block = block.filter(|block| block.object == object)?;
+        let spaces =
+            std::iter::successors(Some(event.space), |space| self.parents.get(space).copied());
+        let mut blocks = spaces.filter_map(|space| self.blocks.get(&(space, first)));
+        let block = blocks.find(|block| block.object == object)?;
         Some((block.before, block.bytes))
     }
+}
+
+/// Whatever was given back, moved or resized; all of a block from its first byte on.
+fn ends(trace: &Trace) -> Result<Vec<End>, TraceError> {
+    let mut ends = Vec::new();
+    for one in trace.rows::<Release>()? {
+        let one = one?;
+        let bytes = one.bytes.unwrap_or(1);
+        ends.push((one.space, one.address, bytes, one.time_ns));
+    }
+    for one in trace.rows::<Move>()? {
+        let one = one?;
+        // Whenever it is.
+        ends.push((one.space, one.old_address, one.old_bytes.max(1), 0));
+    }
+    Ok(ends)
+}
+
+/// Whether these were all there when the last was made, and stay where they are.
+fn are_together(made: &[Allocation], ends: &[End]) -> bool {
+    let last_ns = made.last().map_or(0, |one| one.time_ns);
+    let starts: BTreeSet<(u32, u64)> = made.iter().map(|one| (one.space, one.address)).collect();
+    let ends_one = |&(space, from, bytes, at_ns): &End| {
+        let range = (space, from)..(space, from.saturating_add(bytes));
+        at_ns <= last_ns && starts.range(range).next().is_some()
+    };
+    let first_ns = made.first().map_or(0, |one| one.time_ns);
+    let meanwhile = |end: &&End| end.3 == 0 || end.3 >= first_ns;
+    starts.len() == made.len() && !ends.iter().filter(meanwhile).any(ends_one)
 }
 
 /// Whether there are several blocks at once, each of which was made once, and the preloaded library looks at them all.
@@ -135,7 +194,8 @@ fn is_one_after_the_other(made: &[Allocation], bytes: u64) -> bool {
             && one.estimated_bytes.is_none()
             && one.bytes >= SMALLEST_BLOCK
     };
-    made.iter().all(is_alike) && made.iter().map(|one| one.bytes).sum::<u64>() == bytes
+    let sum = made.iter().map(|one| one.bytes);
+    made.iter().all(is_alike) && sum.fold(0, u64::saturating_add) == bytes
 }
 
 /// The size of cells of about so many bytes, of an object of blocks of so many: several blocks each, or the same part of one.
@@ -203,6 +263,48 @@ mod tests {
         );
         assert_eq!(place(made[2].address + 8192, 1), None, "another's page");
         assert_eq!(place(0, 1), None);
+    }
+
+    #[test]
+    fn a_forked_child_has_its_parents_blocks_where_they_are() {
+        let made = made(&[4, 1]);
+        let mut layouts = Layouts {
+            page_bytes: 4096,
+            parents: HashMap::from([(3, 2), (2, 1)]),
+            ..Layouts::default()
+        };
+        layouts.add(0, &made);
+        let place = |space| {
+            let event = Event {
+                kind: EventKind::SwapIn,
+                time_ns: 0,
+                space,
+                tid: None,
+                address: made[1].address,
+                latency_ns: None,
+                stack: None,
+            };
+            layouts.place(0, &event, 0)
+        };
+        assert_eq!([1, 3].map(place), [Some((4 * MIB, MIB)); 2]);
+        assert_eq!(place(9), None);
+    }
+
+    #[test]
+    fn what_is_given_back_or_moved_before_all_are_made_has_no_layout() {
+        let made = made(&[4, 1, 2]);
+        let at = |at: usize| made[at].address;
+        let with = |end: End| are_together(&made, &[end]);
+        assert!(are_together(&made, &[]));
+        assert!(!with((1, at(0), 1, 1)), "released");
+        assert!(!with((1, at(1) - MIB, 2 * MIB, 2)), "unmapped with others");
+        assert!(with((1, at(0), 1, 3)), "when all were made");
+        assert!(with((2, at(0), 1, 1)), "in another space");
+        assert!(with((1, at(0) + MIB, MIB, 1)), "a part of it");
+        assert!(!with((1, at(2), 2 * MIB, 0)), "moved");
+        let mut again = made.clone();
+        again[2].address = at(0);
+        assert!(!are_together(&again, &[]), "at the same place");
     }
 
     #[test]

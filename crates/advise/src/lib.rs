@@ -449,7 +449,7 @@ fn facts(
                 .map(|object| &object.identity)
                 .collect(),
             bytes: facts[at].bytes,
-            block_bytes: facts[at].block_bytes,
+            block_bytes: facts[at].is_laid_out.then_some(facts[at].block_bytes),
             swap_ins: facts[at].swap_ins,
         })
         .collect();

@@ -177,16 +177,20 @@ impl Uses {
         objects: &[ObjectFacts],
     ) -> (Taken<'_>, Option<(&Cell, u64)>) {
         let mut taken = Taken::new();
+        // What stands for all is about as many.
+        let bytes_of = |cell: &&Cell| {
+            let whole = cell.range.end - cell.range.start;
+            self.bytes(cell.pages).min(whole)
+        };
         for cell in self.cells.iter().filter(|cell| cell.uses > 0) {
             let Some(at) = cell.object else {
                 left = left.saturating_sub(self.bytes(cell.pages));
                 continue;
             };
-            // What stands for all is about as many.
-            let bytes = self
-                .bytes(cell.pages)
-                .min(cell.range.end - cell.range.start);
-            let most = left.min(lockable).min(objects[at].lockable_bytes());
+            let bytes = bytes_of(&cell);
+            let own: u64 = taken.get(&at).into_iter().flatten().map(bytes_of).sum();
+            let lockable_of_it = objects[at].lockable_bytes().saturating_sub(own);
+            let most = left.min(lockable).min(lockable_of_it);
             if bytes > most {
                 return (taken, Some((cell, most)));
             }

@@ -207,6 +207,12 @@ impl Targets {
         }
     }
 
+    /// Whether what this call path allocates is what the target's paths make.
+    pub(crate) fn is_made_by(&self, target: &Target, stack: u32) -> bool {
+        let path = self.path(stack, &BTreeSet::new());
+        path.is_ok_and(|path| target.paths().any(|of_target| path.starts_with(of_target)))
+    }
+
     /// The call paths by which an allocation's blocks are made.
     pub(crate) fn stacks_of(&self, identity: &Identity) -> Vec<u32> {
         if let Some(stack) = identity.stack {

@@ -179,7 +179,13 @@ impl Rates {
         (seen.away >= self.window as f64 * LEAST_AWAY).then(|| seen.faults / seen.away)
     }
 
-    /// Accesses to `page` at own time `at`, for each ns; and until when that holds.
+    /// Whether anything tells how often pages around `page` are accessed.
+    pub(crate) fn is_known(&self, page: u32) -> bool {
+        let whole = &self.whole[self.regions[page as usize] as usize];
+        whole.looked >= ENOUGH_LOOKED || whole.away >= self.window as f64 * LEAST_AWAY
+    }
+
+    /// Accesses to `page` at own time `at`, for each ns, 0 if nothing tells; and until when that holds.
     pub(crate) fn rate(&self, page: u32, at: u64) -> (f64, u64) {
         let window = self.window_of(at);
         let region = self.regions[page as usize] as usize;

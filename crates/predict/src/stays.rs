@@ -364,7 +364,8 @@ impl Stays<'_> {
                 true => 1.0,
                 false => self.random.exponential(),
             };
-            let most = match rate == 0.0 && until - stay.since >= longest.saturating_mul(LONG) {
+            let is_long = until - stay.since >= longest.saturating_mul(LONG);
+            let most = match rate == 0.0 && is_long && !self.rates.is_known(page) {
                 true => longest as f64 / 2.0,
                 false => longest as f64 * 2.0,
             };

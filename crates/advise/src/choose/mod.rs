@@ -459,7 +459,10 @@ fn lock_hot_parts(
     for at in by_density(objects, unordered) {
         let may_be = choices[at].is_none() && objects[at].may_have_hot_part();
         let heat = objects[at].heat.as_ref().filter(|_| may_be);
-        if let Some(hot) = heat.and_then(|heat| heat.hot_part(budget.left_for(at, objects))) {
+        let most = budget
+            .left_for(at, objects)
+            .min(objects[at].lockable_bytes());
+        if let Some(hot) = heat.and_then(|heat| heat.hot_part(most)) {
             budget.take(at, hot.bytes);
             choices[at] = Some(lock_hot(at, &objects[at], hot, budget.swap_is_memory));
         }

@@ -49,9 +49,9 @@ static PLACES: [Place; MOST_MODULES] = [const {
 static UNSEEN: AtomicBool = AtomicBool::new(false);
 /// How often libraries were loaded when the places were found.
 static LIBRARIES: AtomicU64 = AtomicU64::new(0);
-/// Time taken by walks, and when the first began, ns.
 /// The same, of those whose places are told.
 static PLACED: AtomicU64 = AtomicU64::new(0);
+/// Time taken by walks, and when the first began, ns.
 static WALKED_NS: AtomicU64 = AtomicU64::new(0);
 static BEGAN_NS: AtomicU64 = AtomicU64::new(0);
 

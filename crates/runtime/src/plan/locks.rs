@@ -124,6 +124,9 @@ pub(super) fn lock(plan: &Plan, rule: &PlanRule, object: &mut Object) {
             .unwrap_or(0)
             .min(pages.end);
         let wanted = end.saturating_sub(start).min(left / PAGE * PAGE);
+        if wanted == 0 {
+            continue;
+        }
         let locked = lock_range(plan, object, start, wanted, wanted);
         object.locked += locked as u64;
         KEPT[object.rule].fetch_add(locked as u64, Ordering::Relaxed);
