@@ -57,7 +57,18 @@ pub(crate) struct History {
 
 pub(crate) type Known = HashMap<u64, Vec<(u64, What)>, RandomState>;
 
+/// While memory is filled, one page in so many may come back.
+const BY_CHANCE: usize = 64;
+
 impl History {
+    /// Since when, in own time, pages come back in numbers: before, memory was filled, and who looks then does not see how it is used later.
+    pub(crate) fn filled(&self) -> u64 {
+        let faults = self.moments.iter();
+        let mut faults = faults.filter(|moment| moment.what == What::Faulted);
+        let some = faults.nth(self.keys.len() / BY_CHANCE);
+        some.map_or(0, |fault| fault.at)
+    }
+
     pub(crate) fn read(trace: &Trace) -> Result<History, TraceError> {
         let shift = page_shift(trace);
         let shared = SharedMemory::read(trace)?;

@@ -121,6 +121,7 @@ impl Rates {
         history: &History,
         steps: &[Step],
     ) -> Result<(), TraceError> {
+        let filled = history.filled();
         let mut last = vec![0; history.keys.len()];
         let mut steps = steps.iter().peekable();
         for look in looks {
@@ -131,6 +132,9 @@ impl Rates {
                 .own(look.time_ns.saturating_sub(look.interval_ns));
             while let Some(step) = steps.next_if(|step| step.at <= at) {
                 last[step.page as usize] = step.at + 1;
+            }
+            if since < filled {
+                continue;
             }
             let first = history.key_at(look.space, look.address);
             let first = history.keys.partition_point(|&key| key < first);
@@ -179,13 +183,7 @@ impl Rates {
         (seen.away >= self.window as f64 * LEAST_AWAY).then(|| seen.faults / seen.away)
     }
 
-    /// Whether anything tells how often pages around `page` are accessed.
-    pub(crate) fn is_known(&self, page: u32) -> bool {
-        let whole = &self.whole[self.regions[page as usize] as usize];
-        whole.looked >= ENOUGH_LOOKED || whole.away >= self.window as f64 * LEAST_AWAY
-    }
-
-    /// Accesses to `page` at own time `at`, for each ns, 0 if nothing tells; and until when that holds.
+    /// Accesses to `page` at own time `at`, for each ns, 0 if no access was seen; and until when that holds.
     pub(crate) fn rate(&self, page: u32, at: u64) -> (f64, u64) {
         let window = self.window_of(at);
         let region = self.regions[page as usize] as usize;

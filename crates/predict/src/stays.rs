@@ -42,10 +42,9 @@ const ABOUT: u64 = 16;
 const MUCH_SOONER: f64 = 0.05;
 /// How often a page is taken to be accessed that was not while it was looked, in as much time.
 const UNSEEN: f64 = 0.1;
-/// What stays for so many times as long as pages do that are not accessed is hot, if nothing else is known of it.
+/// What stays for so many times as long as pages do that are not accessed is used, though no access was seen: or the kernel keeps it as if it were, in
+/// its active list, which for who needs memory is the same. Looks see a small part of the time.
 const LONG: u64 = 4;
-/// While memory is filled, one page in so many may come back.
-const BY_CHANCE: usize = 64;
 /// Every so manieth page is looked at to tell how many there will be.
 const SAMPLE: u32 = 16;
 
@@ -93,7 +92,7 @@ pub(crate) struct Stays<'a> {
     /// When bits were last cleared.
     cleared: u64,
     /// Since when pages come back: before, memory was filled.
-    is_filled: u64,
+    filled: u64,
     random: Random,
     /// The least time between two accesses of a page.
     tick: u64,
@@ -144,7 +143,7 @@ pub(crate) fn add(
         unnoticed,
         stays: vec![nowhere; history.keys.len()],
         is_sampled: is_sampled.collect(),
-        is_filled: is_filled(history),
+        filled: history.filled(),
         first_faults: first_faults(history),
         cleared: 0,
         random: Random::new(seed),
@@ -187,14 +186,6 @@ pub(crate) fn add(
     Ok(())
 }
 
-/// When as many pages had come back as are not by chance.
-fn is_filled(history: &History) -> u64 {
-    let faults = history.moments.iter();
-    let mut faults = faults.filter(|moment| moment.what == What::Faulted);
-    let some = faults.nth(history.keys.len() / BY_CHANCE);
-    some.map_or(0, |fault| fault.at)
-}
-
 fn first_faults(history: &History) -> Vec<Option<u64>> {
     let mut first = vec![None; history.keys.len()];
     let faults = history.moments.iter().rev();
@@ -207,7 +198,7 @@ fn first_faults(history: &History) -> Vec<Option<u64>> {
 impl Stays<'_> {
     fn look(&mut self, look: &Look) {
         // What is not used while memory is filled may be used then.
-        let is_early = look.cleared < self.is_filled;
+        let is_early = look.cleared < self.filled;
         // When the bits of each were cleared is known about only, and what came just then is accessed.
         let before = look
             .cleared
@@ -365,7 +356,7 @@ impl Stays<'_> {
                 false => self.random.exponential(),
             };
             let is_long = until - stay.since >= longest.saturating_mul(LONG);
-            let most = match rate == 0.0 && is_long && !self.rates.is_known(page) {
+            let most = match rate == 0.0 && is_long {
                 true => longest as f64 / 2.0,
                 false => longest as f64 * 2.0,
             };
