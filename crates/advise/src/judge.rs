@@ -9,6 +9,7 @@
 //! too little memory for what is swept.
 
 use std::collections::HashMap;
+use std::collections::HashSet;
 
 use pagewise_analyze::Attribution;
 use pagewise_analyze::Identity;
@@ -33,9 +34,6 @@ use crate::subjects::Subject;
 use crate::unseen;
 use crate::unseen::Moment;
 use crate::unseen::Swept;
-
-/// What one thread has waited for so large a part of is its own.
-const OF_ONE_THREAD: f64 = 0.95;
 
 /// A block of memory that belongs to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +64,7 @@ pub(crate) struct Judge<'a> {
     heaps: Vec<Block>,
     /// Of each object, rounds that raised no faults as all of it was in memory, at most.
     unseen_rounds: Vec<f64>,
-    /// Of each object, whether nearly all that came back of it was for one thread.
+    /// Of each object, whether all that came back of it was for one thread.
     is_of_one_thread: Vec<bool>,
     /// How often pages are used.
     uses: Vec<PageUses>,
@@ -126,10 +124,10 @@ impl<'a> Judge<'a> {
         Uses::new(pages, page_bytes, self.objects)
     }
 
-    /// Whether it is seen how often its pages are used. Of threads that sweep it is not: who finds its part in memory is done with several rounds within a
-    /// time slice, while others wait, and nobody knows with how many.
+    /// Whether it is seen how often its pages are used. Of several threads it is not: who finds its part in memory may go through it several times within a
+    /// time slice, while others wait.
     fn sees_uses(&self, object: usize) -> bool {
-        !self.objects[object].is_swept() || self.is_of_one_thread[object]
+        self.is_of_one_thread[object]
     }
 
     /// What may be missed in pauses of which nothing is known, besides, as a share of the swap-ins without a plan.
@@ -180,8 +178,12 @@ impl<'a> Judge<'a> {
         (rounds * pages as f64).max(self.uses_of_streamed(choice))
     }
 
-    /// How often pages that are dropped behind a sweep are used after the first time: also such as the kernel keeps.
+    /// How often pages that are dropped behind a sweep are used after the first time, also such as the kernel keeps: of blocks some of which are gone
+    /// through more often than others. Of others it goes by their rounds, as accesses that are made up at random are too many for a sweep.
     fn uses_of_streamed(&self, choice: &Choice) -> f64 {
+        if !self.objects[choice.object].is_laid_out {
+            return 0.0;
+        }
         let uses = self.uses.iter().filter_map(|page| {
             let block = self.block(page.space, page.address)?;
             let offset = page.address - block.start;
@@ -301,7 +303,7 @@ impl Found {
         let page_bytes = attribution.page_bytes();
         let mut known: Vec<Option<usize>> = Vec::new();
         let mut seen: HashMap<(u32, u64), Block> = HashMap::new();
-        let mut of_threads: Vec<HashMap<u32, u64>> = vec![HashMap::new(); objects.len()];
+        let mut threads: Vec<HashSet<u32>> = vec![HashSet::new(); objects.len()];
         let mut moments = Vec::new();
         for event in trace.events()? {
             let event = event?;
@@ -325,7 +327,7 @@ impl Found {
                 continue;
             }
             if let Some(tid) = event.tid.filter(|_| event.latency_ns.is_some()) {
-                *of_threads[object].entry(tid).or_default() += 1;
+                threads[object].insert(tid);
             }
             let address = event.address / page_bytes * page_bytes;
             let Some(start) = address.checked_sub(page * page_bytes) else {
@@ -361,15 +363,9 @@ impl Found {
         Ok(Self {
             blocks,
             moments,
-            is_of_one_thread: of_threads.iter().map(is_of_one).collect(),
+            is_of_one_thread: threads.iter().map(|threads| threads.len() <= 1).collect(),
         })
     }
-}
-
-/// Whether nearly all of these are one thread's.
-fn is_of_one(waits: &HashMap<u32, u64>) -> bool {
-    let most = waits.values().max().copied().unwrap_or(0);
-    most as f64 >= OF_ONE_THREAD * waits.values().sum::<u64>() as f64
 }
 
 /// Of each object, how many rounds of sweeps raised no faults, at most.

@@ -21,7 +21,7 @@ use crate::subjects::Subject;
 const WORTH_IT: f64 = 0.9;
 /// The same of locks of hot parts alone, where swap is memory: by fourteen such plans 0.9 to 2.0 times as many swap-ins were saved as by the
 /// simulation, and each of the others took less time.
-const WORTH_IT_OF_HOT: f64 = 0.94;
+const WORTH_IT_OF_HOT: f64 = 0.97;
 /// The part of what is swapped by the best of the others, at most, of a way that nothing but the simulation speaks for.
 const CLEARLY_BETTER: f64 = 0.9;
 /// Of what may at most be missed in pauses of which nothing is known, what counts in the judgement of such a way.

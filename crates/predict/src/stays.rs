@@ -42,9 +42,6 @@ const ABOUT: u64 = 16;
 const MUCH_SOONER: f64 = 0.05;
 /// How often a page is taken to be accessed that was not while it was looked, in as much time.
 const UNSEEN: f64 = 0.1;
-/// What stays for so many times as long as pages do that are not accessed is used, though no access was seen: or the kernel keeps it as if it were, in
-/// its active list, which for who needs memory is the same. Looks see a small part of the time.
-const LONG: u64 = 4;
 /// Every so manieth page is looked at to tell how many there will be.
 const SAMPLE: u32 = 16;
 
@@ -355,12 +352,7 @@ impl Stays<'_> {
                 true => 1.0,
                 false => self.random.exponential(),
             };
-            let is_long = until - stay.since >= longest.saturating_mul(LONG);
-            let most = match rate == 0.0 && is_long {
-                true => longest as f64 / 2.0,
-                false => longest as f64 * 2.0,
-            };
-            let gap = (wait / rate).min(most).max(finest as f64);
+            let gap = (wait / rate).min(longest as f64 * 2.0).max(finest as f64);
             let next = at.saturating_add(gap as u64);
             if next >= holds.min(until) {
                 // Memoryless: from the end of the window on it is another rate.
