@@ -222,6 +222,13 @@ impl<'a> Judge<'a> {
     }
 }
 
+/// Whether these, who waited for an object, are one thread: of several blocks the one that made them. Others that go through a block each may all find
+/// theirs in memory but for one.
+fn is_of_one(threads: &HashSet<u32>, maker: Option<u32>) -> bool {
+    let is_maker = |thread: &u32| maker.is_none_or(|maker| maker == *thread);
+    threads.len() <= 1 && threads.iter().all(is_maker)
+}
+
 /// What would be missed, in all rounds, by sweeps which found all of their object in memory, as locks take that now.
 fn displaced_bytes(
     choices: &[Choice],
@@ -363,7 +370,9 @@ impl Found {
         Ok(Self {
             blocks,
             moments,
-            is_of_one_thread: threads.iter().map(|threads| threads.len() <= 1).collect(),
+            is_of_one_thread: (0..objects.len())
+                .map(|object| is_of_one(&threads[object], layouts.maker(object)))
+                .collect(),
         })
     }
 }

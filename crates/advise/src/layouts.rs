@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::collections::HashMap;
-use std::collections::HashSet;
 
 use pagewise_plan::Target;
 use pagewise_trace::Allocation;
@@ -40,8 +39,8 @@ struct Block {
 pub(crate) struct Layouts {
     /// By address space and first page.
     blocks: HashMap<(u32, u64), Block>,
-    /// Whose they are.
-    objects: HashSet<usize>,
+    /// Whose they are, and the thread that made them.
+    makers: HashMap<usize, u32>,
     /// What a forked child has is where its parent has it.
     parents: HashMap<u32, u32>,
     page_bytes: u64,
@@ -123,12 +122,19 @@ impl Layouts {
             self.blocks.insert((one.space, first), block);
             before = before.saturating_add(one.bytes);
         }
-        self.objects.insert(object);
+        if let Some(first) = made.first() {
+            self.makers.insert(object, first.tid);
+        }
     }
 
     /// Whether the blocks of this object are among these.
     pub(crate) fn has(&self, object: usize) -> bool {
-        self.objects.contains(&object)
+        self.makers.contains_key(&object)
+    }
+
+    /// The thread that made the blocks of this object, if they are among these.
+    pub(crate) fn maker(&self, object: usize) -> Option<u32> {
+        self.makers.get(&object).copied()
     }
 
     /// How much of this object was made before the block that this event's page is the nth of, bytes, and how large that block is; `None`: it is
