@@ -413,14 +413,14 @@ fn expect_hot_part(kind: &str, in_pieces: bool) {
         panic!("{text}");
     };
     assert_eq!(*together, in_pieces, "{text}");
-    // The third eighth of 128 MiB, but for cells at its ends or that chance left out.
+    // The third eighth of 128 MiB, but for cells at its ends, or that chance left out or, of the 112 MiB beside it, took in.
     let within = |at: u64| at.clamp(32 << 20, 48 << 20);
     let right: u64 = ranges
         .iter()
         .map(|range| within(range.end) - within(range.start))
         .sum();
     let all: u64 = ranges.iter().map(|range| range.end - range.start).sum();
-    assert!(right > 12 << 20 && all < 24 << 20, "{text}");
+    assert!(right > 12 << 20 && all - right < 12 << 20, "{text}");
 }
 
 #[test]
