@@ -27,6 +27,14 @@ static uint64_t look_up(uint64_t *const *blocks, size_t words, size_t count, int
     return sum;
 }
 
+/* Blocks of so many words, each a call of its own. */
+static void allocate_all(uint64_t **blocks, size_t count, size_t words) {
+    for (size_t at = 0; at < count; at++) {
+        blocks[at] = allocate(words);
+        fill(blocks[at], words);
+    }
+}
+
 static int is_first_quarter(size_t at) {
     return at < ARENAS / 4;
 }
@@ -54,10 +62,7 @@ static int is_third(size_t at) {
 static uint64_t partitions(size_t count) {
     static uint64_t *blocks[PARTITIONS];
     size_t words = count / PARTITIONS;
-    for (size_t at = 0; at < PARTITIONS; at++) {
-        blocks[at] = allocate(words);
-        fill(blocks[at], words);
-    }
+    allocate_all(blocks, PARTITIONS, words);
     return look_up(blocks, words, PARTITIONS, is_third, 1500000);
 }
 
@@ -72,10 +77,7 @@ static uint64_t segments(size_t count) {
     static uint64_t *blocks[MOST_SEGMENTS];
     size_t words = 16384 < count / MOST_SEGMENTS ? count / MOST_SEGMENTS : 16384;
     segments_count = count / words;
-    for (size_t at = 0; at < segments_count; at++) {
-        blocks[at] = allocate(words);
-        fill(blocks[at], words);
-    }
+    allocate_all(blocks, segments_count, words);
     return look_up(blocks, words, segments_count, is_last_third, 1500000);
 }
 
@@ -83,10 +85,7 @@ static uint64_t segments(size_t count) {
 static uint64_t queries(size_t count) {
     static uint64_t *columns[COLUMNS];
     size_t words = count / COLUMNS;
-    for (size_t at = 0; at < COLUMNS; at++) {
-        columns[at] = allocate(words);
-        fill(columns[at], words);
-    }
+    allocate_all(columns, COLUMNS, words);
     uint64_t sum = 0;
     for (size_t query = 0; query < 48; query++) {
         for (size_t at = 0; at < COLUMNS; at++) {

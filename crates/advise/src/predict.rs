@@ -67,8 +67,8 @@ const LEAST_SPEEDUP: f64 = 1.1;
 /// The same where nothing is kept, and swap is in memory: to read ahead is work there, too, and of zeros there is nothing to read. Such plans
 /// that promised 1.13, 1.09 and 1.11 made programs 0.80, 0.82 and 1.01 times as fast.
 const LEAST_SPEEDUP_AHEAD: f64 = 1.25;
-/// The same where it is hot parts alone that are kept, and swap is memory: such plans brought what they promised (1.15, 1.12, 1.07 and 1.11 where it was
-/// 1.15, 1.14, 1.08 and 1.08), and by simulation they have to swap less, too.
+/// The same where it is hot parts alone that are kept, and swap is memory: such plans brought about what they promised (1.13 and 1.12 where it was
+/// 1.15 and 1.14; 1.07 and 1.11 by hand where it would have been 1.08), and by simulation they have to swap less, too.
 const LEAST_SPEEDUP_OF_HOT: f64 = 1.05;
 /// What a rule has to promise.
 const LEAST_SPEEDUP_OF_RULE: f64 = 1.01;

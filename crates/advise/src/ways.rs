@@ -19,7 +19,7 @@ use crate::subjects::Subject;
 
 /// The most that swap-ins may be with a plan, as a share of those without: less of a gain may be an error of the simulation.
 const WORTH_IT: f64 = 0.9;
-/// The same of locks of hot parts alone, where swap is memory: by fourteen such plans 0.9 to 2.0 times as many swap-ins were saved as by the
+/// The same of locks of hot parts alone, where swap is memory: by fourteen such plans 0.6 to 2.0 times as many swap-ins were saved as by the
 /// simulation, and each of the others took less time.
 const WORTH_IT_OF_HOT: f64 = 0.97;
 /// The part of what is swapped by the best of the others, at most, of a way that nothing but the simulation speaks for.
@@ -60,12 +60,7 @@ pub(crate) fn best(
     memory_bytes: u64,
     model: Option<&Model>,
 ) -> Result<Vec<Choice>, TraceError> {
-    let choose = |manner| {
-        let choices = choose::choose(facts, run, memory_bytes, manner);
-        let mut choices = predict::without_small_gains(choices, facts, run);
-        choose::lock_beside_sweeps(&mut choices, facts, run, memory_bytes);
-        choices
-    };
+    let choose = |manner| chosen(facts, run, memory_bytes, manner);
     let careful = choose(Manner::Careful);
     let Some(model) = model.filter(|_| choose::is_any_worth_it(run)) else {
         return Ok(careful);
@@ -124,6 +119,14 @@ pub(crate) fn best(
     Ok(best.choices)
 }
 
+/// What is chosen in this manner, without what promises too little, and with what stays beside sweeps.
+fn chosen(facts: &[ObjectFacts], run: &RunFacts, memory_bytes: u64, manner: Manner) -> Vec<Choice> {
+    let choices = choose::choose(facts, run, memory_bytes, manner);
+    let mut choices = predict::without_small_gains(choices, facts, run);
+    choose::lock_beside_sweeps(&mut choices, facts, run, memory_bytes);
+    choices
+}
+
 /// A way in which what seems to be gone through in rounds in no order is used at random, if a part of it is used more than the rest then.
 fn hot_at_random(facts: &[ObjectFacts], run: &RunFacts, memory_bytes: u64) -> Vec<Choice> {
     if !facts.iter().any(ObjectFacts::may_be_random) {
@@ -136,9 +139,7 @@ fn hot_at_random(facts: &[ObjectFacts], run: &RunFacts, memory_bytes: u64) -> Ve
             false => object.clone(),
         })
         .collect();
-    let choices = choose::choose(&others, run, memory_bytes, Manner::Careful);
-    let mut choices = predict::without_small_gains(choices, &others, run);
-    choose::lock_beside_sweeps(&mut choices, &others, run, memory_bytes);
+    let choices = chosen(&others, run, memory_bytes, Manner::Careful);
     let is_hot = |choice: &Choice| choice.is_of_hot_part(&others[choice.object]);
     match choices.iter().any(is_hot) {
         true => choices,
