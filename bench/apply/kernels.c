@@ -56,6 +56,111 @@ static uint64_t banded(size_t count) {
     return multiply_sparse(count, 50);
 }
 
+/* A sparse matrix by rows, to which entries are appended: its arrays grow, and are cut to length at last. */
+struct matrix {
+    size_t rows, entries, room;
+    uint32_t *starts, *columns;
+    double *values;
+};
+
+static void *resized(void *block, size_t bytes) {
+    void *other = realloc(block, bytes);
+    if (other == NULL) {
+        perror("realloc");
+        exit(EXIT_FAILURE);
+    }
+    return other;
+}
+
+static void append(struct matrix *matrix, size_t column, double value) {
+    if (matrix->entries == matrix->room) {
+        matrix->room += matrix->room / 2 + 4096;
+        matrix->columns = resized(matrix->columns, matrix->room * sizeof *matrix->columns);
+        matrix->values = resized(matrix->values, matrix->room * sizeof *matrix->values);
+    }
+    matrix->columns[matrix->entries] = (uint32_t)column;
+    matrix->values[matrix->entries++] = value;
+}
+
+/* Each point of a grid and its eight neighbours. */
+static struct matrix neighbours_of_grid(size_t side) {
+    struct matrix matrix = {.rows = side * side};
+    matrix.starts = resized(NULL, (matrix.rows + 1) * sizeof *matrix.starts);
+    for (size_t row = 0; row < matrix.rows; row++) {
+        matrix.starts[row] = (uint32_t)matrix.entries;
+        for (size_t place = 0; place < 9; place++) {
+            size_t y = row / side + place / 3;
+            size_t x = row % side + place % 3;
+            if (y >= 1 && y <= side && x >= 1 && x <= side) {
+                append(&matrix, (y - 1) * side + x - 1, place == 4 ? 9 : -1 + 1e-4 * (double)(row * place % 97));
+            }
+        }
+    }
+    matrix.starts[matrix.rows] = (uint32_t)matrix.entries;
+    matrix.columns = resized(matrix.columns, matrix.entries * sizeof *matrix.columns);
+    matrix.values = resized(matrix.values, matrix.entries * sizeof *matrix.values);
+    return matrix;
+}
+
+static double product(const double *one, const double *other, size_t count) {
+    double sum = 0;
+    for (size_t at = 0; at < count; at++) {
+        sum += one[at] * other[at];
+    }
+    return sum;
+}
+
+static void multiply(const struct matrix *matrix, const double *from, double *to) {
+    for (size_t row = 0; row < matrix->rows; row++) {
+        double sum = 0;
+        for (size_t at = matrix->starts[row]; at < matrix->starts[row + 1]; at++) {
+            sum += matrix->values[at] * from[matrix->columns[at]];
+        }
+        to[row] = sum;
+    }
+}
+
+/* Conjugate gradients: the matrix is gone through once a round, vectors several times. */
+static uint64_t gradient(size_t count) {
+    enum { ROW_WORDS = 20, ROUNDS = 15 };
+    size_t side = 1;
+    while ((side + 1) * (side + 1) * ROW_WORDS <= count) {
+        side++;
+    }
+    struct matrix matrix = neighbours_of_grid(side);
+    size_t rows = matrix.rows;
+    double *found = numbers(rows);
+    double *wrong = numbers(rows);
+    double *scaled = numbers(rows);
+    double *way = numbers(rows);
+    double *image = numbers(rows);
+    double *scale = numbers(rows);
+    for (size_t row = 0; row < rows; row++) {
+        found[row] = 0;
+        wrong[row] = (double)(next_random() % 1000);
+        scale[row] = 1 / (9 + 1e-3 * (double)(row % 13));
+        scaled[row] = way[row] = wrong[row] * scale[row];
+    }
+    double square = product(wrong, scaled, rows);
+    for (int round = 0; round < ROUNDS; round++) {
+        multiply(&matrix, way, image);
+        double step = square / product(way, image, rows);
+        for (size_t row = 0; row < rows; row++) {
+            found[row] += step * way[row];
+            wrong[row] -= step * image[row];
+        }
+        for (size_t row = 0; row < rows; row++) {
+            scaled[row] = wrong[row] * scale[row];
+        }
+        double before = square;
+        square = product(wrong, scaled, rows);
+        for (size_t row = 0; row < rows; row++) {
+            way[row] = scaled[row] + square / before * way[row];
+        }
+    }
+    return (uint64_t)product(found, found, rows);
+}
+
 /* Of each sweep the start is left out, more each time, as where a matrix is eliminated. */
 static uint64_t triangle(size_t count) {
     uint64_t *words = allocate(count);
@@ -327,6 +432,7 @@ static uint64_t beside_look_ups(size_t count) {
 static const struct shape KERNELS[] = {
     {"sparse", sparse},
     {"banded", banded},
+    {"gradient", gradient},
     {"triangle", triangle},
     {"butterflies", butterflies},
     {"merge-sort", merge_sort},

@@ -75,6 +75,9 @@ pub(crate) struct ObjectFacts {
     pub(crate) wanted_rate: Option<f64>,
     /// Mean share in memory, 0 to 1.
     pub(crate) resident_share: Option<f64>,
+    /// Which part of it was there at all, on average of all swap-ins of the program: what was freed before them takes no memory from anybody. 1 if that is
+    /// not known.
+    pub(crate) lived_share: f64,
     /// What of it left once, came back once, and was in memory then; 0: it left again, or that is not known.
     pub(crate) stays_once_back_bytes: u64,
     /// Of small blocks, whose places are not known: how much they had on average while the program swapped, if hardly any of it left; else 0.
@@ -137,6 +140,7 @@ impl ObjectFacts {
             swept_rounds: swept_rounds(first),
             wanted_rate: None,
             resident_share: subject.mean(|object| object.resident_share),
+            lived_share: lived_share(&subject.objects),
             stays_once_back_bytes: stays_once_back_bytes(&subject.objects, bytes, distinct_pages),
             never_left_bytes: subject.sum(never_left_bytes),
             touched_bytes: bytes.max(distinct_pages * PAGE),
@@ -331,9 +335,24 @@ impl ObjectFacts {
         (out_ns > 0.0).then(|| self.swap_ins as f64 / out_ns)
     }
 
-    /// Bytes of it that are in memory on average; of an object that was never looked at, none.
-    pub(crate) fn resident_bytes(&self) -> u64 {
+    /// Bytes of it that are in memory on average while it lives; of an object that was never looked at, none.
+    pub(crate) fn resident_while_it_lives(&self) -> u64 {
         (self.resident_share.unwrap_or(0.0) * self.bytes as f64) as u64
+    }
+
+    /// The same on average of all swap-ins of the program.
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        (self.resident_while_it_lives() as f64 * self.lived_share) as u64
+    }
+}
+
+fn lived_share(objects: &[&Object]) -> f64 {
+    let sum = |bytes: fn(&Object) -> Option<u64>| objects.iter().map(|object| bytes(object)).sum();
+    let (mean, most): (Option<u64>, Option<u64>) =
+        (sum(|one| one.mean_bytes), sum(|one| one.bytes));
+    match mean.zip(most) {
+        Some((mean, most)) if most > 0 => (mean as f64 / most as f64).min(1.0),
+        _ => 1.0,
     }
 }
 
@@ -542,6 +561,21 @@ pub(crate) mod tests {
             target: Err(String::new()),
             contents: None,
         })
+    }
+
+    #[test]
+    fn what_was_freed_before_pages_came_back_takes_no_memory() {
+        let resident_bytes = |mean_bytes| {
+            let freed = Object {
+                resident_share: Some(0.5),
+                mean_bytes,
+                ..object("table", 80 << 20, 0)
+            };
+            facts_of(&[freed]).resident_bytes() >> 20
+        };
+        assert_eq!(resident_bytes(Some(0)), 0);
+        assert_eq!(resident_bytes(Some(20 << 20)), 10);
+        assert_eq!(resident_bytes(None), 40, "not known");
     }
 
     /// Blocks of one place in the program, none beside another.

@@ -22,6 +22,8 @@ use pagewise_trace::SharedMemory;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
+use crate::blocks::Block;
+use crate::blocks::Blocks;
 use crate::choose::Choice;
 use crate::choose::RETURNS;
 use crate::facts::ObjectFacts;
@@ -35,33 +37,13 @@ use crate::unseen;
 use crate::unseen::Moment;
 use crate::unseen::Swept;
 
-/// A block of memory that belongs to an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Block {
-    space: u32,
-    start: u64,
-    bytes: u64,
-    object: usize,
-    /// Bytes of its object that lie before it: what a rule keeps, it keeps of all blocks together.
-    before: u64,
-}
-
-impl Block {
-    fn end(&self) -> u64 {
-        self.start.saturating_add(self.bytes)
-    }
-}
-
 /// Judges plans for one memory size.
 pub(crate) struct Judge<'a> {
     model: &'a Model,
     objects: &'a [ObjectFacts],
     run: &'a RunFacts,
     memory_bytes: u64,
-    /// By address space and start.
-    blocks: Vec<Block>,
-    /// Of these, the heaps, in which others may lie.
-    heaps: Vec<Block>,
+    blocks: Blocks,
     /// Of each object, rounds that raised no faults as all of it was in memory, at most.
     unseen_rounds: Vec<f64>,
     /// Of each object, whether all that came back of it was for one thread.
@@ -89,10 +71,7 @@ impl<'a> Judge<'a> {
         } = Found::read(trace, (subjects, layouts), objects)?;
         let unseen_rounds = unseen_rounds(trace, &moments, (objects, run));
         let pauses = Pauses::read(trace, &moments, memory_bytes / run.page_bytes)?;
-        let is_heap = |block: &&Block| subjects[block.object].is_heap();
-        let heaps = blocks.iter().filter(is_heap).copied().collect();
         let mut judge = Self {
-            heaps,
             model,
             objects,
             run,
@@ -111,7 +90,7 @@ impl<'a> Judge<'a> {
     /// How often the program's memory is used; `may_be_kept`: of each object.
     pub(crate) fn uses(&self, may_be_kept: &[bool]) -> Uses {
         let pages = self.uses.iter().map(|page| {
-            let block = self.block(page.space, page.address);
+            let block = self.blocks.at(page.space, page.address);
             let may_be = |object: usize| may_be_kept[object] && self.sees_uses(object);
             let block = block.filter(|block| may_be(block.object));
             let place = block.map(|block| Place {
@@ -185,7 +164,7 @@ impl<'a> Judge<'a> {
             return 0.0;
         }
         let uses = self.uses.iter().filter_map(|page| {
-            let block = self.block(page.space, page.address)?;
+            let block = self.blocks.at(page.space, page.address)?;
             let offset = page.address - block.start;
             let is_streamed = block.object == choice.object
                 && treatment(&choice.action, offset, block.before) == Treatment::Streamed;
@@ -201,7 +180,7 @@ impl<'a> Judge<'a> {
             .map(|choice| (choice.object, choice))
             .collect();
         self.model.treated(self.memory_bytes, |space, address| {
-            let Some(block) = self.block(space, address) else {
+            let Some(block) = self.blocks.at(space, address) else {
                 return Treatment::Free;
             };
             match of_object.get(&block.object) {
@@ -209,16 +188,6 @@ impl<'a> Judge<'a> {
                 None => Treatment::Free,
             }
         })
-    }
-
-    fn block(&self, space: u32, address: u64) -> Option<&Block> {
-        let after = self
-            .blocks
-            .partition_point(|block| (block.space, block.start) <= (space, address));
-        let holds =
-            |block: &&Block| block.space == space && (block.start..block.end()).contains(&address);
-        let nearest = self.blocks[..after].last().filter(holds);
-        nearest.or_else(|| self.heaps.iter().find(holds))
     }
 }
 
@@ -278,8 +247,7 @@ fn treatment(action: &Action, offset: u64, before: u64) -> Treatment {
 
 /// What a recording tells of objects that can have a rule.
 struct Found {
-    /// Where they lie: their blocks as events show them, each as far as an event was seen in it; of an object of one block all of it.
-    blocks: Vec<Block>,
+    blocks: Blocks,
     /// What left and came back, in order of time.
     moments: Vec<Moment>,
     is_of_one_thread: Vec<bool>,
@@ -309,7 +277,7 @@ impl Found {
         let shared = SharedMemory::read(trace)?;
         let page_bytes = attribution.page_bytes();
         let mut known: Vec<Option<usize>> = Vec::new();
-        let mut seen: HashMap<(u32, u64), Block> = HashMap::new();
+        let mut blocks = Blocks::new(page_bytes);
         let mut threads: Vec<HashSet<u32>> = vec![HashSet::new(); objects.len()];
         let mut moments = Vec::new();
         for event in trace.events()? {
@@ -341,7 +309,7 @@ impl Found {
                 continue;
             };
             let home = shared.home(event.space, event.address);
-            let block = seen.entry((home, start)).or_insert_with(|| Block {
+            let block = Block {
                 space: home,
                 start,
                 object,
@@ -350,21 +318,12 @@ impl Found {
                     false => place.map_or(0, |(_, bytes)| bytes),
                 },
                 before,
-            });
-            block.bytes = block.bytes.max((page + 1) * page_bytes);
+            };
+            blocks.note(block, page);
         }
-        let mut blocks: Vec<Block> = seen.into_values().collect();
-        blocks.sort_unstable_by_key(|block| (block.space, block.start));
-        let mut before: HashMap<(u32, usize), u64> = HashMap::new();
-        for block in &mut blocks {
-            // One that is made again elsewhere is the same one, and of those with a layout it is known.
-            if objects[block.object].has_parts() {
-                continue;
-            }
-            let sum = before.entry((block.space, block.object)).or_default();
-            block.before = *sum;
-            *sum = sum.saturating_add(block.bytes);
-        }
+        let is_heap = |object: usize| subjects[object].is_heap();
+        // Of those with a layout it is known what lies before them.
+        blocks.end(is_heap, |object| objects[object].has_parts());
         // Recordings hold them nearly in order.
         moments.sort_by_key(Moment::time_ns);
         Ok(Self {

@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+mod blocks;
 mod bursts;
 mod choose;
 mod contexts;

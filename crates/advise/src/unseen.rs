@@ -98,6 +98,9 @@ pub(crate) fn rounds(
     objects: impl Iterator<Item = Swept>,
 ) -> Vec<f64> {
     let mut watches: Vec<Watch> = objects.map(Watch::new).collect();
+    for object in missing_from_the_start(moments) {
+        watches[object as usize].missing += 1;
+    }
     let clock = clock(moments);
     let for_good = leave_for_good(moments, |object| watches[object as usize].of.shrinks);
     for (moment, for_good) in moments.iter().zip(for_good) {
@@ -116,6 +119,17 @@ pub(crate) fn rounds(
         watch.rounds()
     });
     rounds.collect()
+}
+
+/// Of each page that comes back first, before it has left: its object. It left as another's, as where `realloc` has made this one of that.
+fn missing_from_the_start(moments: &[Moment]) -> impl Iterator<Item = u32> {
+    let mut met = HashSet::new();
+    moments.iter().filter_map(move |moment| {
+        let object = moment.object?;
+        let moves = moment.is_swap_in() || moment.is_eviction();
+        let is_first = moves && met.insert((object, moment.page));
+        (is_first && moment.is_swap_in()).then_some(object)
+    })
 }
 
 /// Which moments, in order of time, are those of pages that do not come back any more; asked of some objects only.
@@ -292,6 +306,29 @@ mod tests {
         watch.note(EventKind::SwapIn, 3000);
         watch.end(1_000_000_000);
         assert_eq!(watch.rounds(), 0.0);
+    }
+
+    #[test]
+    fn what_left_as_part_of_another_object_was_missing_from_the_start() {
+        // A quarter of it is in memory at any time, and none of it was seen to leave at first.
+        let moment = |time_ns, kind, page| Moment {
+            time_ns,
+            waited_ns: Some(0),
+            kind,
+            object: Some(0),
+            page,
+        };
+        let pages = PAGES as u32;
+        let steps = (0..10 * pages).flat_map(|step| {
+            let now = 1000 * u64::from(step);
+            let came = moment(now, EventKind::SwapIn, step % pages);
+            let left = step.checked_sub(pages / 4);
+            let left = left.map(|left| moment(now, EventKind::Eviction, left % pages));
+            [Some(came), left].into_iter().flatten()
+        });
+        let moments: Vec<Moment> = steps.collect();
+        let end_ns = 1000 * 20 * PAGES;
+        assert_eq!(rounds(&moments, end_ns, [ALL].into_iter()), [0.0]);
     }
 
     /// Sweeps of ever less of it, of which the last six raise no faults.

@@ -422,7 +422,7 @@ fn bytes_that_stay(object: &ObjectFacts) -> u64 {
         Some(share) if share > MOSTLY_RESIDENT => object.resident_bytes(),
         Some(_) if !object.is_swept() => {
             let stays = object.stays_once_back_bytes;
-            let is_there = object.resident_bytes() as f64 >= HALF_RESIDENT * stays as f64;
+            let is_there = object.resident_while_it_lives() as f64 >= HALF_RESIDENT * stays as f64;
             if is_there { stays } else { 0 }
         }
         Some(_) => 0,
