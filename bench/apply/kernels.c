@@ -92,7 +92,8 @@ static struct matrix neighbours_of_grid(size_t side) {
             size_t y = row / side + place / 3;
             size_t x = row % side + place % 3;
             if (y >= 1 && y <= side && x >= 1 && x <= side) {
-                append(&matrix, (y - 1) * side + x - 1, place == 4 ? 9 : -1 + 1e-4 * (double)(row * place % 97));
+                size_t column = (y - 1) * side + x - 1;
+                append(&matrix, column, place == 4 ? 9 : -1 + 1e-4 * (double)((row + column) * (row + column) % 97));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Where objects lie, as events show it.
 //!
 //! Memory may be one object's first and another's later: what `realloc` has shrunk, or what is made where something else was. A page
-//! belongs to the object of which most came and went there.
+//! belongs to the object that most of its events were for.
 
 use std::collections::HashMap;
 
@@ -41,8 +41,9 @@ pub(crate) struct Blocks {
     heaps: Vec<Block>,
     /// Which of `sorted` a page belongs to, by address space and page: of those that are not in the last block before them.
     elsewhere: HashMap<(u32, u64), u32>,
-    /// While events are noted: numbers of blocks by address space, start and object, and owners of pages.
+    /// While events are noted: numbers of blocks by address space, start and object, their events, and owners of pages.
     numbers: HashMap<(u32, u64, usize), u32>,
+    events: Vec<u64>,
     owners: HashMap<(u32, u64), Owner>,
 }
 
@@ -54,6 +55,7 @@ impl Blocks {
             heaps: Vec::new(),
             elsewhere: HashMap::new(),
             numbers: HashMap::new(),
+            events: Vec::new(),
             owners: HashMap::new(),
         }
     }
@@ -63,8 +65,10 @@ impl Blocks {
         let key = (block.space, block.start, block.object);
         let number = *self.numbers.entry(key).or_insert_with(|| {
             self.sorted.push(block);
+            self.events.push(0);
             self.sorted.len() as u32 - 1
         });
+        self.events[number as usize] += 1;
         let known = &mut self.sorted[number as usize];
         known.bytes = known.bytes.max((page + 1) * self.page_bytes);
         let at = (block.space, block.start / self.page_bytes + page);
@@ -93,10 +97,11 @@ impl Blocks {
     ) {
         let numbered = std::mem::take(&mut self.sorted);
         self.numbers = HashMap::new();
+        let events = std::mem::take(&mut self.events);
         let mut order: Vec<u32> = (0..numbered.len() as u32).collect();
         order.sort_unstable_by_key(|&number| {
             let block = &numbered[number as usize];
-            (block.space, block.start, block.object)
+            (block.space, block.start, events[number as usize])
         });
         let mut place_of = vec![0; order.len()];
         for (place, &number) in order.iter().enumerate() {
@@ -134,12 +139,15 @@ impl Blocks {
         }
     }
 
-    /// The last block that begins before an address, if it holds it, else a heap.
+    /// Of the last blocks that begin before an address at the same place, the one of most events that holds it; else a heap.
     fn nearest(&self, space: u32, address: u64) -> Option<&Block> {
-        let before = |block: &Block| (block.space, block.start) <= (space, address);
-        let after = self.sorted.partition_point(before);
+        let is_before = |block: &Block| (block.space, block.start) <= (space, address);
+        let before = &self.sorted[..self.sorted.partition_point(is_before)];
+        let start = before.last().map(|block| block.start);
+        let at_start = |block: &&Block| Some(block.start) == start;
+        let mut at_its_start = before.iter().rev().take_while(at_start);
         let holds = |block: &&Block| block.holds(space, address);
-        let nearest = self.sorted[..after].last().filter(holds);
+        let nearest = at_its_start.find(holds);
         nearest.or_else(|| self.heaps.iter().find(holds))
     }
 }
@@ -189,6 +197,21 @@ mod tests {
         assert_eq!(owner(&blocks, 202), Some((1, 200)));
         assert_eq!(owner(&blocks, 203), Some((1, 200)));
         assert_eq!(owner(&blocks, 205), Some((1, 200)));
+    }
+
+    #[test]
+    fn pages_without_events_are_those_of_the_block_with_most() {
+        let sized = |object, pages| Block {
+            bytes: pages * PAGE,
+            ..block(100, object)
+        };
+        let mut blocks = Blocks::new(PAGE);
+        note(&mut blocks, sized(9, 20), 1, 1);
+        note(&mut blocks, sized(3, 10), 1, 5);
+        blocks.end(|_| false, |_| false);
+        assert_eq!(owner(&blocks, 105), Some((3, 100)));
+        assert_eq!(owner(&blocks, 115), Some((9, 100)));
+        assert_eq!(owner(&blocks, 120), None);
     }
 
     #[test]

@@ -52,6 +52,8 @@ const MORE_OFTEN: f64 = 1.05;
 const LEAST_PHASE: f64 = 0.1;
 /// Of what is in use, at most so large a part has left memory now and then.
 const HARDLY_ANY: f64 = 0.15;
+/// What is gone was there for less than one in so many swap-ins, on average of its bytes, and of as many of its pages one came back.
+const GONE: u64 = 16;
 /// Who waits all the time does something now and then all the same.
 const MOST_STALLED: f64 = 0.99;
 
@@ -75,9 +77,8 @@ pub(crate) struct ObjectFacts {
     pub(crate) wanted_rate: Option<f64>,
     /// Mean share in memory, 0 to 1.
     pub(crate) resident_share: Option<f64>,
-    /// Which part of it was there at all, on average of all swap-ins of the program: what was freed before them takes no memory from anybody. 1 if that is
-    /// not known.
-    pub(crate) lived_share: f64,
+    /// It was freed before most of what came back did, so that it takes no memory from anybody.
+    pub(crate) is_gone: bool,
     /// What of it left once, came back once, and was in memory then; 0: it left again, or that is not known.
     pub(crate) stays_once_back_bytes: u64,
     /// Of small blocks, whose places are not known: how much they had on average while the program swapped, if hardly any of it left; else 0.
@@ -140,7 +141,7 @@ impl ObjectFacts {
             swept_rounds: swept_rounds(first),
             wanted_rate: None,
             resident_share: subject.mean(|object| object.resident_share),
-            lived_share: lived_share(&subject.objects),
+            is_gone: subject.objects.iter().all(|object| is_gone(object)),
             stays_once_back_bytes: stays_once_back_bytes(&subject.objects, bytes, distinct_pages),
             never_left_bytes: subject.sum(never_left_bytes),
             touched_bytes: bytes.max(distinct_pages * PAGE),
@@ -335,25 +336,22 @@ impl ObjectFacts {
         (out_ns > 0.0).then(|| self.swap_ins as f64 / out_ns)
     }
 
-    /// Bytes of it that are in memory on average while it lives; of an object that was never looked at, none.
-    pub(crate) fn resident_while_it_lives(&self) -> u64 {
-        (self.resident_share.unwrap_or(0.0) * self.bytes as f64) as u64
-    }
-
-    /// The same on average of all swap-ins of the program.
+    /// Bytes of it that are in memory on average; of an object that was never looked at, or is gone, none.
     pub(crate) fn resident_bytes(&self) -> u64 {
-        (self.resident_while_it_lives() as f64 * self.lived_share) as u64
+        match self.is_gone {
+            true => 0,
+            false => (self.resident_share.unwrap_or(0.0) * self.bytes as f64) as u64,
+        }
     }
 }
 
-fn lived_share(objects: &[&Object]) -> f64 {
-    let sum = |bytes: fn(&Object) -> Option<u64>| objects.iter().map(|object| bytes(object)).sum();
-    let (mean, most): (Option<u64>, Option<u64>) =
-        (sum(|one| one.mean_bytes), sum(|one| one.bytes));
-    match mean.zip(most) {
-        Some((mean, most)) if most > 0 => (mean as f64 / most as f64).min(1.0),
-        _ => 1.0,
-    }
+/// Whether an allocation hardly was there any more when pages came back, and hardly any of its own did. (What came back to a child of who
+/// allocated it may outlive that; how long variables are there is not counted.)
+fn is_gone(object: &Object) -> bool {
+    let bytes = object.bytes.unwrap_or(0);
+    object.identity.kind == ObjectKind::Allocation
+        && object.counts.swap_ins * PAGE * GONE < bytes
+        && object.mean_bytes.is_some_and(|mean| mean * GONE < bytes)
 }
 
 /// What is short drives out what is not used: of blocks that were sampled, so that nobody looked where they are, those are in use that stayed.
@@ -565,17 +563,22 @@ pub(crate) mod tests {
 
     #[test]
     fn what_was_freed_before_pages_came_back_takes_no_memory() {
-        let resident_bytes = |mean_bytes| {
-            let freed = Object {
+        let of = |kind, mean_bytes, swap_ins| {
+            let mut object = Object {
                 resident_share: Some(0.5),
                 mean_bytes,
                 ..object("table", 80 << 20, 0)
             };
-            facts_of(&[freed]).resident_bytes() >> 20
+            object.identity.kind = kind;
+            object.counts.swap_ins = swap_ins;
+            facts_of(&[object]).resident_bytes() >> 20
         };
-        assert_eq!(resident_bytes(Some(0)), 0);
-        assert_eq!(resident_bytes(Some(20 << 20)), 10);
-        assert_eq!(resident_bytes(None), 40, "not known");
+        let allocation = ObjectKind::Allocation;
+        assert_eq!(of(allocation, Some(4 << 20), 0), 0);
+        assert_eq!(of(allocation, Some(20 << 20), 0), 40, "a part of the run");
+        assert_eq!(of(allocation, None, 0), 40, "not known");
+        assert_eq!(of(allocation, Some(0), 20_000), 40, "a child's");
+        assert_eq!(of(ObjectKind::Global, Some(0), 0), 40, "not counted");
     }
 
     /// Blocks of one place in the program, none beside another.

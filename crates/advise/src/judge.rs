@@ -345,6 +345,7 @@ fn unseen_rounds(
     let swept = objects.iter().map(|facts| Swept {
         pages: facts.bytes / run.page_bytes,
         shrinks: facts.begins_ever_later(),
+        leaves_unseen: facts.left_unseen,
     });
     let end_ns = trace.meta().end_monotonic_ns.unwrap_or(0);
     let rounds = unseen::rounds(moments, end_ns, swept);

@@ -264,7 +264,7 @@ mod tests {
             resident_share: Some(0.5),
             stays_once_back_bytes: 0,
             never_left_bytes: 0,
-            lived_share: 1.0,
+            is_gone: false,
             touched_bytes: 0,
             block_bytes: 512 << 20,
             pieces: 1,

@@ -44,6 +44,8 @@ pub(crate) struct Swept {
     pub(crate) pages: u64,
     /// Its sweeps begin ever later.
     pub(crate) shrinks: bool,
+    /// Nobody saw it leave.
+    pub(crate) leaves_unseen: bool,
 }
 
 impl Moment {
@@ -99,7 +101,8 @@ pub(crate) fn rounds(
 ) -> Vec<f64> {
     let mut watches: Vec<Watch> = objects.map(Watch::new).collect();
     for object in missing_from_the_start(moments) {
-        watches[object as usize].missing += 1;
+        let watch = &mut watches[object as usize];
+        watch.missing += u64::from(!watch.of.leaves_unseen);
     }
     let clock = clock(moments);
     let for_good = leave_for_good(moments, |object| watches[object as usize].of.shrinks);
@@ -249,6 +252,7 @@ mod tests {
     const ALL: Swept = Swept {
         pages: PAGES,
         shrinks: false,
+        leaves_unseen: false,
     };
 
     /// What the program does with a page, ns.
@@ -329,6 +333,12 @@ mod tests {
         let moments: Vec<Moment> = steps.collect();
         let end_ns = 1000 * 20 * PAGES;
         assert_eq!(rounds(&moments, end_ns, [ALL].into_iter()), [0.0]);
+        let unseen = Swept {
+            leaves_unseen: true,
+            ..ALL
+        };
+        let found = rounds(&moments, end_ns, [unseen].into_iter());
+        assert!(found[0] > 1.0, "at most: {found:?}");
     }
 
     /// Sweeps of ever less of it, of which the last six raise no faults.
@@ -361,6 +371,7 @@ mod tests {
             let of = Swept {
                 pages: PAGES,
                 shrinks,
+                leaves_unseen: false,
             };
             super::rounds(&moments, now, [of].into_iter())[0]
         };

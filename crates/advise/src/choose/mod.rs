@@ -419,10 +419,11 @@ fn bytes_in_use(object: &ObjectFacts, locked: &ObjectFacts) -> u64 {
 /// and stayed: by how long it was out before, a table that is looked up all the time was in memory for 84 to 94 % of the time.
 fn bytes_that_stay(object: &ObjectFacts) -> u64 {
     match object.resident_share {
+        _ if object.is_gone => 0,
         Some(share) if share > MOSTLY_RESIDENT => object.resident_bytes(),
         Some(_) if !object.is_swept() => {
             let stays = object.stays_once_back_bytes;
-            let is_there = object.resident_while_it_lives() as f64 >= HALF_RESIDENT * stays as f64;
+            let is_there = object.resident_bytes() as f64 >= HALF_RESIDENT * stays as f64;
             if is_there { stays } else { 0 }
         }
         Some(_) => 0,

@@ -20,7 +20,7 @@ fn object(name: &str, mib: u64, stall_ms: u64, returns: f64, pattern: Pattern) -
         resident_share: Some(0.5),
         stays_once_back_bytes: 0,
         never_left_bytes: 0,
-        lived_share: 1.0,
+        is_gone: false,
         touched_bytes: 0,
         block_bytes: mib * MIB,
         pieces: 1,
