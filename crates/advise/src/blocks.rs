@@ -31,31 +31,24 @@ struct Owner {
     lead: u32,
 }
 
-/// The blocks of objects, each as far as an event was seen in it; of an object of one block all of it.
+/// Blocks, while events are noted that lie in them: each is as large as an event was seen in it; of an object of one block all of it.
 #[derive(Debug)]
-pub(crate) struct Blocks {
+pub(crate) struct Noted {
     page_bytes: u64,
-    /// By address space and start.
-    sorted: Vec<Block>,
-    /// Of these, the heaps, in which others may lie.
-    heaps: Vec<Block>,
-    /// Which of `sorted` a page belongs to, by address space and page: of those that are not in the last block before them.
-    elsewhere: HashMap<(u32, u64), u32>,
-    /// While events are noted: numbers of blocks by address space, start and object, their events, and owners of pages.
+    /// With how many events each has.
+    blocks: Vec<(Block, u64)>,
+    /// Their numbers in `blocks`, by address space, start and object.
     numbers: HashMap<(u32, u64, usize), u32>,
-    events: Vec<u64>,
+    /// By address space and page.
     owners: HashMap<(u32, u64), Owner>,
 }
 
-impl Blocks {
+impl Noted {
     pub(crate) fn new(page_bytes: u64) -> Self {
         Self {
             page_bytes,
-            sorted: Vec::new(),
-            heaps: Vec::new(),
-            elsewhere: HashMap::new(),
+            blocks: Vec::new(),
             numbers: HashMap::new(),
-            events: Vec::new(),
             owners: HashMap::new(),
         }
     }
@@ -64,13 +57,12 @@ impl Blocks {
     pub(crate) fn note(&mut self, block: Block, page: u64) {
         let key = (block.space, block.start, block.object);
         let number = *self.numbers.entry(key).or_insert_with(|| {
-            self.sorted.push(block);
-            self.events.push(0);
-            self.sorted.len() as u32 - 1
+            self.blocks.push((block, 0));
+            self.blocks.len() as u32 - 1
         });
-        self.events[number as usize] += 1;
-        let known = &mut self.sorted[number as usize];
+        let (known, events) = &mut self.blocks[number as usize];
         known.bytes = known.bytes.max((page + 1) * self.page_bytes);
+        *events += 1;
         let at = (block.space, block.start / self.page_bytes + page);
         let owner = self.owners.entry(at).or_insert(Owner {
             block: number,
@@ -90,29 +82,25 @@ impl Blocks {
     }
 
     /// All events were noted. `knows_before`: of objects, whether what lies before their blocks is known; of others it is what lies at lower addresses.
-    pub(crate) fn end(
-        &mut self,
+    pub(crate) fn into_blocks(
+        self,
         is_heap: impl Fn(usize) -> bool,
         knows_before: impl Fn(usize) -> bool,
-    ) {
-        let numbered = std::mem::take(&mut self.sorted);
-        self.numbers = HashMap::new();
-        let events = std::mem::take(&mut self.events);
+    ) -> Blocks {
+        let numbered = self.blocks;
         let mut order: Vec<u32> = (0..numbered.len() as u32).collect();
         order.sort_unstable_by_key(|&number| {
-            let block = &numbered[number as usize];
-            (block.space, block.start, events[number as usize])
+            let (block, events) = &numbered[number as usize];
+            (block.space, block.start, *events)
         });
         let mut place_of = vec![0; order.len()];
         for (place, &number) in order.iter().enumerate() {
             place_of[number as usize] = place as u32;
         }
-        self.sorted = order
-            .iter()
-            .map(|&number| numbered[number as usize])
-            .collect();
+        let sorted = order.iter().map(|&number| numbered[number as usize].0);
+        let mut sorted: Vec<Block> = sorted.collect();
         let mut before: HashMap<(u32, usize), u64> = HashMap::new();
-        for block in &mut self.sorted {
+        for block in &mut sorted {
             if knows_before(block.object) {
                 continue;
             }
@@ -120,16 +108,37 @@ impl Blocks {
             block.before = *sum;
             *sum = sum.saturating_add(block.bytes);
         }
-        let heaps = self.sorted.iter().filter(|block| is_heap(block.object));
-        self.heaps = heaps.copied().collect();
-        for ((space, page), owner) in std::mem::take(&mut self.owners) {
+        let heaps = sorted.iter().filter(|block| is_heap(block.object));
+        let mut blocks = Blocks {
+            page_bytes: self.page_bytes,
+            heaps: heaps.copied().collect(),
+            sorted,
+            elsewhere: HashMap::new(),
+        };
+        for ((space, page), owner) in self.owners {
             let place = place_of[owner.block as usize];
-            if self.nearest(space, page * self.page_bytes) != Some(&self.sorted[place as usize]) {
-                self.elsewhere.insert((space, page), place);
+            let own = &blocks.sorted[place as usize];
+            if blocks.nearest(space, page * blocks.page_bytes) != Some(own) {
+                blocks.elsewhere.insert((space, page), place);
             }
         }
+        blocks
     }
+}
 
+/// Where the blocks of objects lie.
+#[derive(Debug)]
+pub(crate) struct Blocks {
+    page_bytes: u64,
+    /// By address space, start and number of events.
+    sorted: Vec<Block>,
+    /// Of these, the heaps, in which others may lie.
+    heaps: Vec<Block>,
+    /// Which of `sorted` a page belongs to, by address space and page, where that is not the nearest.
+    elsewhere: HashMap<(u32, u64), u32>,
+}
+
+impl Blocks {
     /// The block that a page lies in, by its address.
     pub(crate) fn at(&self, space: u32, address: u64) -> Option<&Block> {
         let page = (space, address / self.page_bytes);
@@ -169,7 +178,7 @@ mod tests {
     }
 
     /// Notes each page of a block so many times.
-    fn note(blocks: &mut Blocks, block: Block, pages: u64, times: usize) {
+    fn note(blocks: &mut Noted, block: Block, pages: u64, times: usize) {
         for _ in 0..times {
             (0..pages).for_each(|page| blocks.note(block, page));
         }
@@ -182,14 +191,14 @@ mod tests {
 
     #[test]
     fn memory_belongs_to_whom_most_of_its_events_are_for() {
-        let mut blocks = Blocks::new(PAGE);
+        let mut blocks = Noted::new(PAGE);
         // Filled, then shrunk by `realloc`, and used.
         note(&mut blocks, block(100, 7), 10, 1);
         note(&mut blocks, block(100, 3), 8, 5);
         // Used for long, then freed, and something else is made in the middle of it.
         note(&mut blocks, block(200, 1), 10, 5);
         note(&mut blocks, block(203, 2), 2, 1);
-        blocks.end(|_| false, |_| false);
+        let blocks = blocks.into_blocks(|_| false, |_| false);
         assert_eq!(owner(&blocks, 100), Some((3, 100)));
         assert_eq!(owner(&blocks, 107), Some((3, 100)));
         assert_eq!(owner(&blocks, 108), Some((7, 100)));
@@ -205,10 +214,10 @@ mod tests {
             bytes: pages * PAGE,
             ..block(100, object)
         };
-        let mut blocks = Blocks::new(PAGE);
+        let mut blocks = Noted::new(PAGE);
         note(&mut blocks, sized(9, 20), 1, 1);
         note(&mut blocks, sized(3, 10), 1, 5);
-        blocks.end(|_| false, |_| false);
+        let blocks = blocks.into_blocks(|_| false, |_| false);
         assert_eq!(owner(&blocks, 105), Some((3, 100)));
         assert_eq!(owner(&blocks, 115), Some((9, 100)));
         assert_eq!(owner(&blocks, 120), None);
@@ -216,12 +225,12 @@ mod tests {
 
     #[test]
     fn what_lies_in_a_heap_is_its_own() {
-        let mut blocks = Blocks::new(PAGE);
+        let mut blocks = Noted::new(PAGE);
         for page in (0..40).chain(50..100) {
             blocks.note(block(0, 0), page);
         }
         note(&mut blocks, block(40, 1), 10, 1);
-        blocks.end(|object| object == 0, |_| false);
+        let blocks = blocks.into_blocks(|object| object == 0, |_| false);
         assert_eq!(owner(&blocks, 39), Some((0, 0)));
         assert_eq!(owner(&blocks, 40), Some((1, 40)));
         assert_eq!(owner(&blocks, 50), Some((0, 0)));
@@ -229,10 +238,10 @@ mod tests {
 
     #[test]
     fn blocks_of_one_object_lie_one_after_the_other() {
-        let mut blocks = Blocks::new(PAGE);
+        let mut blocks = Noted::new(PAGE);
         note(&mut blocks, block(50, 0), 4, 1);
         note(&mut blocks, block(10, 0), 3, 1);
-        blocks.end(|_| false, |_| false);
+        let blocks = blocks.into_blocks(|_| false, |_| false);
         let before = |page| blocks.at(0, page * PAGE).map(|block| block.before / PAGE);
         assert_eq!(before(10), Some(0));
         assert_eq!(before(50), Some(3));

@@ -24,6 +24,7 @@ use pagewise_trace::TraceError;
 
 use crate::blocks::Block;
 use crate::blocks::Blocks;
+use crate::blocks::Noted;
 use crate::choose::Choice;
 use crate::choose::RETURNS;
 use crate::facts::ObjectFacts;
@@ -277,7 +278,7 @@ impl Found {
         let shared = SharedMemory::read(trace)?;
         let page_bytes = attribution.page_bytes();
         let mut known: Vec<Option<usize>> = Vec::new();
-        let mut blocks = Blocks::new(page_bytes);
+        let mut noted = Noted::new(page_bytes);
         let mut threads: Vec<HashSet<u32>> = vec![HashSet::new(); objects.len()];
         let mut moments = Vec::new();
         for event in trace.events()? {
@@ -319,11 +320,11 @@ impl Found {
                 },
                 before,
             };
-            blocks.note(block, page);
+            noted.note(block, page);
         }
         let is_heap = |object: usize| subjects[object].is_heap();
-        // Of those with a layout it is known what lies before them.
-        blocks.end(is_heap, |object| objects[object].has_parts());
+        // One block that is made again elsewhere is the same one, and of those with a layout it is known what lies before.
+        let blocks = noted.into_blocks(is_heap, |object| objects[object].has_parts());
         // Recordings hold them nearly in order.
         moments.sort_by_key(Moment::time_ns);
         Ok(Self {
@@ -345,7 +346,7 @@ fn unseen_rounds(
     let swept = objects.iter().map(|facts| Swept {
         pages: facts.bytes / run.page_bytes,
         shrinks: facts.begins_ever_later(),
-        leaves_unseen: facts.left_unseen,
+        left_unseen: facts.left_unseen,
     });
     let end_ns = trace.meta().end_monotonic_ns.unwrap_or(0);
     let rounds = unseen::rounds(moments, end_ns, swept);

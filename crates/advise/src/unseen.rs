@@ -44,8 +44,8 @@ pub(crate) struct Swept {
     pub(crate) pages: u64,
     /// Its sweeps begin ever later.
     pub(crate) shrinks: bool,
-    /// Nobody saw it leave.
-    pub(crate) leaves_unseen: bool,
+    /// It came back though nobody saw it leave.
+    pub(crate) left_unseen: bool,
 }
 
 impl Moment {
@@ -102,7 +102,7 @@ pub(crate) fn rounds(
     let mut watches: Vec<Watch> = objects.map(Watch::new).collect();
     for object in missing_from_the_start(moments) {
         let watch = &mut watches[object as usize];
-        watch.missing += u64::from(!watch.of.leaves_unseen);
+        watch.missing += u64::from(!watch.of.left_unseen);
     }
     let clock = clock(moments);
     let for_good = leave_for_good(moments, |object| watches[object as usize].of.shrinks);
@@ -252,7 +252,7 @@ mod tests {
     const ALL: Swept = Swept {
         pages: PAGES,
         shrinks: false,
-        leaves_unseen: false,
+        left_unseen: false,
     };
 
     /// What the program does with a page, ns.
@@ -334,7 +334,7 @@ mod tests {
         let end_ns = 1000 * 20 * PAGES;
         assert_eq!(rounds(&moments, end_ns, [ALL].into_iter()), [0.0]);
         let unseen = Swept {
-            leaves_unseen: true,
+            left_unseen: true,
             ..ALL
         };
         let found = rounds(&moments, end_ns, [unseen].into_iter());
@@ -371,7 +371,7 @@ mod tests {
             let of = Swept {
                 pages: PAGES,
                 shrinks,
-                leaves_unseen: false,
+                left_unseen: false,
             };
             super::rounds(&moments, now, [of].into_iter())[0]
         };
