@@ -52,7 +52,7 @@ const MORE_OFTEN: f64 = 1.05;
 const LEAST_PHASE: f64 = 0.1;
 /// Of what is in use, at most so large a part has left memory now and then.
 const HARDLY_ANY: f64 = 0.15;
-/// What is gone was there for less than one in so many swap-ins, on average of its bytes, and of as many of its pages one came back.
+/// Of what is gone less than one byte in so many was there, on average of all swap-ins, and less than one of so many pages came back.
 const GONE: u64 = 16;
 /// Who waits all the time does something now and then all the same.
 const MOST_STALLED: f64 = 0.99;
