@@ -315,13 +315,10 @@ pub(crate) fn advise(
     unnamed.extend(costly_without_rule(&subjects, &facts, &run));
     let predicted = predict::of_all(&kept, &facts, &run);
     let does_nothing = !kept.iter().any(Choice::acts);
+    let more = || more_memory(findings, model, memory.bytes);
     let words = match does_nothing && is_help_unnamed {
-        true => {
-            "do nothing: what would help cannot be known again in another run, see below".to_owned()
-        }
-        false => choose::words(&kept, &facts, &run, || {
-            more_memory(findings, model, memory.bytes)
-        }),
+        true => choose::words_without_rule(more()),
+        false => choose::words(&kept, &facts, &run, more),
     };
     let words = words + &other.map_or(String::new(), |other| other.words());
     Ok(Advice {

@@ -303,7 +303,11 @@ impl Targets {
             };
             let file = match self.modules.get(module) {
                 Some(Ok(file)) => file,
-                Some(Err(why)) => return Err(format!("{module} cannot be read: {why}")),
+                Some(Err(why)) => {
+                    return Err(format!(
+                        "{module} cannot be read: {why}; put it back as it was recorded and type pagewise plan again, or record anew"
+                    ));
+                }
                 None => continue,
             };
             let recorded = self.build_ids.get(module).map(String::as_str);

@@ -111,7 +111,7 @@ pub(crate) fn best(
     }
     if !best.is_worth_it(facts, run) {
         for choice in &mut best.choices {
-            choice.give_up("by simulation the others would lose as much as it gained");
+            choice.give_up("by simulation no fewer pages would be swapped in: what it gained, other memory would lose");
         }
     } else if !best.choices.iter().any(Choice::is_read_ahead) {
         promise(&judge, &mut best, (facts, run));

@@ -19,6 +19,7 @@ mod observe;
 mod output;
 mod page;
 mod plan;
+mod progress;
 mod record;
 mod report;
 mod simulate;
@@ -26,6 +27,7 @@ mod target;
 
 use std::process::ExitCode;
 
+use clap::CommandFactory;
 use clap::Parser;
 
 use crate::cli::Cli;
@@ -85,14 +87,19 @@ fn refuse(error: &clap::Error) -> ExitCode {
             ExitCode::from(OWN_FAILURE)
         }
         _ => {
-            tell!("pagewise: {}", one_line(&error.render().to_string()));
+            let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+            let command = command_of(words);
+            tell!(
+                "pagewise: {}",
+                one_line(&error.render().to_string(), &command)
+            );
             ExitCode::from(OWN_FAILURE)
         }
     }
 }
 
 /// What is wrong and clap's tip, without the usage, which `--help` tells.
-fn one_line(rendered: &str) -> String {
+fn one_line(rendered: &str, command: &str) -> String {
     let paragraphs = rendered.split("\n\n").map(|paragraph| {
         let words: Vec<&str> = paragraph.split_whitespace().collect();
         words.join(" ")
@@ -102,19 +109,41 @@ fn one_line(rendered: &str) -> String {
         .collect();
     let text = kept.join("; ");
     format!(
-        "{}; type: pagewise --help",
-        text.strip_prefix("error: ").unwrap_or(&text)
+        "{}; type: {} --help",
+        text.strip_prefix("error: ").unwrap_or(&text),
+        command
     )
+}
+
+/// `pagewise plan`: the command whose options are told by its own `--help`.
+fn command_of(arguments: impl Iterator<Item = String>) -> String {
+    let mut command = Cli::command();
+    let mut words = vec!["pagewise".to_owned()];
+    for word in arguments.skip(1) {
+        let below = command.find_subcommand(&word).cloned();
+        match below {
+            Some(below) => command = below,
+            None if word.starts_with('-') => continue,
+            None => break,
+        }
+        words.push(word);
+    }
+    words.join(" ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn refused(words: &[&str]) -> String {
+        let error = Cli::try_parse_from(words).expect_err("refused");
+        let command = command_of(words.iter().map(|word| (*word).to_owned()));
+        one_line(&error.render().to_string(), &command)
+    }
+
     #[test]
     fn a_refusal_is_one_line_with_its_tip() {
-        let error = Cli::try_parse_from(["pagewise", "recrod"]).expect_err("refused");
-        let line = one_line(&error.render().to_string());
+        let line = refused(&["pagewise", "recrod"]);
         assert_eq!(
             line,
             "unrecognized subcommand 'recrod'; tip: a similar subcommand exists: 'record'; type: pagewise --help"
@@ -123,8 +152,10 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_named_on_the_same_line() {
-        let error = Cli::try_parse_from(["pagewise", "record"]).expect_err("refused");
-        let line = one_line(&error.render().to_string());
+        let line = refused(&["pagewise", "record"]);
         assert!(line.contains("not provided: <CMD>"), "{line}");
+        assert!(line.ends_with("; type: pagewise record --help"), "{line}");
+        let line = refused(&["pagewise", "compare", "plan.toml", "--runs", "x"]);
+        assert!(line.ends_with("; type: pagewise compare --help"), "{line}");
     }
 }

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::path::PathBuf;
 
 use pagewise_export::ExportError;
+use pagewise_host::shell_word;
 use pagewise_report::html::HtmlError;
 use pagewise_trace::TraceError;
 
@@ -117,6 +118,10 @@ impl Target {
                 "{} exists already: use -f to overwrite it, or {option} to write another file",
                 path.display()
             ))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                require_folder(path, option)?;
+                Ok(Self::File(path.to_owned()))
+            }
             _ => Ok(Self::File(path.to_owned())),
         }
     }
@@ -147,6 +152,20 @@ impl Target {
             Err(error) if error.is_broken_pipe() => Ok(()),
             result => result.map_err(|error| error.failure(&name, option)),
         }
+    }
+}
+
+/// What comes of long work must not be lost as nobody made the folder.
+fn require_folder(path: &Path, option: &str) -> Result<(), Failure> {
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    match folder {
+        Some(folder) if !folder.is_dir() => Err(Failure::new(format!(
+            "cannot write {}: there is no folder {}; type: mkdir -p {}, or name another file with {option}",
+            path.display(),
+            folder.display(),
+            shell_word(&folder.to_string_lossy())
+        ))),
+        _ => Ok(()),
     }
 }
 

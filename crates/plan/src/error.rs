@@ -1,18 +1,19 @@
 //! What can be wrong with a plan.
 
-use std::io;
 use std::path::PathBuf;
 
 /// Why a plan cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// The file cannot be read.
-    #[error("cannot read the plan {path}; type: pagewise plan -o {path}")]
+    #[error("cannot read the plan {path}: {why}; {remedy}")]
     Read {
         /// The plan.
         path: String,
         /// Why.
-        source: io::Error,
+        why: String,
+        /// What to type.
+        remedy: String,
     },
     /// No plan is that long.
     #[error(

@@ -54,7 +54,9 @@ pub enum Unmatched {
         symbol: String,
     },
     /// Several, and none where it was.
-    #[error("{module} has {count} symbols {symbol}, and it cannot be told which is meant")]
+    #[error(
+        "{module} has {count} symbols {symbol}, and it cannot be told which is meant; record and plan again"
+    )]
     Ambiguous {
         /// The file.
         module: String,
@@ -64,7 +66,9 @@ pub enum Unmatched {
         count: usize,
     },
     /// The function is there, but not as it was.
-    #[error("{symbol} in {module} was rebuilt: there is no call at +{offset:#x} in it")]
+    #[error(
+        "{symbol} in {module} was rebuilt: there is no call at +{offset:#x} in it; record and plan again"
+    )]
     Rebuilt {
         /// The file.
         module: String,
@@ -74,7 +78,9 @@ pub enum Unmatched {
         offset: u64,
     },
     /// Known by its address only, and another build.
-    #[error("{module} is another build, and the plan knows the place by its address only")]
+    #[error(
+        "{module} is another build, and the plan knows the place by its address only; record and plan again"
+    )]
     OtherBuild {
         /// The file.
         module: String,

@@ -77,6 +77,26 @@ fn each_mistake_names_its_line_and_key_and_what_to_type() {
         ),
         (
             first,
+            "action = \"lokc\"",
+            "rule.action: there is no action \"lokc\"; did you mean lock? There are: lock, stream",
+        ),
+        (
+            "target = \"arcs\"",
+            "target = \"arcs\"\nline = 0",
+            "rule.line: must be more than 0; leave it out, or type: line = 120",
+        ),
+        (
+            "target = \"arcs\"",
+            "target = \"arcs\"\nline = -1",
+            "rule.line: -1 is negative; type: line = 120",
+        ),
+        (
+            "module_offset = 0x41b2",
+            "module_offset = true",
+            "is true or false, not a whole number; type: module_offset = 0x41b2",
+        ),
+        (
+            first,
             "actoin = \"lock\"",
             "plan.toml:15: rule.actoin: there is no such key; did you mean action? It is missing",
         ),
@@ -129,7 +149,7 @@ fn each_mistake_names_its_line_and_key_and_what_to_type() {
         (
             first,
             "action = \"lock\"\nkeep_bytes = 0",
-            "rule.keep_bytes: 0 is no size",
+            "rule.keep_bytes: must be more than 0; leave it out, or type: keep_bytes = 1048576",
         ),
         (
             first,
@@ -139,7 +159,7 @@ fn each_mistake_names_its_line_and_key_and_what_to_type() {
         (
             first,
             "action = \"lock\"\nobjects = 0",
-            "rule.objects: 0 is no size; leave objects out",
+            "rule.objects: must be more than 0; leave it out, or type: objects = 4",
         ),
         (
             first,
@@ -360,4 +380,57 @@ fn a_curve_may_know_no_times_and_swap_nothing() {
     assert_eq!((known.wall_ns, known.swap_ins_high), (Some(0), Some(7)));
     let error = point("wall_ns = -1").expect_err("refused").to_string();
     assert!(error.contains("wall_ns"), "{error}");
+}
+
+#[test]
+fn headings_are_told_as_they_are_typed() {
+    let said = |text: &str| {
+        let error = Plan::parse(text, Path::new("plan.toml"));
+        error.expect_err(text).to_string()
+    };
+    let memory = said("schema = \"pagewise.plan/1\"\nmemory = 1\n[program]\nexecutable = \"x\"");
+    assert!(memory.ends_with("not a table; type: [memory]"), "{memory}");
+    let rule = format!(
+        "{}\n[rule]\n",
+        good().split("[[rule]]").next().unwrap_or_default()
+    );
+    let rule = said(&rule);
+    assert!(
+        rule.ends_with("not a list; type: [[rule]] above each of them"),
+        "{rule}"
+    );
+    let json = said("{ \"schema\": \"pagewise.plan/1\" }");
+    assert!(json.contains("this is JSON, and a plan is TOML"), "{json}");
+}
+
+#[test]
+fn what_is_no_plans_file_is_told_with_what_to_type() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let said = |name: &str| {
+        let error = Plan::read(&folder.path().join(name));
+        error.expect_err(name).to_string()
+    };
+    let missing = said("missing.toml");
+    assert!(
+        missing.contains("there is no such file; make one of a recording: pagewise plan -o "),
+        "{missing}"
+    );
+    std::fs::create_dir(folder.path().join("recording")).expect("made");
+    assert!(
+        said("recording").contains("it is a folder; name a file"),
+        "{}",
+        said("recording")
+    );
+    std::fs::write(folder.path().join("recording/meta.json"), "{}").expect("written");
+    let recording = said("recording");
+    assert!(
+        recording.contains("it is a recording; make a plan of it: pagewise plan -o plan.toml "),
+        "{recording}"
+    );
+    std::fs::write(folder.path().join("binary"), [0xff, 0xfe, 0]).expect("written");
+    assert!(
+        said("binary").contains("it is no text"),
+        "{}",
+        said("binary")
+    );
 }

@@ -43,6 +43,7 @@ pub(crate) use self::choice::left_to_the_kernel;
 pub(crate) use self::choice::most_used;
 pub(crate) use self::words::MoreMemory;
 pub(crate) use self::words::words;
+pub(crate) use self::words::words_without_rule;
 
 /// An object whose share of the waiting is below this gets no rule.
 const LEAST_STALL_SHARE: f64 = 0.01;

@@ -68,7 +68,19 @@ pub(crate) fn words(
         ),
         _ => "no placement would help much here".to_owned(),
     };
-    match more() {
+    nothing_but_memory(&in_vain, more())
+}
+
+/// The same where the rules that would help cannot be written.
+pub(crate) fn words_without_rule(more: Option<MoreMemory>) -> String {
+    nothing_but_memory(
+        "what would help cannot be known again in another run, see below",
+        more,
+    )
+}
+
+fn nothing_but_memory(in_vain: &str, more: Option<MoreMemory>) -> String {
+    match more {
         Some(MoreMemory::ByCurve { bytes, enough }) => format!(
             "do nothing: {in_vain}. Add memory: with {} more, {} in all, less than {:.0} % of the time would be \
              waiting, by the curve",

@@ -108,7 +108,7 @@ fn inspect(path: &Path) -> Candidate {
         Ok(_) => match rustix::fs::accessat(CWD, path, Access::EXEC_OK, AtFlags::EACCESS) {
             Ok(()) if interpreter_is_missing(path) => Candidate::NoInterpreter,
             Ok(()) => Candidate::Executable,
-            Err(_) => Candidate::Refused("it may not be executed; type: chmod +x FILE"),
+            Err(_) => Candidate::Refused("it may not be executed; make it executable: chmod +x"),
         },
     }
 }

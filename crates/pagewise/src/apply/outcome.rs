@@ -219,7 +219,7 @@ impl Outcome {
         let rules = all().filter(|(rule, _)| !is_io(rule));
         let nothing_there = |rule: &Rule| match &rule.target {
             Target::Allocation { .. } if compiled.has_own_malloc => NOTHING_HEARD,
-            _ => "nothing was allocated there",
+            _ => NOTHING_THERE,
         };
         let rules = rules.map(|(rule, sent)| of_rule(rule, sent, &words, nothing_there(rule)));
         let rules = rules.collect();
@@ -441,6 +441,8 @@ fn not_told_of_faults(errno: u64) -> String {
     }
 }
 
+const NOTHING_THERE: &str =
+    "nothing was allocated there; if it should have been, record and plan again";
 const NOTHING_HEARD: &str =
     "the program has a malloc of its own, and what that hands out is not heard of";
 

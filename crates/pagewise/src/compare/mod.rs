@@ -135,6 +135,16 @@ Examples:
   pagewise compare plan.toml --arms mlock,madvise --html compare.html -- ./solver input.txt
   pagewise compare plan.toml --memory 512M --victim 'probe hot.db' -- ./scan whole big.db";
 
+/// Refused before the runs: the shell would do nothing, and end.
+fn require_victim(arguments: &CompareArguments) -> Result<(), Failure> {
+    match &arguments.victim {
+        Some(command) if command.trim().is_empty() => Err(Failure::new(
+            "--victim is empty; give a command, for example --victim 'probe hot.db'",
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// An arm on request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum MoreArm {
@@ -155,6 +165,13 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
         None => plan.memory.peak_bytes,
     };
     let sizes = sizes(arguments, &plan, peak_bytes)?;
+    require_victim(arguments)?;
+    if !plan.does_something() {
+        tell!(
+            "pagewise: {} changes nothing: runs with and without it differ by chance only",
+            arguments.plan.display()
+        );
+    }
     // Refused before the runs, not after them.
     let page = page(arguments)?;
     let signals = Signals::catch()?;

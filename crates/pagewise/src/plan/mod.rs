@@ -29,6 +29,7 @@ use pagewise_trace::Trace;
 use crate::failure::Failure;
 use crate::output::print;
 use crate::output::tell;
+use crate::progress::Working;
 use crate::report::complete;
 use crate::target::Contents;
 use crate::target::Target;
@@ -82,12 +83,15 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode, Failure> {
     let target = Target::choose(&arguments.output, &contents, arguments.force)?;
     complete(&arguments.trace)?;
     let trace = Trace::open(&arguments.trace)?;
+    // Of a recording of millions of swap-ins it takes half a minute and more.
+    let working = Working::on("plans: simulates what rules would bring");
     let findings = analyze(&trace)?;
     let (model, no_curve) = match Model::read(&trace) {
         Ok(model) => (Some(model), None),
         Err(why) => (None, Some(why.to_string())),
     };
     let advice = advise(arguments, &trace, &findings, model.as_ref())?;
+    drop(working);
     let text = advice.plan.to_toml();
     let text = text.map_err(|error| Failure::new(error.to_string()))?;
     target.write("-o", |out| out.write_all(text.as_bytes()))?;

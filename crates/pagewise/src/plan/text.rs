@@ -71,10 +71,10 @@ fn left_alone(rules: &[Rule]) -> Vec<(&str, Vec<&str>)> {
     found
 }
 
-/// Of recordings without looks at accessed bits.
+/// Of recordings with no looks at accessed bits, or too few.
 const UNSEEN: &str = "\
-or more: nobody looked how often what stayed in memory is used, and with less of it there may be many times as many; record as root
-with the sensor spots, or with --access=0.1 --access-cost=2, to know
+or more: how often what stayed in memory is used was not looked at, or too seldom, and with less of it there may be many times as many;
+to know, record as root with the sensor spots, a run of some seconds or more, or with --access=0.1 --access-cost=2
 ";
 
 /// What other sizes of memory would bring, without the plan.

@@ -4,7 +4,6 @@ mod arguments;
 mod engine;
 mod hugepages;
 mod policy;
-mod progress;
 mod table;
 
 #[cfg(test)]
@@ -16,11 +15,11 @@ use pagewise_report::text::ColorChoice;
 use pagewise_report::text::Style;
 
 pub(crate) use self::arguments::SimulateArguments;
-use self::progress::Progress;
 use crate::failure::Failure;
 use crate::output;
 use crate::output::tell;
 use crate::page;
+use crate::progress::Progress;
 
 const TEMPLATE: &str = include_str!("page.html");
 

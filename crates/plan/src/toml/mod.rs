@@ -17,20 +17,20 @@ use crate::model::Plan;
 /// The longest plan that is read, bytes: thousands of rules.
 const MOST_BYTES: u64 = 16 << 20;
 
+/// What a folder has in it that is a recording.
+const OF_RECORDING: &str = "meta.json";
+
 impl Plan {
     /// Reads a plan from a file.
     ///
     /// # Errors
     /// [`PlanError`]: the file, or what is wrong in it, by line and key.
     pub fn read(path: &Path) -> Result<Self, PlanError> {
-        let failed = |source| PlanError::Read {
-            path: path.display().to_string(),
-            source,
-        };
+        let failed = |error| unread(path, &error);
         let facts = std::fs::metadata(path).map_err(failed)?;
         // A folder, or a device that never ends. To open a pipe would wait for who writes into it.
         if !facts.is_file() {
-            return Err(failed(io::Error::other("it is no regular file")));
+            return Err(no_file(path, facts.is_dir()));
         }
         let file = File::open(path).map_err(failed)?;
         let mut text = String::new();
@@ -63,5 +63,56 @@ impl Plan {
         let text = write::text(self);
         Self::parse(&text, Path::new("the plan to write"))?;
         Ok(text)
+    }
+}
+
+/// A plan that is not there can be made, and what is no text was none.
+fn unread(path: &Path, error: &io::Error) -> PlanError {
+    let name = path.display();
+    let (why, remedy) = match error.kind() {
+        io::ErrorKind::NotFound => (
+            "there is no such file".to_owned(),
+            format!("make one of a recording: pagewise plan -o {name} RECORDING"),
+        ),
+        io::ErrorKind::InvalidData => (
+            "it is no text".to_owned(),
+            "name a file that pagewise plan wrote".to_owned(),
+        ),
+        io::ErrorKind::PermissionDenied => (
+            error.to_string(),
+            format!("let this user read it: chmod +r {name}"),
+        ),
+        _ => (
+            error.to_string(),
+            "name a file that pagewise plan wrote".to_owned(),
+        ),
+    };
+    PlanError::Read {
+        path: name.to_string(),
+        why,
+        remedy,
+    }
+}
+
+fn no_file(path: &Path, is_folder: bool) -> PlanError {
+    let name = path.display();
+    let (why, remedy) = match (is_folder, path.join(OF_RECORDING).exists()) {
+        (true, true) => (
+            "it is a recording",
+            format!("make a plan of it: pagewise plan -o plan.toml {name}"),
+        ),
+        (true, false) => (
+            "it is a folder",
+            "name a file that pagewise plan wrote".to_owned(),
+        ),
+        (false, _) => (
+            "it is no regular file",
+            "write it into one, and name that".to_owned(),
+        ),
+    };
+    PlanError::Read {
+        path: name.to_string(),
+        why: why.to_owned(),
+        remedy,
     }
 }

@@ -26,7 +26,11 @@ pub(super) fn plan(text: &str, path: &Path) -> Result<Plan, PlanError> {
     let parsed = DeTable::parse(text).map_err(|error| {
         let offset = error.span().map_or(0, |span| span.start);
         let what = error.message().lines().collect::<Vec<_>>().join(" ");
-        document.error(offset, "TOML", what, "see https://toml.io for its grammar")
+        let remedy = match text.trim_start().starts_with('{') {
+            true => "this is JSON, and a plan is TOML: name what pagewise plan wrote with -o",
+            false => "see https://toml.io for its grammar",
+        };
+        document.error(offset, "TOML", what, remedy)
     })?;
     let mut root = Table::of_document(document, &parsed);
     // First: of a newer form, all else may differ.

@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::io_action;
 use super::table::Table;
 use super::table::Value;
+use super::table::meant;
 use crate::error::PlanError;
 use crate::model::Action;
 use crate::model::Frame;
@@ -15,7 +16,16 @@ use crate::model::SourcePlace;
 use crate::model::Target;
 use crate::site::Site;
 
-const ACTIONS: &str = "lock, stream, prefetch, cold, huge, prezero, sequential or nothing";
+const ACTIONS: [&str; 8] = [
+    "lock",
+    "stream",
+    "prefetch",
+    "cold",
+    "huge",
+    "prezero",
+    "sequential",
+    "nothing",
+];
 /// Call paths are cut there.
 pub(super) const MOST_FRAMES: usize = 256;
 /// Of one rule. Each has a place among the rules that are sent to the program.
@@ -259,7 +269,7 @@ fn action(table: &mut Table<'_>) -> Result<Action, PlanError> {
         Some(value) if name == "lock" && table.get("ranges").is_some() => {
             return Err(value.error("means nothing with ranges", "remove it"));
         }
-        Some(value) if keeps || !ACTIONS.contains(&name) => value.truth()?,
+        Some(value) if keeps || !ACTIONS.contains(&name.as_str()) => value.truth()?,
         Some(value) => return Err(not_of(&value, &name)),
     };
     let ahead = ReadAhead {
@@ -298,7 +308,10 @@ fn action(table: &mut Table<'_>) -> Result<Action, PlanError> {
         "nothing" => Ok(Action::Nothing),
         _ => Err(value.error(
             format!("there is no action {name:?}"),
-            format!("type one of {ACTIONS}"),
+            match meant(&name, &ACTIONS) {
+                Some(word) => format!("did you mean {word}? There are: {}", ACTIONS.join(", ")),
+                None => format!("type one of {}", ACTIONS.join(", ")),
+            },
         )),
     }
 }
@@ -317,7 +330,7 @@ fn size_of(
     action: &str,
 ) -> Result<Option<u64>, PlanError> {
     match table.get(key) {
-        Some(value) if !is_meant && ACTIONS.contains(action) => Err(not_of(&value, action)),
+        Some(value) if !is_meant && ACTIONS.contains(&action) => Err(not_of(&value, action)),
         Some(value) => value.size().map(Some),
         None => Ok(None),
     }

@@ -39,6 +39,20 @@ impl Document<'_> {
     }
 }
 
+/// So many letters of a word may differ from what was meant: of a short one few.
+fn slips(word: &str) -> usize {
+    (word.len() / 3).min(MOST_SLIPS)
+}
+
+/// The word that is likely meant, among those that there are.
+pub(super) fn meant<'word>(typed: &str, words: &[&'word str]) -> Option<&'word str> {
+    let distances = words
+        .iter()
+        .map(|word| (strsim::damerau_levenshtein(word, typed), *word));
+    let (distance, word) = distances.min()?;
+    (distance <= slips(word)).then_some(word)
+}
+
 /// A table, and which of its keys were asked for.
 pub(super) struct Table<'text> {
     document: Document<'text>,
@@ -106,7 +120,7 @@ impl<'text> Table<'text> {
 
     /// A key that nobody has asked for yet, and that may be meant for this one. Of a short name little may differ.
     fn misspelt(&self, name: &str) -> Option<&Spanned<Cow<'text, str>>> {
-        let most = (name.len() / 3).min(MOST_SLIPS);
+        let most = slips(name);
         let distance =
             |key: &&Spanned<Cow<'_, str>>| strsim::damerau_levenshtein(key.get_ref(), name);
         let unknown = self.entries.keys();
@@ -140,7 +154,7 @@ impl<'text> Table<'text> {
             .iter()
             .map(|known| (strsim::damerau_levenshtein(known, name), known))
             .min()
-            .filter(|&(distance, _)| distance <= MOST_SLIPS);
+            .filter(|&(distance, _)| distance <= slips(name));
         let remedy = match similar {
             Some((_, known)) => format!("did you mean {known}? Else remove it"),
             None => format!("remove it; there are: {}", self.known.join(", ")),
@@ -182,8 +196,28 @@ impl<'text> Value<'text> {
         };
         self.error(
             format!("is {found}, not {wanted}"),
-            format!("type: {} = {example}", self.last_key()),
+            format!("type: {}", self.line_of(example)),
         )
+    }
+
+    /// The line to type: a table of the document has a heading.
+    fn line_of(&self, example: &str) -> String {
+        match (self.key.as_str(), example) {
+            ("rule" | "curve", _) => format!("[[{}]] above each of them", self.key),
+            ("program" | "memory" | "io", "{ ... }") => format!("[{}]", self.key),
+            _ => format!("{} = {example}", self.last_key()),
+        }
+    }
+
+    /// A number as it may stand there.
+    fn example(&self) -> &'static str {
+        match self.last_key() {
+            "line" => "120",
+            "objects" => "4",
+            "module_offset" => "0x41b2",
+            "function_offset" => "0x1b2",
+            _ => "1048576",
+        }
     }
 
     pub(super) fn text(&self) -> Result<String, PlanError> {
@@ -196,7 +230,7 @@ impl<'text> Value<'text> {
     /// A whole number from 0 to the most that TOML promises to hold.
     pub(super) fn number(&self) -> Result<u64, PlanError> {
         let DeValue::Integer(number) = self.value else {
-            return Err(self.wrong_type("a whole number", "1048576"));
+            return Err(self.wrong_type("a whole number", self.example()));
         };
         let value = i128::from_str_radix(number.as_str(), number.radix());
         let Some(value) = value.ok().filter(|&value| value <= i128::from(i64::MAX)) else {
@@ -205,7 +239,7 @@ impl<'text> Value<'text> {
         u64::try_from(value).map_err(|_| {
             self.error(
                 format!("{value} is negative"),
-                format!("type: {} = 1048576", self.last_key()),
+                format!("type: {} = {}", self.last_key(), self.example()),
             )
         })
     }
@@ -214,8 +248,12 @@ impl<'text> Value<'text> {
     pub(super) fn size(&self) -> Result<u64, PlanError> {
         match self.number()? {
             0 => Err(self.error(
-                "0 is no size",
-                format!("leave {} out, or give its size", self.last_key()),
+                "must be more than 0",
+                format!(
+                    "leave it out, or type: {} = {}",
+                    self.last_key(),
+                    self.example()
+                ),
             )),
             size => Ok(size),
         }

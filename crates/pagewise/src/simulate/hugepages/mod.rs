@@ -11,11 +11,11 @@ use pagewise_report::text::Style;
 
 pub(crate) use self::arguments::HugeArguments;
 use super::arguments::SimulateArguments;
-use super::progress::Progress;
 use crate::failure::Failure;
 use crate::output;
 use crate::output::tell;
 use crate::page;
+use crate::progress::Progress;
 
 const TEMPLATE: &str = include_str!("page.html");
 

@@ -13,6 +13,8 @@ use pagewise_replay::Watch;
 
 /// How long nothing is shown.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// Of what does not tell how far it has come.
+const TURN: Duration = Duration::from_millis(200);
 /// How often the clock is looked at, in calls.
 const EVERY: u32 = 16;
 
@@ -59,6 +61,24 @@ impl Progress {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
         }
+    }
+}
+
+/// Shows on a terminal that something is being done, until it is dropped.
+pub(crate) struct Working(ProgressBar);
+
+impl Working {
+    /// `what` is being done.
+    pub(crate) fn on(what: &'static str) -> Self {
+        let bar = bar(what, None);
+        bar.enable_steady_tick(TURN);
+        Self(bar)
+    }
+}
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
     }
 }
 
