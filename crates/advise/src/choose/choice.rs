@@ -142,7 +142,7 @@ pub(super) fn lock(at: usize, object: &ObjectFacts) -> Choice {
 
 pub(super) fn lock_beside(at: usize, object: &ObjectFacts) -> Choice {
     Choice {
-        why: "mostly in memory beside what is swept: locked, it is known how much room there is for that".to_owned(),
+        why: "mostly in memory while others are swept: locked, so that it is known how much room there is for these".to_owned(),
         ..lock(at, object)
     }
 }
@@ -206,7 +206,7 @@ pub(crate) fn most_used(at: usize, object: &ObjectFacts, part: &Part) -> Choice 
             ranges,
         },
         why: format!(
-            "{what} used {:.1} times as often as what is left to the kernel, by page, as far as was seen",
+            "{what} used {:.1} times as often, page by page, as what is left to the kernel, as far as that was seen",
             part.times
         ),
         kept_bytes: part.bytes,
@@ -270,7 +270,7 @@ pub(super) fn lock_part_beside(at: usize, object: &ObjectFacts, keep: u64) -> Ch
             together: false,
         },
         why: format!(
-            "used again and again ({:.1} times a page) and larger than what is left: a part is kept, as what is swept beside it has less use \
+            "used again and again ({:.1} times a page) and larger than what others leave of the memory: a part is kept, as what is swept beside it has less use \
              for that memory",
             object.returns
         ),
@@ -323,13 +323,13 @@ pub(super) fn why_nothing(object: &ObjectFacts) -> String {
         .resident_share
         .is_some_and(|share| share > MOSTLY_RESIDENT)
     {
-        "mostly in memory as it is, beside others that are, too: what it got, they would lose"
+        "mostly in memory as it is, and so are others: the memory that it got would be missing there"
     } else if object.returns < RETURNS {
         "its pages come back once, in no order: there is nothing to foresee and nothing to keep"
     } else if object.has_no_turns {
         "gone through in wide steps, by other pages each time: whichever part is kept, the rest misses as often"
     } else {
-        "used in no order, larger than what is left, and nowhere much more than elsewhere: whichever part is kept, the rest \
+        "used in no order, larger than what others leave of the memory, and nowhere much more than elsewhere: whichever part is kept, the rest \
          misses as often"
     };
     why.to_owned()

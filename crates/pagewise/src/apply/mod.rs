@@ -81,7 +81,9 @@ pub(crate) struct ApplyArguments {
     pub(crate) program: Vec<OsString>,
 }
 
-const EXAMPLES: &str = "Examples:
+const EXAMPLES: &str = "Exit codes: the program's own, 128 + N if signal N killed it; 126 if it cannot be executed, 127 if it is not found; 125 if pagewise fails.
+
+Examples:
   pagewise apply plan.toml --memory 512M -- ./solver input.txt
   pagewise apply plan.toml --memory 60% --swap file --json outcome.json -- ./solver input.txt
   sudo pagewise apply plan.toml --pid $(pidof scanner)";

@@ -61,7 +61,9 @@ pub(crate) struct PlanArguments {
     json: bool,
 }
 
-const EXAMPLES: &str = "Examples:
+const EXAMPLES: &str = "Exit codes: 0 if a plan was written, also one that does nothing; 125 if pagewise fails.
+
+Examples:
   pagewise record --memory 60% --measure-peak -- ./solver input.txt
   pagewise plan
   pagewise compare plan.toml -- ./solver input.txt
