@@ -130,8 +130,8 @@ fn row_behind_includes(source: &Source, level: Node<'_>, first: usize) -> Option
         .take_while(|item| item.start_byte() < first)
         .filter(|item| matches!(item.kind(), "preproc_include" | "comment"))
         .collect();
-    let includes = items.iter().filter(|item| item.kind() == "preproc_include");
-    let last = includes.filter(|item| is_of_level(item)).next_back()?;
+    let mut includes = items.iter().filter(|item| item.kind() == "preproc_include");
+    let last = includes.rfind(|item| is_of_level(item))?;
     Some(row_behind(source, &items, last.start_position().row))
 }
 
