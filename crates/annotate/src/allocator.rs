@@ -2,12 +2,14 @@
 
 use tree_sitter::Node;
 
+use crate::declared::Declared;
 use crate::expression::arguments;
 use crate::expression::last_name;
 use crate::expression::on_one_line;
 use crate::expression::operand;
 use crate::expression::variables;
 use crate::expression::why_not_again;
+use crate::kind::Kind;
 use crate::source::Source;
 use crate::source::ancestors;
 use crate::source::children;
@@ -66,6 +68,11 @@ const FAMILY: &[(&str, usize, &[usize])] = &[
     ("memalign", 2, &[1]),
 ];
 
+const OPERATOR_NEW: &str = "operator new";
+
+/// Further arguments of `new` that tell how to allocate; with others it takes memory that is there already.
+const HOW_TO_ALLOCATE: &[&str] = &["nothrow", "align_val_t"];
+
 const SMART: &[&str] = &[
     "make_unique",
     "make_shared",
@@ -73,21 +80,26 @@ const SMART: &[&str] = &[
     "make_shared_for_overwrite",
 ];
 
-const CONTAINERS: &[&str] = &["vector", "string", "basic_string", "wstring"];
-
 /// What a node allocates, if it does.
-pub(crate) fn allocation<'tree>(source: &Source, node: Node<'tree>) -> Option<Allocation<'tree>> {
+pub(crate) fn allocation<'tree>(
+    source: &Source,
+    declared: &Declared,
+    node: Node<'tree>,
+) -> Option<Allocation<'tree>> {
     match node.kind() {
-        "call_expression" => call(source, node),
+        "call_expression" => call(source, node).or_else(|| made_container(source, declared, node)),
         "new_expression" => new_expression(source, node),
-        "init_declarator" | "function_declarator" if source.is_cpp() => container(source, node),
+        "init_declarator" | "function_declarator" if source.is_cpp() => {
+            container(source, declared, node)
+        }
+        "field_initializer" => constructed_member(source, declared, node),
         _ => None,
     }
 }
 
 /// Whether a function by its name only hands memory on.
 pub(crate) fn is_wrapper(function: &str) -> bool {
-    family(function).is_some()
+    family(function).is_some() || function.starts_with(OPERATOR_NEW)
 }
 
 /// Whether a function is taken for one of the family by the end of its name only: what it returns may be an error code.
@@ -103,8 +115,11 @@ fn family(name: &str) -> Option<&'static (&'static str, usize, &'static [usize])
 
 fn call<'tree>(source: &Source, node: Node<'tree>) -> Option<Allocation<'tree>> {
     let function = node.child_by_field_name("function")?;
-    let name = last_name(source, function)?;
     let arguments = arguments(node);
+    let name = match operator_new(source, function) {
+        Some(name) => name,
+        None => last_name(source, function)?,
+    };
     let size_from = arguments
         .iter()
         .flat_map(|argument| variables(source, *argument));
@@ -121,7 +136,9 @@ fn call<'tree>(source: &Source, node: Node<'tree>) -> Option<Allocation<'tree>> 
     if SMART.contains(&name) {
         return made(
             Outlet::Value,
-            Size::Unknown(format!("{name} does not tell its size in bytes")),
+            Size::Unknown(format!(
+                "{name} does not tell its size in bytes: give it what new makes, as in p.reset(new double[n])"
+            )),
         );
     }
     if matches!(name, "mmap" | "mmap64") && arguments.len() == 6 {
@@ -134,6 +151,13 @@ fn call<'tree>(source: &Source, node: Node<'tree>) -> Option<Allocation<'tree>> 
     if let Some(receiver) = growing(source, function, name, &arguments) {
         return made(receiver, Size::OfContainer);
     }
+    if name.starts_with(OPERATOR_NEW) {
+        let further = arguments.get(1..)?;
+        let allocates = further.iter().all(|one| allocates_so(source.text(*one)));
+        return (allocates && !arguments.is_empty())
+            .then(|| made(Outlet::Value, size(source, &arguments, &[0]).into()))
+            .flatten();
+    }
     let (word, count, of_size) = family(name)?;
     let size = match arguments.len() == *count {
         true => size(source, &arguments, of_size).into(),
@@ -142,6 +166,18 @@ fn call<'tree>(source: &Source, node: Node<'tree>) -> Option<Allocation<'tree>> 
     match *word == "posix_memalign" {
         true => made(Outlet::Argument(*arguments.first()?), size),
         false => made(Outlet::Value, size),
+    }
+}
+
+/// `operator new` and `operator new[]`, of any class.
+fn operator_new(source: &Source, function: Node<'_>) -> Option<&'static str> {
+    let text = source.text(function);
+    let own = text.rsplit("::").next().unwrap_or(text);
+    let words: Vec<&str> = own.split_whitespace().collect();
+    match words[..] {
+        ["operator", "new"] => Some(OPERATOR_NEW),
+        ["operator", "new[]"] => Some("operator new[]"),
+        _ => None,
     }
 }
 
@@ -198,10 +234,14 @@ fn size(source: &Source, arguments: &[Node<'_>], of_size: &[usize]) -> Result<St
     text.ok_or_else(|| "its size is not UTF-8".to_owned())
 }
 
+fn allocates_so(placement: &str) -> bool {
+    HOW_TO_ALLOCATE.iter().any(|word| placement.contains(word))
+}
+
 fn new_expression<'tree>(source: &Source, node: Node<'tree>) -> Option<Allocation<'tree>> {
-    // Placement takes memory that is there already; `nothrow` is written as if it were placed.
+    // What tells how to allocate is written as if it were a place.
     if let Some(placement) = node.child_by_field_name("placement")
-        && !source.text(placement).contains("nothrow")
+        && !allocates_so(source.text(placement))
     {
         return None;
     }
@@ -245,13 +285,17 @@ fn size_of_new(source: &Source, node: Node<'_>) -> Result<String, String> {
 }
 
 /// `std::vector<T> x(n);`, which to the grammar may be a function's declaration.
-fn container<'tree>(source: &Source, node: Node<'tree>) -> Option<Allocation<'tree>> {
+fn container<'tree>(
+    source: &Source,
+    declared: &Declared,
+    node: Node<'tree>,
+) -> Option<Allocation<'tree>> {
     let declaration = node
         .parent()
         .filter(|parent| parent.kind() == "declaration")?;
-    let in_function = ancestors(declaration).any(|node| node.kind() == "compound_statement");
-    let kind = last_name(source, declaration.child_by_field_name("type")?)?;
-    if !in_function || !CONTAINERS.contains(&kind) {
+    let kind = declaration.child_by_field_name("type")?;
+    let made = declared.kind_of_type(source, kind);
+    if !made.is_one_block() {
         return None;
     }
     let sizes = match node.kind() {
@@ -260,28 +304,145 @@ fn container<'tree>(source: &Source, node: Node<'tree>) -> Option<Allocation<'tr
             .filter(|value| value.kind() == "argument_list"),
         _ => node
             .child_by_field_name("parameters")
-            .filter(|parameters| !children(*parameters).into_iter().any(has_plain_type)),
+            .filter(|_| is_value_list(source, declared, node)),
     };
+    let sizes = children(sizes?);
     let name = node.child_by_field_name("declarator")?;
-    if name.kind() != "identifier" || children(sizes?).is_empty() {
+    // Strings outside of functions are short, but for those that are made with a length.
+    let is_short = !is_in_function(node) && made == Kind::Text && sizes.len() < 2;
+    if name.kind() != "identifier" || sizes.is_empty() || is_short {
         return None;
     }
     Some(Allocation {
         node,
-        by: kind.to_owned(),
+        by: last_name(source, kind)?.to_owned(),
         outlet: Outlet::Container(name, false),
         size: Size::OfContainer,
         size_from: Vec::new(),
     })
 }
 
-/// `int n`, and not the `n` of `x(n)`: then a function is declared.
-fn has_plain_type(parameter: Node<'_>) -> bool {
-    let kind = parameter.child_by_field_name("type");
-    kind.is_some_and(|kind| matches!(kind.kind(), "primitive_type" | "sized_type_specifier"))
+/// `std::vector<T>(n)`, whatever it is for; `std::string(text)` is a conversion.
+fn made_container<'tree>(
+    source: &Source,
+    declared: &Declared,
+    node: Node<'tree>,
+) -> Option<Allocation<'tree>> {
+    let function = node
+        .child_by_field_name("function")
+        .filter(|_| source.is_cpp())?;
+    let around = node.parent()?;
+    // What is copied into another container on its line, and part of a type.
+    let is_copied = around.kind() == "argument_list"
+        && around
+            .parent()
+            .is_some_and(|around| around.kind() == "init_declarator")
+        && children(around).len() > 1;
+    if function.kind() == "field_expression"
+        || is_copied
+        || around.kind() == "template_argument_list"
+        || !is_made_with_size(
+            source,
+            &declared.kind_of_type(source, function),
+            &arguments(node),
+        )
+    {
+        return None;
+    }
+    Some(Allocation {
+        node,
+        by: last_name(source, function)?.to_owned(),
+        outlet: Outlet::Value,
+        size: Size::OfContainer,
+        size_from: Vec::new(),
+    })
 }
 
-/// Names that are declared as containers of contiguous memory somewhere in the file.
-pub(crate) fn is_container_type(source: &Source, kind: Node<'_>) -> bool {
-    last_name(source, kind).is_some_and(|name| CONTAINERS.contains(&name))
+/// `v(n)` of a constructor's initializer list.
+fn constructed_member<'tree>(
+    source: &Source,
+    declared: &Declared,
+    node: Node<'tree>,
+) -> Option<Allocation<'tree>> {
+    let parts = children(node);
+    let [name, sizes] = parts[..] else {
+        return None;
+    };
+    let kind = declared.kind(source, name);
+    let sizes = (sizes.kind() == "argument_list").then(|| children(sizes))?;
+    let is_made = is_made_with_size(source, &kind, &sizes);
+    is_made.then(|| Allocation {
+        node,
+        by: source.text(name).to_owned(),
+        outlet: Outlet::Container(name, false),
+        size: Size::OfContainer,
+        size_from: Vec::new(),
+    })
+}
+
+/// Whether a container is made that has memory then. What is moved into it has that already, and strings are mostly copies
+/// of short ones.
+fn is_made_with_size(source: &Source, kind: &Kind, arguments: &[Node<'_>]) -> bool {
+    let is_moved = |argument: &Node<'_>| {
+        let function = argument.child_by_field_name("function");
+        let name = function.and_then(|function| last_name(source, function));
+        matches!(name, Some("move" | "forward"))
+    };
+    match arguments {
+        [] => false,
+        [only] => kind.is_one_block() && *kind != Kind::Text && !is_moved(only),
+        _ => kind.is_one_block(),
+    }
+}
+
+/// Whether `x(n)`, which to the grammar declares a function, makes an object: `n` is a variable.
+pub(crate) fn is_value_list(source: &Source, declared: &Declared, declarator: Node<'_>) -> bool {
+    let in_function = is_in_function(declarator);
+    let parameters = declarator.child_by_field_name("parameters").map(children);
+    let parameters = parameters.unwrap_or_default();
+    let is_value = |parameter: &Node<'_>| {
+        may_be_value(*parameter)
+            && parameter.child_by_field_name("type").is_some_and(|kind| {
+                let name = last_name(source, kind).unwrap_or_default();
+                declared.is_variable(name, declarator.start_byte())
+                    || in_function && !declared.is_type(name) && !is_types_name(kind, name)
+            })
+    };
+    // `std::vector<int>(n)`, an argument that looks like a function's type.
+    let is_made = |parameter: &Node<'_>| {
+        let kind = parameter.child_by_field_name("type");
+        let declarator = parameter.child_by_field_name("declarator");
+        in_function
+            && kind.is_some_and(|kind| {
+                kind.kind().contains("template") || kind.kind() == "qualified_identifier"
+            })
+            && declarator
+                .is_some_and(|declarator| declarator.kind() == "abstract_function_declarator")
+    };
+    !parameters.is_empty()
+        && parameters
+            .iter()
+            .all(|parameter| is_value(parameter) || is_made(parameter))
+}
+
+/// A name that only a type has.
+fn is_types_name(kind: Node<'_>, name: &str) -> bool {
+    kind.kind() == "template_type" || name.ends_with("_t") || matches!(name, "string" | "wstring")
+}
+
+/// `n`, `n * m`, `n & m`, `f(n)`, but not `int n`, `Options from` and `const T &x`.
+fn may_be_value(parameter: Node<'_>) -> bool {
+    let kind = parameter.child_by_field_name("type");
+    let is_plain =
+        kind.is_none_or(|kind| matches!(kind.kind(), "primitive_type" | "sized_type_specifier"));
+    let declarator = parameter.child_by_field_name("declarator");
+    let is_named = declarator.is_some_and(|declarator| declarator.kind() == "identifier");
+    let is_qualified = children(parameter)
+        .iter()
+        .any(|child| child.kind() == "type_qualifier");
+    !parameter.kind().contains("optional") && !is_plain && !is_named && !is_qualified
+}
+
+fn is_in_function(node: Node<'_>) -> bool {
+    ancestors(node).any(|node| node.kind() == "compound_statement")
 }

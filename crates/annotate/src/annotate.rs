@@ -7,10 +7,10 @@ use crate::allocator::is_wrapper;
 use crate::binding::bind;
 use crate::calls;
 use crate::declared::Declared;
+use crate::declared::why_scattered;
 use crate::diff::Insertions;
 use crate::diff::unified;
 use crate::expression::function_around;
-use crate::expression::last_name;
 use crate::patch::Patch;
 use crate::source::Source;
 use crate::source::descendants;
@@ -91,7 +91,7 @@ impl Annotated {
 pub fn hints(source: &Source) -> Annotated {
     let mut patch = Patch::new(source);
     let declared = Declared::read(source);
-    for allocation in allocations(source) {
+    for allocation in allocations(source, &declared) {
         let in_wrapper = function_around(source, allocation.node).is_some_and(is_wrapper);
         if in_wrapper || !is_known(source, &declared, &allocation) {
             continue;
@@ -102,28 +102,28 @@ pub fn hints(source: &Source) -> Annotated {
         }
     }
     for (row, kind) in &declared.scattered {
-        patch.refuse_line(
-            *row,
-            format!("{kind} keeps its elements in blocks of their own, which no call can name: recordings tell them by call path"),
-        );
+        patch.refuse_line(*row, why_scattered(kind));
     }
     patch.refuse_macros();
     patch.finish()
 }
 
 /// All that allocates.
-pub(crate) fn allocations(source: &Source) -> Vec<Allocation<'_>> {
+pub(crate) fn allocations<'tree>(
+    source: &'tree Source,
+    declared: &Declared,
+) -> Vec<Allocation<'tree>> {
     descendants(source.root())
-        .filter_map(|node| allocation(source, node))
+        .filter_map(|node| allocation(source, declared, node))
         .collect()
 }
 
-/// `resize` may be anybody's: of a container that this file declares it is worth a call.
+/// `resize` may be anybody's: of a container that this file declares it is worth a call, or a word why it has none.
 fn is_known(source: &Source, declared: &Declared, allocation: &Allocation<'_>) -> bool {
     match allocation.outlet {
-        Outlet::Container(object, _) => {
-            last_name(source, object).is_some_and(|name| declared.containers.contains(name))
-        }
+        Outlet::Container(..) => declared
+            .kind_of_container(source, allocation)
+            .is_container(),
         _ => true,
     }
 }

@@ -7,6 +7,7 @@ use crate::allocator::Outlet;
 use crate::allocator::Size;
 use crate::allocator::is_guessed;
 use crate::declared::Declared;
+use crate::declared::why_no_call;
 use crate::expression::arguments;
 use crate::expression::cast_to;
 use crate::expression::changed_in;
@@ -38,7 +39,11 @@ pub(crate) fn bind<'tree>(
     declared: &Declared,
     allocation: &Allocation<'tree>,
 ) -> Result<Binding<'tree>, String> {
+    if let Some(why) = why_no_call(&declared.kind_of_container(source, allocation)) {
+        return Err(why);
+    }
     let (target, from, kept_as) = target(source, declared, allocation)?;
+    require_understood(source, from)?;
     if let Some(why) = why_not_again(source, target) {
         return Err(format!(
             "what it is assigned to {why}: keep it in a variable first"
@@ -51,6 +56,12 @@ pub(crate) fn bind<'tree>(
     {
         return Err(format!(
             "{} may return something else than memory: declare what it is kept in as a pointer, or cast it to one",
+            allocation.by
+        ));
+    }
+    if allocation.by.starts_with("operator") && allocation.node.has_error() {
+        return Err(format!(
+            "the parser understands it as ::{} only: write that",
             allocation.by
         ));
     }
@@ -92,6 +103,74 @@ pub(crate) fn bind<'tree>(
         name: name_of(source, target).ok_or_else(not_text)?,
         statement,
     })
+}
+
+/// `FOREACH(i, n) p = malloc(n);` and `_Pragma("omp single") p = malloc(n);` are no assignments to the parser.
+fn require_understood(source: &Source, assignment: Node<'_>) -> Result<(), String> {
+    let mut left = assignment.child_by_field_name("left");
+    while let Some(inner) = left.and_then(|left| left.child_by_field_name("argument")) {
+        left = Some(inner);
+    }
+    let before = left
+        .filter(|left| left.kind() == "call_expression")
+        .and_then(|call| call.child_by_field_name("function"));
+    match before.and_then(|function| last_name(source, function)) {
+        // `int (*rows)[4] = ...` is read as `int(*rows)`.
+        Some(_) if before.is_some_and(|before| before.kind() == "primitive_type") => {
+            Err(NO_PLAIN_VARIABLE.to_owned())
+        }
+        Some(name) if assignment.has_error() => Err(format!(
+            "{name} stands before it, and perhaps governs this statement only: put braces around it"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// What the variable around an allocation is called, as far as the line tells, whether or not a call can follow.
+pub(crate) fn name_around(source: &Source, allocation: &Allocation<'_>) -> Option<String> {
+    if let Outlet::Container(object, _) = allocation.outlet {
+        return name_of(source, object);
+    }
+    let mut node = allocation.node;
+    loop {
+        let parent = node.parent()?;
+        match parent.kind() {
+            "init_declarator" | "assignment_expression" | "field_initializer" => {
+                return kept_in(source, parent);
+            }
+            // The pointer is not the only thing that is made there, or somebody else keeps it.
+            "argument_list" if children(parent).len() > 1 => return None,
+            "call_expression" if cast_to(source, parent).is_none() => return None,
+            "lambda_expression" => return None,
+            kind if kind.ends_with("_statement") || kind == "declaration" => return None,
+            _ => node = parent,
+        }
+    }
+}
+
+/// What the variable is called that a declarator, an assignment or a member's initializer gives a value.
+pub(crate) fn kept_in(source: &Source, given: Node<'_>) -> Option<String> {
+    let kept = match given.kind() {
+        "init_declarator" => given.child_by_field_name("declarator"),
+        "assignment_expression" => given.child_by_field_name("left"),
+        _ => given.named_child(0),
+    };
+    name_of(source, plain(kept?))
+}
+
+/// The variable of a declarator, without what makes it a pointer or a reference.
+fn plain(declarator: Node<'_>) -> Node<'_> {
+    let mut node = declarator;
+    while let Some(inner) = node.child_by_field_name("declarator").or_else(|| {
+        let is_around = matches!(
+            node.kind(),
+            "reference_declarator" | "parenthesized_declarator"
+        );
+        node.named_child(0).filter(|_| is_around)
+    }) {
+        node = inner;
+    }
+    node
 }
 
 /// Whether what a value is kept in (the variable, and where that is given it) is a pointer, as far as the file tells.
@@ -145,14 +224,15 @@ fn target<'tree>(
                     "parenthesized_expression" => argument.named_child(0),
                     _ => break,
                 }
-                .ok_or("its first argument is incomplete")?;
+                .ok_or("its first argument is incomplete: place the call by hand")?;
             }
             let is_address =
                 argument.kind() == "pointer_expression" && source.text(argument).starts_with('&');
             let pointer = argument
                 .child_by_field_name("argument")
                 .filter(|_| is_address);
-            let pointer = pointer.ok_or("it is not told where the pointer is put")?;
+            let pointer =
+                pointer.ok_or("it is not told where the pointer is put: hand it &pointer")?;
             Ok((
                 pointer,
                 allocation.node,
@@ -171,7 +251,7 @@ fn assigned<'tree>(
     let mut node = value;
     let mut is_pointer = true;
     loop {
-        let parent = node.parent().ok_or("it is outside of any function")?;
+        let parent = node.parent().ok_or(OUTSIDE)?;
         match parent.kind() {
             "parenthesized_expression" => {}
             "cast_expression" => {
@@ -179,7 +259,7 @@ fn assigned<'tree>(
                 is_pointer = to.is_some_and(|to| source.text(to).contains('*'));
             }
             "argument_list" => {
-                let call = parent.parent().ok_or("it is outside of any function")?;
+                let call = parent.parent().ok_or(OUTSIDE)?;
                 match cast_to(source, call) {
                     Some(to_pointer) => {
                         is_pointer = to_pointer;
@@ -192,7 +272,7 @@ fn assigned<'tree>(
             "init_declarator" => {
                 let declarator = parent
                     .child_by_field_name("declarator")
-                    .ok_or("its declaration is incomplete")?;
+                    .ok_or("its declaration is incomplete: place the call by hand")?;
                 return initialized(source, parent, declarator, is_pointer);
             }
             "assignment_expression" => {
@@ -200,19 +280,27 @@ fn assigned<'tree>(
                 if operator.is_none_or(|operator| source.text(operator) != "=")
                     || parent.child_by_field_name("right") != Some(node)
                 {
-                    return Err("it is part of a larger expression".to_owned());
+                    return Err(LARGER.to_owned());
                 }
                 let left = parent
                     .child_by_field_name("left")
-                    .ok_or("its assignment is incomplete")?;
+                    .ok_or("its assignment is incomplete: place the call by hand")?;
                 let left = chained(left, parent)?;
                 return Ok((left, parent, kept_as(source, declared, left, is_pointer)));
+            }
+            "expression_statement" if is_divided(source, parent) => {
+                return Err(
+                    "a directive (#if) divides its statement: place the call by hand".to_owned(),
+                );
             }
             kind => return Err(why_not_kept(kind).to_owned()),
         }
         node = parent;
     }
 }
+
+const LARGER: &str = "it is part of a larger expression: keep it in a variable first";
+const OUTSIDE: &str = "it is outside of any function: place the call where the program starts";
 
 fn why_not_kept(kind: &str) -> &'static str {
     match kind {
@@ -222,11 +310,26 @@ fn why_not_kept(kind: &str) -> &'static str {
         }
         "field_declaration" => "it is a member's default value: place the call in the constructor",
         "conditional_expression" => "it is one branch of ?: - use if and else",
-        "expression_statement" => "its result is not kept",
-        "condition_clause" | "if_statement" | "while_statement" => "it is in a condition",
-        "optional_parameter_declaration" => "it is a default argument",
-        _ => "it is part of a larger expression: keep it in a variable first",
+        "expression_statement" => "its result is not kept: keep it in a variable first",
+        "condition_clause" | "if_statement" | "while_statement" => {
+            "it is in a condition: keep it in a variable first"
+        }
+        "optional_parameter_declaration" => {
+            "it is a default argument: place the call in the function"
+        }
+        _ => LARGER,
     }
+}
+
+/// Whether a statement is what an `#if` leaves of one that began before it.
+fn is_divided(source: &Source, statement: Node<'_>) -> bool {
+    let mut around = ancestors(statement).take_while(|node| node.kind().starts_with("preproc_"));
+    let Some(directive) = around.by_ref().last() else {
+        return false;
+    };
+    let before = source.masked().get(..directive.start_byte());
+    let before = before.unwrap_or_default().trim_end();
+    !before.ends_with([';', '{', '}', ':', ')'])
 }
 
 /// Memory that goes straight to somebody: smart pointers keep it where it can be told.
@@ -283,6 +386,11 @@ fn chained<'tree>(left: Node<'tree>, assignment: Node<'tree>) -> Result<Node<'tr
         .ok_or_else(|| "it is assigned to several places at once: divide the statement".to_owned())
 }
 
+const NO_PLAIN_VARIABLE: &str = "it is no plain variable that is declared: keep it in one first";
+
+/// The type of an expression.
+const TYPEOF: &[&str] = &["typeof", "__typeof", "__typeof__", "typeof_unqual"];
+
 /// The variable of `T *p = malloc(n)`.
 fn initialized<'tree>(
     source: &Source,
@@ -294,18 +402,24 @@ fn initialized<'tree>(
     while name.kind() == "pointer_declarator" {
         name = name
             .child_by_field_name("declarator")
-            .ok_or("its declaration is incomplete")?;
+            .ok_or("its declaration is incomplete: place the call by hand")?;
     }
     if name.kind() != "identifier" {
-        return Err("it is no plain variable that is declared: keep it in one first".to_owned());
+        return Err(NO_PLAIN_VARIABLE.to_owned());
     }
     let kind = initializer
         .parent()
         .and_then(|declaration| declaration.child_by_field_name("type"));
     let is_auto = kind.is_some_and(|kind| source.text(kind) == "auto");
-    let is_macro = kind.is_some_and(|kind| kind.kind() == "macro_type_specifier");
-    if is_macro {
-        return Err("a macro stands before it: place the call by hand".to_owned());
+    if let Some(before) = kind.filter(|kind| kind.kind() == "macro_type_specifier") {
+        let called = before.child_by_field_name("name").unwrap_or(before);
+        let called = source.text(called);
+        // To the parser `typeof(p)` is a macro; in C only a pointer takes memory without a cast.
+        if !TYPEOF.contains(&called) {
+            return Err(format!(
+                "{called}(...) stands before it, perhaps a macro: place the call by hand"
+            ));
+        }
     }
     let by_new = initializer
         .child_by_field_name("value")

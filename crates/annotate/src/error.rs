@@ -14,10 +14,10 @@ pub enum SourceError {
         source: std::io::Error,
     },
     /// By its name it is neither C nor C++.
-    #[error("{}: neither C nor C++ by its name (.c, .h, .cc, .cpp, .cxx, .hpp and kin)", .0.display())]
+    #[error("{}: neither C nor C++ by its name (.c, .h, .cc, .cpp, .cxx, .hpp and kin): name a source, or a copy of this one that is called so", .0.display())]
     Language(PathBuf),
     /// It has zero bytes.
-    #[error("a binary file, not a source")]
+    #[error("a binary file, not a source: name a source")]
     Binary,
     /// It is larger than any source that people write.
     #[error("larger than 16 MiB: split it, or place the calls by hand")]

@@ -13,6 +13,7 @@ use crate::file_calls::macro_on_line;
 use crate::file_calls::on_line;
 use crate::file_calls::own_advice;
 use crate::patch::Patch;
+use crate::rules::NO_LINE;
 use crate::rules::require_same_function;
 use crate::source::Source;
 
@@ -58,7 +59,7 @@ pub(crate) fn place(patch: &mut Patch<'_>, source: &Source, rules: &[&Rule]) -> 
 
 /// The call that a rule means.
 fn call_of<'source>(source: &'source Source, rule: &Rule) -> Result<FileCall<'source>, String> {
-    let line = rule.place.line.ok_or("the plan does not tell its line")? as usize;
+    let line = rule.place.line.ok_or(NO_LINE)? as usize;
     let mut calls = on_line(source, line);
     let Some(call) = calls.pop() else {
         return Err(match macro_on_line(source, line) {

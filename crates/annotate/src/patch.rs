@@ -1,6 +1,7 @@
 //! What is put where in a source: calls behind statements or in place of others, and the headers they need.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use tree_sitter::Node;
 
@@ -12,13 +13,14 @@ use crate::annotate::FoundCall;
 use crate::annotate::Refusal;
 use crate::binding::Binding;
 use crate::calls::HEADER;
+use crate::diff::Insertions;
 use crate::diff::lines_of;
 use crate::expression::function_around;
 use crate::file_calls;
 use crate::file_calls::FileCall;
+use crate::include;
 use crate::macros::Macros;
 use crate::source::Source;
-use crate::source::ancestors;
 use crate::source::descendants;
 use crate::statement::Statement;
 
@@ -26,8 +28,8 @@ use crate::statement::Statement;
 pub(crate) struct Patch<'source> {
     source: &'source Source,
     annotated: Annotated,
-    /// Where the first call of each header is used.
-    first: BTreeMap<&'static str, usize>,
+    /// From where to where each header's calls are used.
+    used: BTreeMap<&'static str, Range<usize>>,
 }
 
 impl<'source> Patch<'source> {
@@ -35,7 +37,7 @@ impl<'source> Patch<'source> {
         Self {
             source,
             annotated: Annotated::default(),
-            first: BTreeMap::new(),
+            used: BTreeMap::new(),
         }
     }
 
@@ -122,10 +124,10 @@ impl<'source> Patch<'source> {
             .any(|text| text == call)
     }
 
-    /// A call from here on needs a header.
+    /// A call here needs a header.
     fn needs(&mut self, header: &'static str, start: usize) {
-        let first = self.first.entry(header).or_insert(start);
-        *first = start.min(*first);
+        let used = self.used.entry(header).or_insert(start..start + 1);
+        *used = start.min(used.start)..used.end.max(start + 1);
     }
 
     /// Puts a call with a hint in the place of one without.
@@ -179,69 +181,50 @@ impl<'source> Patch<'source> {
     }
 
     pub(crate) fn finish(mut self) -> Annotated {
-        for (header, first) in std::mem::take(&mut self.first) {
-            self.include_header(header, first);
+        for (header, used) in std::mem::take(&mut self.used) {
+            if let Err(why) = self.include_header(header, &used) {
+                self.withdraw(why);
+            }
         }
         let annotated = &mut self.annotated;
         annotated.found.sort_by_key(|found| found.line);
         annotated.found_calls.sort_by_key(|found| found.line);
         annotated.refusals.sort();
-        annotated.refusals.dedup();
         self.annotated
     }
 
-    /// Behind the last `#include` that is always taken and comes before the first call; else before all code.
-    fn include_header(&mut self, header: &str, first: usize) {
-        let is_unconditional = |item: &Node<'_>| {
-            ancestors(*item).all(|around| around.is_error() || around.kind() == "translation_unit")
-        };
-        let items: Vec<Node<'_>> = descendants(self.source.root())
-            .take_while(|item| item.start_byte() < first)
-            .filter(|item| matches!(item.kind(), "preproc_include" | "comment"))
-            .filter(is_unconditional)
-            .collect();
-        let is_include = |item: &&Node<'_>| item.kind() == "preproc_include";
-        let mut includes = items.iter().filter(is_include);
-        let is_ours = |item: &Node<'_>| self.source.text(*item).contains(header);
-        if includes.clone().any(is_ours) {
-            return;
+    /// Without its header no call compiles.
+    fn withdraw(&mut self, why: String) {
+        let annotated = &mut self.annotated;
+        annotated.insertions = Insertions::default();
+        annotated.found_calls.retain(|found| found.already);
+        for found in annotated.found.iter_mut().filter(|found| !found.already) {
+            found.calls.clear();
+            found.variable = None;
+        }
+        annotated.refusals.push(Refusal { line: None, why });
+    }
+
+    fn include_header(&mut self, header: &str, used: &Range<usize>) -> Result<(), String> {
+        let source = self.source;
+        if include::is_there(source, header, used.start) {
+            return Ok(());
         }
         let line = format!("#include \"{header}\"");
-        let row = match includes.next_back() {
-            Some(last) => row_behind(&items, last.start_position().row),
-            None => row_of_code(self.source, first),
-        };
+        let row = include::row(source, used).ok_or_else(|| {
+            format!(
+                "{line} has no place that is behind macros like _GNU_SOURCE and before all calls: write it where it belongs, and \
+                 annotate again"
+            )
+        })?;
         let insertions = &mut self.annotated.insertions;
-        match self.source.bytes().strip_prefix(b"\xef\xbb\xbf") {
+        match source.bytes().strip_prefix(b"\xef\xbb\xbf") {
             // Nothing may come before a byte order mark.
             Some(_) if row == 0 => insertions.insert_first(3, &format!("{line}\n")),
             _ => insertions.insert_line(row, line.into_bytes()),
         }
+        Ok(())
     }
-}
-
-/// The row behind one, and behind a comment that begins there.
-fn row_behind(items: &[Node<'_>], row: usize) -> usize {
-    let comments = items
-        .iter()
-        .filter(|item| item.kind() == "comment" && item.start_position().row == row);
-    comments
-        .map(|comment| comment.end_position().row)
-        .max()
-        .unwrap_or(row)
-        + 1
-}
-
-/// The first row with something other than comments and directives: what a file without includes begins with.
-fn row_of_code(source: &Source, first: usize) -> usize {
-    let root = source.root();
-    let mut cursor = root.walk();
-    let is_code = |item: &Node<'_>| {
-        item.kind() != "comment" && !item.kind().starts_with("preproc_") || item.end_byte() > first
-    };
-    root.children(&mut cursor)
-        .find(is_code)
-        .map_or(0, |item| item.start_position().row)
 }
 
 /// Whether nothing but blanks and a comment follows on the line.

@@ -29,14 +29,23 @@ const ENDS: &[&str] = &[
     "terminate",
 ];
 
+const OUTSIDE: &str = "it is outside of any function: place the call where the program starts";
+
 impl<'tree> Statement<'tree> {
     /// The statement around an assignment, a declarator or a call, or why no call may follow it.
     pub(crate) fn around(source: &Source, node: Node<'tree>) -> Result<Self, String> {
         let statement = enclosing(source, node)?;
         if !is_understood(statement) {
-            return Err("the parser does not understand what is around it".to_owned());
+            return Err(
+                "the parser does not understand what is around it: place the call by hand"
+                    .to_owned(),
+            );
         }
-        let needs_braces = needs_braces(statement)?;
+        if let Some(why) = why_not_called(source, statement).or_else(|| governed(source, statement))
+        {
+            return Err(why);
+        }
+        let needs_braces = needs_braces(source, statement)?;
         Ok(Self {
             node: statement,
             needs_braces,
@@ -44,9 +53,115 @@ impl<'tree> Statement<'tree> {
     }
 }
 
+/// In C++ what may be computed by the compiler must not call what only the program can.
+fn why_not_called(source: &Source, statement: Node<'_>) -> Option<String> {
+    let says = |node: Node<'_>, word: &str| {
+        let declarator = node.child_by_field_name("declarator");
+        let of_lambda = declarator.filter(|_| node.kind() == "lambda_expression");
+        let all = [Some(node), of_lambda].into_iter().flatten();
+        all.flat_map(children)
+            .any(|child| child.kind() == "type_qualifier" && source.text(child) == word)
+    };
+    let is_around = |node: &Node<'_>| {
+        matches!(
+            node.kind(),
+            "function_definition" | "lambda_expression" | "declaration" | "field_declaration"
+        )
+    };
+    ancestors(statement)
+        .filter(is_around)
+        .find_map(|node| {
+            ["constexpr", "consteval"]
+                .into_iter()
+                .find(|word| says(node, word))
+        })
+        .map(|word| {
+            format!(
+                "it is in a {word} function, which the compiler must be able to run: place the call by hand in a \
+                 function that is called at run time"
+            )
+        })
+}
+
+/// Pragmas that say nothing of the statement behind them.
+const OF_THEIR_OWN: &[&str] = &[
+    "GCC diagnostic",
+    "GCC push_options",
+    "GCC pop_options",
+    "GCC optimize",
+    "GCC target",
+    "GCC warning",
+    "GCC error",
+    "GCC poison",
+    "GCC system_header",
+    "GCC visibility",
+    "clang diagnostic",
+    "clang optimize",
+    "STDC",
+    "message",
+    "once",
+    "pack",
+    "push_macro",
+    "pop_macro",
+    "region",
+    "endregion",
+    "warning",
+    "weak",
+    "omp barrier",
+    "omp taskwait",
+    "omp taskyield",
+    "omp flush",
+    "omp cancel",
+    "omp cancellation",
+    "omp threadprivate",
+    "omp declare",
+    "omp requires",
+    "omp target update",
+    "omp target enter",
+    "omp target exit",
+    "omp depobj",
+];
+
+/// Why a call behind a statement would be outside of what a pragma says of it.
+fn governed(source: &Source, statement: Node<'_>) -> Option<String> {
+    let before = std::iter::successors(statement.prev_named_sibling(), |node| {
+        node.prev_named_sibling()
+    });
+    let pragmas = before
+        .filter(|node| node.kind() != "comment")
+        .map_while(|node| pragma(source, node));
+    let governs = |pragma: &String| {
+        let is_own = |own: &&&str| {
+            let rest = pragma.strip_prefix(**own);
+            rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_alphanumeric()))
+        };
+        OF_THEIR_OWN.iter().find(is_own).is_none()
+    };
+    pragmas.filter(governs).last().map(|pragma| {
+        format!(
+            "#pragma {pragma} is about this statement only: put braces around the statement, and annotate again"
+        )
+    })
+}
+
+/// What a directive says, if it is a pragma, with single blanks.
+fn pragma(source: &Source, node: Node<'_>) -> Option<String> {
+    let directive = node
+        .child_by_field_name("directive")
+        .filter(|_| node.kind() == "preproc_call")?;
+    let words: Vec<&str> = source.text(directive).split_whitespace().collect();
+    if words.concat() != "#pragma" {
+        return None;
+    }
+    let argument = node.child_by_field_name("argument");
+    let argument = argument.map_or("", |argument| source.text(argument));
+    let words: Vec<&str> = argument.split_whitespace().collect();
+    Some(words.join(" "))
+}
+
 /// Climbs through what evaluates the node exactly once, whatever happens.
 fn enclosing<'tree>(source: &Source, node: Node<'tree>) -> Result<Node<'tree>, String> {
-    const LARGER: &str = "it is part of a larger expression";
+    const LARGER: &str = "it is part of a larger expression: keep it in a variable first";
     let mut node = node;
     let mut is_tested = false;
     // Of a pointer truth is memory; a function that does not return it returns an error.
@@ -61,7 +176,7 @@ fn enclosing<'tree>(source: &Source, node: Node<'tree>) -> Result<Node<'tree>, S
                 false => once_an_entry(source, node),
             };
         }
-        let parent = node.parent().ok_or("it is outside of any function")?;
+        let parent = node.parent().ok_or(OUTSIDE)?;
         match parent.kind() {
             "parenthesized_expression"
             | "cast_expression"
@@ -142,7 +257,9 @@ fn once_an_entry<'tree>(source: &Source, statement: Node<'tree>) -> Result<Node<
         node.kind() == "storage_class_specifier"
             && matches!(source.text(*node), "static" | "thread_local")
     };
-    match statement.kind() == "declaration" && children(statement).iter().any(is_static) {
+    let in_function = ancestors(statement).any(|around| around.kind() == "compound_statement");
+    let is_declaration = in_function && statement.kind() == "declaration";
+    match is_declaration && children(statement).iter().any(is_static) {
         true => Err("it is static, and made once only: place the call by hand".to_owned()),
         false => Ok(statement),
     }
@@ -168,6 +285,12 @@ fn why_not_in(source: &Source, parent: Node<'_>, kind: &str) -> String {
         }
         "return_statement" => {
             "it is in a return expression: keep it in a variable first".to_owned()
+        }
+        "field_initializer" | "field_initializer_list" => {
+            "it is in a constructor's initializer list: place the call in its body".to_owned()
+        }
+        "field_declaration" => {
+            "it is a member's default value: place the call in the constructor".to_owned()
         }
         "conditional_expression" => "it is one branch of ?: - use if and else".to_owned(),
         _ => "it is part of a larger expression: keep it in a variable first".to_owned(),
@@ -252,8 +375,7 @@ fn has_missing_end(node: Node<'_>) -> bool {
 }
 
 /// Whether braces are needed, or why a call may not stand there.
-fn needs_braces(statement: Node<'_>) -> Result<bool, String> {
-    const OUTSIDE: &str = "it is outside of any function: place the call where the program starts";
+fn needs_braces(source: &Source, statement: Node<'_>) -> Result<bool, String> {
     let mut parent = statement.parent().ok_or(OUTSIDE)?;
     let is_under_directive = parent.kind().starts_with("preproc_");
     while parent.kind().starts_with("preproc_") {
@@ -276,6 +398,20 @@ fn needs_braces(statement: Node<'_>) -> Result<bool, String> {
                 Err("it is in the head of a statement: place the call by hand".to_owned())
             } else {
                 Ok(true)
+            }
+        }
+        // `[[likely]] { ... }` means the same; of others nobody knows.
+        "attributed_statement" => {
+            let attributes: String = children(parent)
+                .iter()
+                .filter(|child| child.kind() == "attribute_declaration")
+                .map(|child| source.text(*child))
+                .collect();
+            match matches!(&*attributes, "[[likely]]" | "[[unlikely]]") {
+                true if statement.kind() != "declaration" => Ok(true),
+                _ => Err(format!(
+                    "{attributes} is about this statement only: put braces around the statement, and annotate again"
+                )),
             }
         }
         "condition_clause" | "init_statement" => {

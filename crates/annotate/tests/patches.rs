@@ -9,9 +9,11 @@ use std::process::Output;
 use std::process::Stdio;
 
 use pagewise_annotate::Annotated;
+use pagewise_annotate::Refusal;
 use pagewise_annotate::Source;
 use pagewise_annotate::from_plan;
 use pagewise_annotate::hints;
+use pagewise_annotate::without_source;
 use pagewise_plan::Action;
 use pagewise_plan::ReadAhead;
 use pagewise_plan::Rule;
@@ -24,6 +26,7 @@ use tempfile::tempdir;
 const FLAGS: &[&str] = &["-O2", "-g", "-Wall", "-Wextra", "-Werror"];
 const C11: &[&str] = &["-std=c11", "-D_GNU_SOURCE"];
 const CPP17: &[&str] = &["-std=c++17"];
+const CPP20: &[&str] = &["-std=c++20"];
 /// What C was before it had prototypes: its own declarations of what the compiler knows better.
 const OLD: &[&str] = &["-std=gnu89", "-fno-builtin"];
 
@@ -217,6 +220,183 @@ fn cpp() {
 }
 
 #[test]
+fn containers() {
+    let case = whole("containers.cpp", CPP20);
+    let text = case.text("after");
+    for expected in [
+        "        { rows[i].resize(2 * n); pagewise_name(pagewise_data(rows[i]), \"rows[]\"); }",
+        "    pagewise_name(pagewise_data(*p), \"p\");\n",
+        "    if (n > 3) [[likely]] { two.resize(4 * n); pagewise_name(pagewise_data(two), \"two\"); }",
+    ] {
+        assert!(text.contains(expected), "no {expected} in {text}");
+    }
+    let outside: Vec<usize> = reasons(&case.annotated, "it is outside of any function")
+        .iter()
+        .filter_map(|refusal| refusal.line)
+        .collect();
+    assert_eq!(outside, [21, 22], "{:#?}", case.annotated.refusals);
+}
+
+/// The refusals that say something.
+fn reasons<'a>(annotated: &'a Annotated, words: &str) -> Vec<&'a Refusal> {
+    let refusals = annotated.refusals.iter();
+    refusals
+        .filter(|refusal| refusal.why.contains(words))
+        .collect()
+}
+
+#[test]
+fn what_the_compiler_may_run_gets_no_call() {
+    let text = b"#include <cstdio>\n#include <vector>\n\
+                 constexpr int sum(int n) {\n    std::vector<int> v(n);\n    v.resize(2 * n);\n    return (int)v.size();\n}\n\
+                 consteval int made() {\n    int *p = new int[3];\n    delete[] p;\n    return 1;\n}\n\
+                 static_assert(sum(3) == 6);\n\
+                 int main() {\n    constexpr auto job = [](int n) {\n        int *q = new int[n];\n        delete[] q;\n        return n;\n    };\n\
+                 \x20   static_assert(job(3) == 3);\n    std::vector<int> w(9);\n    std::printf(\"%d %d\\n\", made(), (int)w.size());\n}\n";
+    let case = Case::new("early.cpp", text);
+    case.runs_the_same(CPP20, &[]);
+    let refused = case.annotated.refusals.iter().map(|refusal| refusal.line);
+    assert_eq!(refused.collect::<Vec<_>>(), [4, 5, 9, 16].map(Some));
+    let all = reasons(&case.annotated, "which the compiler must be able to run");
+    assert_eq!(all.len(), 4, "{:#?}", case.annotated.refusals);
+    assert!(case.text("after").contains("\"w\""));
+}
+
+/// Without `_GNU_SOURCE` there is no `mremap`, and no header may come before that.
+#[test]
+fn the_header_comes_behind_what_tells_others_what_to_declare() {
+    let code = "int main(void) {\n    char *p = malloc(9);\n    printf(\"%d\\n\", p && (void *)mremap != p);\n    return 0;\n}\n";
+    let includes = "#include <stdio.h>\n#include <stdlib.h>\n#include <sys/mman.h>";
+    let behind_includes = format!("{includes}\n#include \"pagewise.h\"\n");
+    let bare = "extern int printf(const char *, ...);\nextern void *malloc(unsigned long), *mremap(void *, unsigned long, unsigned long, int, ...);\n";
+    let cases = [
+        // A guard around the whole file, an #if in it, and one around the includes only.
+        (
+            format!("#ifndef A_H\n#define A_H\n#define _GNU_SOURCE\n{includes}\n{code}#endif\n"),
+            behind_includes.clone(),
+        ),
+        (
+            format!("#if 1\n#if 1\n# define _GNU_SOURCE 1\n{includes}\n{code}#endif\n#endif\n"),
+            behind_includes.clone(),
+        ),
+        (
+            format!(
+                "#if 0\n#include <none.h>\n#else\n#define _GNU_SOURCE\n{includes}\n{code}#endif\n"
+            ),
+            behind_includes.clone(),
+        ),
+        (
+            format!("#define _GNU_SOURCE\n#if 1\n{includes}\n#endif\n{code}"),
+            "#endif\n#include \"pagewise.h\"\n".to_owned(),
+        ),
+        (
+            format!("#ifndef _GNU_SOURCE\n#define _GNU_SOURCE\n#endif\n{includes}\n{code}"),
+            behind_includes,
+        ),
+        // No includes at all.
+        (
+            format!("#ifndef A_H\n#define A_H\n#define _GNU_SOURCE\n{bare}{code}#endif\n"),
+            "#define _GNU_SOURCE\n#include \"pagewise.h\"\n".to_owned(),
+        ),
+        // A backslash makes the next line part of the comment.
+        (
+            format!("#define _GNU_SOURCE\n{includes} // not the \\\n   end\n{code}"),
+            "   end\n#include \"pagewise.h\"\n".to_owned(),
+        ),
+    ];
+    for (text, expected) in cases {
+        let case = Case::new("guarded.c", text.as_bytes());
+        let after = case.text("after");
+        assert!(after.contains(&expected), "no {expected} in {after}");
+        case.runs_the_same(&["-std=c11", "-Wno-comment"], &[]);
+        case.is_done();
+    }
+}
+
+#[test]
+fn a_header_without_a_place_is_asked_for() {
+    let branch = "#define _GNU_SOURCE\n#include <stdlib.h>\nchar *f(void) { char *p = malloc(3); return p; }\n";
+    let text = format!("#ifdef FAST\n{branch}#else\n{branch}#endif\n");
+    let source = Source::parse(Path::new("a.c"), text.clone().into()).expect("parsed");
+    let annotated = hints(&source);
+    assert_eq!(annotated.diff(&source, "a.c"), b"");
+    assert_eq!(reasons(&annotated, "write it where it belongs").len(), 1);
+    assert!(annotated.found.iter().all(|found| found.calls.is_empty()));
+    // Where it is written, the rest is patched.
+    let text = text.replace("<stdlib.h>", "<stdlib.h>\n#include \"pagewise.h\"");
+    let source = Source::parse(Path::new("a.c"), text.into()).expect("parsed");
+    let annotated = hints(&source);
+    assert_eq!(annotated.refusals, []);
+    let diff = String::from_utf8_lossy(&annotated.diff(&source, "a.c")).into_owned();
+    assert_eq!(diff.matches("pagewise_name(p").count(), 2, "{diff}");
+    assert!(!diff.contains("+#include"), "{diff}");
+}
+
+#[test]
+fn what_a_pragma_governs_wants_braces() {
+    let text = b"#include <stdio.h>\n#include <stdlib.h>\nint main(void) {\n    char *p = NULL, *q = NULL, *r = NULL;\n\
+                 #pragma omp parallel sections\n    {\n#pragma omp section\n        p = malloc(9); /* refused */\n\
+                 #pragma omp section\n        q = malloc(9); /* refused */\n    }\n\
+                 #pragma omp critical /* why */\n    // and how\n    p = malloc(9); /* refused */\n\
+                 #pragma omp critical\n    { q = malloc(9); } /* named q */\n\
+                 #pragma omp parallel for\n    for (int i = 0; i < 3; i++) free(malloc(9)); /* refused */\n\
+                 #pragma omp barrier\n    r = malloc(9); /* named r */\n\
+                 #pragma GCC diagnostic ignored \"-Wunused\"\n    r = malloc(9); /* named r */\n\
+                 _Pragma(\"omp critical\") r = malloc(9); /* refused */\n\
+                 \x20   printf(\"%d\\n\", p && q && r);\n    return 0;\n}\n";
+    let case = Case::new("parallel.c", text);
+    case.is_as_marked();
+    assert_eq!(reasons(&case.annotated, "put braces around").len(), 4);
+    case.runs_the_same(&["-std=c11", "-fopenmp"], &[]);
+    case.is_done();
+}
+
+#[test]
+fn refusals_say_what_to_do_and_each_counts() {
+    let text = "#include <stdlib.h>\n#define EACH(i, n) for (int i = 0; i < (n); i++)\n#define WORD(x)\nvoid f(size_t n) {\n    char *rows[9], *p = 0;\n    typeof(p) r = malloc(3);\n\
+                \x20   EACH(i, 9) rows[i] = malloc(10);\n    char *two[2] = {malloc(1), malloc(2)};\n    malloc(3);\n\
+                \x20   WORD(p) q = malloc(3);\n    char *d =\n#ifdef FOO\n        malloc(3);\n#else\n        calloc(3, 4);\n#endif\n}\n";
+    let source = Source::parse(Path::new("a.c"), text.into()).expect("parsed");
+    let annotated = hints(&source);
+    let told: Vec<(Option<usize>, &str)> = annotated
+        .refusals
+        .iter()
+        .map(|refusal| (refusal.line, refusal.why.as_str()))
+        .collect();
+    let expected = [
+        (
+            7,
+            "EACH stands before it, and perhaps governs this statement only: put braces around it",
+        ),
+        (8, "it is in an initializer list: place the call by hand"),
+        (8, "it is in an initializer list: place the call by hand"),
+        (9, "its result is not kept: keep it in a variable first"),
+        (
+            10,
+            "WORD(...) stands before it, perhaps a macro: place the call by hand",
+        ),
+        (
+            13,
+            "a directive (#if) divides its statement: place the call by hand",
+        ),
+        (
+            15,
+            "a directive (#if) divides its statement: place the call by hand",
+        ),
+    ];
+    assert_eq!(told.len(), expected.len(), "{told:#?}");
+    for ((line, why), (expected_line, expected)) in told.iter().zip(expected) {
+        assert_eq!(*line, Some(expected_line), "{why}");
+        assert!(why.ends_with(expected), "{why}");
+    }
+    let diff = String::from_utf8_lossy(&annotated.diff(&source, "a.c")).into_owned();
+    assert!(
+        diff.contains("pagewise_name((const void *)r, \"r\");"),
+        "{diff}"
+    );
+}
+
+#[test]
 fn containers_of_scattered_elements_are_refused_by_line() {
     let text = "#include <deque>\n#include <map>\n#include <vector>\n\
                 struct Index { std::map<int, int> places; std::vector<int> all; };\n\
@@ -387,6 +567,111 @@ fn a_plans_calls_compile_in_cpp_too_and_change_no_output() {
             case.annotated.found
         );
     }
+}
+
+/// What a plan's rules that lock become in a source: the patch and what is refused.
+fn locked(path: &str, text: &str, rules: &[(&str, usize)]) -> (String, Vec<String>) {
+    let source = Source::parse(Path::new(path), text.into()).expect("parsed");
+    let rules: Vec<Rule> = rules
+        .iter()
+        .map(|(name, line)| {
+            rule(
+                &format!("{name} ({path}:{line})"),
+                *line,
+                None,
+                lock(Vec::new()),
+            )
+        })
+        .collect();
+    let annotated = from_plan(&source, &rules.iter().collect::<Vec<_>>());
+    let diff = String::from_utf8_lossy(&annotated.diff(&source, path)).into_owned();
+    let refused = annotated.refusals.into_iter();
+    (diff, refused.map(|refusal| refusal.why).collect())
+}
+
+#[test]
+fn of_several_on_a_line_only_that_of_the_rules_name_is_locked() {
+    let text = "#include <stdlib.h>\n#define FRESH(n) malloc(n)\nvoid f(size_t n) {\n\
+                \x20   char *big = n > 3 ? malloc(n) : NULL; char *small = malloc(64);\n\
+                \x20   char *one = malloc(n);\n\
+                \x20   char *made = FRESH(n); char *other = malloc(65);\n\
+                \x20   char *p = malloc(n); p = malloc(66);\n}\n";
+    let (diff, refused) = locked("a.c", text, &[("big", 4)]);
+    assert_eq!(diff, "");
+    assert!(
+        refused[0].contains("malloc: it is one branch of ?:"),
+        "{refused:?}"
+    );
+    let (diff, refused) = locked("a.c", text, &[("small", 4)]);
+    assert!(
+        diff.contains("pagewise_lock(small, 64);") && refused.is_empty(),
+        "{diff} {refused:?}"
+    );
+    // A single one may have another name by now.
+    let (diff, _) = locked("a.c", text, &[("earlier", 5)]);
+    assert!(diff.contains("pagewise_lock(one, n);"), "{diff}");
+    for (name, line, why) in [
+        (
+            "none",
+            4,
+            "not one is called none: give each a line of its own",
+        ),
+        ("made", 6, "made is given something on this line"),
+        ("p", 7, "several allocations on this line are called p"),
+    ] {
+        let (diff, refused) = locked("a.c", text, &[(name, line)]);
+        assert_eq!(diff, "", "{name}");
+        assert!(refused[0].contains(why), "{refused:?}");
+    }
+    let text = "#include <cstdlib>\nstruct S { double *a, *b; S(size_t n) : a(new double[n]) { b = (double *)std::malloc(8); } };\n";
+    let (diff, refused) = locked("a.cpp", text, &[("a", 2)]);
+    assert_eq!(diff, "");
+    assert!(
+        refused[0].contains("constructor's initializer list"),
+        "{refused:?}"
+    );
+    let (diff, _) = locked("a.cpp", text, &[("b", 2)]);
+    assert!(
+        diff.contains("pagewise_lock(b, 8);") || diff.contains("pagewise_data(b)"),
+        "{diff}"
+    );
+}
+
+#[test]
+fn a_plan_locks_nothing_that_a_call_does_not_find() {
+    let text = "#include <deque>\n#include <unordered_map>\n#include <vector>\nvoid f(int n, std::vector<int> &v) {\n    std::unordered_map<int, int> um;\n    um.reserve(n);\n\
+                \x20   std::deque<int> d(n);\n    d.resize(2 * n);\n    std::vector<bool> bits(n);\n    bits.resize(2 * n);\n    v.resize(n);\n}\n";
+    let rules = [
+        ("um", 6),
+        ("d", 7),
+        ("d", 8),
+        ("bits", 9),
+        ("bits", 10),
+        ("v", 11),
+    ];
+    let (diff, refused) = locked("a.cpp", text, &rules);
+    assert_eq!(diff.matches("pagewise_lock").count(), 1, "{diff}");
+    assert!(
+        diff.contains("pagewise_lock(pagewise_data(v), pagewise_bytes(v));"),
+        "{diff}"
+    );
+    let said = |words: &str| refused.iter().filter(|why| why.contains(words)).count();
+    assert_eq!(
+        (said("blocks of their own"), said("where its bits are")),
+        (3, 2),
+        "{refused:#?}"
+    );
+}
+
+#[test]
+fn a_rule_without_a_source_is_told_what_to_do() {
+    let mut heap = rule("the heap", 1, None, lock(Vec::new()));
+    heap.place.file = None;
+    assert!(without_source(&heap).contains("build the program with -g"));
+    heap.target = Target::Heap {
+        module: "a".to_owned(),
+    };
+    assert!(without_source(&heap).contains("apply the plan to the program in place of a patch"));
 }
 
 /// A call does not know of the others: what the rule keeps is for all of them together.

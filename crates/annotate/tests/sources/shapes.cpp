@@ -64,7 +64,7 @@ int run(int n) {
     std::uintptr_t number = (std::uintptr_t)std::malloc(n); // named number
     std::atomic<int *> atom;
     atom = new int[n]; // named atom
-    std::vector<bool> bits(n); // named bits
+    std::vector<bool> bits(n); // refused
     std::vector<int> v(n), w(n, 7); // named v, named w
     std::string text(n, ' '); // named text
     v.resize(2 * n); // named v

@@ -13,6 +13,7 @@ use pagewise_annotate::Annotated;
 use pagewise_annotate::Refusal;
 use pagewise_annotate::Source;
 use pagewise_annotate::SourceError;
+use pagewise_annotate::without_source;
 use pagewise_plan::Action;
 use pagewise_plan::Plan;
 use pagewise_plan::Rule;
@@ -123,9 +124,8 @@ fn planned(places: &Places<'_>, plan: &Path, sources: &[PathBuf]) -> Result<Vec<
     };
     for rule in plan.rules.iter().filter(is_meant) {
         let Some(file) = &rule.place.file else {
-            let why = "the plan does not tell in which file it is".to_owned();
             if rule.action != Action::Nothing {
-                patched.push(refused(&rule.name, why));
+                patched.push(refused(&rule.name, without_source(rule)));
             }
             continue;
         };
@@ -140,6 +140,7 @@ fn planned(places: &Places<'_>, plan: &Path, sources: &[PathBuf]) -> Result<Vec<
             },
         }
     }
+    let unrelated = unrelated(places, &plan, sources)?;
     if elsewhere > 0 {
         tell!("pagewise: rules for other sources than those named: {elsewhere}");
     }
@@ -159,7 +160,65 @@ fn planned(places: &Places<'_>, plan: &Path, sources: &[PathBuf]) -> Result<Vec<
         };
         patched.push(one);
     }
+    let is_any = patched
+        .iter()
+        .map(|one| &one.annotated)
+        .any(|annotated| !annotated.found.is_empty() || !annotated.found_calls.is_empty());
+    for source in unrelated {
+        let why = why_unrelated(&plan);
+        match is_any {
+            true => tell!("pagewise: {}: {why}", source.display()),
+            false => patched.push(refused(&source.display().to_string(), why)),
+        }
+    }
     Ok(patched)
+}
+
+/// Those of the sources that no rule is about, all of which can be read.
+fn unrelated<'a>(
+    places: &Places<'_>,
+    plan: &Plan,
+    sources: &'a [PathBuf],
+) -> Result<Vec<&'a PathBuf>, Failure> {
+    let files = plan
+        .rules
+        .iter()
+        .filter_map(|rule| rule.place.file.as_deref());
+    let related: HashSet<PathBuf> = files
+        .filter_map(|file| places.source_of(file, sources))
+        .collect();
+    let unrelated: Vec<&PathBuf> = sources
+        .iter()
+        .filter(|source| !related.contains(*source))
+        .collect();
+    for source in &unrelated {
+        // That it is generated, say, matters only where it would be patched.
+        if let Err(error @ (SourceError::Read { .. } | SourceError::Language(_))) =
+            Source::read(source)
+        {
+            return Err(Failure::new(error.to_string()));
+        }
+    }
+    Ok(unrelated)
+}
+
+/// Why a source that was named is not patched, and which would be.
+fn why_unrelated(plan: &Plan) -> String {
+    let mut files: Vec<&str> = plan
+        .acting_rules()
+        .filter_map(|rule| rule.place.file.as_deref())
+        .collect();
+    files.sort_unstable();
+    files.dedup();
+    match files.is_empty() {
+        true => "no rule of the plan is about it, nor about any other source: apply the plan to the program in place of a \
+                 patch"
+            .to_owned(),
+        false => format!(
+            "no rule of the plan is about it: name one of those that the plan names: {}",
+            files.join(", ")
+        ),
+    }
 }
 
 fn refused(name: &str, why: String) -> Patched {

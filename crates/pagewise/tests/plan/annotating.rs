@@ -244,6 +244,45 @@ fn a_file_that_is_named_twice_is_patched_once() {
 }
 
 #[test]
+fn a_named_source_that_no_rule_is_about_is_told() {
+    let folder = folder();
+    let folder = folder.path();
+    fs::write(folder.join("other.c"), "int other;\n").expect("written");
+    write_plan(folder, "plan.toml", vec![rule("table", 10, LOCK)]);
+    run(folder, &["annotate", "plan.toml", "gone.c"])
+        .expect_refusal(125, &["cannot read gone.c", "No such file"]);
+    // Nothing is patched: that is told by the exit code, too.
+    run(folder, &["annotate", "plan.toml", "other.c"])
+        .expect_code(1)
+        .expect_told(&[
+            "other.c: no rule of the plan is about it: name one of those that the plan names: annotated.c",
+        ]);
+    run(folder, &["annotate", "plan.toml", "other.c", SOURCE])
+        .expect_code(0)
+        .expect_told(&["other.c: no rule of the plan is about it"])
+        .expect_told(&["allocations patched: 1, refused: 0"]);
+}
+
+#[test]
+fn a_rule_about_the_heap_is_told_what_to_do() {
+    let folder = folder();
+    let folder = folder.path();
+    let mut heap = rule("the heap", 1, LOCK);
+    heap.place = SourcePlace {
+        function: None,
+        file: None,
+        line: None,
+    };
+    heap.target = Target::Heap {
+        module: "annotated".to_owned(),
+    };
+    write_plan(folder, "plan.toml", vec![heap]);
+    run(folder, &["annotate", "plan.toml"])
+        .expect_code(1)
+        .expect_told(&["apply the plan to the program in place of a patch"]);
+}
+
+#[test]
 fn what_cannot_be_patched_is_told_and_the_rest_is_patched() {
     let folder = folder();
     let folder = folder.path();
@@ -332,7 +371,10 @@ fn what_cannot_be_patched_is_told_and_the_rest_is_patched() {
     fs::write(folder.join("binary.c"), b"\x7fELF\0\0").expect("written");
     let found = json(&["--hints", "made.c", "binary.c", SOURCE], 1);
     assert_eq!(found["refusals"][0]["line"], 1);
-    assert_eq!(found["refusals"][1]["why"], "a binary file, not a source");
+    assert_eq!(
+        found["refusals"][1]["why"],
+        "a binary file, not a source: name a source"
+    );
     assert_eq!(found["allocations"].as_array().map(Vec::len), Some(2));
     for (arguments, words) in [
         (
