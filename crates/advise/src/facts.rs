@@ -516,14 +516,19 @@ impl RunFacts {
         (scaled / (1.0 - recorded + scaled)).min(MOST_STALLED)
     }
 
+    /// The time in which anybody waits for a swap-in, as a share of all waits together: 1 if nobody waits while others do.
+    pub(crate) fn waits_at_a_time(&self) -> f64 {
+        ratio(self.waited_ns, self.stall_ns)
+    }
+
     /// How the time is spent in the memory that the plan is for, if each fault takes so much more of it than was measured.
     pub(crate) fn time(&self, uncounted_ns: f64) -> Time {
         let wall = self.wall_ns as f64;
         let waited = (self.waited_ns as f64).min(wall * MOST_STALLED);
         let reclaim = (self.reclaim_ns.unwrap_or(0) as f64).min(wall * MOST_STALLED - waited);
         let own = wall - waited - reclaim;
-        let at_a_time = ratio(self.waited_ns, self.stall_ns);
-        let uncounted = (self.swap_ins as f64 * at_a_time * uncounted_ns).min(own / 2.0);
+        let uncounted =
+            (self.swap_ins as f64 * self.waits_at_a_time() * uncounted_ns).min(own / 2.0);
         Time {
             own_ns: own - uncounted,
             waited_ns: (waited + uncounted) * self.stall_scale,

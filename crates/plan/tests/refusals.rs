@@ -77,8 +77,8 @@ fn each_mistake_names_its_line_and_key_and_what_to_type() {
         ),
         (
             first,
-            "action = \"lokc\"",
-            "rule.action: there is no action \"lokc\"; did you mean lock? There are: lock, stream",
+            "action = \"frobnicate\"",
+            "rule.action: there is no action \"frobnicate\"; type one of lock, stream",
         ),
         (
             "target = \"arcs\"",
@@ -109,7 +109,7 @@ fn each_mistake_names_its_line_and_key_and_what_to_type() {
         (
             first,
             "action = \"lok\"",
-            "plan.toml:15: rule.action: there is no action \"lok\"; type one of lock,",
+            "plan.toml:15: rule.action: there is no action \"lok\"; did you mean lock? There are: lock, stream",
         ),
         (
             first,
@@ -343,7 +343,7 @@ fn files_that_are_none_are_told() {
     let folder = tempfile::tempdir().expect("a folder");
     let missing = folder.path().join("plan.toml");
     let said = |path: &Path| Plan::read(path).expect_err("refused").to_string();
-    assert!(said(&missing).contains("type: pagewise plan -o"));
+    assert!(said(&missing).contains("make one of a recording: pagewise plan -o "));
     assert!(said(folder.path()).starts_with("cannot read the plan"));
     std::fs::write(&missing, vec![b'#'; (16 << 20) + 1]).expect("written");
     assert!(said(&missing).contains("more than a plan may"));
