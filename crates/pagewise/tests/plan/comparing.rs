@@ -114,6 +114,18 @@ fn each_run_reads_the_whole_input() {
 }
 
 #[test]
+fn what_cannot_be_done_after_the_runs_is_refused_before_them() {
+    let folder = planned();
+    let program = ["sh", "-c", "echo ran >> ran"];
+    compare(folder.path(), "--html no/page.html", &program)
+        .expect_refusal(125, &["cannot write no/page.html", "mkdir -p no", "--html"]);
+    let mut words = arguments(LIMIT, &program);
+    words.splice(2..2, ["--victim", " "]);
+    run(folder.path(), &words).expect_refusal(125, &["--victim is empty", "--victim 'probe"]);
+    assert!(!folder.path().join("ran").exists());
+}
+
+#[test]
 fn a_plan_that_matches_nothing_gets_no_verdict() {
     let Some(machine) = Machine::reserve() else {
         return;

@@ -135,6 +135,22 @@ fn a_sweep_is_streamed_and_swaps_less_with_the_same_output() {
         swap_ins(3).iter().all(|&pages| pages < 1000),
         "{compared:#}"
     );
+    expect_advice_without_the_program(folder.path());
+}
+
+/// Of a recording whose program is there no more: what to do, and what would help meanwhile.
+fn expect_advice_without_the_program(folder: &Path) {
+    fs::remove_file(folder.join("twofold")).expect("removed");
+    let gone = run(folder, &["plan", "-o", "gone.toml"]).expect_code(0);
+    let said = &gone.stdout;
+    assert!(
+        said.contains("do nothing: what would help cannot be known again in another run, see below. Add memory:"),
+        "{said}"
+    );
+    assert!(
+        said.contains("twofold cannot be read") && said.contains("put it back as it was recorded"),
+        "{said}"
+    );
 }
 
 /// Shared memory of any kind is an object with a call path, whose swap-ins are known, and which a plan is about.
