@@ -120,17 +120,16 @@ fn call<'tree>(source: &Source, node: Node<'tree>) -> Option<Allocation<'tree>> 
         Some(name) => name,
         None => last_name(source, function)?,
     };
-    let size_from = arguments
-        .iter()
-        .flat_map(|argument| variables(source, *argument));
-    let size_from: Vec<String> = size_from.collect();
     let made = |outlet, size| {
+        let size_from = arguments
+            .iter()
+            .flat_map(|argument| variables(source, *argument));
         Some(Allocation {
             node,
             by: name.to_owned(),
             outlet,
             size,
-            size_from: size_from.clone(),
+            size_from: size_from.collect(),
         })
     };
     if SMART.contains(&name) {
@@ -172,6 +171,9 @@ fn call<'tree>(source: &Source, node: Node<'tree>) -> Option<Allocation<'tree>> 
 /// `operator new` and `operator new[]`, of any class.
 fn operator_new(source: &Source, function: Node<'_>) -> Option<&'static str> {
     let text = source.text(function);
+    if !(text.ends_with("new") || text.ends_with("new[]")) {
+        return None;
+    }
     let own = text.rsplit("::").next().unwrap_or(text);
     let words: Vec<&str> = own.split_whitespace().collect();
     match words[..] {
@@ -234,8 +236,14 @@ fn size(source: &Source, arguments: &[Node<'_>], of_size: &[usize]) -> Result<St
     text.ok_or_else(|| "its size is not UTF-8".to_owned())
 }
 
+/// Of `(std::nothrow)`, `(std::align_val_t(64), std::nothrow)`: all of it, as a place may be called like that.
 fn allocates_so(placement: &str) -> bool {
-    HOW_TO_ALLOCATE.iter().any(|word| placement.contains(word))
+    let inner = placement.trim().trim_start_matches('(');
+    inner.split(',').all(|part| {
+        let name = part.trim_start().trim_start_matches("std::");
+        let name = name.split(['(', ')', '{', ' ']).next().unwrap_or(name);
+        HOW_TO_ALLOCATE.contains(&name)
+    })
 }
 
 fn new_expression<'tree>(source: &Source, node: Node<'tree>) -> Option<Allocation<'tree>> {
@@ -331,22 +339,22 @@ fn made_container<'tree>(
     let function = node
         .child_by_field_name("function")
         .filter(|_| source.is_cpp())?;
+    let kind = declared.kind_of_type(source, function);
+    if function.kind() == "field_expression" || !is_made_with_size(source, &kind, &arguments(node))
+    {
+        return None;
+    }
+    // Asked for last: in deep expressions that takes long.
     let around = node.parent()?;
+    // A text that is only handed on is short.
+    let is_kept = matches!(around.kind(), "init_declarator" | "assignment_expression");
     // What is copied into another container on its line, and part of a type.
     let is_copied = around.kind() == "argument_list"
         && around
             .parent()
             .is_some_and(|around| around.kind() == "init_declarator")
         && children(around).len() > 1;
-    if function.kind() == "field_expression"
-        || is_copied
-        || around.kind() == "template_argument_list"
-        || !is_made_with_size(
-            source,
-            &declared.kind_of_type(source, function),
-            &arguments(node),
-        )
-    {
+    if is_copied || around.kind() == "template_argument_list" || kind == Kind::Text && !is_kept {
         return None;
     }
     Some(Allocation {

@@ -139,7 +139,7 @@ pub(crate) fn name_around(source: &Source, allocation: &Allocation<'_>) -> Optio
                 return kept_in(source, parent);
             }
             // The pointer is not the only thing that is made there, or somebody else keeps it.
-            "argument_list" if children(parent).len() > 1 => return None,
+            "argument_list" | "initializer_list" if children(parent).len() > 1 => return None,
             "call_expression" if cast_to(source, parent).is_none() => return None,
             "lambda_expression" => return None,
             kind if kind.ends_with("_statement") || kind == "declaration" => return None,

@@ -151,14 +151,15 @@ impl Declared {
 
     /// `auto d = std::deque<int>(n);`, and `d = std::deque<int>(n);`
     fn add_scattered_value(&mut self, source: &Source, node: Node<'_>) {
-        let is_made = node.kind() == "call_expression"
-            && source.is_cpp()
-            && !arguments(node).is_empty()
-            && !is_initializer(node);
+        let is_made =
+            node.kind() == "call_expression" && source.is_cpp() && !arguments(node).is_empty();
         let Some(function) = node.child_by_field_name("function").filter(|_| is_made) else {
             return;
         };
-        if let Kind::Scattered(name, _) = kind::of_type(source, &self.aliases, function) {
+        // What is around it is asked for last: in deep expressions that takes long.
+        if let Kind::Scattered(name, _) = kind::of_type(source, &self.aliases, function)
+            && !is_initializer(node)
+        {
             self.scattered.push((node.start_position().row, name));
         }
     }
@@ -295,7 +296,7 @@ fn declared_as(declarator: Node<'_>, kind: Kind) -> Kind {
     let (mut node, mut kind) = (declarator, kind);
     while let Some(inner) = inner_declarator(node) {
         if matches!(node.kind(), "pointer_declarator" | "array_declarator") {
-            kind = Kind::Pointer(Box::new(kind));
+            kind = Kind::pointer_to(kind);
         }
         node = inner;
     }

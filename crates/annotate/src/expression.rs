@@ -90,9 +90,10 @@ pub(crate) fn last_name<'text>(source: &'text Source, node: Node<'_>) -> Option<
 /// The variables whose values an expression needs: not those that it only asks for their size.
 pub(crate) fn variables(source: &Source, expression: Node<'_>) -> Vec<String> {
     let is_sized = |node: Node<'_>| {
-        let mut around = ancestors(node).take_while(|around| around.id() != expression.id());
-        expression.kind() == "sizeof_expression"
-            || around.any(|around| around.kind() == "sizeof_expression")
+        let mut around = std::iter::successors(Some(node), |node| {
+            node.parent().filter(|_| node.id() != expression.id())
+        });
+        around.any(|around| around.kind() == "sizeof_expression")
     };
     descendants(expression)
         .filter(|node| node.kind() == "identifier" && !is_sized(*node))

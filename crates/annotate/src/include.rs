@@ -35,15 +35,30 @@ const FEATURES: &[&str] = &[
     "_GLIBCXX_",
 ];
 
-/// Whether a header is included where calls from `first` on see it.
-pub(crate) fn is_there(source: &Source, header: &str, first: usize) -> bool {
-    descendants(source.root())
-        .take_while(|node| node.start_byte() < first)
-        .filter(|node| node.kind() == "preproc_include" && source.text(*node).contains(header))
-        .any(|include| {
-            let conditional = ancestors(include).find(|node| is_conditional(*node));
-            conditional.is_none_or(|conditional| is_taken_with(conditional, first))
+/// Whether a header is included where the first and the last of the calls in a range of the file see it.
+pub(crate) fn is_there(source: &Source, header: &str, used: &Range<usize>) -> bool {
+    let includes: Vec<Node<'_>> = descendants(source.root())
+        .take_while(|node| node.start_byte() < used.end)
+        .filter(|node| is_of_header(source, *node, header))
+        .collect();
+    let is_seen = |at: usize| {
+        let mut before = includes.iter().filter(|include| include.start_byte() < at);
+        before.any(|include| {
+            let conditional = ancestors(*include).find(|node| is_conditional(*node));
+            conditional.is_none_or(|conditional| is_taken_with(conditional, at))
         })
+    };
+    is_seen(used.start) && is_seen(used.end - 1)
+}
+
+/// By its file's name, wherever that lies.
+fn is_of_header(source: &Source, node: Node<'_>, header: &str) -> bool {
+    let path = (node.kind() == "preproc_include").then(|| node.child_by_field_name("path"));
+    let name = path.flatten().and_then(|path| {
+        let path = source.text(path).trim_matches(['"', '<', '>']);
+        path.rsplit('/').next()
+    });
+    name == Some(header)
 }
 
 /// The row before which a header is included for calls in a range of the file; `None`: there is no such place.
@@ -56,9 +71,20 @@ pub(crate) fn row(source: &Source, used: &Range<usize>) -> Option<usize> {
         .filter_map(|level| row_behind_includes(source, *level, used.start));
     let before_code = levels
         .iter()
-        .map(|level| row_of_code(*level, used.start))
-        .filter(|row| *row <= row_at(source, used.start));
-    behind_includes.chain(before_code).find(is_behind)
+        .map(|level| before_comment(source, row_of_code(*level, used.start)));
+    let first = row_at(source, used.start);
+    let mut rows = behind_includes.chain(before_code);
+    rows.find(|row| *row <= first && is_behind(row))
+}
+
+/// The row, or that where a comment begins which reaches into it.
+fn before_comment(source: &Source, row: usize) -> usize {
+    let comments = descendants(source.root()).filter(|node| node.kind() == "comment");
+    let mut within = comments
+        .filter(|comment| comment.start_position().row < row && row <= comment.end_position().row);
+    within
+        .next()
+        .map_or(row, |comment| comment.start_position().row)
 }
 
 /// The file, and the branches of `#if` around all calls, from the outermost: an include guard, mostly.
@@ -137,13 +163,14 @@ fn row_behind_includes(source: &Source, level: Node<'_>, first: usize) -> Option
 
 /// The row behind one, and behind a comment that begins there, or what a backslash makes part of it.
 fn row_behind(source: &Source, items: &[Node<'_>], row: usize) -> usize {
-    let comments = items
-        .iter()
-        .filter(|item| item.kind() == "comment" && item.start_position().row == row);
-    let mut end = comments
-        .map(|comment| comment.end_position().row)
-        .max()
-        .unwrap_or(row);
+    let mut end = row;
+    // In order of the file: behind one that ends there another may begin.
+    for comment in items.iter().filter(|item| item.kind() == "comment") {
+        let rows = comment.start_position().row..=comment.end_position().row;
+        if rows.contains(&end) && *rows.start() >= row {
+            end = *rows.end();
+        }
+    }
     let lines = lines_of(source.bytes());
     let is_continued = |row: usize| {
         let line = lines.get(row).copied().unwrap_or_default();

@@ -26,7 +26,28 @@ pub(crate) enum Kind {
     Unknown,
 }
 
+/// Of pointers to containers of containers, more levels nobody writes: each is a step of the stack when it is dropped.
+const MOST_LEVELS: usize = 16;
+
 impl Kind {
+    pub(crate) fn pointer_to(to: Kind) -> Self {
+        to.nested(|to| Self::Pointer(Box::new(to)))
+    }
+
+    /// What is made of it, if it has not too many levels already.
+    fn nested(self, made: impl FnOnce(Self) -> Self) -> Self {
+        let levels = std::iter::successors(Some(&self), |kind| match kind {
+            Self::Contiguous(inner) | Self::Scattered(_, inner) | Self::Pointer(inner) => {
+                Some(inner.as_ref())
+            }
+            Self::Text | Self::Bits | Self::Unknown => None,
+        });
+        match levels.count() > MOST_LEVELS {
+            true => Self::Unknown,
+            false => made(self),
+        }
+    }
+
     /// What `*x` is.
     pub(crate) fn pointee(self) -> Self {
         match self {
@@ -122,7 +143,7 @@ fn of_descriptor(source: &Source, aliases: &Aliases, descriptor: Node<'_>, depth
     let kind = type_at(source, aliases, kind, depth);
     let declarator = descriptor.child_by_field_name("declarator");
     match declarator.map(|declarator| declarator.kind()) {
-        Some("abstract_pointer_declarator") => Kind::Pointer(Box::new(kind)),
+        Some("abstract_pointer_declarator") => Kind::pointer_to(kind),
         Some("abstract_function_declarator") => Kind::Unknown,
         _ => kind,
     }
@@ -138,9 +159,9 @@ fn of_template(source: &Source, aliases: &Aliases, template: Node<'_>, depth: us
         .unwrap_or_default();
     let argument = |index: usize| {
         let given = given.get(index);
-        Box::new(given.map_or(Kind::Unknown, |given| {
+        given.map_or(Kind::Unknown, |given| {
             type_at(source, aliases, *given, depth)
-        }))
+        })
     };
     let name = source.text(name);
     let is_of_bits = given
@@ -149,11 +170,14 @@ fn of_template(source: &Source, aliases: &Aliases, template: Node<'_>, depth: us
     let scattered = SCATTERED.iter().find(|(known, _)| *known == name);
     match (aliases.get(name), scattered) {
         (Some(kind), _) => kind.clone(),
-        (None, Some((_, element))) => Kind::Scattered(name.to_owned(), argument(*element)),
+        (None, Some((_, element))) => {
+            let scattered = |element| Kind::Scattered(name.to_owned(), Box::new(element));
+            argument(*element).nested(scattered)
+        }
         _ if name == "vector" && is_of_bits => Kind::Bits,
-        _ if name == "vector" => Kind::Contiguous(argument(0)),
+        _ if name == "vector" => argument(0).nested(|element| Kind::Contiguous(Box::new(element))),
         _ if name == "basic_string" => Kind::Text,
-        _ if POINTERS.contains(&name) => Kind::Pointer(argument(0)),
+        _ if POINTERS.contains(&name) => Kind::pointer_to(argument(0)),
         _ => Kind::Unknown,
     }
 }
@@ -193,10 +217,10 @@ impl Expressions<'_> {
             "pointer_expression" if self.source.text(expression).starts_with('*') => {
                 of(field("argument")).pointee()
             }
-            "pointer_expression" => Kind::Pointer(Box::new(of(field("argument")))),
+            "pointer_expression" => Kind::pointer_to(of(field("argument"))),
             "call_expression" => self.called(expression, depth),
             "compound_literal_expression" => of_type("type"),
-            "new_expression" => Kind::Pointer(Box::new(of_type("type"))),
+            "new_expression" => Kind::pointer_to(of_type("type")),
             _ => Kind::Unknown,
         }
     }
@@ -216,7 +240,7 @@ impl Expressions<'_> {
         match name {
             "move" | "forward" | "as_const" => of(arguments(call).first().copied()),
             _ if name.starts_with("make_unique") || name.starts_with("make_shared") => {
-                Kind::Pointer(Box::new(self.made(function)))
+                Kind::pointer_to(self.made(function))
             }
             _ => of_type(self.source, self.aliases, function),
         }

@@ -207,7 +207,7 @@ impl<'source> Patch<'source> {
 
     fn include_header(&mut self, header: &str, used: &Range<usize>) -> Result<(), String> {
         let source = self.source;
-        if include::is_there(source, header, used.start) {
+        if include::is_there(source, header, used) {
             return Ok(());
         }
         let line = format!("#include \"{header}\"");

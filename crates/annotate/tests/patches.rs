@@ -333,6 +333,55 @@ fn a_header_without_a_place_is_asked_for() {
 }
 
 #[test]
+fn the_header_is_there_for_each_call_and_never_in_a_comment() {
+    let one = "char *p = malloc(3); return p; }\n";
+    let includes = "#include <stdlib.h>\n";
+    for text in [
+        // Included in one branch only, and where another name ends so.
+        format!("{includes}#ifdef FAST\n#include \"pagewise.h\"\nchar *f(void) {{ {one}#endif\nchar *g(void) {{ {one}"),
+        format!("#define NAME \"mypagewise.h\"\n{includes}char *f(void) {{ {one}"),
+        // Comments reach into the line of the code, and follow each other.
+        "/* A file.\n   With a comment */ void *malloc(unsigned long);\nvoid *f(void) { void *p = malloc(3); return p; }\n".to_owned(),
+        format!("#include <stdlib.h> /* a\n b */ /* c\n d */\nchar *f(void) {{ {one}"),
+    ] {
+        let text = format!("{text}int main(void) {{ return 0; }}\n");
+        let case = Case::new("one.c", text.as_bytes());
+        assert!(case.annotated.refusals.is_empty(), "{text}");
+        assert_eq!(case.text("after").matches("pagewise_name(p").count(), text.matches("malloc(3)").count());
+        case.build("after", C11);
+    }
+}
+
+#[test]
+fn deep_types_and_long_chains_take_no_time() {
+    let stars = "*".repeat(100_000);
+    let chain = ".a(n)".repeat(2_000);
+    let mut names = "struct T0 {};\n".to_owned();
+    for level in 1..3_000 {
+        names += &format!("using T{level} = std::vector<T{}>;\n", level - 1);
+    }
+    for (name, text) in [
+        ("stars.c", format!("void f(void) {{ int {stars}p; }}\n")),
+        ("chain.c", format!("void f(int n) {{ x{chain}; }}\n")),
+        ("chain.cpp", format!("void f(int n) {{ x{chain}; }}\n")),
+        ("names.cpp", names),
+    ] {
+        let source = Source::parse(Path::new(name), text.into()).expect("parsed");
+        assert_eq!(hints(&source).found, [], "{name}");
+    }
+}
+
+#[test]
+fn a_place_that_is_called_like_a_way_to_allocate_is_none() {
+    let text = "#include <cstddef>\n#include <new>\nstruct Arena { char buf[64]; };\nint main() {\n    Arena nothrow_arena;\n\
+                \x20   int *p = new (nothrow_arena.buf) int[4];\n    int *q = new (std::nothrow) int[4]; /* named q */\n\
+                \x20   int *r = new (std::align_val_t(64), std::nothrow) int[4]; /* named r */\n    return !p || !q || !r;\n}\n";
+    let case = Case::new("placed.cpp", text.as_bytes());
+    case.is_as_marked();
+    case.runs_the_same(CPP17, &[]);
+}
+
+#[test]
 fn what_a_pragma_governs_wants_braces() {
     let text = b"#include <stdio.h>\n#include <stdlib.h>\nint main(void) {\n    char *p = NULL, *q = NULL, *r = NULL;\n\
                  #pragma omp parallel sections\n    {\n#pragma omp section\n        p = malloc(9); /* refused */\n\

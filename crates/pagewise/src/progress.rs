@@ -1,4 +1,4 @@
-//! A progress bar for what takes longer than a second, on a terminal.
+//! That something is done, on a terminal: how far it has come where that can be told and takes longer than a second.
 
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
@@ -64,7 +64,7 @@ impl Progress {
     }
 }
 
-/// Shows on a terminal that something is being done, until it is dropped.
+/// Shows on a terminal, at once, that something is being done, until it is dropped.
 pub(crate) struct Working(ProgressBar);
 
 impl Working {

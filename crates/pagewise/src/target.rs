@@ -108,6 +108,12 @@ impl Target {
             }
             return Ok(Self::StandardOutput);
         }
+        if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+            return Err(Failure::new(format!(
+                "{} names a folder: name a file with {option}",
+                path.display()
+            )));
+        }
         match fs::metadata(path) {
             Ok(found) if found.is_dir() => Err(Failure::new(format!(
                 "{} is a folder: name a file with {option}",
@@ -118,7 +124,12 @@ impl Target {
                 "{} exists already: use -f to overwrite it, or {option} to write another file",
                 path.display()
             ))),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) =>
+            {
                 require_folder(path, option)?;
                 Ok(Self::File(path.to_owned()))
             }
@@ -159,6 +170,11 @@ impl Target {
 fn require_folder(path: &Path, option: &str) -> Result<(), Failure> {
     let folder = path.parent().filter(|folder| *folder != Path::new(""));
     match folder {
+        Some(folder) if folder.ancestors().any(is_no_folder) => Err(Failure::new(format!(
+            "cannot write {}: {} lies below a file; name another file with {option}",
+            path.display(),
+            folder.display()
+        ))),
         Some(folder) if !folder.is_dir() => Err(Failure::new(format!(
             "cannot write {}: there is no folder {}; type: mkdir -p {}, or name another file with {option}",
             path.display(),
@@ -167,6 +183,11 @@ fn require_folder(path: &Path, option: &str) -> Result<(), Failure> {
         ))),
         _ => Ok(()),
     }
+}
+
+/// Something is there, and nothing can be made in it.
+fn is_no_folder(path: &Path) -> bool {
+    path.symlink_metadata().is_ok() && !path.is_dir()
 }
 
 /// Writes beside the file and renames it at the end, so that nothing incomplete bears its name. Returns its length.

@@ -135,16 +135,6 @@ Examples:
   pagewise compare plan.toml --arms mlock,madvise --html compare.html -- ./solver input.txt
   pagewise compare plan.toml --memory 512M --victim 'probe hot.db' -- ./scan whole big.db";
 
-/// Refused before the runs: the shell would do nothing, and end.
-fn require_victim(arguments: &CompareArguments) -> Result<(), Failure> {
-    match &arguments.victim {
-        Some(command) if command.trim().is_empty() => Err(Failure::new(
-            "--victim is empty; give a command, for example --victim 'probe hot.db'",
-        )),
-        _ => Ok(()),
-    }
-}
-
 /// An arm on request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum MoreArm {
@@ -166,14 +156,14 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
     };
     let sizes = sizes(arguments, &plan, peak_bytes)?;
     require_victim(arguments)?;
+    // Refused before the runs, not after them.
+    let page = page(arguments)?;
     if !plan.does_something() {
         tell!(
             "pagewise: {} changes nothing: runs with and without it differ by chance only",
             arguments.plan.display()
         );
     }
-    // Refused before the runs, not after them.
-    let page = page(arguments)?;
     let signals = Signals::catch()?;
     let runner = Runner {
         arguments,
@@ -226,6 +216,16 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
     } else {
         ExitCode::SUCCESS
     })
+}
+
+/// Refused before the runs: the shell would do nothing, and end.
+fn require_victim(arguments: &CompareArguments) -> Result<(), Failure> {
+    match &arguments.victim {
+        Some(command) if command.trim().is_empty() => Err(Failure::new(
+            "--victim is empty; give a command, for example --victim 'probe hot.db'",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Why the program could run at no size, neither with the plan nor without.

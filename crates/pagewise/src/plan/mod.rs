@@ -86,7 +86,7 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode, Failure> {
     complete(&arguments.trace)?;
     let trace = Trace::open(&arguments.trace)?;
     // Of a recording of millions of swap-ins it takes half a minute and more.
-    let working = Working::on("plans: simulates what rules would bring");
+    let working = Working::on("simulating what rules would bring");
     let findings = analyze(&trace)?;
     let (model, no_curve) = match Model::read(&trace) {
         Ok(model) => (Some(model), None),

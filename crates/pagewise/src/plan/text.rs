@@ -73,8 +73,9 @@ fn left_alone(rules: &[Rule]) -> Vec<(&str, Vec<&str>)> {
 
 /// Of recordings with no looks at accessed bits, or too few.
 const UNSEEN: &str = "\
-or more: how often what stayed in memory is used was not looked at, or too seldom, and with less of it there may be many times as many;
-to know, record as root with the sensor spots, a run of some seconds or more, or with --access=0.1 --access-cost=2
+or more: how often what stayed in memory is used was not looked at, or too seldom, and with less of it
+there may be many times as many; to know, record as root with the sensor spots, a run of some seconds or
+more, or with --access=0.1 --access-cost=2
 ";
 
 /// What other sizes of memory would bring, without the plan.

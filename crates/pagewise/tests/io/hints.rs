@@ -1043,7 +1043,11 @@ fn rules_about_io_are_checked_as_the_others_are() {
             "\"wilneed\"",
             "there is no action \"wilneed\" for I/O",
         ),
-        ("burst_bytes = 65536", "burst_bytes = 0", "0 is no size"),
+        (
+            "burst_bytes = 65536",
+            "burst_bytes = 0",
+            "must be more than 0; type: burst_bytes = ",
+        ),
         (
             "burst_bytes = 65536",
             "burst_bytes = 65536\nkeep_bytes = 65536",

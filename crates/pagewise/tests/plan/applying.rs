@@ -26,6 +26,9 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tempfile::tempdir;
 
+const NOTHING_THERE: &str =
+    "nothing was allocated there; if it should have been, record and plan again";
+
 const LOCK: Action = Action::Lock {
     keep_bytes: None,
     keep_more: false,
@@ -190,10 +193,7 @@ fn an_object_is_kept_and_the_programs_end_is_its_own() {
     );
     // Whole pages within it.
     assert!(number(&rule["locked_bytes"]) > (8 << 20) - 8192, "{rule}");
-    assert_eq!(
-        outcome["rules"][1]["unmatched"],
-        "nothing was allocated there"
-    );
+    assert_eq!(outcome["rules"][1]["unmatched"], NOTHING_THERE);
     let ended = apply(folder.path(), "", "./planned unknown").expect_code(7);
     assert_eq!(ended.stdout, "");
 }
@@ -445,10 +445,7 @@ fn of_the_heap_small_blocks_are_kept_beside_what_other_rules_are_about() {
     // Of another program's heap it is not.
     apply(folder.path(), "", "sh -c true").expect_code(0);
     let rules = outcome(folder.path())["rules"].take();
-    assert_eq!(
-        rules[0]["unmatched"], "nothing was allocated there",
-        "{rules:#}"
-    );
+    assert_eq!(rules[0]["unmatched"], NOTHING_THERE, "{rules:#}");
 
     // Where the library is not asked for memory it does not hear of the heap.
     compile_with(folder.path(), "planned.c", "planned", &["-DOWN_MALLOC"]);

@@ -53,7 +53,7 @@ pub(super) fn action(table: &mut Table<'_>) -> Result<Action, PlanError> {
         },
         "willneed" => IoAction::WillNeed {
             burst_bytes: match burst {
-                Some(value) => value.size()?,
+                Some(value) => value.needed_size()?,
                 None => {
                     return Err(value.error(
                         "willneed asks for runs as a whole, and must know how long they are",

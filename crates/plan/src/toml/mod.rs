@@ -68,7 +68,7 @@ impl Plan {
 
 /// A plan that is not there can be made, and what is no text was none.
 fn unread(path: &Path, error: &io::Error) -> PlanError {
-    let name = path.display();
+    let name = quoted(path);
     let (why, remedy) = match error.kind() {
         io::ErrorKind::NotFound => (
             "there is no such file".to_owned(),
@@ -88,14 +88,24 @@ fn unread(path: &Path, error: &io::Error) -> PlanError {
         ),
     };
     PlanError::Read {
-        path: name.to_string(),
+        path: path.display().to_string(),
         why,
         remedy,
     }
 }
 
+/// A path as it is typed.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+:@,=%".contains(letter);
+    match text.chars().all(is_plain) {
+        true => text,
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    }
+}
+
 fn no_file(path: &Path, is_folder: bool) -> PlanError {
-    let name = path.display();
+    let name = quoted(path);
     let (why, remedy) = match (is_folder, path.join(OF_RECORDING).exists()) {
         (true, true) => (
             "it is a recording",
@@ -111,7 +121,7 @@ fn no_file(path: &Path, is_folder: bool) -> PlanError {
         ),
     };
     PlanError::Read {
-        path: name.to_string(),
+        path: path.display().to_string(),
         why: why.to_owned(),
         remedy,
     }

@@ -116,7 +116,7 @@ fn program(mut table: Table<'_>) -> Result<Program, PlanError> {
 }
 
 fn memory(mut table: Table<'_>) -> Result<Memory, PlanError> {
-    let bytes = table.need("bytes", "bytes = 201326592")?.size()?;
+    let bytes = table.need("bytes", "bytes = 201326592")?.needed_size()?;
     let peak_bytes = table
         .get("peak_bytes")
         .map(|value| value.size())
@@ -202,7 +202,7 @@ fn curve_point(value: &Value<'_>) -> Result<CurvePoint, PlanError> {
     let point = CurvePoint {
         memory_bytes: table
             .need("memory_bytes", "memory_bytes = 201326592")?
-            .size()?,
+            .needed_size()?,
         swap_ins: table.need("swap_ins", "swap_ins = 100000")?.number()?,
         swap_ins_low,
         swap_ins_high,

@@ -244,16 +244,21 @@ impl<'text> Value<'text> {
         })
     }
 
-    /// A number above 0.
+    /// A number above 0, where there need not be one.
     pub(super) fn size(&self) -> Result<u64, PlanError> {
+        self.above_zero("leave it out, or type")
+    }
+
+    /// The same where there must be one.
+    pub(super) fn needed_size(&self) -> Result<u64, PlanError> {
+        self.above_zero("type")
+    }
+
+    fn above_zero(&self, remedy: &str) -> Result<u64, PlanError> {
         match self.number()? {
             0 => Err(self.error(
                 "must be more than 0",
-                format!(
-                    "leave it out, or type: {} = {}",
-                    self.last_key(),
-                    self.example()
-                ),
+                format!("{remedy}: {} = {}", self.last_key(), self.example()),
             )),
             size => Ok(size),
         }
