@@ -171,7 +171,7 @@ fn require_folder(path: &Path, option: &str) -> Result<(), Failure> {
     let folder = path.parent().filter(|folder| *folder != Path::new(""));
     match folder {
         Some(folder) if folder.ancestors().any(is_no_folder) => Err(Failure::new(format!(
-            "cannot write {}: {} lies below a file; name another file with {option}",
+            "cannot write {}: {} is a file, or lies below one; name another file with {option}",
             path.display(),
             folder.display()
         ))),

@@ -119,6 +119,10 @@ fn what_cannot_be_done_after_the_runs_is_refused_before_them() {
     let program = ["sh", "-c", "echo ran >> ran"];
     compare(folder.path(), "--html no/page.html", &program)
         .expect_refusal(125, &["cannot write no/page.html", "mkdir -p no", "--html"]);
+    compare(folder.path(), "--html no/", &program)
+        .expect_refusal(125, &["no/ names a folder", "name a file with --html"]);
+    compare(folder.path(), "--html planned/page.html", &program)
+        .expect_refusal(125, &["planned is a file", "--html"]);
     let mut words = arguments(LIMIT, &program);
     words.splice(2..2, ["--victim", " "]);
     run(folder.path(), &words).expect_refusal(125, &["--victim is empty", "--victim 'probe"]);
