@@ -50,7 +50,7 @@ pub(super) fn meant<'word>(typed: &str, words: &[&'word str]) -> Option<&'word s
         .iter()
         .map(|word| (strsim::damerau_levenshtein(word, typed), *word));
     let (distance, word) = distances.min()?;
-    (distance <= slips(word)).then_some(word)
+    (distance <= slips(typed)).then_some(word)
 }
 
 /// A table, and which of its keys were asked for.
@@ -149,14 +149,8 @@ impl<'text> Table<'text> {
             return Ok(());
         };
         let name = key.get_ref().as_ref();
-        let similar = self
-            .known
-            .iter()
-            .map(|known| (strsim::damerau_levenshtein(known, name), known))
-            .min()
-            .filter(|&(distance, _)| distance <= slips(name));
-        let remedy = match similar {
-            Some((_, known)) => format!("did you mean {known}? Else remove it"),
+        let remedy = match meant(name, &self.known) {
+            Some(known) => format!("did you mean {known}? Else remove it"),
             None => format!("remove it; there are: {}", self.known.join(", ")),
         };
         let what = "there is no such key";
