@@ -26,6 +26,7 @@ mod io_rules;
 mod kind;
 mod macros;
 mod patch;
+mod pragma;
 mod rules;
 mod source;
 mod statement;
