@@ -19,6 +19,8 @@ use crate::expression::why_not_again;
 use crate::source::Source;
 use crate::source::ancestors;
 use crate::source::children;
+use crate::statement::LARGER;
+use crate::statement::OUTSIDE;
 use crate::statement::Statement;
 
 /// An allocation whose memory can be told again behind its statement.
@@ -298,9 +300,6 @@ fn assigned<'tree>(
         node = parent;
     }
 }
-
-const LARGER: &str = "it is part of a larger expression: keep it in a variable first";
-const OUTSIDE: &str = "it is outside of any function: place the call where the program starts";
 
 fn why_not_kept(kind: &str) -> &'static str {
     match kind {

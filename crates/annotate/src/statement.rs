@@ -30,7 +30,9 @@ const ENDS: &[&str] = &[
     "terminate",
 ];
 
-const OUTSIDE: &str = "it is outside of any function: place the call where the program starts";
+pub(crate) const LARGER: &str = "it is part of a larger expression: keep it in a variable first";
+pub(crate) const OUTSIDE: &str =
+    "it is outside of any function: place the call where the program starts";
 
 impl<'tree> Statement<'tree> {
     /// The statement around an assignment, a declarator or a call, or why no call may follow it.
@@ -86,7 +88,6 @@ fn why_not_called(source: &Source, statement: Node<'_>) -> Option<String> {
 
 /// Climbs through what evaluates the node exactly once, whatever happens.
 fn enclosing<'tree>(source: &Source, node: Node<'tree>) -> Result<Node<'tree>, String> {
-    const LARGER: &str = "it is part of a larger expression: keep it in a variable first";
     let mut node = node;
     let mut is_tested = false;
     // Of a pointer truth is memory; a function that does not return it returns an error.
@@ -218,7 +219,7 @@ fn why_not_in(source: &Source, parent: Node<'_>, kind: &str) -> String {
             "it is a member's default value: place the call in the constructor".to_owned()
         }
         "conditional_expression" => "it is one branch of ?: - use if and else".to_owned(),
-        _ => "it is part of a larger expression: keep it in a variable first".to_owned(),
+        _ => LARGER.to_owned(),
     }
 }
 
