@@ -496,15 +496,12 @@ impl SwapSensor {
         self.stalls.missing_tracepoints()
     }
 
-    /// The number of the address space that the kernel knows by this `mm_struct`, if it is recorded.
+    /// Tells recorded address spaces apart, also in another thread.
     ///
     /// # Errors
-    /// If the kernel refuses to read a map.
-    pub fn space_of(&self, mm: u64) -> Result<Option<u32>, CollectError> {
-        let space = find(&self.object, "spaces")?
-            .lookup(&mm.to_ne_bytes(), MapFlags::ANY)
-            .map_err(|error| CollectError::from_libbpf("spaces", &error))?;
-        Ok(space.and_then(|bytes| Some(u32::from_ne_bytes(bytes.try_into().ok()?))))
+    /// If the map of them cannot be opened a second time.
+    pub fn spaces(&self) -> Result<Spaces, CollectError> {
+        find(&self.object, "spaces").map(Spaces)
     }
 
     /// The programs' own counts up to now.
@@ -577,6 +574,22 @@ fn zswap_is_on() -> bool {
 
 /// Programs that see what is slow anyway: elsewhere their cost would show.
 const ON_SLOW_SWAP: &[&str] = &["page_freed", "swap_io", "swap_request_done", "swap_io_done"];
+
+/// The recorded address spaces, while they last.
+#[derive(Debug)]
+pub struct Spaces(MapHandle);
+
+impl Spaces {
+    /// The number of the address space that the kernel knows by this `mm_struct`, if it is recorded.
+    ///
+    /// # Errors
+    /// If the kernel refuses to read the map.
+    pub fn space_of(&self, mm: u64) -> Result<Option<u32>, CollectError> {
+        let space = self.0.lookup(&mm.to_ne_bytes(), MapFlags::ANY);
+        let space = space.map_err(|error| CollectError::from_libbpf("spaces", &error))?;
+        Ok(space.and_then(|bytes| Some(u32::from_ne_bytes(bytes.try_into().ok()?))))
+    }
+}
 
 /// Maps opened from memory get a prefix: compare the end.
 pub(crate) fn find(object: &Object, name: &str) -> Result<MapHandle, CollectError> {

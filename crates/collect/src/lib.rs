@@ -43,6 +43,7 @@ pub use code_events::CodeChange;
 pub use code_events::CodeEvent;
 pub use code_events::CodeEvents;
 pub use driver::Options;
+pub use driver::Spaces;
 pub use driver::SwapSensor;
 pub use driver::Totals;
 pub use error::CollectError;

@@ -21,6 +21,7 @@ mod clock;
 mod costs;
 mod curve;
 mod departures;
+mod doubts;
 mod error;
 mod history;
 mod looked;

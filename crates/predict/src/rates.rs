@@ -9,6 +9,7 @@ use foldhash::fast::RandomState;
 use pagewise_trace::Access;
 use pagewise_trace::TraceError;
 
+use crate::doubts::Doubts;
 use crate::history::History;
 use crate::history::What;
 use crate::periods;
@@ -124,6 +125,7 @@ impl Rates {
         let filled = history.filled();
         let mut last = vec![0; history.keys.len()];
         let mut steps = steps.iter().peekable();
+        let mut doubts = Doubts::about(&self.rounds);
         for look in looks {
             let look = look?;
             let at = history.clock.own(look.time_ns);
@@ -152,11 +154,15 @@ impl Rates {
             let seen = &mut self.seen[region as usize][window];
             let others = f64::from(look.resident_pages) - known;
             let accessed = f64::from(look.accessed_pages) - known;
+            doubts.look(region as usize, since..at, (accessed.max(0.0), others));
             if others > 0.0 {
                 seen.looked += others;
                 seen.accessed += accessed.max(0.0);
                 seen.interval += others * (at - since) as f64;
             }
+        }
+        for region in doubts.confirmed() {
+            self.rounds[region] = None;
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ use pagewise_abi::file_calls::OfFiles;
 use pagewise_collect::AccessSensor;
 use pagewise_collect::AllocationServer;
 use pagewise_collect::CodeEvents;
+use pagewise_collect::CollectError;
 use pagewise_collect::Delays;
 use pagewise_collect::SwapSensor;
 use pagewise_collect::Totals;
@@ -22,6 +23,7 @@ use pagewise_trace::IN_PART;
 use pagewise_trace::TraceWriter;
 
 use super::access::Accesses;
+use super::access::Walker;
 use super::facts::Clocks;
 use super::page_walks::WalkShares;
 use super::pressure;
@@ -250,15 +252,24 @@ impl Sensors {
         self.state("spots", "off: --access looks at all pages, not at some");
         // Tried on ourselves: better refused now than after the program has started.
         clear_accessed(std::process::id())?;
-        let sensor = AccessSensor::load(layout)?;
+        let walker = self.walker(layout)?;
         let (walk_shares, why) = WalkShares::find();
         self.state("page_walks", why.as_deref().unwrap_or("on"));
         self.huge_page_costs = huge_page_costs();
         self.set_accessed_ns = pagewise_host::huge_pages::set_accessed_ns();
         let AccessCost(share) = arguments.access_cost;
-        let accesses = Accesses::of_all(sensor, shortest, share, page_bytes(), walk_shares);
+        let accesses = Accesses::of_all(walker, shortest, share, page_bytes(), walk_shares);
         self.accesses = Some(accesses);
         Ok(())
+    }
+
+    /// After the sensor that tells whose memory it is.
+    fn walker(&self, layout: pagewise_collect::Layout) -> Result<Walker, CollectError> {
+        let faults = self.faults.as_ref();
+        Ok(Walker {
+            sensor: AccessSensor::load(layout)?,
+            spaces: faults.map(SwapSensor::spaces).transpose()?,
+        })
     }
 
     /// Returns why there are none.
@@ -279,8 +290,8 @@ impl Sensors {
                     .to_owned(),
             );
         }
-        let sensor = AccessSensor::load(layout).map_err(|error| error.to_string())?;
-        self.accesses = Some(Accesses::of_spots(sensor, page_bytes()));
+        let walker = self.walker(layout).map_err(|error| error.to_string())?;
+        self.accesses = Some(Accesses::of_spots(walker, page_bytes()));
         Ok(())
     }
 
@@ -290,14 +301,14 @@ impl Sensors {
         translator: &Translator,
         writer: &mut TraceWriter,
     ) -> Result<(), Failure> {
-        let Some((accesses, faults)) = self.accesses.as_mut().zip(self.faults.as_ref()) else {
+        let Some(accesses) = self.accesses.as_mut() else {
             return Ok(());
         };
         let processes = || {
             let spaces = translator.live_spaces();
             spaces.into_iter().map(|(pid, _)| pid).collect()
         };
-        if let Some(why) = accesses.tick(processes, translator.counts.evictions, faults, writer)? {
+        if let Some(why) = accesses.tick(processes, translator.counts.evictions, writer)? {
             let sensor = if accesses.are_of_spots() {
                 "spots"
             } else {
@@ -306,6 +317,14 @@ impl Sensors {
             self.state(sensor, &why);
         }
         Ok(())
+    }
+
+    /// Nothing is recorded any more: what a look under way has seen by now.
+    pub(super) fn finish_looks(&mut self, writer: &mut TraceWriter) -> Result<(), Failure> {
+        match &mut self.accesses {
+            Some(accesses) => accesses.finish(writer),
+            None => Ok(()),
+        }
     }
 
     fn start_faults(&mut self, arguments: &RecordArguments, start: &Clocks) -> Result<(), Failure> {

@@ -125,6 +125,7 @@ pub(super) fn record(
         .waits()
         .and_then(|waits| waits.delays(sensors.delays()));
     sensors.drain(&mut translator, &mut writer)?;
+    sensors.finish_looks(&mut writer)?;
     translator.write_rest(&mut writer)?;
     translator.finish(&mut writer)?;
     let forgotten_until_ns = writer.forgotten_until_ns();

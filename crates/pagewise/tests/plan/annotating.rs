@@ -264,6 +264,28 @@ fn a_named_source_that_no_rule_is_about_is_told() {
 }
 
 #[test]
+fn sources_of_a_plan_are_looked_for_where_their_root_is() {
+    let folder = folder();
+    let folder = folder.path();
+    write_plan(folder, "plan.toml", vec![rule("table", 10, LOCK)]);
+    let below = folder.join("checkout");
+    fs::create_dir(&below).expect("made");
+    fs::rename(folder.join(SOURCE), below.join(SOURCE)).expect("moved");
+    run(folder, &["annotate", "plan.toml"])
+        .expect_code(1)
+        .expect_told(&["annotated.c", "there is no such file", "--source-root"]);
+    let patch = run(
+        folder,
+        &["annotate", "plan.toml", "--source-root", "checkout"],
+    );
+    let patch = patch.expect_code(0).stdout;
+    assert!(patch.contains("+++ b/checkout/annotated.c"), "{patch}");
+    run(folder, &["annotate", "plan.toml", "--source-root", "gone"])
+        .expect_code(1)
+        .expect_told(&["gone/annotated.c", "there is no such file"]);
+}
+
+#[test]
 fn a_rule_about_the_heap_is_told_what_to_do() {
     let folder = folder();
     let folder = folder.path();

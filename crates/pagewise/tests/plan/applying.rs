@@ -199,6 +199,14 @@ fn an_object_is_kept_and_the_programs_end_is_its_own() {
 }
 
 #[test]
+fn what_cannot_be_run_has_the_codes_that_a_shell_gives_it() {
+    let folder = planned(&[], &LOCK);
+    fs::write(folder.path().join("plain"), "no program").expect("written");
+    apply(folder.path(), "", "./gone").expect_refusal(127, &["./gone"]);
+    apply(folder.path(), "", "./plain").expect_refusal(126, &["./plain"]);
+}
+
+#[test]
 fn another_program_or_build_runs_and_is_told() {
     let folder = planned(&[], &LOCK);
     let ended = apply(folder.path(), "", "echo hello").expect_code(0);

@@ -5,20 +5,24 @@ use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
+use std::time::Duration;
 
 use crate::common::command::Ended;
 use crate::common::command::command;
 use crate::common::command::run;
+use crate::common::command::start;
 use crate::common::machine::Machine;
 use crate::common::plans::call_in;
 use crate::common::plans::write_plan;
 use crate::common::programs::compile;
+use crate::common::within;
 use pagewise_plan::Action;
 use pagewise_plan::ModuleFile;
 use pagewise_plan::ReadAhead;
 use pagewise_plan::Rule;
 use pagewise_plan::SourcePlace;
 use pagewise_plan::Target;
+use rustix::process::Signal;
 use tempfile::TempDir;
 use tempfile::tempdir;
 
@@ -127,6 +131,48 @@ fn what_cannot_be_done_after_the_runs_is_refused_before_them() {
     words.splice(2..2, ["--victim", " "]);
     run(folder.path(), &words).expect_refusal(125, &["--victim is empty", "--victim 'probe"]);
     assert!(!folder.path().join("ran").exists());
+}
+
+/// A program that ends at once, but for the run of this number, which never does.
+fn endless_in_run(number: u32) -> String {
+    format!(
+        "echo ran >> runs; [ $(wc -l < runs) -lt {number} ] || {{ touch endless; exec sleep 1000; }}"
+    )
+}
+
+/// Ctrl-C in the run of this number, the first of which is that of a round.
+fn interrupted_in_run(folder: &Path, number: u32) -> Ended {
+    let script = endless_in_run(number);
+    let options = format!("{LIMIT} --runs 3 --warm-up 0");
+    let running = start(command(
+        folder,
+        &arguments(&options, &["sh", "-c", &script]),
+    ));
+    let endless = folder.join("endless");
+    assert!(within(Duration::from_secs(60), || endless.exists()));
+    running.signal_group(Signal::INT);
+    running.end().expect_code(125)
+}
+
+#[test]
+fn ctrl_c_leaves_the_rounds_that_are_whole() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = planned();
+    let ended = interrupted_in_run(folder.path(), 4)
+        .expect_told(&["interrupted", "only rounds that were complete"]);
+    let json = ended.json();
+    for arm in json["sizes"][0]["arms"].as_array().expect("arms") {
+        assert_eq!(arm["wall_ns"].as_array().map(Vec::len), Some(1), "{arm}");
+    }
+    machine.assert_restored();
+
+    let folder = planned();
+    let ended =
+        interrupted_in_run(folder.path(), 1).expect_told(&["interrupted: nothing was compared"]);
+    assert_eq!(ended.stdout, "");
+    machine.assert_restored();
 }
 
 #[test]

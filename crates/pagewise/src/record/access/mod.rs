@@ -16,13 +16,12 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use std::time::Instant;
 
-use pagewise_collect::AccessSensor;
 use pagewise_collect::CollectError;
-use pagewise_collect::SwapSensor;
 use pagewise_collect::access::PageSet;
 use pagewise_collect::access::Region;
 use pagewise_collect::access::Walked;
@@ -34,10 +33,12 @@ use pagewise_trace::TraceWriter;
 
 use clearing::Cleared;
 use clearing::Watched;
+use round::Never;
 use round::Round;
 use round::Scope;
 use round::Seen;
 use round::Terms;
+pub(in crate::record) use round::Walker;
 use round::go_round;
 use turnover::Turnover;
 
@@ -61,14 +62,15 @@ const MOST_PROCESSES: usize = 256;
 
 enum Phase {
     Resting,
-    Going(JoinHandle<Round>),
+    /// It ends early once the sender is gone.
+    Going(JoinHandle<Round>, Sender<Never>),
     /// It was refused.
     Stopped,
 }
 
 pub(super) struct Accesses {
     /// `None` while a round has it.
-    sensor: Option<AccessSensor>,
+    walker: Option<Walker>,
     scope: Scope,
     shortest: Duration,
     /// So much of the run's time may be spent on clearing and looking, and as much on glances.
@@ -104,7 +106,7 @@ pub(super) struct Accesses {
 impl Accesses {
     /// Looks at all pages.
     pub(super) fn of_all(
-        sensor: AccessSensor,
+        walker: Walker,
         shortest: Duration,
         share: f64,
         page_bytes: u64,
@@ -112,25 +114,19 @@ impl Accesses {
     ) -> Self {
         Self {
             walk_shares: Some(walk_shares),
-            ..Self::new(sensor, Scope::All, shortest, share, page_bytes)
+            ..Self::new(walker, Scope::All, shortest, share, page_bytes)
         }
     }
 
     /// Looks at some pages, which stand for all.
-    pub(super) fn of_spots(sensor: AccessSensor, page_bytes: u64) -> Self {
+    pub(super) fn of_spots(walker: Walker, page_bytes: u64) -> Self {
         let scope = Scope::Spots(Spots::one_in(1));
-        Self::new(sensor, scope, SHORTEST_OF_SPOTS, SHARE_OF_SPOTS, page_bytes)
+        Self::new(walker, scope, SHORTEST_OF_SPOTS, SHARE_OF_SPOTS, page_bytes)
     }
 
-    fn new(
-        sensor: AccessSensor,
-        scope: Scope,
-        shortest: Duration,
-        share: f64,
-        page_bytes: u64,
-    ) -> Self {
+    fn new(walker: Walker, scope: Scope, shortest: Duration, share: f64, page_bytes: u64) -> Self {
         Self {
-            sensor: Some(sensor),
+            walker: Some(walker),
             scope,
             shortest,
             share,
@@ -168,14 +164,13 @@ impl Accesses {
         &mut self,
         processes: impl FnOnce() -> Vec<u32>,
         evictions: u64,
-        faults: &SwapSensor,
         writer: &mut TraceWriter,
     ) -> Result<Option<String>, Failure> {
         let mut refused = None;
         self.turnover.count(evictions, Instant::now());
         self.phase = match std::mem::replace(&mut self.phase, Phase::Stopped) {
-            Phase::Going(thread) if thread.is_finished() => match thread.join() {
-                Ok(round) => match self.take(round, faults, writer)? {
+            Phase::Going(thread, _) if thread.is_finished() => match thread.join() {
+                Ok(round) => match self.take(round, writer)? {
                     None => Phase::Resting,
                     why => {
                         refused = why;
@@ -205,13 +200,19 @@ impl Accesses {
         Ok(refused)
     }
 
+    /// The programs have ended: writes what a round under way has seen by now.
+    pub(super) fn finish(&mut self, writer: &mut TraceWriter) -> Result<(), Failure> {
+        if let Phase::Going(thread, until) = std::mem::replace(&mut self.phase, Phase::Stopped) {
+            drop(until);
+            if let Ok(round) = thread.join() {
+                self.take(round, writer)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Writes what a round has seen. Returns why there can be no other.
-    fn take(
-        &mut self,
-        round: Round,
-        faults: &SwapSensor,
-        writer: &mut TraceWriter,
-    ) -> Result<Option<String>, Failure> {
+    fn take(&mut self, round: Round, writer: &mut TraceWriter) -> Result<Option<String>, Failure> {
         match round.failed {
             // A recording without is better than none.
             Some(error) if self.are_of_spots() => return Ok(Some(error.to_string())),
@@ -224,7 +225,7 @@ impl Accesses {
         self.clear_took += clearing.took;
         self.skipped_processes += clearing.refusals;
         if clearing.cleared.is_empty() {
-            self.sensor = Some(round.sensor);
+            self.walker = Some(round.walker);
             if !self.are_of_spots() {
                 self.watched.is_so(clearing.watched);
             }
@@ -235,22 +236,22 @@ impl Accesses {
         self.glances += round.glanced;
         self.walk += round.looked;
         if self.was_spoiled(&round) {
-            self.sensor = Some(round.sensor);
+            self.walker = Some(round.walker);
             return Ok(None);
         }
         for seen in &round.glances {
-            self.write_glance(seen, faults, writer)?;
+            self.write_glance(seen, writer)?;
         }
         self.count_running(&round.looks);
         let mut saw_any = false;
         for seen in &round.looks {
-            saw_any |= self.write_look(seen, faults, writer)?;
+            saw_any |= self.write_look(seen, writer)?;
         }
         // Processes that ended in the meantime were not looked at.
         self.looks += u64::from(saw_any);
         let cost = self.spent() - self.spent_before_round;
         self.last = Some((cost, self.resident_bytes));
-        self.sensor = Some(round.sensor);
+        self.walker = Some(round.walker);
         Ok(None)
     }
 
@@ -326,7 +327,7 @@ impl Accesses {
         self.skipped_processes += skipped as u64;
         self.resident_bytes = resident_bytes;
         self.spent_before_round = self.spent();
-        let Some(sensor) = self.sensor.take() else {
+        let Some(walker) = self.walker.take() else {
             return Ok(());
         };
         let terms = Terms {
@@ -341,8 +342,9 @@ impl Accesses {
             glances: self.allowed().saturating_sub(self.glances),
         };
         let clearing_ns = Arc::clone(&self.clearing_ns);
-        let going = move || go_round(sensor, &processes, scope, terms, &clearing_ns);
-        self.phase = Phase::Going(std::thread::Builder::new().spawn(going)?);
+        let (sender, until) = std::sync::mpsc::channel();
+        let going = move || go_round(walker, &processes, scope, terms, &clearing_ns, &until);
+        self.phase = Phase::Going(std::thread::Builder::new().spawn(going)?, sender);
         Ok(())
     }
 
@@ -352,17 +354,12 @@ impl Accesses {
     }
 
     /// What was all in memory at the look; whether that is anything.
-    fn write_look(
-        &mut self,
-        seen: &Seen,
-        faults: &SwapSensor,
-        writer: &mut TraceWriter,
-    ) -> Result<bool, Failure> {
+    fn write_look(&mut self, seen: &Seen, writer: &mut TraceWriter) -> Result<bool, Failure> {
         let Walked::Whole { changed } = seen.walked else {
             return Ok(false); // it ended, or became another program
         };
         self.changed_regions += changed;
-        let Some(space) = faults.space_of(seen.mm)? else {
+        let Some(space) = seen.space else {
             return Ok(false);
         };
         if let Some(walk_shares) = &mut self.walk_shares {
@@ -386,13 +383,8 @@ impl Accesses {
     }
 
     /// Writes what was first seen accessed at a glance.
-    fn write_glance(
-        &self,
-        seen: &Seen,
-        faults: &SwapSensor,
-        writer: &mut TraceWriter,
-    ) -> Result<(), Failure> {
-        let Some(space) = faults.space_of(seen.mm)? else {
+    fn write_glance(&self, seen: &Seen, writer: &mut TraceWriter) -> Result<(), Failure> {
+        let Some(space) = seen.space else {
             return Ok(());
         };
         let news = seen

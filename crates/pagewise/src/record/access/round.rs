@@ -5,11 +5,14 @@
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::Receiver;
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 use std::time::Instant;
 
 use pagewise_collect::AccessSensor;
 use pagewise_collect::CollectError;
+use pagewise_collect::Spaces;
 use pagewise_collect::access::Region;
 use pagewise_collect::access::Walked;
 use pagewise_collect::access::pages_in;
@@ -24,9 +27,12 @@ use super::clearing::processor_time;
 use super::spots::clear_spots;
 use super::spots::spots_of;
 
-/// Between clearing and looking it is glanced after this share of the interval, and each time after four times as long.
-const FIRST_GLANCE: u32 = 256;
-const NEXT_GLANCE: u32 = 4;
+/// Between clearing and looking it is glanced after one part in so many of the interval. The last glance stands for the look at what has ended by then.
+const GLANCES: [u32; 5] = [256, 64, 16, 4, 2];
+
+/// Nothing is ever sent: that the other end is gone says it.
+#[derive(PartialEq)]
+pub(super) enum Never {}
 
 /// How long a round may take, and what it may cost.
 #[derive(Clone, Copy, Debug)]
@@ -61,9 +67,16 @@ impl Scope {
     }
 }
 
+/// Walks page tables, and knows whose they are.
+pub(in crate::record) struct Walker {
+    pub(in crate::record) sensor: AccessSensor,
+    /// `None`: nobody's are recorded.
+    pub(in crate::record) spaces: Option<Spaces>,
+}
+
 /// What a round has seen.
 pub(super) struct Round {
-    pub(super) sensor: AccessSensor,
+    pub(super) walker: Walker,
     pub(super) clearing: Clearing,
     /// What was new at each glance, and all of it at the look: of each process.
     pub(super) glances: Vec<Seen>,
@@ -76,11 +89,12 @@ pub(super) struct Round {
 }
 
 /// One process's memory at one time.
+#[derive(Clone)]
 pub(super) struct Seen {
     pub(super) pid: u32,
     pub(super) time_ns: u64,
-    /// The kernel's address of its `mm_struct`.
-    pub(super) mm: u64,
+    /// Its address space; `None`: it is not recorded.
+    pub(super) space: Option<u32>,
     pub(super) walked: Walked,
     pub(super) regions: Vec<Region>,
     /// Of each region, from the clearing of its bits until it was walked, ns.
@@ -106,18 +120,19 @@ impl Terms {
     }
 }
 
-/// Clears, glances and looks; returns after that.
+/// Clears, glances and looks; returns after that, or once the other end of `until` is gone.
 /// `clearing_ns`: what clearing took, told at once, as the program may end before the round.
 pub(super) fn go_round(
-    mut sensor: AccessSensor,
+    mut walker: Walker,
     processes: &[u32],
     scope: Scope,
     terms: Terms,
     clearing_ns: &AtomicU64,
+    until: &Receiver<Never>,
 ) -> Round {
     let (clearing, failed) = match scope {
         Scope::All => (clear(processes), None),
-        Scope::Spots(spots) => match clear_spots(&mut sensor, processes, spots) {
+        Scope::Spots(spots) => match clear_spots(&mut walker.sensor, processes, spots) {
             Ok(clearing) => (clearing, None),
             Err(error) => (Clearing::default(), Some(error)),
         },
@@ -131,13 +146,12 @@ pub(super) fn go_round(
         looked: Duration::ZERO,
         failed,
         clearing,
-        sensor,
+        walker,
     };
     if round.clearing.cleared.is_empty() {
         return round;
     }
-    let interval = terms.interval(round.clearing.cost);
-    if let Err(error) = round.look_until(cleared, interval, terms.glances) {
+    if let Err(error) = round.look_until(cleared, &terms, until) {
         round.failed = Some(error);
     }
     round
@@ -147,65 +161,101 @@ impl Round {
     fn look_until(
         &mut self,
         since: Instant,
-        interval: Duration,
-        glances: Duration,
+        terms: &Terms,
+        until: &Receiver<Never>,
     ) -> Result<(), CollectError> {
-        let mut next = interval / FIRST_GLANCE;
-        while next < interval {
-            sleep_until(since + next);
+        let interval = terms.interval(self.clearing.cost);
+        let mut glanced = Vec::new();
+        for part in GLANCES {
+            let after = interval / part;
             // One more is expected to take as long as the last.
             let last: Duration = self.glances.last().map_or(Duration::ZERO, |seen| seen.took);
-            if self.glanced + last > glances {
-                break;
+            if after < since.elapsed() || self.glanced + last > terms.glances {
+                continue;
             }
-            let time_ns = Clocks::now().monotonic_ns;
-            for memory in &mut self.clearing.cleared {
-                let mut seen = Seen::walk(&mut self.sensor, memory, time_ns)?;
-                self.glanced += seen.took;
-                for region in &mut seen.regions {
-                    *region = memory.what_is_new(std::mem::take(region));
-                }
-                self.glances.push(seen);
+            if is_over(since + after, until) {
+                self.look_back(glanced, terms.shortest);
+                return Ok(());
             }
-            while next <= since.elapsed() {
-                next *= NEXT_GLANCE;
-            }
+            glanced = self.glance()?;
         }
-        sleep_until(since + interval);
+        if is_over(since + interval, until) {
+            self.look_back(glanced, terms.shortest);
+            return Ok(());
+        }
         let time_ns = Clocks::now().monotonic_ns;
+        let mut ended = Vec::new();
         for memory in &self.clearing.cleared {
-            let mut seen = Seen::walk(&mut self.sensor, memory, time_ns)?;
+            let mut seen = Seen::walk(&mut self.walker, memory, time_ns)?;
             self.looked += seen.took;
+            if seen.walked == Walked::Gone {
+                ended.extend(glanced.extract_if(.., |glanced| glanced.pid == memory.pid));
+                continue;
+            }
             for region in &mut seen.regions {
                 *region = memory.with_glances(std::mem::take(region));
             }
             self.looks.push(seen);
         }
+        self.look_back(ended, terms.shortest);
         Ok(())
+    }
+
+    /// Returns what a look would have seen now.
+    fn glance(&mut self) -> Result<Vec<Seen>, CollectError> {
+        let time_ns = Clocks::now().monotonic_ns;
+        let mut looks = Vec::new();
+        for memory in &mut self.clearing.cleared {
+            let mut seen = Seen::walk(&mut self.walker, memory, time_ns)?;
+            self.glanced += seen.took;
+            let mut look = seen.clone();
+            for (region, whole) in seen.regions.iter_mut().zip(&mut look.regions) {
+                *region = memory.what_is_new(std::mem::take(region));
+                *whole = memory.with_glances(std::mem::take(whole));
+            }
+            self.glances.push(seen);
+            looks.push(look);
+        }
+        Ok(looks)
+    }
+
+    fn look_back(&mut self, glanced: Vec<Seen>, shortest: Duration) {
+        let looks = late_glances(&mut self.glances, glanced, shortest);
+        self.looks.extend(looks);
     }
 }
 
-fn sleep_until(time: Instant) {
-    std::thread::sleep(time.saturating_duration_since(Instant::now()));
+/// What there is no looking at any more is taken as it was last glanced, if that was so long after the clearing: then it is no glance.
+fn late_glances(glances: &mut Vec<Seen>, mut last: Vec<Seen>, shortest: Duration) -> Vec<Seen> {
+    last.retain(|seen| u128::from(seen.longest_ns()) >= shortest.as_nanos());
+    let is_same = |one: &Seen, other: &Seen| (one.pid, one.time_ns) == (other.pid, other.time_ns);
+    glances.retain(|glance| !last.iter().any(|look| is_same(glance, look)));
+    last
+}
+
+/// Waits for the time; whether the other end has gone meanwhile.
+fn is_over(time: Instant, until: &Receiver<Never>) -> bool {
+    let left = time.saturating_duration_since(Instant::now());
+    until.recv_timeout(left) != Err(RecvTimeoutError::Timeout)
 }
 
 impl Seen {
-    fn walk(
-        sensor: &mut AccessSensor,
-        memory: &Cleared,
-        time_ns: u64,
-    ) -> Result<Self, CollectError> {
+    fn walk(walker: &mut Walker, memory: &Cleared, time_ns: u64) -> Result<Self, CollectError> {
         let processor = processor_time();
         let mut regions = Vec::new();
-        let (walked, mm) = sensor.walk(&memory.pages, |region| {
+        let (walked, mm) = walker.sensor.walk(&memory.pages, |region| {
             regions.extend(memory.cleared_of(region));
         })?;
         let took = processor_time().saturating_sub(processor);
+        let space = match &walker.spaces {
+            Some(spaces) => spaces.space_of(mm)?,
+            None => None,
+        };
         let ran = process::processor_ns(memory.pid).zip(memory.ran_ns);
         Ok(Self {
             pid: memory.pid,
             time_ns,
-            mm,
+            space,
             walked,
             intervals_ns: intervals_ns(memory, &regions, time_ns, took),
             regions,
@@ -214,6 +264,10 @@ impl Seen {
             }),
             took,
         })
+    }
+
+    fn longest_ns(&self) -> u64 {
+        self.intervals_ns.iter().copied().max().unwrap_or(0)
     }
 
     /// Each region that has been seen, with its interval, ns.
@@ -261,5 +315,31 @@ mod tests {
         let saved = |saved| Terms { saved, ..later }.interval(ms(4));
         assert_eq!([ms(3), ms(9)].map(saved), [ms(400), ms(100)]);
         assert_eq!(Terms { pace: 3, ..later }.interval(ms(6)), ms(3600));
+    }
+
+    #[test]
+    fn the_last_glance_stands_for_a_look_if_it_was_late() {
+        let seen = |pid, time_ns| Seen {
+            pid,
+            time_ns,
+            space: Some(1),
+            walked: Walked::Whole { changed: 0 },
+            regions: vec![Region::default()],
+            intervals_ns: vec![time_ns - 1000],
+            ran_ns: None,
+            took: Duration::ZERO,
+        };
+        let mut glances = vec![seen(1, 1010), seen(2, 1010), seen(1, 1200), seen(2, 1200)];
+        let times = |seen: &[Seen]| {
+            seen.iter()
+                .map(|one| (one.pid, one.time_ns))
+                .collect::<Vec<_>>()
+        };
+        let last = vec![seen(2, 1200)];
+        let early = late_glances(&mut glances, last.clone(), Duration::from_nanos(201));
+        assert_eq!((early.len(), glances.len()), (0, 4));
+        let looks = late_glances(&mut glances, last, Duration::from_nanos(200));
+        assert_eq!(times(&looks), [(2, 1200)]);
+        assert_eq!(times(&glances), [(1, 1010), (2, 1010), (1, 1200)]);
     }
 }
