@@ -18,6 +18,7 @@ use crate::looks;
 use crate::looks::Hot;
 use crate::objects::Objects;
 use crate::pace::Pace;
+use crate::pace::Use;
 use crate::rates::Rates;
 use crate::stays;
 use crate::stays::Told;
@@ -92,18 +93,18 @@ struct Counts {
 impl References {
     /// In memory of so many pages.
     fn simulate(&self, pages: u64) -> Counts {
-        self.simulate_some(&self.steps, pages, self.pace)
+        self.simulate_some(self.steps.iter().map(Use::Free), pages, self.pace)
     }
 
-    /// Some of the steps.
+    /// Some of the pages, or all.
     fn simulate_some<'a>(
         &self,
-        steps: impl IntoIterator<Item = &'a Step>,
+        uses: impl IntoIterator<Item = Use<'a>>,
         pages: u64,
         pace: Pace,
     ) -> Counts {
         let pages = scaled(pages, 1.0 / self.pages_each);
-        let outcome = pace.simulate(steps, pages, self.pages_each);
+        let outcome = pace.simulate(uses, pages, self.pages_each);
         Counts {
             swap_ins: scaled(outcome.swap_reads, self.pages_each),
             evictions: scaled(outcome.evictions, self.pages_each),
@@ -339,7 +340,8 @@ impl Model {
             Some(device) => references.pace.with_swap_ins_of(device.swap_in_ns as f64),
             None => references.pace,
         };
-        references.simulate_some(&references.steps, self.beside_hidden(pages), pace)
+        let uses = references.steps.iter().map(Use::Free);
+        references.simulate_some(uses, self.beside_hidden(pages), pace)
     }
 
     /// What of so many pages of memory is left beside those that are hot all the time.
@@ -461,17 +463,16 @@ impl Model {
             })
             .collect();
         let references = &self.strings[0];
-        let locked = most_at_once(&references.steps, &of_pages);
-        let locked = scaled(locked, references.pages_each);
         let pages = self.beside_hidden(self.pages_in(memory_bytes));
-        let pages = pages.saturating_sub(locked).max(1);
         let window = match of_pages.contains(&Treatment::Streamed) {
-            true => pages / 4,
+            true => {
+                let locked = most_at_once(&references.steps, &of_pages);
+                pages.saturating_sub(scaled(locked, references.pages_each)) / 4
+            }
             false => 0,
         };
-        let is_free = |step: &&Step| of_pages[step.page as usize] == Treatment::Free;
-        let free = references.steps.iter().filter(is_free);
-        let counts = references.simulate_some(free, pages - window, references.pace);
+        let uses = uses_beside_locks(&references.steps, &of_pages);
+        let counts = references.simulate_some(uses, (pages - window).max(1), references.pace);
         counts.swap_ins
     }
 
@@ -538,6 +539,29 @@ fn check(trace: &Trace) -> Result<(), PredictError> {
     }
 }
 
+/// The accesses that a plan leaves to the kernel, and how many pages it locks meanwhile: memory that is locked is not there before it is first accessed.
+fn uses_beside_locks<'a>(
+    steps: &'a [Step],
+    of_pages: &'a [Treatment],
+) -> impl Iterator<Item = Use<'a>> {
+    let mut exists = vec![false; of_pages.len()];
+    steps.iter().filter_map(move |step| {
+        let page = step.page as usize;
+        match of_pages[page] {
+            Treatment::Free => Some(Use::Free(step)),
+            Treatment::Locked if exists[page] == step.gone => {
+                exists[page] = !step.gone;
+                Some(if step.gone {
+                    Use::Unlocked
+                } else {
+                    Use::Locked
+                })
+            }
+            Treatment::Locked | Treatment::Streamed => None,
+        }
+    })
+}
+
 /// The most pages that are locked at once.
 fn most_at_once(steps: &[Step], of_pages: &[Treatment]) -> u64 {
     let mut exists = vec![false; of_pages.len()];
@@ -602,6 +626,33 @@ mod tests {
         (model.own_ns, model.swap_in_ns) = (Some(4000), Some(3.0));
         model.reclaim_ns = Some(50);
         model
+    }
+
+    /// 30 pages in turn, a hundred times, and as often 20 others after that.
+    #[test]
+    fn what_is_locked_takes_memory_from_its_first_access_to_its_end() {
+        let turns = |first: u32, pages: u32, from: u64| {
+            let pages = u64::from(pages);
+            (0..100 * pages).map(move |at| Step::access(from + at, first + (at % pages) as u32))
+        };
+        let mut model = model_of(50);
+        let ends = (0..20).map(|page| Step::end(7000, 30 + page));
+        let later = turns(0, 30, 8000);
+        let steps = turns(0, 30, 0).chain(turns(30, 20, 4000)).chain(ends);
+        model.strings[0].steps = steps.chain(later).collect();
+        let swap_ins = |locked: std::ops::Range<u64>| {
+            model.treated(40 * 4096, |_, address| {
+                match locked.contains(&(address / 4096)) {
+                    true => Treatment::Locked,
+                    false => Treatment::Free,
+                }
+            })
+        };
+        // The first 30 fit while the others are not there; some left for these.
+        assert!(swap_ins(0..0) < 60, "{}", swap_ins(0..0));
+        assert!(swap_ins(30..50) < 60, "{}", swap_ins(30..50));
+        // Locked in 40, the first leave 10 to the others.
+        assert!(swap_ins(0..30) > 1000, "{}", swap_ins(0..30));
     }
 
     #[test]

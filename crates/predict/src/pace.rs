@@ -24,6 +24,17 @@ const LOOKED_AFTER: &str = "limit_raised_times";
 /// What a swap-in takes where that is not known: as from zram.
 const USUAL_SWAP_IN_NS: f64 = 10_000.0;
 
+/// What happens to a page, in order of time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Use<'a> {
+    /// It is accessed or ends, and may leave memory in between.
+    Free(&'a Step),
+    /// It comes, and stays in memory until it ends.
+    Locked,
+    /// That is over.
+    Unlocked,
+}
+
 /// How fast time passes, and how old the statistics get that reclaim goes by.
 ///
 /// By them the kernel decides whether active pages may be made inactive again, and whether what comes back was away for short enough
@@ -62,19 +73,34 @@ impl Pace {
     /// What a string of references does in so many pages of memory, of which each stands for as many as `pages_each` says.
     pub(crate) fn simulate<'a>(
         self,
-        steps: impl IntoIterator<Item = &'a Step>,
+        uses: impl IntoIterator<Item = Use<'a>>,
         pages: u64,
         pages_each: f64,
     ) -> Outcome {
-        let mut simulation = self.memory(pages, pages_each);
+        let most = frames(pages);
+        let mut locked = 0;
+        let mut simulation = self.memory(most, pages_each);
         let swap_in_ns = self.swap_in_ns * pages_each;
-        let most = self.at_once(swap_in_ns);
-        let mut chunk: Vec<Reference> = Vec::with_capacity(most);
+        let at_once = self.at_once(swap_in_ns);
+        let mut chunk: Vec<Reference> = Vec::with_capacity(at_once);
         let (mut waited_ns, mut due_ns) = (0.0, 0.0);
-        for step in steps {
+        for one in uses {
+            let step = match one {
+                Use::Free(step) => step,
+                Use::Locked | Use::Unlocked => {
+                    simulation.feed(&chunk);
+                    chunk.clear();
+                    locked = match one {
+                        Use::Unlocked => locked - 1,
+                        _ => locked + 1,
+                    };
+                    simulation.resize(most.saturating_sub(locked));
+                    continue;
+                }
+            };
             let now_ns = step.at as f64 + waited_ns;
             let is_due = self.flushed_each_ns.is_some() && now_ns >= due_ns;
-            if step.gone || is_due || chunk.len() == most {
+            if step.gone || is_due || chunk.len() == at_once {
                 simulation.feed(&chunk);
                 chunk.clear();
                 waited_ns = simulation.outcome().swap_reads as f64 * swap_in_ns;
@@ -100,12 +126,11 @@ impl Pace {
             .clamp(1.0, MOST_AT_ONCE) as usize
     }
 
-    fn memory(self, pages: u64, pages_each: f64) -> Simulation {
+    fn memory(self, frames: u32, pages_each: f64) -> Simulation {
         // Costs do not matter to what is counted here.
         let storage = Models::built_in()
             .storage("ufs3.1", "zram-lz4", Level::Typical)
             .expect("they are built in");
-        let frames = pages.clamp(1, u64::from(pagewise_simulate::MAX_PAGES)) as u32;
         let counters = match self.flushed_each_ns {
             Some(_) => Counters::Flushed,
             None => Counters::Fresh,
@@ -117,6 +142,10 @@ impl Pace {
         };
         Simulation::new(&settings).expect("some memory, and a policy of the past")
     }
+}
+
+fn frames(pages: u64) -> u32 {
+    pages.clamp(1, u64::from(pagewise_simulate::MAX_PAGES)) as u32
 }
 
 #[cfg(test)]
@@ -144,7 +173,8 @@ mod tests {
                 flushed_each_ns,
                 ..Pace::FRESH
             };
-            let outcome = pace.simulate(&steps, u64::from(PAGES) / 10 * 9, 1.0);
+            let outcome =
+                pace.simulate(steps.iter().map(Use::Free), u64::from(PAGES) / 10 * 9, 1.0);
             outcome.swap_reads
         };
         let (fresh, old) = (swap_ins(None), swap_ins(Some(BY_US_NS)));
@@ -168,8 +198,10 @@ mod tests {
             .collect();
         let chosen = steps.iter().filter(|step| u64::from(step.page) % EACH == 0);
         let frames = PAGES / 8 * 7;
-        let all = Pace::FRESH.simulate(&steps, frames, 1.0).swap_reads;
-        let some = Pace::FRESH.simulate(chosen, frames / EACH, EACH as f64);
+        let all = Pace::FRESH
+            .simulate(steps.iter().map(Use::Free), frames, 1.0)
+            .swap_reads;
+        let some = Pace::FRESH.simulate(chosen.map(Use::Free), frames / EACH, EACH as f64);
         let off = (some.swap_reads * EACH) as f64 / all as f64 - 1.0;
         // By 32 pages at a time, of 448, it would be a third.
         assert!(off.abs() < 0.05, "{off} of {all}");

@@ -18,6 +18,7 @@ use crate::looks::First;
 use crate::looks::Hot;
 use crate::looks::Look;
 use crate::pace::Pace;
+use crate::pace::Use;
 use crate::rates::Rates;
 use crate::sampling::Sampling;
 use crate::stays;
@@ -140,8 +141,12 @@ fn predicted_and_true(string: &[u64], look_each: usize, percent: u64) -> (f64, f
         .collect();
     let frames = PAGES * percent / 100;
     (
-        Pace::FRESH.simulate(&steps, frames, 1.0).swap_reads as f64,
-        Pace::FRESH.simulate(&whole, frames, 1.0).swap_reads as f64,
+        Pace::FRESH
+            .simulate(steps.iter().map(Use::Free), frames, 1.0)
+            .swap_reads as f64,
+        Pace::FRESH
+            .simulate(whole.iter().map(Use::Free), frames, 1.0)
+            .swap_reads as f64,
     )
 }
 
@@ -272,7 +277,9 @@ fn what_is_passed_over_downwards_is_so_in_that_order() {
     let steps = strings::known(&history, &found);
     let misses = |steps: &[Step], percent| {
         let frames = PAGES * percent / 100;
-        Pace::FRESH.simulate(steps, frames, 1.0).swap_reads as f64
+        Pace::FRESH
+            .simulate(steps.iter().map(Use::Free), frames, 1.0)
+            .swap_reads as f64
     };
     let whole: Vec<Step> = (0..)
         .zip(&to_and_fro)

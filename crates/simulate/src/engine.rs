@@ -32,6 +32,7 @@ pub(crate) trait Run: Send {
     fn resident(&self) -> u32;
     fn holds(&self, page: u32) -> bool;
     fn forget(&mut self, page: u32) -> bool;
+    fn resize(&mut self, frames: u32) -> bool;
     fn flush_counters(&mut self);
 }
 
@@ -130,6 +131,16 @@ impl<P: Policy> Run for Engine<P> {
         let can = self.policy.forget(page, &mut self.memory);
         if can {
             self.memory.forget(page);
+        }
+        can
+    }
+
+    fn resize(&mut self, frames: u32) -> bool {
+        let before = self.memory.frames();
+        self.memory.resize(frames.max(1));
+        let can = self.policy.fit(&mut self.memory);
+        if !can {
+            self.memory.resize(before);
         }
         can
     }

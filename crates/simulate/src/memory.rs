@@ -46,6 +46,10 @@ impl Memory {
         self.frames
     }
 
+    pub(crate) fn resize(&mut self, frames: u32) {
+        self.frames = frames;
+    }
+
     /// Pages that are in memory.
     #[inline]
     pub(crate) fn resident(&self) -> u32 {

@@ -38,6 +38,11 @@ pub(crate) trait Policy: Send {
         false
     }
 
+    /// There are as many frames now as `memory` says, and no more pages may be in it. Returns whether the policy can do that.
+    fn fit(&mut self, _memory: &mut Memory) -> bool {
+        false
+    }
+
     /// The kernel brings its statistics up to date ([`Counters::Flushed`](crate::Counters)).
     fn flush_counters(&mut self) {}
 }

@@ -132,6 +132,12 @@ impl Simulation {
         self.run.forget(page)
     }
 
+    /// From now on memory holds so many pages, one at least: what does not fit any more leaves. Returns whether the policy can do that: `linux`
+    /// can; the others go on with as many as before.
+    pub fn resize(&mut self, frames: u32) -> bool {
+        self.run.resize(frames)
+    }
+
     /// The kernel brings its statistics up to date: what [`Counters::Flushed`] goes by from now on.
     pub fn flush_counters(&mut self) {
         self.run.flush_counters();

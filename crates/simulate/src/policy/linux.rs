@@ -142,6 +142,13 @@ impl Policy for Linux {
         true
     }
 
+    fn fit(&mut self, memory: &mut Memory) -> bool {
+        while memory.resident() > memory.frames() {
+            self.reclaim(memory);
+        }
+        true
+    }
+
     fn flush_counters(&mut self) {
         if self.told.is_some() {
             self.told = Some(self.statistics_now());
