@@ -30,7 +30,7 @@ const LIKELY_IN_PAUSES: f64 = 1.0 / 3.0;
 const OF_SIMULATED: [f64; 3] = [0.4, 1.0, 1.5];
 /// The same of hot parts where swap is memory.
 const OF_SIMULATED_HOT: [f64; 3] = [0.7, 1.4, 3.0];
-/// Of ways that leave no more of the swap-ins than this beyond the best, the one that keeps the least: what it leaves to others may be used more than is known. A lock
+/// Of locks that leave no more of the swap-ins than this beyond the best, those that keep the least: what it leaves to others may be used more than is known. A lock
 /// of 87 MiB made a program no faster for which one of 75 brought 1.23, where by simulation the first left 0.795 of the swap-ins and the other 0.807.
 const AS_GOOD: f64 = 0.02;
 /// What is kept is tried so often in half that by simulation does harm.
@@ -43,6 +43,11 @@ struct Judged {
 }
 
 impl Judged {
+    /// Whether nothing is read ahead of: what is kept of a sweep is another matter.
+    fn is_of_locks(&self) -> bool {
+        !self.choices.iter().any(Choice::is_read_ahead)
+    }
+
     fn kept_bytes(&self) -> u64 {
         let acting = self.choices.iter().filter(|choice| choice.acts());
         acting.map(|choice| choice.kept_bytes).sum()
@@ -189,13 +194,18 @@ fn promise(judge: &Judge<'_>, judged: &mut Judged, (facts, run): (&[ObjectFacts]
 /// Of these, each without the rules that do harm, the one by which the program swaps least; `None`: there is none.
 fn least_swapped(judge: &Judge<'_>, ways: Vec<Vec<Choice>>, run: &RunFacts) -> Option<Judged> {
     let judged = ways.into_iter().map(|way| judged(judge, way, run));
-    let mut judged: Vec<Judged> = judged.collect();
-    let least = judged
-        .iter()
-        .map(|one| one.share_left)
-        .min_by(f64::total_cmp)?;
-    judged.retain(|one| one.share_left <= least + AS_GOOD);
-    judged.into_iter().min_by_key(Judged::kept_bytes)
+    preferred(judged.collect())
+}
+
+/// The one by which the program swaps least, or, of locks that are about as good, those that keep least.
+fn preferred(mut judged: Vec<Judged>) -> Option<Judged> {
+    judged.sort_by(|a, b| a.share_left.total_cmp(&b.share_left));
+    let least = judged.first()?.share_left;
+    let is_as_good = |one: &&Judged| one.share_left <= least + AS_GOOD && one.is_of_locks();
+    let locks = judged.iter().take_while(is_as_good);
+    let least_kept = (0..).zip(locks).min_by_key(|(_, one)| one.kept_bytes());
+    let best = least_kept.map_or(0, |(at, _)| at);
+    Some(judged.swap_remove(best))
 }
 
 /// The same of ways that nothing but the simulation speaks for, as judged with what that cannot know.
@@ -293,4 +303,60 @@ fn with_less(
 fn tells_how_much_room_there_is(choice: &Choice, choices: &[Choice]) -> bool {
     let is_lock = matches!(choice.action, Action::Lock { .. }) && !choice.is_followed();
     is_lock && choices.iter().any(Choice::is_followed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagewise_plan::ReadAhead;
+
+    fn way(keeps: u64, is_read_ahead: bool, share_left: f64) -> Judged {
+        let action = match is_read_ahead {
+            true => Action::Stream {
+                keep_bytes: Some(keeps),
+                keep_more: false,
+                ahead: ReadAhead::default(),
+            },
+            false => Action::Lock {
+                keep_bytes: Some(keeps),
+                keep_more: false,
+                ranges: Vec::new(),
+                together: false,
+            },
+        };
+        let choice = Choice {
+            object: 0,
+            action,
+            why: String::new(),
+            kept_bytes: keeps,
+            saves: None,
+        };
+        Judged {
+            choices: vec![choice],
+            share_left,
+        }
+    }
+
+    #[test]
+    fn of_locks_as_good_those_that_keep_least_are_preferred() {
+        let kept = |judged| preferred(judged).map(|one| one.kept_bytes());
+        let locks = || {
+            vec![
+                way(87, false, 0.795),
+                way(75, false, 0.807),
+                way(40, false, 0.9),
+            ]
+        };
+        assert_eq!(kept(locks()), Some(75));
+        // Of sweeps the kept start counts by itself.
+        let streams = vec![way(87, true, 0.795), way(75, true, 0.807)];
+        assert_eq!(kept(streams), Some(87));
+        let mut mixed = locks();
+        mixed.push(way(10, true, 0.79));
+        assert_eq!(kept(mixed), Some(10), "it is the best");
+        mixed = locks();
+        mixed.push(way(10, true, 0.81));
+        assert_eq!(kept(mixed), Some(75), "nothing is read ahead for less");
+        assert_eq!(kept(Vec::new()), None);
+    }
 }
