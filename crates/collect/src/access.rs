@@ -315,7 +315,7 @@ impl AccessSensor {
     }
 
     /// Walks the page tables and hands each region that has pages to `sink`, by address. Also returns the kernel's
-    /// address of the `mm_struct`, see [`crate::SwapSensor::space_of`]; 0 if there is none any more.
+    /// address of the `mm_struct`, see [`crate::Spaces::space_of`]; 0 if there is none any more.
     ///
     /// # Errors
     /// If the kernel refuses to run the program.
