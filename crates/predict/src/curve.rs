@@ -463,16 +463,16 @@ impl Model {
             })
             .collect();
         let references = &self.strings[0];
+        let uses = || uses_beside_locks(&references.steps, &of_pages);
         let pages = self.beside_hidden(self.pages_in(memory_bytes));
         let window = match of_pages.contains(&Treatment::Streamed) {
             true => {
-                let locked = most_at_once(&references.steps, &of_pages);
+                let locked = most_at_once(uses());
                 pages.saturating_sub(scaled(locked, references.pages_each)) / 4
             }
             false => 0,
         };
-        let uses = uses_beside_locks(&references.steps, &of_pages);
-        let counts = references.simulate_some(uses, (pages - window).max(1), references.pace);
+        let counts = references.simulate_some(uses(), (pages - window).max(1), references.pace);
         counts.swap_ins
     }
 
@@ -563,16 +563,14 @@ fn uses_beside_locks<'a>(
 }
 
 /// The most pages that are locked at once.
-fn most_at_once(steps: &[Step], of_pages: &[Treatment]) -> u64 {
-    let mut exists = vec![false; of_pages.len()];
+fn most_at_once<'a>(uses: impl Iterator<Item = Use<'a>>) -> u64 {
     let (mut locked, mut most) = (0, 0);
-    for step in steps {
-        let page = step.page as usize;
-        if of_pages[page] != Treatment::Locked || exists[page] != step.gone {
-            continue;
+    for one in uses {
+        match one {
+            Use::Free(_) => {}
+            Use::Locked => locked += 1,
+            Use::Unlocked => locked -= 1,
         }
-        exists[page] = !step.gone;
-        locked = if step.gone { locked - 1 } else { locked + 1 };
         most = most.max(locked);
     }
     most
@@ -833,6 +831,6 @@ mod tests {
             step(4, 2, false),
         ];
         let locked = [Treatment::Locked, Treatment::Locked, Treatment::Free];
-        assert_eq!(most_at_once(&steps, &locked), 1);
+        assert_eq!(most_at_once(uses_beside_locks(&steps, &locked)), 1);
     }
 }
