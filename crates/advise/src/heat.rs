@@ -68,7 +68,7 @@ pub(crate) struct HotPart {
     pub(crate) stall_ns: u64,
     /// Of that, what is left when the rest waits more.
     pub(crate) saved_ns: u64,
-    /// How many times as often a page of it is accessed as one of the rest.
+    /// How many times as often a page of it is accessed as one of the rest; infinite where none of that came back.
     pub(crate) times: f64,
 }
 

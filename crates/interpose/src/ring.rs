@@ -144,9 +144,15 @@ impl Producer {
     pub fn write(&self, bytes: usize, fill: impl FnOnce(&mut [u8])) -> bool {
         let is_written = self.try_write(bytes, fill);
         if !is_written {
-            self.word(abi::OFFSET_LOST).fetch_add(1, Ordering::Relaxed);
+            self.lose(1);
         }
         is_written
+    }
+
+    /// So many records were not told.
+    pub fn lose(&self, records: u64) {
+        self.word(abi::OFFSET_LOST)
+            .fetch_add(records, Ordering::Relaxed);
     }
 
     /// So many calls on files were not told.

@@ -2,7 +2,6 @@
 //! nobody answers.
 
 use std::sync::atomic::AtomicBool;
-use std::sync::atomic::AtomicU32;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
@@ -20,11 +19,10 @@ use crate::settings;
 
 /// This process's ring, once it has one. In static memory: the allocator may be who called us, with its locks held.
 static RING: RingCell = RingCell::new();
-/// The process whose ring it is.
-static GENERATION: AtomicU32 = AtomicU32::new(0);
-static CONNECTING: AtomicBool = AtomicBool::new(false);
-/// Nobody answered.
-static IS_ALONE: AtomicBool = AtomicBool::new(false);
+/// The process whose ring it is, and how far it got ([`Phase`]).
+static CONNECTION: AtomicU64 = AtomicU64::new(0);
+/// Records of threads that have waited in vain for the one that connects.
+static MISSED: AtomicU64 = AtomicU64::new(0);
 /// How often libraries were loaded and unloaded when the list of mappings was last sent.
 static LIBRARIES: AtomicU64 = AtomicU64::new(u64::MAX);
 
@@ -149,11 +147,11 @@ fn record(write: impl FnOnce(&Producer)) {
     });
 }
 
-/// Tells of something by this process's ring; while another thread is about to get it, waits for that. `None`: there is none, or this
-/// thread is telling of something else and was interrupted by a signal. Not for allocators, which may be called with locks held.
+/// Tells of something by this process's ring. `None`: there is none, or this thread is telling of something else and was interrupted by a
+/// signal.
 pub(crate) fn tell<T>(write: impl FnOnce(&Producer) -> T) -> Option<T> {
     let _entered = Entered::enter()?;
-    interpose::keeping_errno(|| ring().or_else(await_ring).map(|ring| write(&ring)))
+    interpose::keeping_errno(|| ring().map(|ring| write(&ring)))
 }
 
 /// Before the program forbids itself system calls: whatever will be recorded needs a ring, and who reads it the libraries.
@@ -163,55 +161,98 @@ pub(crate) fn prepare() {
     record(send_maps_if_changed);
 }
 
+/// How far a process has got with its ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// It was not asked for, or could not be.
+    None,
+    /// A thread is asking.
+    Asking,
+    /// It is there.
+    Ready,
+    /// Nobody answered: there will be none.
+    Alone,
+}
+
+impl Phase {
+    const ALL: [Self; 4] = [Self::None, Self::Asking, Self::Ready, Self::Alone];
+
+    /// In one word, so that of the threads of a process one asks and none takes a ring for its own that is its parent's.
+    fn of(self, generation: u32) -> u64 {
+        u64::from(generation) << 8 | self as u64
+    }
+
+    /// Where the process of this generation is, by such a word: a forked child is where its parent began.
+    fn now(word: u64, generation: u32) -> Self {
+        match (word >> 8) == u64::from(generation) {
+            true => Self::ALL[(word & 3) as usize],
+            false => Self::None,
+        }
+    }
+}
+
 /// This process's ring. A forked child's first record finds its parent's and asks for one of its own.
 fn ring() -> Option<Producer> {
     let generation = interpose::process_generation();
-    if GENERATION.swap(generation, Ordering::AcqRel) != generation {
-        RING.clear();
-        CONNECTING.store(false, Ordering::Release);
-        IS_ALONE.store(false, Ordering::Release);
-        LIBRARIES.store(u64::MAX, Ordering::Release);
+    let word = CONNECTION.load(Ordering::Acquire);
+    match Phase::now(word, generation) {
+        Phase::Ready => RING.get(),
+        Phase::Alone => None,
+        Phase::None => connect(word, generation),
+        Phase::Asking => await_ring(generation),
     }
-    RING.get().or_else(connect)
 }
 
 #[cold]
-fn connect() -> Option<Producer> {
+fn connect(word: u64, generation: u32) -> Option<Producer> {
     // What has not been asked for before is not any more.
     if sandbox::is_in() {
         return None;
     }
-    // One thread connects, once; records of other threads meanwhile are lost, as are all where nobody answers.
-    if CONNECTING.swap(true, Ordering::AcqRel) {
-        return None;
+    let relaxed = Ordering::Relaxed;
+    let asking = Phase::Asking.of(generation);
+    let is_ours = CONNECTION.compare_exchange(word, asking, Ordering::AcqRel, relaxed);
+    if is_ours.is_err() {
+        return await_ring(generation);
     }
+    RING.clear();
+    LIBRARIES.store(u64::MAX, relaxed);
+    MISSED.store(0, relaxed);
     let (name, length) = settings::socket();
-    if length == 0 {
-        CONNECTING.store(false, Ordering::Release); // the environment is not there yet: ask again
-        return None;
-    }
-    let Some(ring) = Producer::connect(&name[..length]) else {
-        IS_ALONE.store(true, Ordering::Release);
-        return None;
+    let ring = (length > 0)
+        .then(|| Producer::connect(&name[..length]))
+        .flatten();
+    let phase = match ring {
+        // Others may tell of calls before this thread tells again where libraries are.
+        Some(ring) => {
+            interpose::write_maps(&ring);
+            RING.set(ring);
+            Phase::Ready
+        }
+        None if length > 0 => Phase::Alone,
+        // The environment is not there yet: ask again.
+        None => Phase::None,
     };
-    RING.set(ring);
-    Some(ring)
+    CONNECTION.store(phase.of(generation), Ordering::Release);
+    ring.inspect(|ring| ring.lose(MISSED.swap(0, relaxed)))
 }
 
-/// How long threads wait for the one that connects, ms: it gives up itself before.
-const CONNECTING_MS: u32 = 2000;
+/// How long threads wait for the one that asks, ms: for it the recorder's answer takes less than one, on a busy machine more.
+const ASKING_MS: u32 = 2000;
 
-/// The ring that another thread is about to get.
+/// The ring that another thread is asking for: it asks the kernel only, so that whatever locks are held by who waits here, it goes on.
 #[cold]
-fn await_ring() -> Option<Producer> {
-    for _ in 0..CONNECTING_MS {
-        let is_coming = CONNECTING.load(Ordering::Acquire) && !IS_ALONE.load(Ordering::Acquire);
-        if !is_coming || sandbox::is_in() || RING.get().is_some() {
-            break;
+fn await_ring(generation: u32) -> Option<Producer> {
+    for _ in 0..ASKING_MS {
+        let phase = Phase::now(CONNECTION.load(Ordering::Acquire), generation);
+        match phase {
+            Phase::Ready => return RING.get(),
+            Phase::Asking if !sandbox::is_in() => interpose::pause(),
+            _ => break,
         }
-        interpose::pause();
     }
-    RING.get()
+    MISSED.fetch_add(1, Ordering::Relaxed);
+    None
 }
 
 /// Return addresses mean something only to who knows which library is mapped where.
@@ -221,5 +262,20 @@ pub(crate) fn send_maps_if_changed(ring: &Producer) {
     };
     if LIBRARIES.swap(now, Ordering::AcqRel) != now {
         interpose::write_maps(ring);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forked_child_begins_where_its_parent_began() {
+        for phase in Phase::ALL {
+            let word = phase.of(7);
+            assert_eq!(Phase::now(word, 7), phase);
+            assert_eq!(Phase::now(word, 8), Phase::None);
+        }
+        assert_eq!(Phase::now(0, 1), Phase::None);
     }
 }

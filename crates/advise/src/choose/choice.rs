@@ -82,8 +82,13 @@ impl Choice {
 
     /// The same with half of the fixed part that is kept of a sweep. `None`: there is none.
     pub(crate) fn halved(&self) -> Option<Self> {
-        let mut halved = self.clone();
-        let keep = match &mut halved.action {
+        self.part(1, 2)
+    }
+
+    /// The same with so many of so many parts of that.
+    pub(crate) fn part(&self, part: u64, of: u64) -> Option<Self> {
+        let mut less = self.clone();
+        let keep = match &mut less.action {
             Action::Lock {
                 keep_bytes: Some(keep),
                 ranges,
@@ -95,9 +100,9 @@ impl Choice {
             } => keep,
             _ => return None,
         };
-        *keep /= 2;
-        halved.kept_bytes = *keep;
-        (halved.kept_bytes >= PAGE).then_some(halved)
+        *keep = *keep / of * part;
+        less.kept_bytes = *keep;
+        (less.kept_bytes >= PAGE).then_some(less)
     }
 
     /// Nothing is done after all.
@@ -147,6 +152,17 @@ pub(super) fn lock_beside(at: usize, object: &ObjectFacts) -> Choice {
     }
 }
 
+fn why_hot(hot: &HotPart) -> String {
+    let bytes = pagewise_report::bytes(hot.bytes);
+    match hot.times.is_finite() {
+        true => format!(
+            "{bytes} of it are accessed {:.0} times as often as the rest, by page, and were pushed out by it",
+            hot.times
+        ),
+        false => format!("{bytes} of it were wanted again when they were out, the rest was not"),
+    }
+}
+
 pub(super) fn lock_hot(
     at: usize,
     object: &ObjectFacts,
@@ -174,11 +190,7 @@ pub(super) fn lock_hot(
             together: object.is_laid_out,
             ranges: hot.ranges.clone(),
         },
-        why: format!(
-            "{} of it are accessed {:.0} times as often as the rest, by page, and were pushed out by it",
-            pagewise_report::bytes(hot.bytes),
-            hot.times
-        ),
+        why: why_hot(&hot),
         kept_bytes: hot.bytes,
         saves: Some(saves),
     }

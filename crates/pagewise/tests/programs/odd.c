@@ -40,11 +40,11 @@ static void work(void) {
     free(kept);
 }
 
-static int fork_many(int number) {
+static int fork_many(int number, void (*each)(void)) {
     for (int i = 0; i < number; i++) {
         const pid_t child = fork();
         if (child == 0) {
-            work();
+            each();
             _exit(0);
         }
         int status = 0;
@@ -72,6 +72,24 @@ static int start_threads(int number) {
     for (int i = 0; i < number; i++)
         pthread_join(threads[i], NULL);
     return 0;
+}
+
+// Two threads of which neither has been told before the other.
+static pthread_barrier_t both;
+
+static void *meet_and_work(void *unused) {
+    pthread_barrier_wait(&both);
+    work();
+    return unused;
+}
+
+static void work_twice_at_once(void) {
+    pthread_t other;
+    pthread_barrier_init(&both, NULL, 2);
+    if (pthread_create(&other, NULL, meet_and_work, NULL) != 0)
+        _exit(1);
+    meet_and_work(NULL);
+    pthread_join(other, NULL);
 }
 
 static int cloned(void *unused) {
@@ -110,7 +128,7 @@ static int fork_among_threads(int number) {
     pthread_t threads[4];
     for (int i = 0; i < 4; i++)
         pthread_create(&threads[i], NULL, allocate_on, NULL);
-    const int failed = fork_many(number);
+    const int failed = fork_many(number, work);
     stop = 1;
     for (int i = 0; i < 4; i++)
         pthread_join(threads[i], NULL);
@@ -125,7 +143,9 @@ int main(int argc, char **argv) {
     if (strcmp(kind, "slow") == 0)
         return work(), usleep(300000);
     if (strcmp(kind, "forks") == 0)
-        return fork_many(number);
+        return fork_many(number, work);
+    if (strcmp(kind, "at-once") == 0)
+        return fork_many(number, work_twice_at_once);
     if (strcmp(kind, "threads") == 0)
         return start_threads(number);
     if (strcmp(kind, "closes") == 0)

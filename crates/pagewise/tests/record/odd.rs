@@ -120,6 +120,12 @@ fn children_are_recorded_without_root_too() {
     assert_recorded(ALLOCATIONS, "forks 60", 60);
 }
 
+/// The one that comes second waits for the ring that the other asks for.
+#[test]
+fn threads_that_allocate_for_the_first_time_at_once_are_all_recorded() {
+    assert_recorded(ALLOCATIONS, "at-once 60", 120);
+}
+
 #[test]
 fn two_hundred_threads_are_recorded() {
     assert_recorded(ALLOCATIONS, "threads 200", 200);
