@@ -25,6 +25,8 @@ const MOST_CELLS: u64 = 64;
 const PAGES_OF_CELL: u64 = 16;
 /// Parts of an object are told apart where the more used is used so many times as often, by page.
 const TELLS: f64 = 2.0;
+/// Of what is not in use there are this many times fewer pages counted than stand for it.
+const MOSTLY_UNUSED: u64 = 2;
 /// Less than this share of memory is not worth the lock of a part.
 const LEAST_PART: u64 = 16;
 /// Shares of what may be locked, in quarters, all of which are tried.
@@ -148,10 +150,11 @@ impl Uses {
         let rest = self.rate_without(&taken).max(f64::MIN_POSITIVE);
         let kept = taken.into_iter().map(|(at, cells)| {
             let (pages, uses) = sums(&cells);
+            let bytes: u64 = cells.iter().map(|cell| self.bytes_of(cell)).sum();
             let part = Part {
                 ranges: merged(cells.iter().map(|cell| cell.range.clone()).collect()),
                 first_bytes: None,
-                bytes: self.bytes(pages).min(objects[at].bytes),
+                bytes: bytes.min(objects[at].bytes),
                 times: uses as f64 / pages.max(1) as f64 / rest,
             };
             most_used(at, &objects[at], &part)
@@ -177,18 +180,14 @@ impl Uses {
         objects: &[ObjectFacts],
     ) -> (Taken<'_>, Option<(&Cell, u64)>) {
         let mut taken = Taken::new();
-        // What stands for all is about as many.
-        let bytes_of = |cell: &&Cell| {
-            let whole = cell.range.end - cell.range.start;
-            self.bytes(cell.pages).min(whole)
-        };
         for cell in self.cells.iter().filter(|cell| cell.uses > 0) {
             let Some(at) = cell.object else {
                 left = left.saturating_sub(self.bytes(cell.pages));
                 continue;
             };
-            let bytes = bytes_of(&cell);
-            let own: u64 = taken.get(&at).into_iter().flatten().map(bytes_of).sum();
+            let bytes = self.bytes_of(cell);
+            let own = taken.get(&at).into_iter().flatten();
+            let own: u64 = own.map(|cell| self.bytes_of(cell)).sum();
             let lockable_of_it = objects[at].lockable_bytes().saturating_sub(own);
             let most = left.min(lockable).min(lockable_of_it);
             if bytes > most {
@@ -199,6 +198,15 @@ impl Uses {
             taken.entry(at).or_default().push(cell);
         }
         (taken, None)
+    }
+
+    /// What is locked by a cell's lock: as a rule all of it, of which about as many pages were counted as stand for it; else what is in use.
+    fn bytes_of(&self, cell: &Cell) -> u64 {
+        let whole = cell.range.end - cell.range.start;
+        match self.bytes(cell.pages) {
+            some if some * MOSTLY_UNUSED < whole => some,
+            _ => whole,
+        }
     }
 
     /// Of so many pages that were counted.

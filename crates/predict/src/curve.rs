@@ -196,12 +196,10 @@ impl Model {
         let found = sweeps::find(&history, |page| objects.around(page));
         let known = strings::known(&history, &found);
         let looked = Looked::read(trace)?;
-        let rates = Rates::new(&history, &found, &known, looked.accesses()?, |key| {
-            looked.takes(key)
-        })?;
+        let rates = Rates::new(&history, &found, &known, looked.accesses()?)?;
         let read_looks = || -> Result<_, PredictError> {
-            let (accesses, glances) = (looked.accesses()?, looked.glances()?);
-            Ok(looks::read(accesses, glances, &history))
+            let (looks, glances) = (looked.looks()?, looked.glances()?);
+            Ok(looks::read(looks, glances, &history))
         };
         let rounds = RoundsOfRegions::find(read_looks)?;
         let hot = Hot::sum(read_looks()?, &rounds)?;
@@ -215,7 +213,7 @@ impl Model {
             let told = Told {
                 rates: &rates,
                 ages: &Ages::new(&history, share, |key| {
-                    !looked.are_some() || !looked.takes(key)
+                    !looked.are_some() || looked.leaves_alone(key)
                 }),
                 rounds: &rounds,
                 hot,

@@ -12,6 +12,9 @@ use crate::history::page_bytes;
 use crate::history::parts;
 use crate::looks::bits;
 
+/// Pages that a digit of a map tells of, and their size.
+const PAGES_OF_DIGIT: u64 = 4;
+const BASE_PAGE_BYTES: u64 = 4096;
 /// Enough is one in so many of the pages that were in memory.
 const ENOUGH: u64 = 4;
 
@@ -45,12 +48,17 @@ impl<'a> Looked<'a> {
         self.spots.is_none_or(|spots| spots.takes(parts(key).1))
     }
 
+    /// Whether the page of this key was left alone, while others were looked at.
+    pub(crate) fn leaves_alone(&self, key: u64) -> bool {
+        !self.takes(key) && !Spots::is_beside(parts(key).1)
+    }
+
     /// Whether only some pages were looked at, and others not.
     pub(crate) fn are_some(&self) -> bool {
         self.spots.is_some_and(|spots| spots.pages_each() > 1)
     }
 
-    /// The looks in order of time.
+    /// The looks in order of time, those beside the spots, too, which tell of what lies around.
     pub(crate) fn accesses(&self) -> Result<Looks<'a, Access>, TraceError> {
         Ok(match self.spots {
             Some(_) => Box::new(self.trace.spot_looks()?.map(|look| look.map(access))),
@@ -58,10 +66,28 @@ impl<'a> Looked<'a> {
         })
     }
 
-    /// The glances in order of time.
+    /// The looks that tell of each page whether it was accessed.
+    pub(crate) fn looks(&self) -> Result<Looks<'a, Access>, TraceError> {
+        Ok(match self.spots {
+            Some(_) => {
+                let looks = self.trace.spot_looks()?;
+                let of_spots = looks.filter(|look| look.as_ref().map_or(true, is_of_spots));
+                Box::new(of_spots.map(|look| look.map(access)))
+            }
+            None => Box::new(self.trace.accesses()?),
+        })
+    }
+
+    /// The glances before these, in order of time.
     pub(crate) fn glances(&self) -> Result<Looks<'a, Glance>, TraceError> {
         Ok(match self.spots {
-            Some(_) => Box::new(self.trace.spot_glances()?.map(|seen| seen.map(glance))),
+            Some(_) => {
+                let glances = self.trace.spot_glances()?;
+                let is_of_spots =
+                    |seen: &SpotGlance| !is_beside(seen.address, &seen.map).unwrap_or(false);
+                let of_spots = glances.filter(move |seen| seen.as_ref().map_or(true, is_of_spots));
+                Box::new(of_spots.map(|seen| seen.map(glance)))
+            }
             None => Box::new(self.trace.glances()?),
         })
     }
@@ -74,6 +100,9 @@ fn spots_that_stand_for_most(trace: &Trace) -> Result<Option<Spots>, TraceError>
     let (mut time_ns, mut pages, mut most) = (0, 0, 0);
     for look in trace.spot_looks()? {
         let look = look?;
+        if !is_of_spots(&look) {
+            continue;
+        }
         if look.time_ns != time_ns {
             (time_ns, pages) = (look.time_ns, 0);
         }
@@ -84,6 +113,19 @@ fn spots_that_stand_for_most(trace: &Trace) -> Result<Option<Spots>, TraceError>
     let resident = trace.meta().peak_rss_bytes.unwrap_or(0) / page_bytes(trace);
     let is_enough = most > 0 && most * ENOUGH >= resident;
     Ok(is_enough.then(|| Spots::one_in(pages_each.into())))
+}
+
+/// Whether it is a look at spots, not at pages beside them. Of no page it tells nothing.
+fn is_of_spots(look: &SpotLook) -> bool {
+    look.pages_each == 1 || is_beside(look.address, &look.looked_map) == Some(false)
+}
+
+/// Whether the pages of a region that a map names are beside the spots, which is so of all or of none. `None`: there are none.
+fn is_beside(address: u64, map: &str) -> Option<bool> {
+    let first = map.bytes().position(|digit| digit != b'0')?;
+    Some(Spots::is_beside(
+        address / BASE_PAGE_BYTES + first as u64 * PAGES_OF_DIGIT,
+    ))
 }
 
 fn access(look: SpotLook) -> Access {
@@ -128,6 +170,63 @@ mod tests {
 
     use super::*;
 
+    /// Of the two spots that begin a region, the one that is beside spots, or the other one.
+    fn map_of(region: u64, is_beside: bool) -> String {
+        match Spots::is_beside(region / 4096) == is_beside {
+            true => format!("ffff{}", "0".repeat(124)),
+            false => format!("0000ffff{}", "0".repeat(120)),
+        }
+    }
+
+    #[test]
+    fn looks_beside_the_spots_tell_of_what_lies_around_only() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let dir = folder.path().join("trace");
+        let meta = Meta {
+            peak_rss_bytes: Some(256 * 4096),
+            ..Meta::default()
+        };
+        let mut writer = TraceWriter::create(&dir, meta, Overwrite::Refuse).expect("created");
+        for (time_ns, pages_each, is_beside) in [(5, 8, false), (9, 32, true)] {
+            for address in [0, 2 << 20] {
+                let map = map_of(address, is_beside);
+                let look = SpotLook {
+                    time_ns,
+                    interval_ns: 4,
+                    space: 1,
+                    address,
+                    pages_each,
+                    looked_map: map.clone(),
+                    accessed_map: Some(map.clone()),
+                };
+                writer.spot_looks.push(look).expect("written");
+                let glance = SpotGlance {
+                    time_ns: time_ns - 1,
+                    interval_ns: 3,
+                    space: 1,
+                    address,
+                    map,
+                };
+                writer.spot_glances.push(glance).expect("written");
+            }
+        }
+        writer.close().expect("closed");
+        let trace = Trace::open(&dir).expect("opened");
+        let looked = Looked::read(&trace).expect("read");
+        assert_eq!(looked.spots, Some(Spots::one_in(8)));
+        assert_eq!(looked.accesses().expect("read").count(), 4);
+        assert_eq!(looked.looks().expect("read").count(), 2);
+        assert_eq!(looked.glances().expect("read").count(), 2);
+        for page in 0..2048 {
+            let is_left = looked.leaves_alone(page);
+            assert_eq!(
+                is_left,
+                !looked.takes(page) && !Spots::is_beside(page),
+                "{page}"
+            );
+        }
+    }
+
     #[test]
     fn spots_of_a_small_part_of_memory_stand_for_nothing() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -147,7 +246,7 @@ mod tests {
                         space: 1,
                         address,
                         pages_each: 8,
-                        looked_map: format!("ffff{}", "0".repeat(124)),
+                        looked_map: map_of(address, false),
                         accessed_map: None,
                     })
                     .expect("written");

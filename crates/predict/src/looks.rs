@@ -321,7 +321,8 @@ impl Round {
     }
 }
 
-fn is_set(bits: &Bits, at: u64) -> bool {
+/// Whether the page of this number is among these.
+pub(crate) fn is_set(bits: &Bits, at: u64) -> bool {
     bits[at as usize / 64] >> (at % 64) & 1 != 0
 }
 

@@ -12,6 +12,8 @@ use pagewise_trace::TraceError;
 use crate::doubts::Doubts;
 use crate::history::History;
 use crate::history::What;
+use crate::looks::bits;
+use crate::looks::is_set;
 use crate::periods;
 use crate::periods::Rounds;
 use crate::strings::Step;
@@ -44,13 +46,12 @@ pub(crate) struct Rates {
 }
 
 impl Rates {
-    /// `looks`: those at accessed bits; `is_looked_at`: whether at the page of a key.
+    /// `looks`: those at accessed bits.
     pub(crate) fn new(
         history: &History,
         sweeps: &Sweeps,
         known: &[Step],
         looks: impl Iterator<Item = Result<Access, TraceError>>,
-        is_looked_at: impl Fn(u64) -> bool,
     ) -> Result<Rates, TraceError> {
         let begin = history.moments.first().map_or(0, |moment| moment.at);
         let window = (history.end - begin) / WINDOWS + 1;
@@ -70,7 +71,7 @@ impl Rates {
             whole: Vec::new(),
         };
         rates.count_faults(history, sweeps);
-        rates.count_looks(looks, is_looked_at, history, known)?;
+        rates.count_looks(looks, history, known)?;
         rates.sum();
         Ok(rates)
     }
@@ -118,7 +119,6 @@ impl Rates {
     fn count_looks(
         &mut self,
         looks: impl Iterator<Item = Result<Access, TraceError>>,
-        is_looked_at: impl Fn(u64) -> bool,
         history: &History,
         steps: &[Step],
     ) -> Result<(), TraceError> {
@@ -138,17 +138,25 @@ impl Rates {
             if since < filled {
                 continue;
             }
-            let first = history.key_at(look.space, look.address);
-            let first = history.keys.partition_point(|&key| key < first);
-            let Some(&region) = self.regions.get(first) else {
+            let first_key = history.key_at(look.space, look.address);
+            let first = history.keys.partition_point(|&key| key < first_key);
+            // Of some regions no page has ever come or left.
+            let is_of_it = |&key: &u64| key >> REGION_SHIFT == first_key >> REGION_SHIFT;
+            if !history.keys.get(first).is_some_and(is_of_it) {
                 continue;
-            };
+            }
+            let region = self.regions[first];
             let pages = self.regions[first..]
                 .iter()
                 .take_while(|&&other| other == region)
                 .count();
+            let map = bits(look.resident_map.as_deref());
+            let is_looked_at = |page: usize| match &map {
+                Some(map) => is_set(map, history.keys[page] - first_key),
+                None => look.resident_pages > 0,
+            };
             let known = (first..first + pages)
-                .filter(|&page| last[page] > since && is_looked_at(history.keys[page]))
+                .filter(|&page| last[page] > since && is_looked_at(page))
                 .count() as f64;
             let window = self.window_of(at);
             let seen = &mut self.seen[region as usize][window];

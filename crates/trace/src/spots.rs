@@ -10,13 +10,30 @@ const REGION_PAGES: u64 = 512;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spots {
     one_in: u64,
+    is_beside: bool,
 }
 
 impl Spots {
     /// `one_in`: a power of two; of another number the next smaller one.
     pub fn one_in(one_in: u64) -> Self {
         let one_in = 1 << one_in.max(1).ilog2();
-        Self { one_in }
+        Self {
+            one_in,
+            is_beside: false,
+        }
+    }
+
+    /// The spots beside those of so large a share, of two at least: of each pair the other one. No page lies in both, whatever the shares.
+    pub fn beside_one_in(one_in: u64) -> Self {
+        Self {
+            is_beside: true,
+            ..Self::one_in(one_in.max(2))
+        }
+    }
+
+    /// Whether a page, by its address in pages, lies in a spot beside those that are taken, whatever their share, but for that of all.
+    pub fn is_beside(page: u64) -> bool {
+        Self::beside_one_in(2).takes(page)
     }
 
     /// For how many pages each stands.
@@ -28,7 +45,10 @@ impl Spots {
     pub fn takes(self, page: u64) -> bool {
         let spot = page / SPOT_PAGES;
         // Of the two halves of each run, the one that chance prefers.
-        (1..=self.one_in.ilog2()).all(|level| spot >> (level - 1) & 1 == half(spot >> level, level))
+        (1..=self.one_in.ilog2()).all(|level| {
+            let is_other = u64::from(self.is_beside && level == 1);
+            spot >> (level - 1) & 1 == half(spot >> level, level) ^ is_other
+        })
     }
 
     /// The pages of the region of 2 MiB at an address that lie in one of them: the lowest bit of the first word is the first page.
@@ -83,6 +103,20 @@ mod tests {
         }
         assert_eq!(Spots::one_in(100), fewer);
         assert_eq!(Spots::one_in(0).pages_each(), 1);
+    }
+
+    #[test]
+    fn beside_each_spot_there_is_one_that_is_no_spot_of_any_share() {
+        for one_in in [2, 32, 1024] {
+            let beside = Spots::beside_one_in(one_in);
+            let spots = Spots::one_in(one_in);
+            assert_eq!(beside.pages_each(), one_in);
+            for page in 0..1 << 16 {
+                assert_eq!(beside.takes(page), spots.takes(page ^ SPOT_PAGES), "{page}");
+                assert!(!beside.takes(page) || Spots::is_beside(page));
+            }
+        }
+        assert!((0..1 << 16).all(|page| Spots::is_beside(page) != Spots::one_in(2).takes(page)));
     }
 
     #[test]

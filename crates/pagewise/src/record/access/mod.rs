@@ -40,6 +40,8 @@ use round::Seen;
 use round::Terms;
 pub(in crate::record) use round::Walker;
 use round::go_round;
+use spots::spots_beside;
+use spots::spots_of;
 use turnover::Turnover;
 
 use super::page_walks::WalkShares;
@@ -72,6 +74,8 @@ pub(super) struct Accesses {
     /// `None` while a round has it.
     walker: Option<Walker>,
     scope: Scope,
+    /// Of the round under way, or the last.
+    looked_at: Scope,
     shortest: Duration,
     /// So much of the run's time may be spent on clearing and looking, and as much on glances.
     share: f64,
@@ -128,6 +132,7 @@ impl Accesses {
         Self {
             walker: Some(walker),
             scope,
+            looked_at: scope,
             shortest,
             share,
             pace: 1,
@@ -288,7 +293,7 @@ impl Accesses {
             Scope::Spots(_) => {
                 self.spent() <= self.allowed()
                     && self.turnover.is_long_ago(self.shortest)
-                    && self.turnover.allows_look(pages)
+                    && (self.turnover.allows_look(pages) || self.turnover.allows_look_beside(pages))
             }
         }
     }
@@ -307,23 +312,21 @@ impl Accesses {
         let memory = processes.iter().filter_map(|pid| process::memory(*pid));
         let resident_bytes = memory.filter_map(|memory| memory.resident_bytes).sum();
         let pages = resident_bytes / self.page_bytes;
-        let may_begin = match self.scope {
+        let scope = match self.scope {
             Scope::All => {
                 let expected =
                     expected_cost(self.last, resident_bytes, pages, processes.len() as u32);
-                self.spent() + expected <= self.allowed()
+                (self.spent() + expected <= self.allowed()).then_some(Scope::All)
             }
-            Scope::Spots(_) => {
+            Scope::Spots(before) => {
                 self.resident_bytes = resident_bytes;
-                self.turnover.allows_look(pages)
+                self.spots_for(before, pages).map(Scope::Spots)
             }
         };
-        if !may_begin {
+        let Some(scope) = scope else {
             return Ok(());
-        }
-        let scope = self.scope.for_pages(pages);
-        self.scope = scope;
-        self.turnover.looked();
+        };
+        self.looked_at = scope;
         self.skipped_processes += skipped as u64;
         self.resident_bytes = resident_bytes;
         self.spent_before_round = self.spent();
@@ -348,6 +351,20 @@ impl Accesses {
         Ok(())
     }
 
+    /// Those that may be looked at now, of so many pages in memory.
+    fn spots_for(&mut self, before: Spots, pages: u64) -> Option<Spots> {
+        if self.turnover.allows_look(pages) {
+            self.turnover.looked();
+            let spots = spots_of(pages, before);
+            self.scope = Scope::Spots(spots);
+            return Some(spots);
+        }
+        self.turnover.allows_look_beside(pages).then(|| {
+            self.turnover.looked_beside();
+            spots_beside(before)
+        })
+    }
+
     /// From now on intervals are so many times as long.
     pub(super) fn slow_down(&mut self, pace: u32) {
         self.pace = pace;
@@ -366,7 +383,7 @@ impl Accesses {
             walk_shares.count(seen.pid, space);
         }
         for (region, interval_ns) in seen.rows() {
-            match self.scope {
+            match self.looked_at {
                 Scope::All => {
                     let row = row(region, seen.time_ns, interval_ns, space);
                     writer.accesses.push(row)?;
@@ -392,7 +409,7 @@ impl Accesses {
             .filter(|(region, _)| pages_in(&region.accessed) > 0);
         for (region, interval_ns) in news {
             let (time_ns, address) = (seen.time_ns, region.address);
-            match self.scope {
+            match self.looked_at {
                 Scope::All => {
                     let pages = pages_in(&region.accessed);
                     writer.glances.push(trace::Glance {

@@ -25,7 +25,6 @@ use super::clearing::Clearing;
 use super::clearing::clear;
 use super::clearing::processor_time;
 use super::spots::clear_spots;
-use super::spots::spots_of;
 
 /// Between clearing and looking it is glanced after one part in so many of the interval. The last glance stands for the look at what has ended by then.
 const GLANCES: [u32; 5] = [256, 64, 16, 4, 2];
@@ -55,16 +54,6 @@ pub(super) struct Terms {
 pub(super) enum Scope {
     All,
     Spots(Spots),
-}
-
-impl Scope {
-    /// For so many pages in memory.
-    pub(super) fn for_pages(self, pages: u64) -> Self {
-        match self {
-            Self::All => Self::All,
-            Self::Spots(before) => Self::Spots(spots_of(pages, before)),
-        }
-    }
 }
 
 /// Walks page tables, and knows whose they are.

@@ -31,12 +31,22 @@ use crate::record::facts::Clocks;
 const LEAST_PAGES: u64 = 4096;
 /// One in so many at most: what is looked at leaves memory out of its turn, and how long pages stay by themselves is told by the others.
 const FEWEST: u64 = 4;
+/// Beside these, while memory is exchanged, so many times fewer,
+const FEWER_BESIDE: u64 = 4;
+/// and one in so many at most: they leave in place of others.
+const FEWEST_BESIDE: u64 = 32;
 const PAGE_BYTES: u64 = 4096;
 
 /// The smallest share of all pages that there are enough of, and none larger than `before`: of one share all looks together tell.
 pub(super) fn spots_of(resident_pages: u64, before: Spots) -> Spots {
     let enough = (resident_pages / LEAST_PAGES).max(FEWEST);
     Spots::one_in(enough.max(before.pages_each()))
+}
+
+/// A few pages that are beside all those, so that looks at them change nothing of what is told by these.
+pub(super) fn spots_beside(spots: Spots) -> Spots {
+    let fewer = spots.pages_each() * FEWER_BESIDE;
+    Spots::beside_one_in(fewer.max(FEWEST_BESIDE))
 }
 
 /// Clears the bits of the spots' pages that are in memory.

@@ -9,8 +9,10 @@ use std::time::Instant;
 /// There is no reclaim to speak of if no more than one in so many pages has left in this time.
 const CALM: Duration = Duration::from_millis(100);
 const FEW: u64 = 256;
-/// Else all pages in memory have to leave so many times between two looks.
+/// Else all pages in memory have to leave so many times between two looks,
 const TURNOVERS: u64 = 4;
+/// and so many times between two at a few pages beside these, or one at these and one at those.
+const TURNOVERS_BESIDE: u64 = 1;
 
 /// Evictions since the last look, and lately.
 #[derive(Debug)]
@@ -21,6 +23,8 @@ pub(super) struct Turnover {
     /// In the time before that.
     lately: u64,
     at_last_look: u64,
+    /// The same with looks beside.
+    at_last_of_both: u64,
     last_look: Option<Instant>,
 }
 
@@ -31,6 +35,7 @@ impl Turnover {
             evictions: 0,
             lately: 0,
             at_last_look: 0,
+            at_last_of_both: 0,
             last_look: None,
         }
     }
@@ -49,9 +54,20 @@ impl Turnover {
         is_calm || self.evictions - self.at_last_look >= resident_pages * TURNOVERS
     }
 
+    /// The same of a look at a few pages that nothing else is told by.
+    pub(super) fn allows_look_beside(&self, resident_pages: u64) -> bool {
+        self.evictions - self.at_last_of_both >= resident_pages * TURNOVERS_BESIDE
+    }
+
     /// A look begins now.
     pub(super) fn looked(&mut self) {
         self.at_last_look = self.evictions;
+        self.looked_beside();
+    }
+
+    /// A look at a few pages beside begins now.
+    pub(super) fn looked_beside(&mut self) {
+        self.at_last_of_both = self.evictions;
         self.last_look = Some(Instant::now());
     }
 
@@ -82,6 +98,18 @@ mod tests {
         assert!(turnover.is_long_ago(Duration::MAX), "there was none");
         turnover.looked();
         assert!(!turnover.allows_look(1000));
+        assert!(!turnover.allows_look_beside(1000));
+        turnover.count(5000, after(1500));
+        assert!(turnover.allows_look_beside(1000) && !turnover.allows_look(1000));
+        turnover.looked_beside();
+        turnover.count(5500, after(1700));
+        assert!(!turnover.allows_look_beside(1000), "once in a while");
+        turnover.count(8000, after(1900));
+        assert!(
+            turnover.allows_look(1000),
+            "four times since the last of these"
+        );
+        turnover.looked();
         assert!(turnover.is_long_ago(Duration::ZERO));
         assert!(!turnover.is_long_ago(Duration::MAX));
     }
