@@ -33,6 +33,10 @@ pub(crate) struct Gap {
 }
 
 impl Gap {
+    pub(crate) fn length_ns(&self) -> u64 {
+        self.until_ns - self.from_ns
+    }
+
     /// Whether the program goes on with what it has, for long; `page_ns`: [`page_ns`].
     pub(crate) fn is_pause(&self, page_ns: u64) -> bool {
         let fills = self.evictions as f64 * page_ns as f64 >= FILLS * self.worked_ns as f64;

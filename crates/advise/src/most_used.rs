@@ -70,10 +70,23 @@ impl Cell {
     fn rate(&self) -> f64 {
         self.uses as f64 / self.pages.max(1) as f64
     }
+
+    /// Its first so many bytes; `None`: less than a page, or it is an object of its own.
+    fn first(&self, bytes: u64) -> Option<Self> {
+        let bytes = bytes / PAGE * PAGE;
+        let whole = self.range.end - self.range.start;
+        let of_these = |number: u64| (number as f64 * bytes as f64 / whole as f64) as u64;
+        (bytes > 0 && !self.is_divisible).then(|| Self {
+            range: self.range.start..self.range.start + bytes,
+            pages: of_these(self.pages),
+            uses: of_these(self.uses),
+            ..self.clone()
+        })
+    }
 }
 
 /// Cells that are kept, by object.
-type Taken<'uses> = BTreeMap<usize, Vec<&'uses Cell>>;
+type Taken = BTreeMap<usize, Vec<Cell>>;
 
 /// How often each part of the program's memory is used.
 pub(crate) struct Uses {
@@ -178,7 +191,7 @@ impl Uses {
         &self,
         (mut left, mut lockable): (u64, u64),
         objects: &[ObjectFacts],
-    ) -> (Taken<'_>, Option<(&Cell, u64)>) {
+    ) -> (Taken, Option<(&Cell, u64)>) {
         let mut taken = Taken::new();
         for cell in self.cells.iter().filter(|cell| cell.uses > 0) {
             let Some(at) = cell.object else {
@@ -191,11 +204,15 @@ impl Uses {
             let lockable_of_it = objects[at].lockable_bytes().saturating_sub(own);
             let most = left.min(lockable).min(lockable_of_it);
             if bytes > most {
+                // It is used as often as any part of it.
+                if let Some(part) = cell.first(most).filter(|_| objects[at].is_one_block) {
+                    taken.entry(at).or_default().push(part);
+                }
                 return (taken, Some((cell, most)));
             }
             left -= bytes;
             lockable -= bytes;
-            taken.entry(at).or_default().push(cell);
+            taken.entry(at).or_default().push(cell.clone());
         }
         (taken, None)
     }
@@ -215,20 +232,20 @@ impl Uses {
     }
 
     /// Uses by page of what is not among these.
-    fn rate_without(&self, taken: &Taken<'_>) -> f64 {
+    fn rate_without(&self, taken: &Taken) -> f64 {
         let is_taken = |cell: &Cell| {
             let of_object = cell.object.and_then(|at| taken.get(&at));
             of_object.is_some_and(|cells| cells.iter().any(|one| one.range == cell.range))
         };
-        let rest: Vec<&Cell> = self.cells.iter().filter(|cell| !is_taken(cell)).collect();
-        let (pages, uses) = sums(&rest);
+        let rest = self.cells.iter().filter(|cell| !is_taken(cell));
+        let (pages, uses) = sums(rest);
         uses as f64 / pages.max(1) as f64
     }
 }
 
-fn sums(cells: &[&Cell]) -> (u64, u64) {
-    let pages = cells.iter().map(|cell| cell.pages).sum();
-    (pages, cells.iter().map(|cell| cell.uses).sum())
+fn sums<'uses>(cells: impl IntoIterator<Item = &'uses Cell>) -> (u64, u64) {
+    let add = |(pages, uses), cell: &Cell| (pages + cell.pages, uses + cell.uses);
+    cells.into_iter().fold((0, 0), add)
 }
 
 /// Of all pages, each its offset and its uses.
@@ -278,6 +295,7 @@ fn do_differ(cells: &[Cell]) -> bool {
     sorted.sort_by(|a, b| b.rate().total_cmp(&a.rate()));
     let apart = |count: usize| {
         let (more, less) = sorted.split_at(count);
+        let sums = |cells: &[&Cell]| sums(cells.iter().copied());
         let ((pages, uses), (other_pages, other_uses)) = (sums(more), sums(less));
         let rates = [
             uses as f64 / pages.max(1) as f64,

@@ -17,6 +17,10 @@ use crate::unseen::Moment;
 
 /// So many looks in a pause tell what is used in it.
 const ENOUGH_LOOKS: usize = 4;
+/// A pause that is shorter than looks is known by so many looks that had such pauses in them,
+const ENOUGH_LIKE_IT: usize = 4;
+/// no further away than such a part of the run: it is as in these.
+const NEAR: u64 = 4;
 /// A pause is for what so large a part of the last swap-ins before it was of,
 const OF_IT: f64 = 0.95;
 /// since the pause before that, but for more than one in so many pages of memory,
@@ -63,14 +67,17 @@ impl Pauses {
             return 0.0;
         };
         let filled = filling(&self.gaps);
+        let of_short = self.looks_at_short_pauses(filled, page_ns);
         let (mut worked_ns, mut burst_from) = (0, 0);
         for (at, gap) in self.gaps.iter().enumerate() {
             if !gap.is_pause(page_ns) {
                 continue;
             }
             let burst = &self.gaps[std::mem::replace(&mut burst_from, at + 1)..=at];
-            let is_known =
-                at < filled || self.was_looked_at(gap) || self.is_for_what_is_kept(burst, &is_kept);
+            let is_known = at < filled
+                || self.was_looked_at(gap)
+                || self.is_like_those_looked_at(gap, &of_short)
+                || self.is_for_what_is_kept(burst, &is_kept);
             worked_ns += if is_known { 0 } else { gap.worked_ns };
         }
         worked_ns as f64 / page_ns.max(1) as f64
@@ -82,6 +89,30 @@ impl Pauses {
             .range((pause.from_ns, 0)..=(pause.until_ns, u64::MAX));
         let within = looks.filter(|&&(_, since)| since >= pause.from_ns);
         within.count() >= ENOUGH_LOOKS
+    }
+
+    /// Looks with pauses in them: when, and since when. What each region was looked at for is about as long.
+    fn looks_at_short_pauses(&self, filled: usize, page_ns: u64) -> Vec<(u64, u64)> {
+        let gaps = &self.gaps[filled..];
+        let has_pauses = |&(at, since): &(u64, u64)| {
+            let first = gaps.partition_point(|gap| gap.from_ns < since);
+            let mut within = gaps[first..].iter().take_while(|gap| gap.until_ns <= at);
+            within.any(|gap| gap.is_pause(page_ns))
+        };
+        let mut looks: Vec<(u64, u64)> = self.looks.iter().copied().collect();
+        looks.dedup_by_key(|look| look.0);
+        looks.retain(has_pauses);
+        looks
+    }
+
+    fn is_like_those_looked_at(&self, pause: &Gap, looks: &[(u64, u64)]) -> bool {
+        let ends = self.gaps.last().map_or(0, |last| last.until_ns);
+        let near = (ends - self.gaps[0].from_ns) / NEAR;
+        let is_near = |at: u64| at + near >= pause.from_ns && at <= pause.until_ns + near;
+        let alike = looks
+            .iter()
+            .filter(|&&(at, since)| is_near(at) && pause.length_ns() < at - since);
+        alike.count() >= ENOUGH_LIKE_IT
     }
 
     /// By the swap-ins before it.
