@@ -629,7 +629,7 @@ pub(crate) mod tests {
         }
     }
 
-    fn run() -> RunFacts {
+    pub(crate) fn run() -> RunFacts {
         RunFacts {
             wall_ns: 1000,
             stall_ns: 500,

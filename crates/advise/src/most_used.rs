@@ -405,6 +405,27 @@ mod tests {
     }
 
     #[test]
+    fn what_is_left_is_filled_by_a_part_of_a_cell_and_cells_are_locked_as_a_whole() {
+        let (mut uses, objects) = uses(&[64], |_, page| if page / 4096 == 1 { 12 } else { 0 });
+        // Of chance, fewer pages were counted than stand for all.
+        uses.page_bytes *= 0.9;
+        let budget = 12 * MIB + MIB / 2;
+        let found = uses.fill((budget, u64::MAX), &objects, 128 * MIB);
+        let Action::Lock { ranges, .. } = &found[0].action else {
+            panic!("{found:?}");
+        };
+        assert_eq!(ranges[..], [16 * MIB..16 * MIB + budget]);
+        // Of what is hardly in use, what is.
+        uses.page_bytes *= 0.1;
+        let found = uses.fill((budget, u64::MAX), &objects, 128 * MIB);
+        assert!(found[0].kept_bytes < 2 * MIB, "{found:?}");
+        let Action::Lock { ranges, .. } = &found[0].action else {
+            panic!("{found:?}");
+        };
+        assert_eq!(ranges[..], [16 * MIB..32 * MIB]);
+    }
+
+    #[test]
     fn chance_tells_no_parts_apart() {
         // Three times as often here and there, nowhere for long.
         let (uses, _) = uses(&[64], |_, page| if page % 7 == 0 { 9 } else { 3 });

@@ -222,6 +222,30 @@ mod tests {
     }
 
     #[test]
+    fn short_pauses_are_known_by_looks_that_had_such_pauses_in_them() {
+        const PAUSE_NS: u64 = 5_000_000;
+        let with_looks = |looks: u64, from_ns: u64, length_ns: u64| {
+            let mut pauses = pauses(&[(0, 500); 8], PAUSE_NS);
+            let look = |at: u64| {
+                let ends = from_ns + length_ns + at * 1000;
+                (ends, ends - length_ns)
+            };
+            pauses.looks = (0..looks).map(look).collect();
+            pauses.most_uses(|_, _| false)
+        };
+        // The first pause begins after 499 us.
+        assert_eq!(with_looks(3, 400_000, 5_300_000), 40_000.0, "too few");
+        let near = with_looks(4, 400_000, 5_300_000);
+        assert_eq!(near, 25_000.0, "the others are too far away");
+        assert_eq!(with_looks(4, 600_000, 5_300_000), 40_000.0, "in none");
+        assert_eq!(
+            with_looks(9, 1_000_000, 40_000),
+            35_000.0,
+            "in the first itself"
+        );
+    }
+
+    #[test]
     fn the_time_after_the_last_swap_in_counts() {
         let mut pauses = pauses(&[(0, 500)], PAGE_NS);
         assert_eq!(pauses.most_uses(|_, _| false), 0.0);

@@ -337,6 +337,9 @@ fn tells_how_much_room_there_is(choice: &Choice, choices: &[Choice]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::tests::facts_of;
+    use crate::facts::tests::run;
+    use crate::subjects::tests::object;
     use pagewise_plan::ReadAhead;
 
     fn way(keeps: u64, is_read_ahead: bool, share_left: f64) -> Judged {
@@ -364,6 +367,25 @@ mod tests {
             choices: vec![choice],
             share_left,
         }
+    }
+
+    #[test]
+    fn what_is_read_ahead_of_has_to_save_more_where_swap_is_memory() {
+        let facts = [facts_of(&[object("array", 100 << 20, 0)])];
+        let zram = RunFacts {
+            swap_is_memory: true,
+            ..run()
+        };
+        let file = RunFacts {
+            swap_is_memory: false,
+            ..zram
+        };
+        let is_worth_it = |is_read_ahead, share_left, run: &RunFacts| {
+            way(10, is_read_ahead, share_left).is_worth_it(&facts, run)
+        };
+        assert!(is_worth_it(true, 0.75, &zram) && !is_worth_it(true, 0.76, &zram));
+        assert!(is_worth_it(true, 0.9, &file) && !is_worth_it(true, 0.91, &file));
+        assert!(is_worth_it(false, 0.9, &zram) && !is_worth_it(false, 0.91, &zram));
     }
 
     #[test]

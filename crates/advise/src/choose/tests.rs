@@ -1,6 +1,7 @@
 use super::*;
 use crate::heat::Cell;
 use crate::heat::Heat;
+use crate::heat::HotPart;
 use pagewise_analyze::Pattern;
 use pagewise_plan::Action;
 
@@ -799,4 +800,23 @@ fn what_was_never_looked_at_has_what_the_others_leave() {
     assert_eq!(kept(Some(1000)), 126 - 64 - 9);
     // of which no more can be in memory than the array leaves.
     assert_eq!(kept(Some(100)), 126 - 24 - 9);
+}
+
+#[test]
+fn what_never_came_back_is_told_in_words() {
+    let objects = [object("starts", 16, 500, 3.0, Pattern::Random)];
+    let hot = |times| HotPart {
+        ranges: vec![0..8 * MIB],
+        bytes: 8 * MIB,
+        stall_ns: 1000,
+        saved_ns: 1000,
+        times,
+    };
+    let why = |times| lock_hot(0, &objects[0], hot(times), true).why;
+    assert!(why(3.0).contains("3 times as often"), "{}", why(3.0));
+    assert!(
+        !why(f64::INFINITY).contains("inf"),
+        "{}",
+        why(f64::INFINITY)
+    );
 }
