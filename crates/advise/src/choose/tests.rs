@@ -806,7 +806,7 @@ fn what_was_never_looked_at_has_what_the_others_leave() {
 fn what_never_came_back_is_told_in_words() {
     let objects = [object("starts", 16, 500, 3.0, Pattern::Random)];
     let hot = |times| HotPart {
-        ranges: vec![0..8 * MIB],
+        ranges: std::iter::once(0..8 * MIB).collect(),
         bytes: 8 * MIB,
         stall_ns: 1000,
         saved_ns: 1000,
