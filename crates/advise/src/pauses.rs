@@ -15,7 +15,7 @@ use crate::gaps::gaps;
 use crate::gaps::page_ns;
 use crate::unseen::Moment;
 
-/// So many looks in a pause tell what is used in it.
+/// So many looks in a pause tell what is used in it. Where it took a look different times to reach its regions, it counts once for each.
 const ENOUGH_LOOKS: usize = 4;
 /// A pause that is shorter than looks is known by so many looks that had such pauses in them,
 const ENOUGH_LIKE_IT: usize = 4;

@@ -173,7 +173,7 @@ pub(crate) fn without_small_gains(
 }
 
 /// The same of locks whose promises are by simulation.
-pub(crate) fn without_too_small_gains(
+pub(crate) fn without_small_simulated_gains(
     choices: Vec<Choice>,
     objects: &[ObjectFacts],
     run: &RunFacts,

@@ -135,7 +135,7 @@ pub(crate) fn best(
     } else if best.is_of_locks() {
         best = with_no_more_than_needed(&judge, best, run);
         promise(&judge, &mut best, (facts, run));
-        best.choices = predict::without_too_small_gains(best.choices, facts, run);
+        best.choices = predict::without_small_simulated_gains(best.choices, facts, run);
     }
     Ok(best.choices)
 }
