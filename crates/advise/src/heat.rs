@@ -29,6 +29,8 @@ const MOST_CELLS: u64 = 256;
 pub(crate) const SWAP_INS_OF_CELL: u64 = 64;
 /// A hot part is accessed so many times as often as the rest, by page.
 const HOT: f64 = 2.0;
+/// Standard deviations of a count (Poisson: its root) that are taken for chance.
+const CHANCE: f64 = 2.0;
 
 /// A stretch of an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -42,6 +44,12 @@ pub(crate) struct Cell {
 impl Cell {
     fn rate(&self) -> f64 {
         self.swap_ins as f64 / self.out_ns.max(1.0)
+    }
+
+    /// What the rate is at least, if chance made what came back as many as it may: five pages that came back tell little.
+    fn least_rate(&self) -> f64 {
+        let swap_ins = self.swap_ins as f64;
+        (swap_ins - CHANCE * swap_ins.sqrt()).max(0.0) / self.out_ns.max(1.0)
     }
 
     fn add(&mut self, other: &Self) {
@@ -93,7 +101,8 @@ impl Heat {
     /// The part of at most so many bytes that saves most; `None`: no part is hotter than the rest.
     pub(crate) fn hot_part(&self, budget: u64) -> Option<HotPart> {
         let mut hottest: Vec<usize> = (0..self.cells.len()).collect();
-        hottest.sort_by(|&a, &b| self.cells[b].rate().total_cmp(&self.cells[a].rate()));
+        let least_rate = |at: usize| self.cells[at].least_rate();
+        hottest.sort_by(|&a, &b| least_rate(b).total_cmp(&least_rate(a)));
         let most = usize::try_from(budget / self.cell_bytes.max(1)).ok()?;
         // Without a rest there is nothing to be hotter than.
         let most = most.min(hottest.len().saturating_sub(1));
@@ -102,7 +111,7 @@ impl Heat {
         for (count, &at) in hottest[..most].iter().enumerate() {
             let rest = self.sum(&hottest[count + 1..]);
             // From here on it is chance which of the cells seems hotter.
-            if self.cells[at].rate() < HOT * rest.rate() {
+            if least_rate(at) < HOT * rest.rate() {
                 break;
             }
             part.add(&self.cells[at]);
@@ -322,6 +331,22 @@ mod tests {
         let half = heat.hot_part(2 * CELL).expect("a part of it");
         assert_eq!(half.bytes, 2 * CELL);
         assert!(heat.hot_part(CELL - 1).is_none());
+    }
+
+    #[test]
+    fn what_came_back_seldom_in_a_short_time_may_be_chance() {
+        // Cell 5 is hot; of cells 7 and 8, which went out at the end, a few pages came back.
+        let cells = (0..20).map(|at| match at {
+            5 => cell(100, 100.0),
+            7 | 8 => cell(5, 22.0),
+            _ => cell(100, 1000.0),
+        });
+        let hot = heat(cells.collect()).hot_part(10 * CELL);
+        let hot = hot.expect("a hot part");
+        assert_eq!(
+            (hot.ranges.as_slice(), hot.bytes),
+            ([5 * CELL..6 * CELL].as_slice(), CELL)
+        );
     }
 
     #[test]

@@ -206,12 +206,24 @@ fn least_swapped(judge: &Judge<'_>, ways: Vec<Vec<Choice>>, run: &RunFacts) -> O
 }
 
 /// The one by which the program swaps least, or, of locks that are about as good, those that keep least.
-fn preferred(mut judged: Vec<Judged>) -> Option<Judged> {
-    judged.sort_by(|a, b| a.share_left.total_cmp(&b.share_left));
-    let least = judged.first()?.share_left;
-    let is_as_good = |one: &&Judged| one.share_left <= least + AS_GOOD && one.is_of_locks();
+fn preferred(judged: Vec<Judged>) -> Option<Judged> {
+    let judged = judged.into_iter().map(|one| {
+        let share_left = one.share_left;
+        (one, share_left)
+    });
+    preferred_of(judged.collect()).map(|(best, _)| best)
+}
+
+/// The same, by what is said beside each to be left.
+fn preferred_of(mut judged: Vec<(Judged, f64)>) -> Option<(Judged, f64)> {
+    judged.sort_by(|(_, a), (_, b)| a.total_cmp(b));
+    let (_, least) = judged.first()?;
+    let most = least + AS_GOOD;
+    let is_as_good = |(one, left): &&(Judged, f64)| *left <= most && one.is_of_locks();
     let locks = judged.iter().take_while(is_as_good);
-    let least_kept = (0..).zip(locks).min_by_key(|(_, one)| one.kept_bytes());
+    let least_kept = (0..)
+        .zip(locks)
+        .min_by_key(|(_, (one, _))| one.kept_bytes());
     let best = least_kept.map_or(0, |(at, _)| at);
     Some(judged.swap_remove(best))
 }
@@ -227,7 +239,7 @@ fn least_swapped_in_doubt(
         let share_left = in_doubt(judge, &judged);
         (judged, share_left)
     });
-    judged.min_by(|(_, a), (_, b)| a.total_cmp(b))
+    preferred_of(judged.collect())
 }
 
 /// What is left of the swap-ins, with what may be missed in pauses of which nothing is known, if anything is done at all.
@@ -409,5 +421,12 @@ mod tests {
         mixed.push(way(10, true, 0.81));
         assert_eq!(kept(mixed), Some(75), "nothing is read ahead for less");
         assert_eq!(kept(Vec::new()), None);
+        // What is in doubt of each counts, if that is said.
+        let in_doubt = locks().into_iter().zip([0.85, 0.93, 0.94]).collect();
+        let best = preferred_of(in_doubt).map(|(one, left)| (one.kept_bytes(), left));
+        assert_eq!(best, Some((87, 0.85)));
+        let in_doubt = locks().into_iter().zip([0.93, 0.95, 0.94]).collect();
+        let best = preferred_of(in_doubt).map(|(one, left)| (one.kept_bytes(), left));
+        assert_eq!(best, Some((40, 0.94)));
     }
 }

@@ -399,9 +399,9 @@ fn expect_hot_part(kind: &str, in_pieces: bool) {
         return;
     };
     let folder = tempdir().expect("a folder");
-    // Beside other work the program waits for a smaller part of its time, at times for too small a one, and the longer it runs the
-    // better the kernel knows what is hot.
-    let mut plan = plan_of(folder.path(), &format!("./twofold {kind} 128 2"));
+    // Beside other work the program waits for a smaller part of its time, at times for too small a one; the longer it runs the better
+    // the kernel knows what is hot, and in half a second too little is seen of what stays in memory.
+    let mut plan = plan_of(folder.path(), &format!("./twofold {kind} 128 4"));
     for rounds in [4, 2] {
         if plan["rules"][0]["action"] == "nothing" {
             plan = plan_of(folder.path(), &format!("./twofold {kind} 128 {rounds}"));
