@@ -3,7 +3,9 @@
 mod relief;
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
+use super::foreseen;
 use super::latency::Latency;
 use super::statistics::Ratio;
 use super::statistics::geometric_mean;
@@ -150,6 +152,8 @@ pub(super) struct Comparison {
     /// Whether the plan may change something: a rule acts, or there is none, as for a program that calls `pagewise.h`.
     /// If not, what differs is chance.
     pub(super) plan_acts: bool,
+    /// Swap-ins without the plan, as it foresees them; `None`: of this memory size it does not say.
+    pub(super) foreseen: Option<RangeInclusive<u64>>,
     pub(super) arms: Vec<Arm>,
 }
 
@@ -209,6 +213,13 @@ impl Comparison {
             .flat_map(|arm| &arm.runs);
         let mut known = runs.filter_map(|run| run.of_plan.as_ref()).peekable();
         known.peek().is_some() && known.all(|of_plan| !of_plan.did_something)
+    }
+
+    /// Swap-ins without the plan, if they are far from what it foresees.
+    pub(super) fn swaps_otherwise(&self) -> Option<u64> {
+        let swap_ins = self.arm(ArmKind::Baseline)?.median_of(|run| run.swap_ins)? as u64;
+        let foreseen = self.foreseen.as_ref()?;
+        foreseen::is_otherwise(swap_ins, foreseen).then_some(swap_ins)
     }
 
     /// How the program ends with the plan and not without: exit codes but 0.
@@ -420,6 +431,7 @@ pub(super) mod tests {
             memory_bytes: 64 << 20,
             peak_bytes: Some(256 << 20),
             plan_acts: true,
+            foreseen: None,
             arms: arms.collect(),
         }
     }

@@ -13,6 +13,7 @@ use super::comparison::mean_speedup;
 use super::statistics::Ratio;
 use super::table::HEADER;
 use super::table::fields;
+use super::table::swapping_otherwise;
 
 const STYLE: &str = ":root { color-scheme: light dark; --ground: #fff; --text: #1b1f24; --faint: #667079; --line: #d8dde2;
   --plan: #2f6db3; --mlock: #d9822b; --madvise: #8a63b8; --unlimited: #5b9a5b; --baseline: #8b949e; }
@@ -247,8 +248,12 @@ fn table(comparison: &Comparison) -> String {
         Some(false) => "<p>The program's output or exit code was not the same in all runs.</p>\n",
         _ => "",
     };
+    let otherwise = match swapping_otherwise(comparison) {
+        none if none.is_empty() => none,
+        text => format!("<p>{}</p>\n", escaped(text.trim_end())),
+    };
     format!(
-        "<h2>{}</h2>\n<p>{}</p>\n{remark}<div class=\"scroll\"><table>\n{}{}</table></div>\n",
+        "<h2>{}</h2>\n<p>{}</p>\n{remark}{otherwise}<div class=\"scroll\"><table>\n{}{}</table></div>\n",
         escaped(&format!("Memory {}", bytes(comparison.memory_bytes))),
         escaped(&comparison.judgement_in_words()),
         row("th", &HEADER.map(str::to_owned)),

@@ -34,6 +34,7 @@ struct Size {
     words: String,
     relief: Option<Relief>,
     gap_closed: Option<f64>,
+    foreseen: Option<Foreseen>,
     plan: Option<JsonPlan>,
     output_identical: Option<bool>,
     arms: Vec<JsonArm>,
@@ -45,6 +46,14 @@ struct Relief {
     ratio: f64,
     low: f64,
     high: f64,
+}
+
+/// Swap-ins without the plan, as it foresees them.
+#[derive(Clone, Serialize)]
+struct Foreseen {
+    least: u64,
+    most: u64,
+    otherwise: bool,
 }
 
 /// What became of the plan in its last run.
@@ -139,6 +148,11 @@ fn size(comparison: &Comparison) -> Size {
             high: ratio.high,
         }),
         gap_closed: comparison.gap_closed(),
+        foreseen: comparison.foreseen.as_ref().map(|swap_ins| Foreseen {
+            least: *swap_ins.start(),
+            most: *swap_ins.end(),
+            otherwise: comparison.swaps_otherwise().is_some(),
+        }),
         plan: comparison.of_plan().map(|of_plan| JsonPlan {
             did_something: of_plan.did_something,
             lines: of_plan.lines.clone(),

@@ -7,6 +7,7 @@
 mod arm;
 mod cold;
 mod comparison;
+mod foreseen;
 mod html;
 mod in_place_of;
 mod json;
@@ -329,6 +330,7 @@ fn comparison_of(runner: &Runner<'_>, memory_bytes: u64) -> Comparison {
         memory_bytes,
         peak_bytes: runner.peak_bytes,
         plan_acts: runner.plan.does_something() || runner.plan.rules.is_empty(),
+        foreseen: foreseen::swap_ins(runner.plan, memory_bytes),
         arms: kinds
             .into_iter()
             .map(|kind| Arm::new(kind, runner.same_as(kind)))

@@ -51,6 +51,7 @@ pub(super) fn render(comparisons: &[Comparison], style: Style) -> String {
         text.push_str(&latencies(comparison));
         text.push_str(&victims(comparison));
         text.push_str(&swapping_of_others(comparison));
+        text.push_str(&swapping_otherwise(comparison));
         text.push_str(output_remark(comparison));
         text.push('\n');
     }
@@ -135,6 +136,23 @@ fn swapping_of_others(comparison: &Comparison) -> String {
         ),
         _ => String::new(),
     }
+}
+
+/// Where the program swaps far more without the plan, or less, than that says.
+pub(super) fn swapping_otherwise(comparison: &Comparison) -> String {
+    let Some((swap_ins, foreseen)) = comparison
+        .swaps_otherwise()
+        .zip(comparison.foreseen.as_ref())
+    else {
+        return String::new();
+    };
+    format!(
+        "Without the plan {} pages were swapped in, where it foresees {} to {}: the program does not run as it did when it was recorded. Record it again, with \
+         nothing else running, and make a new plan.\n",
+        count(swap_ins),
+        count(*foreseen.start()),
+        count(*foreseen.end())
+    )
 }
 
 fn output_remark(comparison: &Comparison) -> &'static str {
@@ -229,6 +247,27 @@ mod tests {
             .iter_mut()
             .for_each(|run| run.swap_ins = Some(7));
         assert!(swapping_of_others(&compared).contains("7 swap-ins"));
+    }
+
+    #[test]
+    fn a_program_that_swaps_otherwise_than_recorded_is_told() {
+        let walls: &[u64] = &[5, 5];
+        let mut compared = comparison(&[(ArmKind::Baseline, walls), (ArmKind::Plan, walls)]);
+        let swaps = |compared: &mut Comparison, swap_ins| {
+            let runs = compared.arms[0].runs.iter_mut();
+            runs.for_each(|run| run.swap_ins = Some(swap_ins));
+        };
+        swaps(&mut compared, 184_000);
+        assert_eq!(swapping_otherwise(&compared), "", "nothing is foreseen");
+        compared.foreseen = Some(30_000..=60_000);
+        let text = swapping_otherwise(&compared);
+        assert!(
+            text.contains("184,000 pages were swapped in, where it foresees 30,000 to 60,000"),
+            "{text}"
+        );
+        assert!(render(std::slice::from_ref(&compared), plain()).contains(&text));
+        swaps(&mut compared, 50_000);
+        assert_eq!(swapping_otherwise(&compared), "");
     }
 
     fn plain() -> Style {

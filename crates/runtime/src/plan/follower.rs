@@ -209,6 +209,7 @@ impl Follower {
         };
         let mut sweep = Sweep::new(region.clone());
         sweep.reshape(region.clone(), object.grain);
+        sweep.may_return(lead);
         let pages = |bytes: u64| bytes / PAGE as u64;
         let mut worth = Worth::new(pages(object.locked), pages(region.len() as u64));
         if object.lock_rests {

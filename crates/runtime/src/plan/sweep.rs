@@ -126,6 +126,8 @@ struct Cursor {
     /// Of its direction, once there was a second fault.
     forward: Option<bool>,
     steps: u32,
+    /// How far it has come since it began.
+    swept: usize,
     /// How far behind the position it still touches pages.
     back: usize,
     ahead: usize,
@@ -159,6 +161,8 @@ pub(super) struct Sweep {
     newest_ns: u64,
     faults: u64,
     longest_step: usize,
+    /// A sweep that begins again no further back than this goes on where it was: what lies in between is kept.
+    longest_return: usize,
 }
 
 impl Sweep {
@@ -174,7 +178,13 @@ impl Sweep {
             newest_ns: 0,
             faults: 0,
             longest_step: LONGEST_STEP,
+            longest_return: 0,
         }
+    }
+
+    /// Sweeps may begin again so many bytes back: there is room for these beside what is read ahead.
+    pub(super) fn may_return(&mut self, bytes: usize) {
+        self.longest_return = bytes;
     }
 
     /// Only one in so many pages is told of: steps are as long as the share of the object allows.
@@ -329,6 +339,7 @@ impl Sweep {
                 cursor.moved_ns = now_ns;
             }
             cursor.position = offset;
+            cursor.swept = cursor.swept.saturating_add(step);
             cursor.steps = cursor.steps.saturating_add(1);
             cursor.ahead = cursor.ahead.saturating_sub(step);
             cursor.behind = (cursor.behind + step).min(self.length() - cursor.ahead);
@@ -349,7 +360,36 @@ impl Sweep {
         cursor.faults = self.faults;
         cursor.thread = fault.thread;
         self.cursors[index] = Some(cursor);
+        self.join(index);
         Some(progress)
+    }
+
+    /// If the thread goes through what another of its places has just swept, as where each part of an array is gone through twice, that is the same
+    /// sweep: what lies in between is touched again and again, and is not to be dropped. As two they would read ahead of each other, too.
+    fn join(&mut self, index: usize) {
+        let Some(behind) = self.cursors[index].filter(|cursor| cursor.steps >= self.steps()) else {
+            return;
+        };
+        let forward = behind.forward.unwrap_or(true);
+        let most = self.longest_return.min(self.length() / 4);
+        let before = |other: usize| {
+            let front = self.cursors[other].filter(|front| {
+                let is_another = other != index && front.thread == behind.thread;
+                is_another && front.forward == behind.forward && front.steps >= self.steps()
+            })?;
+            let distance = self.distance(behind.position, front.position, forward);
+            let is_swept_again = distance <= most.min(front.swept);
+            (is_swept_again && !front.was_left(self.faults)).then_some((other, front, distance))
+        };
+        let Some((other, mut front, distance)) = (0..self.used).find_map(before) else {
+            return;
+        };
+        front.back = front.back.max((distance + behind.swept).min(most));
+        front.ahead = front.ahead.max(behind.ahead.saturating_sub(distance));
+        front.time_ns = behind.time_ns;
+        front.faults = behind.faults;
+        self.cursors[other] = Some(front);
+        self.cursors[index] = None;
     }
 
     /// When a thread last got on, here or in another place that it sweeps: the time that it takes to go through several side by side is to be
@@ -387,6 +427,7 @@ impl Sweep {
                 position: offset,
                 forward: None,
                 steps: 0,
+                swept: 0,
                 back: 0,
                 ahead: 0,
                 behind: 0,
@@ -719,6 +760,42 @@ mod tests {
             let sweeping = sweeping.filter(|cursor| sweep.is_sweeping(cursor));
             assert_eq!(sweeping.count(), places);
         }
+    }
+
+    #[test]
+    fn what_is_swept_again_at_once_stays() {
+        // Part after part of 800 pages, each twice, and beside it each time the same 600 pages far away. Of all touches, how many
+        // are of pages that were dropped since the touch before, and how many places are swept in the end.
+        let missed = |returns: usize| {
+            let mut sweep = sweep();
+            sweep.may_return(returns);
+            let mut is_dropped = vec![false; PAGES];
+            let (mut now_ns, mut missed) = (0, 0);
+            let parts = (0..5).flat_map(|part| [part * 800; 2]);
+            for (start, at) in parts.flat_map(|start| (0..800).map(move |at| (start, at))) {
+                for page in [start + at, 8000 + at * 6 / 8] {
+                    now_ns += 1000;
+                    touch(&mut sweep, page, now_ns);
+                    missed += usize::from(std::mem::take(&mut is_dropped[page]));
+                }
+                if at % 8 == 0 {
+                    let (_, dropped) = all(&mut sweep);
+                    dropped.into_iter().for_each(|page| is_dropped[page] = true);
+                }
+            }
+            let places = sweep.cursors.iter().flatten();
+            (
+                missed,
+                places.filter(|place| sweep.is_sweeping(place)).count(),
+            )
+        };
+        // The first time it is not known yet.
+        let (few, places) = missed(1024 * PAGE);
+        assert!(few < 1500 && places == 2, "{few} of {places} places");
+        let (many, places) = missed(0);
+        assert!(many > 5 * few && places > 2, "{many} of {places} places");
+        // What is further back than what there is room for is another sweep.
+        assert_eq!(missed(500 * PAGE), (many, places));
     }
 
     #[test]
