@@ -112,7 +112,11 @@ impl<'a> Judge<'a> {
 
     /// What may be missed in pauses of which nothing is known, besides, as a share of the swap-ins without a plan.
     pub(crate) fn most_missed_in_pauses(&self, locks: &[Choice]) -> f64 {
-        let uses = self.pauses.most_uses(|object, page| {
+        let acting = locks.iter().filter(|lock| lock.acts());
+        let kept: u64 = acting
+            .map(|lock| lock.kept_bytes / self.run.page_bytes)
+            .sum();
+        let uses = self.pauses.most_missed(kept, |object, page| {
             let lock = locks.iter().find(|choice| choice.object == object);
             lock.is_some_and(|lock| self.is_kept(lock, page * self.run.page_bytes))
         });

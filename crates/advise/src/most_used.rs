@@ -368,6 +368,22 @@ mod tests {
     }
 
     #[test]
+    fn what_is_used_no_more_often_than_others_is_not_said_to_be() {
+        let facts = facts_of(&[object("table", 192 << 20, 0)]);
+        let why = |times| {
+            let part = Part {
+                ranges: Vec::new(),
+                first_bytes: Some(96 << 20),
+                bytes: 96 << 20,
+                times,
+            };
+            most_used(0, &facts, &part).why
+        };
+        assert!(why(1.04).contains("about as often"), "{}", why(1.04));
+        assert!(why(1.26).contains("1.3 times as often"), "{}", why(1.26));
+    }
+
+    #[test]
     fn what_is_used_most_is_kept_whole_and_of_the_next_what_fits() {
         let (uses, objects) = uses(&[64, 96, 64], |at, _| [3, 5, 20][at]);
         let fill = |mib, lockable| kept(&uses.fill((mib * MIB, lockable), &objects, 128 * MIB));

@@ -5,6 +5,7 @@
 //! known, and what came back last before a pause is what the pause is for.
 
 use std::collections::BTreeSet;
+use std::collections::HashSet;
 
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
@@ -27,6 +28,8 @@ const OF_IT: f64 = 0.95;
 const LAST_OF_MEMORY: usize = 8;
 /// and one in so many at least: after less it goes on with what was there before.
 const LEAST_OF_MEMORY: usize = 32;
+/// Where no larger part of what is kept is out, all of it is in memory.
+const HARDLY_ANY: f64 = 0.05;
 
 /// All pauses of a recording.
 pub(crate) struct Pauses {
@@ -34,6 +37,8 @@ pub(crate) struct Pauses {
     gaps: Vec<Gap>,
     /// When the program's memory was looked at, and since when it had not been, ns.
     looks: BTreeSet<(u64, u64)>,
+    /// What left memory, by object and page, and when, ns.
+    evictions: Vec<(u64, (usize, u64))>,
     /// How many pages memory holds.
     memory: u64,
 }
@@ -53,22 +58,25 @@ impl Pauses {
             let look = look?;
             looks.insert(since(look.time_ns, look.interval_ns));
         }
+        let evictions = moments.iter().filter(|moment| moment.is_eviction());
+        let evictions = evictions.filter_map(|moment| Some((moment.time_ns(), moment.page()?)));
         Ok(Self {
             gaps,
             looks,
+            evictions: evictions.collect(),
             memory,
         })
     }
 
-    /// How many times, at most, a page was used in pauses of which nothing is known, but for those that are for what is kept, by object and
-    /// page.
-    pub(crate) fn most_uses(&self, is_kept: impl Fn(usize, u64) -> bool) -> f64 {
+    /// How many times, at most, a page is missed in pauses of which nothing is known, but for those that are for what is kept, by object and
+    /// page. So many pages are kept.
+    pub(crate) fn most_missed(&self, kept: u64, is_kept: impl Fn(usize, u64) -> bool) -> f64 {
         let Some(page_ns) = page_ns(&self.gaps) else {
             return 0.0;
         };
         let filled = filling(&self.gaps);
         let of_short = self.looks_at_short_pauses(filled, page_ns);
-        let (mut worked_ns, mut burst_from) = (0, 0);
+        let (mut unknown, mut burst_from) = (Vec::new(), 0);
         for (at, gap) in self.gaps.iter().enumerate() {
             if !gap.is_pause(page_ns) {
                 continue;
@@ -78,9 +86,52 @@ impl Pauses {
                 || self.was_looked_at(gap)
                 || self.is_like_those_looked_at(gap, &of_short)
                 || self.is_for_what_is_kept(burst, &is_kept);
-            worked_ns += if is_known { 0 } else { gap.worked_ns };
+            if !is_known {
+                unknown.push(at);
+            }
         }
-        worked_ns as f64 / page_ns.max(1) as f64
+        let others = self.memory.saturating_sub(kept) as f64;
+        let finds_kept = self.finds_kept_in_memory(&unknown, kept, is_kept);
+        let missed = unknown.into_iter().zip(finds_kept).map(|(at, finds_kept)| {
+            let uses = self.gaps[at].worked_ns as f64 / page_ns.max(1) as f64;
+            // All that it uses is in memory. Where what is kept is, too, the lock leaves as much room to the others as they had, and each is missed
+            // once at most.
+            match finds_kept {
+                true => uses.min(others),
+                false => uses,
+            }
+        });
+        missed.sum()
+    }
+
+    /// Of each of these gaps, in order, whether nearly all that is kept is in memory when it begins.
+    fn finds_kept_in_memory(
+        &self,
+        gaps: &[usize],
+        kept: u64,
+        is_kept: impl Fn(usize, u64) -> bool,
+    ) -> Vec<bool> {
+        let few = (HARDLY_ANY * kept as f64) as usize;
+        let mut evictions = self.evictions.iter().peekable();
+        let mut out: HashSet<(usize, u64)> = HashSet::new();
+        let (mut found, mut came_unseen) = (Vec::new(), 0);
+        let upto_last = gaps.last().map_or(0, |last| last + 1);
+        for (at, gap) in self.gaps[..upto_last].iter().enumerate() {
+            while let Some((_, page)) = evictions.next_if(|(left_ns, _)| *left_ns <= gap.from_ns) {
+                if is_kept(page.0, page.1) {
+                    out.insert(*page);
+                }
+            }
+            if let Some(page) = gap.of.filter(|page| is_kept(page.0, page.1)) {
+                came_unseen += usize::from(!out.remove(&page));
+            }
+            if gaps.get(found.len()) == Some(&at) {
+                found.push(out.len() <= few);
+            }
+        }
+        // What leaves unseen, as shared memory does, may be anywhere.
+        let is_seen = came_unseen <= few;
+        found.iter().map(|is_found| *is_found && is_seen).collect()
     }
 
     fn was_looked_at(&self, pause: &Gap) -> bool {
@@ -147,6 +198,9 @@ mod tests {
 
     const MEMORY: u64 = 800;
     const PAGE_NS: u64 = 1000;
+    /// Of what is kept this is never in memory.
+    const OUT: usize = 9;
+    const KEPT: u64 = 500;
 
     /// Swap-ins of an object's pages, each time as many as there are, and a pause after them.
     fn pauses(of: &[(usize, u64)], pause_ns: u64) -> Pauses {
@@ -169,6 +223,7 @@ mod tests {
         Pauses {
             gaps,
             looks: BTreeSet::new(),
+            evictions: (0..KEPT).map(|page| (0, (OUT, page))).collect(),
             memory: MEMORY,
         }
     }
@@ -176,30 +231,63 @@ mod tests {
     #[test]
     fn as_much_may_be_used_in_a_pause_as_there_is_time_for() {
         let pauses = pauses(&[(0, 500), (1, 500), (0, 500)], 5_000_000);
-        assert_eq!(pauses.most_uses(|_, _| false), 15_000.0);
-        assert_eq!(pauses.most_uses(|object, _| object == 0), 5_000.0);
         assert_eq!(
-            pauses.most_uses(|_, page| page < 450),
+            pauses.most_missed(KEPT, |object, _| object == OUT),
+            15_000.0
+        );
+        assert_eq!(
+            pauses.most_missed(KEPT, |object, _| object == 0 || object == OUT),
+            5_000.0
+        );
+        assert_eq!(
+            pauses.most_missed(KEPT, |object, page| object == OUT || page < 450),
             15_000.0,
             "others came last"
         );
         assert_eq!(
-            pauses.most_uses(|_, page| page >= 400),
+            pauses.most_missed(KEPT, |object, page| object == OUT || page >= 400),
             0.0,
             "these came last"
         );
     }
 
     #[test]
+    fn where_all_that_is_kept_is_in_memory_anyway_each_other_page_is_missed_once_at_most() {
+        // Half of a table is gone through again and again, between look-ups anywhere in it.
+        let mut pauses = pauses(&[(0, 500), (1, 500), (0, 500)], 5_000_000);
+        let is_kept = |object: usize, _| object == 0;
+        let left = |number: usize, page: u64| (pauses.gaps[number].from_ns, (0, page));
+        // Few of what is kept are out in the second pause, and all of it after that, which comes back until the third.
+        let first = (0..500).map(|page| (0, (0, page)));
+        let few = (0..20).map(|page| left(700, page));
+        let more = (20..500).map(|page| left(1000, page));
+        let evictions: Vec<_> = first.chain(few).chain(more).collect();
+        pauses.evictions = evictions;
+        let found =
+            |pauses: &Pauses, gaps: &[usize]| pauses.finds_kept_in_memory(gaps, KEPT, is_kept);
+        assert_eq!(
+            found(&pauses, &[0, 499, 999, 1300, 1499]),
+            [false, true, true, false, true]
+        );
+        // The others are for what is kept.
+        assert_eq!(pauses.most_missed(KEPT, is_kept), (MEMORY - KEPT) as f64);
+        // Nobody saw it leave.
+        pauses.evictions.clear();
+        assert_eq!(found(&pauses, &[0, 499, 999]), [false; 3]);
+        assert_eq!(pauses.most_missed(KEPT, is_kept), 5_000.0);
+        assert!(found(&pauses, &[]).is_empty());
+    }
+
+    #[test]
     fn after_a_few_pages_it_goes_on_with_what_was_there() {
         let pauses = pauses(&[(0, 500), (0, MEMORY / 32 - 1)], 5_000_000);
-        assert_eq!(pauses.most_uses(|_, _| true), 5_000.0);
+        assert_eq!(pauses.most_missed(KEPT, |_, _| true), 5_000.0);
     }
 
     #[test]
     fn short_times_are_no_pauses() {
         assert_eq!(
-            pauses(&[(0, 500), (0, 500)], 900_000).most_uses(|_, _| false),
+            pauses(&[(0, 500), (0, 500)], 900_000).most_missed(KEPT, |object, _| object == OUT),
             0.0
         );
     }
@@ -216,9 +304,13 @@ mod tests {
         };
         pauses.looks = (0..3).map(look).collect();
         pauses.looks.insert((from_ns + 500_000, from_ns - 400_000));
-        assert_eq!(pauses.most_uses(|_, _| false), 5_000.0, "one began before");
+        assert_eq!(
+            pauses.most_missed(KEPT, |object, _| object == OUT),
+            5_000.0,
+            "one began before"
+        );
         pauses.looks.insert(look(3));
-        assert_eq!(pauses.most_uses(|_, _| false), 0.0);
+        assert_eq!(pauses.most_missed(KEPT, |object, _| object == OUT), 0.0);
     }
 
     #[test]
@@ -231,7 +323,7 @@ mod tests {
                 (ends, ends - length_ns)
             };
             pauses.looks = (0..looks).map(look).collect();
-            pauses.most_uses(|_, _| false)
+            pauses.most_missed(KEPT, |object, _| object == OUT)
         };
         // The first pause begins after 499 us.
         assert_eq!(with_looks(3, 400_000, 5_300_000), 40_000.0, "too few");
@@ -248,11 +340,11 @@ mod tests {
     #[test]
     fn the_time_after_the_last_swap_in_counts() {
         let mut pauses = pauses(&[(0, 500)], PAGE_NS);
-        assert_eq!(pauses.most_uses(|_, _| false), 0.0);
+        assert_eq!(pauses.most_missed(KEPT, |object, _| object == OUT), 0.0);
         let end_ns = pauses.gaps[499].until_ns + 7_000_000;
         let after = after_last(&pauses.gaps, Some(end_ns));
         pauses.gaps.extend(after);
-        assert_eq!(pauses.most_uses(|_, _| false), 7_000.0);
+        assert_eq!(pauses.most_missed(KEPT, |object, _| object == OUT), 7_000.0);
         assert_eq!(after_last(&pauses.gaps, None), None, "it was not recorded");
     }
 }

@@ -196,6 +196,9 @@ pub(super) fn lock_hot(
     }
 }
 
+/// What is used by page so many times as often is used more often.
+const MORE_OFTEN: f64 = 1.1;
+
 /// What is used most.
 pub(crate) fn most_used(at: usize, object: &ObjectFacts, part: &Part) -> Choice {
     let is_all =
@@ -217,10 +220,15 @@ pub(crate) fn most_used(at: usize, object: &ObjectFacts, part: &Part) -> Choice 
             together: object.is_laid_out && !ranges.is_empty(),
             ranges,
         },
-        why: format!(
-            "{what} used {:.1} times as often, page by page, as what is left to the kernel, as far as that was seen",
-            part.times
-        ),
+        why: match part.times >= MORE_OFTEN {
+            true => format!(
+                "{what} used {:.1} times as often, page by page, as what is left to the kernel, as far as that was seen",
+                part.times
+            ),
+            false => format!(
+                "{what} used about as often as what is left to the kernel, but by simulation fewer pages are swapped in where some stay"
+            ),
+        },
         kept_bytes: part.bytes,
         saves: None,
     }
