@@ -365,13 +365,15 @@ impl Sweep {
     }
 
     /// If the thread goes through what another of its places has just swept, as where each part of an array is gone through twice, that is the same
-    /// sweep: what lies in between is touched again and again, and is not to be dropped. As two they would read ahead of each other, too.
+    /// sweep: what lies in between is touched again and again, and is not to be dropped. As two they would read ahead of each other, too. Not of
+    /// many blocks, in which a sweep may go up and down by turns.
     fn join(&mut self, index: usize) {
-        let Some(behind) = self.cursors[index].filter(|cursor| cursor.steps >= self.steps()) else {
+        let is_sweeping = |cursor: &Cursor| cursor.steps >= self.steps() && self.grain == 0;
+        let Some(behind) = self.cursors[index].filter(is_sweeping) else {
             return;
         };
         let forward = behind.forward.unwrap_or(true);
-        let most = self.longest_return.min(self.length() / 4);
+        let most = whole_pages(self.longest_return.min(self.length() / 4));
         let before = |other: usize| {
             let front = self.cursors[other].filter(|front| {
                 let is_another = other != index && front.thread == behind.thread;
@@ -657,6 +659,7 @@ mod tests {
                 Step::Drop(ranges) => (&mut dropped, ranges),
             };
             for range in ranges {
+                assert_eq!((range.start % PAGE, range.end % PAGE), (0, 0));
                 assert!(
                     range.is_empty() || BASE <= range.start && range.end <= BASE + PAGES * PAGE
                 );
@@ -796,6 +799,27 @@ mod tests {
         assert!(many > 5 * few && places > 2, "{many} of {places} places");
         // What is further back than what there is room for is another sweep.
         assert_eq!(missed(500 * PAGE), (many, places));
+    }
+
+    #[test]
+    fn what_stays_of_a_sweep_that_begins_again_is_whole_pages() {
+        // A fourth of it is no whole number of them.
+        let mut sweep = Sweep::new(BASE..BASE + 9_999 * PAGE);
+        sweep.may_return(usize::MAX);
+        for (time_ns, page) in (0..4000).chain(1490..1600).enumerate() {
+            touch(&mut sweep, page, time_ns as u64);
+        }
+        let backs = sweep
+            .cursors
+            .iter()
+            .flatten()
+            .map(|cursor| cursor.back / PAGE);
+        assert_eq!(backs.collect::<Vec<_>>(), [2499]);
+        for page in 4000..8000 {
+            touch(&mut sweep, page, page as u64);
+        }
+        let (_, dropped) = all(&mut sweep);
+        assert!(!dropped.is_empty());
     }
 
     #[test]
