@@ -1,8 +1,9 @@
 //! What a program may have used in pauses without swap-ins, of which nothing is known: the string of references has nothing of that, so that
 //! by simulation whoever takes the memory for it does no harm.
 //!
-//! It is bounded by time: a page takes the program as long as where each raises a fault, without the waiting. What it was looked at in is
-//! known, and what came back last before a pause is what the pause is for.
+//! It is bounded by time: a page takes the program as long as where each raises a fault, without the waiting. Where all that is to be kept
+//! is in memory anyway it is bounded by the room that is left besides, too. What it was looked at in is known, and what came back last before
+//! a pause is what the pause is for.
 
 use std::collections::BTreeSet;
 use std::collections::HashSet;
@@ -29,7 +30,7 @@ const LAST_OF_MEMORY: usize = 8;
 /// and one in so many at least: after less it goes on with what was there before.
 const LEAST_OF_MEMORY: usize = 32;
 /// Where no larger part of what is kept is out, all of it is in memory.
-const HARDLY_ANY: f64 = 0.05;
+const MOST_OUT: f64 = 0.05;
 
 /// All pauses of a recording.
 pub(crate) struct Pauses {
@@ -111,7 +112,7 @@ impl Pauses {
         kept: u64,
         is_kept: impl Fn(usize, u64) -> bool,
     ) -> Vec<bool> {
-        let few = (HARDLY_ANY * kept as f64) as usize;
+        let few = (MOST_OUT * kept as f64) as usize;
         let mut evictions = self.evictions.iter().peekable();
         let mut out: HashSet<(usize, u64)> = HashSet::new();
         let (mut found, mut came_unseen) = (Vec::new(), 0);

@@ -215,9 +215,11 @@ impl Comparison {
         known.peek().is_some() && known.all(|of_plan| !of_plan.did_something)
     }
 
-    /// Swap-ins without the plan, if they are far from what it foresees.
+    /// Swap-ins without the plan, if they are far from what it foresees. Those of runs without a limit are others'.
     pub(super) fn swaps_otherwise(&self) -> Option<u64> {
-        let swap_ins = self.arm(ArmKind::Baseline)?.median_of(|run| run.swap_ins)? as u64;
+        let swap_ins = |kind| self.arm(kind)?.median_of(|run| run.swap_ins);
+        let of_others = swap_ins(ArmKind::Unlimited).unwrap_or(0.0);
+        let swap_ins = (swap_ins(ArmKind::Baseline)? - of_others).max(0.0) as u64;
         let foreseen = self.foreseen.as_ref()?;
         foreseen::is_otherwise(swap_ins, foreseen).then_some(swap_ins)
     }

@@ -248,10 +248,8 @@ fn table(comparison: &Comparison) -> String {
         Some(false) => "<p>The program's output or exit code was not the same in all runs.</p>\n",
         _ => "",
     };
-    let otherwise = match swapping_otherwise(comparison) {
-        none if none.is_empty() => none,
-        text => format!("<p>{}</p>\n", escaped(text.trim_end())),
-    };
+    let otherwise = swapping_otherwise(comparison);
+    let otherwise = otherwise.map_or(String::new(), |text| format!("<p>{}</p>\n", escaped(&text)));
     format!(
         "<h2>{}</h2>\n<p>{}</p>\n{remark}{otherwise}<div class=\"scroll\"><table>\n{}{}</table></div>\n",
         escaped(&format!("Memory {}", bytes(comparison.memory_bytes))),

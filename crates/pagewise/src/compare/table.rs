@@ -51,7 +51,9 @@ pub(super) fn render(comparisons: &[Comparison], style: Style) -> String {
         text.push_str(&latencies(comparison));
         text.push_str(&victims(comparison));
         text.push_str(&swapping_of_others(comparison));
-        text.push_str(&swapping_otherwise(comparison));
+        if let Some(otherwise) = swapping_otherwise(comparison) {
+            text.push_str(&format!("{otherwise}\n"));
+        }
         text.push_str(output_remark(comparison));
         text.push('\n');
     }
@@ -139,20 +141,16 @@ fn swapping_of_others(comparison: &Comparison) -> String {
 }
 
 /// Where the program swaps far more without the plan, or less, than that says.
-pub(super) fn swapping_otherwise(comparison: &Comparison) -> String {
-    let Some((swap_ins, foreseen)) = comparison
-        .swaps_otherwise()
-        .zip(comparison.foreseen.as_ref())
-    else {
-        return String::new();
-    };
-    format!(
+pub(super) fn swapping_otherwise(comparison: &Comparison) -> Option<String> {
+    let swap_ins = comparison.swaps_otherwise()?;
+    let foreseen = comparison.foreseen.as_ref()?;
+    Some(format!(
         "Without the plan {} pages were swapped in, where it foresees {} to {}: the program does not run as it did when it was recorded. Record it again, with \
-         nothing else running, and make a new plan.\n",
+         nothing else running, and make a new plan.",
         count(swap_ins),
         count(*foreseen.start()),
         count(*foreseen.end())
-    )
+    ))
 }
 
 fn output_remark(comparison: &Comparison) -> &'static str {
@@ -231,6 +229,7 @@ pub(super) fn fields(arm: &Arm) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::super::comparison::tests::comparison;
+    use super::super::html;
     use super::*;
 
     #[test]
@@ -258,16 +257,28 @@ mod tests {
             runs.for_each(|run| run.swap_ins = Some(swap_ins));
         };
         swaps(&mut compared, 184_000);
-        assert_eq!(swapping_otherwise(&compared), "", "nothing is foreseen");
+        assert_eq!(swapping_otherwise(&compared), None, "nothing is foreseen");
         compared.foreseen = Some(30_000..=60_000);
-        let text = swapping_otherwise(&compared);
+        let text = swapping_otherwise(&compared).expect("twice as many");
         assert!(
             text.contains("184,000 pages were swapped in, where it foresees 30,000 to 60,000"),
             "{text}"
         );
         assert!(render(std::slice::from_ref(&compared), plain()).contains(&text));
+        let page = html::render(std::slice::from_ref(&compared), &[]);
+        assert!(
+            page.contains("where it foresees 30,000 to 60,000"),
+            "{page}"
+        );
         swaps(&mut compared, 50_000);
-        assert_eq!(swapping_otherwise(&compared), "");
+        assert_eq!(swapping_otherwise(&compared), None);
+        // Of these most are others'.
+        let more = comparison(&[(ArmKind::Unlimited, walls)]).arms.remove(0);
+        compared.arms.push(more);
+        swaps(&mut compared, 184_000);
+        let unlimited = compared.arms[2].runs.iter_mut();
+        unlimited.for_each(|run| run.swap_ins = Some(140_000));
+        assert_eq!(swapping_otherwise(&compared), None);
     }
 
     fn plain() -> Style {

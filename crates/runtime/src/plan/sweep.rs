@@ -360,7 +360,10 @@ impl Sweep {
         cursor.faults = self.faults;
         cursor.thread = fault.thread;
         self.cursors[index] = Some(cursor);
-        self.join(index);
+        let got_on = cursor.moved_ns == now_ns;
+        if got_on {
+            self.join(index);
+        }
         Some(progress)
     }
 
@@ -389,6 +392,7 @@ impl Sweep {
         front.back = front.back.max((distance + behind.swept).min(most));
         front.ahead = front.ahead.max(behind.ahead.saturating_sub(distance));
         front.time_ns = behind.time_ns;
+        front.moved_ns = behind.moved_ns;
         front.faults = behind.faults;
         self.cursors[other] = Some(front);
         self.cursors[index] = None;
