@@ -8,6 +8,7 @@
 //!   ranges   16 each    start, end
 //!   rules    88 each    action, sizes, where its frames and ranges are
 //!   patterns 128 each   of file names
+//!   headway  16 each    user time, major faults by then
 //! ```
 //!
 //! Numbers are little-endian. Addresses were resolved by the launcher against the files as they are now; the library adds
@@ -16,7 +17,7 @@
 /// First word of a plan.
 pub const PLAN_MAGIC: u64 = u64::from_le_bytes(*b"PGWSPLAN");
 /// Version of this form.
-pub const PLAN_VERSION: u32 = 9;
+pub const PLAN_VERSION: u32 = 10;
 /// Names the launcher's socket for plans (abstract, without the leading zero byte) to the library.
 pub const PLAN_VARIABLE: &str = "PAGEWISE_PLAN";
 /// Allocations of fewer bytes are not looked at.
@@ -40,6 +41,8 @@ pub const BUILD_ID_BYTES: usize = 24;
 
 /// The longest pattern of file names, bytes.
 pub const PATTERN_BYTES: usize = 124;
+/// The most points of [`PlanParts::headway`].
+pub const MOST_HEADWAY: usize = 1024;
 /// The most patterns that rules may have together.
 pub const MOST_PATTERNS: usize = MOST_RULES;
 
@@ -232,6 +235,8 @@ pub struct PlanParts<'data> {
     pub rules: &'data [PlanRule],
     /// Patterns of file names.
     pub patterns: &'data [&'data [u8]],
+    /// How many major faults the program had without a plan, by so much user time, ns, ascending.
+    pub headway: &'data [(u64, u64)],
 }
 
 impl PlanParts<'_> {
@@ -248,6 +253,7 @@ impl PlanParts<'_> {
         put64(&mut header, 32, self.sizes.limit_bytes);
         put64(&mut header, 40, self.sizes.lock_bytes);
         put32(&mut header, 48, self.sizes.fresh);
+        put32(&mut header, 52, self.headway.len() as u32);
         sink(&header);
         for module in self.modules {
             let mut entry = [0u8; MODULE];
@@ -303,6 +309,9 @@ impl PlanParts<'_> {
             entry[4..][..pattern.len()].copy_from_slice(pattern);
             sink(&entry);
         }
+        for &(user_ns, major_faults) in self.headway {
+            sink(&pair(user_ns, major_faults));
+        }
     }
 }
 
@@ -330,6 +339,7 @@ pub struct PlanView<'data> {
     ranges: usize,
     rules: usize,
     patterns: usize,
+    headway: usize,
 }
 
 impl<'data> PlanView<'data> {
@@ -346,13 +356,15 @@ impl<'data> PlanView<'data> {
             ranges: count(20)?,
             rules: count(24)?,
             patterns: count(28)?,
+            headway: count(52)?,
         };
         if view.modules > MOST_MODULES
             || view.rules > FRESH
             || view.frames > MOST_RULES * MOST_FRAMES
             || view.ranges > 1 << 20
             || view.patterns > MOST_PATTERNS
-            || view.patterns_at() + view.patterns * PATTERN > bytes.len()
+            || view.headway > MOST_HEADWAY
+            || view.headway_at() + view.headway * PAIR > bytes.len()
         {
             return None;
         }
@@ -420,6 +432,19 @@ impl<'data> PlanView<'data> {
             lock_bytes: self.get64(40),
             fresh: self.get32(48),
         }
+    }
+
+    fn headway_at(&self) -> usize {
+        self.patterns_at() + self.patterns * PATTERN
+    }
+
+    /// How many major faults the program had without a plan, by so much user time, ns; none: it is not known.
+    pub fn headway(&self) -> impl Iterator<Item = (u64, u64)> + use<'data> {
+        let view = *self;
+        (0..view.headway).map(move |index| {
+            let at = view.headway_at() + index * PAIR;
+            (view.get64(at), view.get64(at + 8))
+        })
     }
 
     /// What is done to all fresh memory; `None`: nothing.
@@ -634,6 +659,7 @@ mod tests {
             ranges: &[(4096, 8192)],
             rules: &RULES,
             patterns: &[b"*.log", b"*.sst"],
+            headway: &[(10, 1), (20, 5)],
         }
         .encode(|piece| bytes.extend_from_slice(piece));
         bytes
@@ -656,6 +682,7 @@ mod tests {
                 ranges: &[(0, 1)],
                 rules,
                 patterns: &[b"a", b"b"],
+                headway: &[],
             }
             .encode(|piece| bytes.extend_from_slice(piece));
             PlanView::decode(&bytes).map(|view| view.rule(view.rules() - 1).counts_as(1))
@@ -695,6 +722,7 @@ mod tests {
         assert_eq!(addresses, [0x41b2, 0x51b2]);
         assert_eq!(view.ranges(&RULES[0]).collect::<Vec<_>>(), [(4096, 8192)]);
         assert_eq!(view.action(&RULES[0]), PlanAction::Stream);
+        assert_eq!(view.headway().collect::<Vec<_>>(), [(10, 1), (20, 5)]);
     }
 
     #[test]
@@ -716,6 +744,7 @@ mod tests {
                         view.ranges(&rule).count();
                         view.pattern(&rule);
                     }
+                    view.headway().count();
                     (0..view.modules())
                         .for_each(|index| assert!(view.module(index).name.len() <= 128));
                 }

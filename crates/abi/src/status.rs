@@ -100,7 +100,7 @@ pub enum OfRule {
     Returned,
     /// Objects whose locks were ended, as more had to come back elsewhere than they saved.
     GivenUp,
-    /// Times that locks rested, as the sweep stood still and other pages had to come back.
+    /// Times that locks rested: as the sweep stood still and other pages had to come back, or as the run waited more than it had without.
     Rests,
 }
 

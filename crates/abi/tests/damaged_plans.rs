@@ -74,6 +74,7 @@ fn plans() -> impl Strategy<Value = Vec<u8>> {
             ranges: &ranges,
             rules: &rules,
             patterns: &[b"*.sst"],
+            headway: &[],
         })
     })
 }

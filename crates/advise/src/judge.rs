@@ -110,6 +110,23 @@ impl<'a> Judge<'a> {
         self.is_of_one_thread[object]
     }
 
+    /// The share of the swap-ins that are of objects for which several threads wait, and which stay as they are but for a part at most: how often their pages
+    /// are used is not seen.
+    pub(crate) fn share_of_threads(&self, choices: &[Choice]) -> f64 {
+        let is_settled = |at: usize| {
+            choices
+                .iter()
+                .any(|one| one.object == at && one.acts() && one.is_whole())
+        };
+        let of = |is_meant: &dyn Fn(usize) -> bool| -> u64 {
+            let objects = self.objects.iter().enumerate();
+            let meant = objects.filter(|(at, _)| is_meant(*at));
+            meant.map(|(_, object)| object.swap_ins).sum()
+        };
+        let of_threads = of(&|at| !self.sees_uses(at) && !is_settled(at));
+        of_threads as f64 / of(&|_| true).max(1) as f64
+    }
+
     /// What may be missed in pauses of which nothing is known, besides, as a share of the swap-ins without a plan.
     pub(crate) fn most_missed_in_pauses(&self, locks: &[Choice]) -> f64 {
         let acting = locks.iter().filter(|lock| lock.acts());

@@ -16,6 +16,7 @@ mod contexts;
 mod facts;
 mod family;
 mod gaps;
+mod headway;
 mod heap;
 mod heat;
 mod huge;
@@ -324,6 +325,7 @@ pub(crate) fn advise(
     Ok(Advice {
         plan: Plan {
             program: targets.program(trace),
+            headway: headway::points(trace, memory.bytes)?,
             memory,
             rules,
             curve: Vec::new(),
@@ -365,6 +367,7 @@ pub(crate) fn without_memory(trace: &Trace, memory_bytes: Option<u64>) -> Result
             },
             rules: Vec::new(),
             curve: Vec::new(),
+            headway: Vec::new(),
             files: Vec::new(),
         },
         predicted: None,

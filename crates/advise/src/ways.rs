@@ -22,6 +22,11 @@ const WORTH_IT: f64 = 0.9;
 /// The same where something is read ahead of, and swap is memory: of what is swept indeed far less is left, and to read ahead is work. Columns of which each
 /// query passes through some were 0.82 times as fast by a stream for which 0.9 of the swap-ins were to be left.
 const WORTH_IT_AHEAD: f64 = 0.75;
+/// The same where much is waited for by several threads: what one of them uses while it is in memory is seen less ([`Judge::share_of_threads`]). By a lock
+/// that was to leave 0.895 of the swap-ins there were 10 times as many.
+const WORTH_IT_OF_THREADS: f64 = 0.75;
+/// Such a share of the swap-ins is much.
+const MUCH: f64 = 0.2;
 /// The same of locks of hot parts alone, where swap is memory: by fourteen such plans 0.6 to 2.0 times as many swap-ins were saved as by the
 /// simulation, and each of the others took less time.
 const WORTH_IT_OF_HOT: f64 = 0.97;
@@ -58,12 +63,14 @@ impl Judged {
         acting.map(|choice| choice.kept_bytes).sum()
     }
 
-    fn is_worth_it(&self, facts: &[ObjectFacts], run: &RunFacts) -> bool {
+    /// `of_threads`: see [`Judge::share_of_threads`].
+    fn is_worth_it(&self, of_threads: f64, (facts, run): (&[ObjectFacts], &RunFacts)) -> bool {
         let mut acting = self.choices.iter().filter(|choice| choice.acts());
         let is_hot = |choice: &Choice| choice.is_of_hot_part(&facts[choice.object]);
         let worth = match run.swap_is_memory {
             true if acting.all(is_hot) => WORTH_IT_OF_HOT,
             true if !self.is_of_locks() => WORTH_IT_AHEAD,
+            _ if of_threads > MUCH => WORTH_IT_OF_THREADS,
             _ => WORTH_IT,
         };
         self.share_left <= worth
@@ -109,6 +116,8 @@ pub(crate) fn best(
     )?;
     let best = least_swapped(&judge, ways, run);
     let mut best = best.expect("the careful way is always there");
+    let is_worth_it =
+        |best: &Judged| best.is_worth_it(judge.share_of_threads(&best.choices), (facts, run));
     let may_be_kept = |(subject, object): (&Subject<'_>, &ObjectFacts)| {
         subject.target.is_ok() && object.tells_uses()
     };
@@ -119,7 +128,7 @@ pub(crate) fn best(
     };
     if let Some((mut used, share_left)) = least_swapped_in_doubt(&judge, by_uses, run)
         && share_left < CLEARLY_BETTER * in_doubt(&judge, &best).min(1.0)
-        && (!best.is_worth_it(facts, run) || are_comparable(&used.choices, &best.choices))
+        && (!is_worth_it(&best) || are_comparable(&used.choices, &best.choices))
     {
         promise(&judge, &mut used, (facts, run));
         used.choices = predict::without_small_gains(used.choices, facts, run);
@@ -128,7 +137,7 @@ pub(crate) fn best(
             return Ok(used.choices);
         }
     }
-    if !best.is_worth_it(facts, run) {
+    if !is_worth_it(&best) {
         for choice in &mut best.choices {
             choice.give_up("by simulation no fewer pages would be swapped in: what it gained, other memory would lose");
         }
@@ -393,11 +402,21 @@ mod tests {
             ..zram
         };
         let is_worth_it = |is_read_ahead, share_left, run: &RunFacts| {
-            way(10, is_read_ahead, share_left).is_worth_it(&facts, run)
+            way(10, is_read_ahead, share_left).is_worth_it(0.0, (&facts, run))
         };
         assert!(is_worth_it(true, 0.75, &zram) && !is_worth_it(true, 0.76, &zram));
         assert!(is_worth_it(true, 0.9, &file) && !is_worth_it(true, 0.91, &file));
         assert!(is_worth_it(false, 0.9, &zram) && !is_worth_it(false, 0.91, &zram));
+    }
+
+    #[test]
+    fn where_several_threads_wait_locks_have_to_save_more() {
+        let facts = [facts_of(&[object("array", 100 << 20, 0)])];
+        let run = run();
+        let is_worth_it =
+            |left, of_threads| way(10, false, left).is_worth_it(of_threads, (&facts, &run));
+        assert!(is_worth_it(0.9, 0.2) && !is_worth_it(0.9, 0.21));
+        assert!(is_worth_it(0.75, 1.0) && !is_worth_it(0.76, 1.0));
     }
 
     #[test]

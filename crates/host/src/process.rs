@@ -24,6 +24,8 @@ pub struct Stat {
     pub minor_faults: u64,
     /// Major faults so far.
     pub major_faults: u64,
+    /// Time in user mode so far, ns, as exact as the kernel's tick.
+    pub user_ns: u64,
     /// Threads now.
     pub threads: u64,
     /// Start, ns since boot (suspend included, so it is not CLOCK_MONOTONIC), as exact as the kernel's
@@ -225,14 +227,16 @@ pub(crate) fn parse_stat(text: &str) -> Option<Stat> {
     // proc_pid_stat(5) numbers fields from 1; the state, the first after the name, is 3.
     let field = |number: usize| fields.get(number - 3).copied();
     let number = |at: usize| field(at)?.parse::<u64>().ok();
+    let per_second = rustix::param::clock_ticks_per_second();
     Some(Stat {
         comm,
         state: field(3)?.chars().next()?,
         parent: field(4)?.parse().ok()?,
         minor_faults: number(10)?,
         major_faults: number(12)?,
+        user_ns: ticks_to_ns(number(14)?, per_second),
         threads: number(20)?,
-        start_ns: ticks_to_ns(number(22)?, rustix::param::clock_ticks_per_second()),
+        start_ns: ticks_to_ns(number(22)?, per_second),
     })
 }
 
@@ -278,6 +282,7 @@ mod tests {
         assert_eq!(stat.comm, "a) R (b c");
         assert_eq!((stat.state, stat.parent, stat.threads), ('S', 7, 3));
         assert_eq!((stat.minor_faults, stat.major_faults), (11, 13));
+        assert_eq!(stat.user_ns, stat.start_ns / 250);
         assert_eq!(
             stat.start_ns,
             250 * 1_000_000_000 / rustix::param::clock_ticks_per_second()

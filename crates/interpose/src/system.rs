@@ -446,6 +446,14 @@ pub fn major_faults() -> u64 {
     usage(libc::RUSAGE_SELF).ru_majflt as u64
 }
 
+/// Time in user mode of this process so far, ns, and its major faults.
+pub fn headway() -> (u64, u64) {
+    let usage = usage(libc::RUSAGE_SELF);
+    let user = usage.ru_utime;
+    let user_ns = 1_000_000_000 * user.tv_sec as u64 + 1_000 * user.tv_usec as u64;
+    (user_ns, usage.ru_majflt as u64)
+}
+
 /// Minor and major faults of this process so far, those on behalf of its system calls included, but for this thread's.
 pub fn faults_of_others() -> u64 {
     let faults = |of| {

@@ -15,6 +15,9 @@ pub struct Plan {
     pub rules: Vec<Rule>,
     /// What is predicted without the plan, by memory size.
     pub curve: Vec<CurvePoint>,
+    /// How many major faults the program had without the plan by so much work, when it was recorded with no more memory; empty: it is not known. A run
+    /// that has had clearly more by then gives up its locks.
+    pub headway: Vec<HeadwayPoint>,
     /// The files that the recorded calls read and wrote, by path, most bytes first. They are what runs are compared without having
     /// in the page cache; no rule is about them.
     pub files: Vec<String>,
@@ -392,4 +395,16 @@ pub struct CurvePoint {
     pub swap_ins_high: Option<u64>,
     /// and the run takes so long, ns; `None`: how long swap-ins take is not known.
     pub wall_ns: Option<u64>,
+}
+
+/// The most points of [`Plan::headway`].
+pub const MOST_HEADWAY: usize = 1000;
+
+/// How far the process that waited most had got, and how often it had waited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadwayPoint {
+    /// By so much time in user mode, of all its threads, ms,
+    pub user_ms: u64,
+    /// it had had so many major faults.
+    pub major_faults: u64,
 }

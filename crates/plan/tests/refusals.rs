@@ -369,7 +369,10 @@ fn the_documents_example_is_read() {
     let example = document.split("```toml\n").nth(1).expect("an example");
     let example = example.split("```").next().expect("its end");
     let plan = Plan::parse(example, Path::new("docs/plan.md")).expect("it is read");
-    assert_eq!((plan.rules.len(), plan.curve.len()), (2, 1));
+    assert_eq!(
+        (plan.rules.len(), plan.curve.len(), plan.headway.len()),
+        (2, 1, 3)
+    );
 }
 
 #[test]
@@ -387,6 +390,32 @@ fn a_curve_may_know_no_times_and_swap_nothing() {
     assert_eq!((known.wall_ns, known.swap_ins_high), (Some(0), Some(7)));
     let error = point("wall_ns = -1").expect_err("refused").to_string();
     assert!(error.contains("wall_ns"), "{error}");
+}
+
+#[test]
+fn headway_is_pairs_that_ascend() {
+    let with = |points: &str| {
+        let text = format!("{}\n[headway]\n{points}\n", good());
+        Plan::parse(&text, Path::new("plan.toml"))
+    };
+    let plan = with("points = [[10, 0], [10, 5], [20, 5]]").expect("it is read");
+    assert_eq!(plan.headway[1].major_faults, 5);
+    assert!(with("points = []").expect("it is read").headway.is_empty());
+    let many = vec!["[1, 1]"; 1001].join(", ");
+    let wrong = [
+        ("points = [[10, 5], [20, 4]]", "ascend"),
+        ("points = [[10, 5], [9, 6]]", "ascend"),
+        ("points = [[10]]", "[[10, 0], [20, 1500]]"),
+        ("points = [[10, -1]]", "points"),
+        ("points = 7", "points"),
+        ("point = []", "points"),
+        ("points = []\nmore = 1", "more"),
+        (&format!("points = [{many}]"), "1000"),
+    ];
+    for (text, word) in wrong {
+        let error = with(text).expect_err(text).to_string();
+        assert!(error.contains(word), "{text}: {error}");
+    }
 }
 
 #[test]

@@ -158,6 +158,12 @@ fn write_residency(writer: &mut TraceWriter) -> Result<(), Box<dyn Error>> {
             major_faults: scan * 10,
             minor_faults: scan * 100,
         })?;
+        writer.headway.push(pagewise_trace::Headway {
+            time_ns,
+            space: 0,
+            user_ns: scan * 10_000_000,
+            major_faults: scan * 10,
+        })?;
     }
     Ok(())
 }

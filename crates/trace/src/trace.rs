@@ -184,6 +184,7 @@ streamed! {
     residency: Residency,
     residency_scans: ResidencyScan,
     thread_faults: ThreadFaults,
+    headway: Headway,
     given_names: GivenName,
     io_calls: IoCall,
     io_cache: IoCache,

@@ -16,6 +16,9 @@ use pagewise_plan::Readahead;
 use pagewise_plan::Rule;
 use pagewise_plan::Target;
 
+/// A limit that is less by no more than one part in so many is the plan's.
+const ABOUT_AS_MUCH: u64 = 50;
+
 /// A plan that can be sent.
 pub(super) struct Compiled {
     pub(super) bytes: Vec<u8>,
@@ -47,10 +50,22 @@ pub(super) fn compile(plan: &Plan, executable: &Path, limit_bytes: Option<u64>) 
     let has_own_malloc =
         plan.rules.iter().any(allocates) && wire.modules.defines(executable, "malloc");
     Compiled {
-        bytes: wire.encode(sizes),
+        bytes: wire.encode(sizes, &headway(plan, limit_bytes)),
         rules,
         has_own_malloc,
     }
+}
+
+/// What a run with this limit is held against: it waits less without a plan with more memory, but more with less.
+fn headway(plan: &Plan, limit_bytes: Option<u64>) -> Vec<(u64, u64)> {
+    let has_less = |limit: u64| limit < plan.memory.bytes - plan.memory.bytes / ABOUT_AS_MUCH;
+    if limit_bytes.is_none_or(has_less) {
+        return Vec::new();
+    }
+    let points = plan.headway.iter();
+    points
+        .map(|point| (point.user_ms.saturating_mul(1_000_000), point.major_faults))
+        .collect()
 }
 
 /// For processes that run already: what can be put into force from outside. `files`: what is mapped in them, by name.
@@ -75,11 +90,14 @@ pub(super) fn compile_from_outside(plan: &Plan, files: BTreeMap<String, PathBuf>
     };
     let rules = acting_first(&plan.rules, sent);
     Compiled {
-        bytes: wire.encode(wire::PlanSizes {
-            // Under which limit they are is not known.
-            limit_bytes: plan.memory.bytes,
-            ..wire::PlanSizes::default()
-        }),
+        bytes: wire.encode(
+            wire::PlanSizes {
+                // Under which limit they are is not known.
+                limit_bytes: plan.memory.bytes,
+                ..wire::PlanSizes::default()
+            },
+            &[],
+        ),
         rules,
         has_own_malloc: false,
     }
@@ -134,6 +152,7 @@ struct SentModule {
 
 /// What a plan that is made may have is what can be sent.
 const _: () = assert!(pagewise_plan::MOST_RULES == wire::FRESH);
+const _: () = assert!(pagewise_plan::MOST_HEADWAY <= wire::MOST_HEADWAY);
 
 struct Wire {
     modules: Modules,
@@ -256,7 +275,7 @@ impl Wire {
         Ok(self.sent.len() as u32 - 1)
     }
 
-    fn encode(&self, sizes: wire::PlanSizes) -> Vec<u8> {
+    fn encode(&self, sizes: wire::PlanSizes, headway: &[(u64, u64)]) -> Vec<u8> {
         let modules: Vec<wire::PlanModule<'_>> = self
             .sent
             .iter()
@@ -274,6 +293,7 @@ impl Wire {
             ranges: &self.ranges,
             rules: &self.rules,
             patterns: &patterns,
+            headway,
         };
         parts.encode(|piece| bytes.extend_from_slice(piece));
         bytes

@@ -528,9 +528,9 @@ impl RuleOutcome {
         if self.given_up > 0 {
             parts.push("locks ended, as more had to come back elsewhere".to_owned());
         }
-        if self.rested > 0 {
+        if self.rested > 0 && self.given_up == 0 {
             parts.push(format!(
-                "unlocked while its sweep stood still (times: {})",
+                "unlocked for a while (times: {})",
                 count(self.rested)
             ));
         }

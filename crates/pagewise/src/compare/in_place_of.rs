@@ -159,6 +159,7 @@ mod tests {
             },
             rules: rules.collect(),
             curve: Vec::new(),
+            headway: Vec::new(),
             files: Vec::new(),
         }
     }

@@ -80,6 +80,7 @@ fn plan(arguments: &LaunchArguments) -> Plan {
         },
         rules: Vec::new(),
         curve: Vec::new(),
+        headway: Vec::new(),
         files: Vec::new(),
     }
 }

@@ -16,6 +16,7 @@ pub(crate) mod facts;
 pub(crate) mod fault_paths;
 mod file_io;
 mod footprint;
+mod headway;
 pub(crate) mod mapped;
 pub(crate) mod mounts;
 mod outcome;

@@ -17,6 +17,7 @@ use super::facts;
 use super::facts::Clocks;
 use super::footprint::Footprint;
 use super::footprint::Held;
+use super::headway::Headway;
 use super::outcome::End;
 use super::outcome::Recorded;
 use super::outcome::Rest;
@@ -102,6 +103,7 @@ pub(super) fn record(
         limit_bytes: setting.limit.bytes,
         cgroup: setting.cgroup.as_ref(),
         footprint: Footprint::new(),
+        headway: Headway::new(),
         peak_bytes: 0,
         free_swap: FreeSwap::now(setting.cgroup.as_ref()),
         told_of_counting: false,
@@ -198,6 +200,7 @@ struct Run<'run> {
     /// Ours, with the run's limit.
     cgroup: Option<&'run MemoryCgroup>,
     footprint: Footprint,
+    headway: Headway,
     peak_bytes: u64,
     free_swap: FreeSwap,
     told_of_counting: bool,
@@ -242,6 +245,9 @@ impl Run<'_> {
             if self.window.is_open() {
                 sensors.look_at_processes(translator, writer)?;
                 sensors.look_for_accesses(translator, writer)?;
+                if self.limit_bytes.is_some() && self.headway.is_due() {
+                    self.headway.look(&translator.live(), writer)?;
+                }
             }
             if let Some(held) = self.footprint.finished() {
                 self.write_sample(held, writer)?;

@@ -32,6 +32,7 @@ pub(crate) fn write_plan(program: &Path, rules: Vec<Rule>) {
         },
         rules,
         curve: Vec::new(),
+        headway: Vec::new(),
         files: Vec::new(),
     };
     let text = plan.to_toml().expect("a plan");

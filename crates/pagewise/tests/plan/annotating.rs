@@ -105,6 +105,7 @@ fn write_plan(folder: &Path, name: &str, rules: Vec<Rule>) {
         },
         rules,
         curve: Vec::new(),
+        headway: Vec::new(),
         files: Vec::new(),
     };
     fs::write(folder.join(name), plan.to_toml().expect("a plan")).expect("written");

@@ -8,16 +8,19 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::common::command::Ended;
+use crate::common::command::record;
 use crate::common::command::run;
 use crate::common::install::pagewise;
 use crate::common::limited::Limited;
 use crate::common::machine::Machine;
 use crate::common::plans::call_in;
 use crate::common::plans::write_plan;
+use crate::common::programs::compile;
 use crate::common::programs::compile_with;
 use crate::common::within;
 use pagewise_plan::Action;
 use pagewise_plan::ModuleFile;
+use pagewise_plan::Plan;
 use pagewise_plan::ReadAhead;
 use pagewise_plan::Rule;
 use pagewise_plan::SourcePlace;
@@ -1010,7 +1013,7 @@ fn a_lock_rests_while_its_sweep_stands_still() {
         let ended = apply_limited(folder.path(), "64M", "./planned lookups").expect_code(0);
         let rule = &outcome(folder.path())["rules"][0];
         assert!(number(&rule["rested"]) >= 1, "{rule}");
-        assert!(ended.stderr.contains("stood still"), "{ended:#?}");
+        assert!(ended.stderr.contains("unlocked for a while"), "{ended:#?}");
         let before = told(&ended, "before");
         assert!(before > 30 << 10, "{ended:#?}");
         assert_eq!(told(&ended, "still"), 0, "{ended:#?}");
@@ -1218,4 +1221,57 @@ fn no_lock_outlives_what_was_locked() {
         let rule = &outcome(folder.path())["rules"][0];
         assert!(number(&rule["locked_bytes"]) <= 1 << 20, "{kind}: {rule}");
     }
+}
+
+/// Locks the half of an array that is hardly used, so that what is used does not fit beside it.
+#[test]
+fn locks_by_which_a_run_waits_more_than_when_it_was_recorded_are_given_up() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = tempdir().expect("a folder");
+    let program = "./twofold hot-worked 128 8";
+    compile(folder.path(), "twofold.c");
+    record(
+        folder.path(),
+        "--memory 64M --swap zram --swap-size 512M",
+        program,
+    )
+    .expect_code(0);
+    run(folder.path(), &["plan", "-f"]).expect_code(0);
+    let path = folder.path().join("plan.toml");
+    let mut plan = Plan::read(&path).expect("a plan");
+    let recorded = plan.headway.last().expect("it has headway").major_faults;
+    assert!(recorded > 4000, "{recorded}");
+    let harmful = Action::Lock {
+        keep_bytes: None,
+        keep_more: false,
+        ranges: vec![64 << 20..114 << 20],
+        together: false,
+    };
+    let write = |plan: &Plan| {
+        fs::write(&path, plan.to_toml().expect("a plan")).expect("written");
+    };
+    plan.rules.truncate(1);
+    plan.rules[0].action = harmful.clone();
+    plan.memory.lock_bytes = None;
+    write(&plan);
+    let majors_and_rule = || {
+        let ended = apply_limited(folder.path(), "64M", program).expect_code(0);
+        let rule = outcome(folder.path())["rules"][0].take();
+        (told(&ended, "majors"), rule)
+    };
+    let (majors, rule) = majors_and_rule();
+    assert!(number(&rule["locked_bytes"]) > 40 << 20, "{rule}");
+    assert!(number(&rule["given_up"]) == 1, "{rule}");
+    // Nothing is held against nothing.
+    plan.headway.clear();
+    write(&plan);
+    let (without, rule) = majors_and_rule();
+    assert_eq!(number(&rule["given_up"]), 0, "{rule}");
+    assert!(
+        2 * majors < recorded + without && without > 2 * recorded,
+        "{recorded} {majors} {without}"
+    );
+    machine.assert_restored();
 }

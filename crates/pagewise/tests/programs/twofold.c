@@ -1,11 +1,12 @@
-/* Goes through an array again and again, in order or not: `twofold swept|written|random|hot|hot-pieces|listed|listed-aside [MIB [ROUNDS]]`; written:
- * swept, and each page is written; hot: mostly through its third eighth; hot-pieces: the same, in blocks of a MiB; listed: a list of small blocks; listed-aside: of a thread's. Says the same each time. */
+/* Goes through an array again and again, in order or not: `twofold swept|written|random|hot|hot-worked|hot-pieces|listed|listed-aside [MIB [ROUNDS]]`; written:
+ * swept, and each page is written; hot: mostly through its third eighth; hot-worked: the same, with some work for each, and its major faults at the end; hot-pieces: the same, in blocks of a MiB; listed: a list of small blocks; listed-aside: of a thread's. Says the same each time. */
 
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 enum { PAGE_WORDS = 512, PIECE_PAGES = 256, MOST_PIECES = 1024 };
 
@@ -65,7 +66,8 @@ int main(int count, char **values) {
     int read_only = count > 1 && strcmp(values[1], "swept") == 0;
     int swept = read_only || (count > 1 && strcmp(values[1], "written") == 0);
     int in_pieces = count > 1 && strcmp(values[1], "hot-pieces") == 0;
-    int hot = in_pieces || (count > 1 && strcmp(values[1], "hot") == 0);
+    int worked = count > 1 && strcmp(values[1], "hot-worked") == 0;
+    int hot = in_pieces || worked || (count > 1 && strcmp(values[1], "hot") == 0);
     size_t pages = (count > 2 ? strtoul(values[2], NULL, 10) : 64) * 256;
     size_t rounds = count > 3 ? strtoul(values[3], NULL, 10) : 4;
     int aside = count > 1 && strcmp(values[1], "listed-aside") == 0;
@@ -97,7 +99,15 @@ int main(int count, char **values) {
             if (!read_only) {
                 ++*words;
             }
+            for (int step = 0; worked && step < 1000; step++) {
+                sum = sum * 31 + (uint64_t)step;
+            }
         }
+    }
+    if (worked) {
+        struct rusage usage;
+        getrusage(RUSAGE_SELF, &usage);
+        printf("majors %ld\n", usage.ru_majflt);
     }
     printf("%llu\n", (unsigned long long)sum);
     return 0;

@@ -13,7 +13,9 @@ use crate::SCHEMA;
 use crate::error::PlanError;
 use crate::model::CurvePoint;
 use crate::model::Fresh;
+use crate::model::HeadwayPoint;
 use crate::model::LEAST_PREZERO_RATE;
+use crate::model::MOST_HEADWAY;
 use crate::model::Memory;
 use crate::model::Plan;
 use crate::model::Program;
@@ -55,6 +57,10 @@ pub(super) fn plan(text: &str, path: &Path) -> Result<Plan, PlanError> {
             .collect::<Result<_, _>>()?,
         None => Vec::new(),
     };
+    let headway = match root.get("headway") {
+        Some(value) => headway(value.table()?)?,
+        None => Vec::new(),
+    };
     let files = match root.get("io") {
         Some(value) => files(value.table()?)?,
         None => Vec::new(),
@@ -65,6 +71,7 @@ pub(super) fn plan(text: &str, path: &Path) -> Result<Plan, PlanError> {
         memory,
         rules,
         curve,
+        headway,
         files,
     })
 }
@@ -192,6 +199,39 @@ fn files(mut table: Table<'_>) -> Result<Vec<String>, PlanError> {
     let files = table.need("files", "files = [\"/data/file.db\"]")?;
     table.finish()?;
     files.list()?.iter().map(rule::name).collect()
+}
+
+fn headway(mut table: Table<'_>) -> Result<Vec<HeadwayPoint>, PlanError> {
+    let example = "points = [[10, 0], [20, 1500]]";
+    let points = table.need("points", example)?;
+    table.finish()?;
+    let pairs = points.list()?;
+    if pairs.len() > MOST_HEADWAY {
+        let remedy = "make the plan anew with pagewise plan";
+        return Err(points.error(format!("has more than {MOST_HEADWAY} points"), remedy));
+    }
+    let mut found: Vec<HeadwayPoint> = Vec::new();
+    for pair in &pairs {
+        let numbers = pair.list()?;
+        let [user_ms, major_faults] = &numbers[..] else {
+            return Err(pair.error(
+                "user time in ms and major faults by then",
+                format!("type: {example}"),
+            ));
+        };
+        let point = HeadwayPoint {
+            user_ms: user_ms.number()?,
+            major_faults: major_faults.number()?,
+        };
+        let is_less = |before: &HeadwayPoint| {
+            before.user_ms > point.user_ms || before.major_faults > point.major_faults
+        };
+        if found.last().is_some_and(is_less) {
+            return Err(pair.error("points ascend", format!("type: {example}")));
+        }
+        found.push(point);
+    }
+    Ok(found)
 }
 
 fn curve_point(value: &Value<'_>) -> Result<CurvePoint, PlanError> {

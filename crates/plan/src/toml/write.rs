@@ -57,6 +57,15 @@ pub(super) fn text(plan: &Plan) -> String {
             out.line(&format!("wall_ns = {wall_ns} # {seconds:.3} s"));
         }
     }
+    if !plan.headway.is_empty() {
+        out.section("[headway]");
+        out.line("# user time in ms, and major faults by then, when it was recorded: a run that has had clearly more by then gives up its locks");
+        let points = plan.headway.iter();
+        let points: Vec<String> = points
+            .map(|point| format!("[{}, {}]", point.user_ms, point.major_faults))
+            .collect();
+        out.line(&format!("points = [{}]", points.join(", ")));
+    }
     out.0
 }
 

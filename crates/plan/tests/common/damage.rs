@@ -35,6 +35,7 @@ const PIECES: [&[u8]; 20] = [
     b"nan",
     b"[[rule]]\n",
     b"[[curve]]\n",
+    b"[headway]\n",
     b"9223372036854775808",
     b"\0",
     b"\xff",

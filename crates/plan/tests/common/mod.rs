@@ -6,6 +6,7 @@ use pagewise_plan::Action;
 use pagewise_plan::CurvePoint;
 use pagewise_plan::Frame;
 use pagewise_plan::Fresh;
+use pagewise_plan::HeadwayPoint;
 use pagewise_plan::IoAction;
 use pagewise_plan::LEAST_PREZERO_RATE;
 use pagewise_plan::Memory;
@@ -46,6 +47,21 @@ fn name() -> impl Strategy<Value = String> {
         } else {
             text
         }
+    })
+}
+
+fn headway() -> impl Strategy<Value = Vec<HeadwayPoint>> {
+    let steps = vec((0..1_000_000_u64, 0..1_000_000_u64), 0..5);
+    steps.prop_map(|steps| {
+        let (mut user_ms, mut major_faults) = (0, 0);
+        let points = steps.into_iter().map(|(time, faults)| {
+            (user_ms, major_faults) = (user_ms + time, major_faults + faults);
+            HeadwayPoint {
+                user_ms,
+                major_faults,
+            }
+        });
+        points.collect()
     })
 }
 
@@ -250,8 +266,9 @@ pub(crate) fn plan() -> impl Strategy<Value = Plan> {
         },
     );
     let files = vec(name(), 0..3);
-    (program, memory, vec(rule(), 0..4), vec(point, 0..3), files).prop_map(
-        |(program, memory, mut rules, curve, files)| {
+    let curve = vec(point, 0..3);
+    (program, memory, vec(rule(), 0..4), curve, headway(), files).prop_map(
+        |(program, memory, mut rules, curve, headway, files)| {
             let mut seen = std::collections::HashSet::new();
             rules.retain(|rule| seen.insert(rule.target.clone()));
             Plan {
@@ -259,6 +276,7 @@ pub(crate) fn plan() -> impl Strategy<Value = Plan> {
                 memory,
                 rules,
                 curve,
+                headway,
                 files,
             }
         },

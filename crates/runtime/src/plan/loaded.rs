@@ -148,6 +148,11 @@ impl Plan {
         matches!(action, PlanAction::Stream | PlanAction::Prefetch)
     }
 
+    /// Whether sweeps of any rule's objects are.
+    pub(super) fn reads_any_ahead(&self) -> bool {
+        (0..self.view.rules()).any(|rule| self.reads_ahead(rule))
+    }
+
     /// Whether they are followed, be it only to see what the lock of their fixed part is worth.
     pub(super) fn follows(&self, rule: usize) -> bool {
         let keeps_more = || self.locks(rule) && self.view.rule(rule).keeps_more > 0;

@@ -1,6 +1,7 @@
 //! Locks within a budget: never all of the memory, never more than the user may.
 
 use std::ops::Range;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
@@ -42,6 +43,9 @@ static MADE: [AtomicU64; MOST_RULES] = [const { AtomicU64::new(0) }; MOST_RULES]
 /// What the budget does not hold of this process's objects of each rule, bytes.
 static BEYOND: [AtomicU64; MOST_RULES] = [const { AtomicU64::new(0) }; MOST_RULES];
 
+/// Nothing is locked by rules whose objects are not followed, to see what that brings, or for good.
+static DO_ALL_REST: AtomicBool = AtomicBool::new(false);
+
 /// What must stay free of a limit, bytes.
 pub(super) fn reserve(limit: u64) -> u64 {
     (limit / FREE_SHARE).max(FREE_AT_LEAST)
@@ -82,6 +86,7 @@ pub(super) fn begin(plan: &Plan) {
 /// Nothing is locked: in a forked child, and in a new program.
 pub(super) fn forget() {
     TAKING.break_open();
+    DO_ALL_REST.store(false, Ordering::Relaxed);
     for bytes in KEPT.iter().chain(&BEYOND) {
         bytes.store(0, Ordering::Relaxed);
     }
@@ -135,6 +140,71 @@ pub(super) fn lock(plan: &Plan, rule: &PlanRule, object: &mut Object) {
             return;
         }
     }
+}
+
+/// What this process keeps by rules whose objects are not followed, bytes: nothing else tells what these locks are worth.
+pub(super) fn kept_alone(plan: &Plan) -> u64 {
+    let rules = (0..plan.view.rules()).filter(|&rule| is_alone(plan, rule));
+    rules.map(|rule| KEPT[rule].load(Ordering::Relaxed)).sum()
+}
+
+fn is_alone(plan: &Plan, rule: usize) -> bool {
+    rule < plan.view.rules() && plan.locks(rule) && !plan.follows(rule)
+}
+
+/// All such locks end, and none is made until [`lock_all_again`].
+pub(super) fn rest_all(plan: &Plan) {
+    DO_ALL_REST.store(true, Ordering::Relaxed);
+    for rule in (0..plan.view.rules()).filter(|&rule| is_alone(plan, rule)) {
+        let keeps = KEPT[rule].load(Ordering::Relaxed) > 0;
+        plan.status
+            .add_to_rule(rule, OfRule::Rests, u64::from(keeps));
+        let is_meant = |object: &Object| object.rule == rule;
+        while objects::give_up_lock(is_meant, |object| end_locks(plan, object)).is_some() {}
+    }
+}
+
+/// All that rests is locked again.
+pub(super) fn lock_all_again(plan: &Plan) {
+    DO_ALL_REST.store(false, Ordering::Relaxed);
+    each_that_rests(plan, |number| {
+        let mut is_done = false;
+        while !std::mem::replace(&mut is_done, true) {
+            objects::change(number, |object| {
+                let rule = plan.view.rule(object.rule);
+                match rule.ranges {
+                    0 => is_done = extend(plan, &rule, object, (AT_ONCE, 0)),
+                    _ => lock(plan, &rule, object),
+                }
+            });
+        }
+        objects::note_change();
+    });
+}
+
+/// None of what rests is ever locked again: it costs more than it saves.
+pub(super) fn note_all_given_up(plan: &Plan) {
+    each_that_rests(plan, |number| {
+        if let Some(object) = objects::find(number) {
+            plan.status.add_to_rule(object.rule, OfRule::GivenUp, 1);
+        }
+    });
+}
+
+/// The numbers of objects that would be locked. Those that are to be locked later anyway are left to that.
+fn each_that_rests(plan: &Plan, mut work: impl FnMut(usize)) {
+    let rests =
+        |object: &Object| is_alone(plan, object.rule) && object.locked == 0 && object.due_ns == 0;
+    let mut last = 0;
+    while let Some(object) = objects::next_after(last, rests) {
+        last = object.number;
+        work(last);
+    }
+}
+
+/// Whether nothing of an object is to be locked now.
+fn does_rest(plan: &Plan, object: &Object) -> bool {
+    DO_ALL_REST.load(Ordering::Relaxed) && is_alone(plan, object.rule)
 }
 
 /// Locks more of an object that is locked from its start on, so many bytes `at_once`. Of what the budget does not hold, `news`
@@ -316,6 +386,9 @@ pub(super) fn unlock_uncounted(mapping: &Object) {
 /// Locks a range from its start and returns how many bytes. What is not, but for `news` bytes, was counted before.
 fn lock_range(plan: &Plan, object: &mut Object, start: usize, wanted: usize, news: usize) -> usize {
     let rule = object.rule;
+    if does_rest(plan, object) {
+        return 0;
+    }
     let mut bytes = take(plan, wanted);
     if bytes < wanted {
         note_beyond(plan, object, news.saturating_sub(bytes) as u64);

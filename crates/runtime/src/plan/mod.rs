@@ -18,6 +18,7 @@ mod gain;
 mod globals;
 mod growth;
 mod hand;
+mod headway;
 mod heap;
 mod helper;
 pub(crate) mod io;
@@ -123,9 +124,7 @@ extern "C" fn at_start() {
         // SAFETY: the handlers are functions of this library, which is never unloaded.
         unsafe { libc::pthread_atfork(Some(before_fork), None, Some(in_child)) };
         plan.status.add(Total::Processes, 1);
-        if plan.needs_helper() {
-            Whereabouts::prepare();
-        }
+        Whereabouts::prepare();
         locks::begin(plan);
         call_path::look_at_modules(plan);
         if plan.has_memory_rules() || plan.needs_prezero() {
@@ -143,6 +142,7 @@ extern "C" fn at_start() {
         if plan.needs_helper() && call_path::is_any_rule_here(plan) {
             helper::start(plan);
         }
+        headway::watch(plan);
         io::begin(plan);
         if let Some(bytes) = threshold(plan) {
             THRESHOLD.store(bytes, Ordering::Release);
@@ -219,6 +219,7 @@ fn forget_but_objects() {
     heap::forget();
     locks::forget();
     helper::forget();
+    headway::forget();
     hand::forget();
     later::forget();
     prezero::forget();
@@ -290,6 +291,7 @@ pub(crate) fn allocated(address: usize, bytes: usize, hook: Hook, inherited: Opt
                 prezero::start_for(plan, hook);
             }
         }
+        headway::watch_for(plan, hook);
         // Last, as the program's own word wins.
         for asked in inherited.asked.into_iter().flatten() {
             calls::renew(plan, address, bytes, asked);
@@ -354,7 +356,10 @@ pub(crate) fn is_thread_heap_grown(block: usize, bytes: usize) -> bool {
 /// The heap of a thread has grown, in which this block lies. No allocator's lock is held.
 #[cold]
 pub(crate) fn thread_heap_grew(block: usize) {
-    with_plan(|plan| heap::follow_thread(plan, block));
+    with_plan(|plan| {
+        heap::follow_thread(plan, block);
+        headway::watch(plan);
+    });
 }
 
 /// The heap is large enough to be looked after. No allocator's lock is held.
@@ -365,6 +370,7 @@ pub(crate) fn heap_grew() {
             prezero::start(plan);
         }
         heap::follow(plan);
+        headway::watch(plan);
     });
 }
 

@@ -109,6 +109,20 @@ table! {
 }
 
 table! {
+    /// How far a process has got by its own work, and how often it had to wait for a page by then; only where that has changed.
+    pub struct Headway in "headway" {
+        /// When it was read.
+        time_ns: u64 => Delta,
+        /// The address space.
+        space: u32 => Dictionary,
+        /// Time in user mode since the process began, of all its threads, in ns, as exact as the kernel's tick.
+        user_ns: u64 => Delta,
+        /// Major faults since the process began.
+        major_faults: u64 => Delta,
+    }
+}
+
+table! {
     /// How many events of a kind one region had in an interval: in the place of single events, once a recording has
     /// reached its size.
     pub struct EventCount in "event_counts" {

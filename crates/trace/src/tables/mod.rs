@@ -39,6 +39,7 @@ macro_rules! with_all_tables {
             residency: Residency,
             residency_scans: ResidencyScan,
             thread_faults: ThreadFaults,
+            headway: Headway,
             event_counts: EventCount,
             stall_counts: StallCount,
             given_names: GivenName,

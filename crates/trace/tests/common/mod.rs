@@ -45,6 +45,7 @@ pub(crate) struct Tables {
     pub(crate) residency: Vec<Residency>,
     pub(crate) residency_scans: Vec<ResidencyScan>,
     pub(crate) thread_faults: Vec<ThreadFaults>,
+    pub(crate) headway: Vec<Headway>,
     pub(crate) event_counts: Vec<EventCount>,
     pub(crate) stall_counts: Vec<StallCount>,
     pub(crate) given_names: Vec<GivenName>,
@@ -81,6 +82,7 @@ macro_rules! for_tables {
             residency,
             residency_scans,
             thread_faults,
+            headway,
             event_counts,
             stall_counts,
             given_names,
@@ -380,6 +382,12 @@ impl Tables {
             tid: number,
             major_faults: n,
             minor_faults: n + 1,
+        });
+        self.headway.push(Headway {
+            time_ns: n,
+            space: number % 3,
+            user_ns: 2 * n,
+            major_faults: n,
         });
     }
 

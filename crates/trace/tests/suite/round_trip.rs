@@ -85,6 +85,7 @@ fn named_methods_read_the_same_tables() {
         io_sums: trace.io_sums().unwrap().map(Result::unwrap).collect(),
         given_names: trace.given_names().unwrap().map(Result::unwrap).collect(),
         thread_faults: trace.thread_faults().unwrap().map(Result::unwrap).collect(),
+        headway: trace.headway().unwrap().map(Result::unwrap).collect(),
     };
     assert_eq!(read, tables);
 }

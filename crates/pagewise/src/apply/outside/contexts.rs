@@ -119,6 +119,7 @@ mod tests {
                 rule(1, 2, wire::PlanAction::IoWillNeed),
             ],
             patterns: &[],
+            headway: &[],
         };
         let mut bytes = Vec::new();
         parts.encode(|piece| bytes.extend_from_slice(piece));

@@ -253,6 +253,7 @@ mod tests {
             ranges: &[],
             rules: &[],
             patterns: &[],
+            headway: &[],
         };
         parts.encode(|piece| bytes.extend_from_slice(piece));
         let view = PlanView::decode(&bytes).expect("well formed");
