@@ -67,6 +67,7 @@ mod tests {
             curve: [(80, 90_000), (95, 60_000), (110, 40_000), (120, 0)]
                 .map(point)
                 .to_vec(),
+            headway: Vec::new(),
             files: Vec::new(),
         }
     }

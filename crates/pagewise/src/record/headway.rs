@@ -106,7 +106,7 @@ mod tests {
         headway.look(&[(own, 1)], &mut writer).expect("written");
         headway.look(&[], &mut writer).expect("written");
         assert!(headway.seen.is_empty());
-        writer.close(|_| {}).expect("closed");
+        writer.close().expect("closed");
         let trace = Trace::open(&dir).expect("opened");
         let rows: Vec<_> = trace.headway().expect("a table").collect();
         assert_eq!(rows.len(), 2);

@@ -1246,7 +1246,7 @@ fn locks_by_which_a_run_waits_more_than_when_it_was_recorded_are_given_up() {
     let harmful = Action::Lock {
         keep_bytes: None,
         keep_more: false,
-        ranges: vec![64 << 20..114 << 20],
+        ranges: vec![64 << 20..88 << 20, 90 << 20..114 << 20],
         together: false,
     };
     let write = |plan: &Plan| {

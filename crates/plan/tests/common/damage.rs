@@ -17,7 +17,7 @@ use crate::common;
 const ORIGINALS: usize = 64;
 const MOST_DAMAGE: u64 = 8;
 /// What a damaged plan may have more of than it should.
-const PIECES: [&[u8]; 20] = [
+const PIECES: [&[u8]; 21] = [
     b"[",
     b"]",
     b"{",

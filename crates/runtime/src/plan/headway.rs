@@ -11,24 +11,17 @@
 //! Not of plans that read ahead: what is read ahead of a sweep are major faults, too, for which nobody waits; and sweeps are measured
 //! themselves ([`super::gain`]).
 
-use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering;
-
-use pagewise_abi::status::Total;
 use pagewise_interpose as interpose;
 use pagewise_interpose::Leftover;
-use pagewise_interpose::Spin;
-use pagewise_interpose::processors::Processors;
 use pagewise_interpose::system;
 
 use super::Hook;
 use super::aside;
-use super::aside::Aside;
+use super::beside::Beside;
 use super::loaded;
 use super::loaded::Plan;
 use super::locks;
 use super::object::PAGE;
-use super::prezero;
 use crate::sandbox;
 
 /// It is looked so often.
@@ -48,44 +41,35 @@ const SAVES: f64 = 0.05;
 /// After the trial so many times as many major faults as were seen without locks are too many.
 const TOO_MANY: f64 = 1.25;
 
-const NONE: u32 = 0;
-const RUNNING: u32 = 1;
-static STATE: AtomicU32 = AtomicU32::new(NONE);
-/// Where the program may run, known before the thread is held to one of these.
-static PROCESSORS: Spin<Option<Processors>> = Spin::new(None);
+static THREAD: Beside = Beside::new();
 
 /// Starts to look, once there are locks. Only where no allocator's lock is held.
 pub(super) fn watch(plan: &Plan) {
     aside::note_maker();
-    let is_wanted = STATE.load(Ordering::Relaxed) == NONE
-        && plan.view.headway().next().is_some()
-        && locks::kept_alone(plan) > 0
-        && !plan.reads_any_ahead()
-        && !sandbox::is_in();
-    if !is_wanted || STATE.swap(RUNNING, Ordering::Relaxed) != NONE {
-        return;
-    }
-    if let Some(mut processors) = PROCESSORS.lock() {
-        *processors = Processors::of_program();
-    }
-    // Elsewhere it would have the kernel interrupt that processor for each page that leaves.
-    if let Err(errno) = interpose::spawn_here(look) {
-        plan.status.set(Total::ThreadErrno, errno as u64);
+    if is_wanted(plan) {
+        THREAD.start(plan, look);
     }
 }
 
 /// The same for a new object, if that may be done now.
 pub(super) fn watch_for(plan: &Plan, hook: Hook) {
     aside::note_maker();
-    if STATE.load(Ordering::Relaxed) == NONE && prezero::may_start_thread(hook) {
-        watch(plan);
+    if is_wanted(plan) && THREAD.may_start(hook) {
+        THREAD.start(plan, look);
     }
+}
+
+fn is_wanted(plan: &Plan) -> bool {
+    !THREAD.is_started()
+        && plan.view.headway().next().is_some()
+        && locks::kept_alone(plan) > 0
+        && !plan.reads_any_ahead()
+        && !sandbox::is_in()
 }
 
 /// A forked child has no such thread.
 pub(super) fn forget() {
-    STATE.store(NONE, Ordering::Relaxed);
-    PROCESSORS.break_open();
+    THREAD.forget();
 }
 
 fn look() {
@@ -94,7 +78,7 @@ fn look() {
     };
     let recorded = || plan.view.headway();
     let mut leftover = Leftover::default();
-    let mut aside = Aside::new(PROCESSORS.lock().and_then(|processors| *processors));
+    let mut aside = THREAD.aside();
     let mut doubt = Doubt::new(recorded().last().map_or(0, |(_, majors)| majors));
     loop {
         let now_ns = interpose::now_ns();

@@ -12,13 +12,12 @@ use pagewise_abi::status::Total;
 use pagewise_interpose as interpose;
 use pagewise_interpose::FaultEvents;
 use pagewise_interpose::Leftover;
-use pagewise_interpose::Spin;
-use pagewise_interpose::processors::Processors;
 use pagewise_interpose::system;
 
 use super::Hook;
 use super::aside;
 use super::aside::Aside;
+use super::beside::Beside;
 use super::bursts::BURST_NS;
 use super::bursts::Bursts;
 use super::bursts::SILENCE_NS;
@@ -29,7 +28,6 @@ use super::loaded;
 use super::loaded::Plan;
 use super::object::Object;
 use super::objects;
-use super::prezero;
 
 /// So many major faults within so long mean swapping: from a disk, or of a program that computes much with each page, few come.
 const SWAPPING: u64 = 32;
@@ -51,34 +49,22 @@ const CALM_NS: u64 = 1_000_000_000;
 /// Cold objects are paged out again after so long, doubled each time.
 const COLD_AGAIN_NS: u64 = 250_000_000;
 
-const NONE: u32 = 0;
-const RUNNING: u32 = 1;
-static STATE: AtomicU32 = AtomicU32::new(NONE);
+static THREAD: Beside = Beside::new();
 /// In a forked child that goes on with its parent's objects: the parent's number; else 0.
 static PARENT: AtomicU32 = AtomicU32::new(0);
 /// It has ended.
 const ENDED: u32 = u32::MAX;
-/// Where the program may run, known before the thread is held to one of these.
-static PROCESSORS: Spin<Option<Processors>> = Spin::new(None);
 
 /// Starts it, once. Only where no allocator's lock is held.
 pub(super) fn start(plan: &Plan) {
     aside::note_maker();
-    if STATE.swap(RUNNING, Ordering::Relaxed) != NONE {
-        return;
-    }
-    if let Some(mut processors) = PROCESSORS.lock() {
-        *processors = Processors::of_program();
-    }
-    if let Err(errno) = interpose::spawn_here(run) {
-        plan.status.set(Total::ThreadErrno, errno as u64);
-    }
+    THREAD.start(plan, run);
 }
 
 /// Starts it for a new object, if that may be done now.
 pub(super) fn start_for(plan: &Plan, hook: Hook) {
     aside::note_maker();
-    if STATE.load(Ordering::Relaxed) == NONE && prezero::may_start_thread(hook) {
+    if THREAD.may_start(hook) {
         start(plan);
     }
 }
@@ -90,9 +76,8 @@ pub(super) fn note_parent() {
 
 /// A forked child has no such thread.
 pub(super) fn forget() {
-    STATE.store(NONE, Ordering::Relaxed);
+    THREAD.forget();
     PARENT.store(0, Ordering::Relaxed);
-    PROCESSORS.break_open();
 }
 
 fn run() {
@@ -144,7 +129,7 @@ impl Helper {
             is_blind: false,
             is_ringless: false,
             followers,
-            aside: Aside::new(PROCESSORS.lock().and_then(|processors| *processors)),
+            aside: THREAD.aside(),
             bursts: Bursts::new(),
             majors: system::major_faults(),
             majors_ns: 0,

@@ -8,6 +8,7 @@
 //! ```
 
 mod aside;
+mod beside;
 mod bursts;
 mod call_path;
 pub(crate) mod calls;
