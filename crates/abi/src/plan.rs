@@ -42,7 +42,7 @@ pub const BUILD_ID_BYTES: usize = 24;
 /// The longest pattern of file names, bytes.
 pub const PATTERN_BYTES: usize = 124;
 /// The most points of [`PlanParts::headway`].
-pub const MOST_HEADWAY: usize = 1024;
+pub const MOST_HEADWAY: usize = 1000;
 /// The most patterns that rules may have together.
 pub const MOST_PATTERNS: usize = MOST_RULES;
 

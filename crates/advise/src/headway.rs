@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use pagewise_plan::HeadwayPoint;
+use pagewise_plan::Memory;
 use pagewise_trace::Headway;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
@@ -13,13 +14,11 @@ const POINTS: u64 = 100;
 const OF_ONE: f64 = 0.9;
 /// Of these, no more than such a share came before it was first looked at: a recording that has forgotten its begin tells nothing of it.
 const BEFORE_FIRST: f64 = 0.05;
-/// A plan for less memory than was recorded by no more than one part in so many is for as much.
-const ABOUT_AS_MUCH: u64 = 50;
 
 /// The points, for a plan for so much memory; none: the recording does not tell, or is not of the whole of a run with no more memory than that.
 pub(crate) fn points(trace: &Trace, memory_bytes: u64) -> Result<Vec<HeadwayPoint>, TraceError> {
     let meta = trace.meta();
-    let is_as_much = |limit: u64| memory_bytes >= limit - limit / ABOUT_AS_MUCH;
+    let is_as_much = |limit| Memory::is_as_much(memory_bytes, limit);
     let is_whole = meta.running.pids.is_empty() && meta.running.cgroup.is_none();
     if !meta.limit.bytes.is_some_and(is_as_much) || !is_whole {
         return Ok(Vec::new());

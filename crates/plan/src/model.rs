@@ -65,6 +65,14 @@ pub struct Memory {
     pub prezero_rate: Option<u64>,
 }
 
+impl Memory {
+    /// Whether so many bytes are no less memory than so many others, or by no more than 2 %, which is nothing to a program.
+    pub fn is_as_much(bytes: u64, other: u64) -> bool {
+        const PART: u64 = 50;
+        bytes >= other - other / PART
+    }
+}
+
 /// No [`Memory::prezero_rate`] may be less, bytes a second: one huge page each 20 ms.
 pub const LEAST_PREZERO_RATE: u64 = 100 << 20;
 

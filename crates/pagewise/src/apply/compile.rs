@@ -10,14 +10,12 @@ use pagewise_plan::Action;
 use pagewise_plan::Frame;
 use pagewise_plan::Fresh;
 use pagewise_plan::IoAction;
+use pagewise_plan::Memory;
 use pagewise_plan::ModuleFile;
 use pagewise_plan::Plan;
 use pagewise_plan::Readahead;
 use pagewise_plan::Rule;
 use pagewise_plan::Target;
-
-/// A limit that is less by no more than one part in so many is the plan's.
-const ABOUT_AS_MUCH: u64 = 50;
 
 /// A plan that can be sent.
 pub(super) struct Compiled {
@@ -56,10 +54,13 @@ pub(super) fn compile(plan: &Plan, executable: &Path, limit_bytes: Option<u64>) 
     }
 }
 
-/// What a run with this limit is held against: it waits less without a plan with more memory, but more with less.
+/// What a run with this limit is held against: it waits less without a plan with more memory, but more with less. What is read ahead are major faults, too, for
+/// which nobody waits.
 fn headway(plan: &Plan, limit_bytes: Option<u64>) -> Vec<(u64, u64)> {
-    let has_less = |limit: u64| limit < plan.memory.bytes - plan.memory.bytes / ABOUT_AS_MUCH;
-    if limit_bytes.is_none_or(has_less) {
+    let is_enough = limit_bytes.is_some_and(|limit| Memory::is_as_much(limit, plan.memory.bytes));
+    let reads_ahead =
+        |rule: &Rule| matches!(rule.action, Action::Stream { .. } | Action::Prefetch(_));
+    if !is_enough || plan.rules.iter().any(reads_ahead) {
         return Vec::new();
     }
     let points = plan.headway.iter();
@@ -152,7 +153,7 @@ struct SentModule {
 
 /// What a plan that is made may have is what can be sent.
 const _: () = assert!(pagewise_plan::MOST_RULES == wire::FRESH);
-const _: () = assert!(pagewise_plan::MOST_HEADWAY <= wire::MOST_HEADWAY);
+const _: () = assert!(pagewise_plan::MOST_HEADWAY == wire::MOST_HEADWAY);
 
 struct Wire {
     modules: Modules,

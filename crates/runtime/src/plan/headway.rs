@@ -8,8 +8,8 @@
 //!   locked --more than recorded--> leaving --as much came as was kept--> without --enough seen--> given up, or locked again
 //! ```
 //!
-//! Not of plans that read ahead: what is read ahead of a sweep are major faults, too, for which nobody waits; and sweeps are measured
-//! themselves ([`super::gain`]).
+//! The launcher sends nothing of that with plans that read ahead: what is read ahead of a sweep are major faults, too, for which nobody waits; and
+//! sweeps are measured themselves ([`super::gain`]).
 
 use pagewise_interpose as interpose;
 use pagewise_interpose::Leftover;
@@ -20,8 +20,8 @@ use super::aside;
 use super::beside::Beside;
 use super::loaded;
 use super::loaded::Plan;
-use super::locks;
 use super::object::PAGE;
+use super::rest;
 use crate::sandbox;
 
 /// It is looked so often.
@@ -45,7 +45,6 @@ static THREAD: Beside = Beside::new();
 
 /// Starts to look, once there are locks. Only where no allocator's lock is held.
 pub(super) fn watch(plan: &Plan) {
-    aside::note_maker();
     if is_wanted(plan) {
         THREAD.start(plan, look);
     }
@@ -53,18 +52,17 @@ pub(super) fn watch(plan: &Plan) {
 
 /// The same for a new object, if that may be done now.
 pub(super) fn watch_for(plan: &Plan, hook: Hook) {
-    aside::note_maker();
     if is_wanted(plan) && THREAD.may_start(hook) {
         THREAD.start(plan, look);
     }
 }
 
 fn is_wanted(plan: &Plan) -> bool {
-    !THREAD.is_started()
-        && plan.view.headway().next().is_some()
-        && locks::kept_alone(plan) > 0
-        && !plan.reads_any_ahead()
-        && !sandbox::is_in()
+    if !plan.is_held_against_recording() {
+        return false;
+    }
+    aside::note_maker();
+    !THREAD.is_started() && rest::kept_bytes(plan) > 0 && !sandbox::is_in()
 }
 
 /// A forked child has no such thread.
@@ -91,18 +89,18 @@ fn look() {
             majors: majors as f64,
             recorded: faults_by(recorded(), user_ns),
             recorded_at_most: faults_by(recorded(), at_most(user_ns)),
-            kept: (locks::kept_alone(plan) / PAGE as u64) as f64,
+            kept: (rest::kept_bytes(plan) / PAGE as u64) as f64,
         };
         match doubt.note(&seen) {
             Step::GoOn => {}
-            Step::Rest => locks::rest_all(plan),
-            Step::LockAgain => locks::lock_all_again(plan),
+            Step::Rest => rest::begin(plan),
+            Step::LockAgain => rest::lock_again(plan),
             Step::GiveUp => {
-                locks::rest_all(plan);
+                rest::begin(plan);
                 // One that was being locked meanwhile.
                 system::pause_ns(LOOK_EVERY_NS);
-                locks::rest_all(plan);
-                locks::note_all_given_up(plan);
+                rest::begin(plan);
+                rest::note_given_up(plan);
                 return;
             }
         }

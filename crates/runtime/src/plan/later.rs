@@ -28,8 +28,6 @@ const LEAST_BYTES: usize = 1 << 20;
 const REST_NS: u64 = 20_000_000;
 /// and so much more for each MiB: the locks of a MiB take about 0.12 ms, their end included.
 const REST_NS_OF_MIB: u64 = 2_000_000;
-/// So much at once: meanwhile, the program's faults and calls about memory wait.
-const AT_ONCE: usize = 4 << 20;
 /// The thread looks so often whether it is the last,
 const ASLEEP_NS: u64 = 100_000_000;
 /// and ends after so long without work.
@@ -127,16 +125,8 @@ fn may_end() -> bool {
     !is_any || STATE.swap(RUNNING, Ordering::SeqCst) == RUNNING
 }
 
-/// A piece of an object, or all of what is hot of it.
 fn lock(plan: &Plan, object: &mut Object) {
-    let rule = plan.view.rule(object.rule);
-    let is_done = if rule.ranges == 0 {
-        locks::extend(plan, &rule, object, (AT_ONCE, usize::MAX))
-    } else {
-        locks::lock(plan, &rule, object);
-        true
-    };
-    if is_done {
+    if locks::lock_piece(plan, object, usize::MAX) {
         object.due_ns = 0;
     }
 }

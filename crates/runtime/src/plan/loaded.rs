@@ -148,9 +148,9 @@ impl Plan {
         matches!(action, PlanAction::Stream | PlanAction::Prefetch)
     }
 
-    /// Whether sweeps of any rule's objects are.
-    pub(super) fn reads_any_ahead(&self) -> bool {
-        (0..self.view.rules()).any(|rule| self.reads_ahead(rule))
+    /// Whether it is known how often the program waited without a plan.
+    pub(super) fn is_held_against_recording(&self) -> bool {
+        self.view.headway().next().is_some()
     }
 
     /// Whether they are followed, be it only to see what the lock of their fixed part is worth.

@@ -1,7 +1,6 @@
 //! Locks within a budget: never all of the memory, never more than the user may.
 
 use std::ops::Range;
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
@@ -20,6 +19,7 @@ use super::object::Object;
 use super::object::PAGE;
 use super::objects;
 use super::objects::Cut;
+use super::rest;
 
 /// Of the limit, this share stays free of locks,
 const FREE_SHARE: u64 = 8;
@@ -42,9 +42,6 @@ static MADE: [AtomicU64; MOST_RULES] = [const { AtomicU64::new(0) }; MOST_RULES]
 
 /// What the budget does not hold of this process's objects of each rule, bytes.
 static BEYOND: [AtomicU64; MOST_RULES] = [const { AtomicU64::new(0) }; MOST_RULES];
-
-/// Nothing is locked by rules whose objects are not followed, to see what that brings, or for good.
-static DO_ALL_REST: AtomicBool = AtomicBool::new(false);
 
 /// What must stay free of a limit, bytes.
 pub(super) fn reserve(limit: u64) -> u64 {
@@ -86,7 +83,7 @@ pub(super) fn begin(plan: &Plan) {
 /// Nothing is locked: in a forked child, and in a new program.
 pub(super) fn forget() {
     TAKING.break_open();
-    DO_ALL_REST.store(false, Ordering::Relaxed);
+    rest::forget();
     for bytes in KEPT.iter().chain(&BEYOND) {
         bytes.store(0, Ordering::Relaxed);
     }
@@ -142,69 +139,26 @@ pub(super) fn lock(plan: &Plan, rule: &PlanRule, object: &mut Object) {
     }
 }
 
-/// What this process keeps by rules whose objects are not followed, bytes: nothing else tells what these locks are worth.
-pub(super) fn kept_alone(plan: &Plan) -> u64 {
-    let rules = (0..plan.view.rules()).filter(|&rule| is_alone(plan, rule));
-    rules.map(|rule| KEPT[rule].load(Ordering::Relaxed)).sum()
+/// What this process keeps by a rule, bytes.
+pub(super) fn kept_bytes(rule: usize) -> u64 {
+    KEPT[rule].load(Ordering::Relaxed)
 }
 
-fn is_alone(plan: &Plan, rule: usize) -> bool {
-    rule < plan.view.rules() && plan.locks(rule) && !plan.follows(rule)
+/// All locks by a rule end; its objects live on.
+pub(super) fn end_all_of(plan: &Plan, rule: usize) {
+    let is_meant = |object: &Object| object.rule == rule;
+    while objects::give_up_lock(is_meant, |object| end_locks(plan, object)).is_some() {}
 }
 
-/// All such locks end, and none is made until [`lock_all_again`].
-pub(super) fn rest_all(plan: &Plan) {
-    DO_ALL_REST.store(true, Ordering::Relaxed);
-    for rule in (0..plan.view.rules()).filter(|&rule| is_alone(plan, rule)) {
-        let keeps = KEPT[rule].load(Ordering::Relaxed) > 0;
-        plan.status
-            .add_to_rule(rule, OfRule::Rests, u64::from(keeps));
-        let is_meant = |object: &Object| object.rule == rule;
-        while objects::give_up_lock(is_meant, |object| end_locks(plan, object)).is_some() {}
+/// Locks a piece of an object that is locked from its start on, or all of what is hot of it. Of what the budget does not hold, `news` bytes at most are
+/// counted. True: it is locked as far as may be.
+pub(super) fn lock_piece(plan: &Plan, object: &mut Object, news: usize) -> bool {
+    let rule = plan.view.rule(object.rule);
+    if rule.ranges == 0 {
+        return extend(plan, &rule, object, (AT_ONCE, news));
     }
-}
-
-/// All that rests is locked again.
-pub(super) fn lock_all_again(plan: &Plan) {
-    DO_ALL_REST.store(false, Ordering::Relaxed);
-    each_that_rests(plan, |number| {
-        let mut is_done = false;
-        while !std::mem::replace(&mut is_done, true) {
-            objects::change(number, |object| {
-                let rule = plan.view.rule(object.rule);
-                match rule.ranges {
-                    0 => is_done = extend(plan, &rule, object, (AT_ONCE, 0)),
-                    _ => lock(plan, &rule, object),
-                }
-            });
-        }
-        objects::note_change();
-    });
-}
-
-/// None of what rests is ever locked again: it costs more than it saves.
-pub(super) fn note_all_given_up(plan: &Plan) {
-    each_that_rests(plan, |number| {
-        if let Some(object) = objects::find(number) {
-            plan.status.add_to_rule(object.rule, OfRule::GivenUp, 1);
-        }
-    });
-}
-
-/// The numbers of objects that would be locked. Those that are to be locked later anyway are left to that.
-fn each_that_rests(plan: &Plan, mut work: impl FnMut(usize)) {
-    let rests =
-        |object: &Object| is_alone(plan, object.rule) && object.locked == 0 && object.due_ns == 0;
-    let mut last = 0;
-    while let Some(object) = objects::next_after(last, rests) {
-        last = object.number;
-        work(last);
-    }
-}
-
-/// Whether nothing of an object is to be locked now.
-fn does_rest(plan: &Plan, object: &Object) -> bool {
-    DO_ALL_REST.load(Ordering::Relaxed) && is_alone(plan, object.rule)
+    lock(plan, &rule, object);
+    true
 }
 
 /// Locks more of an object that is locked from its start on, so many bytes `at_once`. Of what the budget does not hold, `news`
@@ -386,7 +340,7 @@ pub(super) fn unlock_uncounted(mapping: &Object) {
 /// Locks a range from its start and returns how many bytes. What is not, but for `news` bytes, was counted before.
 fn lock_range(plan: &Plan, object: &mut Object, start: usize, wanted: usize, news: usize) -> usize {
     let rule = object.rule;
-    if does_rest(plan, object) {
+    if rest::does_rest(plan, object) {
         return 0;
     }
     let mut bytes = take(plan, wanted);

@@ -35,6 +35,7 @@ mod probes;
 mod quiet;
 mod regret;
 mod resize;
+mod rest;
 mod status;
 mod sweep;
 mod thread_heaps;
@@ -125,7 +126,9 @@ extern "C" fn at_start() {
         // SAFETY: the handlers are functions of this library, which is never unloaded.
         unsafe { libc::pthread_atfork(Some(before_fork), None, Some(in_child)) };
         plan.status.add(Total::Processes, 1);
-        Whereabouts::prepare();
+        if plan.needs_helper() || plan.is_held_against_recording() {
+            Whereabouts::prepare();
+        }
         locks::begin(plan);
         call_path::look_at_modules(plan);
         if plan.has_memory_rules() || plan.needs_prezero() {
