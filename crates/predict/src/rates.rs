@@ -38,7 +38,9 @@ struct Seen {
 pub(crate) struct Rates {
     begin: u64,
     window: u64,
+    /// Of each page its region, and of each region how many pages it has.
     regions: Vec<u32>,
+    pages: Vec<u32>,
     seen: Vec<[Seen; WINDOWS as usize]>,
     whole: Vec<Seen>,
     /// Of each region, if it is gone through in rounds.
@@ -61,11 +63,16 @@ impl Rates {
             let next = numbers.len() as u32;
             regions.push(*numbers.entry(key >> REGION_SHIFT).or_insert(next));
         }
+        let mut pages = vec![0; numbers.len()];
+        for &region in &regions {
+            pages[region as usize] += 1;
+        }
         let rounds = periods::find(history, sweeps, &regions);
         let mut rates = Rates {
             begin,
             window,
             regions,
+            pages,
             rounds,
             seen: vec![[Seen::default(); WINDOWS as usize]; numbers.len()],
             whole: Vec::new(),
@@ -194,7 +201,14 @@ impl Rates {
     pub(crate) fn by_faults(&self, page: u32, at: u64) -> Option<f64> {
         let region = self.regions[page as usize] as usize;
         let seen = &self.seen[region][self.window_of(at)];
-        (seen.away >= self.window as f64 * LEAST_AWAY).then(|| seen.faults / seen.away)
+        let tells = self.tells_by_faults(region, seen, 1);
+        tells.then(|| seen.faults / seen.away)
+    }
+
+    /// Whether so many of a region's pages were away in some windows that they tell of those in memory. A few that are never used tell of themselves.
+    fn tells_by_faults(&self, region: usize, seen: &Seen, windows: u64) -> bool {
+        let some = f64::from(self.pages[region]) * LEAST_AWAY_SHARE * windows as f64;
+        seen.away >= self.window as f64 * LEAST_AWAY.max(some)
     }
 
     /// Accesses to `page` at own time `at`, for each ns, 0 if no access was seen; and until when that holds.
@@ -204,18 +218,22 @@ impl Rates {
         let until = self.begin + (window as u64 + 1) * self.window;
         let seen = &self.seen[region][window];
         let whole = &self.whole[region];
-        let enough = |seen: &Seen| seen.away >= self.window as f64 * LEAST_AWAY;
-        let always = whole.always_accessed() && !enough(whole);
-        let rate = if enough(seen) {
+        let was_away = |seen: &Seen| seen.away >= self.window as f64 * LEAST_AWAY;
+        let always = whole.always_accessed() && !was_away(whole);
+        let rate = if self.tells_by_faults(region, seen, 1) {
             seen.faults / seen.away
         } else if seen.looked >= ENOUGH_LOOKED && !always {
             seen.looked_rate()
         } else if always {
             f64::INFINITY
-        } else if enough(whole) {
+        } else if self.tells_by_faults(region, whole, WINDOWS) {
             whole.faults / whole.away
-        } else if whole.looked >= ENOUGH_LOOKED {
+        } else if whole.looked >= FEW_LOOKED {
             whole.looked_rate()
+        } else if was_away(seen) {
+            seen.faults / seen.away
+        } else if was_away(whole) {
+            whole.faults / whole.away
         } else {
             0.0
         };
@@ -223,12 +241,16 @@ impl Rates {
     }
 }
 
-/// Looks at a page that tell anything.
+/// Looks at a page that tell anything of a part of the run,
 const ENOUGH_LOOKED: f64 = 64.0;
+/// and of all of it, where nothing else does: else pages that are always in memory, of which there are but a few looks, would seem not to be used.
+const FEW_LOOKED: f64 = 8.0;
 /// Looks at a page that tell that it is accessed all the time.
 const PAGES_TO_TELL: f64 = 1024.0;
-/// Pages that were away for all of a window.
+/// Pages that were away for all of a window,
 const LEAST_AWAY: f64 = 4.0;
+/// and as a share of a region's pages, to tell of the others.
+const LEAST_AWAY_SHARE: f64 = 1.0 / 16.0;
 
 impl Seen {
     fn add(&mut self, other: &Seen) {
@@ -266,5 +288,48 @@ mod tests {
         assert_eq!(1.0 / seen.looked_rate(), f64::INFINITY);
         seen.accessed = 256.0;
         assert!((seen.looked_rate() - 2f64.ln() / 1e6).abs() < 1e-12);
+    }
+
+    /// Of one region of 512 pages, of which as many as given were away all the time; each came back once in each of the windows. Looks
+    /// saw so many pages in memory, all accessed.
+    fn rates(away: f64, looked: f64) -> Rates {
+        const WINDOW: u64 = 1000;
+        let seen = Seen {
+            faults: away,
+            away: away * WINDOW as f64,
+            ..Seen::default()
+        };
+        let mut windows = [seen; WINDOWS as usize];
+        windows[5] = Seen {
+            looked,
+            accessed: looked,
+            interval: looked * 100.0,
+            ..seen
+        };
+        let mut rates = Rates {
+            begin: 0,
+            window: WINDOW,
+            regions: vec![0; 512],
+            pages: vec![512],
+            seen: vec![windows],
+            whole: Vec::new(),
+            rounds: vec![None],
+        };
+        rates.sum();
+        rates
+    }
+
+    #[test]
+    fn a_few_pages_that_are_away_tell_nothing_of_those_that_stay() {
+        let many = rates(64.0, 40.0);
+        assert_eq!(many.rate(0, 0), (0.001, 1000));
+        assert_eq!(many.by_faults(0, 0), Some(0.001));
+        // An eightieth was not seen accessed, at most, in 100 ns.
+        let few = rates(10.0, 40.0);
+        assert_eq!(few.rate(0, 0), (80f64.ln() / 100.0, 1000));
+        assert_eq!(few.by_faults(0, 0), None);
+        // Where nobody looked they are all that is known.
+        assert_eq!(rates(10.0, 0.0).rate(0, 0), (0.001, 1000));
+        assert_eq!(rates(0.0, 0.0).rate(0, 0), (0.0, 1000));
     }
 }

@@ -1,8 +1,7 @@
 //! Whether a run under locks waits more than it did without: then it is tried without them, and they are given up if they save nothing.
 //!
 //! Nothing tells of a lock how often its pages are used, nor of what it pushes out, so that a plan may be wrong. But its recording tells how many major faults
-//! the program had had by how much work of its own (user time: faults, and how long they wait, are the kernel's). Of two runs that do the same
-//! that is the same, however fast they are, and of what goes beyond the recording nothing is known.
+//! the program had had by how much work of its own ([`super::recorded`]).
 //!
 //! ```text
 //!   locked --more than recorded--> leaving --as much came as was kept--> without --enough seen--> given up, or locked again
@@ -21,17 +20,15 @@ use super::beside::Beside;
 use super::loaded;
 use super::loaded::Plan;
 use super::object::PAGE;
+use super::recorded::Mark;
+use super::recorded::Points;
+use super::recorded::Recorded;
 use super::rest;
 use crate::sandbox;
 
 /// It is looked so often.
 const LOOK_EVERY_NS: u64 = 20_000_000;
-/// A run may be so far ahead of the recording with the same user time, which the kernel tells by its ticks,
-const AHEAD_NS: u64 = 50_000_000;
-/// and by such a part of it. Of eleven programs a recorded run took 0.94 to 1.15 times as much user time as one without a plan and had 0.92 to 1.15 times as many major faults; but a
-/// program that allocates much is behind by a quarter at its begin when it is recorded, as allocations cost more then, and may wait most of its time within a tenth of a second of its work.
-const AHEAD: f64 = 0.25;
-/// It may have so many major faults more: some come of files, some of a moment when all was in need.
+/// A run may have so many major faults more than recorded: some come of files, some of a moment when all was in need.
 const MORE: f64 = 1024.0;
 /// The trial is over as soon as such a part of all that was recorded would have come, and so many at least.
 const TRIED_SHARE: f64 = 0.05;
@@ -74,10 +71,10 @@ fn look() {
     let Some(plan) = loaded::plan() else {
         return;
     };
-    let recorded = || plan.view.headway();
+    let recorded = Recorded::new(|| plan.view.headway());
     let mut leftover = Leftover::default();
     let mut aside = THREAD.aside();
-    let mut doubt = Doubt::new(recorded().last().map_or(0, |(_, majors)| majors));
+    let mut doubt = Doubt::new(recorded.all());
     loop {
         let now_ns = interpose::now_ns();
         if leftover.is_all(now_ns) || sandbox::is_in() {
@@ -85,13 +82,12 @@ fn look() {
         }
         aside.step_unheard(now_ns);
         let (user_ns, majors) = system::headway();
-        let seen = Seen {
+        let now = Mark {
+            user_ns,
             majors: majors as f64,
-            recorded: faults_by(recorded(), user_ns),
-            recorded_at_most: faults_by(recorded(), at_most(user_ns)),
-            kept: (rest::kept_bytes(plan) / PAGE as u64) as f64,
         };
-        match doubt.note(&seen) {
+        let kept = (rest::kept_bytes(plan) / PAGE as u64) as f64;
+        match doubt.note(now, kept, &recorded) {
             Step::GoOn => {}
             Step::Rest => rest::begin(plan),
             Step::LockAgain => rest::lock_again(plan),
@@ -108,35 +104,6 @@ fn look() {
     }
 }
 
-/// How far a run may have got with so much user time, by the recording's.
-fn at_most(user_ns: u64) -> u64 {
-    user_ns + (AHEAD * user_ns as f64) as u64 + AHEAD_NS
-}
-
-/// How many major faults had been recorded by so much user time; `None`: it was over by then.
-fn faults_by(recorded: impl Iterator<Item = (u64, u64)>, user_ns: u64) -> Option<f64> {
-    let mut before = (0, 0);
-    for point in recorded {
-        if point.0 >= user_ns {
-            let (way, length) = (user_ns - before.0, (point.0 - before.0).max(1));
-            let more = (point.1 - before.1) as f64 * way as f64 / length as f64;
-            return Some(before.1 as f64 + more);
-        }
-        before = point;
-    }
-    None
-}
-
-/// What a look sees: major faults so far, and pages that locks keep.
-struct Seen {
-    majors: f64,
-    /// Recorded by as much work,
-    recorded: Option<f64>,
-    /// by as much as it may be, as it is told inexactly.
-    recorded_at_most: Option<f64>,
-    kept: f64,
-}
-
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
@@ -147,35 +114,53 @@ enum Step {
     GiveUp,
 }
 
-/// Major faults, and those that were recorded, from when on something is counted.
-#[derive(Clone, Copy, Debug)]
-struct Mark {
-    majors: f64,
-    recorded: f64,
-}
-
 #[derive(Clone, Copy, Debug)]
 enum State {
     /// Nothing has been locked yet.
     Before,
     /// Locked, and nothing speaks against it.
     Locked(Mark),
-    /// Not locked any more. What was kept so many pages of is still there for the most part; with locks there were so many times as many
-    /// major faults as recorded.
+    /// Not locked any more. What was kept so many pages of is still there for the most part.
     Leaving {
         since: Mark,
         kept: f64,
-        with: f64,
+        with: Times,
     },
     Without {
         since: Mark,
-        with: f64,
+        with: Times,
     },
     /// Locked again, as there were so many times as many without.
     Proven {
         since: Mark,
-        without: f64,
+        without: Times,
     },
+}
+
+/// How many times as many major faults there were as recorded.
+#[derive(Clone, Copy, Debug)]
+struct Times {
+    /// By the same user time,
+    there: f64,
+    /// and where about then most came.
+    near: f64,
+}
+
+impl Times {
+    fn of(since: &Mark, now: &Mark, recorded: &Recorded<impl Points>) -> Self {
+        let majors = now.majors - since.majors;
+        Self {
+            there: majors / recorded.between(since, now).max(1.0),
+            near: majors / recorded.most_near(since, now).max(1.0),
+        }
+    }
+
+    /// Whether locks with which it was so saved something of these, by one of both: if the run is ahead of the recording or behind it, the first
+    /// is of something else.
+    fn is_saving(&self, without: &Self) -> bool {
+        let most = 1.0 - SAVES;
+        self.there < most * without.there || self.near < most * without.near
+    }
 }
 
 /// Whether locks do harm. Pure.
@@ -187,41 +172,34 @@ struct Doubt {
 
 impl Doubt {
     /// Of a program that had so many major faults when it was recorded.
-    fn new(recorded: u64) -> Self {
+    fn new(recorded: f64) -> Self {
         Self {
             state: State::Before,
-            tried: TRIED.max(TRIED_SHARE * recorded as f64),
+            tried: TRIED.max(TRIED_SHARE * recorded),
         }
     }
 
-    fn note(&mut self, seen: &Seen) -> Step {
-        let (Some(recorded), Some(at_most)) = (seen.recorded, seen.recorded_at_most) else {
-            // Beyond the recording.
+    fn note(&mut self, now: Mark, kept: f64, recorded: &Recorded<impl Points>) -> Step {
+        if recorded.is_over(now.user_ns) {
             return Step::GoOn;
-        };
-        let now = Mark {
-            majors: seen.majors,
-            recorded,
-        };
-        let is_kept = seen.kept > 0.0;
+        }
+        let is_kept = kept > 0.0;
         let (step, next) = match self.state {
             State::Before if is_kept => (Step::GoOn, State::Locked(now)),
-            State::Locked(since)
-                if is_kept && now.majors - since.majors > at_most - since.recorded + MORE =>
-            {
-                let leaving = State::Leaving {
-                    since: now,
-                    kept: seen.kept,
-                    with: since.times(&now),
-                };
-                (Step::Rest, leaving)
+            State::Locked(since) if is_kept && is_more(&since, &now, recorded) => {
+                let with = Times::of(&since, &now, recorded);
+                let since = now;
+                (Step::Rest, State::Leaving { since, kept, with })
             }
-            State::Leaving { since, kept, with } if since.most_until(&now) >= kept / 2.0 => {
+            State::Leaving { since, kept, with }
+                if now.majors - since.majors >= kept / 2.0
+                    || recorded.between(&since, &now) >= kept / 2.0 =>
+            {
                 (Step::GoOn, State::Without { since: now, with })
             }
-            State::Without { since, with } if now.recorded - since.recorded >= self.tried => {
-                let without = since.times(&now);
-                match with < (1.0 - SAVES) * without {
+            State::Without { since, with } if recorded.between(&since, &now) >= self.tried => {
+                let without = Times::of(&since, &now, recorded);
+                match with.is_saving(&without) {
                     true => (
                         Step::LockAgain,
                         State::Proven {
@@ -233,8 +211,7 @@ impl Doubt {
                 }
             }
             State::Proven { since, without }
-                if now.majors - since.majors
-                    > TOO_MANY * without * (at_most - since.recorded) + MORE + seen.kept =>
+                if is_more_than_without(&without, (&since, &now), kept, recorded) =>
             {
                 (Step::GiveUp, self.state)
             }
@@ -245,16 +222,21 @@ impl Doubt {
     }
 }
 
-impl Mark {
-    /// How many times as many major faults there were since as were recorded.
-    fn times(&self, now: &Self) -> f64 {
-        (now.majors - self.majors) / (now.recorded - self.recorded).max(1.0)
-    }
+/// Whether there were clearly more major faults than in any such time near that was recorded.
+fn is_more(since: &Mark, now: &Mark, recorded: &Recorded<impl Points>) -> bool {
+    let more = now.majors - since.majors - MORE;
+    more > 0.0 && more > recorded.most_near(since, now)
+}
 
-    /// How many came since, or were recorded to.
-    fn most_until(&self, now: &Self) -> f64 {
-        (now.majors - self.majors).max(now.recorded - self.recorded)
-    }
+/// Whether there were clearly more than without locks, when these were made again.
+fn is_more_than_without(
+    without: &Times,
+    (since, now): (&Mark, &Mark),
+    kept: f64,
+    recorded: &Recorded<impl Points>,
+) -> bool {
+    let more = now.majors - since.majors - MORE - kept;
+    more > 0.0 && more > TOO_MANY * without.near * recorded.most_near(since, now)
 }
 
 #[cfg(test)]
@@ -264,34 +246,27 @@ mod tests {
     const MS: u64 = 1_000_000;
     const KEPT: f64 = 2000.0;
 
-    #[test]
-    fn between_points_faults_come_evenly_and_beyond_the_last_is_nothing_known() {
-        let recorded = [(100 * MS, 0), (500 * MS, 8000), (1000 * MS, 40_000)];
-        let by = |ms| faults_by(recorded.into_iter(), ms * MS);
-        assert_eq!(by(0), Some(0.0));
-        assert_eq!(by(100), Some(0.0));
-        assert_eq!(by(300), Some(4000.0));
-        assert_eq!(by(1000), Some(40_000.0));
-        assert_eq!(by(1001), None);
-        assert_eq!(faults_by(std::iter::empty(), 0), None);
+    /// 100,000 major faults in a second, evenly.
+    fn even() -> Recorded<impl Points> {
+        Recorded::new(|| [(1000 * MS, 100_000)].into_iter())
     }
 
-    /// A run of a program that had 100,000 major faults, each after as much work: of these, so many times as many come with locks and without, from that one
-    /// on. What was done, and after how many.
-    fn run(with: f64, without: f64, noise: f64) -> Vec<(Step, u64)> {
-        let mut doubt = Doubt::new(100_000);
+    /// A run of which each ms has so many major faults: by the ms and whether all is locked. What was done, and at which ms.
+    fn run(
+        recorded: &Recorded<impl Points>,
+        faults: impl Fn(u64, bool) -> f64,
+    ) -> Vec<(Step, u64)> {
+        let mut doubt = Doubt::new(recorded.all());
         let (mut majors, mut is_locked, mut done) = (0.0, true, Vec::new());
-        for recorded in (0..100_000).step_by(100) {
-            majors += 100.0 * noise * if is_locked { with } else { without };
-            let recorded = f64::from(recorded);
-            let step = doubt.note(&Seen {
+        for ms in 0..1000 {
+            majors += faults(ms, is_locked);
+            let now = Mark {
+                user_ns: ms * MS,
                 majors,
-                recorded: Some(recorded),
-                recorded_at_most: Some((1.0 + AHEAD) * recorded),
-                kept: if is_locked { KEPT } else { 0.0 },
-            });
+            };
+            let step = doubt.note(now, if is_locked { KEPT } else { 0.0 }, recorded);
             if step != Step::GoOn {
-                done.push((step, recorded as u64));
+                done.push((step, ms));
             }
             is_locked = match step {
                 Step::GoOn => is_locked,
@@ -305,68 +280,108 @@ mod tests {
         done
     }
 
-    fn steps(with: f64, without: f64, noise: f64) -> Vec<Step> {
-        let done = run(with, without, noise);
-        done.into_iter().map(|(step, _)| step).collect()
+    /// The same with so many times as many as recorded.
+    fn steps(with: f64, without: f64) -> Vec<Step> {
+        let faults = |_, is_locked| 100.0 * if is_locked { with } else { without };
+        let done = run(&even(), faults).into_iter();
+        done.map(|(step, _)| step).collect()
     }
 
     #[test]
     fn locks_that_do_harm_are_given_up_soon() {
-        let done = run(1.6, 1.0, 1.0);
+        let done = run(
+            &even(),
+            |_, is_locked| if is_locked { 160.0 } else { 100.0 },
+        );
         let [(Step::Rest, rested), (Step::GiveUp, given_up)] = done[..] else {
             panic!("{done:?}");
         };
-        assert!(rested < 5000 && given_up < 12_000, "{done:?}");
-        assert_eq!(steps(10.0, 1.0, 1.0), [Step::Rest, Step::GiveUp]);
-        assert_eq!(steps(1.5, 1.0, 1.0), [Step::Rest, Step::GiveUp]);
+        assert!(rested < 70 && given_up < 140, "{done:?}");
+        assert_eq!(steps(10.0, 1.0), [Step::Rest, Step::GiveUp]);
+        assert_eq!(steps(1.25, 1.0), [Step::Rest, Step::GiveUp]);
         // Also of no use.
-        assert_eq!(steps(1.0, 1.0, 1.5), [Step::Rest, Step::GiveUp]);
+        assert_eq!(steps(1.5, 1.5), [Step::Rest, Step::GiveUp]);
+    }
+
+    #[test]
+    fn harm_counts_when_it_is_more_than_was_saved() {
+        let faults = |ms, is_locked| match (ms, is_locked) {
+            (..300, true) => 60.0,
+            (_, true) => 180.0,
+            (_, false) => 100.0,
+        };
+        let done = run(&even(), faults);
+        let [(Step::Rest, rested), (Step::GiveUp, _)] = done[..] else {
+            panic!("{done:?}");
+        };
+        assert!((550..600).contains(&rested), "{done:?}");
     }
 
     #[test]
     fn locks_that_save_something_stay() {
-        assert_eq!(steps(0.9, 1.0, 1.0), []);
-        assert_eq!(steps(1.0, 1.0, 1.0), [], "what is not suspect is not tried");
+        assert_eq!(steps(0.9, 1.0), []);
+        assert_eq!(steps(1.0, 1.0), [], "what is not suspect is not tried");
     }
 
     #[test]
     fn a_run_that_waits_more_by_itself_has_its_locks_again() {
-        assert_eq!(steps(0.85, 1.0, 1.7), [Step::Rest, Step::LockAgain]);
+        assert_eq!(steps(1.45, 1.7), [Step::Rest, Step::LockAgain]);
+    }
+
+    /// 60,000 of the 80,000 come within a tenth of a second of the recording, and a tenth of a second sooner in a run.
+    #[test]
+    fn a_run_that_is_ahead_of_its_recording_keeps_locks_that_save_something() {
+        let points = [(500 * MS, 10_000), (600 * MS, 70_000), (1000 * MS, 80_000)];
+        let recorded = Recorded::new(|| points.into_iter());
+        let of_ms = |ms: u64| {
+            if (400..500).contains(&ms) {
+                600.0
+            } else {
+                20.0
+            }
+        };
+        let saved = |ms, is_locked| of_ms(ms) * if is_locked { 0.8 } else { 1.0 };
+        assert_eq!(run(&recorded, saved), []);
+    }
+
+    #[test]
+    fn what_is_saved_by_either_measure_is_saved() {
+        let times = |there, near| Times { there, near };
+        assert!(!times(1.5, 1.2).is_saving(&times(1.0, 0.9)));
+        assert!(times(0.8, 1.2).is_saving(&times(1.0, 0.9)));
+        assert!(times(1.5, 0.8).is_saving(&times(1.0, 0.9)));
+        assert!(!times(0.96, 0.96).is_saving(&times(1.0, 1.0)));
     }
 
     #[test]
     fn what_proved_itself_and_then_does_harm_is_given_up_too() {
-        let mut doubt = Doubt::new(100_000);
-        let mut step = |majors: f64, recorded: f64| {
-            doubt.note(&Seen {
-                majors,
-                recorded: Some(recorded),
-                recorded_at_most: Some(recorded),
-                kept: KEPT,
-            })
+        let faults = |ms, is_locked| match (ms, is_locked) {
+            (500.., true) => 250.0,
+            (_, true) => 145.0,
+            (_, false) => 170.0,
         };
-        assert_eq!(step(0.0, 0.0), Step::GoOn);
-        assert_eq!(step(15_000.0, 10_000.0), Step::Rest);
-        assert_eq!(step(17_000.0, 11_000.0), Step::GoOn);
-        assert_eq!(step(27_000.0, 16_000.0), Step::LockAgain);
-        assert_eq!(step(51_000.0, 26_000.0), Step::GoOn);
-        assert_eq!(step(56_000.0, 26_000.0), Step::GiveUp);
+        let done = run(&even(), faults);
+        let [(Step::Rest, _), (Step::LockAgain, _), (Step::GiveUp, ended)] = done[..] else {
+            panic!("{done:?}");
+        };
+        assert!(ended > 500, "{done:?}");
     }
 
     #[test]
     fn nothing_is_done_before_there_are_locks_and_beyond_the_recording() {
-        let mut doubt = Doubt::new(100_000);
-        let seen = |majors, recorded, kept| Seen {
-            majors,
-            recorded,
-            recorded_at_most: recorded,
-            kept,
+        let mut doubt = Doubt::new(100_000.0);
+        let mut note = |majors, user_ms, kept| {
+            let now = Mark {
+                user_ns: user_ms * MS,
+                majors,
+            };
+            doubt.note(now, kept, &even())
         };
-        assert_eq!(doubt.note(&seen(50_000.0, Some(10.0), 0.0)), Step::GoOn);
-        assert_eq!(doubt.note(&seen(50_000.0, Some(10.0), KEPT)), Step::GoOn);
-        assert_eq!(doubt.note(&seen(51_000.0, Some(20.0), KEPT)), Step::GoOn);
-        assert_eq!(doubt.note(&seen(90_000.0, None, KEPT)), Step::GoOn);
-        assert_eq!(doubt.note(&seen(90_000.0, Some(30.0), 0.0)), Step::GoOn);
-        assert_eq!(doubt.note(&seen(90_000.0, Some(30.0), KEPT)), Step::Rest);
+        assert_eq!(note(50_000.0, 10, 0.0), Step::GoOn);
+        assert_eq!(note(50_000.0, 10, KEPT), Step::GoOn);
+        assert_eq!(note(52_000.0, 20, KEPT), Step::GoOn);
+        assert_eq!(note(90_000.0, 1001, KEPT), Step::GoOn);
+        assert_eq!(note(90_000.0, 30, 0.0), Step::GoOn);
+        assert_eq!(note(90_000.0, 30, KEPT), Step::Rest);
     }
 }

@@ -33,6 +33,7 @@ mod pace;
 mod prezero;
 mod probes;
 mod quiet;
+mod recorded;
 mod regret;
 mod resize;
 mod rest;
