@@ -41,6 +41,10 @@ const OF_SIMULATED_HOT: [f64; 3] = [0.7, 1.4, 3.0];
 /// Of locks that leave no more of the swap-ins than this beyond the best, those that keep the least: what it leaves to others may be used more than is known. A lock
 /// of 87 MiB made a program no faster for which one of 75 brought 1.23, where by simulation the first left 0.795 of the swap-ins and the other 0.807.
 const AS_GOOD: f64 = 0.02;
+/// Locks that leave so much more of the swap-ins in somewhat less memory are such by which the rest fits just so, if it does.
+const FAR_MORE: f64 = 0.05;
+/// Then so many such parts are tried, from a half on: somewhat less may be enough.
+const FINE_PARTS: u64 = 8;
 /// What is kept is tried so often in half that by simulation does harm.
 const HALVES: usize = 2;
 /// Of what is kept, such parts are tried where all does good.
@@ -263,10 +267,54 @@ fn in_doubt(judge: &Judge<'_>, judged: &Judged) -> f64 {
 fn judged(judge: &Judge<'_>, mut choices: Vec<Choice>, run: &RunFacts) -> Judged {
     let left_of_streamed = predict::left_of_streamed(run);
     let share_left = without_harm(judge, &mut choices, left_of_streamed);
-    Judged {
+    let judged = Judged {
         choices,
         share_left,
+    };
+    match judged.is_of_locks() && judged.choices.iter().any(Choice::acts) {
+        true => with_room_to_spare(judged, |locks| {
+            [
+                judge.share_left(locks, 1.0),
+                judge.share_left_in_less_room(locks),
+            ]
+        }),
+        false => judged,
     }
+}
+
+/// These locks, or, where in somewhat less memory they leave far more to be swapped, those of them with a part of one that leave least then. `left`: by
+/// locks, what they leave, and what in somewhat less memory.
+fn with_room_to_spare(judged: Judged, left: impl Fn(&[Choice]) -> [f64; 2]) -> Judged {
+    let most_left = |locks: &[Choice]| left(locks).into_iter().fold(0.0, f64::max);
+    let most = most_left(&judged.choices);
+    if most <= judged.share_left + FAR_MORE {
+        return judged;
+    }
+    let mut best = Judged {
+        share_left: most,
+        ..judged
+    };
+    for at in 0..best.choices.len() {
+        let with = |part: Choice| {
+            let mut choices = best.choices.clone();
+            choices[at] = part;
+            let share_left = most_left(&choices);
+            Judged {
+                choices,
+                share_left,
+            }
+        };
+        let parts = FINE_PARTS / 2..FINE_PARTS;
+        let parts = parts.filter_map(|part| best.choices[at].part(part, FINE_PARTS));
+        let less: Vec<Judged> = parts.map(with).collect();
+        let least = less
+            .into_iter()
+            .min_by(|a, b| a.share_left.total_cmp(&b.share_left));
+        if let Some(least) = least.filter(|least| least.share_left < best.share_left) {
+            best = least;
+        }
+    }
+    best
 }
 
 /// Whether by simulation alone one way can be told to be better than another: of locks. What a page costs that is read ahead is known about
@@ -447,5 +495,24 @@ mod tests {
         let in_doubt = locks().into_iter().zip([0.93, 0.95, 0.94]).collect();
         let best = preferred_of(in_doubt).map(|(one, left)| (one.kept_bytes(), left));
         assert_eq!(best, Some((40, 0.94)));
+    }
+
+    #[test]
+    fn of_locks_that_leave_just_room_enough_a_part_is_made() {
+        let kept = |most_room, share_left| {
+            let of_kept = |kept: u64| 1.0 - kept as f64 / 200.0;
+            let left = |locks: &[Choice]| {
+                let kept = locks[0].kept_bytes >> 20;
+                let in_less = if kept > most_room { 1.5 } else { of_kept(kept) };
+                [of_kept(kept), in_less]
+            };
+            let spared = with_room_to_spare(way(80 << 20, false, share_left), left);
+            (spared.kept_bytes() >> 20, spared.share_left)
+        };
+        assert_eq!(kept(80, 0.6), (80, 0.6));
+        assert_eq!(kept(75, 0.6), (70, 0.65), "seven eighths");
+        assert_eq!(kept(45, 0.6), (40, 0.8));
+        // Where no part is better, all of it is as bad as that.
+        assert_eq!(kept(10, 0.6), (80, 1.5));
     }
 }
