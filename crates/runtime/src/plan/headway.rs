@@ -135,6 +135,8 @@ enum State {
         since: Mark,
         without: Times,
     },
+    /// Locked again, as the recording ended during the trial.
+    Over,
 }
 
 /// How many times as many major faults there were as recorded.
@@ -181,12 +183,16 @@ impl Doubt {
 
     fn note(&mut self, now: Mark, kept: f64, recorded: &Recorded<impl Points>) -> Step {
         if recorded.is_over(now.user_ns) {
-            return Step::GoOn;
+            return self.end();
         }
         let is_kept = kept > 0.0;
         let (step, next) = match self.state {
             State::Before if is_kept => (Step::GoOn, State::Locked(now)),
-            State::Locked(since) if is_kept && is_more(&since, &now, recorded) => {
+            State::Locked(since)
+                if is_kept
+                    && is_more(&since, &now, recorded)
+                    && recorded.after(now.user_ns) >= kept / 2.0 + self.tried =>
+            {
                 let with = Times::of(&since, &now, recorded);
                 let since = now;
                 (Step::Rest, State::Leaving { since, kept, with })
@@ -220,6 +226,17 @@ impl Doubt {
         self.state = next;
         step
     }
+
+    /// The recording is over: nothing more is known, and what was being tried is as it was.
+    fn end(&mut self) -> Step {
+        match self.state {
+            State::Leaving { .. } | State::Without { .. } => {
+                self.state = State::Over;
+                Step::LockAgain
+            }
+            _ => Step::GoOn,
+        }
+    }
 }
 
 /// Whether there were clearly more major faults than in any such time near that was recorded.
@@ -236,7 +253,13 @@ fn is_more_than_without(
     recorded: &Recorded<impl Points>,
 ) -> bool {
     let more = now.majors - since.majors - MORE - kept;
-    more > 0.0 && more > TOO_MANY * without.near * recorded.most_near(since, now)
+    if more <= 0.0 {
+        return false;
+    }
+    // Beside a burst, the most that is near tells little of a short time, and the count by the same time little of the burst.
+    let near = without.near * recorded.most_near(since, now);
+    let there = without.there * recorded.between(since, now);
+    more > TOO_MANY * near.max(there)
 }
 
 #[cfg(test)]
@@ -356,7 +379,7 @@ mod tests {
     #[test]
     fn what_proved_itself_and_then_does_harm_is_given_up_too() {
         let faults = |ms, is_locked| match (ms, is_locked) {
-            (500.., true) => 250.0,
+            (500.., true) => 350.0,
             (_, true) => 145.0,
             (_, false) => 170.0,
         };
@@ -365,6 +388,56 @@ mod tests {
             panic!("{done:?}");
         };
         assert!(ended > 500, "{done:?}");
+    }
+
+    /// 10,000 in each tenth of a second, and 100,000 from 500 to 510 ms: a trial just before has these near.
+    #[test]
+    fn what_proved_itself_beside_a_burst_is_measured_by_what_came() {
+        let points = [
+            (500 * MS, 50_000),
+            (510 * MS, 150_000),
+            (1000 * MS, 200_000),
+        ];
+        let recorded = Recorded::new(|| points.into_iter());
+        let without = Times {
+            there: 1.7,
+            near: 0.2,
+        };
+        let mark = |user_ms, majors| Mark {
+            user_ns: user_ms * MS,
+            majors,
+        };
+        let is_more = |majors| {
+            let marks = (&mark(480, 0.0), &mark(680, majors));
+            is_more_than_without(&without, marks, KEPT, &recorded)
+        };
+        assert!(!is_more(1.45 * 119_000.0));
+        assert!(is_more(2.2 * 119_000.0));
+    }
+
+    #[test]
+    fn a_trial_ends_with_the_recording_and_none_begins_shortly_before() {
+        let faults = |_, is_locked| if is_locked { 160.0 } else { 100.0 };
+        let late = |from: u64| {
+            let faults = move |ms, is_locked| match ms < from {
+                true => 100.0,
+                false => faults(ms, is_locked),
+            };
+            let done = run(&even(), faults);
+            done.into_iter().map(|(step, _)| step).collect::<Vec<_>>()
+        };
+        assert_eq!(late(300), [Step::Rest, Step::GiveUp]);
+        assert_eq!(late(900), []);
+        let mut doubt = Doubt::new(100_000.0);
+        let mark = |user_ms, majors| Mark {
+            user_ns: user_ms * MS,
+            majors,
+        };
+        let mut note = |user_ms, majors| doubt.note(mark(user_ms, majors), KEPT, &even());
+        assert_eq!(note(10, 0.0), Step::GoOn);
+        assert_eq!(note(100, 30_000.0), Step::Rest);
+        assert_eq!(note(1001, 120_000.0), Step::LockAgain);
+        assert_eq!(note(1002, 120_000.0), Step::GoOn);
     }
 
     #[test]

@@ -51,6 +51,11 @@ impl<P: Points> Recorded<P> {
         user_ns > self.end_ns()
     }
 
+    /// Major faults after so much user time.
+    pub(super) fn after(&self, user_ns: u64) -> f64 {
+        self.all() - self.by(user_ns)
+    }
+
     /// Major faults between two marks of a run, as if it got on as the recording did.
     pub(super) fn between(&self, since: &Mark, now: &Mark) -> f64 {
         self.by(now.user_ns) - self.by(since.user_ns)
@@ -58,7 +63,7 @@ impl<P: Points> Recorded<P> {
 
     /// The most major faults in as much work as lies between two marks of a run, wherever the run may have been in the recording.
     pub(super) fn most_near(&self, since: &Mark, now: &Mark) -> f64 {
-        let work = now.user_ns - since.user_ns;
+        let work = now.user_ns.saturating_sub(since.user_ns);
         let work = work + (LONGER * work as f64) as u64 + LONGER_NS;
         let earliest = (since.user_ns as f64 / (1.0 + ASTRAY)) as u64;
         let earliest = earliest.saturating_sub(ASTRAY_NS);
