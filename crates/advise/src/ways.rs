@@ -287,8 +287,8 @@ fn judged(judge: &Judge<'_>, mut choices: Vec<Choice>, run: &RunFacts) -> Judged
     }
 }
 
-/// These locks, or, where in somewhat less memory they leave far more to be swapped, the same with parts of what they keep of an object that leave less
-/// then. `left`: by locks, what they leave, and what in somewhat less memory. What is locked as a whole, or in places, stays as it is.
+/// These locks, or, where in somewhat less memory they leave far more to be swapped, the same with parts of what they keep of an object that do not, and
+/// are worth it. `left`: by locks, what they leave, and what in somewhat less memory. What is locked as a whole, or in places, stays as it is.
 fn with_room_to_spare(judged: Judged, left: impl Fn(&[Choice]) -> (f64, f64)) -> Judged {
     let judge = |choices: Vec<Choice>| {
         let (share_left, in_less) = left(&choices);
@@ -306,13 +306,6 @@ fn with_room_to_spare(judged: Judged, left: impl Fn(&[Choice]) -> (f64, f64)) ->
             .collect()
     };
     let mut best = judge(judged.choices.clone());
-    let has_parts = best
-        .choices
-        .iter()
-        .any(|choice| !parts_of(choice).is_empty());
-    if !is_tight(&best) || !has_parts {
-        return judged;
-    }
     for at in 0..best.choices.len() {
         if !is_tight(&best) {
             break;
@@ -330,7 +323,10 @@ fn with_room_to_spare(judged: Judged, left: impl Fn(&[Choice]) -> (f64, f64)) ->
             best = least;
         }
     }
-    best
+    match !is_tight(&best) && best.most_left <= WORTH_IT {
+        true => best,
+        false => judged,
+    }
 }
 
 /// Whether by simulation alone one way can be told to be better than another: of locks. What a page costs that is read ahead is known about
@@ -528,8 +524,8 @@ mod tests {
         assert_eq!(kept(80), (80, 0.6, 0.6));
         assert_eq!(kept(75), (70, 0.65, 0.65), "seven eighths");
         assert_eq!(kept(45), (40, 0.8, 0.8));
-        // Where no part is better, all of it is as bad as that.
-        assert_eq!(kept(10), (80, 0.6, 1.5));
+        // Where no part is worth it, all of it is judged as it is.
+        assert_eq!(kept(10), (80, 0.6, 0.6));
     }
 
     #[test]
