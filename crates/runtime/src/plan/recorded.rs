@@ -1,11 +1,11 @@
 //! How many major faults the program had had by how much work of its own when it was recorded.
 //!
 //! Work is user time: faults, and how long they wait, are the kernel's. Of two runs that do the same it is about the same, however fast they are; but each
-//! fault adds some (caches are cold after it: 0.5 to 10 us were measured), and so does being recorded, so that a run gets ahead of the recording, or behind it.
+//! fault adds some (0.5 to 10 us were measured), and so does being recorded, so that a run gets ahead of the recording, or behind it.
 
 /// With the same user time a run may be so far ahead of the recording or behind it,
 const ASTRAY_NS: u64 = 100_000_000;
-/// and by such a part of it: of eleven programs a recorded run took 0.92 to 1.18 times as much as one without a plan; of a program that allocates much it is
+/// and by such a part of it: of twelve programs a recorded run took 0.92 to 1.18 times as much as one without a plan; of a program that allocates much it is
 /// a quarter at its begin, as allocations cost more then.
 const ASTRAY: f64 = 0.25;
 /// A time of the run may be so much longer in the recording,
