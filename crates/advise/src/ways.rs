@@ -279,24 +279,26 @@ fn judged(judge: &Judge<'_>, mut choices: Vec<Choice>, run: &RunFacts) -> Judged
     let share_left = without_harm(judge, &mut choices, left_of_streamed);
     let judged = Judged::of(choices, share_left);
     match judged.is_of_locks() && judged.choices.iter().any(Choice::acts) {
-        true => with_room_to_spare(judged, |locks| {
-            let share_left = judge.share_left(locks, 1.0);
-            (share_left, judge.share_left_in_less_room(locks))
-        }),
+        true => with_room_to_spare(
+            judged,
+            |locks| judge.share_left(locks, 1.0),
+            |locks| judge.share_left_in_less_room(locks),
+        ),
         false => judged,
     }
 }
 
 /// These locks, or, where in somewhat less memory they leave far more to be swapped, the same with parts of what they keep of an object that do not, and
-/// are worth it. `left`: by locks, what they leave, and what in somewhat less memory. What is locked as a whole, or in places, stays as it is.
-fn with_room_to_spare(judged: Judged, left: impl Fn(&[Choice]) -> (f64, f64)) -> Judged {
-    let judge = |choices: Vec<Choice>| {
-        let (share_left, in_less) = left(&choices);
-        Judged {
-            choices,
-            share_left,
-            most_left: share_left.max(in_less),
-        }
+/// are worth it. `left` and `left_in_less`: by locks, what they leave, and what in somewhat less memory. What is locked as a whole, or in places, stays as it is.
+fn with_room_to_spare(
+    judged: Judged,
+    left: impl Fn(&[Choice]) -> f64,
+    left_in_less: impl Fn(&[Choice]) -> f64,
+) -> Judged {
+    let judge = |choices: Vec<Choice>, share_left: f64| Judged {
+        most_left: share_left.max(left_in_less(&choices)),
+        choices,
+        share_left,
     };
     let is_tight = |judged: &Judged| judged.most_left > judged.share_left + FAR_MORE;
     let parts_of = |choice: &Choice| -> Vec<Choice> {
@@ -305,7 +307,7 @@ fn with_room_to_spare(judged: Judged, left: impl Fn(&[Choice]) -> (f64, f64)) ->
             .filter_map(|part| choice.part(part, FINE_PARTS))
             .collect()
     };
-    let mut best = judge(judged.choices.clone());
+    let mut best = judge(judged.choices.clone(), judged.share_left);
     for at in 0..best.choices.len() {
         if !is_tight(&best) {
             break;
@@ -313,7 +315,8 @@ fn with_room_to_spare(judged: Judged, left: impl Fn(&[Choice]) -> (f64, f64)) ->
         let with = |part: Choice| {
             let mut choices = best.choices.clone();
             choices[at] = part;
-            judge(choices)
+            let share_left = left(&choices);
+            judge(choices, share_left)
         };
         let less: Vec<Judged> = parts_of(&best.choices[at]).into_iter().map(with).collect();
         let least = less
@@ -509,12 +512,12 @@ mod tests {
     fn of_locks_that_leave_just_room_enough_a_part_is_made() {
         let kept = |most_room: u64| {
             let of_kept = |kept: u64| 1.0 - kept as f64 / 200.0;
-            let left = |locks: &[Choice]| {
-                let kept = locks[0].kept_bytes >> 20;
-                let in_less = if kept > most_room { 1.5 } else { of_kept(kept) };
-                (of_kept(kept), in_less)
+            let left = |locks: &[Choice]| of_kept(locks[0].kept_bytes >> 20);
+            let left_in_less = |locks: &[Choice]| match locks[0].kept_bytes >> 20 > most_room {
+                true => 1.5,
+                false => left(locks),
             };
-            let spared = with_room_to_spare(way(80 << 20, false, 0.6), left);
+            let spared = with_room_to_spare(way(80 << 20, false, 0.6), left, left_in_less);
             (
                 spared.kept_bytes() >> 20,
                 spared.share_left,
@@ -535,7 +538,7 @@ mod tests {
             panic!("a lock");
         };
         *keep_bytes = None;
-        let spared = with_room_to_spare(whole, |_| (0.6, 1.5));
+        let spared = with_room_to_spare(whole, |_| 0.6, |_| 1.5);
         assert_eq!((spared.share_left, spared.most_left), (0.6, 0.6));
     }
 }
