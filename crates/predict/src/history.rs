@@ -10,6 +10,7 @@ use pagewise_trace::TraceError;
 
 use crate::clock::Clock;
 use crate::departures::UsualStays;
+use crate::faulters::Faulters;
 use crate::losses;
 use crate::scans;
 use crate::touches::Touches;
@@ -52,6 +53,7 @@ pub(crate) struct History {
     shared: SharedMemory,
     /// How long its pages stay: when each left is not known exactly.
     shared_stays: UsualStays,
+    pub(crate) faulters: Faulters,
     page_shift: u32,
 }
 
@@ -73,6 +75,7 @@ impl History {
         let shift = page_shift(trace);
         let shared = SharedMemory::read(trace)?;
         let mut events = Vec::new();
+        let mut faulters = Faulters::default();
         for event in trace.events()? {
             let event = event?;
             let what = match event.kind {
@@ -82,6 +85,9 @@ impl History {
             };
             let home = shared.home(event.space, event.address);
             let key = key(home, event.address >> shift);
+            if what == What::Faulted {
+                faulters.note(key, event.tid, event.time_ns);
+            }
             events.push((event.time_ns, event.latency_ns.unwrap_or(0), key, what));
         }
         events.sort_by_key(|event| event.0);
@@ -107,6 +113,7 @@ impl History {
         Ok(History {
             shared,
             shared_stays,
+            faulters,
             page_shift: shift,
             ..history
         })
@@ -130,6 +137,12 @@ impl History {
     /// Whether all addresses from one page to a later one are known pages.
     pub(crate) fn are_contiguous(&self, first: u32, last: u32) -> bool {
         self.keys[last as usize] - self.keys[first as usize] == u64::from(last - first)
+    }
+
+    /// Whether each of two pages comes back for a thread of its own, and these ran side by side.
+    pub(crate) fn are_apart(&self, page: u32, other: u32) -> bool {
+        let key = |page: u32| self.keys[page as usize];
+        self.faulters.are_apart(key(page), key(other))
     }
 
     pub(crate) fn assemble(known: Known, clock: Clock, end: u64, swap_ins: u64) -> History {
@@ -162,6 +175,7 @@ impl History {
             swap_ins,
             shared: SharedMemory::default(),
             shared_stays: UsualStays::default(),
+            faulters: Faulters::default(),
             page_shift: 12,
         }
     }

@@ -23,6 +23,7 @@ mod curve;
 mod departures;
 mod doubts;
 mod error;
+mod faulters;
 mod history;
 mod looked;
 mod looked_rounds;

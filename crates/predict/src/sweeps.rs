@@ -79,6 +79,10 @@ impl View<'_> {
         self.history
             .are_contiguous(first.min(last), first.max(last))
     }
+
+    fn are_apart(&self, page: u32, other: u32) -> bool {
+        self.history.are_apart(self.page(page), self.page(other))
+    }
 }
 
 /// When pages were last accessed, as far as is known, and last left.
@@ -279,7 +283,7 @@ impl Head {
 
     /// It has ended: it passed over what was in memory before its first fault and behind its last one, but over no more each
     /// time than from the one to the other; and not over what another sweep passed over since the page beside it left, as
-    /// that was in the same round.
+    /// that was in the same round; nor over what is another thread's.
     fn finish(
         mut self,
         last: u32,
@@ -298,7 +302,12 @@ impl Head {
         let farthest = last.saturating_add(1 + extent);
         let until = next.unwrap_or(u32::MAX).min(after).min(farthest);
         let lead = self.lead;
+        let until = (last + 1..until)
+            .find(|&page| view.are_apart(last, page))
+            .unwrap_or(until);
         let from = lead.first.max(self.first.saturating_sub(extent));
+        let others_page = (from..lead.after).rfind(|&page| view.are_apart(self.first, page));
+        let from = others_page.map_or(from, |page| page + 1);
         let before_it = self.first_out + 1..=lead.begin;
         self.pass_unless(from..lead.after, lead.begin, before_it, pages, found);
         let since_it = self.last_out + 1..=u64::MAX;

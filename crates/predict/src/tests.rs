@@ -10,6 +10,7 @@ use pagewise_trace::TraceError;
 
 use crate::ages::Ages;
 use crate::clock::Clock;
+use crate::faulters::Faulters;
 use crate::history::History;
 use crate::history::Known;
 use crate::history::What;
@@ -224,6 +225,50 @@ fn down_the_columns_of_a_matrix_most_pages_miss() {
     // How many pages of so regular a loop the active list catches depends on single ones of them.
     assert_near(&columns, NEVER, 0.25);
     assert_near(&columns, 1500, 0.25);
+}
+
+/// Goes through the second half of an array, over and over, of which the end of the first half came back once, for this thread, and stays in memory.
+fn passed_before_a_sweep_of_a_half(thread: u32) -> u64 {
+    const SWEEPING: u32 = 1;
+    let (rounds, half, stay) = (10, 1000, 700..1000);
+    let mut known = Known::default();
+    let mut faulters = Faulters::default();
+    for page in 0..half {
+        let moments = [What::Touched, What::Evicted, What::Faulted, What::Evicted];
+        let stays = stay.contains(&page);
+        let times = (0..).map(|number| number * half + page);
+        let moments = times.zip(moments).take(if stays { 3 } else { 4 });
+        known.insert(page, moments.collect());
+        faulters.note(page, Some(thread), 2 * half + page);
+    }
+    // The last fault of whoever waited for it.
+    let end = (rounds + 6) * half;
+    faulters.note(0, Some(thread), end);
+    for round in 4..rounds + 4 {
+        for page in half..2 * half {
+            let at = round * half + page - half;
+            let moments = known.entry(page).or_default();
+            match round {
+                4 => moments.push((at, What::Touched)),
+                _ => moments.push((at, What::Faulted)),
+            }
+            moments.push((at + half / 2, What::Evicted));
+            faulters.note(page, Some(SWEEPING), at);
+        }
+    }
+    let mut history = History::assemble(known, Clock::new(std::iter::empty()), end, 0);
+    history.faulters = faulters;
+    let found = sweeps::find(&history, |_| (0, 2 * half as u32));
+    let passed = found.passings.iter().flat_map(|one| one.first..one.after);
+    passed
+        .filter(|page| stay.contains(&u64::from(*page)))
+        .count() as u64
+}
+
+#[test]
+fn a_sweep_does_not_pass_over_what_another_thread_goes_through() {
+    assert!(passed_before_a_sweep_of_a_half(1) >= 300 * 8);
+    assert_eq!(passed_before_a_sweep_of_a_half(2), 0);
 }
 
 #[test]

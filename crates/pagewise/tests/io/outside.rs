@@ -238,8 +238,11 @@ fn what_is_read_ahead_for_one_is_not_dropped_at_the_end_of_another() {
             &["asks-nothing", "other", "none"],
         ],
     );
-    assert_eq!(printed(&ended[0]), [1]);
-    assert_eq!(printed(&ended[1]), [1]);
+    // Pages of the first 16 MiB in memory: what was read in four pieces of 16 pages and ahead, and a while later.
+    for ended in &ended {
+        let pages = printed(ended);
+        assert!(pages[0] > 64 && pages[1] >= pages[0], "{pages:?}");
+    }
     let told = outcome(folder);
     assert!(number(&told["io"][0]["gone_pages"]) > 0, "{told:#}");
 }

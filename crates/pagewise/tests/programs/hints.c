@@ -694,7 +694,7 @@ int main(int count, char **values) {
         lseek(last, 24 * MIB - PIECE, SEEK_SET);
         read_all(last);
         let_hints_come();
-        printf("%d\n", before > 4 * PIECE / PAGE && cached(file, 0, 16 * MIB) >= before);
+        printf("%ld\n%ld\n", before, cached(file, 0, 16 * MIB));
     } else if (IS("asks-nothing")) {
         // To ask for nothing is not to be at the end.
         evict(path);
@@ -705,7 +705,7 @@ int main(int count, char **values) {
         long before = cached(file, 0, 16 * MIB);
         reads_some(file, 0);
         let_hints_come();
-        printf("%d\n", before > 4 * PIECE / PAGE && cached(file, 0, 16 * MIB) >= before);
+        printf("%ld\n%ld\n", before, cached(file, 0, 16 * MIB));
     } else if (IS("foreign")) {
         // Another user's, of which the kernel does not tell what is cached; then one of one's own.
         int file = open(path, O_RDONLY);
