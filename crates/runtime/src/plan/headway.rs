@@ -100,6 +100,10 @@ fn look() {
                 return;
             }
         }
+        if recorded.is_over(now.user_ns) {
+            // There is nothing to hold more of the run against.
+            return;
+        }
         system::pause_ns(LOOK_EVERY_NS);
     }
 }
