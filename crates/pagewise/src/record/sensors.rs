@@ -23,6 +23,7 @@ use pagewise_trace::IN_PART;
 use pagewise_trace::TraceWriter;
 
 use super::access::Accesses;
+use super::access::Exchanged;
 use super::access::Walker;
 use super::facts::Clocks;
 use super::page_walks::WalkShares;
@@ -308,7 +309,12 @@ impl Sensors {
             let spaces = translator.live_spaces();
             spaces.into_iter().map(|(pid, _)| pid).collect()
         };
-        if let Some(why) = accesses.tick(processes, translator.counts.evictions, writer)? {
+        let counts = &translator.counts;
+        let exchanged = Exchanged {
+            evictions: counts.evictions,
+            swap_ins: counts.major_swap_ins,
+        };
+        if let Some(why) = accesses.tick(processes, exchanged, writer)? {
             let sensor = if accesses.are_of_spots() {
                 "spots"
             } else {

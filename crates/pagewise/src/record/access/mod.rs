@@ -42,6 +42,7 @@ pub(in crate::record) use round::Walker;
 use round::go_round;
 use spots::spots_beside;
 use spots::spots_of;
+pub(in crate::record) use turnover::Exchanged;
 use turnover::Turnover;
 
 use super::page_walks::WalkShares;
@@ -163,16 +164,16 @@ impl Accesses {
         self.began = Instant::now();
     }
 
-    /// Does what is due. `processes`: those with an address space of their own; `evictions`: so far. Returns why it has stopped for good, if
+    /// Does what is due. `processes`: those with an address space of their own; `exchanged`: so far. Returns why it has stopped for good, if
     /// it has just done so.
     pub(super) fn tick(
         &mut self,
         processes: impl FnOnce() -> Vec<u32>,
-        evictions: u64,
+        exchanged: Exchanged,
         writer: &mut TraceWriter,
     ) -> Result<Option<String>, Failure> {
         let mut refused = None;
-        self.turnover.count(evictions, Instant::now());
+        self.turnover.count(exchanged, Instant::now());
         self.phase = match std::mem::replace(&mut self.phase, Phase::Stopped) {
             Phase::Going(thread, _) if thread.is_finished() => match thread.join() {
                 Ok(round) => match self.take(round, writer)? {
@@ -354,7 +355,7 @@ impl Accesses {
     /// Those that may be looked at now, of so many pages in memory.
     fn spots_for(&mut self, before: Spots, pages: u64) -> Option<Spots> {
         if self.turnover.allows_look(pages) {
-            self.turnover.looked();
+            self.turnover.looked(pages);
             let spots = spots_of(pages, before);
             self.scope = Scope::Spots(spots);
             return Some(spots);

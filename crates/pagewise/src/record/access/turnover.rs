@@ -13,6 +13,16 @@ const FEW: u64 = 256;
 const TURNOVERS: u64 = 4;
 /// and so many times between two at a few pages beside these, or one at these and one at those.
 const TURNOVERS_BESIDE: u64 = 1;
+/// Memory is filled once one in so many pages has come back. The first look after that waits no longer than one beside: those before it tell nothing of how memory
+/// is used then, and a short run would have no other.
+const COME_BACK: u64 = 64;
+
+/// Pages that left and came back, so far.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::record) struct Exchanged {
+    pub(in crate::record) evictions: u64,
+    pub(in crate::record) swap_ins: u64,
+}
 
 /// Evictions since the last look, and lately.
 #[derive(Debug)]
@@ -23,6 +33,9 @@ pub(super) struct Turnover {
     /// In the time before that.
     lately: u64,
     at_last_look: u64,
+    swap_ins: u64,
+    /// Whether memory was filled by the last look.
+    was_filled: bool,
     /// The same with looks beside.
     at_last_of_both: u64,
     last_look: Option<Instant>,
@@ -35,23 +48,37 @@ impl Turnover {
             evictions: 0,
             lately: 0,
             at_last_look: 0,
+            swap_ins: 0,
+            was_filled: false,
             at_last_of_both: 0,
             last_look: None,
         }
     }
 
-    /// By now there were so many evictions in all.
-    pub(super) fn count(&mut self, evictions: u64, now: Instant) {
+    /// By now there were so many in all.
+    pub(super) fn count(&mut self, exchanged: Exchanged, now: Instant) {
+        let Exchanged {
+            evictions,
+            swap_ins,
+        } = exchanged;
         if now.duration_since(self.seen) >= CALM {
             self.lately = evictions - self.evictions;
-            (self.seen, self.evictions) = (now, evictions);
+            (self.seen, self.evictions, self.swap_ins) = (now, evictions, swap_ins);
         }
+    }
+
+    fn is_filled(&self, resident_pages: u64) -> bool {
+        self.swap_ins * COME_BACK >= resident_pages
     }
 
     /// Whether a look would change little, with so many pages in memory.
     pub(super) fn allows_look(&self, resident_pages: u64) -> bool {
         let is_calm = self.lately * FEW <= resident_pages;
-        is_calm || self.evictions - self.at_last_look >= resident_pages * TURNOVERS
+        let turnovers = match !self.was_filled && self.is_filled(resident_pages) {
+            true => TURNOVERS_BESIDE,
+            false => TURNOVERS,
+        };
+        is_calm || self.evictions - self.at_last_look >= resident_pages * turnovers
     }
 
     /// The same of a look at a few pages that nothing else is told by.
@@ -59,9 +86,10 @@ impl Turnover {
         self.evictions - self.at_last_of_both >= resident_pages * TURNOVERS_BESIDE
     }
 
-    /// A look begins now.
-    pub(super) fn looked(&mut self) {
+    /// A look begins now, with so many pages in memory.
+    pub(super) fn looked(&mut self, resident_pages: u64) {
         self.at_last_look = self.evictions;
+        self.was_filled = self.is_filled(resident_pages);
         self.looked_beside();
     }
 
@@ -81,36 +109,64 @@ impl Turnover {
 mod tests {
     use super::*;
 
+    fn exchanged(evictions: u64, swap_ins: u64) -> Exchanged {
+        Exchanged {
+            evictions,
+            swap_ins,
+        }
+    }
+
     #[test]
     fn looks_wait_while_memory_is_exchanged() {
         let begun = Instant::now();
         let after = |ms| begun + Duration::from_millis(ms);
         let mut turnover = Turnover::new();
+        let count = |turnover: &mut Turnover, evictions, ms| {
+            turnover.count(exchanged(evictions, 500), after(ms));
+        };
         assert!(turnover.allows_look(1000));
-        turnover.count(100, after(1000));
+        count(&mut turnover, 100, 1000);
+        turnover.looked(1000);
         assert!(!turnover.allows_look(1000));
-        turnover.count(103, after(1050)); // too soon to tell
+        count(&mut turnover, 103, 1050); // too soon to tell
         assert!(!turnover.allows_look(1000));
-        turnover.count(103, after(1150));
+        count(&mut turnover, 103, 1150);
         assert!(turnover.allows_look(1000), "it is over");
-        turnover.count(4000, after(1300));
+        count(&mut turnover, 4100, 1300);
         assert!(turnover.allows_look(1000), "four times");
-        assert!(turnover.is_long_ago(Duration::MAX), "there was none");
-        turnover.looked();
+        assert!(!turnover.is_long_ago(Duration::MAX));
+        turnover.looked(1000);
         assert!(!turnover.allows_look(1000));
         assert!(!turnover.allows_look_beside(1000));
-        turnover.count(5000, after(1500));
+        count(&mut turnover, 5100, 1500);
         assert!(turnover.allows_look_beside(1000) && !turnover.allows_look(1000));
         turnover.looked_beside();
-        turnover.count(5500, after(1700));
+        count(&mut turnover, 5600, 1700);
         assert!(!turnover.allows_look_beside(1000), "once in a while");
-        turnover.count(8000, after(1900));
+        count(&mut turnover, 8100, 1900);
         assert!(
             turnover.allows_look(1000),
             "four times since the last of these"
         );
-        turnover.looked();
+        turnover.looked(1000);
         assert!(turnover.is_long_ago(Duration::ZERO));
-        assert!(!turnover.is_long_ago(Duration::MAX));
+    }
+
+    #[test]
+    fn the_first_look_at_filled_memory_comes_soon() {
+        let begun = Instant::now();
+        let after = |ms| begun + Duration::from_millis(ms);
+        let mut turnover = Turnover::new();
+        assert!(turnover.is_long_ago(Duration::MAX), "there was none");
+        turnover.looked(1000);
+        turnover.count(exchanged(1200, 15), after(200));
+        assert!(!turnover.allows_look(1000), "it is being filled");
+        turnover.count(exchanged(1300, 16), after(400));
+        assert!(turnover.allows_look(1000));
+        turnover.looked(1000);
+        turnover.count(exchanged(2400, 900), after(600));
+        assert!(!turnover.allows_look(1000), "it is not the first any more");
+        turnover.count(exchanged(5300, 3000), after(800));
+        assert!(turnover.allows_look(1000));
     }
 }
