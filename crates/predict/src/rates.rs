@@ -43,6 +43,10 @@ pub(crate) struct Rates {
     pages: Vec<u32>,
     seen: Vec<[Seen; WINDOWS as usize]>,
     whole: Vec<Seen>,
+    /// Since when pages come back, and by looks before that what was seen of each region, and of all together: while memory is filled it is used otherwise.
+    filled: u64,
+    early: Vec<Seen>,
+    all_early: Seen,
     /// Of each region, if it is gone through in rounds.
     rounds: Vec<Option<Rounds>>,
 }
@@ -76,6 +80,9 @@ impl Rates {
             rounds,
             seen: vec![[Seen::default(); WINDOWS as usize]; numbers.len()],
             whole: Vec::new(),
+            filled: history.filled(),
+            early: vec![Seen::default(); numbers.len()],
+            all_early: Seen::default(),
         };
         rates.count_faults(history, sweeps);
         rates.count_looks(looks, history, known)?;
@@ -129,7 +136,6 @@ impl Rates {
         history: &History,
         steps: &[Step],
     ) -> Result<(), TraceError> {
-        let filled = history.filled();
         let mut last = vec![0; history.keys.len()];
         let mut steps = steps.iter().peekable();
         let mut doubts = Doubts::about(&self.rounds);
@@ -141,9 +147,6 @@ impl Rates {
                 .own(look.time_ns.saturating_sub(look.interval_ns));
             while let Some(step) = steps.next_if(|step| step.at <= at) {
                 last[step.page as usize] = step.at + 1;
-            }
-            if since < filled {
-                continue;
             }
             let first_key = history.key_at(look.space, look.address);
             let first = history.keys.partition_point(|&key| key < first_key);
@@ -165,16 +168,23 @@ impl Rates {
             let known = (first..first + pages)
                 .filter(|&page| last[page] > since && is_looked_at(page))
                 .count() as f64;
-            let window = self.window_of(at);
-            let seen = &mut self.seen[region as usize][window];
             let others = f64::from(look.resident_pages) - known;
             let accessed = f64::from(look.accessed_pages) - known;
-            doubts.look(region as usize, since..at, (accessed.max(0.0), others));
+            let window = self.window_of(at);
+            let is_early = since < self.filled;
+            let seen = match is_early {
+                true => &mut self.early[region as usize],
+                false => &mut self.seen[region as usize][window],
+            };
             if others > 0.0 {
                 seen.looked += others;
                 seen.accessed += accessed.max(0.0);
                 seen.interval += others * (at - since) as f64;
             }
+            if is_early {
+                continue;
+            }
+            doubts.look(region as usize, since..at, (accessed.max(0.0), others));
         }
         for region in doubts.confirmed() {
             self.rounds[region] = None;
@@ -189,6 +199,9 @@ impl Rates {
                 whole.add(seen);
             }
             self.whole.push(whole);
+        }
+        for seen in &self.early {
+            self.all_early.add(seen);
         }
     }
 
@@ -211,6 +224,17 @@ impl Rates {
         seen.away >= self.window as f64 * LEAST_AWAY.max(some)
     }
 
+    /// How often a region's pages are accessed while memory is filled: by looks at them then, or at all others. `None`: it is filled, or what was away tells, or
+    /// nobody looked.
+    fn early_rate(&self, region: usize, seen: &Seen, at: u64) -> Option<f64> {
+        if at >= self.filled || self.tells_by_faults(region, seen, 1) {
+            return None;
+        }
+        let mut looks = [&self.early[region], &self.all_early].into_iter();
+        let enough = looks.find(|early| early.looked >= ENOUGH_LOOKED);
+        enough.map(Seen::looked_rate)
+    }
+
     /// Accesses to `page` at own time `at`, for each ns, 0 if no access was seen; and until when that holds.
     pub(crate) fn rate(&self, page: u32, at: u64) -> (f64, u64) {
         let window = self.window_of(at);
@@ -218,6 +242,9 @@ impl Rates {
         let until = self.begin + (window as u64 + 1) * self.window;
         let seen = &self.seen[region][window];
         let whole = &self.whole[region];
+        if let Some(rate) = self.early_rate(region, seen, at) {
+            return (rate, until.min(self.filled));
+        }
         let was_away = |seen: &Seen| seen.away >= self.window as f64 * LEAST_AWAY;
         let always = whole.always_accessed() && !was_away(whole);
         let rate = if self.tells_by_faults(region, seen, 1) {
@@ -313,6 +340,9 @@ mod tests {
             pages: vec![512],
             seen: vec![windows],
             whole: Vec::new(),
+            filled: 0,
+            early: vec![Seen::default()],
+            all_early: Seen::default(),
             rounds: vec![None],
         };
         rates.sum();
@@ -331,5 +361,26 @@ mod tests {
         // Where nobody looked they are all that is known.
         assert_eq!(rates(10.0, 0.0).rate(0, 0), (0.001, 1000));
         assert_eq!(rates(0.0, 0.0).rate(0, 0), (0.0, 1000));
+    }
+
+    #[test]
+    fn while_memory_is_filled_looks_then_tell() {
+        let early = |looked, accessed| Seen {
+            looked,
+            accessed,
+            interval: looked * 100.0,
+            ..Seen::default()
+        };
+        // Few were away: looks at filled memory tell of it.
+        let mut rates = rates(10.0, 40.0);
+        let later = 80f64.ln() / 100.0;
+        (rates.filled, rates.all_early) = (1500, early(512.0, 0.0));
+        assert_eq!(rates.rate(0, 0), (0.0, 1000));
+        assert_eq!(rates.rate(0, 1200), (0.0, 1500), "until it is filled");
+        assert_eq!(rates.rate(0, 1500), (later, 2000));
+        rates.early[0] = early(64.0, 32.0);
+        assert_eq!(rates.rate(0, 0), (2f64.ln() / 100.0, 1000), "its own");
+        (rates.early[0], rates.all_early) = (Seen::default(), Seen::default());
+        assert_eq!(rates.rate(0, 0), (later, 1000), "nobody looked");
     }
 }

@@ -173,7 +173,8 @@ impl Accesses {
         writer: &mut TraceWriter,
     ) -> Result<Option<String>, Failure> {
         let mut refused = None;
-        self.turnover.count(exchanged, Instant::now());
+        let pages = self.resident_bytes / self.page_bytes;
+        self.turnover.count(exchanged, pages, Instant::now());
         self.phase = match std::mem::replace(&mut self.phase, Phase::Stopped) {
             Phase::Going(thread, _) if thread.is_finished() => match thread.join() {
                 Ok(round) => match self.take(round, writer)? {
@@ -355,7 +356,7 @@ impl Accesses {
     /// Those that may be looked at now, of so many pages in memory.
     fn spots_for(&mut self, before: Spots, pages: u64) -> Option<Spots> {
         if self.turnover.allows_look(pages) {
-            self.turnover.looked(pages);
+            self.turnover.looked();
             let spots = spots_of(pages, before);
             self.scope = Scope::Spots(spots);
             return Some(spots);
