@@ -37,6 +37,9 @@ impl Faulters {
 
     /// Whether two threads that ran side by side each wait for one of these pages, and not for the other's.
     pub(crate) fn are_apart(&self, key: u64, other: u64) -> bool {
+        if self.spans.len() < 2 {
+            return false;
+        }
         let of = |key: u64| match self.of_pages.get(&key) {
             Some(Faulter::One(thread)) => Some(*thread),
             _ => None,

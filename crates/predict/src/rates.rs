@@ -224,10 +224,9 @@ impl Rates {
         seen.away >= self.window as f64 * LEAST_AWAY.max(some)
     }
 
-    /// How often a region's pages are accessed while memory is filled: by looks at them then, or at all others. `None`: it is filled, or what was away tells, or
-    /// nobody looked.
-    fn early_rate(&self, region: usize, seen: &Seen, at: u64) -> Option<f64> {
-        if at >= self.filled || self.tells_by_faults(region, seen, 1) {
+    /// How often a region's pages are accessed while memory is filled, per ns: by looks at them then, or at all others. `None`: it is filled, or nobody looked.
+    fn early_rate(&self, region: usize, at: u64) -> Option<f64> {
+        if at >= self.filled {
             return None;
         }
         let mut looks = [&self.early[region], &self.all_early].into_iter();
@@ -242,13 +241,12 @@ impl Rates {
         let until = self.begin + (window as u64 + 1) * self.window;
         let seen = &self.seen[region][window];
         let whole = &self.whole[region];
-        if let Some(rate) = self.early_rate(region, seen, at) {
-            return (rate, until.min(self.filled));
-        }
         let was_away = |seen: &Seen| seen.away >= self.window as f64 * LEAST_AWAY;
         let always = whole.always_accessed() && !was_away(whole);
         let rate = if self.tells_by_faults(region, seen, 1) {
             seen.faults / seen.away
+        } else if let Some(early) = self.early_rate(region, at) {
+            return (early, until.min(self.filled));
         } else if seen.looked >= ENOUGH_LOOKED && !always {
             seen.looked_rate()
         } else if always {

@@ -13,10 +13,9 @@ const FEW: u64 = 256;
 const TURNOVERS: u64 = 4;
 /// and so many times between two at a few pages beside these, or one at these and one at those.
 const TURNOVERS_BESIDE: u64 = 1;
-/// Memory is filled once one in so many pages has come back. Looks before that tell nothing of how it is used then, and a short run would have no other, so that
-/// the first one after it waits until all pages have left once since: by then what is hot is back (of a program with hot and cold pages at 30 % of its memory 29 %
-/// too many swap-ins were predicted by one that came sooner, as hot pages that come back are used less often).
+/// Memory is filled once one in so many pages has come back.
 const COME_BACK: u64 = 64;
+/// Looks before that tell nothing of later, and a short run would have no other: the first one after it waits until all pages have left so many times since.
 const TURNOVERS_SINCE_FILLED: u64 = 1;
 
 /// Pages that left and came back, so far.
@@ -35,11 +34,10 @@ pub(super) struct Turnover {
     /// In the time before that.
     lately: u64,
     at_last_look: u64,
-    /// Evictions until memory was filled, and whether the last look began after that.
-    until_filled: Option<u64>,
-    was_filled: bool,
     /// The same with looks beside.
     at_last_of_both: u64,
+    /// Evictions until memory was filled.
+    until_filled: Option<u64>,
     last_look: Option<Instant>,
 }
 
@@ -50,9 +48,8 @@ impl Turnover {
             evictions: 0,
             lately: 0,
             at_last_look: 0,
-            until_filled: None,
-            was_filled: false,
             at_last_of_both: 0,
+            until_filled: None,
             last_look: None,
         }
     }
@@ -81,9 +78,10 @@ impl Turnover {
     }
 
     fn is_first_since_filled(&self, resident_pages: u64) -> bool {
-        let since = self.until_filled.map(|until| self.evictions - until);
-        let is_time = since.is_some_and(|since| since >= resident_pages * TURNOVERS_SINCE_FILLED);
-        !self.was_filled && is_time
+        self.until_filled.is_some_and(|until| {
+            let since = self.evictions - until;
+            self.at_last_look < until && since >= resident_pages * TURNOVERS_SINCE_FILLED
+        })
     }
 
     /// The same of a look at a few pages that nothing else is told by.
@@ -94,7 +92,6 @@ impl Turnover {
     /// A look begins now.
     pub(super) fn looked(&mut self) {
         self.at_last_look = self.evictions;
-        self.was_filled = self.until_filled.is_some();
         self.looked_beside();
     }
 
