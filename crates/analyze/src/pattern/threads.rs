@@ -126,7 +126,7 @@ impl Threads {
         let is_running = near_at == Some(last_at);
         let (from, is_new) = match near_at.map(|at| self.places[at]) {
             Some(place) if last.number - place.number < LEFT_STEPS => (place.from, false),
-            None if last.is_passed_by(jump) => (last.from, false),
+            _ if last.is_passed_by(jump) => (last.from, false),
             _ => (page, last.is_running && last.from.abs_diff(page) > NEAR),
         };
         if let Some(at) = near_at {
