@@ -11,7 +11,7 @@
 //! stayed for longer than pages do that are not accessed was accessed; what comes back at equal times, or looks tell to be
 //! gone through in rounds, is accessed once a round; and else they are accessed as often as looks say, or pages of the same
 //! 2 MiB when they were away. The string then runs through the simulator's `linux` policy at each size; where it would be too
-//! long, that of a share of the pages. How well that does: docs/results-simulate.md.
+//! long, that of a share of the pages. How well that does: docs/results-prediction.md.
 
 #![forbid(unsafe_code)]
 
