@@ -115,13 +115,6 @@ impl Ages {
         let point = at.saturating_sub(self.begin) / self.step;
         self.longest[(point as usize).min(self.longest.len() - 1)]
     }
-
-    /// The same; `None`: it is not known, or by then the run is over.
-    pub(crate) fn known_longest(&self, at: u64) -> Option<u64> {
-        let longest = self.longest(at);
-        let end = self.begin + GRID * self.step;
-        (longest < end.saturating_sub(at)).then_some(longest)
-    }
 }
 
 /// The last two passes of a page through lists before it left.

@@ -196,14 +196,7 @@ impl Model {
         let found = sweeps::find(&history, |page| objects.around(page));
         let known = strings::known(&history, &found);
         let looked = Looked::read(trace)?;
-        let ages_by = |share| {
-            Ages::new(&history, share, |key| {
-                !looked.are_some() || looked.leaves_alone(key)
-            })
-        };
-        let [(likely, _), ..] = ASSUMPTIONS;
-        let accesses = looked.accesses()?;
-        let rates = Rates::new(&history, &found, &ages_by(likely), &known, accesses)?;
+        let rates = Rates::new(&history, &found, &known, looked.accesses()?)?;
         let read_looks = || -> Result<_, PredictError> {
             let (looks, glances) = (looked.looks()?, looked.glances()?);
             Ok(looks::read(looks, glances, &history))
@@ -219,7 +212,9 @@ impl Model {
         let build = |(share, unnoticed)| -> Result<References, PredictError> {
             let told = Told {
                 rates: &rates,
-                ages: &ages_by(share),
+                ages: &Ages::new(&history, share, |key| {
+                    !looked.are_some() || looked.leaves_alone(key)
+                }),
                 rounds: &rounds,
                 hot,
             };

@@ -1,17 +1,14 @@
 //! How often pages are accessed, from those of them that were not in memory: while a page is away, no access is missed.
 //!
 //! Of pages of one 2 MiB region in one part of the run it is the number of faults (those of sweeps apart) over the time
-//! they were away, whatever was in memory meanwhile. Where nothing was away it is told from looks at accessed bits; where
-//! nobody looked either, it is as often as at other times, and as often as it takes to stay while others leave.
+//! they were away, whatever was in memory meanwhile. Where nothing was away it is told from looks at accessed bits.
 
 use std::collections::HashMap;
-use std::ops::Range;
 
 use foldhash::fast::RandomState;
 use pagewise_trace::Access;
 use pagewise_trace::TraceError;
 
-use crate::ages::Ages;
 use crate::doubts::Doubts;
 use crate::history::History;
 use crate::history::What;
@@ -36,10 +33,6 @@ struct Seen {
     looked: f64,
     accessed: f64,
     interval: f64,
-    /// How often a page might have left, if it had not been accessed for long, how many did, and in how much time, page-ns.
-    passes: f64,
-    left: f64,
-    stayed: f64,
 }
 
 pub(crate) struct Rates {
@@ -59,11 +52,10 @@ pub(crate) struct Rates {
 }
 
 impl Rates {
-    /// `looks`: those at accessed bits. `ages`: at which age pages leave.
+    /// `looks`: those at accessed bits.
     pub(crate) fn new(
         history: &History,
         sweeps: &Sweeps,
-        ages: &Ages,
         known: &[Step],
         looks: impl Iterator<Item = Result<Access, TraceError>>,
     ) -> Result<Rates, TraceError> {
@@ -93,7 +85,6 @@ impl Rates {
             all_early: Seen::default(),
         };
         rates.count_faults(history, sweeps);
-        rates.count_stays(history, ages);
         rates.count_looks(looks, history, known)?;
         rates.sum();
         Ok(rates)
@@ -129,66 +120,12 @@ impl Rates {
     }
 
     fn count_away(&mut self, page: usize, since: u64, until: u64) {
-        let region = self.regions[page] as usize;
-        for (window, part) in self.windows_of(since..until) {
-            self.seen[region][window].away += (part.end - part.start) as f64;
-        }
-    }
-
-    /// The windows that a time lies in, and the part in each.
-    fn windows_of(&self, time: Range<u64>) -> impl Iterator<Item = (usize, Range<u64>)> + use<> {
-        let (begin, length) = (self.begin, self.window);
-        let windows = self.window_of(time.start)..=self.window_of(time.end);
-        windows.map(move |window| {
-            let start = begin + window as u64 * length;
-            let from = time.start.max(start);
-            (window, from..time.end.min(start + length).max(from))
-        })
-    }
-
-    fn count_stays(&mut self, history: &History, ages: &Ages) {
-        const AWAY: u64 = u64::MAX;
-        let mut here_since = vec![AWAY; history.keys.len()];
-        for moment in &history.moments {
-            let page = moment.page as usize;
-            let since = &mut here_since[page];
-            match moment.what {
-                What::Touched | What::Faulted if *since == AWAY => *since = moment.at,
-                What::Touched | What::Faulted => {}
-                What::Gone | What::Evicted => {
-                    let since = std::mem::replace(since, AWAY);
-                    if since != AWAY {
-                        self.count_stay(page, since..moment.at, ages);
-                    }
-                    if moment.what == What::Evicted {
-                        let window = self.window_of(moment.at);
-                        self.seen[self.regions[page] as usize][window].left += 1.0;
-                    }
-                }
-            }
-        }
-        for (page, &since) in here_since.iter().enumerate() {
-            if since != AWAY {
-                self.count_stay(page, since..history.end, ages);
-            }
-        }
-    }
-
-    /// A stay in memory. What has just come cannot have left yet, nor what came too late to leave by the end.
-    fn count_stay(&mut self, page: usize, stay: Range<u64>, ages: &Ages) {
-        let from = stay.start.saturating_add(ages.longest(stay.start));
-        if from >= stay.end {
-            return;
-        }
-        let region = self.regions[page] as usize;
-        for (window, part) in self.windows_of(from..stay.end) {
-            let Some(age) = ages.known_longest(part.start) else {
-                continue;
-            };
-            let time = (part.end - part.start) as f64;
-            let seen = &mut self.seen[region][window];
-            seen.passes += time / age.max(1) as f64;
-            seen.stayed += time;
+        let (first, last) = (self.window_of(since), self.window_of(until));
+        for window in first..=last {
+            let begin = self.begin + window as u64 * self.window;
+            let from = since.max(begin);
+            let to = until.min(begin + self.window);
+            self.seen[self.regions[page] as usize][window].away += to.saturating_sub(from) as f64;
         }
     }
 
@@ -314,19 +251,16 @@ impl Rates {
             seen.looked_rate()
         } else if always {
             f64::INFINITY
+        } else if self.tells_by_faults(region, whole, WINDOWS) {
+            whole.faults / whole.away
+        } else if whole.looked >= FEW_LOOKED {
+            whole.looked_rate()
+        } else if was_away(seen) {
+            seen.faults / seen.away
+        } else if was_away(whole) {
+            whole.faults / whole.away
         } else {
-            let at_other_times = if self.tells_by_faults(region, whole, WINDOWS) {
-                whole.faults / whole.away
-            } else if whole.looked >= FEW_LOOKED {
-                whole.looked_rate()
-            } else if was_away(seen) {
-                seen.faults / seen.away
-            } else if was_away(whole) {
-                whole.faults / whole.away
-            } else {
-                0.0
-            };
-            at_other_times.max(seen.staying_rate())
+            0.0
         };
         (rate, until)
     }
@@ -338,8 +272,6 @@ const ENOUGH_LOOKED: f64 = 64.0;
 const FEW_LOOKED: f64 = 8.0;
 /// Looks at a page that tell that it is accessed all the time.
 const PAGES_TO_TELL: f64 = 1024.0;
-/// So often a page of a region must have been able to leave to tell how often they are accessed, as so few did.
-const ENOUGH_PASSES: f64 = 64.0;
 /// Pages that were away for all of a window,
 const LEAST_AWAY: f64 = 4.0;
 /// and as a share of a region's pages, to tell of the others.
@@ -352,19 +284,6 @@ impl Seen {
         self.looked += other.looked;
         self.accessed += other.accessed;
         self.interval += other.interval;
-        self.passes += other.passes;
-        self.left += other.left;
-        self.stayed += other.stayed;
-    }
-
-    /// How often pages are accessed that stay, per ns, at least: of those that are accessed at random times exp(-rate x age) leave each time that
-    /// as much came in as makes one leave that is not accessed.
-    fn staying_rate(&self) -> f64 {
-        if self.passes < ENOUGH_PASSES {
-            return 0.0;
-        }
-        let age = self.stayed / self.passes;
-        (self.passes / self.left.max(0.5)).ln().max(0.0) / age
     }
 
     /// Whether each page was accessed whenever anyone looked.
@@ -383,9 +302,6 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Clock;
-    use crate::history::Known;
-    use crate::history::key;
 
     #[test]
     fn of_pages_that_no_look_saw_accessed_a_wait_never_ends() {
@@ -443,58 +359,6 @@ mod tests {
         // Where nobody looked they are all that is known.
         assert_eq!(rates(10.0, 0.0).rate(0, 0), (0.001, 1000));
         assert_eq!(rates(0.0, 0.0).rate(0, 0), (0.0, 1000));
-    }
-
-    #[test]
-    fn what_stays_while_others_leave_is_accessed_often() {
-        // 512 pages that might have left twice each in 100 ns a time; those that did are of the whole run once in 1,000 ns.
-        let with = |passes: f64, left| {
-            let mut rates = rates(10.0, 0.0);
-            rates.seen[0][0] = Seen {
-                passes,
-                left,
-                stayed: passes * 100.0,
-                ..rates.seen[0][0]
-            };
-            rates.rate(0, 0).0
-        };
-        assert_eq!(with(1024.0, 0.0), 2048f64.ln() / 100.0, "none did");
-        assert_eq!(with(1024.0, 256.0), 4f64.ln() / 100.0);
-        // As many left as do if they are never accessed: what is known of other times goes.
-        assert_eq!(with(1024.0, 1024.0), 0.001);
-        assert_eq!(with(50.0, 0.0), 0.001, "too few to tell");
-    }
-
-    #[test]
-    fn stays_count_from_when_a_page_might_have_left() {
-        // Pages of another region come and leave, each 1,000 ns later; one of ours stays and one leaves late.
-        const END: u64 = 100_000;
-        let passing = (512..3000).map(|page| {
-            let at = (page - 512) * 40;
-            (page, vec![(at, What::Touched), (at + 1000, What::Evicted)])
-        });
-        let own = [
-            (0, vec![(0, What::Touched)]),
-            (1, vec![(0, What::Touched), (50_000, What::Evicted)]),
-        ];
-        let own = own.into_iter();
-        let known: Known = own
-            .chain(passing)
-            .map(|(page, moments)| (key(0, page), moments))
-            .collect();
-        let history = History::assemble(known, Clock::new(std::iter::empty()), END, 0);
-        let found = Sweeps {
-            passings: Vec::new(),
-            swept: vec![false; history.moments.len()],
-        };
-        let ages = Ages::new(&history, 10, |_| true);
-        let rates = Rates::new(&history, &found, &ages, &[], std::iter::empty()).expect("no looks");
-        let sum = |value: fn(&Seen) -> f64| rates.seen[0].iter().map(value).sum::<f64>();
-        assert_eq!(sum(|seen| seen.left), 1.0);
-        let stayed = sum(|seen| seen.stayed);
-        assert!((stayed - 147_000.0).abs() < 5000.0, "{stayed}");
-        let passes = sum(|seen| seen.passes);
-        assert!((passes - 147.0).abs() < 8.0, "{passes}");
     }
 
     #[test]

@@ -115,8 +115,8 @@ fn made_up(string: &[u64], look_each: usize) -> Vec<Step> {
     let (history, looks) = record(string, PAGES as u32 * 60 / 100, look_each);
     let found = sweeps::find(&history, |page| (page, page + 1));
     let mut steps = strings::known(&history, &found);
+    let rates = Rates::new(&history, &found, &steps, std::iter::empty()).expect("no looks");
     let ages = Ages::new(&history, 10, |_| true);
-    let rates = Rates::new(&history, &found, &ages, &steps, std::iter::empty()).expect("no looks");
     // The iterator of looks is gone through twice, as a recording is read twice.
     let all = || looks.iter().cloned().map(Ok);
     let rounds = RoundsOfRegions::find(|| Ok::<_, TraceError>(all())).expect("nothing is read");

@@ -49,8 +49,8 @@ fn accesses_beside(looks: &[Look], stay: Option<u64>, other: Vec<(u64, What)>) -
     let history = History::assemble(known, clock, END, 0);
     let found = sweeps::find(&history, |page| (page, page + 1));
     let mut steps = strings::known(&history, &found);
+    let rates = Rates::new(&history, &found, &steps, std::iter::empty()).expect("no looks");
     let ages = Ages::new(&history, 10, |_| true);
-    let rates = Rates::new(&history, &found, &ages, &steps, std::iter::empty()).expect("no looks");
     let looks = looks.iter().cloned().map(Ok);
     let told = Told {
         rates: &rates,
