@@ -489,7 +489,7 @@ fn how_far_sweeps_go_on_is_told() {
     is_about(run((0..4).flat_map(|_| 0..8000).collect()), 4 * 8000);
     // What was in memory is passed by, other parts each round: to come back where the round before ended a stretch is no new run.
     let in_parts = (0..4_u64).flat_map(|round| {
-        let is_out = move |&page: &u64| mixed(page / 64 + 7919 * round) % 3 != 0;
+        let is_out = move |&page: &u64| !mixed(page / 64 + 7919 * round).is_multiple_of(3);
         (0..8000).filter(is_out)
     });
     assert!(run(in_parts.collect()) > 8000 / 3 * 2);
