@@ -36,6 +36,7 @@ mod random;
 mod rates;
 mod sampling;
 mod scans;
+mod sightings;
 mod stays;
 mod strings;
 mod sweeps;

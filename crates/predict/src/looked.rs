@@ -121,7 +121,7 @@ fn is_of_spots(look: &SpotLook) -> bool {
 }
 
 /// Whether the pages of a region that a map names are beside the spots, which is so of all or of none. `None`: there are none.
-fn is_beside(address: u64, map: &str) -> Option<bool> {
+pub(crate) fn is_beside(address: u64, map: &str) -> Option<bool> {
     let first = map.bytes().position(|digit| digit != b'0')?;
     Some(Spots::is_beside(
         address / BASE_PAGE_BYTES + first as u64 * PAGES_OF_DIGIT,

@@ -15,6 +15,8 @@ use crate::history::Known;
 use crate::history::What;
 use crate::history::key;
 use crate::history::parts;
+use crate::sightings::Sighting;
+use crate::sightings::Sightings;
 use crate::touches::Touches;
 
 /// First touches and ends, as the scans saw them, and when shared memory left; pages of `1 << shift` bytes. Returns the time of the last
@@ -31,6 +33,7 @@ pub(crate) fn add(
     let round_of = |row: &Residency| (row.space, rounds.number(row.space, row.time_ns));
     let half = (rounds.resident_bytes >> shift) as usize / 2;
     let mut last = 0;
+    let sightings = Sightings::read(trace, shift, clock)?;
     let mut departures = Departures::new(shared, shift, known);
     let spaces = trace.spaces()?;
     let ended = spaces
@@ -48,6 +51,7 @@ pub(crate) fn add(
             let round = Round {
                 clock,
                 touches,
+                sightings: &sightings,
                 since_ns: since,
                 half,
             };
@@ -178,6 +182,7 @@ impl Rounds {
 struct Round<'a> {
     clock: &'a Clock,
     touches: &'a Touches,
+    sightings: &'a Sightings,
     /// When the one before began.
     since_ns: u64,
     /// Half of the pages that memory holds.
@@ -185,8 +190,8 @@ struct Round<'a> {
 }
 
 impl Round<'_> {
-    /// New pages came one after the other since the scan before began: in order of address, but those that left again before half of
-    /// memory had, as they left. Returns when the scan had ended.
+    /// New pages came one after the other since the scan before began: after looks that did not see them and before those that did, and in between in
+    /// order of address, but those that left again before half of memory had, as they left. Returns when the scan had ended.
     fn add(
         &self,
         scan: &[Residency],
@@ -243,20 +248,68 @@ impl Round<'_> {
             new.dedup();
         }
         let bound = self.touches.evicted(self.half, since);
-        let new = as_they_left(new, |key| {
-            let after = known.get(&key)?.iter().filter(|&&(at, _)| at > since);
-            let mut left = after.filter(|&&(at, what)| what == What::Evicted && at < bound);
-            left.next().map(|&(at, _)| at)
-        });
-        let times = self.touches.of(new.len() as u64, since, now);
-        for (spread, key) in times.into_iter().zip(new) {
-            let moments = known.entry(key).or_default();
-            let at = moments.partition_point(|&(at, _)| at <= since);
-            let bound = moments.get(at).map_or(now, |&(at, _)| at);
-            moments.insert(at, (spread.min(bound), What::Touched));
+        let space = scan.first().map_or(0, |row| row.space);
+        let sightings = self.sightings.between(space, since, now);
+        let by_looks = by_sightings(&new, sightings, |key| next_after(known, key, since));
+        let cleared = sightings.iter().map(|sighting| sighting.cleared);
+        let mut from = since;
+        for (to, part) in cleared.chain([now]).zip(by_looks) {
+            let part = as_they_left(part, |key| {
+                let after = known.get(&key)?.iter().filter(|&&(at, _)| at > since);
+                let mut left = after.filter(|&&(at, what)| what == What::Evicted && at < bound);
+                left.next().map(|&(at, _)| at)
+            });
+            let times = self.touches.of(part.len() as u64, from, to);
+            for (spread, key) in times.into_iter().zip(part) {
+                let moments = known.entry(key).or_default();
+                let at = moments.partition_point(|&(at, _)| at <= since);
+                let bound = moments.get(at).map_or(now, |&(at, _)| at);
+                moments.insert(at, (spread.min(bound), What::Touched));
+            }
+            from = to;
         }
         now
     }
+}
+
+/// When something is known of a page next after that time.
+fn next_after(known: &Known, key: u64, since: u64) -> Option<u64> {
+    let moments = known.get(&key)?;
+    let after = moments.partition_point(|&(at, _)| at <= since);
+    moments.get(after).map(|&(at, _)| at)
+}
+
+/// New pages, ascending, by the looks between which they came: those that were there by the first, then by the second, and so on, and those that came
+/// after the last. A page that was not looked for came when the one did that stands for it, and where that is not new, with the page before it.
+/// `next`: when something is known of a page next, before which it came.
+fn by_sightings(
+    new: &[u64],
+    sightings: &[Sighting],
+    next: impl Fn(u64) -> Option<u64>,
+) -> Vec<Vec<u64>> {
+    let mut by_looks = vec![Vec::new(); sightings.len() + 1];
+    let mut part_before = sightings.len();
+    for &key in new {
+        let page = parts(key).1;
+        let mut is_told = false;
+        let seen = sightings.iter().position(|sighting| {
+            let spot = sighting.stands_for(page);
+            let of_spot = key - page + spot;
+            let is_new = spot == page || new.binary_search(&of_spot).is_ok();
+            is_told |= is_new;
+            let was_before = || next(of_spot).is_some_and(|at| at <= sighting.cleared);
+            is_new && (sighting.saw(spot) || was_before())
+        });
+        part_before = match seen {
+            Some(part) => part,
+            None if is_told => sightings.len(),
+            None => part_before,
+        };
+        let is_over = |at: u64| sightings.partition_point(|sighting| sighting.cleared < at);
+        let part = next(key).map_or(part_before, |at| part_before.min(is_over(at)));
+        by_looks[part].push(key);
+    }
+    by_looks
 }
 
 /// Puts pages of which it is known when they left in that order, in each other's places. A page that was accessed again goes through
@@ -284,6 +337,8 @@ fn exists(moments: Option<&Vec<(u64, What)>>, since: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use pagewise_trace::Spots;
+
     use super::*;
 
     #[test]
@@ -327,6 +382,56 @@ mod tests {
         // Pages 1 and 3 left at 30 and 20; the others stayed, or for so long that it says nothing.
         let left = |page| [None, Some(30), None, Some(20)][page as usize];
         assert_eq!(as_they_left(vec![0, 1, 2, 3], left), [0, 3, 2, 1]);
+    }
+
+    #[test]
+    fn what_looks_saw_came_before_what_they_did_not() {
+        use crate::sightings;
+
+        // Filled at random: half of the pages are there by the first look, a quarter more by the second.
+        let came = |page: u64| match page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 62 {
+            0 | 1 => 5,
+            2 => 25,
+            _ => 60,
+        };
+        let all = sightings::tests::sightings(&[(10, 20), (30, 40)], |page, cleared| {
+            came(page) < cleared
+        });
+        let pages: Vec<u64> = (0..1024).map(|page| key(1, page)).collect();
+        let by_looks = by_sightings(&pages, all.between(1, 0, 100), |_| None);
+        let sizes: Vec<usize> = by_looks.iter().map(Vec::len).collect();
+        assert_eq!(sizes.iter().sum::<usize>(), 1024);
+        for (part, expected) in [(0, 512), (1, 256), (2, 256)] {
+            assert!(sizes[part].abs_diff(expected) < 80, "{sizes:?}");
+        }
+        // Those that were looked for came when they did.
+        for (part, time) in [(0, 5), (1, 25), (2, 60)] {
+            let pages = by_looks[part].iter().map(|&key| parts(key).1);
+            let spots = pages.filter(|&page| Spots::one_in(4).takes(page));
+            assert!(spots.clone().count() > 40);
+            assert!(spots.into_iter().all(|page| came(page) == time));
+        }
+        // What is known of a page came after it.
+        let by_looks = by_sightings(&pages, all.between(1, 0, 100), |key| {
+            (parts(key).1 >= 512).then_some(8)
+        });
+        assert_eq!(
+            by_looks[0]
+                .iter()
+                .filter(|&&key| parts(key).1 >= 512)
+                .count(),
+            512
+        );
+        // Nobody looked: in order of address.
+        assert_eq!(by_sightings(&pages, &[], |_| None), [pages.clone()]);
+        // What stands for a page is not new: it came with the one before it.
+        let no_spots: Vec<u64> = pages[..512]
+            .iter()
+            .copied()
+            .filter(|&key| !Spots::one_in(4).takes(parts(key).1))
+            .collect();
+        let by_looks = by_sightings(&no_spots, all.between(1, 0, 100), |_| None);
+        assert_eq!(by_looks, [vec![], vec![], no_spots]);
     }
 
     #[test]

@@ -51,6 +51,17 @@ impl Spots {
         })
     }
 
+    /// Of the spot that stands for a page, the one in its place: itself, if it lies in one.
+    pub fn nearest(self, page: u64) -> u64 {
+        let levels = self.one_in.ilog2();
+        let run = page / SPOT_PAGES >> levels;
+        let spot = (1..=levels).rev().fold(run, |run, level| {
+            let is_other = u64::from(self.is_beside && level == 1);
+            run << 1 | half(run, level) ^ is_other
+        });
+        spot * SPOT_PAGES + page % SPOT_PAGES
+    }
+
     /// The pages of the region of 2 MiB at an address that lie in one of them: the lowest bit of the first word is the first page.
     pub fn in_region(self, address: u64) -> [u64; REGION_PAGES as usize / 64] {
         let first = address / (REGION_PAGES * 4096) * REGION_PAGES;
@@ -117,6 +128,22 @@ mod tests {
             }
         }
         assert!((0..1 << 16).all(|page| Spots::is_beside(page) != Spots::one_in(2).takes(page)));
+    }
+
+    #[test]
+    fn the_spot_that_stands_for_a_page_is_in_its_run() {
+        for spots in [1, 2, 8, 64].map(Spots::one_in) {
+            let run = spots.pages_each() * SPOT_PAGES;
+            for page in 0..1 << 12 {
+                let nearest = spots.nearest(page);
+                assert!(spots.takes(nearest), "{spots:?} {page}");
+                assert_eq!(nearest / run, page / run);
+                assert_eq!(nearest % SPOT_PAGES, page % SPOT_PAGES);
+                assert!(!spots.takes(page) || nearest == page);
+            }
+        }
+        let beside = Spots::beside_one_in(8);
+        assert!((0..1 << 12).all(|page| beside.takes(beside.nearest(page))));
     }
 
     #[test]
