@@ -193,6 +193,7 @@ mod tests {
                 let look = SpotLook {
                     time_ns,
                     interval_ns: 4,
+                    listed_ns: None,
                     space: 1,
                     address,
                     pages_each,
@@ -243,6 +244,7 @@ mod tests {
                     .push(SpotLook {
                         time_ns,
                         interval_ns: 4,
+                        listed_ns: None,
                         space: 1,
                         address,
                         pages_each: 8,
@@ -268,6 +270,7 @@ mod tests {
         let look = SpotLook {
             time_ns: 9,
             interval_ns: 5,
+            listed_ns: None,
             space: 1,
             address: 2 << 20,
             pages_each: 8,

@@ -251,9 +251,9 @@ impl Round<'_> {
         let space = scan.first().map_or(0, |row| row.space);
         let sightings = self.sightings.between(space, since, now);
         let by_looks = by_sightings(&new, sightings, |key| next_after(known, key, since));
-        let cleared = sightings.iter().map(|sighting| sighting.cleared);
+        let listed = sightings.iter().map(|sighting| sighting.listed);
         let mut from = since;
-        for (to, part) in cleared.chain([now]).zip(by_looks) {
+        for (to, part) in listed.chain([now]).zip(by_looks) {
             let part = as_they_left(part, |key| {
                 let after = known.get(&key)?.iter().filter(|&&(at, _)| at > since);
                 let mut left = after.filter(|&&(at, what)| what == What::Evicted && at < bound);
@@ -280,7 +280,7 @@ fn next_after(known: &Known, key: u64, since: u64) -> Option<u64> {
 }
 
 /// New pages, ascending, by the looks between which they came: those that were there by the first, then by the second, and so on, and those that came
-/// after the last. A page that was not looked for came when the one did that stands for it, and where that is not new, with the page before it.
+/// after the last. A page that was not looked for came when the one did that stands for it, and where that is not new, with those before it.
 /// `next`: when something is known of a page next, before which it came.
 fn by_sightings(
     new: &[u64],
@@ -288,25 +288,24 @@ fn by_sightings(
     next: impl Fn(u64) -> Option<u64>,
 ) -> Vec<Vec<u64>> {
     let mut by_looks = vec![Vec::new(); sightings.len() + 1];
-    let mut part_before = sightings.len();
-    for &key in new {
+    let seen = |&key: &u64| {
         let page = parts(key).1;
         let mut is_told = false;
-        let seen = sightings.iter().position(|sighting| {
+        let first = sightings.iter().position(|sighting| {
             let spot = sighting.stands_for(page);
             let of_spot = key - page + spot;
             let is_new = spot == page || new.binary_search(&of_spot).is_ok();
             is_told |= is_new;
-            let was_before = || next(of_spot).is_some_and(|at| at <= sighting.cleared);
-            is_new && (sighting.saw(spot) || was_before())
+            is_new && sighting.saw(spot, next(of_spot))
         });
-        part_before = match seen {
-            Some(part) => part,
-            None if is_told => sightings.len(),
-            None => part_before,
-        };
-        let is_over = |at: u64| sightings.partition_point(|sighting| sighting.cleared < at);
-        let part = next(key).map_or(part_before, |at| part_before.min(is_over(at)));
+        first.or(is_told.then_some(sightings.len()))
+    };
+    let seen: Vec<Option<usize>> = new.iter().map(seen).collect();
+    let mut usual = seen.iter().flatten().next().copied().unwrap_or(0);
+    for (&key, seen) in new.iter().zip(seen) {
+        usual = seen.unwrap_or(usual);
+        let is_over = |at: u64| sightings.partition_point(|sighting| sighting.listed < at);
+        let part = next(key).map_or(usual, |at| usual.min(is_over(at)));
         by_looks[part].push(key);
     }
     by_looks
@@ -394,9 +393,7 @@ mod tests {
             2 => 25,
             _ => 60,
         };
-        let all = sightings::tests::sightings(&[(10, 20), (30, 40)], |page, cleared| {
-            came(page) < cleared
-        });
+        let all = sightings::tests::sightings(&[10, 30], |page, at_ns| came(page) < at_ns);
         let pages: Vec<u64> = (0..1024).map(|page| key(1, page)).collect();
         let by_looks = by_sightings(&pages, all.between(1, 0, 100), |_| None);
         let sizes: Vec<usize> = by_looks.iter().map(Vec::len).collect();
@@ -423,15 +420,16 @@ mod tests {
             512
         );
         // Nobody looked: in order of address.
-        assert_eq!(by_sightings(&pages, &[], |_| None), [pages.clone()]);
-        // What stands for a page is not new: it came with the one before it.
+        let by_address = by_sightings(&pages, &[], |_| None);
+        assert_eq!(by_address.concat(), pages);
+        // What stands for them is not new.
         let no_spots: Vec<u64> = pages[..512]
             .iter()
             .copied()
             .filter(|&key| !Spots::one_in(4).takes(parts(key).1))
             .collect();
         let by_looks = by_sightings(&no_spots, all.between(1, 0, 100), |_| None);
-        assert_eq!(by_looks, [vec![], vec![], no_spots]);
+        assert_eq!(by_looks, [no_spots, vec![], vec![]]);
     }
 
     #[test]

@@ -23,11 +23,11 @@ const REGION_PAGES: u64 = 1 << REGION_SHIFT;
 #[derive(Default)]
 pub(crate) struct Sightings(BTreeMap<u32, Vec<Sighting>>);
 
-/// What one look saw; times are own times.
+/// What one look saw that was there when it was listed what to look at, and still is.
 pub(crate) struct Sighting {
-    /// When bits were cleared, and when it was looked: what it saw was there from then to then.
-    pub(crate) cleared: u64,
-    pub(crate) looked: u64,
+    /// In own time, as that of the look.
+    pub(crate) listed: u64,
+    looked: u64,
     spots: Spots,
     here: HashMap<u64, Bits, RandomState>,
 }
@@ -43,35 +43,34 @@ impl Sightings {
     }
 
     fn add(&mut self, look: &SpotLook, shift: u32, clock: &Clock) {
+        let (Some(listed_ns), Some(map)) = (look.listed_ns, bits(Some(&look.looked_map))) else {
+            return;
+        };
         let of_space = self.0.entry(look.space).or_default();
         let looked = clock.own(look.time_ns);
-        let cleared = clock.own(look.time_ns.saturating_sub(look.interval_ns));
         if of_space.last().is_none_or(|last| last.looked != looked) {
             of_space.push(Sighting {
-                cleared,
+                listed: clock.own(look.time_ns.saturating_sub(listed_ns)),
                 looked,
                 spots: Spots::one_in(look.pages_each.into()),
                 here: HashMap::default(),
             });
         }
-        let (Some(sighting), Some(map)) = (of_space.last_mut(), bits(Some(&look.looked_map)))
-        else {
+        let Some(sighting) = of_space.last_mut() else {
             return;
         };
-        // One region is cleared after the other.
-        sighting.cleared = sighting.cleared.max(cleared);
         if looked::is_beside(look.address, &look.looked_map) == Some(true) {
             sighting.spots = Spots::beside_one_in(look.pages_each.into());
         }
-        let region = look.address >> shift >> REGION_SHIFT;
+        let region = look.address >> (shift + REGION_SHIFT);
         sighting.here.insert(region, map);
     }
 
-    /// Those of a space for which bits were cleared after `since` and before `now`.
+    /// Those of a space that were listed after `since` and before `now`.
     pub(crate) fn between(&self, space: u32, since: u64, now: u64) -> &[Sighting] {
         let all = self.0.get(&space).map_or(&[][..], Vec::as_slice);
-        let first = all.partition_point(|sighting| sighting.cleared <= since);
-        let after = all.partition_point(|sighting| sighting.cleared < now);
+        let first = all.partition_point(|sighting| sighting.listed <= since);
+        let after = all.partition_point(|sighting| sighting.listed < now);
         &all[first..after.max(first)]
     }
 }
@@ -82,10 +81,12 @@ impl Sighting {
         self.spots.nearest(page)
     }
 
-    /// Whether a page that was looked for was there.
-    pub(crate) fn saw(&self, page: u64) -> bool {
+    /// Whether a page that was looked for was there when it was listed, if it left at that time. What is looked at is made cold, and leaves first: what
+    /// is gone by the look was there.
+    pub(crate) fn saw(&self, page: u64, left: Option<u64>) -> bool {
         let map = self.here.get(&(page >> REGION_SHIFT));
-        map.is_some_and(|map| is_set(map, page % REGION_PAGES))
+        let is_here = map.is_some_and(|map| is_set(map, page % REGION_PAGES));
+        is_here || left.is_some_and(|left| left <= self.looked)
     }
 }
 
@@ -95,24 +96,25 @@ pub(crate) mod tests {
 
     const REGION_BYTES: u64 = 2 << 20;
 
-    /// Of one address space, what looks saw of its first 4 MiB: every fourth spot, those at `here` in memory.
-    pub(crate) fn sightings(looks: &[(u64, u64)], here: impl Fn(u64, u64) -> bool) -> Sightings {
+    /// Of one address space, what looks saw of its first 4 MiB, that were listed at these times: every fourth spot, if it was there then.
+    pub(crate) fn sightings(listed: &[u64], here: impl Fn(u64, u64) -> bool) -> Sightings {
         let spots = Spots::one_in(4);
         let mut sightings = Sightings::default();
         let clock = Clock::new(std::iter::empty());
-        for &(cleared, looked) in looks {
+        for &at_ns in listed {
             for region in [0, 1] {
                 let is_here = |at: u64| {
                     let page = region * REGION_PAGES + at;
-                    spots.takes(page) && here(page, cleared)
+                    spots.takes(page) && here(page, at_ns)
                 };
                 let digit = |digit: u64| {
                     let bits = (0..4).map(|bit| u32::from(is_here(digit * 4 + bit)) << bit);
                     char::from_digit(bits.sum(), 16).expect("four bits")
                 };
                 let look = SpotLook {
-                    time_ns: looked,
-                    interval_ns: looked - cleared - region,
+                    time_ns: at_ns + 7,
+                    interval_ns: 5 - region,
+                    listed_ns: Some(7),
                     space: 1,
                     address: region * REGION_BYTES,
                     pages_each: 4,
@@ -126,27 +128,25 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_look_tells_what_was_there_when_bits_were_cleared() {
-        let all = sightings(&[(10, 20), (30, 40)], |page, cleared| {
-            page < 600 || cleared > 20
-        });
-        let between = all.between(1, 11, 31);
-        // One region is cleared after the other.
-        assert_eq!(between.len(), 0);
-        let both = all.between(1, 10, 32);
-        let times: Vec<_> = both
-            .iter()
-            .map(|look| (look.cleared, look.looked))
-            .collect();
-        assert_eq!(times, [(11, 20), (31, 40)]);
-        assert_eq!(all.between(1, 11, 32).len(), 1);
+    fn a_look_tells_what_was_there_when_it_was_listed() {
+        let all = sightings(&[10, 30], |page, at_ns| page < 600 || at_ns > 20);
+        let times = |since, now| {
+            let between = all.between(1, since, now).iter();
+            between.map(|look| look.listed).collect::<Vec<_>>()
+        };
+        assert_eq!(times(9, 31), [10, 30]);
+        assert_eq!(times(10, 30), [0; 0]);
+        assert_eq!(times(10, 31), [30]);
         assert_eq!(all.between(2, 0, 100).len(), 0, "another address space");
+        let both = all.between(1, 0, 100);
         for page in 0..2 * REGION_PAGES {
             let spot = both[0].stands_for(page);
             assert!(Spots::one_in(4).takes(spot));
-            assert_eq!(both[0].saw(spot), spot < 600);
-            assert!(both[1].saw(spot));
+            assert_eq!(both[0].saw(spot, None), spot < 600);
+            assert!(both[1].saw(spot, None));
+            assert!(both[0].saw(spot, Some(17)), "gone by the look");
+            assert_eq!(both[0].saw(spot, Some(18)), spot < 600);
         }
-        assert!(!both[1].saw(3 * REGION_PAGES), "nobody looked");
+        assert!(!both[1].saw(3 * REGION_PAGES, None), "nobody looked");
     }
 }

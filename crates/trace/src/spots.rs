@@ -54,7 +54,7 @@ impl Spots {
     /// Of the spot that stands for a page, the one in its place: itself, if it lies in one.
     pub fn nearest(self, page: u64) -> u64 {
         let levels = self.one_in.ilog2();
-        let run = page / SPOT_PAGES >> levels;
+        let run = (page / SPOT_PAGES) >> levels;
         let spot = (1..=levels).rev().fold(run, |run, level| {
             let is_other = u64::from(self.is_beside && level == 1);
             run << 1 | half(run, level) ^ is_other

@@ -113,6 +113,9 @@ table! {
         time_ns: u64 => Delta,
         /// How long before that the bits had been cleared, in ns.
         interval_ns: u64 => Dictionary,
+        /// How long before the look it had been seen which pages are in memory, in ns: some time before their bits were cleared. A page of a spot
+        /// that is not among them was not in memory then. `None`: that was not recorded.
+        listed_ns: Option<u64> => Dictionary,
         /// The address space.
         space: u32 => Dictionary,
         /// The region's first byte, a multiple of 2 MiB.

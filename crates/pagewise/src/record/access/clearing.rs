@@ -21,7 +21,9 @@ const LONGEST_LOOK_OF_A_MANAGER: Duration = Duration::from_secs(4);
 pub(super) struct Cleared {
     pub(super) pid: u32,
     pub(super) pages: Pages,
-    /// When all were,
+    /// When it had been seen which pages are in memory; `None`: nobody looked before.
+    pub(super) listed_at_ns: Option<u64>,
+    /// When all were cleared,
     pub(super) at_ns: u64,
     /// and how long that took: one after the other, by address.
     pub(super) took: Duration,
@@ -112,6 +114,7 @@ pub(super) fn clear(processes: &[u32]) -> Clearing {
             Ok((Some(pages), true)) => clearing.cleared.push(Cleared {
                 pid,
                 pages,
+                listed_at_ns: None,
                 at_ns: Clocks::now().monotonic_ns,
                 took: cost,
                 ran_ns: process::processor_ns(pid),

@@ -393,8 +393,16 @@ impl Accesses {
                 Scope::Spots(spots) => {
                     let accessed = u64::from(pages_in(&region.accessed));
                     self.set += Duration::from_nanos(accessed * SET_NS);
-                    let row = spot_row(region, seen.time_ns, interval_ns, space, spots);
-                    writer.spot_looks.push(row)?;
+                    writer.spot_looks.push(trace::SpotLook {
+                        time_ns: seen.time_ns,
+                        interval_ns,
+                        listed_ns: seen.listed_ns,
+                        space,
+                        address: region.address,
+                        pages_each: spots.pages_each() as u32,
+                        looked_map: digits(&region.resident),
+                        accessed_map: (accessed > 0).then(|| digits(&region.accessed)),
+                    })?;
                 }
             }
         }
@@ -532,24 +540,6 @@ fn row(region: &Region, time_ns: u64, interval_ns: u64, space: u32) -> trace::Ac
         resident_map: (!resident_pages.is_multiple_of(512)).then(|| digits(&region.resident)),
         accessed_map: (accessed_pages != 0 && accessed_pages != resident_pages)
             .then(|| digits(&region.accessed)),
-    }
-}
-
-fn spot_row(
-    region: &Region,
-    time_ns: u64,
-    interval_ns: u64,
-    space: u32,
-    spots: Spots,
-) -> trace::SpotLook {
-    trace::SpotLook {
-        time_ns,
-        interval_ns,
-        space,
-        address: region.address,
-        pages_each: spots.pages_each() as u32,
-        looked_map: digits(&region.resident),
-        accessed_map: (pages_in(&region.accessed) > 0).then(|| digits(&region.accessed)),
     }
 }
 

@@ -88,6 +88,8 @@ pub(super) struct Seen {
     pub(super) regions: Vec<Region>,
     /// Of each region, from the clearing of its bits until it was walked, ns.
     pub(super) intervals_ns: Vec<u64>,
+    /// How long ago it had been seen which pages are in memory, ns, if that was before the clearing.
+    pub(super) listed_ns: Option<u64>,
     /// Since the clearing, what it ran, and how long that is, ns; `None`: it has ended.
     pub(super) ran_ns: Option<(u64, u64)>,
     took: Duration,
@@ -247,6 +249,9 @@ impl Seen {
             space,
             walked,
             intervals_ns: intervals_ns(memory, &regions, time_ns, took),
+            listed_ns: memory
+                .listed_at_ns
+                .map(|at_ns| time_ns.saturating_sub(at_ns)),
             regions,
             ran_ns: ran.and_then(|(now, then)| {
                 Some((now.checked_sub(then)?, time_ns.saturating_sub(memory.at_ns)))
@@ -315,6 +320,7 @@ mod tests {
             walked: Walked::Whole { changed: 0 },
             regions: vec![Region::default()],
             intervals_ns: vec![time_ns - 1000],
+            listed_ns: None,
             ran_ns: None,
             took: Duration::ZERO,
         };

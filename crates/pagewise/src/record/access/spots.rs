@@ -71,6 +71,7 @@ pub(super) fn clear_spots(
         let begun = processor_time();
         let mut regions = Vec::new();
         sensor.walk(&pages, |region| regions.push(region))?;
+        let listed_at_ns = Some(Clocks::now().monotonic_ns);
         let mut chosen = chosen_pages(
             &regions,
             spots,
@@ -89,6 +90,7 @@ pub(super) fn clear_spots(
             Ok(cleared) => clearing.cleared.push(Cleared {
                 pid,
                 pages,
+                listed_at_ns,
                 at_ns: Clocks::now().monotonic_ns,
                 took,
                 ran_ns: None,
