@@ -213,6 +213,9 @@ fn spots_stand_for_all_pages_and_cost_little() {
         );
         assert!(look.pages_each >= last, "a share never grows: {look:?}");
         last = look.pages_each;
+        // It is listed what is there before it is cleared.
+        let listed_ns = look.listed_ns.expect("recorded");
+        assert!(listed_ns >= look.interval_ns, "{look:?}");
         let seen = look.accessed_map.as_deref().map_or([0; 8], set_of);
         assert!(
             seen.iter()
