@@ -1,6 +1,7 @@
 //! What scans of page tables tell: pages that are new, and pages that are no more.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use pagewise_trace::PageState;
 use pagewise_trace::Residency;
@@ -190,8 +191,8 @@ struct Round<'a> {
 }
 
 impl Round<'_> {
-    /// New pages came one after the other since the scan before began: after looks that did not see them and before those that did, and in between in
-    /// order of address, but those that left again before half of memory had, as they left. Returns when the scan had ended.
+    /// New pages came one after the other since the scan before began: after looks that did not see them and before those that did, if they are
+    /// looked at at all, which shared memory and huge pages are not; and in between in order of address, but those that left again before half of memory had, as they left. Returns when the scan had ended.
     fn add(
         &self,
         scan: &[Residency],
@@ -202,7 +203,7 @@ impl Round<'_> {
         let now = scan.iter().map(|row| row.time_ns).max();
         let now = self.clock.own(now.unwrap_or(self.since_ns));
         let since = self.clock.own(self.since_ns).min(now);
-        let mut new = Vec::new();
+        let (mut new, mut never_looked_at) = (Vec::new(), Vec::new());
         for row in scan {
             let from = row.address >> shift;
             let shared = departures.memory();
@@ -232,8 +233,12 @@ impl Round<'_> {
                         if is_file {
                             departures.note_here(row.space, key);
                         }
-                        if !exists(known.get(&key), since) {
-                            new.push(key);
+                        if exists(known.get(&key), since) {
+                            continue;
+                        }
+                        match row.state == PageState::Huge || departures.is_shared(key) {
+                            true => never_looked_at.push(key),
+                            false => new.push(key),
                         }
                     }
                 }
@@ -241,19 +246,28 @@ impl Round<'_> {
         }
         departures.end_scan();
         new.sort_unstable();
-        let unseen = departures.unseen_among(&new, since);
+        never_looked_at.sort_unstable();
+        let unseen = departures.unseen_among(&never_looked_at, since);
         if !unseen.is_empty() {
-            new.extend(unseen);
-            new.sort_unstable();
-            new.dedup();
+            never_looked_at.extend(unseen);
+            never_looked_at.sort_unstable();
+            never_looked_at.dedup();
         }
-        let bound = self.touches.evicted(self.half, since);
         let space = scan.first().map_or(0, |row| row.space);
         let sightings = self.sightings.between(space, since, now);
-        let by_looks = by_sightings(&new, sightings, |key| next_after(known, key, since));
+        self.touch(&new, sightings, since..now, known);
+        self.touch(&never_looked_at, &[], since..now, known);
+        now
+    }
+
+    /// Adds to what is `known` when each of these pages, which are new and ascending, came in that time.
+    fn touch(&self, new: &[u64], sightings: &[Sighting], time: Range<u64>, known: &mut Known) {
+        let since = time.start;
+        let bound = self.touches.evicted(self.half, since);
+        let by_looks = by_sightings(new, sightings, |key| next_after(known, key, since));
         let listed = sightings.iter().map(|sighting| sighting.listed);
         let mut from = since;
-        for (to, part) in listed.chain([now]).zip(by_looks) {
+        for (to, part) in listed.chain([time.end]).zip(by_looks) {
             let part = as_they_left(part, |key| {
                 let after = known.get(&key)?.iter().filter(|&&(at, _)| at > since);
                 let mut left = after.filter(|&&(at, what)| what == What::Evicted && at < bound);
@@ -263,12 +277,11 @@ impl Round<'_> {
             for (spread, key) in times.into_iter().zip(part) {
                 let moments = known.entry(key).or_default();
                 let at = moments.partition_point(|&(at, _)| at <= since);
-                let bound = moments.get(at).map_or(now, |&(at, _)| at);
+                let bound = moments.get(at).map_or(time.end, |&(at, _)| at);
                 moments.insert(at, (spread.min(bound), What::Touched));
             }
             from = to;
         }
-        now
     }
 }
 

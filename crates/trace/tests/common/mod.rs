@@ -237,7 +237,7 @@ impl Tables {
         self.spot_looks.push(SpotLook {
             time_ns: n,
             interval_ns: n / 2,
-            listed_ns: (number % 2 == 0).then_some(n / 2 + 1),
+            listed_ns: number.is_multiple_of(2).then_some(n / 2 + 1),
             space: number,
             address: n << 21,
             pages_each: 1 << (number % 8),

@@ -172,6 +172,7 @@ mod tests {
         let cleared = Cleared {
             pid: std::process::id(),
             pages: Pages::open(std::process::id()).unwrap().unwrap(),
+            listed_at_ns: None,
             at_ns: 1000,
             took: Duration::from_nanos(400),
             ran_ns: None,
