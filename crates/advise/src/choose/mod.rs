@@ -385,7 +385,9 @@ impl Budget {
         let often = |share| share >= OFTEN_WRITTEN;
         let is_written = self.swap_is_memory && object.seen_written.is_some_and(often);
         let what = match (object.left_unseen, is_written) {
-            (true, _) => "it is shared memory, of which each page is written anew when it leaves",
+            (true, _) => {
+                "nobody saw it leave, so it may be shared memory, of which each page is written anew then"
+            }
             (false, true) => "many of its pages are written while they are in memory",
             (false, false) => return None,
         };
