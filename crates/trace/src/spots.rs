@@ -45,21 +45,23 @@ impl Spots {
     pub fn takes(self, page: u64) -> bool {
         let spot = page / SPOT_PAGES;
         // Of the two halves of each run, the one that chance prefers.
-        (1..=self.one_in.ilog2()).all(|level| {
-            let is_other = u64::from(self.is_beside && level == 1);
-            spot >> (level - 1) & 1 == half(spot >> level, level) ^ is_other
-        })
+        (1..=self.one_in.ilog2())
+            .all(|level| spot >> (level - 1) & 1 == self.chosen_half(spot >> level, level))
     }
 
     /// Of the spot that stands for a page, the one in its place: itself, if it lies in one.
     pub fn nearest(self, page: u64) -> u64 {
         let levels = self.one_in.ilog2();
         let run = (page / SPOT_PAGES) >> levels;
-        let spot = (1..=levels).rev().fold(run, |run, level| {
-            let is_other = u64::from(self.is_beside && level == 1);
-            run << 1 | half(run, level) ^ is_other
-        });
+        let spot = (1..=levels)
+            .rev()
+            .fold(run, |run, level| run << 1 | self.chosen_half(run, level));
         spot * SPOT_PAGES + page % SPOT_PAGES
+    }
+
+    /// In which half of a run of spots the one lies that is taken, 0 or 1.
+    fn chosen_half(self, run: u64, level: u32) -> u64 {
+        half(run, level) ^ u64::from(self.is_beside && level == 1)
     }
 
     /// The pages of the region of 2 MiB at an address that lie in one of them: the lowest bit of the first word is the first page.
