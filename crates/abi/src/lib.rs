@@ -1,5 +1,5 @@
 //! Wire forms shared by the library preloaded into a program and the recorder outside, and the arithmetic ([`worth`],
-//! [`bursts`], [`pattern`], [`regret`]) that puts plans into force in either.
+//! [`bursts`], [`drops`], [`pattern`], [`regret`]) that puts plans into force in either.
 //!
 //! The library asks for a ring over a socket ([`Hello`]); the recorder answers with a memory file that both map.
 //! From then on the library writes records into it without system calls, and the recorder reads them even after
@@ -23,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bursts;
+pub mod drops;
 pub mod file_calls;
 pub mod guard;
 pub mod marks;

@@ -17,6 +17,7 @@ use pagewise_analyze::SmallBlocks;
 use pagewise_plan::Action;
 use pagewise_predict::Model;
 use pagewise_predict::PageUses;
+use pagewise_predict::Treated;
 use pagewise_predict::Treatment;
 use pagewise_trace::SharedMemory;
 use pagewise_trace::Trace;
@@ -37,6 +38,8 @@ use crate::subjects::Subject;
 use crate::unseen;
 use crate::unseen::Moment;
 use crate::unseen::Swept;
+use crate::worst;
+use crate::worst::Turns;
 
 /// Of the memory, what locks are tried with, too: how much there is beside what the program has is known about only. A lock of 87 MiB was to leave
 /// 0.83 of the swap-ins, in 3 % less memory 0.93 and in 10 % less 1.7, and saved nothing; one of 75 MiB 0.85, 0.83 and 0.88, and made the program 1.15 times as fast.
@@ -63,6 +66,7 @@ pub(crate) struct Judge<'a> {
     is_of_one_thread: Vec<bool>,
     /// How often pages are used.
     uses: Vec<PageUses>,
+    turns: Vec<Turns>,
     pauses: Pauses,
 }
 
@@ -84,8 +88,15 @@ impl<'a> Judge<'a> {
         let pauses = Pauses::read(trace, &moments, memory_bytes / run.page_bytes)?;
         let room = |memory_bytes| Room {
             memory_bytes,
-            nothing: model.treated(memory_bytes, |_, _| Treatment::Free),
+            nothing: model.treated(memory_bytes, |_, _| Treatment::Free).swap_ins,
         };
+        let uses = model.uses(memory_bytes);
+        let spans = worst::spans(&moments, objects.len());
+        let turns = mean_known_uses(&uses, &blocks, objects.len())
+            .into_iter()
+            .zip(spans)
+            .map(|(uses, span)| Turns { uses, span })
+            .collect();
         Ok(Self {
             model,
             objects,
@@ -95,7 +106,8 @@ impl<'a> Judge<'a> {
             blocks,
             unseen_rounds,
             is_of_one_thread,
-            uses: model.uses(memory_bytes),
+            uses,
+            turns,
             pauses,
         })
     }
@@ -154,7 +166,7 @@ impl<'a> Judge<'a> {
 
     /// Whether a page so far into its object is locked; where that is not known, so far into its block.
     fn is_kept(&self, lock: &Choice, offset: u64) -> bool {
-        let is_locked = treatment(&lock.action, offset, 0) == Treatment::Locked;
+        let is_locked = treatment(lock, offset, 0) == Treatment::Locked;
         is_locked && (lock.is_whole() || self.objects[lock.object].has_parts())
     }
 
@@ -182,7 +194,7 @@ impl<'a> Judge<'a> {
             self.room.memory_bytes,
         );
         let displaced = displaced / self.run.page_bytes as f64;
-        let free = self.free(choices, room.memory_bytes) as f64;
+        let free = self.treated(choices, room.memory_bytes).swap_ins as f64;
         (free + left_of_streamed * streamed + displaced) / room.nothing as f64
     }
 
@@ -211,14 +223,33 @@ impl<'a> Judge<'a> {
             let block = self.blocks.at(page.space, page.address)?;
             let offset = page.address - block.start;
             let is_streamed = block.object == choice.object
-                && treatment(&choice.action, offset, block.before) == Treatment::Streamed;
+                && is_dropped(treatment(choice, offset, block.before));
             is_streamed.then_some(page.uses)
         });
         uses.sum::<u64>() as f64 * self.model.pages_each()
     }
 
-    /// Swap-ins of what the kernel does with what it likes.
-    fn free(&self, choices: &[Choice], memory_bytes: u64) -> u64 {
+    /// The objects of these choices that are read ahead of in vain: what is dropped behind their sweeps is wanted again so soon that it would have stayed,
+    /// so that the preloaded library leaves them alone.
+    pub(crate) fn left_alone(&self, choices: &[Choice]) -> Vec<usize> {
+        if !choices.iter().any(Choice::is_read_ahead) {
+            return Vec::new();
+        }
+        let treated = self.treated(choices, self.room.memory_bytes);
+        treated
+            .left_alone
+            .into_iter()
+            .map(|at| at as usize)
+            .collect()
+    }
+
+    /// Swap-ins with these locks at worst, as a share of those without a plan ([`worst::share_left`]).
+    pub(crate) fn most_left_by_turns(&self, locks: &[Choice]) -> Option<f64> {
+        worst::share_left(locks, (self.objects, self.run), &self.turns)
+    }
+
+    /// What is left of the program's swap-ins, but for those of what is read ahead.
+    fn treated(&self, choices: &[Choice], memory_bytes: u64) -> Treated {
         let of_object: HashMap<usize, &Choice> = choices
             .iter()
             .map(|choice| (choice.object, choice))
@@ -228,11 +259,25 @@ impl<'a> Judge<'a> {
                 return Treatment::Free;
             };
             match of_object.get(&block.object) {
-                Some(choice) => treatment(&choice.action, address - block.start, block.before),
+                Some(choice) => treatment(choice, address - block.start, block.before),
                 None => Treatment::Free,
             }
         })
     }
+}
+
+/// Of each of so many objects, how often its pages are known to be used on average, of those that are.
+fn mean_known_uses(uses: &[PageUses], blocks: &Blocks, objects: usize) -> Vec<f64> {
+    let mut of_objects = vec![(0, 0); objects];
+    for page in uses {
+        if let Some(block) = blocks.at(page.space, page.address) {
+            let (pages, uses) = &mut of_objects[block.object];
+            *pages += u64::from(page.known > 0);
+            *uses += page.known;
+        }
+    }
+    let mean = |(pages, uses): (u64, u64)| uses as f64 / pages.max(1) as f64;
+    of_objects.into_iter().map(mean).collect()
 }
 
 /// Whether these, who waited for an object, are one thread: of several blocks the one that made them. Others that go through a block each may all find
@@ -265,11 +310,15 @@ fn displaced_bytes(
     unseen_rounds.iter().enumerate().map(missed).sum()
 }
 
+fn is_dropped(treatment: Treatment) -> bool {
+    matches!(treatment, Treatment::Streamed(_))
+}
+
 /// Of a page so far into its block, of whose object so many bytes lie before it.
-fn treatment(action: &Action, offset: u64, before: u64) -> Treatment {
+fn treatment(choice: &Choice, offset: u64, before: u64) -> Treatment {
     let is_kept =
         |keep: &Option<u64>| keep.is_some_and(|keep| before.saturating_add(offset) < keep);
-    match action {
+    match &choice.action {
         Action::Lock {
             keep_bytes,
             ranges,
@@ -284,7 +333,7 @@ fn treatment(action: &Action, offset: u64, before: u64) -> Treatment {
             }
         }
         Action::Stream { keep_bytes, .. } if is_kept(keep_bytes) => Treatment::Locked,
-        Action::Stream { .. } | Action::Prefetch(_) => Treatment::Streamed,
+        Action::Stream { .. } | Action::Prefetch(_) => Treatment::Streamed(choice.object as u32),
         _ => Treatment::Free,
     }
 }
@@ -459,42 +508,49 @@ mod tests {
 
     #[test]
     fn pages_are_treated_as_rules_say() {
-        let stream = Action::Stream {
+        let choice = |action| Choice {
+            object: 3,
+            action,
+            why: String::new(),
+            kept_bytes: 0,
+            saves: None,
+        };
+        let stream = choice(Action::Stream {
             keep_bytes: Some(8192),
             keep_more: false,
             ahead: ReadAhead::default(),
-        };
+        });
         assert_eq!(treatment(&stream, 4096, 0), Treatment::Locked);
-        assert_eq!(treatment(&stream, 8192, 0), Treatment::Streamed);
-        let hot = Action::Lock {
+        assert_eq!(treatment(&stream, 8192, 0), Treatment::Streamed(3));
+        let hot = choice(Action::Lock {
             keep_bytes: None,
             keep_more: false,
             ranges: vec![4096..8192, 16384..20480],
             together: false,
-        };
+        });
         assert_eq!(treatment(&hot, 0, 0), Treatment::Free);
         assert_eq!(treatment(&hot, 4096, 0), Treatment::Locked);
-        let part = Action::Lock {
+        let part = choice(Action::Lock {
             keep_bytes: Some(4096),
             keep_more: false,
             ranges: Vec::new(),
             together: false,
-        };
+        });
         assert_eq!(treatment(&part, 0, 0), Treatment::Locked);
         assert_eq!(treatment(&part, 4096, 0), Treatment::Free);
-        assert_eq!(treatment(&Action::Nothing, 0, 0), Treatment::Free);
+        assert_eq!(treatment(&choice(Action::Nothing), 0, 0), Treatment::Free);
         assert_eq!(treatment(&stream, 0, 4096), Treatment::Locked);
         assert_eq!(
             treatment(&stream, 0, 8192),
-            Treatment::Streamed,
+            Treatment::Streamed(3),
             "of another block"
         );
-        let together = Action::Lock {
+        let together = choice(Action::Lock {
             keep_bytes: None,
             keep_more: false,
             ranges: vec![4096..8192, 16384..20480],
             together: true,
-        };
+        });
         let kept = [0, 4096, 8192, 12288].map(|before| treatment(&together, 4096, before));
         let expected = [
             Treatment::Locked,

@@ -33,6 +33,7 @@ mod targets;
 mod unseen;
 mod ways;
 mod whole;
+mod worst;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -164,9 +165,9 @@ impl OtherSize {
             return None;
         }
         let ratio = model.and_then(|model| {
-            let there = model.treated(memory_bytes, |_, _| Treatment::Free) as f64;
+            let there = model.treated(memory_bytes, |_, _| Treatment::Free);
             let recorded = model.simulated_swap_ins();
-            (recorded > 0).then(|| there / recorded as f64)
+            (recorded > 0).then(|| there.swap_ins as f64 / recorded as f64)
         });
         Some(Self {
             recorded_bytes,

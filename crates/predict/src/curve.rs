@@ -20,11 +20,21 @@ use crate::objects::Objects;
 use crate::pace::Pace;
 use crate::pace::Use;
 use crate::rates::Rates;
+use crate::references::Counts;
+use crate::references::References;
+use crate::references::pace_as_recorded;
+use crate::references::room_beside_hidden;
+use crate::references::scaled;
 use crate::stays;
 use crate::stays::Told;
+use crate::streams::Streams;
 use crate::strings;
 use crate::strings::Step;
 use crate::sweeps;
+use crate::treatment::Treated;
+use crate::treatment::Treatment;
+use crate::treatment::most_at_once;
+use crate::treatment::uses_beside_locks;
 use crate::uses;
 use crate::uses::PageUses;
 
@@ -38,13 +48,6 @@ const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 pub const ENOUGH_SHARE: f64 = 0.01;
 /// How exactly that is looked for, as a share of the peak.
 const ENOUGH_STEPS: u64 = 100;
-/// Pages that are hot all the time, and leave no mark, may take so many hundredths of the memory at most. They are reckoned with where fewer
-/// swap-ins than so many hundredths of those that were recorded are modelled without,
-const MOST_HIDDEN: u64 = 25;
-const TOO_FEW: u64 = 80;
-/// as many of them as it takes to come to so many.
-const AS_MANY: u64 = 90;
-
 /// What would happen with so much memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {
@@ -63,93 +66,6 @@ pub struct Point {
     pub reclaim_ns: Option<u64>,
     /// Run time, in ns, both included; `None` if no latency is known.
     pub wall_ns: Option<u64>,
-}
-
-/// What is done with a page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Treatment {
-    /// The kernel does with it what it likes.
-    Free,
-    /// It is kept in memory as soon as it has come in.
-    Locked,
-    /// It is read in ahead of its turn and dropped behind it.
-    Streamed,
-}
-
-/// A string of references to pages, each of which stands for so many.
-struct References {
-    steps: Vec<Step>,
-    pages_each: f64,
-    pace: Pace,
-}
-
-/// What happens with some memory.
-#[derive(Clone, Copy, Debug)]
-struct Counts {
-    swap_ins: u64,
-    evictions: u64,
-}
-
-impl References {
-    /// In memory of so many pages.
-    fn simulate(&self, pages: u64) -> Counts {
-        self.simulate_some(self.steps.iter().map(Use::Free), pages, self.pace)
-    }
-
-    /// Some of the pages, or all.
-    fn simulate_some<'a>(
-        &self,
-        uses: impl IntoIterator<Item = Use<'a>>,
-        pages: u64,
-        pace: Pace,
-    ) -> Counts {
-        let pages = scaled(pages, 1.0 / self.pages_each);
-        let outcome = pace.simulate(uses, pages, self.pages_each);
-        Counts {
-            swap_ins: scaled(outcome.swap_reads, self.pages_each),
-            evictions: scaled(outcome.evictions, self.pages_each),
-        }
-    }
-}
-
-/// Of the pages that fit into memory, those that there is room for beside hot ones. The accesses of what never leaves are not known, so that
-/// in the model it leaves at once: a loop that just does not fit beside it would fit, and all its swap-ins would be missing.
-fn room_beside_hidden(references: &References, fit: u64, recorded: u64) -> u64 {
-    let is_too_few = |pages, hundredths: u64| {
-        let modelled = references.simulate(pages).swap_ins;
-        modelled * 100 < recorded.saturating_mul(hundredths)
-    };
-    let with_hidden = |hidden: u64| fit - fit * hidden / 100;
-    let cannot_tell = is_too_few(with_hidden(MOST_HIDDEN), AS_MANY);
-    if !is_too_few(fit, TOO_FEW) || cannot_tell {
-        return fit;
-    }
-    let (mut few, mut enough) = (0, MOST_HIDDEN);
-    while enough - few > 1 {
-        let between = few.midpoint(enough);
-        match is_too_few(with_hidden(between), AS_MANY) {
-            true => few = between,
-            false => enough = between,
-        }
-    }
-    with_hidden(enough)
-}
-
-/// So many times as many.
-fn scaled(count: u64, times: f64) -> u64 {
-    (count as f64 * times).round() as u64
-}
-
-impl Counts {
-    const NONE: Self = Self {
-        swap_ins: 0,
-        evictions: 0,
-    };
-
-    /// Evictions that made room for a first touch.
-    fn reclaimed(&self) -> u64 {
-        self.evictions.saturating_sub(self.swap_ins)
-    }
 }
 
 /// A recorded program, ready to be asked.
@@ -231,7 +147,7 @@ impl Model {
                 pace,
             })
         };
-        let strings: Vec<References> = ASSUMPTIONS
+        let mut strings: Vec<References> = ASSUMPTIONS
             .into_iter()
             .map(build)
             .collect::<Result<_, _>>()?;
@@ -241,6 +157,11 @@ impl Model {
         // When shared memory left is known about only.
         let fit = account.fit.min(limit_pages);
         let overhead_pages = limit_pages - fit;
+        let pace = pace_as_recorded(pace, history.swap_ins, |pace| {
+            let uses = strings[0].steps.iter().map(Use::Free);
+            strings[0].simulate_some(uses, fit, pace).swap_ins
+        });
+        strings.iter_mut().for_each(|string| string.pace = pace);
         let room = room_beside_hidden(&strings[0], fit, history.swap_ins);
         let wall_ns = trace.meta().wall_ns;
         let mut model = Model {
@@ -449,9 +370,9 @@ impl Model {
         }
     }
 
-    /// Swap-ins of free pages with this much memory, if pages are treated as `treatment` says, by their address space's number
+    /// What is left with this much memory, if pages are treated as `treatment` says, by their address space's number
     /// and address. What is read ahead takes a quarter of what is not locked.
-    pub fn treated(&self, memory_bytes: u64, treatment: impl Fn(u32, u64) -> Treatment) -> u64 {
+    pub fn treated(&self, memory_bytes: u64, treatment: impl Fn(u32, u64) -> Treatment) -> Treated {
         let of_pages: Vec<Treatment> = self
             .keys
             .iter()
@@ -463,15 +384,25 @@ impl Model {
         let references = &self.strings[0];
         let uses = || uses_beside_locks(&references.steps, &of_pages);
         let pages = self.beside_hidden(self.pages_in(memory_bytes));
-        let window = match of_pages.contains(&Treatment::Streamed) {
+        let is_streamed = |of: &Treatment| matches!(of, Treatment::Streamed(_));
+        let window = match of_pages.iter().any(is_streamed) {
             true => {
                 let locked = most_at_once(uses());
                 pages.saturating_sub(scaled(locked, references.pages_each)) / 4
             }
             false => 0,
         };
-        let counts = references.simulate_some(uses(), (pages - window).max(1), references.pace);
-        counts.swap_ins
+        let mut streams = Streams::new(&of_pages, scaled(window, 1.0 / references.pages_each));
+        let counts = references.simulate_beside(
+            uses(),
+            (pages - window).max(1),
+            references.pace,
+            |step, memory| streams.pass(step, memory),
+        );
+        Treated {
+            swap_ins: counts.swap_ins,
+            left_alone: streams.left_alone(references.pages_each),
+        }
     }
 
     /// How many pages of the program each page stands for that is simulated.
@@ -484,15 +415,19 @@ impl Model {
     pub fn uses(&self, memory_bytes: u64) -> Vec<PageUses> {
         let references = &self.strings[0];
         let memory = scaled(self.pages_in(memory_bytes), 1.0 / references.pages_each);
-        let uses = uses::count(&references.steps, self.keys.len(), memory as usize);
-        let of_pages = self.keys.iter().zip(uses);
+        let count = |counts: fn(&Step) -> bool| {
+            uses::count(&references.steps, self.keys.len(), memory as usize, counts)
+        };
+        let (all, known) = (count(|_| true), count(|step| !step.is_made_up()));
+        let of_pages = self.keys.iter().zip(all).zip(known);
         of_pages
-            .filter_map(|(&key, uses)| {
+            .filter_map(|((&key, uses), known)| {
                 let (space, page) = history::parts(key);
                 Some(PageUses {
                     space,
                     address: page * self.page_bytes,
                     uses: uses?,
+                    known: known.unwrap_or(0),
                 })
             })
             .collect()
@@ -537,47 +472,9 @@ fn check(trace: &Trace) -> Result<(), PredictError> {
     }
 }
 
-/// The accesses that a plan leaves to the kernel, and how many pages it locks meanwhile: memory that is locked is not there before it is first accessed.
-fn uses_beside_locks<'a>(
-    steps: &'a [Step],
-    of_pages: &'a [Treatment],
-) -> impl Iterator<Item = Use<'a>> {
-    let mut exists = vec![false; of_pages.len()];
-    steps.iter().filter_map(move |step| {
-        let page = step.page as usize;
-        match of_pages[page] {
-            Treatment::Free => Some(Use::Free(step)),
-            Treatment::Locked if exists[page] == step.gone => {
-                exists[page] = !step.gone;
-                Some(if step.gone {
-                    Use::Unlocked
-                } else {
-                    Use::Locked
-                })
-            }
-            Treatment::Locked | Treatment::Streamed => None,
-        }
-    })
-}
-
-/// The most pages that are locked at once.
-fn most_at_once<'a>(uses: impl Iterator<Item = Use<'a>>) -> u64 {
-    let (mut locked, mut most) = (0, 0);
-    for one in uses {
-        match one {
-            Use::Free(_) => {}
-            Use::Locked => locked += 1,
-            Use::Unlocked => locked -= 1,
-        }
-        most = most.max(locked);
-    }
-    most
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sampling::Sampling;
 
     /// Pages 0 to 39, used in turn; of one address space, from address 0 on.
     fn model() -> Model {
@@ -637,12 +534,13 @@ mod tests {
         let steps = turns(0, 30, 0).chain(turns(30, 20, 4000)).chain(ends);
         model.strings[0].steps = steps.chain(later).collect();
         let swap_ins = |locked: std::ops::Range<u64>| {
-            model.treated(40 * 4096, |_, address| {
+            let treated = model.treated(40 * 4096, |_, address| {
                 match locked.contains(&(address / 4096)) {
                     true => Treatment::Locked,
                     false => Treatment::Free,
                 }
-            })
+            });
+            treated.swap_ins
         };
         // The first 30 fit while the others are not there; some left for these.
         assert!(swap_ins(0..0) < 60, "{}", swap_ins(0..0));
@@ -689,68 +587,17 @@ mod tests {
     }
 
     #[test]
-    fn some_pages_in_some_memory_stand_for_all_in_all() {
-        const PAGES: u64 = 1 << 16;
-        let mut random = crate::random::Random::new(5);
-        // Some are accessed far more often than others.
-        let page = |at: u64| match at {
-            ..PAGES => at,
-            _ => ((PAGES as f64 * random.uniform() * random.uniform()) as u64 * 40_503) % PAGES,
-        };
-        let steps: Vec<Step> = (0..10 * PAGES)
-            .map(page)
-            .enumerate()
-            .map(|(at, page)| Step::access(at as u64, page as u32))
-            .collect();
-        let sampling = Sampling::first(PAGES as usize, None, |one_in| one_in == 4);
-        let is_sampled = |step: &&Step| sampling.takes(step.page.into());
-        let some = References {
-            steps: steps.iter().filter(is_sampled).copied().collect(),
-            pages_each: 4.0,
-            pace: Pace::FRESH,
-        };
-        let all = References {
-            steps,
-            pages_each: 1.0,
-            pace: Pace::FRESH,
-        };
-        for pages in [PAGES / 8, PAGES / 2, PAGES / 4 * 3] {
-            let (some, all) = (some.simulate(pages), all.simulate(pages));
-            for (some, all) in [
-                (some.swap_ins, all.swap_ins),
-                (some.reclaimed(), all.reclaimed()),
-            ] {
-                assert!(some.abs_diff(all) * 20 < all, "{pages}: {some} {all}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_loop_that_missed_all_did_not_fit_beside_what_is_hot() {
-        let model = model_of(1000);
-        let loops = &model.strings[0];
-        let all = 99_000;
-        let room = room_beside_hidden(loops, 1050, all);
-        assert!((800..=1000).contains(&room), "{room}");
-        let swap_ins = loops.simulate(room).swap_ins;
-        assert!(swap_ins * 100 >= all * AS_MANY, "{swap_ins}");
-        // What the model has by itself is left as it is, and so is what no hot pages would explain.
-        assert_eq!(room_beside_hidden(loops, 900, all), 900);
-        assert_eq!(room_beside_hidden(loops, 1050, 0), 1050);
-        assert_eq!(room_beside_hidden(loops, 2000, all), 2000);
-    }
-
-    #[test]
     fn what_is_locked_takes_room_and_swaps_no_more() {
         let model = model();
         let memory = 30 * 4096;
-        let all_free = model.treated(memory, |_, _| Treatment::Free);
+        let all_free = model.treated(memory, |_, _| Treatment::Free).swap_ins;
         assert_eq!(all_free, model.at(memory, None).swap_ins);
         let locked = |pages: u64| {
-            model.treated(memory, |_, address| match address / 4096 < pages {
+            let treated = model.treated(memory, |_, address| match address / 4096 < pages {
                 true => Treatment::Locked,
                 false => Treatment::Free,
-            })
+            });
+            treated.swap_ins
         };
         // In turn, all but the last few pages miss; of 20 locked, the other 20 do not fit in what is left.
         assert!(all_free > 3000, "{all_free}");
@@ -807,28 +654,26 @@ mod tests {
     fn what_is_streamed_leaves_room_to_the_others() {
         let model = model();
         let streamed = model.treated(30 * 4096, |_, address| match address / 4096 < 20 {
-            true => Treatment::Streamed,
+            true => Treatment::Streamed(0),
             false => Treatment::Free,
         });
         // 20 pages in three quarters of 30.
-        assert_eq!(streamed, 0);
+        assert_eq!(streamed.swap_ins, 0);
     }
 
     #[test]
-    fn locked_pages_count_while_they_exist() {
-        let step = |at, page, gone| {
-            let mut step = Step::access(at, page);
-            step.gone = gone;
-            step
+    fn a_stream_is_left_alone_whose_pages_would_stay_until_they_are_wanted() {
+        let model = model_of(3000);
+        let left_alone = |memory: u64| {
+            let treated = model.treated(memory * 4096, |_, address| match address / 4096 < 1000 {
+                true => Treatment::Streamed(4),
+                false => Treatment::Free,
+            });
+            treated.left_alone
         };
-        let steps = [
-            step(0, 0, false),
-            step(1, 0, false),
-            step(2, 0, true),
-            step(3, 1, false),
-            step(4, 2, false),
-        ];
-        let locked = [Treatment::Locked, Treatment::Locked, Treatment::Free];
-        assert_eq!(most_at_once(uses_beside_locks(&steps, &locked)), 1);
+        // The other 2,000 fit, so that a round brings in no more than the stream.
+        assert_eq!(left_alone(2900), [4]);
+        // They do not, and each round brings in more than there is room for.
+        assert!(left_alone(1500).is_empty());
     }
 }

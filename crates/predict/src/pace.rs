@@ -10,15 +10,20 @@ use pagewise_simulate::Settings;
 use pagewise_simulate::Simulation;
 use pagewise_trace::Meta;
 
+use crate::streams::Memory;
 use crate::strings::Step;
 
 /// References given to the simulator at once at most.
 const MOST_AT_ONCE: f64 = 4096.0;
+/// References that are not simulated yet, at most, when it is told what came back so far.
+const MOST_UNTOLD: usize = 64;
 /// How often the kernel brings the statistics of cgroups up to date by itself (`FLUSH_TIME`, mm/memcontrol.c, 6.12).
 const BY_ITSELF_NS: f64 = 2e9;
 /// How often whoever holds the killer of a v1 cgroup has them brought up to date while a program is at its limit
 /// (`OomRelief`, of the crate `host`).
 const BY_US_NS: f64 = 8e6;
+/// How much older statistics may be than is known: whoever reads them has to wait for a processor.
+const STALER: f64 = 4.0;
 /// What the recorder tells of its cost where it has looked after the limit so.
 const LOOKED_AFTER: &str = "limit_raised_times";
 /// What a swap-in takes where that is not known: as from zram.
@@ -29,6 +34,8 @@ const USUAL_SWAP_IN_NS: f64 = 10_000.0;
 pub(crate) enum Use<'a> {
     /// It is accessed or ends, and may leave memory in between.
     Free(&'a Step),
+    /// It is accessed or ends, and is read in ahead of that and dropped after it.
+    Streamed(&'a Step),
     /// It comes, and stays in memory until it ends.
     Locked,
     /// That is over.
@@ -40,7 +47,7 @@ pub(crate) enum Use<'a> {
 /// By them the kernel decides whether active pages may be made inactive again, and whether what comes back was away for short enough
 /// to be active. Where they are old it makes pages inactive in few passes only, so that half of memory stays active: a list in no order
 /// misses half as often at 90 % of its memory as it would by statistics as they are (measured on 6.18, cgroup v1).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Pace {
     /// What a swap-in adds to the program's own time, ns.
     swap_in_ns: f64,
@@ -65,17 +72,37 @@ impl Pace {
         }
     }
 
+    /// With statistics that get older.
+    pub(crate) fn staler(self) -> Self {
+        Self {
+            flushed_each_ns: self.flushed_each_ns.map(|each_ns| each_ns * STALER),
+            ..self
+        }
+    }
+
     /// With swap-ins that take so long.
     pub(crate) fn with_swap_ins_of(self, swap_in_ns: f64) -> Self {
         Self { swap_in_ns, ..self }
     }
 
     /// What a string of references does in so many pages of memory, of which each stands for as many as `pages_each` says.
+    #[cfg(test)]
     pub(crate) fn simulate<'a>(
         self,
         uses: impl IntoIterator<Item = Use<'a>>,
         pages: u64,
         pages_each: f64,
+    ) -> Outcome {
+        self.simulate_beside(uses, pages, pages_each, |_, _| ())
+    }
+
+    /// The same, telling of each access to what is streamed in which memory it is.
+    pub(crate) fn simulate_beside<'a>(
+        self,
+        uses: impl IntoIterator<Item = Use<'a>>,
+        pages: u64,
+        pages_each: f64,
+        mut streamed: impl FnMut(&Step, Memory),
     ) -> Outcome {
         let most = frames(pages);
         let mut locked = 0;
@@ -87,6 +114,18 @@ impl Pace {
         for one in uses {
             let step = match one {
                 Use::Free(step) => step,
+                Use::Streamed(step) => {
+                    if chunk.len() >= MOST_UNTOLD {
+                        simulation.feed(&chunk);
+                        chunk.clear();
+                    }
+                    let memory = Memory {
+                        came: simulation.outcome().swap_reads,
+                        room: most.saturating_sub(locked).into(),
+                    };
+                    streamed(step, memory);
+                    continue;
+                }
                 Use::Locked | Use::Unlocked => {
                     simulation.feed(&chunk);
                     chunk.clear();

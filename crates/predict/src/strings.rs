@@ -48,6 +48,11 @@ impl Step {
         }
     }
 
+    /// Nobody saw it, and it is not known of a sweep.
+    pub(crate) fn is_made_up(&self) -> bool {
+        self.order == MADE_UP
+    }
+
     pub(crate) fn reference(&self) -> Option<Reference> {
         Reference::new(self.page, true, false)
     }

@@ -1,23 +1,17 @@
 //! Whether what is done to memory does harm: pages that come back so soon that they would have stayed if nothing had been done. Pure.
 //!
-//! Time is counted in pages that came into memory. Where the kernel evicts what was used longest ago, a page that is not used stays
-//! until as many others have come as there is room for: the reuse distance of Mattson et al. (1970), as the kernel reckons it of refaults (`mm/workingset.c`, 6.1).
+//! Time is counted in pages that came into memory: as long as what comes back was away ([`pagewise_abi::drops`]).
 
 use std::ops::Range;
+
+use pagewise_abi::drops;
 
 use super::object::PAGE;
 
 /// Parts of a region of which is known when they were dropped.
 const PARTS: usize = 256;
-/// Of the pages that were dropped, one in so many may come back too soon,
-const MOST_MISSED: u64 = 2;
-/// within so many quarters of what there is room for: the kernel's order is not exact, and pages that were used without having to come are
-/// not counted.
-const SOON: u64 = 3;
-/// as soon as so many were dropped,
-const LEAST_DROPPED: u64 = 2048;
-/// and what was is halved when there are so many, as programs change.
-const MOST_DROPPED: u64 = 16 * LEAST_DROPPED;
+/// What was dropped is halved when it is so many pages, as programs change.
+const MOST_DROPPED: u64 = 16 * drops::LEAST_DROPPED;
 
 /// Pages that are followed, of all that come.
 const FOLLOWED: usize = 4096;
@@ -169,14 +163,13 @@ impl Drops {
         let mut spans = self.spans[part].iter_mut();
         if let Some(span) = spans.find(|span| span.has(address)) {
             span.out -= 1;
-            let is_soon = now.saturating_sub(span.when) < room / 4 * SOON;
-            self.missed += u64::from(is_soon);
+            self.missed += u64::from(drops::is_soon(now.saturating_sub(span.when), room));
         }
     }
 
     /// Too much of what was dropped was wanted too soon.
     pub(super) fn is_harm(&self) -> bool {
-        self.dropped >= LEAST_DROPPED && self.missed * MOST_MISSED > self.dropped
+        drops::is_harm(self.dropped, self.missed)
     }
 }
 
