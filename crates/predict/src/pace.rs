@@ -22,7 +22,7 @@ const BY_ITSELF_NS: f64 = 2e9;
 /// How often whoever holds the killer of a v1 cgroup has them brought up to date while a program is at its limit
 /// (`OomRelief`, of the crate `host`).
 const BY_US_NS: f64 = 8e6;
-/// How much older statistics may be than is known: whoever reads them has to wait for a processor.
+/// How much older statistics are tried, where fewer swap-ins are modelled than were recorded.
 const STALER: f64 = 4.0;
 /// What the recorder tells of its cost where it has looked after the limit so.
 const LOOKED_AFTER: &str = "limit_raised_times";

@@ -82,9 +82,9 @@ pub(crate) fn room_beside_hidden(references: &References, fit: u64, recorded: u6
     with_hidden(enough)
 }
 
-/// The pace, of that which is known and one by which statistics get older, with which as much is swapped as was recorded. Programs that sweep just more than memory
-/// do so in one of two ways, by how old statistics are when memory is first full, and one and the same swaps 210,000 or 337,000 times; which way a run took is
-/// told by how often it swapped.
+/// The pace, of that which is known and one by which statistics get older, with which as much is swapped as was recorded. A store of columns swaps 210,000 times
+/// in some runs and 337,000 in others, and in simulation goes one way or the other by how old statistics are (in the kernel something else may decide:
+/// to read them each ms changes nothing). Which way a run took is told by how often it swapped.
 pub(crate) fn pace_as_recorded(known: Pace, recorded: u64, swap_ins: impl Fn(Pace) -> u64) -> Pace {
     let missing = |pace| recorded.saturating_sub(swap_ins(pace));
     let of_known = missing(known);
