@@ -66,6 +66,7 @@ pub(crate) struct Judge<'a> {
     is_of_one_thread: Vec<bool>,
     /// How often pages are used.
     uses: Vec<PageUses>,
+    /// Of each object, how often and when it is gone through.
     turns: Vec<Turns>,
     pauses: Pauses,
 }

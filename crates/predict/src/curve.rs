@@ -48,6 +48,7 @@ const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 pub const ENOUGH_SHARE: f64 = 0.01;
 /// How exactly that is looked for, as a share of the peak.
 const ENOUGH_STEPS: u64 = 100;
+
 /// What would happen with so much memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {

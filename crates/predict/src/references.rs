@@ -67,8 +67,8 @@ pub(crate) fn room_beside_hidden(references: &References, fit: u64, recorded: u6
         modelled * 100 < recorded.saturating_mul(hundredths)
     };
     let with_hidden = |hidden: u64| fit - fit * hidden / 100;
-    let cannot_tell = is_too_few(with_hidden(MOST_HIDDEN), AS_MANY);
-    if !is_too_few(fit, TOO_FEW) || cannot_tell {
+    let cannot_tell = || is_too_few(with_hidden(MOST_HIDDEN), AS_MANY);
+    if !is_too_few(fit, TOO_FEW) || cannot_tell() {
         return fit;
     }
     let (mut few, mut enough) = (0, MOST_HIDDEN);
