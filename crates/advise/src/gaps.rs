@@ -1,14 +1,14 @@
 //! Times between swap-ins, in which a program uses what it has.
 
-use pagewise_predict::Clock;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
+use crate::own_time::clock;
 use crate::unseen::Moment;
 
 /// A pause is so many times as long as the time between two swap-ins in the middle,
 const PAUSE: u64 = 64;
-/// and at least so long, in own time, ns. (A program that is interrupted makes none.)
+/// and at least so long, in own time, ns.
 const LEAST_PAUSE_NS: u64 = 1_000_000;
 /// Evictions between two swap-ins, at the time between two in the middle each, that make up so large a part of the time in between make room
 /// for new pages: the program goes through these, and not again through what it has.
@@ -61,7 +61,7 @@ pub(crate) fn gaps(trace: &Trace, moments: &[Moment]) -> Result<Vec<Gap>, TraceE
     let evictions = moments.iter().filter(|moment| moment.is_eviction());
     let mut evicted = evictions.map(Moment::time_ns).peekable();
     let swap_ins: Vec<&Moment> = moments.iter().filter(|one| one.is_swap_in()).collect();
-    let clock = clock(trace, &swap_ins)?;
+    let clock = clock(trace, moments)?;
     let longest = swap_ins.iter().map(|moment| moment.wait().1).max();
     let gaps = swap_ins.windows(2).map(|pair| {
         let [from_ns, until_ns] = [0, 1].map(|at| pair[at].time_ns());
@@ -82,17 +82,4 @@ pub(crate) fn gaps(trace: &Trace, moments: &[Moment]) -> Result<Vec<Gap>, TraceE
         }
     });
     Ok(gaps.collect())
-}
-
-/// The program's own time, without what it waited for pages and for reclaim.
-fn clock(trace: &Trace, swap_ins: &[&Moment]) -> Result<Clock, TraceError> {
-    let mut waits: Vec<(u64, u64)> = swap_ins.iter().map(|moment| moment.wait()).collect();
-    for stall in trace.stalls()? {
-        let stall = stall?;
-        if !stall.in_fault {
-            waits.push((stall.time_ns, stall.duration_ns));
-        }
-    }
-    waits.sort_unstable();
-    Ok(Clock::new(waits.into_iter()))
 }

@@ -33,6 +33,7 @@ use crate::facts::RunFacts;
 use crate::layouts::Layouts;
 use crate::most_used::Place;
 use crate::most_used::Uses;
+use crate::own_time;
 use crate::pauses::Pauses;
 use crate::subjects::Subject;
 use crate::unseen;
@@ -85,7 +86,7 @@ impl<'a> Judge<'a> {
             moments,
             is_of_one_thread,
         } = Found::read(trace, (subjects, layouts), objects)?;
-        let unseen_rounds = unseen_rounds(trace, &moments, (objects, run));
+        let unseen_rounds = unseen_rounds(trace, &moments, (objects, run))?;
         let pauses = Pauses::read(trace, &moments, memory_bytes / run.page_bytes)?;
         let room = |memory_bytes| Room {
             memory_bytes,
@@ -435,18 +436,19 @@ fn unseen_rounds(
     trace: &Trace,
     moments: &[Moment],
     (objects, run): (&[ObjectFacts], &RunFacts),
-) -> Vec<f64> {
+) -> Result<Vec<f64>, TraceError> {
     let swept = objects.iter().map(|facts| Swept {
         pages: facts.bytes / run.page_bytes,
         shrinks: facts.begins_ever_later(),
         left_unseen: facts.left_unseen,
     });
     let end_ns = trace.meta().end_monotonic_ns.unwrap_or(0);
-    let rounds = unseen::rounds(moments, end_ns, swept);
+    let clock = own_time::clock(trace, moments)?;
+    let rounds = unseen::rounds(moments, &clock, end_ns, swept);
     // What is in no order is simulated.
     let of_sweeps = rounds.into_iter().zip(objects);
     let of_sweeps = of_sweeps.map(|(rounds, facts)| if facts.is_swept() { rounds } else { 0.0 });
-    of_sweeps.collect()
+    Ok(of_sweeps.collect())
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ mod json;
 mod judge;
 mod layouts;
 mod most_used;
+mod own_time;
 mod pauses;
 mod predict;
 mod rivals;

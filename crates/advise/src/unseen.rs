@@ -93,9 +93,10 @@ impl Moment {
 }
 
 /// Of each object, how many rounds there were time for while all of it was in memory, by moments in order of time. `end_ns`: when the program
-/// ended.
+/// ended; `clock`: its own time.
 pub(crate) fn rounds(
     moments: &[Moment],
+    clock: &Clock,
     end_ns: u64,
     objects: impl Iterator<Item = Swept>,
 ) -> Vec<f64> {
@@ -104,7 +105,6 @@ pub(crate) fn rounds(
         let watch = &mut watches[object as usize];
         watch.missing += u64::from(!watch.of.left_unseen);
     }
-    let clock = clock(moments);
     let for_good = leave_for_good(moments, |object| watches[object as usize].of.shrinks);
     for (moment, for_good) in moments.iter().zip(for_good) {
         let Some(object) = moment.object else {
@@ -238,12 +238,6 @@ fn without_pauses(mut gaps: Vec<u64>) -> Option<f64> {
     Some(short.iter().sum::<u64>() as f64 / short.len() as f64)
 }
 
-/// The program's own time, by moments in order of time.
-fn clock(moments: &[Moment]) -> Clock {
-    let faults = moments.iter().filter(|moment| moment.is_swap_in());
-    Clock::new(faults.map(Moment::wait))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -257,6 +251,11 @@ mod tests {
 
     /// What the program does with a page, ns.
     const WORK_NS: u64 = 500;
+
+    fn clock(moments: &[Moment]) -> Clock {
+        let faults = moments.iter().filter(|moment| moment.is_swap_in());
+        Clock::new(faults.map(Moment::wait))
+    }
 
     /// Goes once through all pages, all of which are missing.
     fn sweep(watch: &mut Watch, now: &mut u64) {
@@ -332,12 +331,15 @@ mod tests {
         });
         let moments: Vec<Moment> = steps.collect();
         let end_ns = 1000 * 20 * PAGES;
-        assert_eq!(rounds(&moments, end_ns, [ALL].into_iter()), [0.0]);
+        assert_eq!(
+            rounds(&moments, &clock(&moments), end_ns, [ALL].into_iter()),
+            [0.0]
+        );
         let unseen = Swept {
             left_unseen: true,
             ..ALL
         };
-        let found = rounds(&moments, end_ns, [unseen].into_iter());
+        let found = rounds(&moments, &clock(&moments), end_ns, [unseen].into_iter());
         assert!(found[0] > 1.0, "at most: {found:?}");
     }
 
@@ -373,7 +375,7 @@ mod tests {
                 shrinks,
                 left_unseen: false,
             };
-            super::rounds(&moments, now, [of].into_iter())[0]
+            super::rounds(&moments, &clock(&moments), now, [of].into_iter())[0]
         };
         assert_eq!(rounds(false), 0.0);
         let found = rounds(true);

@@ -19,6 +19,7 @@ const KIND_STALL: u64 = 4;
 const KIND_IO: u64 = 5;
 const KIND_CACHE: u64 = 6;
 const KIND_WRITE_LOOK: u64 = 7;
+const KIND_RUN_DELAY: u64 = 8;
 const LOOK_FOUND_WRITTEN: u64 = 1;
 
 const STALL_DIRECT_RECLAIM: u64 = 0;
@@ -188,6 +189,17 @@ pub enum Observation {
         /// It happened inside a swap-in fault, whose latency holds it.
         in_swap_in: bool,
     },
+    /// A thread was ready to run, and others had the processors: for so long from its last swap-in fault to the one before which this is told.
+    RunDelay {
+        /// Where it is put: it ended with that fault's begin, were it all at once.
+        time_ns: u64,
+        /// Address space.
+        space: u32,
+        /// Thread.
+        tid: u32,
+        /// How long.
+        duration_ns: u64,
+    },
     /// A recorded process began, changed its program or ended.
     Process {
         /// When.
@@ -324,6 +336,16 @@ pub fn decode(words: &[u64], base_ns: u64) -> Option<(Observation, usize)> {
             };
             Some((observation, 3))
         }
+        KIND_RUN_DELAY => {
+            let third = *words.get(2)?;
+            let observation = Observation::RunDelay {
+                time_ns,
+                space,
+                tid: (third & 0xff_ffff) as u32,
+                duration_ns: third >> 24,
+            };
+            Some((observation, 3))
+        }
         KIND_WRITE_LOOK => {
             let observation = Observation::WriteLook {
                 time_ns,
@@ -349,7 +371,8 @@ impl Observation {
             | Self::Pages { space, .. }
             | Self::WriteLook { space, .. }
             | Self::Written { space, .. }
-            | Self::Stall { space, .. } => Some(space),
+            | Self::Stall { space, .. }
+            | Self::RunDelay { space, .. } => Some(space),
             Self::FileCall(call) => Some(&mut call.space),
             Self::Cache(change) => change.by.as_mut().map(|by| &mut by.space),
             Self::Stack { .. } | Self::File(_) | Self::Handover { .. } | Self::Process { .. } => {
@@ -575,6 +598,19 @@ mod tests {
     }
 
     #[test]
+    fn a_run_delay_is_of_a_thread() {
+        let words = [KIND_RUN_DELAY << 60, 3 << 48 | 40, 4_000_000 << 24 | 17];
+        let expected = Observation::RunDelay {
+            time_ns: BASE + 40,
+            space: 3,
+            tid: 17,
+            duration_ns: 4_000_000,
+        };
+        assert_eq!(decode(&words, BASE), Some((expected, 3)));
+        assert_eq!(decode(&words[..2], BASE), None);
+    }
+
+    #[test]
     fn a_completion_repeats_the_time_of_its_submission() {
         let words = [
             KIND_PAGE << 60 | 0x7000 | PAGE_WRITTEN | PAGE_IN_FLIGHT,
@@ -639,6 +675,7 @@ mod tests {
             ("KIND_IO", KIND_IO),
             ("KIND_CACHE", KIND_CACHE),
             ("KIND_WRITE_LOOK", KIND_WRITE_LOOK),
+            ("KIND_RUN_DELAY", KIND_RUN_DELAY),
             ("LOOK_FOUND_WRITTEN", LOOK_FOUND_WRITTEN),
             ("STALL_DIRECT_RECLAIM", STALL_DIRECT_RECLAIM),
             ("STALL_MEMCG_RECLAIM", STALL_MEMCG_RECLAIM),

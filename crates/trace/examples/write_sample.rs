@@ -177,6 +177,12 @@ fn add_waits_and_accesses(writer: &mut TraceWriter) -> Result<(), pagewise_trace
         duration_ns: 70_000,
         in_fault: false,
     })?;
+    writer.run_delays.push(pagewise_trace::RunDelay {
+        time_ns: 5_000_000,
+        space: 1,
+        tid: 100,
+        duration_ns: 4_000_000,
+    })?;
     writer.pressure.push(pagewise_trace::Pressure {
         time_ns: 1_000_000_000,
         psi_some_ns: None,

@@ -176,6 +176,7 @@ streamed! {
     releases: Release,
     region_accesses: RegionAccess,
     stalls: Stall,
+    run_delays: RunDelay,
     accesses: Access,
     glances: Glance,
     spot_looks: SpotLook,

@@ -193,11 +193,15 @@ struct signal_struct {
 		int counter;
 	} live;
 };
+struct sched_info { /* empty without CONFIG_SCHED_INFO */
+	__u64 run_delay;
+};
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int flags;
 	int pid;
 	int tgid;
+	struct sched_info sched_info;
 	struct mm_struct *mm;
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;

@@ -8,7 +8,7 @@
  *
  *   word 0   63..60 kind | 59 a path follows | 58..57 - | 56..0 address; for page events the low 12 bits are flags
  *   word 1   63..48 low bits of the space's number | 47..0 time, ns since the recording's base (begins anew after 78 hours)
- *   word 2   faults and stalls only: 63..24 latency in ns | 23..0 thread
+ *   word 2   faults, stalls and run delays only: 63..24 latency in ns | 23..0 thread
  *   word 3   faults with a path only: its number, or the number of a copy of the stack, or 0: unknown
  *
  * File input and output (io.h):
@@ -24,6 +24,7 @@
  *               word 2   63..24 the first page's index in the file | 23..0 thread
  *               word 3   the path
  *
+ * KIND_RUN_DELAY has no address.
  * KIND_WRITE_LOOK (write_looks.h) has words 0 and 1 only; bit 0 of the address: LOOK_FOUND_WRITTEN.
  *
  * In place of a path's number a record of input and output may have PATH_IS_HANDED_OVER and the token of a hand-over: the call was
@@ -65,6 +66,9 @@ struct config {
 #define KIND_CACHE 6         /* the page cache has got or lost pages of a file */
 
 #define KIND_WRITE_LOOK 7    /* a page that came back from swap some time ago has been looked at again */
+
+#define KIND_RUN_DELAY 8     /* a thread has waited for a processor since its last swap-in fault */
+#define LEAST_RUN_DELAY 100000 /* of less nothing is told, ns */
 
 #define LOOK_FOUND_WRITTEN 1 /* the program has written it since */
 

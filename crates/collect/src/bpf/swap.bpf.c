@@ -89,6 +89,7 @@ struct pending {
 	__u64 address;
 	__u64 read_bytes; // what the thread had read from devices before
 	__u64 path;
+	__u64 run_delay; // what the thread had waited for a processor by then, in all (run_delays.h)
 	__u64 file; // of shared memory: the struct address_space whose page is in swap, as far as is known; 0: the entry is one of swap
 	__u32 thread;
 	__u32 space;
@@ -243,6 +244,7 @@ static __always_inline __u64 pages_read_for(struct task_struct *task, struct pen
 #define PAGE_FLAG(page, flag) (load((__u64)(page)) >> bpf_core_enum_value(enum pageflags, flag) & 1)
 
 #include "callpaths.h"
+#include "run_delays.h"
 #include "shared_memory.h"
 #include "write_looks.h"
 
@@ -297,6 +299,7 @@ static __always_inline int fault_begins(unsigned long address, struct pt_regs *r
 		fault->start = 0;
 		return 0;
 	}
+	tell_run_delay(cpu, id, fault, task, space);
 	fault->thread = task->pid;
 	fault->space = space;
 	fault->address = address;
@@ -342,6 +345,7 @@ int fault_ends(struct bpf_perf_event_data *event)
 		return 0;
 	if (fault->start && fault->address == event->addr && fault->thread == (__u32)task->pid &&
 	    (!fault->file || was_shared_memory(task, fault))) {
+		fault->run_delay = run_delay_of(task); // what was in the fault is in its latency
 		emit_fault(cpu, id, fault, KIND_SWAP_IN, latency_of(fault->start, now(cpu)));
 		if (!config.swap_is_slow)
 			cpu->pages_read += pages_read_for(task, fault);

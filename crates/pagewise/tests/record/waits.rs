@@ -257,3 +257,31 @@ fn without_the_faults_sensor_stalls_are_unknown() {
     assert!(report["reconciliation"]["reclaims"]["recorded"].is_null());
     assert_eq!(report["sensors"]["stalls"], "off");
 }
+
+/// What others do with the processors is no time of the program's own.
+#[test]
+fn waits_for_a_processor_between_swap_ins_are_those_that_the_kernel_counts() {
+    let Some(machine) = Machine::reserve() else {
+        return;
+    };
+    let folder = folder_with("interrupted.c");
+    let ran = record(folder.path(), ZRAM, "./interrupted").expect_code(0);
+    machine.assert_restored();
+    let kernels: u64 = ran.stdout.trim().parse().expect("a number");
+    assert!(kernels > 50_000_000, "it was interrupted: {kernels}");
+    let trace = Trace::open(&folder.path().join("pagewise.data")).expect("opened");
+    let delays = trace.run_delays().expect("a table");
+    let delays: Vec<_> = delays.map(|row| row.expect("a row")).collect();
+    let tid = delays[0].tid;
+    assert!(
+        delays.iter().all(|delay| delay.tid == tid),
+        "the child waits for no page"
+    );
+    assert!(delays.iter().all(|delay| delay.duration_ns >= 100_000));
+    // Those of the first sweep are in here, too; those within faults are not.
+    let ours: u64 = delays.iter().map(|delay| delay.duration_ns).sum();
+    assert!(
+        ours > kernels / 3 && ours < kernels * 3,
+        "{ours} of {kernels}"
+    );
+}

@@ -69,6 +69,20 @@ table! {
 }
 
 table! {
+    /// A thread that was ready to run while others had the processors: for so long since its last swap-in fault.
+    pub struct RunDelay in "run_delays" {
+        /// When its next swap-in fault began.
+        time_ns: u64 => Delta,
+        /// The address space.
+        space: u32 => Dictionary,
+        /// The thread's id.
+        tid: u32 => Dictionary,
+        /// How long in all since the fault before, in ns; 100 us at least.
+        duration_ns: u64 => Delta,
+    }
+}
+
+table! {
     /// How long the kernel itself says that was waited for memory since the begin of what was observed and is kept; about once a second.
     pub struct Pressure in "pressure" {
         /// When.

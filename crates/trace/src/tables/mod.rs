@@ -30,6 +30,7 @@ macro_rules! with_all_tables {
             samples: Sample,
             region_accesses: RegionAccess,
             stalls: Stall,
+            run_delays: RunDelay,
             pressure: Pressure,
             accesses: Access,
             glances: Glance,

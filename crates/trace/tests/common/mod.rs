@@ -36,6 +36,7 @@ pub(crate) struct Tables {
     pub(crate) samples: Vec<Sample>,
     pub(crate) region_accesses: Vec<RegionAccess>,
     pub(crate) stalls: Vec<Stall>,
+    pub(crate) run_delays: Vec<RunDelay>,
     pub(crate) pressure: Vec<Pressure>,
     pub(crate) accesses: Vec<Access>,
     pub(crate) glances: Vec<Glance>,
@@ -73,6 +74,7 @@ macro_rules! for_tables {
             samples,
             region_accesses,
             stalls,
+            run_delays,
             pressure,
             accesses,
             glances,
@@ -403,6 +405,12 @@ impl Tables {
             kind: kinds[number as usize % kinds.len()],
             duration_ns: n << 7,
             in_fault: number.is_multiple_of(2),
+        });
+        self.run_delays.push(RunDelay {
+            time_ns: n,
+            space: number,
+            tid: number + 1,
+            duration_ns: n << 8,
         });
         self.pressure.push(Pressure {
             time_ns: n,

@@ -35,6 +35,7 @@ fn read_tables(trace: &Trace, dir: &Path, seen: &mut (u64, u64)) {
     read!(
         Event,
         Stall,
+        RunDelay,
         Pressure,
         Access,
         Glance,

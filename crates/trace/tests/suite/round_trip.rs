@@ -52,6 +52,7 @@ fn named_methods_read_the_same_tables() {
         allocations,
         releases,
         stalls,
+        run_delays: trace.run_delays().unwrap().map(Result::unwrap).collect(),
         accesses,
         glances: trace.glances().unwrap().map(Result::unwrap).collect(),
         spot_looks: trace.spot_looks().unwrap().map(Result::unwrap).collect(),

@@ -226,6 +226,23 @@ impl Translator {
                     written,
                 })
             }
+            Observation::RunDelay {
+                time_ns,
+                space,
+                tid,
+                duration_ns,
+            } => {
+                // They explain what is listed: none are added once events are only counted.
+                if self.condenser.is_counting() {
+                    return Ok(());
+                }
+                writer.run_delays.push(trace::RunDelay {
+                    time_ns: time_ns + duration_ns,
+                    space,
+                    tid,
+                    duration_ns,
+                })
+            }
             Observation::Stack { stack, bytes } => {
                 let pids = [&self.pids, &self.former_programs];
                 let pid = pids.iter().find_map(|pids| pids.get(&stack.space)).copied();
