@@ -35,6 +35,8 @@ pub struct Waits {
     pub reclaim_stall_ns: Option<u64>,
     /// How long it took inside swap-in faults: a part of their stall.
     pub reclaim_in_fault_ns: Option<u64>,
+    /// How long threads were ready to run between swap-ins while others had the processors; `None`: it was not recorded, or not for 100 us on end.
+    pub run_delay_ns: Option<u64>,
     /// Whose PSI follows.
     pub psi_scope: Option<PsiScope>,
     /// Some task waited for memory.
@@ -59,6 +61,10 @@ impl Waits {
         };
         if stalls_observed(trace.meta()) {
             waits.add_stalls(trace)?;
+        }
+        for delay in trace.run_delays()? {
+            let sum = waits.run_delay_ns.get_or_insert(0);
+            *sum = sum.saturating_add(delay?.duration_ns);
         }
         if let Some(last) = trace.pressure()?.pop() {
             waits.psi_scope = match (last.psi_some_ns, last.machine_psi_some_ns) {

@@ -10,6 +10,7 @@ use pagewise_trace::AllocationKind;
 use pagewise_trace::Meta;
 use pagewise_trace::Overwrite;
 use pagewise_trace::Pressure;
+use pagewise_trace::RunDelay;
 use pagewise_trace::Site;
 use pagewise_trace::Stall;
 use pagewise_trace::StallKind;
@@ -229,6 +230,7 @@ fn reclaim_inside_faults_is_not_counted_twice() {
     })
     .waits;
     assert_eq!(waits.reclaims, Some(3));
+    assert_eq!(waits.run_delay_ns, None);
     assert_eq!(
         (waits.reclaim_stall_ns, waits.reclaim_in_fault_ns),
         (Some(305), Some(20))
@@ -247,12 +249,22 @@ fn reclaim_inside_faults_is_not_counted_twice() {
 #[test]
 fn the_programs_own_pressure_comes_first_and_unknown_is_unknown() {
     let waits = findings(Meta::default(), |writer| {
+        for duration_ns in [4_000_000, 100_000] {
+            let delay = RunDelay {
+                time_ns: 30,
+                space: 1,
+                tid: 1,
+                duration_ns,
+            };
+            writer.run_delays.push(delay).expect("pushed");
+        }
         writer
             .pressure
             .push(pressure(50, Some(11)))
             .expect("pushed");
     })
     .waits;
+    assert_eq!(waits.run_delay_ns, Some(4_100_000));
     assert_eq!(waits.psi_scope, Some(PsiScope::Cgroup));
     assert_eq!((waits.psi_some_ns, waits.psi_full_ns), (Some(11), None));
     assert_eq!(

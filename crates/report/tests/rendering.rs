@@ -252,6 +252,33 @@ fn waiting_is_told_beside_what_the_kernel_says() {
 }
 
 #[test]
+fn that_others_had_the_processors_is_told_where_it_is_much() {
+    let mut findings = findings();
+    findings.meta.wall_ns = Some(10_000_000_000);
+    let mut told = |ns| {
+        findings.waits = Waits {
+            reclaim_stall_ns: Some(0),
+            run_delay_ns: ns,
+            ..Waits::default()
+        };
+        let text = render(&findings, style(300));
+        let line = text.lines().find(|line| line.contains("the processors"));
+        (
+            line.map(str::to_owned),
+            json(&findings)["summary"]["run_delay_ns"].clone(),
+        )
+    };
+    let (line, number) = told(Some(1_900_000_000));
+    let expected = "Others had the processors for 1.9 s while threads of the program were ready to run: \
+                    with less to do beside it, it takes up to that much less time";
+    assert_eq!(line.as_deref(), Some(expected));
+    assert_eq!(number, 1_900_000_000u64);
+    assert_eq!(told(Some(400_000_000)).0, None);
+    let (line, number) = told(None);
+    assert!(line.is_none() && number.is_null());
+}
+
+#[test]
 fn the_working_set_is_told_where_it_was_looked_at() {
     let mut findings = findings();
     assert!(!render(&findings, style(300)).contains("Working set"));

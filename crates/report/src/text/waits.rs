@@ -54,6 +54,22 @@ fn stall(text: &mut String, findings: &Findings) {
         );
     }
     let _ = writeln!(text, "{line}");
+    others_ran(text, findings);
+}
+
+/// Of so large a part of the run it is told that others had the processors.
+const TOLD_RUN_DELAY: f64 = 0.05;
+
+fn others_ran(text: &mut String, findings: &Findings) {
+    let wall_ns = findings.meta.wall_ns.unwrap_or(u64::MAX);
+    let is_much = |ns: &u64| *ns as f64 >= TOLD_RUN_DELAY * wall_ns as f64;
+    if let Some(ns) = findings.waits.run_delay_ns.filter(is_much) {
+        let _ = writeln!(
+            text,
+            "Others had the processors for {} while threads of the program were ready to run: with less to do beside it, it takes up to that much less time",
+            duration(ns)
+        );
+    }
 }
 
 fn working_set(text: &mut String, looks: &[WorkingSet]) {
