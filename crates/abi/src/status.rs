@@ -186,12 +186,14 @@ pub enum Why {
     Fits = 2,
     /// What was dropped behind was wanted again too soon.
     Missed = 3,
+    /// Most of what was read ahead was passed over.
+    PassedOver = 4,
 }
 
 impl Why {
     /// From its number.
     pub fn from_number(number: u64) -> Option<Self> {
-        [Self::NoGain, Self::Fits, Self::Missed]
+        [Self::NoGain, Self::Fits, Self::Missed, Self::PassedOver]
             .into_iter()
             .find(|why| *why as u64 == number)
     }

@@ -464,6 +464,7 @@ fn of_rule(
         Why::NoGain => "it was not faster",
         Why::Fits => "what lay ahead was in memory by itself",
         Why::Missed => "what was dropped was wanted again too soon",
+        Why::PassedOver => "most of what was read ahead was passed over",
     });
     RuleOutcome {
         target: rule.name.clone(),

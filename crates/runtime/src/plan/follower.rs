@@ -22,6 +22,7 @@ use super::loaded::Plan;
 use super::locks;
 use super::object::Object;
 use super::object::PAGE;
+use super::passed::Passed;
 use super::probes::Probes;
 use super::quiet;
 use super::regret::Drops;
@@ -100,6 +101,7 @@ pub(super) struct Follower {
     trial: Trial,
     watch: Watch,
     drops: Drops,
+    passed: Passed,
     worth: Worth,
     /// `None`: what the rule says is kept, and no more.
     growth: Option<Growth>,
@@ -180,6 +182,23 @@ fn look_at(
     Some(seen)
 }
 
+/// Of what was read ahead, pages that the program has not touched, as far as the kernel shows that: whoever touches them comes upon those that are
+/// left to tell ([`hand::TOLD_BYTES`]). What had been in memory anyway is mapped.
+fn unused(ranges: [Range<usize>; 2]) -> u64 {
+    let bytes: usize = ranges.iter().map(ExactSizeIterator::len).sum();
+    let Some(map) = PageMap::open() else {
+        return 0;
+    };
+    let step = (bytes / LOOKED_AT).next_multiple_of(hand::TOLD_BYTES);
+    let told = |range: Range<usize>| (range.start.next_multiple_of(step)..range.end).step_by(step);
+    let (mut all, mut unused) = (0, 0);
+    for address in ranges.into_iter().flat_map(told) {
+        all += 1;
+        unused += u64::from(map.place(address / PAGE) == Some(Place::Swapped));
+    }
+    (bytes / PAGE) as u64 * unused / u64::max(all, 1)
+}
+
 /// Whether more than half of these pages are in memory; unknown is no.
 fn are_mostly_mapped(addresses: &[usize]) -> bool {
     let Some(map) = PageMap::open() else {
@@ -222,6 +241,7 @@ impl Follower {
             trial: Trial::new((region.len() / PAGE) as u64),
             watch: Watch::new((region.len() / PAGE) as u64),
             drops: Drops::new(&region),
+            passed: Passed::default(),
             worth,
             // Of one whose locks were given up no more is kept.
             growth: (rule.keeps_more > 0 && rule.keep_bytes > 0 && object.locked > 0)
@@ -279,6 +299,7 @@ impl Follower {
         let page = fault.address..fault.address + 1;
         self.miss(plan, [page, 0..0], memory, fault.time_ns);
         let progress = self.sweep.note(fault);
+        self.note_passed(plan, progress, fault.time_ns);
         if fault.address >= self.unfilled {
             self.unfilled = fault.address / PAGE * PAGE + PAGE;
             return;
@@ -360,6 +381,26 @@ impl Follower {
             self.gain.rest(now_ns);
             self.drops = Drops::new(self.sweep.region());
             self.stopped(plan, Why::Missed);
+        }
+    }
+
+    /// The sweep got on, or over what was read ahead of it.
+    fn note_passed(&mut self, plan: &Plan, progress: Option<Progress>, now_ns: u64) {
+        let ranges = self.sweep.take_passed();
+        if !self.reads_ahead() {
+            return;
+        }
+        self.passed
+            .note_used(progress.map_or(0, |progress| progress.pages));
+        if ranges[0].is_empty() {
+            return;
+        }
+        self.passed.note_over(unused(ranges));
+        if self.passed.is_most() {
+            self.passed = Passed::default();
+            self.makes_room = false;
+            self.gain.rest(now_ns);
+            self.stopped(plan, Why::PassedOver);
         }
     }
 

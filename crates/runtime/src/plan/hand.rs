@@ -31,7 +31,7 @@ const ASLEEP_NS: u64 = 50_000_000;
 const CALM_NS: u64 = 100_000_000;
 
 /// Of so many bytes that are mapped ahead, the first page is not.
-const TOLD_BYTES: usize = 16 * PAGE;
+pub(super) const TOLD_BYTES: usize = 16 * PAGE;
 
 /// Downwards, so much is read at a time.
 const STEP_DOWN: usize = 4 * PAGE;

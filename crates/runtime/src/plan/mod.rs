@@ -30,6 +30,7 @@ mod object;
 mod objects;
 mod owners;
 mod pace;
+mod passed;
 mod prezero;
 mod probes;
 mod quiet;

@@ -112,6 +112,8 @@ pub(super) enum Step {
     Drop([Range<usize>; 2]),
 }
 
+const NOTHING: [Range<usize>; 2] = [0..0, 0..0];
+
 /// How fast a sweep got on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Progress {
@@ -163,6 +165,8 @@ pub(super) struct Sweep {
     longest_step: usize,
     /// A sweep that begins again no further back than this goes on where it was: what lies in between is kept.
     longest_return: usize,
+    /// What was read ahead and passed over at once by the last step.
+    passed: [Range<usize>; 2],
 }
 
 impl Sweep {
@@ -179,6 +183,7 @@ impl Sweep {
             faults: 0,
             longest_step: LONGEST_STEP,
             longest_return: 0,
+            passed: NOTHING,
         }
     }
 
@@ -263,6 +268,11 @@ impl Sweep {
         None
     }
 
+    /// What lay ahead of a place from which the last step went further than one does: nothing of it was touched that raises a fault.
+    pub(super) fn take_passed(&mut self) -> [Range<usize>; 2] {
+        std::mem::replace(&mut self.passed, NOTHING)
+    }
+
     /// Whether this page lies in what is read ahead of a place.
     pub(super) fn is_read_ahead(&self, address: usize) -> bool {
         let offset = address.wrapping_sub(self.region.start);
@@ -334,7 +344,13 @@ impl Sweep {
             let crosses = (offset > cursor.position) != forward && step > 0;
             let was_left = cursor.was_left(self.faults);
             let pages = (step / PAGE) as u64;
-            progress = (!crosses && !was_left && pages > 0).then_some(Progress { pages, ns });
+            // Into what was read ahead, over what is not wanted of it. That it got so far says nothing of its pace.
+            let jumps = step > near.max(LONGEST_STEP) && !self.is_coarse();
+            if jumps {
+                self.passed = self.ranges(&cursor, 0, step.min(cursor.ahead));
+            }
+            let is_known = !crosses && !was_left && !jumps && pages > 0;
+            progress = is_known.then_some(Progress { pages, ns });
             if step > 0 {
                 cursor.moved_ns = now_ns;
             }
@@ -671,6 +687,25 @@ mod tests {
             }
         }
         (read, dropped)
+    }
+
+    #[test]
+    fn what_is_jumped_over_in_what_was_read_ahead_is_told_and_is_no_pace() {
+        let mut sweep = sweep();
+        (0..200).for_each(|page| {
+            touch(&mut sweep, page, page as u64);
+        });
+        all(&mut sweep);
+        let on = touch(&mut sweep, 210, 300);
+        assert_eq!(on, Some(Progress { pages: 11, ns: 101 }));
+        assert_eq!(sweep.take_passed(), NOTHING);
+        // Over two MiB; what was read there was read for nothing.
+        assert_eq!(touch(&mut sweep, 210 + 512, 310), None);
+        let passed = BASE + 210 * PAGE..BASE + 722 * PAGE;
+        assert_eq!(sweep.take_passed(), [passed, BASE..BASE]);
+        assert_eq!(sweep.take_passed(), NOTHING);
+        let on = touch(&mut sweep, 723, 320);
+        assert_eq!(on, Some(Progress { pages: 1, ns: 10 }));
     }
 
     #[test]
