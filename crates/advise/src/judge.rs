@@ -34,6 +34,7 @@ use crate::layouts::Layouts;
 use crate::most_used::Place;
 use crate::most_used::Uses;
 use crate::own_time;
+use crate::passed_over::PassedOver;
 use crate::pauses::Pauses;
 use crate::subjects::Subject;
 use crate::unseen;
@@ -53,6 +54,9 @@ struct Room {
     nothing: u64,
 }
 
+/// Of what is read ahead, no more than so many pages may be passed over for each that is used.
+const MOST_PASSED_OVER: f64 = 0.5;
+
 /// Judges plans for one memory size.
 pub(crate) struct Judge<'a> {
     model: &'a Model,
@@ -70,6 +74,8 @@ pub(crate) struct Judge<'a> {
     /// Of each object, how often and when it is gone through.
     turns: Vec<Turns>,
     pauses: Pauses,
+    /// By object, how much a sweep leaves out ([`PassedOver::shares`]).
+    passed_over: Vec<f64>,
 }
 
 impl<'a> Judge<'a> {
@@ -85,7 +91,8 @@ impl<'a> Judge<'a> {
             blocks,
             moments,
             is_of_one_thread,
-        } = Found::read(trace, (subjects, layouts), objects)?;
+            passed_over,
+        } = Found::read(trace, (subjects, layouts), objects, memory_bytes)?;
         let unseen_rounds = unseen_rounds(trace, &moments, (objects, run))?;
         let pauses = Pauses::read(trace, &moments, memory_bytes / run.page_bytes)?;
         let room = |memory_bytes| Room {
@@ -111,7 +118,13 @@ impl<'a> Judge<'a> {
             uses,
             turns,
             pauses,
+            passed_over,
         })
+    }
+
+    /// Whether what would be read ahead of this object's sweeps is passed over, too much of it.
+    pub(crate) fn is_passed_over(&self, object: usize) -> bool {
+        self.is_of_one_thread[object] && self.passed_over[object] > MOST_PASSED_OVER
     }
 
     /// How often the program's memory is used; `may_be_kept`: of each object.
@@ -346,6 +359,7 @@ struct Found {
     /// What left and came back, in order of time.
     moments: Vec<Moment>,
     is_of_one_thread: Vec<bool>,
+    passed_over: Vec<f64>,
 }
 
 impl Found {
@@ -353,6 +367,7 @@ impl Found {
         trace: &Trace,
         (subjects, layouts): (&[Subject<'_>], &Layouts),
         objects: &[ObjectFacts],
+        memory_bytes: u64,
     ) -> Result<Self, TraceError> {
         let with_rule = objects
             .iter()
@@ -375,6 +390,11 @@ impl Found {
         let mut noted = Noted::new(page_bytes);
         let mut threads: Vec<HashSet<u32>> = vec![HashSet::new(); objects.len()];
         let mut moments = Vec::new();
+        let mut passed_over = PassedOver::new(
+            objects.iter().map(|facts| facts.is_one_block),
+            memory_bytes,
+            page_bytes,
+        );
         for event in trace.events()? {
             let event = event?;
             let located = attribution.locate(&event);
@@ -393,6 +413,7 @@ impl Found {
             let Some((object, page)) = of else {
                 continue;
             };
+            passed_over.note(object, event.address, event.kind);
             if objects[object].is_laid_out && place.is_none() {
                 continue;
             }
@@ -427,6 +448,7 @@ impl Found {
             is_of_one_thread: (0..objects.len())
                 .map(|object| is_of_one(&threads[object], layouts.maker(object)))
                 .collect(),
+            passed_over: passed_over.shares(),
         })
     }
 }

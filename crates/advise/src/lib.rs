@@ -26,6 +26,7 @@ mod judge;
 mod layouts;
 mod most_used;
 mod own_time;
+mod passed_over;
 mod pauses;
 mod predict;
 mod rivals;

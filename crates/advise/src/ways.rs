@@ -279,6 +279,7 @@ fn in_doubt(judge: &Judge<'_>, judged: &Judged) -> f64 {
 
 fn judged(judge: &Judge<'_>, mut choices: Vec<Choice>, run: &RunFacts) -> Judged {
     let left_of_streamed = predict::left_of_streamed(run);
+    without_passed_over(&mut choices, |object| judge.is_passed_over(object));
     without_vain_streams(&mut choices, |choices| judge.left_alone(choices));
     let share_left = without_harm(judge, &mut choices, left_of_streamed);
     let judged = Judged::of(choices, share_left);
@@ -353,6 +354,15 @@ fn with_room_to_spare(
 /// only (a banded matrix with three quarters of its memory was 0.85 times as fast by a way that was to swap a tenth less, and read ahead of more).
 fn are_comparable(one: &[Choice], other: &[Choice]) -> bool {
     !one.iter().chain(other).any(Choice::is_read_ahead)
+}
+
+/// Drops what would be read ahead of sweeps that leave most of it out.
+fn without_passed_over(choices: &mut [Choice], is_passed_over: impl Fn(usize) -> bool) {
+    for choice in choices.iter_mut() {
+        if choice.is_read_ahead() && is_passed_over(choice.object) {
+            choice.give_up("its sweeps leave out much of what lies ahead of them, which would be read in for nothing");
+        }
+    }
 }
 
 /// Drops what would be read ahead in vain: objects that are `left_alone` with these choices. What they take no more may be enough for others to be, too.
@@ -492,6 +502,17 @@ mod tests {
         let harmful = judged(Some(1.4));
         assert!(!harmful.choices[0].acts());
         assert_eq!(harmful.share_left, 1.0);
+    }
+
+    #[test]
+    fn what_is_passed_over_is_not_read_ahead() {
+        let stream = |object| Choice {
+            object,
+            ..way(4096, true, 1.0).choices.remove(0)
+        };
+        let mut choices = [1, 2].map(stream);
+        without_passed_over(&mut choices, |object| object == 2);
+        assert_eq!(choices.map(|choice| choice.acts()), [true, false]);
     }
 
     #[test]
