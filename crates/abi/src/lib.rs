@@ -32,6 +32,7 @@ pub mod plan;
 mod record;
 pub mod regret;
 pub mod status;
+pub mod sweeps;
 pub mod worth;
 
 pub use record::Allocation;

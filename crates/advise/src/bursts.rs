@@ -9,6 +9,7 @@ use crate::gaps::Gap;
 use crate::gaps::filling;
 use crate::gaps::gaps;
 use crate::gaps::page_ns;
+use crate::own_time;
 use crate::unseen::Moment;
 
 /// Pauses matter if they are so large a part of the program's own time,
@@ -61,7 +62,7 @@ impl Bursts {
         }
         moments.sort_by_key(Moment::time_ns);
         Ok(Self {
-            gaps: gaps(trace, &moments)?,
+            gaps: gaps(&own_time::clock(trace, &moments)?, &moments),
             memory,
             is_simulated,
         })

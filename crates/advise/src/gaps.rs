@@ -1,9 +1,7 @@
 //! Times between swap-ins, in which a program uses what it has.
 
-use pagewise_trace::Trace;
-use pagewise_trace::TraceError;
+use pagewise_predict::Clock;
 
-use crate::own_time::clock;
 use crate::unseen::Moment;
 
 /// A pause is so many times as long as the time between two swap-ins in the middle,
@@ -56,12 +54,11 @@ pub(crate) fn filling(gaps: &[Gap]) -> usize {
     (FILLING * gaps.len() as f64) as usize
 }
 
-/// All of a recording, by its moments in order of time.
-pub(crate) fn gaps(trace: &Trace, moments: &[Moment]) -> Result<Vec<Gap>, TraceError> {
+/// All of a recording, by the program's own time and moments in order of time.
+pub(crate) fn gaps(clock: &Clock, moments: &[Moment]) -> Vec<Gap> {
     let evictions = moments.iter().filter(|moment| moment.is_eviction());
     let mut evicted = evictions.map(Moment::time_ns).peekable();
     let swap_ins: Vec<&Moment> = moments.iter().filter(|one| one.is_swap_in()).collect();
-    let clock = clock(trace, moments)?;
     let longest = swap_ins.iter().map(|moment| moment.wait().1).max();
     let gaps = swap_ins.windows(2).map(|pair| {
         let [from_ns, until_ns] = [0, 1].map(|at| pair[at].time_ns());
@@ -81,5 +78,5 @@ pub(crate) fn gaps(trace: &Trace, moments: &[Moment]) -> Result<Vec<Gap>, TraceE
             },
         }
     });
-    Ok(gaps.collect())
+    gaps.collect()
 }

@@ -15,6 +15,7 @@ use pagewise_analyze::Attribution;
 use pagewise_analyze::Identity;
 use pagewise_analyze::SmallBlocks;
 use pagewise_plan::Action;
+use pagewise_predict::Clock;
 use pagewise_predict::Model;
 use pagewise_predict::PageUses;
 use pagewise_predict::Treated;
@@ -54,9 +55,6 @@ struct Room {
     nothing: u64,
 }
 
-/// Of what is read ahead, no more than so many pages may be passed over for each that is used.
-const MOST_PASSED_OVER: f64 = 0.5;
-
 /// Judges plans for one memory size.
 pub(crate) struct Judge<'a> {
     model: &'a Model,
@@ -74,8 +72,7 @@ pub(crate) struct Judge<'a> {
     /// Of each object, how often and when it is gone through.
     turns: Vec<Turns>,
     pauses: Pauses,
-    /// By object, how much a sweep leaves out ([`PassedOver::shares`]).
-    passed_over: Vec<f64>,
+    passed_over: PassedOver,
 }
 
 impl<'a> Judge<'a> {
@@ -93,8 +90,10 @@ impl<'a> Judge<'a> {
             is_of_one_thread,
             passed_over,
         } = Found::read(trace, (subjects, layouts), objects, memory_bytes)?;
-        let unseen_rounds = unseen_rounds(trace, &moments, (objects, run))?;
-        let pauses = Pauses::read(trace, &moments, memory_bytes / run.page_bytes)?;
+        let clock = own_time::clock(trace, &moments)?;
+        let end_ns = trace.meta().end_monotonic_ns.unwrap_or(0);
+        let unseen_rounds = unseen_rounds((&clock, &moments), end_ns, (objects, run));
+        let pauses = Pauses::read(trace, (&clock, &moments), memory_bytes / run.page_bytes)?;
         let room = |memory_bytes| Room {
             memory_bytes,
             nothing: model.treated(memory_bytes, |_, _| Treatment::Free).swap_ins,
@@ -124,7 +123,7 @@ impl<'a> Judge<'a> {
 
     /// Whether what would be read ahead of this object's sweeps is passed over, too much of it.
     pub(crate) fn is_passed_over(&self, object: usize) -> bool {
-        self.is_of_one_thread[object] && self.passed_over[object] > MOST_PASSED_OVER
+        self.is_of_one_thread[object] && self.passed_over.is_much(object)
     }
 
     /// How often the program's memory is used; `may_be_kept`: of each object.
@@ -359,7 +358,7 @@ struct Found {
     /// What left and came back, in order of time.
     moments: Vec<Moment>,
     is_of_one_thread: Vec<bool>,
-    passed_over: Vec<f64>,
+    passed_over: PassedOver,
 }
 
 impl Found {
@@ -391,7 +390,7 @@ impl Found {
         let mut threads: Vec<HashSet<u32>> = vec![HashSet::new(); objects.len()];
         let mut moments = Vec::new();
         let mut passed_over = PassedOver::new(
-            objects.iter().map(|facts| facts.is_one_block),
+            objects.iter().map(|facts| !facts.is_one_block),
             memory_bytes,
             page_bytes,
         );
@@ -448,29 +447,27 @@ impl Found {
             is_of_one_thread: (0..objects.len())
                 .map(|object| is_of_one(&threads[object], layouts.maker(object)))
                 .collect(),
-            passed_over: passed_over.shares(),
+            passed_over,
         })
     }
 }
 
 /// Of each object, how many rounds of sweeps raised no faults, at most.
 fn unseen_rounds(
-    trace: &Trace,
-    moments: &[Moment],
+    (clock, moments): (&Clock, &[Moment]),
+    end_ns: u64,
     (objects, run): (&[ObjectFacts], &RunFacts),
-) -> Result<Vec<f64>, TraceError> {
+) -> Vec<f64> {
     let swept = objects.iter().map(|facts| Swept {
         pages: facts.bytes / run.page_bytes,
         shrinks: facts.begins_ever_later(),
         left_unseen: facts.left_unseen,
     });
-    let end_ns = trace.meta().end_monotonic_ns.unwrap_or(0);
-    let clock = own_time::clock(trace, moments)?;
-    let rounds = unseen::rounds(moments, &clock, end_ns, swept);
+    let rounds = unseen::rounds(moments, clock, end_ns, swept);
     // What is in no order is simulated.
     let of_sweeps = rounds.into_iter().zip(objects);
     let of_sweeps = of_sweeps.map(|(rounds, facts)| if facts.is_swept() { rounds } else { 0.0 });
-    Ok(of_sweeps.collect())
+    of_sweeps.collect()
 }
 
 #[cfg(test)]

@@ -5,41 +5,41 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
+use pagewise_abi::sweeps;
 use pagewise_trace::EventKind;
 
-/// Further on than so many pages is no step of a sweep, but over something (`LONGEST_STEP` in `runtime/plan/sweep.rs`).
-const STEP: u64 = 256;
-/// Places that are followed at a time, in an array and in one of blocks (`CURSORS_OF_THREAD`, the same).
-const PLACES: usize = 32;
-const PLACES_BY_BLOCKS: usize = 8;
-/// A place is left when so many pages came back elsewhere since (`LEFT_FAULTS`, the same).
-const LEFT: u64 = 256;
-/// Steps before there is a sweep, of which something is read ahead.
-const STEPS: u32 = 32;
-
-/// Of memory, so large a part is read ahead, and no more than so many bytes (`Follower::new` in `runtime/plan/follower.rs`).
-const LEAD_OF_MEMORY: u64 = 16;
-const LONGEST_LEAD: u64 = 64 << 20;
+/// Of what is read ahead, no more than so many pages may be passed over for each that is used. (Of recordings of `bench/apply` none of a sweep has a tenth,
+/// boosted trees have 1.4.)
+const MOST: f64 = 0.5;
 
 /// The sweeps of some objects.
 pub(crate) struct PassedOver {
     walks: Vec<Walk>,
     page_bytes: u64,
-    /// Pages that are read ahead.
+    reach: Reach,
+}
+
+/// How far sweeps go and are read ahead of, pages.
+#[derive(Clone, Copy)]
+struct Reach {
+    step: u64,
     lead: u64,
 }
 
 impl PassedOver {
-    /// Of each object, whether it is one array; in so much memory, bytes.
+    /// Of each object, whether it is of several blocks; in so much memory, bytes.
     pub(crate) fn new(
-        are_arrays: impl Iterator<Item = bool>,
+        of_blocks: impl Iterator<Item = bool>,
         memory_bytes: u64,
         page_bytes: u64,
     ) -> Self {
         Self {
-            walks: are_arrays.map(Walk::new).collect(),
+            walks: of_blocks.map(Walk::new).collect(),
             page_bytes,
-            lead: (memory_bytes / LEAD_OF_MEMORY).min(LONGEST_LEAD) / page_bytes,
+            reach: Reach {
+                step: sweeps::LONGEST_STEP / page_bytes,
+                lead: sweeps::longest_lead(memory_bytes) / page_bytes,
+            },
         }
     }
 
@@ -48,15 +48,17 @@ impl PassedOver {
         let page = address / self.page_bytes;
         match kind {
             EventKind::Eviction => self.walks[object].leave(page),
-            EventKind::SwapIn | EventKind::SwapCacheHit => self.walks[object].come(page, self.lead),
+            EventKind::SwapIn | EventKind::SwapCacheHit => {
+                self.walks[object].come(page, self.reach)
+            }
             EventKind::PageWritten | EventKind::ZeroFilled => {}
         }
     }
 
-    /// Of each object, so many pages out of memory were passed over for each that came back.
-    pub(crate) fn shares(self) -> Vec<f64> {
-        let share = |walk: Walk| walk.over as f64 / walk.came.max(1) as f64;
-        self.walks.into_iter().map(share).collect()
+    /// Whether too much of what would be read ahead of this object's sweeps is passed over.
+    pub(crate) fn is_much(&self, object: usize) -> bool {
+        let walk = &self.walks[object];
+        walk.over as f64 > MOST * walk.came as f64
     }
 }
 
@@ -77,20 +79,17 @@ struct Walk {
     out: HashMap<u64, u64, RandomState>,
     /// The one that got on last is first.
     places: Vec<Place>,
-    most_places: usize,
+    of_blocks: bool,
     came: u64,
     over: u64,
 }
 
 impl Walk {
-    fn new(is_array: bool) -> Self {
+    fn new(of_blocks: bool) -> Self {
         Self {
             out: HashMap::default(),
             places: Vec::new(),
-            most_places: match is_array {
-                true => PLACES,
-                false => PLACES_BY_BLOCKS,
-            },
+            of_blocks,
             came: 0,
             over: 0,
         }
@@ -100,15 +99,16 @@ impl Walk {
         *self.out.entry(page / 64).or_default() |= 1 << (page % 64);
     }
 
-    fn come(&mut self, page: u64, lead: u64) {
+    fn come(&mut self, page: u64, reach: Reach) {
         if let Some(word) = self.out.get_mut(&(page / 64)) {
             *word &= !(1 << (page % 64));
         }
         self.came += 1;
-        let lead = lead / self.at_work().max(1);
-        let near = |place: &Place| distance(place, page).is_some_and(|pages| pages <= STEP);
+        let lead = reach.lead / self.at_work().max(1);
+        let least_steps = sweeps::least_steps(self.of_blocks);
+        let near = |place: &Place| distance(place, page).is_some_and(|pages| pages <= reach.step);
         let ahead = |place: &Place| {
-            place.steps >= STEPS && distance(place, page).is_some_and(|pages| pages <= lead)
+            place.steps >= least_steps && distance(place, page).is_some_and(|pages| pages <= lead)
         };
         let index = self.places.iter().position(near);
         let index = index.or_else(|| self.places.iter().position(ahead));
@@ -140,17 +140,24 @@ impl Walk {
 
     /// Sweeps that share what is read ahead.
     fn at_work(&self) -> u64 {
-        let is_at_work = |place: &&Place| place.steps >= STEPS && self.came - place.came <= LEFT;
+        let is_at_work = |place: &&Place| {
+            let was_left = self.came - place.came > sweeps::LEFT_FAULTS;
+            self.is_sweeping(place) && !was_left
+        };
         self.places.iter().filter(is_at_work).count() as u64
+    }
+
+    fn is_sweeping(&self, place: &Place) -> bool {
+        place.steps >= sweeps::least_steps(self.of_blocks)
     }
 
     /// If there are many, the one that was left first is no more: what was read ahead of it was not wanted.
     fn leave_one(&mut self, lead: u64) {
-        if self.places.len() < self.most_places {
+        if self.places.len() < sweeps::places_of_thread(self.of_blocks) {
             return;
         }
         let place = self.places.pop().expect("there are several");
-        if place.steps >= STEPS {
+        if self.is_sweeping(&place) {
             self.over += match place.forward {
                 Some(false) => self.out_between(place.page.saturating_sub(lead), place.page),
                 _ => self.out_between(place.page, place.page + lead),
@@ -188,17 +195,21 @@ mod tests {
     use super::*;
 
     const LEAD: u64 = 2048;
+    const REACH: Reach = Reach {
+        step: 256,
+        lead: LEAD,
+    };
     const BLOCK: u64 = 366;
 
     /// All that are out come back as a sweep goes through blocks, of which it looks at each so many; by the direction.
     fn share(every: usize, is_down: bool) -> f64 {
-        let mut walk = Walk::new(false);
+        let mut walk = Walk::new(true);
         let pages = 100 * BLOCK;
         for _ in 0..2 {
             (0..pages).for_each(|page| walk.leave(page));
             for block in (0..100).step_by(every) {
                 for page in block * BLOCK..(block + 1) * BLOCK {
-                    walk.come(if is_down { pages - 1 - page } else { page }, LEAD);
+                    walk.come(if is_down { pages - 1 - page } else { page }, REACH);
                 }
             }
         }
@@ -218,43 +229,46 @@ mod tests {
 
     #[test]
     fn what_is_in_memory_would_not_be_read() {
-        let mut walk = Walk::new(false);
+        let mut walk = Walk::new(true);
         (0..100).for_each(|page| walk.leave(page));
         (1000..1100).for_each(|page| walk.leave(page));
         (0..100)
             .chain(1000..1100)
-            .for_each(|page| walk.come(page, LEAD));
+            .for_each(|page| walk.come(page, REACH));
         assert_eq!((walk.came, walk.over), (200, 0));
     }
 
     #[test]
     fn runs_here_and_there_are_read_beyond() {
-        let mut walk = Walk::new(false);
+        let mut walk = Walk::new(true);
         let runs = 40;
         (0..runs * 10_000).for_each(|page| walk.leave(page));
         for run in 0..runs {
             let from = (run * 7 % runs) * 10_000;
-            (from..from + 100).for_each(|page| walk.come(page, LEAD));
+            (from..from + 100).for_each(|page| walk.come(page, REACH));
         }
         // Three runs lie so close to each other in time that they share it.
-        assert_eq!(walk.over, (runs - PLACES_BY_BLOCKS as u64) * (LEAD / 3 - 1));
+        assert_eq!(
+            walk.over,
+            (runs - sweeps::places_of_thread(true) as u64) * (LEAD / 3 - 1)
+        );
     }
 
     #[test]
     fn fields_side_by_side_are_a_sweep_each() {
-        let mut walk = Walk::new(true);
+        let mut walk = Walk::new(false);
         (0..240_000).for_each(|page| walk.leave(page));
         for page in 0..10_000 {
-            (0..24).for_each(|field| walk.come(field * 10_000 + page, LEAD));
+            (0..24).for_each(|field| walk.come(field * 10_000 + page, REACH));
         }
         assert_eq!(walk.over, 0);
     }
 
     #[test]
     fn what_is_used_at_random_is_no_sweep() {
-        let mut walk = Walk::new(false);
+        let mut walk = Walk::new(true);
         (0..100_000).for_each(|page| walk.leave(page));
-        (0..5000).for_each(|number: u64| walk.come(number * 7919 % 100_000, LEAD));
+        (0..5000).for_each(|number: u64| walk.come(number * 7919 % 100_000, REACH));
         assert_eq!(walk.over, 0);
     }
 }

@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 use std::collections::HashSet;
 
+use pagewise_predict::Clock;
 use pagewise_trace::Trace;
 use pagewise_trace::TraceError;
 
@@ -45,9 +46,13 @@ pub(crate) struct Pauses {
 }
 
 impl Pauses {
-    /// Of moments in order of time, for a memory of so many pages.
-    pub(crate) fn read(trace: &Trace, moments: &[Moment], memory: u64) -> Result<Self, TraceError> {
-        let mut gaps = gaps(trace, moments)?;
+    /// By the program's own time and moments in order of time, for a memory of so many pages.
+    pub(crate) fn read(
+        trace: &Trace,
+        (clock, moments): (&Clock, &[Moment]),
+        memory: u64,
+    ) -> Result<Self, TraceError> {
+        let mut gaps = gaps(clock, moments);
         gaps.extend(after_last(&gaps, trace.meta().end_monotonic_ns));
         let mut looks = BTreeSet::new();
         let since = |at_ns: u64, interval_ns| (at_ns, at_ns.saturating_sub(interval_ns));

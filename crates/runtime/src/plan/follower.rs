@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use pagewise_abi::status::OfRule;
 use pagewise_abi::status::Why;
+use pagewise_abi::sweeps;
 use pagewise_interpose as interpose;
 use pagewise_interpose::Fault;
 use pagewise_interpose::system;
@@ -37,8 +38,6 @@ use super::trial::Trial;
 use super::watch::Watch;
 
 const FIRST_CHUNK: usize = 1 << 20;
-/// More is of no use, and it takes a while to make room for it.
-const LONGEST_LEAD: u64 = 64 << 20;
 /// Where no limit is known.
 const LEAD_WITHOUT_LIMIT: usize = 16 << 20;
 
@@ -215,11 +214,7 @@ impl Follower {
         let whole = |bytes: u64| (bytes as usize / PAGE * PAGE).max(PAGE);
         let lead = match (rule.lead_bytes, plan.view.sizes().limit_bytes) {
             (0, 0) => LEAD_WITHOUT_LIMIT,
-            (0, limit) => whole(
-                (locks::reserve(limit) / 2)
-                    .min(limit / 16)
-                    .min(LONGEST_LEAD),
-            ),
+            (0, limit) => whole((locks::reserve(limit) / 2).min(sweeps::longest_lead(limit))),
             (given, _) => whole(given),
         };
         let chunk = match rule.chunk_bytes {

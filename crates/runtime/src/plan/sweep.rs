@@ -13,24 +13,17 @@
 
 use std::ops::Range;
 
+use pagewise_abi::sweeps;
 use pagewise_interpose::Fault;
 
 use super::object::PAGE;
 
-/// Places that are followed,
+/// Places that are followed.
 const CURSORS: usize = 64;
-/// and of one thread. A thread that goes anywhere would else soon be near one of them each time, as if it swept.
-const CURSORS_OF_THREAD: usize = 32;
-/// The same in an object of blocks, where a step may be of a whole block.
-const CURSORS_OF_THREAD_BY_BLOCKS: usize = 8;
-/// Forward steps before a place counts as a sweep.
-const STEPS: u32 = 32;
-/// Of an object of blocks, where a step down is one of a whole block.
-const STEPS_BY_BLOCKS: u32 = 8;
 /// Blocks count where each is at most this share of the object.
 const BLOCK_SHARE: usize = 64;
 /// A step is at most so long, bytes,
-const LONGEST_STEP: usize = 1 << 20;
+const LONGEST_STEP: usize = sweeps::LONGEST_STEP as usize;
 /// and of the object at most this share.
 const STEP_SHARE: usize = 256;
 /// Of the faults, at most one in so many may lie elsewhere.
@@ -41,8 +34,6 @@ const MEMORY: u32 = 256;
 const REGION_CHUNKS: usize = 16;
 /// Chunks behind the sweep that are dropped in hindsight.
 const MOST_DEBT: usize = 16;
-/// Of a place that a fault comes to after so many others, how fast it got on is unknown: nobody was there.
-const LEFT_FAULTS: u64 = 256;
 /// A place without faults for so long is left.
 const FORGOTTEN_NS: u64 = 1_000_000_000;
 
@@ -147,7 +138,7 @@ struct Cursor {
 impl Cursor {
     /// Whether the sweep has gone on elsewhere, where the region had so many faults.
     fn was_left(&self, faults: u64) -> bool {
-        faults - self.faults > LEFT_FAULTS
+        faults - self.faults > sweeps::LEFT_FAULTS
     }
 }
 
@@ -432,10 +423,7 @@ impl Sweep {
             .iter()
             .flatten()
             .filter(|cursor| is_own(cursor));
-        let most = match self.grain {
-            0 => CURSORS_OF_THREAD,
-            _ => CURSORS_OF_THREAD_BY_BLOCKS,
-        };
+        let most = sweeps::places_of_thread(self.grain > 0);
         let is_full = own.count() >= most;
         let oldest = self
             .cursors
@@ -464,10 +452,7 @@ impl Sweep {
 
     /// That make a place a sweep.
     fn steps(&self) -> u32 {
-        match self.grain {
-            0 => STEPS,
-            _ => STEPS_BY_BLOCKS,
-        }
+        sweeps::least_steps(self.grain > 0)
     }
 
     fn is_sweeping(&self, cursor: &Cursor) -> bool {
