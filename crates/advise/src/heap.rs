@@ -10,8 +10,8 @@ use pagewise_analyze::Object;
 use pagewise_analyze::ObjectKind;
 
 use crate::choose;
-use crate::facts::RunFacts;
 use crate::facts::SMALLEST_BLOCK;
+use crate::run_facts::RunFacts;
 use crate::subjects::names_of;
 
 /// What lies in the heap and costs much, for people; `None`: small blocks cost too little together to be worth a rule.

@@ -16,9 +16,9 @@ use crate::choose::lock_budget;
 use crate::choose::most_used;
 use crate::facts::ObjectFacts;
 use crate::facts::PAGE;
-use crate::facts::RunFacts;
 use crate::heat::merged;
 use crate::layouts::aligned_to_blocks;
+use crate::run_facts::RunFacts;
 
 /// An object is divided into so many cells at most, of so many pages that were counted each: else the differences are chance.
 const MOST_CELLS: u64 = 64;

@@ -12,7 +12,7 @@ use pagewise_plan::Prediction;
 
 use crate::choose::Choice;
 use crate::facts::ObjectFacts;
-use crate::facts::RunFacts;
+use crate::run_facts::RunFacts;
 
 /// The part of the waiting for a page that is left when it was read ahead.
 struct Left {

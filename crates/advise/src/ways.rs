@@ -10,11 +10,11 @@ use crate::choose::Choice;
 use crate::choose::Manner;
 use crate::choose::Saves;
 use crate::facts::ObjectFacts;
-use crate::facts::RunFacts;
 use crate::judge::Judge;
 use crate::layouts::Layouts;
 use crate::most_used;
 use crate::predict;
+use crate::run_facts::RunFacts;
 use crate::subjects::Subject;
 
 /// The most that swap-ins may be with a plan, as a share of those without: less of a gain may be an error of the simulation.
@@ -464,7 +464,7 @@ fn tells_how_much_room_there_is(choice: &Choice, choices: &[Choice]) -> bool {
 mod tests {
     use super::*;
     use crate::facts::tests::facts_of;
-    use crate::facts::tests::run;
+    use crate::run_facts::tests::run;
     use crate::subjects::tests::object;
     use pagewise_plan::ReadAhead;
 

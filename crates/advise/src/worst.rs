@@ -7,7 +7,7 @@
 
 use crate::choose::Choice;
 use crate::facts::ObjectFacts;
-use crate::facts::RunFacts;
+use crate::run_facts::RunFacts;
 use crate::unseen::Moment;
 
 /// How often and when an object is gone through.
@@ -78,7 +78,7 @@ fn returns(object: &ObjectFacts, run: &RunFacts) -> f64 {
 mod tests {
     use super::*;
     use crate::facts::tests::facts_of;
-    use crate::facts::tests::run;
+    use crate::run_facts::tests::run;
     use crate::subjects::tests::object;
     use pagewise_analyze::Pattern;
     use pagewise_plan::Action;

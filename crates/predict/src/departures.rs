@@ -15,9 +15,8 @@ use pagewise_trace::SharedMemory;
 use crate::history::Known;
 use crate::history::What;
 use crate::history::parts;
+use crate::looks::REGION_SHIFT;
 
-/// Pages of a region, which are told of together.
-const REGION_SHIFT: u32 = 9;
 const REGION_WORDS: usize = 1 << (REGION_SHIFT - 6);
 /// A region that differs from others by so many standard deviations differs not by chance.
 const BY_CHANCE: f64 = 2.0;

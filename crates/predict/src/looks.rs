@@ -12,8 +12,9 @@ use crate::history::History;
 use crate::looked_rounds::RoundsOfRegions;
 use crate::waits::Waits;
 
-/// Pages of 2 MiB.
-const PAGES: usize = 512;
+/// Pages of a region, which are looked at and told of together: 2 MiB, as an entry of the middle level maps.
+pub(crate) const REGION_SHIFT: u32 = 9;
+const PAGES: usize = 1 << REGION_SHIFT;
 
 /// Of a region's pages, so many are accessed where all are.
 pub(crate) const MOSTLY: f64 = 0.9;

@@ -12,6 +12,7 @@ use pagewise_trace::TraceError;
 use crate::doubts::Doubts;
 use crate::history::History;
 use crate::history::What;
+use crate::looks::REGION_SHIFT;
 use crate::looks::bits;
 use crate::looks::is_set;
 use crate::periods;
@@ -21,7 +22,6 @@ use crate::sweeps::Sweeps;
 
 /// Parts of the run.
 const WINDOWS: u64 = 24;
-const REGION_SHIFT: u32 = 9;
 
 /// What was seen of a region in a window.
 #[derive(Clone, Copy, Debug, Default)]

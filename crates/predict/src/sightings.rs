@@ -13,10 +13,10 @@ use pagewise_trace::TraceError;
 use crate::clock::Clock;
 use crate::looked;
 use crate::looks::Bits;
+use crate::looks::REGION_SHIFT;
 use crate::looks::bits;
 use crate::looks::is_set;
 
-const REGION_SHIFT: u32 = 9;
 const REGION_PAGES: u64 = 1 << REGION_SHIFT;
 
 /// Of each address space what its looks saw, in order of time.

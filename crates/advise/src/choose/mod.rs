@@ -33,8 +33,8 @@ use self::choice::stream_of;
 use self::choice::why_nothing;
 use crate::facts::ObjectFacts;
 use crate::facts::PAGE;
-use crate::facts::RunFacts;
 use crate::predict::left_of_streamed;
+use crate::run_facts::RunFacts;
 use pagewise_report::bytes as bytes_text;
 
 pub(crate) use self::choice::Choice;

@@ -7,7 +7,7 @@ use super::Choice;
 use super::LEAST_STALLED;
 use super::is_costly;
 use crate::facts::ObjectFacts;
-use crate::facts::RunFacts;
+use crate::run_facts::RunFacts;
 
 /// A plan says so where so much of the waiting is for what can have no rule.
 const MOST_OF_THE_WAITING: f64 = 0.5;

@@ -17,7 +17,7 @@ use pagewise_trace::TraceError;
 
 use crate::Advice;
 use crate::facts::ObjectFacts;
-use crate::facts::RunFacts;
+use crate::run_facts::RunFacts;
 use crate::subjects::Subject;
 use crate::targets::Targets;
 use choose::Candidate;

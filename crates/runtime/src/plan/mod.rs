@@ -38,6 +38,7 @@ mod recorded;
 mod regret;
 mod resize;
 mod rest;
+mod sizes;
 mod status;
 mod sweep;
 mod thread_heaps;
