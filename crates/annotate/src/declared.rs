@@ -9,7 +9,7 @@ use tree_sitter::Node;
 use crate::allocator::Allocation;
 use crate::allocator::Outlet;
 use crate::allocator::Size;
-use crate::allocator::is_value_list;
+use crate::container::is_value_list;
 use crate::expression::arguments;
 use crate::expression::last_name;
 use crate::kind;

@@ -2,7 +2,7 @@
 //! lines that allocate, and what it tells the kernel of files at those that read and write.
 //!
 //! ```text
-//!   Source: bytes, syntax tree -> allocator: what allocates -> binding: kept where, by which statement
+//!   Source: bytes, syntax tree -> allocator, container: what allocates -> binding: kept where, by which statement
 //!                                                                   |
 //!       unified diff <- diff: inserted text by line <- statement: may a call follow it?  <- hints | rules: which call
 //!                                                   <- file_calls: may a call take its place? <- io_rules
@@ -16,6 +16,7 @@ mod allocator;
 mod annotate;
 mod binding;
 mod calls;
+mod container;
 mod declared;
 mod diff;
 mod error;

@@ -6,7 +6,6 @@ use pagewise_plan::Target;
 use tree_sitter::Node;
 
 use crate::allocator::Allocation;
-use crate::allocator::grows_as_filled;
 use crate::annotate::Annotated;
 use crate::annotate::Refusal;
 use crate::annotate::allocations;
@@ -15,6 +14,7 @@ use crate::binding::bind;
 use crate::binding::kept_in;
 use crate::binding::name_around;
 use crate::calls;
+use crate::container::grows_as_filled;
 use crate::declared::Declared;
 use crate::declared::why_scattered;
 use crate::expression::function_around;
