@@ -41,6 +41,16 @@ pub(crate) fn growing<'tree>(
     Some(Outlet::Container(receiver, by_pointer))
 }
 
+fn of_container<'tree>(node: Node<'tree>, by: &str, outlet: Outlet<'tree>) -> Allocation<'tree> {
+    Allocation {
+        node,
+        by: by.to_owned(),
+        outlet,
+        size: Size::OfContainer,
+        size_from: Vec::new(),
+    }
+}
+
 /// `std::vector<T> x(n);`, which to the grammar may be a function's declaration.
 pub(crate) fn container<'tree>(
     source: &Source,
@@ -70,13 +80,8 @@ pub(crate) fn container<'tree>(
     if name.kind() != "identifier" || sizes.is_empty() || is_short {
         return None;
     }
-    Some(Allocation {
-        node,
-        by: last_name(source, kind)?.to_owned(),
-        outlet: Outlet::Container(name, false),
-        size: Size::OfContainer,
-        size_from: Vec::new(),
-    })
+    let by = last_name(source, kind)?;
+    Some(of_container(node, by, Outlet::Container(name, false)))
 }
 
 /// `std::vector<T>(n)`, whatever it is for; `std::string(text)` is a conversion.
@@ -106,13 +111,8 @@ pub(crate) fn made_container<'tree>(
     if is_copied || around.kind() == "template_argument_list" || kind == Kind::Text && !is_kept {
         return None;
     }
-    Some(Allocation {
-        node,
-        by: last_name(source, function)?.to_owned(),
-        outlet: Outlet::Value,
-        size: Size::OfContainer,
-        size_from: Vec::new(),
-    })
+    let by = last_name(source, function)?;
+    Some(of_container(node, by, Outlet::Value))
 }
 
 /// `v(n)` of a constructor's initializer list.
@@ -128,13 +128,7 @@ pub(crate) fn constructed_member<'tree>(
     let kind = declared.kind(source, name);
     let sizes = (sizes.kind() == "argument_list").then(|| children(sizes))?;
     let is_made = is_made_with_size(source, &kind, &sizes);
-    is_made.then(|| Allocation {
-        node,
-        by: source.text(name).to_owned(),
-        outlet: Outlet::Container(name, false),
-        size: Size::OfContainer,
-        size_from: Vec::new(),
-    })
+    is_made.then(|| of_container(node, source.text(name), Outlet::Container(name, false)))
 }
 
 /// Whether a container is made that has memory then. What is moved into it has that already, and strings are mostly copies
